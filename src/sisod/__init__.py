@@ -1,0 +1,9 @@
+"""sisod: metrics and losses that make segmentation fair to small objects."""
+
+from sisod.frames import Frame, Partition, partition
+from sisod.protocols import PROTOCOLS, Protocol
+from sisod.scoring import score
+
+__version__ = "0.1.0"
+
+__all__ = ["PROTOCOLS", "Frame", "Partition", "Protocol", "__version__", "partition", "score"]

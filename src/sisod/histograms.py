@@ -1,0 +1,183 @@
+"""The one pass over pixels: counts per grey level, salient or not, for the image and every frame.
+
+A prediction becomes a map of at most 258 *codes* that are ordered as p is, so every threshold any
+metric asks for (256 grey levels, p > 0.5, the adaptive one) is a cut in that order, and the counts per
+code hold everything. For an 8-bit map the code is the grey value itself.
+"""
+
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from sisod.frames import Partition
+from sisod.images import Normalize, grey_table, unit_values
+
+LEVELS = 256
+BINARY, ADAPTIVE = LEVELS, LEVELS + 1  # columns after the 256 thresholds
+COLUMNS = LEVELS + 2
+_FLOAT32_EXACT = 1 << 24  # OpenCV returns counts as float32
+
+
+@dataclass(frozen=True, eq=False)
+class Histogram:
+    """Sufficient statistics of one image.
+
+    Rows are the image, then its frames, then the framed pixels taken together (the union).
+
+    Attributes:
+        above: shape (rows, 2, 258): pixels not salient and salient that are predicted at each
+            threshold t = 0..255, at p > 0.5, and at the adaptive threshold.
+        totals: shape (rows, 2): pixels not salient and salient.
+        absolute: sum of |p - gt| per row.
+        squared: sum of (p - gt)^2 per row.
+    """
+
+    above: NDArray[np.int64]
+    totals: NDArray[np.int64]
+    absolute: NDArray[np.float64]
+    squared: NDArray[np.float64]
+
+
+def histogram(
+    pred: NDArray[np.uint8 | np.uint16 | np.floating],
+    gt: NDArray[np.bool_],
+    partition: Partition,
+    *,
+    normalize: Normalize = "minmax",
+) -> Histogram:
+    """Count one checked prediction against its ground truth, per code, for the image and its frames.
+
+    Example:
+        A 1 x 4 map, the last two pixels salient: three pixels are predicted at t = 100.
+
+        >>> from sisod.frames import partition
+        >>> gt = np.array([[False, False, True, True]])
+        >>> pred = np.array([[0, 200, 100, 255]], dtype=np.uint8)
+        >>> histogram(pred, gt, partition(gt)).above[0, :, 100]  # not salient, salient
+        array([1, 2])
+    """
+    if pred.dtype == np.uint8:
+        return _of_grey(pred, gt, partition, normalize)
+    return _of_values(unit_values(pred, normalize=normalize), gt, partition)
+
+
+def _of_grey(
+    pred: NDArray[np.generic], gt: NDArray[np.bool_], partition: Partition, normalize: Normalize
+) -> Histogram:
+    counts = _counts(pred, gt, partition, LEVELS)
+    grey = counts[0].sum(axis=0)
+    used = np.flatnonzero(grey)
+    p = grey_table(int(used[0]), int(used[-1]), normalize=normalize)
+    adaptive = min(2.0 * float((grey * p).sum()) / pred.size, 1.0)
+    cuts = np.empty(COLUMNS, dtype=np.intp)
+    cuts[:LEVELS] = np.searchsorted(np.floor(255 * p), np.arange(LEVELS))
+    cuts[BINARY] = np.searchsorted(p, 0.5, side="right")
+    cuts[ADAPTIVE] = np.searchsorted(p, adaptive)
+    miss = np.stack([p, 1 - p])
+    # not a matrix product: equal rows must give equal sums, to the last bit
+    absolute = (counts * miss).sum(axis=(1, 2))
+    squared = (counts * miss**2).sum(axis=(1, 2))
+    return Histogram(_above(counts, cuts), counts.sum(axis=2), absolute, squared)
+
+
+def _of_values(p: NDArray[np.float64], gt: NDArray[np.bool_], partition: Partition) -> Histogram:
+    adaptive = min(2.0 * float(p.mean()), 1.0)
+    # every summand is a step function of p, so the code is ordered as p is
+    codes = np.floor(255 * p).astype(np.uint16)
+    codes += p > 0.5
+    codes += p >= adaptive
+    thresholds = np.arange(LEVELS)
+    cuts = np.empty(COLUMNS, dtype=np.intp)
+    level = int(255 * adaptive)
+    cuts[:LEVELS] = thresholds + (thresholds >= 128) + (thresholds > level)
+    cuts[BINARY] = 128 + (adaptive <= 0.5)
+    cuts[ADAPTIVE] = level + (adaptive > 0.5) + 1
+    counts = _counts(codes, gt, partition, COLUMNS)
+    miss = np.abs(p - gt)
+    return Histogram(
+        _above(counts, cuts),
+        counts.sum(axis=2),
+        _row_sums(miss, partition),
+        _row_sums(miss * miss, partition),
+    )
+
+
+def _above(counts: NDArray[np.int64], cuts: NDArray[np.intp]) -> NDArray[np.int64]:
+    """Pixels whose code is at or above each cut."""
+    rows, classes, codes = counts.shape
+    reached = np.zeros((rows, classes, codes + 1), dtype=np.int64)
+    np.cumsum(counts[..., ::-1], axis=2, out=reached[..., codes - 1 :: -1])
+    return reached[..., cuts]
+
+
+def _counts(
+    codes: NDArray[np.generic], gt: NDArray[np.bool_], partition: Partition, n_codes: int
+) -> NDArray[np.int64]:
+    """Pixels per row, class and code."""
+    salient = gt.view(np.uint8)
+    counts = np.empty((len(partition) + 2, 2, n_codes), dtype=np.int64)
+    counts[0] = _classes(codes, salient, n_codes)
+    if partition.regions is not None:
+        joint = (partition.regions.astype(np.int64) * 2 + salient) * n_codes + codes
+        flat = np.bincount(joint.ravel(), minlength=len(partition) * 2 * n_codes)
+        counts[1:-1] = flat.reshape(len(partition), 2, n_codes)
+        counts[-1] = counts[0]
+        return counts
+    for row, (y0, x0, y1, x1) in enumerate(partition.boxes.tolist(), start=1):
+        counts[row] = _classes(codes[y0:y1, x0:x1], salient[y0:y1, x0:x1], n_codes)
+    if _disjoint(partition):
+        counts[-1] = counts[1:-1].sum(axis=0)
+    else:
+        outside = partition.background.view(np.uint8)
+        counts[-1] = counts[0] - _classes(codes, salient, n_codes, within=outside)
+    return counts
+
+
+def _classes(
+    codes: NDArray[np.generic],
+    salient: NDArray[np.uint8],
+    n_codes: int,
+    *,
+    within: NDArray[np.uint8] | None = None,
+) -> NDArray[np.int64]:
+    positive = salient if within is None else salient & within
+    counts = np.stack([_count(codes, within, n_codes), _count(codes, positive, n_codes)])
+    counts[0] -= counts[1]
+    return counts
+
+
+def _count(
+    codes: NDArray[np.generic], mask: NDArray[np.uint8] | None, n_codes: int
+) -> NDArray[np.int64]:
+    total = np.zeros(n_codes, dtype=np.int64)
+    rows = max(1, _FLOAT32_EXACT // codes.shape[1])
+    for start in range(0, len(codes), rows):
+        part = slice(start, start + rows)
+        inside = None if mask is None else mask[part]
+        found = cv2.calcHist([codes[part]], [0], inside, [n_codes], [0, n_codes])
+        total += found.ravel().astype(np.int64)
+    return total
+
+
+def _row_sums(values: NDArray[np.float64], partition: Partition) -> NDArray[np.float64]:
+    sums = np.empty(len(partition) + 2)
+    sums[0] = values.sum()
+    if partition.regions is not None:
+        weights = values.ravel()
+        sums[1:-1] = np.bincount(partition.regions.ravel(), weights, minlength=len(partition))
+        sums[-1] = sums[0]
+        return sums
+    for row, (y0, x0, y1, x1) in enumerate(partition.boxes.tolist(), start=1):
+        sums[row] = values[y0:y1, x0:x1].sum()
+    if _disjoint(partition):
+        sums[-1] = sums[1:-1].sum()
+    else:
+        sums[-1] = values[~partition.background].sum()
+    return sums
+
+
+def _disjoint(partition: Partition) -> bool:
+    framed = partition.background.size - int(np.count_nonzero(partition.background))
+    return framed == int(partition.frame_areas.sum())

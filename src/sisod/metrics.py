@@ -1,0 +1,247 @@
+"""Every metric that is a function of the counts, and the table of all metrics.
+
+Adding a metric is adding a row to `FAMILIES`: its keys, its size-invariant form, its place in tables and
+plots follow from the row.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sisod import structure
+from sisod.histograms import LEVELS, Histogram
+from sisod.protocols import unknown
+
+Values = NDArray[np.float64]
+Direction = Literal["up", "down"]
+BETA2 = 0.3
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """The confusion matrix of several rows (the image, frames) at several thresholds.
+
+    `positives` and `negatives` are NaN where there are none, so that whatever divides by them is
+    undefined there without a case of its own.
+    """
+
+    tp: Values
+    fp: Values
+    positives: Values
+    negatives: Values
+    size: Values
+    alignment_size: Values
+
+    @property
+    def predicted(self) -> Values:
+        """Pixels at or above the threshold."""
+        return self.tp + self.fp
+
+    def correct(self) -> Values:
+        """Pixels on the right side of the threshold."""
+        n_negatives = np.nan_to_num(self.negatives)
+        return self.tp + n_negatives - self.fp
+
+
+def counts_of(histogram: Histogram, rows: slice) -> Counts:
+    """Return the confusion matrices of some rows of a histogram."""
+    above = histogram.above[rows].astype(np.float64)
+    totals = histogram.totals[rows].astype(np.float64)
+    size = totals.sum(axis=1, keepdims=True)
+    alignment_size = size.copy()
+    if rows.start == 0:  # E of an image divides by HW - 1, E of a frame by S_k (docs/metrics.md)
+        alignment_size[0] = max(alignment_size[0, 0] - 1, 1)
+    totals[totals == 0] = np.nan
+    negatives, positives = totals[:, :1], totals[:, 1:]
+    return Counts(above[:, 1], above[:, 0], positives, negatives, size, alignment_size)
+
+
+def precision(c: Counts) -> Values:
+    """TP / (TP + FP); 0 where nothing is predicted."""
+    return np.where(np.isnan(c.positives), np.nan, c.tp / np.maximum(c.predicted, 1))
+
+
+def recall(c: Counts) -> Values:
+    """TP / (TP + FN)."""
+    return c.tp / c.positives
+
+
+def f_measure(c: Counts) -> Values:
+    """(1 + beta^2) P R / (beta^2 P + R), written in counts, which needs no case for P = R = 0."""
+    return (1 + BETA2) * c.tp / (BETA2 * c.positives + c.predicted)
+
+
+def iou(c: Counts) -> Values:
+    """TP / (TP + FP + FN)."""
+    return c.tp / (c.positives + c.fp)
+
+
+def dice(c: Counts) -> Values:
+    """2 TP / (2 TP + FP + FN)."""
+    return 2 * c.tp / (c.positives + c.predicted)
+
+
+def specificity(c: Counts) -> Values:
+    """TN / (TN + FP)."""
+    return 1 - fpr(c)
+
+
+def fpr(c: Counts) -> Values:
+    """FP / (TN + FP)."""
+    return c.fp / c.negatives
+
+
+def ber(c: Counts) -> Values:
+    """Balanced error rate, 1 - (recall + specificity) / 2."""
+    return 0.5 * (1 - recall(c) + fpr(c))
+
+
+def kappa(c: Counts) -> Values:
+    """Cohen's kappa, (observed - expected agreement) / (1 - expected)."""
+    tn, fn = c.negatives - c.fp, c.positives - c.tp
+    chance = c.predicted * c.negatives + c.positives * (fn + tn)
+    return 2 * (c.tp * tn - fn * c.fp) / chance
+
+
+def accuracy(c: Counts) -> Values:
+    """(TP + TN) / all, as a sum over pixels: the one separable metric with a curve."""
+    return c.correct()
+
+
+def e_measure(c: Counts) -> Values:
+    """Enhanced alignment, the mean of (1 + x)^2 / 4 (the paper's appendix prints 1/2).
+
+    x = 2ab / (a^2 + b^2) with a, b the binary prediction and the truth less their means; with two
+    values each there are four kinds of pixels. Without a salient pixel it is the share not predicted,
+    with salient pixels only the share predicted.
+    """
+    n_positives, n_negatives = np.nan_to_num(c.positives), np.nan_to_num(c.negatives)
+    one_class = (n_positives == 0) | (n_negatives == 0)
+    p_mean, g_mean = c.predicted / c.size, n_positives / c.size
+    total = np.zeros_like(c.tp)
+    for a, p_pixels in (
+        (1 - p_mean, (c.tp, c.fp)),
+        (-p_mean, (n_positives - c.tp, n_negatives - c.fp)),
+    ):
+        for b, pixels in zip((1 - g_mean, -g_mean), p_pixels, strict=True):
+            b = np.where(one_class, 1.0, b)  # any number but 0: replaced below
+            total += pixels * (0.5 + a * b / (a * a + b * b)) ** 2
+    total = np.where(one_class, c.correct(), total)
+    return total / c.alignment_size
+
+
+def auc(c: Counts) -> Values:
+    """Area under the ROC curve on the grey levels, exact, ties one half."""
+    tp = np.pad(c.tp[:, :LEVELS], ((0, 0), (0, 1)))
+    fp = np.pad(c.fp[:, :LEVELS], ((0, 0), (0, 1)))
+    # integers below 2^53 times one half: exact in float64
+    pairs = ((fp[:, :-1] - fp[:, 1:]) * (tp[:, :-1] + tp[:, 1:])).sum(axis=1) / 2
+    return pairs / (c.positives * c.negatives)[:, 0]
+
+
+@dataclass(frozen=True)
+class Family:
+    """One metric: a row of the table.
+
+    Attributes:
+        key: how it is asked for; with curves, `key_mean`, `key_max`, `key_adaptive`, `key_binary`.
+        title: as printed in papers.
+        direction: whether more is better.
+        kind: what the function takes and gives: `"error"` reads a sum of pixel errors off the
+            histogram, `"curve"` and `"scalar"` take counts, `"pixels"` takes p, gt and the partition.
+        function: see `kind`.
+        separable: a mean over pixels (Eq. 7); all others are composite (Eq. 8).
+        size_invariant: whether it has a size-invariant form.
+    """
+
+    key: str
+    title: str
+    direction: Direction
+    kind: Literal["error", "curve", "scalar", "pixels"]
+    function: Callable[..., Values]
+    separable: bool = False
+    size_invariant: bool = True
+
+
+FAMILIES = (
+    Family("mae", "MAE", "down", "error", lambda h: h.absolute, separable=True),
+    Family("mse", "MSE", "down", "error", lambda h: h.squared, separable=True),
+    Family("f", "F", "up", "curve", f_measure),
+    Family("precision", "Precision", "up", "curve", precision),
+    Family("recall", "Recall", "up", "curve", recall),
+    Family("iou", "IoU", "up", "curve", iou),
+    Family("dice", "Dice", "up", "curve", dice),
+    Family("accuracy", "Accuracy", "up", "curve", accuracy, separable=True),
+    Family("specificity", "Specificity", "up", "curve", specificity),
+    Family("fpr", "FPR", "down", "curve", fpr),
+    Family("ber", "BER", "down", "curve", ber),
+    Family("kappa", "Kappa", "up", "curve", kappa),
+    Family("e", "E", "up", "curve", e_measure),
+    Family("auc", "AUC", "up", "scalar", auc),
+    Family("s", "S", "up", "pixels", structure.s_measure),
+    Family("wf", "wF", "up", "pixels", structure.weighted_f),
+    Family("msiou", "MSIoU", "up", "pixels", structure.multiscale_iou, size_invariant=False),
+)
+
+Form = Literal["", "mean", "max", "adaptive", "binary", "max_image", "max_frame"]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One public key: a family in one form, ordinary or size-invariant."""
+
+    key: str
+    title: str
+    direction: Direction
+    family: Family
+    form: Form
+    size_invariant: bool
+
+
+def _expand() -> dict[str, Metric]:
+    table = {}
+    for family in FAMILIES:
+        for si in (False, True)[: 1 + family.size_invariant]:
+            forms: tuple[Form, ...] = ("mean", "max", "adaptive", "binary")
+            if family.kind != "curve":
+                forms = ("",)
+            elif family.key == "f":  # where the maximum is taken matters most for F
+                forms = (*forms, "max_image", "max_frame") if si else (*forms, "max_image")
+            for form in forms:
+                key = "_".join(part for part in ("si" * si, family.key, form) if part)
+                title = " ".join(part for part in ("SI-" * si + family.title, *form.split("_")) if part)
+                table[key] = Metric(key, title, family.direction, family, form, si)
+    return table
+
+
+METRICS: dict[str, Metric] = _expand()
+
+# Table 1 of the paper as published
+PAPER_KEYS = (
+    "mae", "si_mae", "auc", "si_auc", "f_mean", "si_f_mean", "f_max_image", "si_f_max_frame", "e_mean",
+)  # fmt: skip
+
+
+def find_metrics(metrics: str | Sequence[str] | None) -> tuple[str, ...]:
+    """Return the keys asked for: None the count metrics, `"all"`, `"paper"`, or a list of keys.
+
+    Example:
+        >>> find_metrics(["mae", "si_mae"])
+        ('mae', 'si_mae')
+    """
+    if metrics is None:
+        return tuple(key for key, metric in METRICS.items() if metric.family.kind != "pixels")
+    if metrics == "all":
+        return tuple(METRICS)
+    if metrics == "paper":
+        return PAPER_KEYS
+    keys = tuple(metrics.split(",")) if isinstance(metrics, str) else tuple(metrics)
+    for key in keys:
+        if key not in METRICS:
+            raise ValueError(unknown("metric", key, METRICS))
+    if not keys:
+        raise ValueError("metrics is empty; name at least one, or pass None for all count metrics")
+    return tuple(dict.fromkeys(keys))

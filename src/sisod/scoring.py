@@ -1,0 +1,269 @@
+"""One pair -> its row, its objects, its curves."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sisod import images
+from sisod.frames import Partition
+from sisod.histograms import ADAPTIVE, BINARY, COLUMNS, LEVELS, Histogram, histogram
+from sisod.metrics import FAMILIES, METRICS, Family, counts_of, find_metrics
+from sisod.protocols import Protocol, find_protocol
+from sisod.size_invariant import composite, separable
+
+Values = NDArray[np.float64]
+MetricChoice = str | Sequence[str] | None
+
+_ROWS_AT_ONCE = 128  # of a histogram: bounds the memory of an image with very many frames
+_OBJECT_FAMILIES = ("f", "iou", "recall", "auc")  # what the object table is made of
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """Everything that is kept of one image.
+
+    Attributes:
+        values: metric key -> value, NaN where undefined.
+        curves: family key, ordinary and `si_`, -> 256 values, NaN where left out or undefined.
+        objects: column of the object table -> one value per frame.
+        shape: height and width.
+        n_objects: number of frames.
+        alpha: weight of the background.
+        looks_binary: an integer prediction with maximum 1.
+    """
+
+    values: dict[str, float]
+    curves: dict[str, Values]
+    objects: dict[str, NDArray[np.generic]]
+    shape: tuple[int, int]
+    n_objects: int
+    alpha: float
+    looks_binary: bool
+
+
+def score(
+    pred: ArrayLike,
+    gt: ArrayLike,
+    *,
+    protocol: str | Protocol = "default",
+    metrics: MetricChoice = None,
+    partition: Partition | None = None,
+) -> dict[str, float]:
+    """Return the metrics of one prediction, ordinary and size-invariant.
+
+    Args:
+        pred: saliency map: uint8, uint16, bool, or float in [0, 1].
+        gt: ground truth: bool, or uint8, uint16, float salient from one half on.
+        protocol: `"default"`, `"paper"`, `"pysodmetrics"`, or a `Protocol` of your own.
+        metrics: None for every metric that is a function of the counts, `"all"` also S, weighted F and
+            multi-scale IoU, `"paper"` the columns of the paper's Table 1, or a list of keys.
+        partition: frames of your own, for example from instance labels; by default the protocol's.
+
+    Undefined values are NaN.
+
+    Example:
+        Of two objects, 16 pixels and 1 pixel, the small one is missed. MAE hardly notices:
+
+        >>> gt = np.zeros((8, 8), dtype=bool)
+        >>> gt[:4, :4] = True
+        >>> gt[7, 7] = True
+        >>> pred = gt.copy()
+        >>> pred[7, 7] = False
+        >>> {key: round(value, 3) for key, value in score(pred, gt, metrics="mae,si_mae").items()}
+        {'mae': 0.016, 'si_mae': 0.21}
+    """
+    settled, keys = find_protocol(protocol), find_metrics(metrics)
+    scores = score_pair(pred, gt, protocol=settled, keys=keys, partition=partition)
+    if scores.looks_binary:
+        images.warn_binary(None)
+    return scores.values
+
+
+def score_pair(
+    pred: ArrayLike,
+    gt: ArrayLike,
+    *,
+    protocol: Protocol,
+    keys: Sequence[str],
+    partition: Partition | None = None,
+) -> Scores:
+    """Check and score one pair."""
+    mask = images.as_mask(gt, level=protocol.gt_level)
+    array = images.as_map(pred)
+    images.check_same_shape(array, mask)
+    if partition is None:
+        partition = protocol.partition(mask)
+    elif partition.shape != mask.shape:
+        raise ValueError(
+            f"partition is of an image of shape {partition.shape} but gt has shape {mask.shape}; "
+            "make it from the same ground truth"
+        )
+    counted = histogram(array, mask, partition, normalize=protocol.normalize)
+    wanted = {METRICS[key].family.key for key in keys}.union(_OBJECT_FAMILIES)
+    families = [family for family in FAMILIES if family.key in wanted]
+    measured = _measure(counted, partition, families, protocol.first_threshold)
+    scalars = _errors(counted, partition, families) | measured.scalars()
+    pixels = [family for family in families if family.kind == "pixels"]
+    if pixels:
+        p = images.unit_values(array, normalize=protocol.normalize)
+        scalars |= _pixel_scores(p, mask, partition, pixels, keys)
+    return Scores(
+        values=_values(keys, measured, scalars),
+        curves=measured.curves(),
+        objects=_objects(counted, partition, measured),
+        shape=partition.shape,
+        n_objects=len(partition),
+        alpha=partition.alpha,
+        looks_binary=images.looks_binary(array),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Measured:
+    """What the counts give.
+
+    Attributes:
+        row: family key -> its row in `plain` and `si`.
+        plain: curves of the image at every column of the histogram.
+        si: the same, size-invariant.
+        frames: values of the frames that the object table shows, and of scalar families.
+        image: values of scalar families for the image.
+        begin: where size-invariant means and maxima begin.
+    """
+
+    row: dict[str, int]
+    plain: Values
+    si: Values
+    frames: dict[str, Values]
+    image: dict[str, float]
+    begin: int
+
+    def curves(self) -> dict[str, Values]:
+        si = self.si[:, :LEVELS].copy()
+        si[:, : self.begin] = np.nan
+        plain = {key: self.plain[row, :LEVELS] for key, row in self.row.items()}
+        return plain | {f"si_{key}": si[row] for key, row in self.row.items()}
+
+    def scalars(self) -> dict[str, float]:
+        si = {f"si_{key}": float(composite(self.frames[key])) for key in self.image}
+        return self.image | si | {"si_f_max_frame": float(composite(self.frames["f_max"]))}
+
+
+def _measure(
+    counted: Histogram, partition: Partition, families: Sequence[Family], first: int
+) -> _Measured:
+    curved = [family for family in families if family.kind == "curve"]
+    single = [family for family in families if family.kind == "scalar"]
+    n_rows = len(partition) + 1
+    plain, total = np.zeros((2, len(curved), COLUMNS))
+    n_defined = np.zeros((len(curved), 1))
+    kept = ("f_mean", "f_max", "iou", "recall", *(family.key for family in single))
+    per_row = {key: np.empty(n_rows) for key in kept}
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for start in range(0, n_rows, _ROWS_AT_ONCE):
+            rows = slice(start, min(start + _ROWS_AT_ONCE, n_rows))
+            counts = counts_of(counted, rows)
+            for family in single:
+                per_row[family.key][rows] = family.function(counts)
+            for row, family in enumerate(curved):
+                if family.separable:
+                    continue
+                values = family.function(counts)
+                if family.key == "f":
+                    per_row["f_mean"][rows] = values[:, first:LEVELS].mean(axis=1)
+                    per_row["f_max"][rows] = values[:, first:LEVELS].max(axis=1)
+                elif family.key in per_row:
+                    per_row[family.key][rows] = values[:, BINARY]
+                if start == 0:
+                    plain[row], values = values[0], values[1:]
+                defined = ~np.isnan(values[:, 0])
+                total[row] += (values if defined.all() else values[defined]).sum(axis=0)
+                n_defined[row] += np.count_nonzero(defined)
+        si = total / n_defined
+    for row, family in enumerate(curved):
+        if family.separable:
+            sums = family.function(counts_of(counted, slice(0, None)))
+            plain[row], si[row] = sums[0] / partition.background.size, separable(sums, partition)
+    return _Measured(
+        row={family.key: row for row, family in enumerate(curved)},
+        plain=plain,
+        si=si,
+        frames={key: values[1:] for key, values in per_row.items()},
+        image={family.key: float(per_row[family.key][0]) for family in single},
+        # without frames the defined size-invariant curves are the plain ones, taken whole
+        begin=first if len(partition) else 0,
+    )
+
+
+def _errors(counted: Histogram, partition: Partition, families: Sequence[Family]) -> dict[str, float]:
+    scalars = {}
+    for family in families:
+        if family.kind == "error":
+            sums = family.function(counted)
+            scalars[family.key] = float(sums[0] / partition.background.size)
+            scalars[f"si_{family.key}"] = float(separable(sums, partition))
+    return scalars
+
+
+def _pixel_scores(
+    p: Values,
+    gt: NDArray[np.bool_],
+    partition: Partition,
+    families: Sequence[Family],
+    keys: Sequence[str],
+) -> dict[str, float]:
+    framed = [key for key in keys if METRICS[key].family in families and key.startswith("si_")]
+    if framed and partition.regions is not None:
+        raise ValueError(
+            f"{framed[0]} needs rectangular frames and these are Voronoi regions; "
+            "leave it out, or use kind='boxes'"
+        )
+    scalars = {}
+    for family in families:
+        values = family.function(p, gt, partition)
+        scalars[family.key] = float(values[0])
+        scalars[f"si_{family.key}"] = float(composite(values[1:]))
+    return scalars
+
+
+def _values(keys: Sequence[str], measured: _Measured, scalars: dict[str, float]) -> dict[str, float]:
+    reduced = {}
+    for si, curves, begin in ((False, measured.plain, 0), (True, measured.si, measured.begin)):
+        thresholds = curves[:, begin:LEVELS]
+        reduced[si, "mean"] = thresholds.mean(axis=1)
+        reduced[si, "max"] = reduced[si, "max_image"] = thresholds.max(axis=1)
+        reduced[si, "adaptive"], reduced[si, "binary"] = curves[:, ADAPTIVE], curves[:, BINARY]
+    values = {}
+    for key in keys:
+        metric = METRICS[key]
+        form = metric.size_invariant, metric.form
+        if form in reduced:
+            values[key] = float(reduced[form][measured.row[metric.family.key]])
+        else:
+            values[key] = scalars[key]
+    return values
+
+
+def _objects(
+    counted: Histogram, partition: Partition, measured: _Measured
+) -> dict[str, NDArray[np.generic]]:
+    y0, x0, y1, x1 = partition.boxes.T
+    height, width = partition.shape
+    return {
+        "y0": y0,
+        "x0": x0,
+        "y1": y1,
+        "x1": x1,
+        "area": partition.areas,
+        "share": partition.areas / (height * width),
+        "fill": partition.areas / partition.frame_areas,
+        "touches_border": (y0 == 0) | (x0 == 0) | (y1 == height) | (x1 == width),
+        "mae": counted.absolute[1:-1] / partition.frame_areas,
+        "f_mean": measured.frames["f_mean"],
+        "f_max": measured.frames["f_max"],
+        "auc": measured.frames["auc"],
+        "iou_binary": measured.frames["iou"],
+        "recall_binary": measured.frames["recall"],
+    }
