@@ -1,9 +1,22 @@
 """sisod: metrics and losses that make segmentation fair to small objects."""
 
+from sisod.evaluator import Evaluation, Evaluator
 from sisod.frames import Frame, Partition, partition
+from sisod.metrics import METRICS
 from sisod.protocols import PROTOCOLS, Protocol
 from sisod.scoring import score
 
 __version__ = "0.1.0"
 
-__all__ = ["PROTOCOLS", "Frame", "Partition", "Protocol", "__version__", "partition", "score"]
+__all__ = [
+    "METRICS",
+    "PROTOCOLS",
+    "Evaluation",
+    "Evaluator",
+    "Frame",
+    "Partition",
+    "Protocol",
+    "__version__",
+    "partition",
+    "score",
+]

@@ -70,7 +70,9 @@ class Partition:
     def frames(self) -> tuple[Frame, ...]:
         """The frames as objects, in the order of `boxes`."""
         rows = zip(self.boxes.tolist(), self.areas.tolist(), strict=True)
-        return tuple(Frame(k, *box, area) for k, (box, area) in enumerate(rows))
+        return tuple(
+            Frame(index, y0, x0, y1, x1, area) for index, ((y0, x0, y1, x1), area) in enumerate(rows)
+        )
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -180,7 +182,8 @@ class _Components:
             int(np.argmax(self.found[top - self.y] == index + 1))
             for top, index in zip(tops.tolist(), indices.tolist(), strict=True)
         ]
-        return indices[np.lexsort((firsts, tops))]
+        order = np.lexsort((firsts, tops))
+        return np.asarray(indices[order])
 
 
 def _mask_components(mask: NDArray[np.bool_], connectivity: int) -> _Components:
@@ -249,7 +252,7 @@ def _kept(components: _Components, least: int, *, keep_ties: bool) -> NDArray[np
         kept = components.raster_order(kept)
         corners = boxes[kept, :2]
         kept = kept[np.lexsort((corners[:, 1], corners[:, 0]))]  # stable
-    return kept
+    return np.asarray(kept)
 
 
 def _assemble(

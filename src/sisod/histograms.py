@@ -6,14 +6,16 @@ code hold everything. For an 8-bit map the code is the grey value itself.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from sisod.frames import Partition
-from sisod.images import Normalize, grey_table, unit_values
+from sisod.images import Map, Normalize, grey_table, unit_values
 
+Codes = NDArray[Any]  # uint8 or uint16
 LEVELS = 256
 BINARY, ADAPTIVE = LEVELS, LEVELS + 1  # columns after the 256 thresholds
 COLUMNS = LEVELS + 2
@@ -41,7 +43,7 @@ class Histogram:
 
 
 def histogram(
-    pred: NDArray[np.uint8 | np.uint16 | np.floating],
+    pred: Map,
     gt: NDArray[np.bool_],
     partition: Partition,
     *,
@@ -64,7 +66,7 @@ def histogram(
 
 
 def _of_grey(
-    pred: NDArray[np.generic], gt: NDArray[np.bool_], partition: Partition, normalize: Normalize
+    pred: Codes, gt: NDArray[np.bool_], partition: Partition, normalize: Normalize
 ) -> Histogram:
     counts = _counts(pred, gt, partition, LEVELS)
     grey = counts[0].sum(axis=0)
@@ -113,7 +115,7 @@ def _above(counts: NDArray[np.int64], cuts: NDArray[np.intp]) -> NDArray[np.int6
 
 
 def _counts(
-    codes: NDArray[np.generic], gt: NDArray[np.bool_], partition: Partition, n_codes: int
+    codes: Codes, gt: NDArray[np.bool_], partition: Partition, n_codes: int
 ) -> NDArray[np.int64]:
     """Pixels per row, class and code."""
     salient = gt.view(np.uint8)
@@ -136,7 +138,7 @@ def _counts(
 
 
 def _classes(
-    codes: NDArray[np.generic],
+    codes: Codes,
     salient: NDArray[np.uint8],
     n_codes: int,
     *,
@@ -148,9 +150,7 @@ def _classes(
     return counts
 
 
-def _count(
-    codes: NDArray[np.generic], mask: NDArray[np.uint8] | None, n_codes: int
-) -> NDArray[np.int64]:
+def _count(codes: Codes, mask: NDArray[np.uint8] | None, n_codes: int) -> NDArray[np.int64]:
     total = np.zeros(n_codes, dtype=np.int64)
     rows = max(1, _FLOAT32_EXACT // codes.shape[1])
     for start in range(0, len(codes), rows):

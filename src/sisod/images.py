@@ -4,13 +4,13 @@ The rules are those of `docs/metrics.md`. Every refusal says what was expected, 
 """
 
 import warnings
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+Map = NDArray[Any]  # of uint8, uint16 or floats: what `as_map` lets through
 Normalize = Literal["minmax", "none"]
-NORMALIZE: tuple[Normalize, ...] = ("minmax", "none")
 
 
 def as_mask(gt: ArrayLike, *, level: int = 128) -> NDArray[np.bool_]:
@@ -44,7 +44,7 @@ def as_mask(gt: ArrayLike, *, level: int = 128) -> NDArray[np.bool_]:
     )
 
 
-def as_map(pred: ArrayLike) -> NDArray[np.uint8 | np.uint16 | np.floating]:
+def as_map(pred: ArrayLike) -> Map:
     """Return the prediction as a checked C-contiguous array: uint8, uint16, or float in [0, 1].
 
     Boolean maps become 0 and 255.
@@ -67,7 +67,7 @@ def as_map(pred: ArrayLike) -> NDArray[np.uint8 | np.uint16 | np.floating]:
     )
 
 
-def looks_binary(pred: NDArray[np.generic]) -> bool:
+def looks_binary(pred: NDArray[Any]) -> bool:
     """Say whether an integer prediction holds nothing above 1, most likely 0/1 saved without scaling."""
     return pred.dtype.kind == "u" and bool(pred.max() == 1)
 
@@ -83,7 +83,7 @@ def warn_binary(name: str | None) -> None:
     )
 
 
-def check_same_shape(pred: NDArray[np.generic], gt: NDArray[np.generic]) -> None:
+def check_same_shape(pred: NDArray[Any], gt: NDArray[Any]) -> None:
     """Refuse a prediction whose shape is not the ground truth's."""
     if pred.shape != gt.shape:
         raise ValueError(
@@ -92,9 +92,7 @@ def check_same_shape(pred: NDArray[np.generic], gt: NDArray[np.generic]) -> None
         )
 
 
-def unit_values(
-    pred: NDArray[np.uint8 | np.uint16 | np.floating], *, normalize: Normalize
-) -> NDArray[np.float64]:
+def unit_values(pred: Map, *, normalize: Normalize) -> NDArray[np.float64]:
     """Return p, the prediction in [0, 1] in float64, by the operations of PySODMetrics.
 
     `"minmax"` stretches once per image from its extremes; a constant map stays as it is.
@@ -105,7 +103,7 @@ def unit_values(
     """
     if pred.dtype == np.uint8:
         low, high = int(pred.min()), int(pred.max())
-        return grey_table(low, high, normalize=normalize)[pred]
+        return np.asarray(grey_table(low, high, normalize=normalize)[pred])
     p = pred / 65535 if pred.dtype == np.uint16 else pred.astype(np.float64)
     if normalize == "minmax":
         lowest, highest = p.min(), p.max()
@@ -123,7 +121,7 @@ def grey_table(low: int, high: int, *, normalize: Normalize) -> NDArray[np.float
     return p
 
 
-def _plane(array: ArrayLike, name: str) -> NDArray[np.generic]:
+def _plane(array: ArrayLike, name: str) -> NDArray[Any]:
     plane = np.asarray(array)
     if plane.ndim != 2:
         raise ValueError(
@@ -135,7 +133,7 @@ def _plane(array: ArrayLike, name: str) -> NDArray[np.generic]:
     return plane
 
 
-def _check_unit_range(array: NDArray[np.generic], name: str) -> None:
+def _check_unit_range(array: NDArray[Any], name: str) -> None:
     low, high = float(np.min(array)), float(np.max(array))  # NaN if any pixel is NaN
     if np.isnan(low):
         raise ValueError(f"{name} holds NaN pixels; expected values in [0, 1]; replace them first")

@@ -139,7 +139,7 @@ def auc(c: Counts) -> Values:
     fp = np.pad(c.fp[:, :LEVELS], ((0, 0), (0, 1)))
     # integers below 2^53 times one half: exact in float64
     pairs = ((fp[:, :-1] - fp[:, 1:]) * (tp[:, :-1] + tp[:, 1:])).sum(axis=1) / 2
-    return pairs / (c.positives * c.negatives)[:, 0]
+    return np.asarray(pairs / (c.positives * c.negatives)[:, 0])
 
 
 @dataclass(frozen=True)

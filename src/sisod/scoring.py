@@ -26,7 +26,8 @@ class Scores:
 
     Attributes:
         values: metric key -> value, NaN where undefined.
-        curves: family key, ordinary and `si_`, -> 256 values, NaN where left out or undefined.
+        curve_names: family keys, ordinary then `si_`.
+        curve_values: one row of 256 values per name, NaN where left out or undefined.
         objects: column of the object table -> one value per frame.
         shape: height and width.
         n_objects: number of frames.
@@ -35,12 +36,18 @@ class Scores:
     """
 
     values: dict[str, float]
-    curves: dict[str, Values]
+    curve_names: tuple[str, ...]
+    curve_values: Values
     objects: dict[str, NDArray[np.generic]]
     shape: tuple[int, int]
     n_objects: int
     alpha: float
     looks_binary: bool
+
+    @property
+    def curves(self) -> dict[str, Values]:
+        """Curves by name."""
+        return dict(zip(self.curve_names, self.curve_values, strict=True))
 
 
 def score(
@@ -111,7 +118,8 @@ def score_pair(
         scalars |= _pixel_scores(p, mask, partition, pixels, keys)
     return Scores(
         values=_values(keys, measured, scalars),
-        curves=measured.curves(),
+        curve_names=(*measured.row, *(f"si_{key}" for key in measured.row)),
+        curve_values=measured.curves(),
         objects=_objects(counted, partition, measured),
         shape=partition.shape,
         n_objects=len(partition),
@@ -130,7 +138,8 @@ class _Measured:
         si: the same, size-invariant.
         frames: values of the frames that the object table shows, and of scalar families.
         image: values of scalar families for the image.
-        begin: where size-invariant means and maxima begin.
+        first: where size-invariant curves begin.
+        begin: where their means and maxima begin.
     """
 
     row: dict[str, int]
@@ -138,13 +147,13 @@ class _Measured:
     si: Values
     frames: dict[str, Values]
     image: dict[str, float]
+    first: int
     begin: int
 
-    def curves(self) -> dict[str, Values]:
-        si = self.si[:, :LEVELS].copy()
-        si[:, : self.begin] = np.nan
-        plain = {key: self.plain[row, :LEVELS] for key, row in self.row.items()}
-        return plain | {f"si_{key}": si[row] for key, row in self.row.items()}
+    def curves(self) -> Values:
+        curves = np.concatenate([self.plain[:, :LEVELS], self.si[:, :LEVELS]])
+        curves[len(self.plain) :, : self.first] = np.nan
+        return curves
 
     def scalars(self) -> dict[str, float]:
         si = {f"si_{key}": float(composite(self.frames[key])) for key in self.image}
@@ -192,7 +201,8 @@ def _measure(
         si=si,
         frames={key: values[1:] for key, values in per_row.items()},
         image={family.key: float(per_row[family.key][0]) for family in single},
-        # without frames the defined size-invariant curves are the plain ones, taken whole
+        first=first,
+        # without frames the defined size-invariant values are the plain ones, over all thresholds
         begin=first if len(partition) else 0,
     )
 

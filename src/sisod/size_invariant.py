@@ -41,7 +41,7 @@ def separable(sums: Values, partition: Partition) -> Values:
     numerator, denominator = partition.alpha_terms
     size = partition.background.size
     if len(partition) == 0:
-        return sums[0] / size
+        return np.asarray(sums[0] / size)
     framed_area = size - np.count_nonzero(partition.background)
     background_weight = numerator / (size - framed_area) if framed_area < size else 0.0
     # the formula times the denominator of alpha, the background written as image less framed pixels

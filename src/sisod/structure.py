@@ -114,7 +114,8 @@ def _weighted_error(p: Values, gt: Mask) -> Values:
     distance = cv2.distanceTransform(1 - pixels, cv2.DIST_L2, cv2.DIST_MASK_PRECISE)
     # float32 roots of integers; the weight is flat long before rounding fails to give them back
     exact = np.sqrt(np.rint(distance.astype(np.float64) ** 2))
-    return softened * np.where(gt, 1.0, 2 - np.exp(np.log(0.5) / 5 * exact))
+    weight = np.where(gt, 1.0, 2 - np.exp(np.log(0.5) / 5 * exact))
+    return np.asarray(softened * weight)
 
 
 def _extended(error: Values, gt: Mask) -> Values:
@@ -151,7 +152,7 @@ def _edges(mask: Mask) -> Mask:
     edges[:, :-1] |= vertical[:, 1:]
     edges[1:] |= horizontal[:-1]
     edges[:-1] |= horizontal[1:]
-    return edges
+    return np.asarray(edges)
 
 
 def _halved(cells: Mask) -> Mask:
@@ -159,4 +160,4 @@ def _halved(cells: Mask) -> Mask:
     height, width = cells.shape
     even = np.pad(cells, ((height % 2, 0), (width % 2, 0)))
     rows = even[0::2] | even[1::2]
-    return rows[:, 0::2] | rows[:, 1::2]
+    return np.asarray(rows[:, 0::2] | rows[:, 1::2])
