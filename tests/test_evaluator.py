@@ -1,0 +1,132 @@
+"""Evaluator and Evaluation: splits, order, names, undefined values."""
+
+import dataclasses
+import itertools
+import math
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+import sisod
+from sisod.scenes import make_scenes, sees_all_coarsely, sees_only_large
+
+Pair = tuple[str, NDArray[np.uint8], NDArray[np.uint8]]
+
+
+def pairs() -> list[Pair]:
+    """Made scenes with varied predictions, and an image without objects."""
+    scenes = make_scenes(7, seed=5, shape=(48, 64))
+    found: list[Pair] = [
+        (s.name, (sees_all_coarsely if i % 2 else sees_only_large)(s), s.mask)
+        for i, s in enumerate(scenes)
+    ]
+    return [*found, ("black", scenes[0].mask // 2, np.zeros((48, 64), dtype=np.uint8))]
+
+
+PAIRS = pairs()
+
+
+def gathered(chosen: list[Pair]) -> sisod.Evaluator:
+    evaluator = sisod.Evaluator(metrics="all")
+    for name, pred, gt in chosen:
+        evaluator.update(pred, gt, name=name)
+    return evaluator
+
+
+WHOLE = gathered(PAIRS).result()
+
+
+@given(st.permutations(range(len(PAIRS))), st.lists(st.integers(0, len(PAIRS)), min_size=1, max_size=3))
+@settings(max_examples=15, deadline=None)
+def test_merge_of_any_split_equals_the_whole(order: list[int], cuts: list[int]) -> None:
+    edges = [0, *sorted(cuts), len(PAIRS)]
+    parts = [gathered([PAIRS[i] for i in order[a:b]]) for a, b in itertools.pairwise(edges)]
+    merged = parts[0]
+    for part in parts[1:]:
+        merged.merge(part)
+    result = merged.result()
+    assert result.defined == WHOLE.defined
+    np.testing.assert_array_equal(list(result.summary.values()), list(WHOLE.summary.values()))
+    assert result.curves.equals(WHOLE.curves)
+    assert result.images.sort("image").equals(WHOLE.images.sort("image"))
+    assert result.objects.sort("image", "index").equals(WHOLE.objects.sort("image", "index"))
+
+
+def test_summary_is_the_mean_of_defined_images() -> None:
+    rows = [sisod.score(pred, gt, metrics="all") for _, pred, gt in PAIRS]
+    for key in ("mae", "si_mae", "si_f_mean", "f_max_image", "si_f_max_frame", "si_auc", "si_wf", "s"):
+        values = [row[key] for row in rows if not math.isnan(row[key])]
+        assert WHOLE.summary[key] == pytest.approx(np.mean(values), abs=1e-15)
+        assert WHOLE.defined[key] == len(values)
+    assert WHOLE.defined["mae"] == len(PAIRS)
+    assert WHOLE.defined["f_mean"] == len(PAIRS) - 1  # not on the black one
+
+
+def test_maxima_are_taken_of_the_mean_curve() -> None:
+    curve = np.mean([np.array(row) for row in WHOLE.image_curves["si_f"].to_list()[:-1]], axis=0)
+    assert WHOLE.summary["si_f_max"] == pytest.approx(np.nanmax(curve), abs=1e-6)  # float32 curves
+    assert WHOLE.summary["si_f_max"] == WHOLE.curves["si_f"].fill_nan(None).max()
+    assert WHOLE.summary["si_f_max"] < WHOLE.summary["si_f_max_image"] < WHOLE.summary["si_f_max_frame"]
+
+
+def test_one_image_gives_its_score_exactly() -> None:
+    name, pred, gt = PAIRS[0]
+    summary = gathered([(name, pred, gt)]).result().summary
+    assert summary == sisod.score(pred, gt, metrics="all")
+    assert summary["f_max"] == summary["f_max_image"]
+
+
+def test_object_rows_average_to_the_image() -> None:
+    means = WHOLE.objects.group_by("image").agg(pl.col("f_mean").mean()).sort("image")
+    images = WHOLE.images.filter(pl.col("n_objects") > 0).sort("image")
+    np.testing.assert_allclose(means["f_mean"], images["si_f_mean"], atol=1e-14)
+    assert WHOLE.objects.columns == [
+        "image", "index", "y0", "x0", "y1", "x1", "area", "share", "fill", "touches_border",
+        "mae", "f_mean", "f_max", "auc", "iou_binary", "recall_binary",
+    ]  # fmt: skip
+
+
+def test_names() -> None:
+    evaluator = sisod.Evaluator(metrics="mae")
+    mask = np.eye(3, dtype=bool)
+    evaluator.update(mask, mask, name="x")
+    with pytest.raises(ValueError, match="an image named 'x' was already scored"):
+        evaluator.update(mask, mask, name="x")
+    evaluator.update(mask, mask)
+    assert len(evaluator) == 2
+    assert evaluator.result().images["image"].to_list() == ["x", "000001"]
+    with pytest.raises(ValueError, match="both evaluators scored 'x'"):
+        evaluator.merge(evaluator)
+    with pytest.raises(ValueError, match="differ in protocol or metrics"):
+        evaluator.merge(sisod.Evaluator(metrics="mse"))
+
+
+def test_nothing_scored_and_no_objects() -> None:
+    evaluator = sisod.Evaluator()
+    with pytest.raises(ValueError, match="nothing was scored"):
+        evaluator.result()
+    evaluator.update(np.zeros((4, 4)), np.zeros((4, 4), dtype=bool))
+    result = evaluator.result()
+    assert result.objects.is_empty()
+    assert math.isnan(result.summary["si_f_max"])
+    assert result.defined["si_f_max"] == 0
+
+
+def test_a_protocol_of_ones_own_needs_its_own_name() -> None:
+    mine = dataclasses.replace(sisod.PROTOCOLS["default"], connectivity=4)
+    with pytest.raises(ValueError, match="give it a name of its own"):
+        sisod.Evaluator(protocol=mine)
+    assert sisod.Evaluator(protocol=dataclasses.replace(mine, name="mine")).protocol.connectivity == 4
+    with pytest.raises(ValueError, match="unknown protocol 'papr'; did you mean 'paper'"):
+        sisod.score(np.zeros((2, 2)), np.eye(2, dtype=bool), protocol="papr")
+
+
+def test_binary_looking_predictions_are_warned_about() -> None:
+    with pytest.warns(UserWarning, match="pred of 'a' is an integer map whose maximum is 1"):
+        sisod.Evaluator().update(np.eye(2, dtype=np.uint8), np.eye(2, dtype=bool), name="a")
+    with pytest.warns(UserWarning, match="pred is an integer map whose maximum is 1"):
+        sisod.score(np.eye(2, dtype=np.uint8), np.eye(2, dtype=bool))

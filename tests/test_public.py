@@ -1,0 +1,99 @@
+"""What others rely on: names, signatures, what importing costs and does not drag in."""
+
+import inspect
+import subprocess
+import sys
+
+import pytest
+
+import sisod
+from sisod.metrics import find_metrics
+
+CURVED = (
+    "f",
+    "precision",
+    "recall",
+    "iou",
+    "dice",
+    "specificity",
+    "fpr",
+    "ber",
+    "kappa",
+    "accuracy",
+    "e",
+)
+
+
+def public_keys() -> set[str]:
+    """The keys of DESIGN 4, written out by its own rule."""
+    plain = {"mae", "mse", "auc", "s", "wf", "f_max_image"}
+    plain |= {f"{name}_{form}" for name in CURVED for form in ("mean", "max", "adaptive", "binary")}
+    return plain | {f"si_{key}" for key in plain} | {"msiou", "si_f_max_frame"}
+
+
+def test_names_are_frozen() -> None:
+    assert sorted(sisod.__all__) == [
+        "Evaluation",
+        "Evaluator",
+        "Frame",
+        "METRICS",
+        "PROTOCOLS",
+        "Partition",
+        "Protocol",
+        "__version__",
+        "partition",
+        "score",
+    ]
+    assert all(hasattr(sisod, name) for name in sisod.__all__)
+
+
+def test_signatures_are_frozen() -> None:
+    def parameters(function: object) -> str:
+        assert callable(function)
+        return ", ".join(
+            f"{p.name}={p.default}" if p.default is not p.empty else p.name
+            for p in inspect.signature(function).parameters.values()
+        )
+
+    assert parameters(sisod.partition) == (
+        "gt=None, labels=None, kind=boxes, connectivity=8, min_area=0.0002, alpha=ratio"
+    )
+    assert parameters(sisod.score) == "pred, gt, protocol=default, metrics=None, partition=None"
+    assert parameters(sisod.Evaluator) == "protocol=default, metrics=None"
+    assert parameters(sisod.Evaluator.update) == "self, pred, gt, name=None, partition=None"
+
+
+def test_keys_are_those_of_the_design() -> None:
+    assert set(sisod.METRICS) == public_keys()
+    assert set(find_metrics("all")) == public_keys()
+    pixels = {"s", "wf", "msiou", "si_s", "si_wf"}
+    assert set(find_metrics(None)) == public_keys() - pixels
+    assert find_metrics("paper") == (
+        "mae", "si_mae", "auc", "si_auc",
+        "f_mean", "si_f_mean", "f_max_image", "si_f_max_frame", "e_mean",
+    )  # fmt: skip
+
+
+def test_direction_is_data() -> None:
+    down = {key for key, metric in sisod.METRICS.items() if metric.direction == "down"}
+    assert {key.removeprefix("si_").split("_")[0] for key in down} == {"mae", "mse", "fpr", "ber"}
+
+
+@pytest.mark.parametrize("wrong", ["si_maee", ["mae", "nope"]])
+def test_unknown_metric_names_the_nearest(wrong: str | list[str]) -> None:
+    with pytest.raises(ValueError, match=r"unknown metric '(si_maee'; did you mean 'si_mae'|nope')"):
+        find_metrics(wrong)
+
+
+def test_import_is_light() -> None:
+    code = (
+        "import sys, time; t = time.perf_counter(); import sisod; took = time.perf_counter() - t;"
+        "heavy = {'torch', 'matplotlib', 'polars', 'scipy', 'typer'} & set(sys.modules);"
+        "print(took, *heavy)"
+    )
+    runs = [
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
+        for _ in range(3)
+    ]
+    assert [run.stdout.split()[1:] for run in runs] == [[]] * 3
+    assert min(float(run.stdout.split()[0]) for run in runs) < 0.5
