@@ -28,12 +28,13 @@ def _s_of(p: Values, gt: Mask) -> float:
     if n_salient == gt.size:
         return float(p.mean())
     share = n_salient / gt.size
-    likeness = share * _object(p[gt]) + (1 - share) * _object(1 - p[~gt])
+    inside, outside = p[gt], p[~gt]
+    likeness = share * _object(float(inside.mean()), inside)
+    likeness += (1 - share) * _object(1 - float(outside.mean()), outside)
     return max(0.0, 0.5 * likeness + 0.5 * _regions(p, gt, n_salient))
 
 
-def _object(values: Values) -> float:
-    mean = float(values.mean())
+def _object(mean: float, values: Values) -> float:
     deviation = float(values.std(ddof=1)) if values.size > 1 else 0.0
     return 2 * mean / (mean * mean + 1 + deviation + _EPS)
 
@@ -59,8 +60,8 @@ def _similarity(p: Values, gt: Mask) -> float:
         p_mean, p_spread, joint = float(p.flat[0]), 0.0, 0.0
     else:
         centred = p - p_mean
-        p_spread = float(np.vdot(centred, centred)) / (p.size - 1 + _EPS)
-        joint = float(centred[gt].sum()) / (p.size - 1 + _EPS)
+        joint = float(centred[gt].sum()) / (p.size - 1 + _EPS) if g_mean < 1 else 0.0
+        p_spread = float(np.square(centred, out=centred).sum()) / (p.size - 1 + _EPS)
     g_spread = gt.size * g_mean * (1 - g_mean) / (gt.size - 1 + _EPS)
     above = 4 * p_mean * g_mean * joint
     below = (p_mean**2 + g_mean**2) * (p_spread + g_spread)
@@ -96,34 +97,58 @@ def _weighted_f_of(error: Values, gt: Mask) -> float:
 def _weighted_error(p: Values, gt: Mask) -> Values:
     error = np.abs(p - gt)
     pixels = gt.view(np.uint8)
-    # errors inside the object are softened by those around them, 7 x 7 Gaussian of sigma 5
-    offsets = np.arange(-3, 4)
-    kernel = np.exp(-(offsets**2) / 50.0)
-    kernel /= kernel.sum()
     x, y, width, height = cv2.boundingRect(pixels)
-    window = (
-        slice(max(y - 3, 0), y + height + 3),
-        slice(max(x - 3, 0), x + width + 3),
-    )  # nothing further away reaches a salient pixel
+    rows = slice(max(y - _REACH, 0), y + height + _REACH)
+    window = rows, slice(max(x - _REACH, 0), x + width + _REACH)
+    # errors inside the object are softened by those around them; nothing outside the window counts
     near = _extended(error[window], gt[window])
-    smooth = cv2.sepFilter2D(near, -1, kernel, kernel, borderType=cv2.BORDER_CONSTANT)
-    softened = error.copy()
-    inside = softened[window]
-    np.minimum(inside, smooth, out=inside, where=gt[window])
-    # errors outside weigh up to twice as much the further they are from the object
+    smooth = cv2.sepFilter2D(near, -1, _GAUSSIAN, _GAUSSIAN, borderType=cv2.BORDER_CONSTANT)
+    softened = error[window]
+    np.minimum(softened, smooth, out=softened, where=gt[window])
+    # errors outside weigh up to twice as much, the further they are from the object
     distance = cv2.distanceTransform(1 - pixels, cv2.DIST_L2, cv2.DIST_MASK_PRECISE)
     # float32 roots of integers; the weight is flat long before rounding fails to give them back
-    exact = np.sqrt(np.rint(distance.astype(np.float64) ** 2))
-    weight = np.where(gt, 1.0, 2 - np.exp(np.log(0.5) / 5 * exact))
-    return np.asarray(softened * weight)
+    squared = np.rint(np.square(distance, dtype=np.float64))
+    return np.asarray(error * _WEIGHTS[np.minimum(squared, len(_WEIGHTS) - 1).astype(np.intp)])
+
+
+_REACH = 3  # of the 7 x 7 Gaussian of sigma 5
+_GAUSSIAN = np.exp(-(np.arange(-_REACH, _REACH + 1) ** 2) / 50.0)
+_GAUSSIAN /= _GAUSSIAN.sum()
+# weight of an error by its squared distance to the object: 2 - 2^(-d/5), and 1 inside
+_WEIGHTS = 2 - 0.5 ** (np.sqrt(np.arange(301**2)) / 5)
+# by squared distance, ties as SciPy's distance transform and so PySODMetrics breaks them
+_OFFSETS = sorted(
+    (dy * dy + dx * dx, dx, dy)
+    for dy in range(-4, 5)
+    for dx in range(-4, 5)
+    if 0 < dy * dy + dx * dx <= 2 * _REACH**2
+)
 
 
 def _extended(error: Values, gt: Mask) -> Values:
-    """Give every pixel outside the object the error of the nearest salient one."""
-    from scipy.ndimage import distance_transform_edt  # exact, and breaks ties as PySODMetrics does
-
-    rows, columns = distance_transform_edt(~gt, return_distances=False, return_indices=True)
-    return np.asarray(error[rows, columns])
+    """Give pixels outside the object, where the filter sees them, the error of the nearest inside."""
+    height, width = gt.shape
+    kernel = np.ones((2 * _REACH + 1, 2 * _REACH + 1), dtype=np.uint8)
+    band = cv2.dilate(gt.view(np.uint8) if gt.flags.c_contiguous else gt.astype(np.uint8), kernel)
+    margin = 4
+    wide = width + 2 * margin
+    inside = np.pad(gt, margin).ravel()
+    rows, columns = np.nonzero(np.greater(band, gt))
+    waiting = (rows + margin) * wide + columns + margin
+    nearest = np.empty_like(waiting)
+    left = np.arange(len(waiting))
+    for _, dx, dy in _OFFSETS:
+        there = waiting[left] + dy * wide + dx
+        hit = inside[there]
+        nearest[left[hit]] = there[hit]
+        left = left[~hit]
+        if not len(left):
+            break
+    extended = error.copy()
+    near_rows, near_columns = np.divmod(nearest, wide)
+    extended[rows, columns] = error[near_rows - margin, near_columns - margin]
+    return extended
 
 
 def multiscale_iou(p: Values, gt: Mask, partition: Partition) -> Values:  # noqa: ARG001
