@@ -128,11 +128,10 @@ _OFFSETS = sorted(
 
 def _extended(error: Values, gt: Mask) -> Values:
     """Give pixels outside the object, where the filter sees them, the error of the nearest inside."""
-    height, width = gt.shape
     kernel = np.ones((2 * _REACH + 1, 2 * _REACH + 1), dtype=np.uint8)
-    band = cv2.dilate(gt.view(np.uint8) if gt.flags.c_contiguous else gt.astype(np.uint8), kernel)
+    band = cv2.dilate(gt.astype(np.uint8), kernel)
     margin = 4
-    wide = width + 2 * margin
+    wide = gt.shape[1] + 2 * margin
     inside = np.pad(gt, margin).ravel()
     rows, columns = np.nonzero(np.greater(band, gt))
     waiting = (rows + margin) * wide + columns + margin
