@@ -8,18 +8,18 @@ code hold everything. For an 8-bit map the code is the grey value itself.
 from dataclasses import dataclass
 from typing import Any
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from sisod.frames import Partition
 from sisod.images import Map, Normalize, grey_table, unit_values
 
+Values = NDArray[np.float64]
 Codes = NDArray[Any]  # uint8 or uint16
 LEVELS = 256
 BINARY, ADAPTIVE = LEVELS, LEVELS + 1  # columns after the 256 thresholds
 COLUMNS = LEVELS + 2
-_FLOAT32_EXACT = 1 << 24  # OpenCV returns counts as float32
+_AT_ONCE = 1 << 18  # pixels
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,10 +36,10 @@ class Histogram:
         squared: sum of (p - gt)^2 per row.
     """
 
-    above: NDArray[np.int64]
-    totals: NDArray[np.int64]
-    absolute: NDArray[np.float64]
-    squared: NDArray[np.float64]
+    above: Values
+    totals: Values
+    absolute: Values
+    squared: Values
 
 
 def histogram(
@@ -58,7 +58,7 @@ def histogram(
         >>> gt = np.array([[False, False, True, True]])
         >>> pred = np.array([[0, 200, 100, 255]], dtype=np.uint8)
         >>> histogram(pred, gt, partition(gt)).above[0, :, 100]  # not salient, salient
-        array([1, 2])
+        array([1., 2.])
     """
     if pred.dtype == np.uint8:
         return _of_grey(pred, gt, partition, normalize)
@@ -81,10 +81,10 @@ def _of_grey(
     # not a matrix product: equal rows must give equal sums, to the last bit
     absolute = (counts * miss).sum(axis=(1, 2))
     squared = (counts * miss**2).sum(axis=(1, 2))
-    return Histogram(_above(counts, cuts), counts.sum(axis=2), absolute, squared)
+    return Histogram(_above(counts, cuts), counts.sum(axis=2, dtype=np.float64), absolute, squared)
 
 
-def _of_values(p: NDArray[np.float64], gt: NDArray[np.bool_], partition: Partition) -> Histogram:
+def _of_values(p: Values, gt: NDArray[np.bool_], partition: Partition) -> Histogram:
     adaptive = min(2.0 * float(p.mean()), 1.0)
     # every summand is a step function of p, so the code is ordered as p is
     codes = np.floor(255 * p).astype(np.uint16)
@@ -100,68 +100,53 @@ def _of_values(p: NDArray[np.float64], gt: NDArray[np.bool_], partition: Partiti
     miss = np.abs(p - gt)
     return Histogram(
         _above(counts, cuts),
-        counts.sum(axis=2),
+        counts.sum(axis=2, dtype=np.float64),
         _row_sums(miss, partition),
         _row_sums(miss * miss, partition),
     )
 
 
-def _above(counts: NDArray[np.int64], cuts: NDArray[np.intp]) -> NDArray[np.int64]:
-    """Pixels whose code is at or above each cut."""
+def _above(counts: NDArray[np.int64], cuts: NDArray[np.intp]) -> Values:
+    """Pixels whose code is at or above each cut; whole numbers in float64, exact."""
     rows, classes, codes = counts.shape
-    reached = np.zeros((rows, classes, codes + 1), dtype=np.int64)
+    reached = np.zeros((rows, classes, codes + 1))
     np.cumsum(counts[..., ::-1], axis=2, out=reached[..., codes - 1 :: -1])
-    return reached[..., cuts]
+    return reached.take(cuts, axis=2)
 
 
 def _counts(
     codes: Codes, gt: NDArray[np.bool_], partition: Partition, n_codes: int
 ) -> NDArray[np.int64]:
     """Pixels per row, class and code."""
-    salient = gt.view(np.uint8)
-    counts = np.empty((len(partition) + 2, 2, n_codes), dtype=np.int64)
-    counts[0] = _classes(codes, salient, n_codes)
+    joint = np.multiply(gt, n_codes, dtype=np.uint16)
+    joint += codes
+    counts = np.empty((len(partition) + 2, 2 * n_codes), dtype=np.int64)
+    counts[0] = _count(joint, 2 * n_codes)
     if partition.regions is not None:
-        joint = (partition.regions.astype(np.int64) * 2 + salient) * n_codes + codes
-        flat = np.bincount(joint.ravel(), minlength=len(partition) * 2 * n_codes)
-        counts[1:-1] = flat.reshape(len(partition), 2, n_codes)
+        cells = partition.regions.astype(np.int64) * (2 * n_codes) + joint
+        counts[1:-1] = np.bincount(cells.ravel(), minlength=counts[1:-1].size).reshape(-1, 2 * n_codes)
         counts[-1] = counts[0]
-        return counts
-    for row, (y0, x0, y1, x1) in enumerate(partition.boxes.tolist(), start=1):
-        counts[row] = _classes(codes[y0:y1, x0:x1], salient[y0:y1, x0:x1], n_codes)
-    if _disjoint(partition):
-        counts[-1] = counts[1:-1].sum(axis=0)
     else:
-        outside = partition.background.view(np.uint8)
-        counts[-1] = counts[0] - _classes(codes, salient, n_codes, within=outside)
-    return counts
+        for row, (y0, x0, y1, x1) in enumerate(partition.boxes.tolist(), start=1):
+            counts[row] = _count(joint[y0:y1, x0:x1], 2 * n_codes)
+        if _disjoint(partition):
+            counts[-1] = counts[1:-1].sum(axis=0)
+        else:
+            counts[-1] = np.bincount(joint[~partition.background], minlength=2 * n_codes)
+    return counts.reshape(-1, 2, n_codes)
 
 
-def _classes(
-    codes: Codes,
-    salient: NDArray[np.uint8],
-    n_codes: int,
-    *,
-    within: NDArray[np.uint8] | None = None,
-) -> NDArray[np.int64]:
-    positive = salient if within is None else salient & within
-    counts = np.stack([_count(codes, within, n_codes), _count(codes, positive, n_codes)])
-    counts[0] -= counts[1]
-    return counts
+def _count(joint: NDArray[np.uint16], n_cells: int) -> NDArray[np.int64]:
+    if joint.size <= _AT_ONCE:
+        return np.bincount(joint.ravel(), minlength=n_cells)
+    # NumPy counts 64-bit integers: in strips, the copy stays small
+    rows = max(1, _AT_ONCE // joint.shape[1])
+    strips = (joint[start : start + rows] for start in range(0, len(joint), rows))
+    counts = [np.bincount(strip.ravel(), minlength=n_cells) for strip in strips]
+    return np.asarray(np.sum(counts, axis=0))
 
 
-def _count(codes: Codes, mask: NDArray[np.uint8] | None, n_codes: int) -> NDArray[np.int64]:
-    total = np.zeros(n_codes, dtype=np.int64)
-    rows = max(1, _FLOAT32_EXACT // codes.shape[1])
-    for start in range(0, len(codes), rows):
-        part = slice(start, start + rows)
-        inside = None if mask is None else mask[part]
-        found = cv2.calcHist([codes[part]], [0], inside, [n_codes], [0, n_codes])
-        total += found.ravel().astype(np.int64)
-    return total
-
-
-def _row_sums(values: NDArray[np.float64], partition: Partition) -> NDArray[np.float64]:
+def _row_sums(values: Values, partition: Partition) -> NDArray[np.float64]:
     sums = np.empty(len(partition) + 2)
     sums[0] = values.sum()
     if partition.regions is not None:

@@ -6,6 +6,7 @@ plots follow from the row.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -35,21 +36,29 @@ class Counts:
     size: Values
     alignment_size: Values
 
-    @property
+    @cached_property
     def predicted(self) -> Values:
         """Pixels at or above the threshold."""
         return self.tp + self.fp
 
+    @cached_property
+    def recall(self) -> Values:
+        """TP / P."""
+        return self.tp / self.positives
+
+    @cached_property
+    def fpr(self) -> Values:
+        """FP / N."""
+        return self.fp / self.negatives
+
     def correct(self) -> Values:
         """Pixels on the right side of the threshold."""
-        n_negatives = np.nan_to_num(self.negatives)
-        return self.tp + n_negatives - self.fp
+        return np.asarray(np.nan_to_num(self.negatives) + (self.tp - self.fp))
 
 
 def counts_of(histogram: Histogram, rows: slice) -> Counts:
     """Return the confusion matrices of some rows of a histogram."""
-    above = histogram.above[rows].astype(np.float64)
-    totals = histogram.totals[rows].astype(np.float64)
+    above, totals = histogram.above[rows], histogram.totals[rows].copy()
     size = totals.sum(axis=1, keepdims=True)
     alignment_size = size.copy()
     if rows.start == 0:  # E of an image divides by HW - 1, E of a frame by S_k (docs/metrics.md)
@@ -61,12 +70,14 @@ def counts_of(histogram: Histogram, rows: slice) -> Counts:
 
 def precision(c: Counts) -> Values:
     """TP / (TP + FP); 0 where nothing is predicted."""
-    return np.where(np.isnan(c.positives), np.nan, c.tp / np.maximum(c.predicted, 1))
+    share: Values = c.tp / np.maximum(c.predicted, 1)
+    share[np.isnan(c.positives[:, 0])] = np.nan
+    return share
 
 
 def recall(c: Counts) -> Values:
     """TP / (TP + FN)."""
-    return c.tp / c.positives
+    return c.recall
 
 
 def f_measure(c: Counts) -> Values:
@@ -86,24 +97,24 @@ def dice(c: Counts) -> Values:
 
 def specificity(c: Counts) -> Values:
     """TN / (TN + FP)."""
-    return 1 - fpr(c)
+    return 1 - c.fpr
 
 
 def fpr(c: Counts) -> Values:
     """FP / (TN + FP)."""
-    return c.fp / c.negatives
+    return c.fpr
 
 
 def ber(c: Counts) -> Values:
     """Balanced error rate, 1 - (recall + specificity) / 2."""
-    return 0.5 * (1 - recall(c) + fpr(c))
+    return 0.5 * (1 - c.recall + c.fpr)
 
 
 def kappa(c: Counts) -> Values:
     """Cohen's kappa, (observed - expected agreement) / (1 - expected)."""
-    tn, fn = c.negatives - c.fp, c.positives - c.tp
-    chance = c.predicted * c.negatives + c.positives * (fn + tn)
-    return 2 * (c.tp * tn - fn * c.fp) / chance
+    # TP TN - FP FN = TP N - FP P
+    agreement = 2 * (c.tp * c.negatives - c.fp * c.positives)
+    return agreement / (c.predicted * c.negatives + c.positives * (c.size - c.predicted))
 
 
 def accuracy(c: Counts) -> Values:
@@ -118,18 +129,19 @@ def e_measure(c: Counts) -> Values:
     values each there are four kinds of pixels. Without a salient pixel it is the share not predicted,
     with salient pixels only the share predicted.
     """
-    n_positives, n_negatives = np.nan_to_num(c.positives), np.nan_to_num(c.negatives)
-    one_class = (n_positives == 0) | (n_negatives == 0)
-    p_mean, g_mean = c.predicted / c.size, n_positives / c.size
-    total = np.zeros_like(c.tp)
-    for a, p_pixels in (
-        (1 - p_mean, (c.tp, c.fp)),
-        (-p_mean, (n_positives - c.tp, n_negatives - c.fp)),
-    ):
-        for b, pixels in zip((1 - g_mean, -g_mean), p_pixels, strict=True):
-            b = np.where(one_class, 1.0, b)  # any number but 0: replaced below
-            total += pixels * (0.5 + a * b / (a * a + b * b)) ** 2
-    total = np.where(one_class, c.correct(), total)
+    p_mean, g_mean = c.predicted / c.size, c.positives / c.size
+    p_out, g_out = 1 - p_mean, 1 - g_mean  # what a pixel that is predicted, salient has above the mean
+    p2, g2, p_out2, g_out2 = p_mean * p_mean, g_mean * g_mean, p_out * p_out, g_out * g_out
+    both, one, none = (p_out + g_out) ** 2, (p_out - g_mean) ** 2, (p_mean + g_mean) ** 2
+    # (1 + x) / 2 = (a + b)^2 / (2 (a^2 + b^2))
+    total = c.tp * (both / (p_out2 + g_out2)) ** 2
+    total += c.fp * (one / (p_out2 + g2)) ** 2
+    total += (c.positives - c.tp) * (one / (p2 + g_out2)) ** 2
+    total += (c.negatives - c.fp) * (none / (p2 + g2)) ** 2
+    total *= 0.25
+    one_class = np.isnan(c.positives + c.negatives)[:, 0]
+    if one_class.any():
+        total[one_class] = c.correct()[one_class]
     return total / c.alignment_size
 
 

@@ -16,7 +16,7 @@ from sisod.size_invariant import composite, separable
 Values = NDArray[np.float64]
 MetricChoice = str | Sequence[str] | None
 
-_ROWS_AT_ONCE = 128  # of a histogram: bounds the memory of an image with very many frames
+_ROWS_AT_ONCE = 24  # of a histogram: what the arrays of all families together leave in the cache
 _OBJECT_FAMILIES = ("f", "iou", "recall", "auc")  # what the object table is made of
 
 
@@ -163,10 +163,12 @@ class _Measured:
 def _measure(
     counted: Histogram, partition: Partition, families: Sequence[Family], first: int
 ) -> _Measured:
-    curved = [family for family in families if family.kind == "curve"]
+    curved = [family for family in families if family.kind == "curve" and not family.separable]
+    summed = [family for family in families if family.kind == "curve" and family.separable]
     single = [family for family in families if family.kind == "scalar"]
+    index = {family.key: row for row, family in enumerate(curved + summed)}
     n_rows = len(partition) + 1
-    plain, total = np.zeros((2, len(curved), COLUMNS))
+    plain, total = np.empty((len(index), COLUMNS)), np.zeros((len(curved), COLUMNS))
     n_defined = np.zeros((len(curved), 1))
     kept = ("f_mean", "f_max", "iou", "recall", *(family.key for family in single))
     per_row = {key: np.empty(n_rows) for key in kept}
@@ -176,27 +178,27 @@ def _measure(
             counts = counts_of(counted, rows)
             for family in single:
                 per_row[family.key][rows] = family.function(counts)
-            for row, family in enumerate(curved):
-                if family.separable:
-                    continue
-                values = family.function(counts)
-                if family.key == "f":
-                    per_row["f_mean"][rows] = values[:, first:LEVELS].mean(axis=1)
-                    per_row["f_max"][rows] = values[:, first:LEVELS].max(axis=1)
-                elif family.key in per_row:
-                    per_row[family.key][rows] = values[:, BINARY]
-                if start == 0:
-                    plain[row], values = values[0], values[1:]
-                defined = ~np.isnan(values[:, 0])
-                total[row] += (values if defined.all() else values[defined]).sum(axis=0)
-                n_defined[row] += np.count_nonzero(defined)
-        si = total / n_defined
-    for row, family in enumerate(curved):
-        if family.separable:
-            sums = family.function(counts_of(counted, slice(0, None)))
-            plain[row], si[row] = sums[0] / partition.background.size, separable(sums, partition)
+            values = np.stack([family.function(counts) for family in curved])
+            thresholds = values[index["f"], :, first:LEVELS]
+            per_row["f_mean"][rows] = thresholds.mean(axis=1)
+            per_row["f_max"][rows] = thresholds.max(axis=1)
+            for key in ("iou", "recall"):
+                per_row[key][rows] = values[index[key], :, BINARY]
+            if start == 0:
+                plain[: len(curved)], values = values[:, 0], values[:, 1:]
+            undefined = np.isnan(values[:, :, 0])  # a row is undefined at all thresholds or at none
+            if undefined.any():
+                values[undefined] = 0.0
+            total += values.sum(axis=1)
+            n_defined += np.count_nonzero(~undefined, axis=1, keepdims=True)
+        si = np.empty_like(plain)
+        si[: len(curved)] = total / n_defined
+    for family in summed:
+        sums = family.function(counts_of(counted, slice(0, None)))
+        plain[index[family.key]] = sums[0] / partition.background.size
+        si[index[family.key]] = separable(sums, partition)
     return _Measured(
-        row={family.key: row for row, family in enumerate(curved)},
+        row=index,
         plain=plain,
         si=si,
         frames={key: values[1:] for key, values in per_row.items()},

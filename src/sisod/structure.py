@@ -4,6 +4,8 @@ Each takes p in [0, 1], the ground truth and the partition, and returns the imag
 value per frame (multi-scale IoU, which has no size-invariant form, the image's alone).
 """
 
+import itertools
+
 import cv2
 import numpy as np
 from numpy.typing import NDArray
@@ -97,19 +99,21 @@ def _weighted_f_of(error: Values, gt: Mask) -> float:
 def _weighted_error(p: Values, gt: Mask) -> Values:
     error = np.abs(p - gt)
     pixels = gt.view(np.uint8)
+    distance = cv2.distanceTransform(1 - pixels, cv2.DIST_L2, cv2.DIST_MASK_PRECISE)
+    # float32 roots of integers; the weight is flat long before rounding fails to give them back
+    squared = np.minimum(np.rint(np.square(distance, dtype=np.float64)), len(_WEIGHTS) - 1)
+    squared = squared.astype(np.int32)
+    # errors inside the object are softened by those around them; nothing outside the window counts
     x, y, width, height = cv2.boundingRect(pixels)
     rows = slice(max(y - _REACH, 0), y + height + _REACH)
     window = rows, slice(max(x - _REACH, 0), x + width + _REACH)
-    # errors inside the object are softened by those around them; nothing outside the window counts
-    near = _extended(error[window], gt[window])
+    near = _extended(error[window], gt[window], squared[window])
     smooth = cv2.sepFilter2D(near, -1, _GAUSSIAN, _GAUSSIAN, borderType=cv2.BORDER_CONSTANT)
     softened = error[window]
     np.minimum(softened, smooth, out=softened, where=gt[window])
     # errors outside weigh up to twice as much, the further they are from the object
-    distance = cv2.distanceTransform(1 - pixels, cv2.DIST_L2, cv2.DIST_MASK_PRECISE)
-    # float32 roots of integers; the weight is flat long before rounding fails to give them back
-    squared = np.rint(np.square(distance, dtype=np.float64))
-    return np.asarray(error * _WEIGHTS[np.minimum(squared, len(_WEIGHTS) - 1).astype(np.intp)])
+    error *= _WEIGHTS[squared]
+    return error
 
 
 _REACH = 3  # of the 7 x 7 Gaussian of sigma 5
@@ -117,33 +121,33 @@ _GAUSSIAN = np.exp(-(np.arange(-_REACH, _REACH + 1) ** 2) / 50.0)
 _GAUSSIAN /= _GAUSSIAN.sum()
 # weight of an error by its squared distance to the object: 2 - 2^(-d/5), and 1 inside
 _WEIGHTS = 2 - 0.5 ** (np.sqrt(np.arange(301**2)) / 5)
-# by squared distance, ties as SciPy's distance transform and so PySODMetrics breaks them
-_OFFSETS = sorted(
-    (dy * dy + dx * dx, dx, dy)
-    for dy in range(-4, 5)
-    for dx in range(-4, 5)
-    if 0 < dy * dy + dx * dx <= 2 * _REACH**2
-)
+# steps of each squared length, in the order in which SciPy's distance transform, and so PySODMetrics,
+# breaks ties: left first, then up; the furthest pixel the filter sees is the corner of its square
+_STEPS: dict[int, list[tuple[int, int]]] = {}
+for _dx, _dy in itertools.product(range(-4, 5), repeat=2):
+    if 0 < _dx * _dx + _dy * _dy <= 2 * _REACH**2:
+        _STEPS.setdefault(_dx * _dx + _dy * _dy, []).append((_dx, _dy))
 
 
-def _extended(error: Values, gt: Mask) -> Values:
+def _extended(error: Values, gt: Mask, squared: NDArray[np.int32]) -> Values:
     """Give pixels outside the object, where the filter sees them, the error of the nearest inside."""
-    kernel = np.ones((2 * _REACH + 1, 2 * _REACH + 1), dtype=np.uint8)
-    band = cv2.dilate(gt.astype(np.uint8), kernel)
+    height, width = gt.shape
     margin = 4
-    wide = gt.shape[1] + 2 * margin
-    inside = np.pad(gt, margin).ravel()
-    rows, columns = np.nonzero(np.greater(band, gt))
-    waiting = (rows + margin) * wide + columns + margin
-    nearest = np.empty_like(waiting)
-    left = np.arange(len(waiting))
-    for _, dx, dy in _OFFSETS:
-        there = waiting[left] + dy * wide + dx
-        hit = inside[there]
-        nearest[left[hit]] = there[hit]
-        left = left[~hit]
-        if not len(left):
-            break
+    wide = width + 2 * margin
+    inside = np.zeros((height + 2 * margin, wide), dtype=np.bool_)
+    inside[margin:-margin, margin:-margin] = gt
+    inside = inside.ravel()
+    rows, columns = np.nonzero((squared > 0) & (squared <= 2 * _REACH**2))
+    lengths = squared[rows, columns]
+    start = (rows + margin) * wide + columns + margin
+    nearest = np.empty_like(start)
+    for length, steps in _STEPS.items():
+        left = np.flatnonzero(lengths == length)
+        for dx, dy in steps:
+            there = start[left] + dy * wide + dx
+            hit = inside[there]
+            nearest[left[hit]] = there[hit]
+            left = left[~hit]
     extended = error.copy()
     near_rows, near_columns = np.divmod(nearest, wide)
     extended[rows, columns] = error[near_rows - margin, near_columns - margin]

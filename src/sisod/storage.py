@@ -1,0 +1,88 @@
+"""Where files are: a local folder, or any store that fsspec knows, by URL."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sisod.errors import InputError
+
+
+@dataclass(frozen=True)
+class StoredFile:
+    """A file below a root: its path relative to it, with slashes, and what tells that it changed."""
+
+    path: str
+    stamp: str
+
+
+def is_url(root: str | Path) -> bool:
+    """Say whether a root is a URL rather than a local folder."""
+    return "://" in str(root)
+
+
+def list_files(root: str | Path) -> list[StoredFile]:
+    """Return every file below a root, links followed, sorted by path."""
+    found = list(_list_url(str(root)) if is_url(root) else _list_folder(Path(root)))
+    for file in found:
+        try:
+            file.path.encode("utf-8")
+        except UnicodeEncodeError:
+            raise InputError(
+                f"{root}: the file name {file.path!r} is not valid UTF-8; rename the file"
+            ) from None
+    return sorted(found, key=lambda file: file.path)
+
+
+def read_bytes(root: str | Path, path: str) -> bytes:
+    """Return the content of one file below a root."""
+    if is_url(root):
+        system, base = _file_system(str(root))
+        content: bytes = system.cat_file(f"{base}/{path}")
+        return content
+    return Path(root, path).read_bytes()
+
+
+def _list_folder(root: Path) -> Iterator[StoredFile]:
+    if not root.exists():
+        raise InputError(f"{str(root)!r} does not exist; expected a folder of maps")
+    if not root.is_dir():
+        raise InputError(f"{str(root)!r} is a file; expected a folder of maps")
+    seen: set[tuple[int, int]] = set()  # a link to a folder above would otherwise never end
+    waiting = [(root, "")]
+    while waiting:
+        folder, prefix = waiting.pop()
+        state = folder.stat()
+        if (state.st_dev, state.st_ino) in seen:
+            continue
+        seen.add((state.st_dev, state.st_ino))
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_dir():
+                    waiting.append((Path(entry.path), f"{prefix}{entry.name}/"))
+                elif entry.is_file():  # not a dangling link, not a pipe
+                    info = entry.stat()
+                    yield StoredFile(prefix + entry.name, f"{info.st_size}-{info.st_mtime_ns}")
+
+
+def _list_url(root: str) -> Iterator[StoredFile]:
+    system, base = _file_system(root)
+    if not system.isdir(base):
+        raise InputError(f"{root!r} does not exist or is not a folder; expected a folder of maps")
+    for path, info in system.find(base, detail=True).items():
+        changed = next(
+            (info[key] for key in ("ETag", "etag", "mtime", "LastModified") if key in info), ""
+        )
+        yield StoredFile(path[len(base) :].lstrip("/"), f"{info['size']}-{changed}")
+
+
+def _file_system(root: str) -> tuple[Any, str]:
+    try:
+        import fsspec
+    except ImportError:
+        raise InputError(
+            f"{root!r} is a URL, which needs fsspec; install it with: pip install 'sisod[cluster]'"
+        ) from None
+    system, base = fsspec.core.url_to_fs(root)
+    return system, str(base).rstrip("/")
