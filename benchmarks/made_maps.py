@@ -88,7 +88,7 @@ def _objects(shape: tuple[int, int], n_objects: int, rng: np.random.Generator) -
             -1,
         )
         around = cv2.dilate(one, np.ones((5, 5), dtype=np.uint8))
-        if np.count_nonzero(one) >= _LEAST_AREA and not (around & gt).any():
+        if np.count_nonzero(one) >= _LEAST_AREA and not np.logical_and(around, gt).any():
             gt |= one
             placed += 1
     return gt
@@ -103,5 +103,5 @@ def _prediction(gt: Grey, rng: np.random.Generator) -> Grey:
     soft = cv2.GaussianBlur(gt.astype(np.float32) / 255, (0, 0), 3.0)
     coarse = rng.normal(size=(gt.shape[0] // 16 + 1, gt.shape[1] // 16 + 1)).astype(np.float32)
     noise = cv2.resize(coarse, gt.shape[::-1], interpolation=cv2.INTER_CUBIC)
-    logits = 14 * (soft - 0.5) + 1.2 * noise
+    logits = 14 * (soft - 0.5) + 1.0 * noise
     return np.asarray(np.rint(255 / (1 + np.exp(-logits))), dtype=np.uint8)

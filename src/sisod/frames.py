@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, TypeVar
 
 import cv2
@@ -79,6 +80,11 @@ class Partition:
         """Height and width of the image."""
         height, width = self.background.shape
         return height, width
+
+    @cached_property
+    def background_area(self) -> int:
+        """Pixels in no frame."""
+        return int(np.count_nonzero(self.background))
 
     @property
     def alpha(self) -> float:
@@ -208,15 +214,15 @@ def _measure_runs(
     top, left = np.divmod(edges[0::2], width + 1)
     right = edges[1::2] % (width + 1)
     owner = labels[top, left] - 1
-    boxes = np.empty((count, 4), dtype=np.int64)
-    boxes[:, :2], boxes[:, 2:] = max(height, width), 0
-    np.minimum.at(boxes[:, 0], owner, top)
+    # runs come in reading order; of values given to one place, the last one stays
+    first, last = np.empty((2, count), dtype=np.int64)
+    last[owner] = np.arange(len(owner))
+    first[owner[::-1]] = np.arange(len(owner))[::-1]
+    boxes = np.zeros((count, 4), dtype=np.int64)
+    boxes[:, 0], boxes[:, 1], boxes[:, 2] = top[first], width, top[last] + 1
     np.minimum.at(boxes[:, 1], owner, left)
-    np.maximum.at(boxes[:, 2], owner, top + 1)
     np.maximum.at(boxes[:, 3], owner, right)
     areas = np.bincount(owner, weights=right - left, minlength=count).astype(np.int64)
-    first = np.full(count, len(owner))
-    np.minimum.at(first, owner, np.arange(len(owner)))
     return boxes, areas, first
 
 

@@ -8,6 +8,7 @@ code hold everything. For an 8-bit map the code is the grey value itself.
 from dataclasses import dataclass
 from typing import Any
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,7 +20,7 @@ Codes = NDArray[Any]  # uint8 or uint16
 LEVELS = 256
 BINARY, ADAPTIVE = LEVELS, LEVELS + 1  # columns after the 256 thresholds
 COLUMNS = LEVELS + 2
-_AT_ONCE = 1 << 18  # pixels
+_FLOAT32_EXACT = 1 << 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +82,7 @@ def _of_grey(
     # not a matrix product: equal rows must give equal sums, to the last bit
     absolute = (counts * miss).sum(axis=(1, 2))
     squared = (counts * miss**2).sum(axis=(1, 2))
-    return Histogram(_above(counts, cuts), counts.sum(axis=2, dtype=np.float64), absolute, squared)
+    return Histogram(_above(counts, cuts), counts.sum(axis=2), absolute, squared)
 
 
 def _of_values(p: Values, gt: NDArray[np.bool_], partition: Partition) -> Histogram:
@@ -100,27 +101,25 @@ def _of_values(p: Values, gt: NDArray[np.bool_], partition: Partition) -> Histog
     miss = np.abs(p - gt)
     return Histogram(
         _above(counts, cuts),
-        counts.sum(axis=2, dtype=np.float64),
+        counts.sum(axis=2),
         _row_sums(miss, partition),
         _row_sums(miss * miss, partition),
     )
 
 
-def _above(counts: NDArray[np.int64], cuts: NDArray[np.intp]) -> Values:
-    """Pixels whose code is at or above each cut; whole numbers in float64, exact."""
+def _above(counts: Values, cuts: NDArray[np.intp]) -> Values:
+    """Pixels whose code is at or above each cut."""
     rows, classes, codes = counts.shape
     reached = np.zeros((rows, classes, codes + 1))
     np.cumsum(counts[..., ::-1], axis=2, out=reached[..., codes - 1 :: -1])
     return reached.take(cuts, axis=2)
 
 
-def _counts(
-    codes: Codes, gt: NDArray[np.bool_], partition: Partition, n_codes: int
-) -> NDArray[np.int64]:
-    """Pixels per row, class and code."""
+def _counts(codes: Codes, gt: NDArray[np.bool_], partition: Partition, n_codes: int) -> Values:
+    """Pixels per row, class and code: whole numbers in float64, exact."""
     joint = np.multiply(gt, n_codes, dtype=np.uint16)
     joint += codes
-    counts = np.empty((len(partition) + 2, 2 * n_codes), dtype=np.int64)
+    counts = np.empty((len(partition) + 2, 2 * n_codes))
     counts[0] = _count(joint, 2 * n_codes)
     if partition.regions is not None:
         cells = partition.regions.astype(np.int64) * (2 * n_codes) + joint
@@ -136,14 +135,14 @@ def _counts(
     return counts.reshape(-1, 2, n_codes)
 
 
-def _count(joint: NDArray[np.uint16], n_cells: int) -> NDArray[np.int64]:
-    if joint.size <= _AT_ONCE:
-        return np.bincount(joint.ravel(), minlength=n_cells)
-    # NumPy counts 64-bit integers: in strips, the copy stays small
-    rows = max(1, _AT_ONCE // joint.shape[1])
-    strips = (joint[start : start + rows] for start in range(0, len(joint), rows))
-    counts = [np.bincount(strip.ravel(), minlength=n_cells) for strip in strips]
-    return np.asarray(np.sum(counts, axis=0))
+def _count(joint: NDArray[np.uint16], n_cells: int) -> Values:
+    # OpenCV counts faster than NumPy but in float32, so in strips that it can count exactly
+    rows = max(1, _FLOAT32_EXACT // joint.shape[1])
+    total = np.zeros(n_cells)
+    for start in range(0, len(joint), rows):
+        strip = joint[start : start + rows]
+        total += cv2.calcHist([strip], [0], None, [n_cells], [0, n_cells])[:, 0]
+    return total
 
 
 def _row_sums(values: Values, partition: Partition) -> NDArray[np.float64]:
@@ -164,5 +163,5 @@ def _row_sums(values: Values, partition: Partition) -> NDArray[np.float64]:
 
 
 def _disjoint(partition: Partition) -> bool:
-    framed = partition.background.size - int(np.count_nonzero(partition.background))
+    framed = partition.background.size - partition.background_area
     return framed == int(partition.frame_areas.sum())

@@ -3,6 +3,7 @@
 The rules are those of `docs/metrics.md`. Every refusal says what was expected, what came and what to do.
 """
 
+import math
 import warnings
 from typing import Any, Literal
 
@@ -32,9 +33,9 @@ def as_mask(gt: ArrayLike, *, level: int = 128) -> NDArray[np.bool_]:
                 "gt is an integer array whose maximum is 1: it looks like 0/1; "
                 "pass bool or multiply by 255"
             )
-        # one half below the level, so that the same cut serves 8 and 16 bits
-        cut = (level - 0.5) * (1 if array.dtype == np.uint8 else 257)
-        return np.ascontiguousarray(array > cut)
+        # whole numbers, which compare without a conversion of the array
+        least = level if array.dtype == np.uint8 else math.ceil((level - 0.5) * 257)
+        return np.ascontiguousarray(array >= least)
     if array.dtype.kind == "f":
         _check_unit_range(array, "gt")
         return np.ascontiguousarray(array >= (level - 0.5) / 255)
@@ -103,7 +104,7 @@ def unit_values(pred: Map, *, normalize: Normalize) -> NDArray[np.float64]:
     """
     if pred.dtype == np.uint8:
         low, high = int(pred.min()), int(pred.max())
-        return np.asarray(grey_table(low, high, normalize=normalize)[pred])
+        return grey_table(low, high, normalize=normalize).take(pred)
     p = pred / 65535 if pred.dtype == np.uint16 else pred.astype(np.float64)
     if normalize == "minmax":
         lowest, highest = p.min(), p.max()

@@ -33,6 +33,7 @@ class Counts:
     fp: Values
     positives: Values
     negatives: Values
+    n_negatives: Values
     size: Values
     alignment_size: Values
 
@@ -53,19 +54,26 @@ class Counts:
 
     def correct(self) -> Values:
         """Pixels on the right side of the threshold."""
-        return np.asarray(np.nan_to_num(self.negatives) + (self.tp - self.fp))
+        return self.tp + (self.n_negatives - self.fp)
 
 
 def counts_of(histogram: Histogram, rows: slice) -> Counts:
     """Return the confusion matrices of some rows of a histogram."""
-    above, totals = histogram.above[rows], histogram.totals[rows].copy()
-    size = totals.sum(axis=1, keepdims=True)
+    above, counted = histogram.above[rows], histogram.totals[rows]
+    size = counted.sum(axis=1, keepdims=True)
     alignment_size = size.copy()
     if rows.start == 0:  # E of an image divides by HW - 1, E of a frame by S_k (docs/metrics.md)
         alignment_size[0] = max(alignment_size[0, 0] - 1, 1)
-    totals[totals == 0] = np.nan
-    negatives, positives = totals[:, :1], totals[:, 1:]
-    return Counts(above[:, 1], above[:, 0], positives, negatives, size, alignment_size)
+    totals = np.where(counted == 0, np.nan, counted)
+    return Counts(
+        tp=above[:, 1],
+        fp=above[:, 0],
+        positives=totals[:, 1:],
+        negatives=totals[:, :1],
+        n_negatives=counted[:, :1],
+        size=size,
+        alignment_size=alignment_size,
+    )
 
 
 def precision(c: Counts) -> Values:
@@ -147,10 +155,10 @@ def e_measure(c: Counts) -> Values:
 
 def auc(c: Counts) -> Values:
     """Area under the ROC curve on the grey levels, exact, ties one half."""
-    tp = np.pad(c.tp[:, :LEVELS], ((0, 0), (0, 1)))
-    fp = np.pad(c.fp[:, :LEVELS], ((0, 0), (0, 1)))
-    # integers below 2^53 times one half: exact in float64
-    pairs = ((fp[:, :-1] - fp[:, 1:]) * (tp[:, :-1] + tp[:, 1:])).sum(axis=1) / 2
+    tp, fp = c.tp[:, :LEVELS], c.fp[:, :LEVELS]
+    # trapezoids, the last one down to the origin; whole numbers below 2^53, exact in float64
+    pairs = ((fp[:, :-1] - fp[:, 1:]) * (tp[:, :-1] + tp[:, 1:])).sum(axis=1)
+    pairs = (pairs + fp[:, -1] * tp[:, -1]) / 2
     return np.asarray(pairs / (c.positives * c.negatives)[:, 0])
 
 
@@ -163,7 +171,7 @@ class Family:
         title: as printed in papers.
         direction: whether more is better.
         kind: what the function takes and gives: `"error"` reads a sum of pixel errors off the
-            histogram, `"curve"` and `"scalar"` take counts, `"pixels"` takes p, gt and the partition.
+            histogram, `"curve"` and `"scalar"` take counts, `"pixels"` takes pixels and frames.
         function: see `kind`.
         separable: a mean over pixels (Eq. 7); all others are composite (Eq. 8).
         size_invariant: whether it has a size-invariant form.

@@ -12,11 +12,12 @@ from sisod.histograms import ADAPTIVE, BINARY, COLUMNS, LEVELS, Histogram, histo
 from sisod.metrics import FAMILIES, METRICS, Family, counts_of, find_metrics
 from sisod.protocols import Protocol, find_protocol
 from sisod.size_invariant import composite, separable
+from sisod.structure import Pixels
 
 Values = NDArray[np.float64]
 MetricChoice = str | Sequence[str] | None
 
-_ROWS_AT_ONCE = 24  # of a histogram: what the arrays of all families together leave in the cache
+_ROWS_AT_ONCE = 32  # of a histogram: what the arrays of all families together leave in the cache
 _OBJECT_FAMILIES = ("f", "iou", "recall", "auc")  # what the object table is made of
 
 
@@ -112,10 +113,10 @@ def score_pair(
     families = [family for family in FAMILIES if family.key in wanted]
     measured = _measure(counted, partition, families, protocol.first_threshold)
     scalars = _errors(counted, partition, families) | measured.scalars()
-    pixels = [family for family in families if family.kind == "pixels"]
-    if pixels:
-        p = images.unit_values(array, normalize=protocol.normalize)
-        scalars |= _pixel_scores(p, mask, partition, pixels, keys)
+    structural = [family for family in families if family.kind == "pixels"]
+    if structural:
+        pixels = Pixels(array, mask, protocol.normalize)
+        scalars |= _pixel_scores(pixels, partition, structural, keys)
     return Scores(
         values=_values(keys, measured, scalars),
         curve_names=(*measured.row, *(f"si_{key}" for key in measured.row)),
@@ -220,21 +221,20 @@ def _errors(counted: Histogram, partition: Partition, families: Sequence[Family]
 
 
 def _pixel_scores(
-    p: Values,
-    gt: NDArray[np.bool_],
+    pixels: Pixels,
     partition: Partition,
     families: Sequence[Family],
     keys: Sequence[str],
 ) -> dict[str, float]:
-    framed = [key for key in keys if METRICS[key].family in families and key.startswith("si_")]
-    if framed and partition.regions is not None:
-        raise ValueError(
-            f"{framed[0]} needs rectangular frames and these are Voronoi regions; "
-            "leave it out, or use kind='boxes'"
-        )
+    framed = {METRICS[key].family.key: key for key in keys if METRICS[key].size_invariant}
     scalars = {}
     for family in families:
-        values = family.function(p, gt, partition)
+        if family.key in framed and partition.regions is not None:
+            raise ValueError(
+                f"{framed[family.key]} needs rectangular frames and these are Voronoi regions; "
+                "leave it out, or use kind='boxes'"
+            )
+        values = family.function(pixels, partition.frames if family.key in framed else ())
         scalars[family.key] = float(values[0])
         scalars[f"si_{family.key}"] = float(composite(values[1:]))
     return scalars
@@ -244,15 +244,16 @@ def _values(keys: Sequence[str], measured: _Measured, scalars: dict[str, float])
     reduced = {}
     for si, curves, begin in ((False, measured.plain, 0), (True, measured.si, measured.begin)):
         thresholds = curves[:, begin:LEVELS]
-        reduced[si, "mean"] = thresholds.mean(axis=1)
-        reduced[si, "max"] = reduced[si, "max_image"] = thresholds.max(axis=1)
-        reduced[si, "adaptive"], reduced[si, "binary"] = curves[:, ADAPTIVE], curves[:, BINARY]
+        reduced[si, "mean"] = thresholds.mean(axis=1).tolist()
+        reduced[si, "max"] = reduced[si, "max_image"] = thresholds.max(axis=1).tolist()
+        reduced[si, "adaptive"] = curves[:, ADAPTIVE].tolist()
+        reduced[si, "binary"] = curves[:, BINARY].tolist()
     values = {}
     for key in keys:
         metric = METRICS[key]
         form = metric.size_invariant, metric.form
         if form in reduced:
-            values[key] = float(reduced[form][measured.row[metric.family.key]])
+            values[key] = reduced[form][measured.row[metric.family.key]]
         else:
             values[key] = scalars[key]
     return values

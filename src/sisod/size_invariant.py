@@ -42,8 +42,8 @@ def separable(sums: Values, partition: Partition) -> Values:
     size = partition.background.size
     if len(partition) == 0:
         return np.asarray(sums[0] / size)
-    framed_area = size - np.count_nonzero(partition.background)
-    background_weight = numerator / (size - framed_area) if framed_area < size else 0.0
+    background_area = partition.background_area
+    background_weight = numerator / background_area if background_area else 0.0
     # the formula times the denominator of alpha, the background written as image less framed pixels
     weights = (denominator / partition.frame_areas).reshape((-1,) + (1,) * (sums.ndim - 1))
     framed = (weights * sums[1:-1]).sum(axis=0)

@@ -1,87 +1,164 @@
 """The few metrics that need pixels and not only counts: S-measure, weighted F, multi-scale IoU.
 
-Each takes p in [0, 1], the ground truth and the partition, and returns the image's value followed by one
-value per frame (multi-scale IoU, which has no size-invariant form, the image's alone).
+Each takes the pixels and the frames, and returns the image's value followed by one value per frame
+(multi-scale IoU, which has no size-invariant form, the image's alone).
 """
 
 import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from sisod.frames import Partition
+from sisod.frames import Frame
+from sisod.images import Map, Normalize, grey_table, unit_values
 
 Values = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+Window = tuple[slice, slice]
 _EPS = float(np.spacing(1))  # where PySODMetrics adds it, so that both agree
+_WHOLE = (slice(None), slice(None))
 
 
-def s_measure(p: Values, gt: Mask, partition: Partition) -> Values:
+@dataclass(frozen=True, eq=False)
+class Pixels:
+    """A checked prediction and its ground truth."""
+
+    pred: Map
+    gt: Mask
+    normalize: Normalize
+
+    def values(self) -> Values:
+        """Return p, a new array that may be written to."""
+        return unit_values(self.pred, normalize=self.normalize)
+
+    def moments(self, window: Window) -> "tuple[Moments, Moments]":
+        """Return the moments of p over the pixels of a window that are not salient, that are salient."""
+        gt = self.gt[window]
+        if self.pred.dtype != np.uint8:
+            p = self._float_values[window]
+            return Moments.of(p[~gt]), Moments.of(p[gt])
+        grey, salient = self.pred[window], gt.view(np.uint8)
+        both = cv2.calcHist([grey], [0], None, [256], [0, 256])[:, 0].astype(np.float64)
+        inside = cv2.calcHist([grey], [0], salient, [256], [0, 256])[:, 0].astype(np.float64)
+        return Moments.of(self._table, both - inside), Moments.of(self._table, inside)
+
+    @cached_property
+    def _float_values(self) -> Values:
+        return self.values()
+
+    @cached_property
+    def _table(self) -> Values:
+        return grey_table(int(self.pred.min()), int(self.pred.max()), normalize=self.normalize)
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Number, mean, and sum of squared deviations from the mean."""
+
+    count: float
+    mean: float
+    spread: float
+
+    @classmethod
+    def of(cls, values: Values, counts: Values | None = None) -> "Moments":
+        """Return the moments of values, each occurring as often as `counts` says."""
+        if counts is not None:
+            values, counts = values[counts > 0], counts[counts > 0]
+        else:
+            counts = np.ones(len(values))
+        count = float(counts.sum())
+        if count == 0:
+            return cls(0.0, 0.0, 0.0)
+        if values.min() == values.max():  # flat: rounding of the mean must not look like structure
+            return cls(count, float(values[0]), 0.0)
+        mean = float((counts * values).sum()) / count
+        return cls(count, mean, float((counts * (values - mean) ** 2).sum()))
+
+    def plus(self, other: "Moments") -> "Moments":
+        """Return the moments of both sets together."""
+        count = self.count + other.count
+        if count == 0 or other.count == 0:
+            return self
+        step = other.mean - self.mean
+        share = other.count / count
+        spread = self.spread + other.spread + step * step * self.count * share
+        return Moments(count, self.mean + step * share, spread)
+
+
+def s_measure(pixels: Pixels, frames: Sequence[Frame]) -> Values:
     """Structure measure (Fan et al., ICCV 2017), object and region similarity in equal parts."""
-    windows = [(slice(None), slice(None)), *(frame.window for frame in partition)]
-    return np.array([_s_of(p[window], gt[window]) for window in windows])
+    windows = [_WHOLE, *(frame.window for frame in frames)]
+    return np.array([_s_of(pixels, window) for window in windows])
 
 
-def _s_of(p: Values, gt: Mask) -> float:
-    n_salient = int(np.count_nonzero(gt))
-    if n_salient == 0:
-        return 1 - float(p.mean())
-    if n_salient == gt.size:
-        return float(p.mean())
-    share = n_salient / gt.size
-    inside, outside = p[gt], p[~gt]
-    likeness = share * _object(float(inside.mean()), inside)
-    likeness += (1 - share) * _object(1 - float(outside.mean()), outside)
-    return max(0.0, 0.5 * likeness + 0.5 * _regions(p, gt, n_salient))
+def _s_of(pixels: Pixels, window: Window) -> float:
+    gt = pixels.gt[window]
+    regions = [pixels.moments(part) for part in _quadrants(gt, window)]
+    outside, inside = regions[0]
+    for others in regions[1:]:
+        outside, inside = outside.plus(others[0]), inside.plus(others[1])
+    if inside.count == 0:
+        return 1 - outside.mean
+    if outside.count == 0:
+        return inside.mean
+    share = inside.count / gt.size
+    likeness = share * _object(inside.mean, inside) + (1 - share) * _object(1 - outside.mean, outside)
+    similarity = sum(
+        (negative.count + positive.count) / gt.size * _similarity(negative, positive)
+        for negative, positive in regions
+    )
+    return max(0.0, 0.5 * likeness + 0.5 * similarity)
 
 
-def _object(mean: float, values: Values) -> float:
-    deviation = float(values.std(ddof=1)) if values.size > 1 else 0.0
+def _object(mean: float, values: Moments) -> float:
+    deviation = math.sqrt(values.spread / (values.count - 1)) if values.count > 1 else 0.0
     return 2 * mean / (mean * mean + 1 + deviation + _EPS)
 
 
-def _regions(p: Values, gt: Mask, n_salient: int) -> float:
-    """Similarity of the four quadrants around the centroid, weighted by area; an empty one adds 0."""
+def _quadrants(gt: Mask, window: Window) -> list[Window]:
+    """The four parts around the centroid of the salient pixels; empty ones are left out."""
     height, width = gt.shape
-    y = round(float(gt.sum(axis=1) @ np.arange(height)) / n_salient) + 1
-    x = round(float(gt.sum(axis=0) @ np.arange(width)) / n_salient) + 1
-    total = 0.0
-    for rows in (slice(0, y), slice(y, height)):
-        for columns in (slice(0, x), slice(x, width)):
-            part = gt[rows, columns]
-            if part.size:
-                total += part.size / gt.size * _similarity(p[rows, columns], part)
-    return total
+    n_salient = int(np.count_nonzero(gt))
+    if n_salient == 0:
+        return [window]
+    y = round(int(np.arange(height) @ np.count_nonzero(gt, axis=1)) / n_salient) + 1
+    x = round(int(np.arange(width) @ np.count_nonzero(gt, axis=0)) / n_salient) + 1
+    top, left = window[0].start or 0, window[1].start or 0
+    rows = [slice(top, top + y), slice(top + y, top + height)]
+    columns = [slice(left, left + x), slice(left + x, left + width)]
+    return [(r, c) for r in rows for c in columns if r.start < r.stop and c.start < c.stop]
 
 
-def _similarity(p: Values, gt: Mask) -> float:
+def _similarity(negative: Moments, positive: Moments) -> float:
     """SSIM without its constants: 1 where both are flat and dark, 0 where only one has structure."""
-    p_mean, g_mean = float(p.mean()), float(np.count_nonzero(gt)) / gt.size
-    if p.min() == p.max():  # flat: rounding of the mean must not look like structure
-        p_mean, p_spread, joint = float(p.flat[0]), 0.0, 0.0
-    else:
-        centred = p - p_mean
-        joint = float(centred[gt].sum()) / (p.size - 1 + _EPS) if g_mean < 1 else 0.0
-        p_spread = float(np.square(centred, out=centred).sum()) / (p.size - 1 + _EPS)
-    g_spread = gt.size * g_mean * (1 - g_mean) / (gt.size - 1 + _EPS)
-    above = 4 * p_mean * g_mean * joint
-    below = (p_mean**2 + g_mean**2) * (p_spread + g_spread)
+    both = negative.plus(positive)
+    g_mean = positive.count / both.count
+    # sums of (g - mean)^2 and of (p - mean)(g - mean), for g of 0 and 1
+    g_spread = positive.count * (1 - g_mean)
+    joint = g_spread * (positive.mean - negative.mean)
+    above = 4 * both.mean * g_mean * joint / (both.count - 1 + _EPS)
+    below = (both.mean**2 + g_mean**2) * (both.spread + g_spread) / (both.count - 1 + _EPS)
     if above != 0:
         return above / (below + _EPS)
     return 1.0 if below == 0 else 0.0
 
 
-def weighted_f(p: Values, gt: Mask, partition: Partition) -> Values:
+def weighted_f(pixels: Pixels, frames: Sequence[Frame]) -> Values:
     """Weighted F (Margolin et al., CVPR 2014), beta 1, as PySODMetrics; undefined without an object.
 
     Errors and weights are those of the whole image; a frame only sums them over its pixels. On a crop
     the zero padding would reward missing a small object.
     """
+    gt = pixels.gt
     if not gt.any():
-        return np.full(1 + len(partition), np.nan)
-    error = _weighted_error(p, gt)
-    windows = [(slice(None), slice(None)), *(frame.window for frame in partition)]
+        return np.full(1 + len(frames), np.nan)
+    error = _weighted_error(pixels)
+    windows = [_WHOLE, *(frame.window for frame in frames)]
     return np.array([_weighted_f_of(error[window], gt[window]) for window in windows])
 
 
@@ -96,15 +173,18 @@ def _weighted_f_of(error: Values, gt: Mask) -> float:
     return 2 * recall * precision / (recall + precision + _EPS)
 
 
-def _weighted_error(p: Values, gt: Mask) -> Values:
-    error = np.abs(p - gt)
-    pixels = gt.view(np.uint8)
-    distance = cv2.distanceTransform(1 - pixels, cv2.DIST_L2, cv2.DIST_MASK_PRECISE)
+def _weighted_error(pixels: Pixels) -> Values:
+    gt = pixels.gt
+    salient = gt.view(np.uint8)
+    error = pixels.values()
+    error -= gt
+    np.abs(error, out=error)
+    distance = cv2.distanceTransform(1 - salient, cv2.DIST_L2, cv2.DIST_MASK_PRECISE)
     # float32 roots of integers; the weight is flat long before rounding fails to give them back
-    squared = np.minimum(np.rint(np.square(distance, dtype=np.float64)), len(_WEIGHTS) - 1)
-    squared = squared.astype(np.int32)
+    rounded = np.asarray(cv2.multiply(distance, distance, dtype=cv2.CV_32S), dtype=np.int32)
+    squared = np.minimum(rounded, len(_WEIGHTS) - 1, out=rounded)
     # errors inside the object are softened by those around them; nothing outside the window counts
-    x, y, width, height = cv2.boundingRect(pixels)
+    x, y, width, height = cv2.boundingRect(salient)
     rows = slice(max(y - _REACH, 0), y + height + _REACH)
     window = rows, slice(max(x - _REACH, 0), x + width + _REACH)
     near = _extended(error[window], gt[window], squared[window])
@@ -112,7 +192,9 @@ def _weighted_error(p: Values, gt: Mask) -> Values:
     softened = error[window]
     np.minimum(softened, smooth, out=softened, where=gt[window])
     # errors outside weigh up to twice as much, the further they are from the object
-    error *= _WEIGHTS[squared]
+    for start in range(0, len(error), 32):  # strip by strip: no second map of the image's size
+        strip = slice(start, start + 32)
+        error[strip] *= _WEIGHTS[squared[strip]]
     return error
 
 
@@ -154,11 +236,11 @@ def _extended(error: Values, gt: Mask, squared: NDArray[np.int32]) -> Values:
     return extended
 
 
-def multiscale_iou(p: Values, gt: Mask, partition: Partition) -> Values:  # noqa: ARG001
+def multiscale_iou(pixels: Pixels, frames: Sequence[Frame]) -> Values:  # noqa: ARG001
     """Multi-scale IoU of edges at p > 0.5 (Ahmadzadeh et al., ICIP 2021), as PySODMetrics."""
-    if not gt.any():
+    if not pixels.gt.any():
         return np.full(1, np.nan)
-    found, wanted = _edges(p > 0.5), _edges(gt)
+    found, wanted = _edges(pixels.values() > 0.5), _edges(pixels.gt)
     ratios = []
     for _ in range(10):  # cells of 1, 2, 4 ... 512 pixels
         ratios.append((np.count_nonzero(found & wanted) + 1) / (np.count_nonzero(wanted) + 1))
@@ -167,20 +249,11 @@ def multiscale_iou(p: Values, gt: Mask, partition: Partition) -> Values:  # noqa
 
 
 def _edges(mask: Mask) -> Mask:
-    """Pixels with a change across them, or across a neighbour at right angles to the change.
-
-    This is what SciPy's Sobel filter leaves of a boolean array, which PySODMetrics hands it: no
-    cancelling of opposite signs. Outside the image is empty.
-    """
-    wide = np.pad(mask, 1)
-    vertical = wide[2:, 1:-1] != wide[:-2, 1:-1]
-    horizontal = wide[1:-1, 2:] != wide[1:-1, :-2]
-    edges = vertical | horizontal
-    edges[:, 1:] |= vertical[:, :-1]
-    edges[:, :-1] |= vertical[:, 1:]
-    edges[1:] |= horizontal[:-1]
-    edges[:-1] |= horizontal[1:]
-    return np.asarray(edges)
+    """Pixels where the Sobel gradient is not zero, the outside of the image empty."""
+    grey, empty = mask.view(np.uint8), cv2.BORDER_CONSTANT
+    across = cv2.Sobel(grey, cv2.CV_16S, 1, 0, borderType=empty)
+    down = cv2.Sobel(grey, cv2.CV_16S, 0, 1, borderType=empty)
+    return np.asarray((across != 0) | (down != 0))
 
 
 def _halved(cells: Mask) -> Mask:

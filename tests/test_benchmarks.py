@@ -1,0 +1,36 @@
+"""The benchmarks run; what they measure is not asserted, machines differ."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+_BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
+_ROWS = (
+    "partition, count metrics and SI forms; PySODMetrics",
+    "the same, S and weighted F; PySODMetrics",
+    "partition, count metrics and SI forms; OpenCV decodes",
+    "growth with pixels",
+    "growth with frames",
+)
+
+
+def test_engine_benchmark_prints_every_row_and_writes_nothing_when_quick() -> None:
+    before = _written()
+    command = [sys.executable, str(_BENCHMARKS / "engine.py"), "--quick"]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)  # noqa: S603
+    assert run.returncode == 0, run.stderr
+    lines = run.stdout.splitlines()
+    assert lines[0] == "| what | ours | peer | ratio | target | met |"
+    table = lines[2 : 2 + len(_ROWS)]
+    for line, what in zip(table, _ROWS, strict=True):
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        assert cells[0].startswith(what)
+        assert len(cells) == 6
+        assert cells[-1] in ("yes", "no")
+    assert sum(line.startswith("| 0.1 Mpx ") for line in lines) == 1
+    assert sum(line.startswith("| 1000 ") for line in lines) == 1
+    assert _written() == before
+
+
+def _written() -> dict[Path, int]:
+    return {path: path.stat().st_mtime_ns for path in _BENCHMARKS.glob("engine.*")}
