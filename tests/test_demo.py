@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import cv2
+from quotes import ROOT, bench_text, demo_text, quoted
 from typer.testing import CliRunner
 
 from sisod.cli import app
@@ -31,5 +32,11 @@ def test_demo_writes_maps_and_figure(tmp_path: Path) -> None:
 
 
 def test_figure_in_the_documents_is_the_demos(tmp_path: Path) -> None:
-    docs = Path(__file__).parent.parent / "docs" / "figure2.svg"
+    docs = ROOT / "docs" / "figure2.svg"
     assert docs.read_text() == run_demo(tmp_path).figure.read_text()
+
+
+def test_readme_quotes_the_demo_and_the_benchmark(tmp_path: Path) -> None:
+    readme = (ROOT / "README.md").read_text()
+    assert quoted(readme, "demo") == demo_text(tmp_path)
+    assert quoted(readme, "bench") == bench_text()

@@ -1,0 +1,46 @@
+"""Writes into the README what commands print; the tests check that nothing drifted.
+
+Run as `python tests/quotes.py` after the demo or a benchmark has changed.
+"""
+
+import re
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from sisod.cli import app
+
+ROOT = Path(__file__).parent.parent
+
+
+def demo_text(out_dir: Path) -> str:
+    """The demo's output as a code block."""
+    printed = CliRunner().invoke(app, ["demo", "--out", str(out_dir)]).stdout
+    lines = [line.rstrip() for line in printed.splitlines() if not line.startswith("The picture")]
+    return "\n".join(["```text", *lines, "```"])
+
+
+def bench_text() -> str:
+    """The first table of the engine's benchmark."""
+    written = (ROOT / "benchmarks" / "engine.md").read_text()
+    return "\n".join(re.findall(r"^\|.*(?:\n\|.*)*", written, flags=re.MULTILINE)[:1])
+
+
+def quoted(text: str, name: str) -> str:
+    """What stands between two markers of a document."""
+    found = re.search(f"<!-- {name} -->\n(.*?)\n?<!-- /{name} -->", text, flags=re.DOTALL)
+    assert found, f"no markers for {name}"
+    return found.group(1)
+
+
+def with_quote(text: str, name: str, quote: str) -> str:
+    """The document with something new between two markers."""
+    begin, end = f"<!-- {name} -->\n", f"<!-- /{name} -->"
+    before, rest = text.split(begin)
+    return before + begin + quote + "\n" + end + rest.split(end)[1]
+
+
+if __name__ == "__main__":
+    readme = ROOT / "README.md"
+    text = with_quote(readme.read_text(), "demo", demo_text(ROOT / "demo"))
+    readme.write_text(with_quote(text, "bench", bench_text()))
