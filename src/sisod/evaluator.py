@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sisod.arrays import warn_binary
 from sisod.frames import Partition
 from sisod.histograms import LEVELS
-from sisod.images import warn_binary
 from sisod.metrics import METRICS, find_metrics
 from sisod.protocols import Protocol, find_protocol
 from sisod.scoring import MetricChoice, Scores, score_pair

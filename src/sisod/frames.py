@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sisod.images import as_mask
+from sisod.arrays import as_mask
 
 Kind = Literal["boxes", "voronoi"]
 Alpha = Literal["ratio", "union"] | float

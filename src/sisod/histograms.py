@@ -12,8 +12,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from sisod.arrays import Map, Normalize, grey_table, unit_values
 from sisod.frames import Partition
-from sisod.images import Map, Normalize, grey_table, unit_values
 
 Values = NDArray[np.float64]
 Codes = NDArray[Any]  # uint8 or uint16

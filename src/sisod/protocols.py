@@ -8,8 +8,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from sisod.arrays import Normalize
 from sisod.frames import Alpha, Kind, Partition, cut_mask
-from sisod.images import Normalize
 
 
 @dataclass(frozen=True)

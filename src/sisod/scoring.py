@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sisod import images
+from sisod import arrays
 from sisod.frames import Partition
 from sisod.histograms import ADAPTIVE, BINARY, COLUMNS, LEVELS, Histogram, histogram
 from sisod.metrics import FAMILIES, METRICS, Family, counts_of, find_metrics
@@ -85,7 +85,7 @@ def score(
     settled, keys = find_protocol(protocol), find_metrics(metrics)
     scores = score_pair(pred, gt, protocol=settled, keys=keys, partition=partition)
     if scores.looks_binary:
-        images.warn_binary(None)
+        arrays.warn_binary(None)
     return scores.values
 
 
@@ -98,9 +98,9 @@ def score_pair(
     partition: Partition | None = None,
 ) -> Scores:
     """Check and score one pair."""
-    mask = images.as_mask(gt, level=protocol.gt_level)
-    array = images.as_map(pred)
-    images.check_same_shape(array, mask)
+    mask = arrays.as_mask(gt, level=protocol.gt_level)
+    array = arrays.as_map(pred)
+    arrays.check_same_shape(array, mask)
     if partition is None:
         partition = protocol.partition(mask)
     elif partition.shape != mask.shape:
@@ -125,7 +125,7 @@ def score_pair(
         shape=partition.shape,
         n_objects=len(partition),
         alpha=partition.alpha,
-        looks_binary=images.looks_binary(array),
+        looks_binary=arrays.looks_binary(array),
     )
 
 

@@ -11,8 +11,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sisod.arrays import as_mask
 from sisod.frames import Partition, partition
-from sisod.images import as_mask
 
 Metric = Callable[[NDArray[np.generic], NDArray[np.bool_]], float]
 Values = NDArray[np.float64]

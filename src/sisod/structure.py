@@ -14,8 +14,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from sisod.arrays import Map, Normalize, grey_table, unit_values
 from sisod.frames import Frame
-from sisod.images import Map, Normalize, grey_table, unit_values
 
 Values = NDArray[np.float64]
 Mask = NDArray[np.bool_]

@@ -1,0 +1,154 @@
+"""What is refused, and in which words: what came, what was expected, what to do."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sisod
+
+GT = np.eye(3, dtype=bool)
+GREY = np.full((3, 3), 9, np.uint8)
+
+
+def score(pred: Any, gt: Any = GT, **options: Any) -> dict[str, float]:
+    return sisod.score(pred, gt, **options)
+
+
+def cut(**options: Any) -> sisod.Partition:
+    return sisod.partition(GT, **options)
+
+
+# text after text must follow in one sentence
+REFUSED: dict[str, tuple[Callable[[], object], type[Exception], list[str]]] = {
+    "shape": (
+        lambda: score(np.zeros((300, 400)), np.zeros((400, 300), bool)),
+        ValueError,
+        [
+            "pred has shape (300, 400) but gt has shape (400, 300); "
+            "resize the prediction to the ground truth"
+        ],
+    ),
+    "connectivity": (lambda: cut(connectivity=1), ValueError, ["connectivity must be 4 or 8, got 1"]),
+    "pred dtype": (
+        lambda: score(GREY.astype(np.int32)),
+        TypeError,
+        ["pred has dtype int32; expected uint8"],
+    ),
+    "pred dtype text": (
+        lambda: score(np.full((3, 3), "a")),
+        TypeError,
+        ["pred has dtype", "expected uint8"],
+    ),
+    "gt dtype": (
+        lambda: score(GREY, GT.astype(np.int64)),
+        TypeError,
+        ["gt has dtype int64; expected bool"],
+    ),
+    "pred over 1": (lambda: score(GREY / 4), ValueError, ["pred", "2.25", "expected [0, 1]"]),
+    "pred barely over 1": (lambda: score(np.full((3, 3), 1.0001)), ValueError, ["pred", "[0, 1]"]),
+    "pred infinite": (lambda: score(np.full((3, 3), np.inf)), ValueError, ["pred", "inf", "[0, 1]"]),
+    "pred below 0": (lambda: score(-(GREY / 255)), ValueError, ["pred", "-0.03", "expected [0, 1]"]),
+    "pred NaN": (lambda: score(np.where(GT, np.nan, 0.5)), ValueError, ["pred holds NaN pixels"]),
+    "gt over 1": (lambda: score(GREY, GREY / 4), ValueError, ["gt", "2.25", "expected [0, 1]"]),
+    "gt NaN": (lambda: score(GREY, np.where(GT, np.nan, 0.5)), ValueError, ["gt holds NaN pixels"]),
+    "gt 0/1": (
+        lambda: score(GREY, GT.astype(np.uint8)),
+        ValueError,
+        ["gt", "looks like 0/1; pass bool or multiply by 255"],
+    ),
+    "gt 0/1 of 16 bits": (
+        lambda: sisod.partition(GT.astype(np.uint16)),
+        ValueError,
+        ["gt", "looks like 0/1"],
+    ),
+    "three dimensions": (lambda: score(np.zeros((3, 3, 3))), ValueError, ["pred has shape (3, 3, 3)"]),
+    "gt of three": (
+        lambda: score(GREY, np.zeros((3, 3, 3), bool)),
+        ValueError,
+        ["gt has shape (3, 3, 3)"],
+    ),
+    "no pixels": (lambda: score(np.zeros((0, 3))), ValueError, ["pred has shape (0, 3)", "pixel"]),
+    "min_area share": (
+        lambda: cut(min_area=1.5),
+        ValueError,
+        ["min_area", "share", "1.5", "int for pixels"],
+    ),
+    "min_area NaN": (lambda: cut(min_area=float("nan")), ValueError, ["min_area", "nan"]),
+    "min_area negative": (lambda: cut(min_area=-3), ValueError, ["min_area", "-3"]),
+    "min_area bool": (lambda: cut(min_area=True), TypeError, ["min_area", "True"]),
+    "alpha name": (
+        lambda: cut(alpha="sum"),
+        ValueError,
+        ["alpha must be 'ratio', 'union' or a number", "'sum'"],
+    ),
+    "alpha negative": (lambda: cut(alpha=-0.5), ValueError, ["alpha must be", "-0.5"]),
+    "alpha NaN": (lambda: cut(alpha=float("nan")), ValueError, ["alpha must be", "nan"]),
+    "kind": (
+        lambda: cut(kind="circles"),
+        ValueError,
+        ["kind must be 'boxes' or 'voronoi'", "'circles'"],
+    ),
+    "gt and labels": (lambda: cut(labels=GT.astype(int)), TypeError, ["either gt or labels"]),
+    "neither": (lambda: sisod.partition(), TypeError, ["either gt or labels"]),
+    "labels dtype": (
+        lambda: sisod.partition(labels=GREY / 1),
+        TypeError,
+        ["labels has dtype float64", "integers"],
+    ),
+    "labels negative": (lambda: sisod.partition(labels=-GT.astype(int)), ValueError, ["labels", "-1"]),
+    "labels shape": (
+        lambda: sisod.partition(labels=np.ones(3, int)),
+        ValueError,
+        ["labels has shape (3,)"],
+    ),
+    "partition of another": (
+        lambda: score(GREY, partition=sisod.partition(np.ones((2, 3), bool))),
+        ValueError,
+        ["partition", "(2, 3)", "gt has shape (3, 3)"],
+    ),
+    "metric": (
+        lambda: score(GREY, metrics=["si_maee"]),
+        ValueError,
+        ["unknown metric 'si_maee'; did you mean 'si_mae'? available: "],
+    ),
+    "no metric": (lambda: score(GREY, metrics=[]), ValueError, ["metrics is empty"]),
+    "protocol": (
+        lambda: score(GREY, protocol="papr"),
+        ValueError,
+        ["unknown protocol 'papr'; did you mean 'paper'? available: default, paper, pysodmetrics"],
+    ),
+    "protocol's borrowed name": (
+        lambda: score(GREY, protocol=sisod.Protocol("default", min_area=7)),
+        ValueError,
+        ["'default'", "name of its own"],
+    ),
+    "si_s on Voronoi": (
+        lambda: score(GREY, partition=cut(kind="voronoi"), metrics="si_s"),
+        ValueError,
+        ["si_s", "Voronoi"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(name: str) -> None:
+    call, error, texts = REFUSED[name]
+    with pytest.raises(error, match=".*".join(map(re.escape, texts))) as caught:
+        call()
+    assert "\n" not in str(caught.value)
+    assert str(caught.value) == str(caught.value).strip()
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+def test_a_prediction_of_0_and_1_is_warned_about_and_scored(dtype: type) -> None:
+    with pytest.warns(UserWarning, match="pred is an integer map whose maximum is 1.*looks like 0/1"):
+        values = sisod.score(GT.astype(dtype), GT, metrics="mae")
+    assert values == {"mae": 0.0}  # stretched from its extremes
+
+
+def test_a_black_prediction_and_a_black_gt_are_not_0_and_1() -> None:
+    black = np.zeros((3, 3), np.uint8)
+    assert sisod.score(black, black, metrics="mae") == {"mae": 0.0}
