@@ -21,6 +21,10 @@ __all__ = ["InputSpec", "Network", "create", "find", "from_pretrained", "load_pu
 
 _CLASSES = {
     "edn": "EDN",
+    "gatenet": "GateNet",
+    "icon": "ICON",
+    "ldf": "LDF",
+    "poolnet": "PoolNet",
     "tiny": "Tiny",
 }
 _LAZY = {"InputSpec": "sisod.networks.input_spec", "Network": "sisod.networks.network"}
@@ -31,7 +35,7 @@ def names() -> tuple[str, ...]:
 
     Example:
         >>> names()
-        ('edn', 'tiny')
+        ('edn', 'gatenet', 'icon', 'ldf', 'poolnet', 'tiny')
     """
     return tuple(_CLASSES)
 

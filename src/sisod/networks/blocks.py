@@ -78,3 +78,13 @@ def check_images(x: Tensor) -> None:
             f"x must have shape (batch, 3, height, width), got {tuple(x.shape)}; "
             "a single image needs x[None]"
         )
+
+
+def two_convs(width_in: int, width: int) -> nn.Sequential:
+    """Return 1 x 1 and 3 x 3 convolutions with nothing between them, a batch norm and a ReLU."""
+    return nn.Sequential(
+        nn.Conv2d(width_in, width, 1),
+        nn.Conv2d(width, width, 3, padding=1),
+        nn.BatchNorm2d(width),
+        nn.ReLU(),
+    )
