@@ -33,8 +33,8 @@ class EMRouting(nn.Module):
             pose: (B, 128, H, W), channel = capsule * 16 + element.
             activation: (B, 8, H, W) in [0, 1].
         """
-        # under autocast the votes may be in half precision, but not the logs and squares of variances
-        routed = self._route(self._votes(pose).float(), _neighbours(activation.float(), 1).squeeze(-1))
+        votes = at_least_single(self._votes(pose))
+        routed = self._route(votes, _neighbours(at_least_single(activation), 1).squeeze(-1))
         height, width = (-(-side // _STRIDE) for side in pose.shape[-2:])
         return routed.view(pose.shape[0], height, width, pose.shape[1]).permute(0, 3, 1, 2)
 
@@ -65,6 +65,11 @@ class EMRouting(nn.Module):
             log_likelihood = -(0.5 * log_variance + distance / (2 * variance)).sum(dim=-1)
             share = (log_likelihood + log_active).softmax(dim=-1)
         return mean
+
+
+def at_least_single(x: Tensor) -> Tensor:
+    """Return the tensor in single precision or better: half is too coarse for sums of many squares."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))
 
 
 def _neighbours(x: Tensor, elements: int) -> Tensor:

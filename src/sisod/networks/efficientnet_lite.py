@@ -119,7 +119,12 @@ def from_wheel(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _padding(kernel: int, stride: int, dilation: int) -> tuple[int, int, int, int]:
-    """Zeros left, right, above, below as TensorFlow pads even sizes: the odd one goes last."""
+    """Zeros left, right, above, below as TensorFlow pads even sizes: the odd one goes last.
+
+    One more follows where there is a stride: even sizes do not see it, odd ones are halved upwards like
+    those of a ResNet.
+    """
     total = (kernel - 1) * dilation + 1 - stride
     before = total // 2
-    return before, total - before, before, total - before
+    after = total - before + (stride > 1)
+    return before, after, before, after

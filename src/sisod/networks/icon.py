@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from sisod.errors import InputError
 from sisod.networks.blocks import check_images, conv_norm, init_kaiming, resize, two_convs
-from sisod.networks.capsules import N_CAPSULES, POSE, EMRouting
+from sisod.networks.capsules import N_CAPSULES, POSE, EMRouting, at_least_single
 from sisod.networks.encoders import create_encoder, decoder_width
 from sisod.networks.input_spec import IMAGENET, InputSpec
 from sisod.networks.network import Facts, Network, Target
@@ -70,7 +70,7 @@ class ICE(nn.Module):
         """Return the level with its channels scaled; `finer` is the next finer level."""
         third = x if finer is None else resize(finer, x)
         y = self.cross(torch.cat([x, x, third], dim=1))
-        energy = y.float().square().sum(dim=(2, 3), keepdim=True)  # too large a sum for half precision
+        energy = at_least_single(y).square().sum(dim=(2, 3), keepdim=True)
         out: Tensor = y * self.gate((energy + 1e-5).sqrt().to(y.dtype))
         return out
 
