@@ -1,15 +1,15 @@
 """Counts of the fact sheet, exactly: parameters, buffers, state-dict entries and multiply-adds."""
 
-from functools import cache
-
 import pytest
 import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
+from without_memory import image_on_meta, on_meta
 
 from sisod import networks
-from sisod.networks.network import Network, count_macs
+from sisod.networks.network import count_macs
 
+torch.set_num_threads(1)  # on a shared machine two would wait for each other
 # parameters, those with a gradient, float buffers, state-dict entries, GMACs at 384, maps
 HEADLINES = {
     "edn": (42_845_381, 42_845_381, 152_384, 954, 20.306, 5),
@@ -164,13 +164,6 @@ MACS: dict[str, dict[str, str]] = {
 }
 
 
-@cache
-def on_meta(name: str, encoder: str = "resnet50") -> Network:
-    """A network without memory: shapes are computed, pixels are not."""
-    with torch.device("meta"):
-        return networks.create(name, encoder=encoder).eval()
-
-
 def n_parameters(module: nn.Module) -> int:
     return sum(parameter.numel() for parameter in module.parameters())
 
@@ -202,7 +195,7 @@ def test_multiply_adds_of_every_submodule(name: str) -> None:
     network = on_meta(name)
     counter = FlopCounterMode(display=False)
     with counter, torch.no_grad():
-        network(torch.empty(1, 3, 384, 384, device="meta"))
+        network(image_on_meta(1, (384, 384)))
     flops = {
         path.partition(".")[2]: sum(counts.values())
         for path, counts in counter.get_flop_counts().items()
@@ -234,9 +227,7 @@ def test_tiny_is_small() -> None:
 
 def test_taps_of_the_three_trunks() -> None:
     sides = {
-        variant: [
-            tap.shape[-1] for tap in on_meta(name).encoder(torch.empty(1, 3, 384, 384, device="meta"))
-        ]
+        variant: [tap.shape[-1] for tap in on_meta(name).encoder(image_on_meta(1, (384, 384)))]
         for variant, name in (("A", "edn"), ("B", "gatenet"), ("C", "poolnet"))
     }
     assert sides == {

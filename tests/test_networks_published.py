@@ -9,6 +9,7 @@ from sisod import networks
 from sisod.errors import InputError
 from sisod.networks.input_spec import IMAGENET, InputSpec
 
+torch.set_num_threads(1)  # on a shared machine two would wait for each other
 ENTRIES = {"edn": 954, "icon": 582, "gatenet": 524, "ldf": 543, "poolnet": 358}
 FIGURES = ((124.55, 118.90, 102.94), (56.77, 55.97, 57.50))
 

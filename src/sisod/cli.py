@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 import sisod
+from sisod.networks import commands as network_commands
 
 app = typer.Typer(
     help="Score, train and look at segmentation so that small objects count.",
@@ -63,3 +64,6 @@ def demo(
                 f"Method {method} is preferred by {', '.join(sisod.METRICS[k].title for k in keys)}."
             )
     typer.echo(f"The picture of it: {found.figure}")
+
+
+network_commands.register(app)

@@ -31,6 +31,30 @@ resize = partial(_resize, align_corners=True)
 _conv = partial(conv_same, bias=False)
 
 
+class CellAverage(nn.Module):
+    """The mean over each of n x n cells, which may share a row or column with their neighbours."""
+
+    def __init__(self, n: int) -> None:
+        super().__init__()
+        self.n = n
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return (B, C, n, n)."""
+        if not torch.compiler.is_exporting():
+            return F.adaptive_avg_pool2d(x, self.n)
+        # the same, in operations that leave a free size free: the exporter fixes that of pooling
+        rows = (x[:, :, None] * self._shares(x.shape[-2], x)[:, :, None]).sum(dim=-2)
+        return (rows[:, :, :, None] * self._shares(x.shape[-1], x)).sum(dim=-1)
+
+    def _shares(self, side: int, x: Tensor) -> Tensor:
+        """Return (n, side): how much each row or column has in the mean of each cell."""
+        cell = torch.arange(self.n, device=x.device)[:, None]
+        place = torch.arange(side, device=x.device)
+        first, end = cell * side // self.n, -(-(cell + 1) * side // self.n)
+        inside = ((place >= first) & (place < end)).to(x.dtype)
+        return inside / inside.sum(dim=1, keepdim=True)
+
+
 class GlobalGuidance(nn.Module):
     """Pyramid pooling: the deepest map beside its own averages over a few large cells."""
 
@@ -38,8 +62,7 @@ class GlobalGuidance(nn.Module):
         super().__init__()
         self.reduce = _conv(width_in, width, 1)
         self.pooled = nn.ModuleList(
-            nn.Sequential(nn.AdaptiveAvgPool2d(size), _conv(width, width, 1), nn.ReLU())
-            for size in _POOL_SIZES
+            nn.Sequential(CellAverage(size), _conv(width, width, 1), nn.ReLU()) for size in _POOL_SIZES
         )
         self.merge = nn.Sequential(_conv((1 + len(_POOL_SIZES)) * width, width, 3), nn.ReLU())
 

@@ -1,12 +1,15 @@
-"""Loading of saved networks: the config says which network, its class does the rest."""
+"""Saved networks, whose config says which network it is; conversion of published ones."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from sisod.errors import InputError
+from torch import Tensor
+
+from sisod.errors import InputError, some
 from sisod.networks import find, names
-from sisod.networks.checkpoints import load_strictly, read_config, read_state
+from sisod.networks.checkpoints import load_strictly, read_config, read_state, rename, write_state
 from sisod.networks.input_spec import InputSpec
 from sisod.networks.network import WEIGHTS_FILE, Network
 
@@ -63,3 +66,22 @@ def _download(repo_id: str, **hub_options: Any) -> Path:
             f"hub ({type(error).__name__}); where there is a network, download {_CONFIG_FILE} and "
             f"{WEIGHTS_FILE} of it into a folder and pass that folder"
         ) from error
+
+
+def convert_published(path: Path, out: Path, *, name: str | None, origin: str) -> Network:
+    """Write an authors' checkpoint as a safetensors file of ours and return the network."""
+    state = read_state(path)
+    network = find(name or recognise(state, source=str(path))).load_published(state, origin=origin)
+    write_state(out, network.state_dict(), network.config())
+    return network
+
+
+def recognise(state: Mapping[str, Tensor], *, source: str) -> str:
+    """Return the network that has a rule for every key."""
+    fitting = [name for name in names() if not rename(state, find(name).renames)[1]]
+    if not state or len(fitting) != 1:
+        raise InputError(
+            f"{source}: the key names are of no network we know ({some(sorted(state))}); published "
+            f"checkpoints can be converted of: {', '.join(n for n in names() if find(n).renames)}"
+        )
+    return fitting[0]

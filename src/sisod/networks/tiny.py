@@ -43,7 +43,7 @@ class TinyEncoder(nn.Module):
 class Tiny(Network):
     """Three maps, from strides 2, 4 and 8."""
 
-    facts: ClassVar[Facts] = Facts("tiny", "Tiny", "this library", "sisod", "MIT (none published)")
+    facts: ClassVar[Facts] = Facts("tiny", "Tiny", "this library", "sisod", "none published")
     targets: ClassVar[tuple[Target, ...]] = ("mask", "mask", "mask")
 
     def __init__(self, encoder: str = "resnet50", input_spec: InputSpec | None = None) -> None:
