@@ -256,6 +256,17 @@ def test_gatenet_trains_on_two_images_or_more() -> None:
         network(image_on_meta(1, (64, 64)))
 
 
+def test_edn_trains_on_one_image_if_it_is_large_enough() -> None:
+    with torch.device("meta"):
+        network = networks.create("edn")
+    with pytest.raises(
+        InputError, match=r"leaves one pixel of one 128 x 96 image: too little to normal"
+    ):
+        network(image_on_meta(1, (128, 96)))
+    network(image_on_meta(1, (129, 96)))
+    network(image_on_meta(2, (128, 96)))
+
+
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("shape", [(3, 64, 64), (1, 1, 64, 64)], ids=str)
 def test_what_is_no_batch_of_images(name: str, shape: tuple[int, ...]) -> None:

