@@ -16,9 +16,10 @@ from torch import Tensor
 class Weights(dict[str, Tensor]):
     """Tensors by published name; those that are asked for first are made at random."""
 
-    def __init__(self, seed: int = 0) -> None:
+    def __init__(self, seed: int = 0, *, gain: float = 1.0) -> None:
         super().__init__()
         self.random = torch.Generator().manual_seed(seed)
+        self.gain = gain
 
     def normal(self, name: str, *shape: int, std: float = 1.0) -> Tensor:
         """Normal values, for what adds or multiplies either way."""
@@ -49,7 +50,9 @@ class Weights(dict[str, Tensor]):
         if padding is None:
             padding = (dilation * (rows - 1) // 2, dilation * (columns - 1) // 2)
         fan_in = x.shape[1] * rows * columns
-        weight = self.normal(f"{name}.weight", out, x.shape[1], rows, columns, std=fan_in**-0.5)
+        weight = self.normal(
+            f"{name}.weight", out, x.shape[1], rows, columns, std=self.gain * fan_in**-0.5
+        )
         shift = self.normal(f"{name}.bias", out, std=0.1) if bias else None
         return F.conv2d(x, weight, shift, stride, padding, dilation)
 

@@ -27,15 +27,15 @@ def ldf_state() -> dict[str, Tensor]:
 @torch.no_grad()
 def test_maps_are_the_published_ones(name: str) -> None:
     """Within 1e-5 at 384 x 384 in single precision, and to the last digits in double."""
-    weights = published.Weights(seed=1)
+    # nothing normalises PoolNet's decoder: its logits would reach 3, and rounding errors with them
+    weights = published.Weights(seed=1, gain=0.9 if name == "poolnet" else 1.0)
     image = torch.randn(1, 3, 384, 384, generator=torch.Generator().manual_seed(2))
     expected = published.NETWORKS[name](weights, image)
     assert len(weights) == ENTRIES[name]
     network = networks.load_published(name, weights).eval()
     for ours, theirs in _pairs(name, network(image), expected):
         assert theirs.std() > 0.01  # or there would be nothing to compare
-        # PoolNet's logits reach 3, and so does what rounding does to them
-        assert (ours - theirs).abs().max() <= 1e-5 * max(1.0, float(theirs.abs().max()))
+        assert (ours - theirs).abs().max() <= 1e-5
     # without rounding in the way, what is left over would be another network
     side = 128 if name == "poolnet" else 64
     small = image[:, :, :side, :side].double()
