@@ -1,5 +1,9 @@
 """One subcommand per public verb: parses, calls, prints."""
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +17,20 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")]
+ProtocolName = Annotated[
+    str, typer.Option("--protocol", help=f"Conventions: {', '.join(sisod.PROTOCOLS)}.")
+]
+
+
+class Format(StrEnum):
+    """Formats for documents and programs."""
+
+    MD = "md"
+    LATEX = "latex"
+    CSV = "csv"
+    JSON = "json"
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001  (typer calls it with the flag)
@@ -32,34 +50,181 @@ def main(
     """Score, train and look at segmentation so that small objects count."""
 
 
+@contextmanager
+def told() -> Iterator[None]:
+    """Turn what a user can mend into one sentence and exit code 1."""
+    from sisod.errors import InputError
+
+    try:
+        yield
+    except InputError as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(1) from None
+    except KeyboardInterrupt:
+        typer.echo("stopped; what was finished is kept, go on with --resume", err=True)
+        raise typer.Exit(130) from None
+
+
+@app.command()
+def evaluate(
+    paths: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[NAME=]PRED... GT",
+            help="Folders of predictions, then the folder of ground truths; or one TOML file of methods "
+            "and data sets. Folders may be fsspec URLs.",
+        ),
+    ],
+    *,
+    out: Annotated[Path, typer.Option(help="Results go to OUT/<dataset>/<method>.")],
+    dataset: Annotated[str | None, typer.Option(help="Name of the data set [default: from GT].")] = None,
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            help="paper, all, or keys with commas [default: all that are functions of counts]."
+        ),
+    ] = None,
+    protocol: ProtocolName = "default",
+    fmt: Annotated[
+        Format | None, typer.Option("--format", help="Print this instead of the terminal's table.")
+    ] = None,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Processes [default: all cores].")] = None,
+    pred_suffix: Annotated[str, typer.Option(help="End of prediction names, like _sal.")] = "",
+    gt_suffix: Annotated[str, typer.Option(help="End of ground truth names, like _mask.")] = "",
+    names: Annotated[
+        Path | None, typer.Option("--list", help="File of image names, one a line; only these.")
+    ] = None,
+    allow_missing: Annotated[
+        bool, typer.Option("--allow-missing", help="Score what has a prediction, say how many do not.")
+    ] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Refuse predictions of another size instead of resizing.")
+    ] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with an unfinished run.")] = False,
+    overwrite: Overwrite = False,
+    cluster: Annotated[
+        str | None, typer.Option(help="Address of a Dask scheduler, like tcp://host:8786.")
+    ] = None,
+) -> None:
+    """Score folders of maps; print the table, write summary, images, objects and curves."""
+    from sisod.evaluate import Options, Request, evaluate_to
+    from sisod.evaluation import read_summary
+    from sisod.metrics import find_metrics
+    from sisod.pairs import read_names
+    from sisod.protocols import find_protocol
+    from sisod.requests import read_request
+    from sisod.tables import Line, render, shown_keys, terminal_table
+
+    with told():
+        wanted = read_request(paths, dataset=dataset, pred_suffix=pred_suffix, gt_suffix=gt_suffix)
+        chosen = metrics or wanted.metrics
+        try:
+            keys = find_metrics(chosen)
+            settled = find_protocol(wanted.protocol or protocol)
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from None
+        listed = None if names is None else tuple(read_names(names))
+        lines = []
+        for cell in wanted.cells:
+            request = Request(
+                pred_root=cell.pred_root,
+                gt_root=cell.gt_root,
+                protocol=settled,
+                keys=keys,
+                pred_suffix=cell.pred_suffix,
+                gt_suffix=cell.gt_suffix,
+                names=listed,
+                allow_missing=allow_missing,
+                strict=strict,
+            )
+            title = f"{cell.method} on {cell.dataset}"
+            options = Options(
+                jobs=jobs, resume=resume, overwrite=overwrite, cluster=cluster, title=title
+            )
+            folder = out / cell.dataset / cell.method
+            for note in evaluate_to(folder, request, options):
+                typer.echo(f"warning: {note}", err=True)
+            lines.append(Line(cell.dataset, cell.method, *read_summary(folder)))
+        if fmt is None:
+            _print_table(terminal_table(lines, shown_keys(keys, chosen=chosen is not None)))
+            typer.echo(f"{len(keys)} metrics, tables and curves of each are in {out}", err=True)
+        else:
+            everything = chosen is not None or fmt in (Format.CSV, Format.JSON)
+            typer.echo(render(lines, shown_keys(keys, chosen=everything), fmt.value))
+
+
+@app.command()
+def frames(
+    gt: Annotated[str, typer.Argument(metavar="GT", help="Folder of masks.")],
+    *,
+    out: Annotated[Path, typer.Option(help="Folder for the pictures.")],
+    images: Annotated[str | None, typer.Option(help="Folder of images to draw on.")] = None,
+    protocol: ProtocolName = "default",
+    overwrite: Overwrite = False,
+) -> None:
+    """Draw numbered frames, background and alpha over masks or images, to see what is scored."""
+    from sisod.drawing import draw_folder
+    from sisod.protocols import find_protocol
+
+    with told():
+        count = draw_folder(
+            gt, out, protocol=find_protocol(protocol), image_root=images, overwrite=overwrite
+        )
+        typer.echo(f"{count} pictures in {out}")
+
+
+@app.command()
+def stats(
+    gt: Annotated[str, typer.Argument(metavar="GT", help="Folder of masks.")],
+    *,
+    plot: Annotated[
+        Path | None,
+        typer.Option(help="Draw the two panels of the paper's Figure 1: .pdf, .png or .svg."),
+    ] = None,
+    protocol: ProtocolName = "default",
+) -> None:
+    """Print sizes and numbers of a data set's objects, and the theorem's rho and rho'."""
+    from sisod.protocols import find_protocol
+    from sisod.statistics import mask_statistics, statistics_tables
+
+    with told():
+        found = mask_statistics(gt, find_protocol(protocol))
+        for table in statistics_tables(found):
+            _print_table(table)
+        if plot is not None:
+            from sisod.plots import plot_statistics
+
+            plot_statistics(found, plot)
+            typer.echo(f"drawn to {plot}", err=True)
+
+
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the maps and the figure.")] = Path("demo"),
+    *, out: Annotated[Path, typer.Option(help="Folder for the maps and the figure.")] = Path("demo")
 ) -> None:
     """Show on made scenes how MAE and SI-MAE rank two methods the other way round."""
-    from rich.console import Console
-    from rich.table import Table
-
     from sisod.demo import KEYS, preferred, run_demo
+    from sisod.tables import Line, terminal_table
 
-    found = run_demo(out)
-    count = len(next(iter(found.results.values())).images)
-    table = Table(title=f"{count} made scenes, one or two large objects and two to five small ones each")
-    table.add_column("method")
-    for key in KEYS:
-        metric = sisod.METRICS[key]
-        table.add_column(f"{metric.title} {'↑' if metric.direction == 'up' else '↓'}", justify="right")
-    for method, text in (("A", "A  large objects only"), ("B", "B  every object, coarsely")):
-        cells = []
-        for key in KEYS:
-            cell = f"{found.results[method].summary[key]:.4f}"
-            cells.append(f"[bold]{cell}[/bold]" if preferred(found.results, key) == method else cell)
-        table.add_row(text, *cells)
-    Console(width=120).print(table)
-    for method in found.results:
-        keys = [key for key in KEYS if preferred(found.results, key) == method]
-        if keys:
-            typer.echo(
-                f"Method {method} is preferred by {', '.join(sisod.METRICS[k].title for k in keys)}."
-            )
-    typer.echo(f"The picture of it: {found.figure}")
+    with told():
+        found = run_demo(out)
+        titles = {"A": "A, large objects only", "B": "B, every object, coarsely"}
+        lines = [
+            Line("made scenes", titles[method], result.summary, result.defined)
+            for method, result in found.results.items()
+        ]
+        _print_table(terminal_table(lines, KEYS))
+        for method in found.results:
+            keys = [key for key in KEYS if preferred(found.results, key) == method]
+            if keys:
+                names = ", ".join(sisod.METRICS[key].title for key in keys)
+                typer.echo(f"Method {method} is preferred by {names}.")
+        typer.echo(f"The picture of it: {found.figure}")
+
+
+def _print_table(table: object) -> None:
+    """Print a rich table; piped, as wide as it needs to be."""
+    from rich.console import Console
+
+    console = Console() if sys.stdout.isatty() else Console(width=10_000)
+    console.print(table)

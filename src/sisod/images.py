@@ -6,8 +6,6 @@ compression does that) and no transparency. `.npy` files hold one two-dimensiona
 """
 
 import io
-import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -57,26 +55,6 @@ def decode(data: bytes, name: str) -> NDArray[Any]:
     if array is None:
         raise InputError(f"{name!r} is not an image that can be read, or is cut short; replace the file")
     return np.asarray(array) if array.ndim == 2 else _grey(np.asarray(array), name)
-
-
-def write_png(path: Path, array: NDArray[Any]) -> None:
-    """Write an image whole or not at all."""
-    _, data = cv2.imencode(".png", array)
-    write_whole(path, data.tobytes())
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file under another name first, so that nobody ever sees half of it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        Path(name).chmod(0o644)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 def _grey(array: NDArray[Any], name: str) -> NDArray[Any]:

@@ -1,0 +1,65 @@
+"""A batch of pairs -> its rows: the unit of work of every runner, of saving and of resuming."""
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import cv2
+
+from sisod import arrays
+from sisod.errors import InputError
+from sisod.evaluator import Evaluator
+from sisod.images import read_array
+from sisod.protocols import Protocol
+from sisod.rows import Rows
+from sisod.scoring import score_pair
+
+BATCH = 32  # images; fixed, so that nothing depends on how many processes share the work
+
+
+@dataclass(frozen=True)
+class Job:
+    """What all batches of an evaluation have in common; goes to other processes as JSON."""
+
+    pred_root: str
+    gt_root: str
+    protocol: Protocol
+    keys: tuple[str, ...]
+    strict: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> "Job":
+        """Return the job that `to_json` described."""
+        protocol = Protocol(**data["protocol"])
+        return cls(**(data | {"protocol": protocol, "keys": tuple(data["keys"])}))
+
+
+def score_batch(job: Job, pairs: Sequence[Sequence[str]]) -> Rows:
+    """Read and score pairs, each a name, the prediction's path and the ground truth's."""
+    evaluator = Evaluator(protocol=job.protocol, metrics=job.keys)
+    for name, pred_path, gt_path in pairs:
+        gt = read_array(job.gt_root, gt_path)
+        pred = read_array(job.pred_root, pred_path)
+        try:
+            pred = arrays.as_map(pred)
+        except (ValueError, TypeError) as error:
+            raise InputError(f"{job.pred_root}/{pred_path}: {error}") from error
+        resized = pred.shape != gt.shape
+        if resized and job.strict:
+            raise InputError(
+                f"{job.pred_root}/{pred_path} has shape {pred.shape} but its ground truth {gt.shape}; "
+                "resize the prediction, or leave out --strict"
+            )
+        if resized:
+            pred = cv2.resize(pred, gt.shape[::-1], interpolation=cv2.INTER_LINEAR)
+        try:
+            scores = score_pair(pred, gt, protocol=job.protocol, keys=job.keys)
+        except (ValueError, TypeError) as error:
+            raise InputError(f"{job.gt_root}/{gt_path}: {error}") from error
+        evaluator.add(scores, name=name, resized=resized)
+    return evaluator.rows()

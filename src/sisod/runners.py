@@ -1,0 +1,174 @@
+"""Who scores the batches: this process, several on this machine, or a Dask cluster."""
+
+import contextlib
+import json
+import os
+import queue
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from sisod.batches import Job, score_batch
+from sisod.errors import InputError
+from sisod.files import write_whole
+
+Advance = Callable[[int], None]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Pairs still to be scored, and the file that will hold their rows."""
+
+    shard: Path
+    pairs: tuple[tuple[str, str, str], ...]
+
+
+def default_jobs() -> int:
+    """Return the number of cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def run_here(job: Job, batches: Iterable[Batch], advance: Advance) -> None:
+    """Score in this process."""
+    for batch in batches:
+        write_whole(batch.shard, score_batch(job, batch.pairs).to_bytes())
+        advance(len(batch.pairs))
+
+
+def run_processes(job: Job, batches: Iterable[Batch], advance: Advance, *, jobs: int) -> None:
+    """Score in processes of this machine; the first failure stops all."""
+    waiting: queue.SimpleQueue[Batch] = queue.SimpleQueue()
+    for batch in batches:
+        waiting.put(batch)
+    failed = threading.Event()
+    workers: list[_Worker] = []
+    try:
+        workers.extend(_Worker(job) for _ in range(jobs))
+        with ThreadPoolExecutor(jobs) as threads:
+            try:
+                done = [threads.submit(_feed, worker, waiting, advance, failed) for worker in workers]
+                for future in done:
+                    future.result()
+            finally:  # before the threads are waited for: each is blocked on its worker's answer
+                failed.set()
+                for worker in workers:
+                    worker.stop()
+    finally:
+        for worker in workers:
+            worker.stop()
+
+
+def _feed(
+    worker: "_Worker",
+    waiting: "queue.SimpleQueue[Batch]",
+    advance: Advance,
+    failed: threading.Event,
+) -> None:
+    try:
+        while not failed.is_set():
+            try:
+                batch = waiting.get_nowait()
+            except queue.Empty:
+                return
+            worker.score(batch)
+            advance(len(batch.pairs))
+    except BaseException:
+        failed.set()
+        raise
+
+
+class _Worker:
+    """One `sisod.worker` process."""
+
+    def __init__(self, job: Job) -> None:
+        self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  (lives as long as the process)
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "sisod.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            # the same modules as here; polars is not used there and must not start its threads
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+            start_new_session=True,  # ctrl-C reaches the parent, which ends its workers
+        )
+        self._send(job.to_json())
+
+    def score(self, batch: Batch) -> None:
+        self._send({"pairs": batch.pairs, "shard": str(batch.shard)})
+        assert self._process.stdout is not None  # noqa: S101
+        line = self._process.stdout.readline()
+        if not line:
+            raise InputError(self._death())
+        answer = json.loads(line)
+        if "error" in answer:
+            raise InputError(answer["error"])
+
+    def stop(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    pipe.close()
+        self._errors.close()
+
+    def _send(self, content: object) -> None:
+        assert self._process.stdin is not None  # noqa: S101
+        try:
+            self._process.stdin.write(json.dumps(content).encode() + b"\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            raise InputError(self._death()) from None
+
+    def _death(self) -> str:
+        code = self._process.wait()
+        self._errors.seek(0)
+        last = self._errors.read().decode(errors="replace").strip().splitlines()[-1:]
+        said = f": {last[0]}" if last else ""
+        return f"a worker process ended with code {code}{said}; what was finished is kept, use --resume"
+
+
+def run_cluster(job: Job, batches: Iterable[Batch], advance: Advance, *, address: str) -> None:
+    """Score on a Dask cluster; a worker that dies is replaced by another, by Dask."""
+    try:
+        from dask.distributed import Client, as_completed
+    except ImportError:
+        raise InputError("--cluster needs Dask; install it with: pip install 'sisod[cluster]'") from None
+    try:
+        client = Client(address, timeout="10s")
+    except (OSError, TimeoutError) as error:
+        raise InputError(f"no Dask scheduler answers at {address!r}: {error}") from error
+    with client:
+        ahead = 4 * max(1, sum(client.nthreads().values()))  # enough to keep all busy, few to hold
+        remaining = iter(batches)
+        running = {}
+        finished = as_completed()
+        for batch in _some(remaining, ahead):
+            future = client.submit(_score_to_bytes, job.to_json(), batch.pairs, pure=False)
+            running[future] = batch
+            finished.add(future)
+        for future in finished:
+            batch = running.pop(future)
+            write_whole(batch.shard, future.result())
+            advance(len(batch.pairs))
+            for following in _some(remaining, 1):
+                added = client.submit(_score_to_bytes, job.to_json(), following.pairs, pure=False)
+                running[added] = following
+                finished.add(added)
+
+
+def _score_to_bytes(job: dict[str, object], pairs: tuple[tuple[str, str, str], ...]) -> bytes:
+    return score_batch(Job.from_json(job), pairs).to_bytes()
+
+
+def _some(batches: Iterable[Batch], count: int) -> Iterable[Batch]:
+    for _, batch in zip(range(count), batches, strict=False):
+        yield batch
