@@ -8,17 +8,19 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from sisod.batches import Job, score_batch
 from sisod.errors import InputError
 from sisod.files import write_whole
 
 Advance = Callable[[int], None]
+Pairs = tuple[tuple[str, str, str], ...]
+TASK_BATCHES = 8  # batches in a task of a large cluster run
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,7 @@ class Batch:
     """Pairs still to be scored, and the file that will hold their rows."""
 
     shard: Path
-    pairs: tuple[tuple[str, str, str], ...]
+    pairs: Pairs
 
 
 def default_jobs() -> int:
@@ -136,7 +138,7 @@ class _Worker:
         return f"a worker process ended with code {code}{said}; what was finished is kept, use --resume"
 
 
-def run_cluster(job: Job, batches: Iterable[Batch], advance: Advance, *, address: str) -> None:
+def run_cluster(job: Job, batches: Sequence[Batch], advance: Advance, *, address: str) -> None:
     """Score on a Dask cluster; a worker that dies is replaced by another, by Dask."""
     try:
         from dask.distributed import Client, as_completed
@@ -147,28 +149,28 @@ def run_cluster(job: Job, batches: Iterable[Batch], advance: Advance, *, address
     except (OSError, TimeoutError) as error:
         raise InputError(f"no Dask scheduler answers at {address!r}: {error}") from error
     with client:
-        ahead = 4 * max(1, sum(client.nthreads().values()))  # enough to keep all busy, few to hold
-        remaining = iter(batches)
+        threads = max(1, sum(client.nthreads().values()))
+        # large tasks spare the scheduler, but every thread should get several
+        size = max(1, min(TASK_BATCHES, len(batches) // (4 * threads)))
+        waiting = iter([batches[at : at + size] for at in range(0, len(batches), size)])
+        description = job.to_json()
         running = {}
         finished = as_completed()
-        for batch in _some(remaining, ahead):
-            future = client.submit(_score_to_bytes, job.to_json(), batch.pairs, pure=False)
-            running[future] = batch
-            finished.add(future)
+
+        def submit(count: int) -> None:
+            for _, group in zip(range(count), waiting, strict=False):
+                pairs = [batch.pairs for batch in group]
+                future = client.submit(_score_to_bytes, description, pairs, pure=False)
+                running[future] = group
+                finished.add(future)
+
+        submit(4 * threads)  # enough to keep all busy, few to hold in memory
         for future in finished:
-            batch = running.pop(future)
-            write_whole(batch.shard, future.result())
-            advance(len(batch.pairs))
-            for following in _some(remaining, 1):
-                added = client.submit(_score_to_bytes, job.to_json(), following.pairs, pure=False)
-                running[added] = following
-                finished.add(added)
+            for batch, data in zip(running.pop(future), future.result(), strict=True):
+                write_whole(batch.shard, data)
+                advance(len(batch.pairs))
+            submit(1)
 
 
-def _score_to_bytes(job: dict[str, object], pairs: tuple[tuple[str, str, str], ...]) -> bytes:
-    return score_batch(Job.from_json(job), pairs).to_bytes()
-
-
-def _some(batches: Iterable[Batch], count: int) -> Iterable[Batch]:
-    for _, batch in zip(range(count), batches, strict=False):
-        yield batch
+def _score_to_bytes(job: dict[str, Any], groups: list[Pairs]) -> list[bytes]:
+    return [score_batch(Job.from_json(job), pairs).to_bytes() for pairs in groups]
