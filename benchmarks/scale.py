@@ -82,10 +82,7 @@ def table(measured: dict[str, float]) -> str:
         ("scheduler, all tasks", f"{scheduler_hours:.1f} hours"),
         ("cores one scheduler keeps busy", f"{busy:,.0f}"),
         ("read from the store", f"{IMAGES * measured['bytes per pair'] / 1e12:.1f} TB"),
-        (
-            "sent back, all count metrics",
-            f"{IMAGES / BATCH * measured['bytes per batch of rows'] / 1e12:.1f} TB",
-        ),
+        ("sent back, all count metrics", f"{sent / 1e12:.1f} TB"),
     ]
     return markdown(("what", "figure"), rows)
 

@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import cv2
@@ -15,6 +16,7 @@ from sisod.protocols import Protocol
 from sisod.rows import Rows
 from sisod.scoring import score_pair
 
+Pairs = Sequence[Sequence[str]]  # each a name, the prediction's path, the ground truth's
 BATCH = 32  # images; fixed, so that nothing depends on how many processes share the work
 
 
@@ -39,8 +41,16 @@ class Job:
         return cls(**(data | {"protocol": protocol, "keys": tuple(data["keys"])}))
 
 
-def score_batch(job: Job, pairs: Sequence[Sequence[str]]) -> Rows:
-    """Read and score pairs, each a name, the prediction's path and the ground truth's."""
+@dataclass(frozen=True)
+class Batch:
+    """Pairs still to be scored, and the file that will hold their rows."""
+
+    shard: Path
+    pairs: Pairs
+
+
+def score_batch(job: Job, pairs: Pairs) -> Rows:
+    """Read and score pairs."""
     evaluator = Evaluator(protocol=job.protocol, metrics=job.keys)
     for name, pred_path, gt_path in pairs:
         gt = read_array(job.gt_root, gt_path)

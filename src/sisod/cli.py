@@ -77,18 +77,20 @@ def evaluate(
     ],
     *,
     out: Annotated[Path, typer.Option(help="Results go to OUT/<dataset>/<method>.")],
-    dataset: Annotated[str | None, typer.Option(help="Name of the data set [default: from GT].")] = None,
+    dataset: Annotated[
+        str | None, typer.Option(help="Name of the data set; by default from GT.")
+    ] = None,
     metrics: Annotated[
         str | None,
-        typer.Option(
-            help="paper, all, or keys with commas [default: all that are functions of counts]."
-        ),
+        typer.Option(help="paper, all, or keys with commas; by default all functions of counts."),
     ] = None,
     protocol: ProtocolName = "default",
     fmt: Annotated[
         Format | None, typer.Option("--format", help="Print this instead of the terminal's table.")
     ] = None,
-    jobs: Annotated[int | None, typer.Option(min=1, help="Processes [default: all cores].")] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Processes; by default one for each core.")
+    ] = None,
     pred_suffix: Annotated[str, typer.Option(help="End of prediction names, like _sal.")] = "",
     gt_suffix: Annotated[str, typer.Option(help="End of ground truth names, like _mask.")] = "",
     names: Annotated[

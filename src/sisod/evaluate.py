@@ -1,7 +1,6 @@
 """Folders -> results: paired, scored in parallel, resumable, written whole or not at all."""
 
 import contextlib
-import hashlib
 import json
 import shutil
 import tempfile
@@ -11,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sisod.batches import BATCH, Job
+from sisod.batches import BATCH, Batch, Job
 from sisod.errors import InputError, some
 from sisod.evaluation import (
     Evaluation,
@@ -27,7 +26,6 @@ from sisod.pairs import Pair, Pairing, pair_files
 from sisod.progress import progress_bar
 from sisod.protocols import Protocol, find_protocol
 from sisod.rows import Rows, Totals
-from sisod.runners import Batch, default_jobs, run_cluster, run_here, run_processes
 from sisod.scoring import MetricChoice
 
 _GROUP = 64  # batches whose tables are made at a time: memory does not grow with the data set
@@ -163,6 +161,8 @@ def evaluate_to(out: Path, request: Request, options: Options) -> list[str]:
 
 
 def _run(job: Job, todo: list[Batch], advance: Any, options: Options) -> None:
+    from sisod.runners import default_jobs, run_cluster, run_here, run_processes
+
     jobs = min(options.jobs or default_jobs(), len(todo))
     if options.cluster is not None:
         run_cluster(job, todo, advance, address=options.cluster)
@@ -187,6 +187,8 @@ def _plan(request: Request, pairing: Pairing) -> dict[str, Any]:
 
 
 def _digest(plan: dict[str, Any]) -> str:
+    import hashlib
+
     return hashlib.sha256(json.dumps(plan, sort_keys=True).encode()).hexdigest()
 
 

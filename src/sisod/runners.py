@@ -9,26 +9,14 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from pathlib import Path
 from typing import IO, Any
 
-from sisod.batches import Job, score_batch
+from sisod.batches import Batch, Job, Pairs, score_batch
 from sisod.errors import InputError
 from sisod.files import write_whole
 
 Advance = Callable[[int], None]
-Pairs = tuple[tuple[str, str, str], ...]
 TASK_BATCHES = 8  # batches in a task of a large cluster run
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Pairs still to be scored, and the file that will hold their rows."""
-
-    shard: Path
-    pairs: Pairs
 
 
 def default_jobs() -> int:
@@ -47,6 +35,8 @@ def run_here(job: Job, batches: Iterable[Batch], advance: Advance) -> None:
 
 def run_processes(job: Job, batches: Iterable[Batch], advance: Advance, *, jobs: int) -> None:
     """Score in processes of this machine; the first failure stops all."""
+    from concurrent.futures import ThreadPoolExecutor
+
     waiting: queue.SimpleQueue[Batch] = queue.SimpleQueue()
     for batch in batches:
         waiting.put(batch)
