@@ -1,15 +1,18 @@
 """One subcommand per public verb: parses, calls, prints."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import sisod
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 app = typer.Typer(
     help="Score, train and look at segmentation so that small objects count.",
@@ -115,7 +118,7 @@ def evaluate(
     from sisod.pairs import read_names
     from sisod.protocols import find_protocol
     from sisod.requests import read_request
-    from sisod.tables import Line, render, shown_keys, terminal_table
+    from sisod.tables import Line, render, shown_keys, terminal_tables
 
     with told():
         wanted = read_request(paths, dataset=dataset, pred_suffix=pred_suffix, gt_suffix=gt_suffix)
@@ -148,7 +151,8 @@ def evaluate(
                 typer.echo(f"warning: {note}", err=True)
             lines.append(Line(cell.dataset, cell.method, *read_summary(folder)))
         if fmt is None:
-            _print_table(terminal_table(lines, shown_keys(keys, chosen=chosen is not None)))
+            shown = shown_keys(keys, chosen=chosen is not None)
+            _print_tables(lambda width: terminal_tables(lines, shown, width=width))
             typer.echo(f"{len(keys)} metrics, tables and curves of each are in {out}", err=True)
         else:
             everything = chosen is not None or fmt in (Format.CSV, Format.JSON)
@@ -191,8 +195,7 @@ def stats(
 
     with told():
         found = mask_statistics(gt, find_protocol(protocol))
-        for table in statistics_tables(found):
-            _print_table(table)
+        _print_tables(lambda _: statistics_tables(found))
         if plot is not None:
             from sisod.plots import plot_statistics
 
@@ -206,16 +209,16 @@ def demo(
 ) -> None:
     """Show on made scenes how MAE and SI-MAE rank two methods the other way round."""
     from sisod.demo import KEYS, preferred, run_demo
-    from sisod.tables import Line, terminal_table
+    from sisod.tables import Line, terminal_tables
 
     with told():
         found = run_demo(out)
-        titles = {"A": "A, large objects only", "B": "B, every object, coarsely"}
+        titles = {"A": "A, large only", "B": "B, all, coarsely"}
         lines = [
-            Line("made scenes", titles[method], result.summary, result.defined)
+            Line("made", titles[method], result.summary, result.defined)
             for method, result in found.results.items()
         ]
-        _print_table(terminal_table(lines, KEYS))
+        _print_tables(lambda width: terminal_tables(lines, KEYS, width=width))
         for method in found.results:
             keys = [key for key in KEYS if preferred(found.results, key) == method]
             if keys:
@@ -224,9 +227,10 @@ def demo(
         typer.echo(f"The picture of it: {found.figure}")
 
 
-def _print_table(table: object) -> None:
-    """Print a rich table; piped, as wide as it needs to be."""
+def _print_tables(make: "Callable[[int], Sequence[Table]]") -> None:
+    """Print rich tables made for the width of the terminal; piped, as wide as they need to be."""
     from rich.console import Console
 
     console = Console() if sys.stdout.isatty() else Console(width=10_000)
-    console.print(table)
+    for table in make(console.width):
+        console.print(table)

@@ -292,7 +292,10 @@ def _write_result(
         if len(files) == 1:
             files[0].rename(result / f"{name}.parquet")
         else:
-            pl.scan_parquet(files).sink_parquet(result / f"{name}.parquet", maintain_order=True)
+            # small row groups: what is being written is held in memory a group at a time
+            pl.scan_parquet(files).sink_parquet(
+                result / f"{name}.parquet", maintain_order=True, row_group_size=_GROUP * BATCH
+            )
     shutil.rmtree(parts)
     curve_table(totals).write_parquet(result / "dataset_curves.parquet")
     write_summary(result, totals.summary(), totals.defined())

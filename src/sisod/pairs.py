@@ -9,7 +9,7 @@ from sisod.images import EXTENSIONS
 from sisod.storage import StoredFile, list_files
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Pair:
     """One image: its name, and its two files relative to their roots."""
 

@@ -9,7 +9,7 @@ from typing import Any
 from sisod.errors import InputError
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class StoredFile:
     """A file below a root: its path relative to it, with slashes, and what tells that it changed."""
 

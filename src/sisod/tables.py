@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 Format = Literal["md", "latex", "csv", "json"]
+_CELL = 6  # characters of a value, and of the longest word in a heading of the paper's table
 _LATEX = str.maketrans(
     {
         "\\": r"\textbackslash{}",
@@ -51,27 +52,30 @@ def render(lines: Sequence[Line], keys: Sequence[str], kind: Format) -> str:
     return makers[kind](lines, keys)
 
 
-def terminal_table(lines: Sequence[Line], keys: Sequence[str]) -> "Table":
-    """Return the table for a terminal, best values bold."""
+def terminal_tables(lines: Sequence[Line], keys: Sequence[str], *, width: int) -> "list[Table]":
+    """Return the table for a terminal, best values bold; several if one would be too wide."""
     from rich.markup import escape
     from rich.table import Table
 
-    table = Table()
-    for title in ("data set", "method"):
-        table.add_column(title, overflow="fold")
-    for key in keys:
-        table.add_column(_heading(key), justify="right", no_wrap=True)
     best = _best(lines, keys)
-    for place, line in enumerate(lines):
-        new = place > 0 and lines[place - 1].dataset != line.dataset
-        if new:
-            table.add_section()
-        cells = [
-            f"[bold]{_cell(line, key)}[/bold]" if (place, key) in best else _cell(line, key)
-            for key in keys
-        ]
-        table.add_row(escape(line.dataset), escape(line.method), *cells)
-    return table
+    names = max(len("data set"), *(len(line.dataset) for line in lines))
+    names += max(len("method"), *(len(line.method) for line in lines)) + 7  # and their borders
+    columns = max(1, (width - names) // (_CELL + 3))
+    tables = []
+    for start in range(0, len(keys), columns):
+        shown = keys[start : start + columns]
+        table = Table()
+        for title in ("data set", "method"):
+            table.add_column(title, overflow="fold")
+        for key in shown:
+            table.add_column(_heading(key), justify="right", min_width=_CELL)
+        for place, line in enumerate(lines):
+            if place > 0 and lines[place - 1].dataset != line.dataset:
+                table.add_section()
+            cells = _cells(line, place, shown, best, "[bold]{}[/bold]")
+            table.add_row(escape(line.dataset), escape(line.method), *cells)
+        tables.append(table)
+    return tables
 
 
 def arrow(key: str) -> str:
