@@ -5,11 +5,16 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import cv2
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 
-from sisod.errors import InputError
+from sisod import PROTOCOLS, score
+from sisod.batches import Job, score_batch
+from sisod.errors import InputError, printable
 from sisod.pairs import Pairing, pair_files, read_names
-from sisod.requests import read_request
+from sisod.rows import Rows
 from sisod.storage import list_files
 
 
@@ -84,7 +89,7 @@ def test_odd_names(name: str) -> None:
     assert (name, f"{name}.png", f"{name}.jpg") in folders.paired()
     Path("preds", f"{name}.png").unlink()
     assert folders.refusal() == (
-        f"1 of 2 ground truths have no prediction in 'preds' ({name}); "
+        f"1 of 2 ground truths have no prediction in 'preds' ({printable(name)}); "
         "use --allow-missing to score the other 1"
     )
 
@@ -293,46 +298,96 @@ def test_list_file_that_cannot_be_read() -> None:
         listed(b"\xff\n")
 
 
+# what becomes of a pair: ground truths of 6 x 8, two objects
+
+GT = np.zeros((6, 8), dtype=bool)
+GT[1:4, 1:4] = GT[5, 7] = True
+
+
+def scored(*, strict: bool = False, **maps: NDArray[Any]) -> Rows:
+    """Save the maps, and GT for each unless it is given as gt_NAME; score the pairs."""
+    for folder in ("preds", "gts"):
+        Path(folder).mkdir()
+    names = [name for name in maps if not name.startswith("gt_")]
+    for name in names:
+        np.save(f"preds/{name}.npy", maps[name])
+        np.save(f"gts/{name}.npy", maps.get(f"gt_{name}", GT))
+    job = Job("preds", "gts", PROTOCOLS["default"], ("mae", "f_mean"), strict)
+    return score_batch(job, [(name, f"{name}.npy", f"{name}.npy") for name in names])
+
+
+def test_another_size_is_resized_bilinearly_and_counted() -> None:
+    small = np.array([[10, 200, 30], [90, 0, 255]], dtype=np.uint8)
+    rows = scored(a=small, b=GT, c=small)
+    assert rows.totals.n_resized == 2
+    large = np.asarray(cv2.resize(small, (8, 6), interpolation=cv2.INTER_LINEAR), dtype=np.uint8)
+    assert rows.values[0, 0] == score(large, GT, metrics=["mae"])["mae"]
+
+
+def test_strict_refuses_another_size() -> None:
+    with pytest.raises(InputError) as caught:
+        scored(strict=True, a=GT, b=np.zeros((3, 4)))
+    assert str(caught.value) == (
+        "preds/b.npy has shape (3, 4) but its ground truth (6, 8); "
+        "resize the prediction, or leave out --strict"
+    )
+
+
 @pytest.mark.parametrize(
-    ("paths", "cells"),
-    [
-        (["maps/edn", "MSOD/mask"], [("MSOD", "edn", "maps/edn")]),
-        (["maps/edn/", "data/MSOD/GT/"], [("MSOD", "edn", "maps/edn/")]),
-        (["E=maps/edn", "I J=x=y", "MSOD"], [("MSOD", "E", "maps/edn"), ("MSOD", "I J", "x=y")]),
-        (["s3://bucket/maps/edn", "s3://bucket/MSOD/gt"], [("MSOD", "edn", "s3://bucket/maps/edn")]),
-    ],
+    "dtype", ["float16", "float32", "float64", "longdouble", "uint16", "bool", ">f4"]
 )
-def test_methods_and_data_sets_are_named_after_folders(
-    paths: list[str], cells: list[tuple[str, str, str]]
-) -> None:
-    found = read_request(paths).cells
-    assert [(cell.dataset, cell.method, cell.pred_root) for cell in found] == cells
+def test_every_kind_of_map_can_be_resized(dtype: str) -> None:
+    board = (np.indices((3, 4)).sum(axis=0) % 2).astype(dtype)
+    assert scored(a=board * 65535 if dtype == "uint16" else board).totals.n_resized == 1
 
 
-def test_folder_with_an_equals_sign_in_its_name() -> None:
-    Path("lr=0.1").mkdir()
-    assert read_request(["lr=0.1", "MSOD"]).cells[0].pred_root == "lr=0.1"
+def test_resizing_that_rounds_to_more_than_one() -> None:
+    row = np.ones((1, 5))  # of a single row in double precision OpenCV makes 1 + 3e-8
+    row[0, 0] = 0
+    assert cv2.resize(row, (8, 6)).max() > 1
+    assert scored(a=row).totals.n_resized == 1
+
+
+def test_integers_of_0_and_1_are_counted() -> None:
+    assert scored(a=GT.astype(np.uint8), b=GT, c=np.zeros((6, 8), np.uint8)).totals.n_binary == 1
 
 
 @pytest.mark.parametrize(
-    ("paths", "text"),
+    ("pred", "text"),
     [
         (
-            ["EDN"],
-            "expected folders of predictions and then the folder of ground truths, "
-            "or one TOML file; got 'EDN' only",
+            np.full((6, 8), 1.5),
+            "pred is a float array with values from 1.5 to 1.5; expected [0, 1]; "
+            "apply the sigmoid to logits, or divide grey values by 255",
         ),
-        (["a/edn", "b/edn", "MSOD"], "two predictions are called 'edn'; give them names, as NAME=DIR"),
-        ([".", "MSOD"], "method name '.' cannot name a folder; give another, as NAME=DIR"),
-        ([".hidden", "MSOD"], "method name '.hidden' cannot name a folder; give another, as NAME=DIR"),
+        (
+            np.full((6, 8), np.nan),
+            "pred holds NaN pixels; expected values in [0, 1]; replace them first",
+        ),
+        (
+            np.zeros((6, 8), np.int64),
+            "pred has dtype int64; expected uint8, uint16, bool or float in [0, 1]; "
+            "convert it first, for example with pred.astype(np.uint8)",
+        ),
+        (np.zeros((0, 8)), "pred has shape (0, 8); expected at least one pixel"),
     ],
 )
-def test_requests_that_are_refused(paths: list[str], text: str) -> None:
+def test_maps_that_are_refused(pred: NDArray[Any], text: str) -> None:
     with pytest.raises(InputError) as caught:
-        read_request(paths)
-    assert str(caught.value) == text
+        scored(a=pred)
+    assert str(caught.value) == f"preds/a.npy: {text}"
 
 
-def test_name_without_a_folder() -> None:
-    with pytest.raises(InputError, match="'EDN='"):
-        read_request(["EDN=", "MSOD"])
+@pytest.mark.parametrize(
+    ("gt", "text"),
+    [
+        (GT.astype(np.uint8), "gt is an integer array whose maximum is 1: it looks like 0/1; pass bool"),
+        (np.zeros((0, 8), bool), "gt has shape (0, 8); expected at least one pixel"),
+        (np.full((6, 8), 2.0), "gt is a float array with values from 2 to 2; expected [0, 1]"),
+        (np.full((6, 8), "a"), "gt has dtype <U1; expected bool, uint8, uint16 or float"),
+    ],
+)
+def test_ground_truths_that_are_refused(gt: NDArray[Any], text: str) -> None:
+    with pytest.raises(InputError) as caught:
+        scored(a=GT, gt_a=gt)
+    assert str(caught.value).startswith(f"gts/a.npy: {text}")

@@ -61,8 +61,9 @@ def test_signatures_are_frozen() -> None:
     )
     assert parameters(sisod.score) == "pred, gt, protocol=default, metrics=None, partition=None"
     assert parameters(sisod.evaluate) == (
-        "pred_dir, gt_dir, protocol=default, metrics=None, jobs=None, out=None, pred_suffix=, gt_suffix=, "
-        "names=None, allow_missing=False, strict=False, resume=False, overwrite=False, cluster=None"
+        "pred_dir, gt_dir, protocol=default, metrics=None, jobs=None, out=None, pred_suffix=, "
+        "gt_suffix=, names=None, allow_missing=False, strict=False, resume=False, overwrite=False, "
+        "cluster=None"
     )
     assert parameters(sisod.Evaluator) == "protocol=default, metrics=None"
     assert parameters(sisod.Evaluator.update) == "self, pred, gt, name=None, partition=None"

@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import cv2
+import numpy as np
 
-from sisod import arrays
+from sisod.arrays import Map
 from sisod.errors import InputError
 from sisod.evaluator import Evaluator
-from sisod.images import read_array
+from sisod.images import read_map, read_mask, where
 from sisod.protocols import Protocol
 from sisod.rows import Rows
 from sisod.scoring import score_pair
@@ -53,23 +54,22 @@ def score_batch(job: Job, pairs: Pairs) -> Rows:
     """Read and score pairs."""
     evaluator = Evaluator(protocol=job.protocol, metrics=job.keys)
     for name, pred_path, gt_path in pairs:
-        gt = read_array(job.gt_root, gt_path)
-        pred = read_array(job.pred_root, pred_path)
-        try:
-            pred = arrays.as_map(pred)
-        except (ValueError, TypeError) as error:
-            raise InputError(f"{job.pred_root}/{pred_path}: {error}") from error
+        gt = read_mask(job.gt_root, gt_path, level=job.protocol.gt_level)
+        pred = read_map(job.pred_root, pred_path)
         resized = pred.shape != gt.shape
         if resized and job.strict:
             raise InputError(
-                f"{job.pred_root}/{pred_path} has shape {pred.shape} but its ground truth {gt.shape}; "
-                "resize the prediction, or leave out --strict"
+                f"{where(job.pred_root, pred_path)} has shape {pred.shape} but its ground truth "
+                f"{gt.shape}; resize the prediction, or leave out --strict"
             )
         if resized:
-            pred = cv2.resize(pred, gt.shape[::-1], interpolation=cv2.INTER_LINEAR)
-        try:
-            scores = score_pair(pred, gt, protocol=job.protocol, keys=job.keys)
-        except (ValueError, TypeError) as error:
-            raise InputError(f"{job.gt_root}/{gt_path}: {error}") from error
+            pred = _resized(pred, gt.shape)
+        scores = score_pair(pred, gt, protocol=job.protocol, keys=job.keys)
         evaluator.add(scores, name=name, resized=resized)
     return evaluator.rows()
+
+
+def _resized(pred: Map, shape: tuple[int, ...]) -> Map:
+    found = np.asarray(cv2.resize(pred, shape[::-1], interpolation=cv2.INTER_LINEAR))
+    # bilinear weights add up to one but for rounding
+    return np.clip(found, 0, 1) if found.dtype.kind == "f" else found

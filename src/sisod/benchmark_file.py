@@ -71,9 +71,21 @@ def read_benchmark_file(path: Path) -> BenchmarkFile:
         for method, maps in methods.items()
         if (pred := _pred(path, maps, method, dataset, datasets)) is not None
     ]
-    metrics = content.get("metrics")
-    return BenchmarkFile(
-        tuple(cells), tuple(metrics) if isinstance(metrics, list) else metrics, content.get("protocol")
+    if not cells:
+        raise InputError(f"{path.name}: no method has predictions for any data set; give some a pred")
+    protocol = content.get("protocol")
+    if protocol is not None and not isinstance(protocol, str):
+        raise InputError(f"{path.name}: protocol must be a name in quotes, got {protocol!r}")
+    return BenchmarkFile(tuple(cells), _metrics(path, content.get("metrics")), protocol)
+
+
+def _metrics(path: Path, metrics: Any) -> str | tuple[str, ...] | None:
+    if isinstance(metrics, list) and all(isinstance(key, str) for key in metrics):
+        return tuple(metrics)
+    if metrics is None or isinstance(metrics, str):
+        return metrics
+    raise InputError(
+        f'{path.name}: metrics must be "paper", "all" or a list of keys in quotes, got {metrics!r}'
     )
 
 
@@ -98,7 +110,8 @@ def _check_keys(path: Path, table: dict[str, Any], part: str, where: str) -> Non
 def _text(path: Path, table: dict[str, Any], key: str, where: str, *, default: str | None = None) -> str:
     value = table.get(key, default)
     if not isinstance(value, str):
-        raise InputError(f'{path.name}: [{where}] needs {key} = "...", got {value!r}')
+        came = "which is missing" if value is None else f"got {value!r}"
+        raise InputError(f'{path.name}: [{where}] needs {key} = "...", {came}')
     return value
 
 

@@ -23,7 +23,8 @@ app = typer.Typer(
 
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")]
 ProtocolName = Annotated[
-    str, typer.Option("--protocol", help=f"Conventions: {', '.join(sisod.PROTOCOLS)}.")
+    str | None,
+    typer.Option("--protocol", help=f"Conventions: {', '.join(sisod.PROTOCOLS)}; by default the first."),
 ]
 
 
@@ -54,17 +55,17 @@ def main(
 
 
 @contextmanager
-def told() -> Iterator[None]:
-    """Turn what a user can mend into one sentence and exit code 1."""
-    from sisod.errors import InputError
+def told(after_interrupt: str = "") -> Iterator[None]:
+    """Turn what a user can mend into one sentence and exit code 1, or 2 for bad usage."""
+    from sisod.errors import InputError, UsageError
 
     try:
         yield
     except InputError as error:
         typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(1) from None
+        raise typer.Exit(2 if isinstance(error, UsageError) else 1) from None
     except KeyboardInterrupt:
-        typer.echo("stopped; what was finished is kept, go on with --resume", err=True)
+        typer.echo(f"stopped{after_interrupt}", err=True)
         raise typer.Exit(130) from None
 
 
@@ -87,7 +88,7 @@ def evaluate(
         str | None,
         typer.Option(help="paper, all, or keys with commas; by default all functions of counts."),
     ] = None,
-    protocol: ProtocolName = "default",
+    protocol: ProtocolName = None,
     fmt: Annotated[
         Format | None, typer.Option("--format", help="Print this instead of the terminal's table.")
     ] = None,
@@ -112,7 +113,7 @@ def evaluate(
     ] = None,
 ) -> None:
     """Score folders of maps; print the table, write summary, images, objects and curves."""
-    from sisod.evaluate import Options, Request, evaluate_to
+    from sisod.evaluate import Options, Request, check_request, evaluate_to
     from sisod.evaluation import read_summary
     from sisod.metrics import find_metrics
     from sisod.pairs import read_names
@@ -120,16 +121,12 @@ def evaluate(
     from sisod.requests import read_request
     from sisod.tables import Line, render, shown_keys, terminal_tables
 
-    with told():
+    with told("; what was finished is kept, go on with --resume"):
         wanted = read_request(paths, dataset=dataset, pred_suffix=pred_suffix, gt_suffix=gt_suffix)
         chosen = metrics or wanted.metrics
-        try:
-            keys = find_metrics(chosen)
-            settled = find_protocol(wanted.protocol or protocol)
-        except ValueError as error:
-            raise typer.BadParameter(str(error)) from None
+        keys, settled = find_metrics(chosen), find_protocol(protocol or wanted.protocol or "default")
         listed = None if names is None else tuple(read_names(names))
-        lines = []
+        jobs_to_do = []
         for cell in wanted.cells:
             request = Request(
                 pred_root=cell.pred_root,
@@ -142,18 +139,25 @@ def evaluate(
                 allow_missing=allow_missing,
                 strict=strict,
             )
-            title = f"{cell.method} on {cell.dataset}"
             options = Options(
-                jobs=jobs, resume=resume, overwrite=overwrite, cluster=cluster, title=title
+                jobs=jobs,
+                resume=resume,
+                overwrite=overwrite,
+                cluster=cluster,
+                title=f"{cell.method} on {cell.dataset}",
             )
             folder = out / cell.dataset / cell.method
-            for note in evaluate_to(folder, request, options):
+            jobs_to_do.append((cell, folder, request, options, check_request(folder, request, options)))
+        lines = []
+        for cell, folder, request, options, pairing in jobs_to_do:
+            for note in evaluate_to(folder, request, options, pairing=pairing):
                 typer.echo(f"warning: {note}", err=True)
             lines.append(Line(cell.dataset, cell.method, *read_summary(folder)))
         if fmt is None:
             shown = shown_keys(keys, chosen=chosen is not None)
             _print_tables(lambda width: terminal_tables(lines, shown, width=width))
-            typer.echo(f"{len(keys)} metrics, tables and curves of each are in {out}", err=True)
+            if sys.stderr.isatty():
+                typer.echo(f"all {len(keys)} metrics, tables and curves are in {out}", err=True)
         else:
             everything = chosen is not None or fmt in (Format.CSV, Format.JSON)
             typer.echo(render(lines, shown_keys(keys, chosen=everything), fmt.value))
@@ -165,7 +169,7 @@ def frames(
     *,
     out: Annotated[Path, typer.Option(help="Folder for the pictures.")],
     images: Annotated[str | None, typer.Option(help="Folder of images to draw on.")] = None,
-    protocol: ProtocolName = "default",
+    protocol: ProtocolName = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Draw numbered frames, background and alpha over masks or images, to see what is scored."""
@@ -174,7 +178,11 @@ def frames(
 
     with told():
         count = draw_folder(
-            gt, out, protocol=find_protocol(protocol), image_root=images, overwrite=overwrite
+            gt,
+            out,
+            protocol=find_protocol(protocol or "default"),
+            image_root=images,
+            overwrite=overwrite,
         )
         typer.echo(f"{count} pictures in {out}")
 
@@ -187,18 +195,19 @@ def stats(
         Path | None,
         typer.Option(help="Draw the two panels of the paper's Figure 1: .pdf, .png or .svg."),
     ] = None,
-    protocol: ProtocolName = "default",
+    protocol: ProtocolName = None,
 ) -> None:
     """Print sizes and numbers of a data set's objects, and the theorem's rho and rho'."""
+    from sisod.plots import check_plot_path, plot_statistics
     from sisod.protocols import find_protocol
     from sisod.statistics import mask_statistics, statistics_tables
 
     with told():
-        found = mask_statistics(gt, find_protocol(protocol))
+        if plot is not None:
+            check_plot_path(plot)
+        found = mask_statistics(gt, find_protocol(protocol or "default"))
         _print_tables(lambda _: statistics_tables(found))
         if plot is not None:
-            from sisod.plots import plot_statistics
-
             plot_statistics(found, plot)
             typer.echo(f"drawn to {plot}", err=True)
 

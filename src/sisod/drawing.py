@@ -6,18 +6,17 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from sisod.arrays import as_mask
-from sisod.errors import InputError
+from sisod.errors import InputError, some
+from sisod.evaluation import write_run
 from sisod.files import write_folder, write_whole
 from sisod.frames import Partition
-from sisod.images import EXTENSIONS, read_array
-from sisod.pairs import pair_files
+from sisod.images import read_colour, read_mask
+from sisod.pairs import files_by_name
 from sisod.progress import progress_bar
 from sisod.protocols import Protocol
-from sisod.storage import list_files, read_bytes
 
 _FRAME, _BACKGROUND = (0, 94, 213), (178, 114, 0)  # orange and blue, BGR; told apart by everybody
-_SHORT_SIDE = 480  # pixels; smaller pictures are enlarged, so that numbers can be read
+_SHORT_SIDE, _LONG_SIDE = 480, 1920  # pixels; smaller pictures are enlarged, to read the numbers
 
 
 def draw_frames(canvas: NDArray[np.uint8], parts: Partition) -> NDArray[np.uint8]:
@@ -26,7 +25,7 @@ def draw_frames(canvas: NDArray[np.uint8], parts: Partition) -> NDArray[np.uint8
     tinted = canvas.copy()
     tint = np.array(_BACKGROUND, dtype=np.float64)
     tinted[parts.background] = (0.75 * canvas[parts.background] + 0.25 * tint).astype(np.uint8)
-    scale = max(1, round(_SHORT_SIDE / min(height, width)))
+    scale = max(1, min(round(_SHORT_SIDE / min(height, width)), _LONG_SIDE // max(height, width)))
     size = (width * scale, height * scale)
     picture = np.asarray(cv2.resize(tinted, size, interpolation=cv2.INTER_NEAREST), dtype=np.uint8)
     for frame in parts:
@@ -49,40 +48,34 @@ def draw_folder(
     overwrite: bool = False,
 ) -> int:
     """Draw every mask of a folder, over its image if there are images; return how many."""
-    jobs: list[tuple[str, str, str | None]]
-    if image_root is None:
-        files = [f for f in list_files(gt_root) if f.path.lower().endswith(EXTENSIONS)]
-        jobs = [(Path(f.path).with_suffix("").as_posix(), f.path, None) for f in files]
-    else:
-        found = pair_files(image_root, gt_root).pairs
-        jobs = [(pair.name, pair.gt.path, pair.pred.path) for pair in found]
-    if not jobs:
+    masks = files_by_name(gt_root)
+    if not masks:
         raise InputError(f"{str(gt_root)!r} has no image files; expected a folder of masks")
-    with write_folder(out, overwrite=overwrite) as inside, progress_bar("drawing", len(jobs)) as advance:
-        for name, mask_path, image_path in jobs:
-            try:
-                mask = as_mask(read_array(gt_root, mask_path), level=protocol.gt_level)
-            except (ValueError, TypeError) as error:
-                raise InputError(f"{gt_root}/{mask_path}: {error}") from error
-            canvas = _canvas(mask, image_root, image_path)
+    images = {} if image_root is None else files_by_name(image_root)
+    without = [name for name in masks if name not in images]
+    if image_root is not None and without:
+        raise InputError(
+            f"{len(without)} of {len(masks)} masks have no image in {str(image_root)!r} "
+            f"({some(without)}); add them, or leave out --images"
+        )
+    with (
+        write_folder(out, overwrite=overwrite) as inside,
+        progress_bar("drawing", len(masks)) as advance,
+    ):
+        for name, file in masks.items():
+            mask = read_mask(gt_root, file.path, level=protocol.gt_level)
+            canvas = np.repeat(mask[..., None].astype(np.uint8) * np.uint8(255), 3, axis=2)
+            if image_root is not None:
+                image = read_colour(image_root, images[name].path)
+                canvas = np.asarray(cv2.resize(image, mask.shape[::-1]), dtype=np.uint8)
             _, data = cv2.imencode(".png", draw_frames(canvas, protocol.partition(mask)))
             target = inside / f"{name}.png"
             target.parent.mkdir(parents=True, exist_ok=True)
             write_whole(target, data.tobytes())
             advance(1)
-    return len(jobs)
-
-
-def _canvas(
-    mask: NDArray[np.bool_], image_root: str | Path | None, image_path: str | None
-) -> NDArray[np.uint8]:
-    if image_root is None or image_path is None:
-        return np.repeat(mask[..., None].astype(np.uint8) * np.uint8(255), 3, axis=2)
-    data = np.frombuffer(read_bytes(image_root, image_path), dtype=np.uint8)
-    image = cv2.imdecode(data, cv2.IMREAD_COLOR) if data.size else None
-    if image is None:
-        raise InputError(f"{str(image_root)!r}: {image_path!r} is not an image that can be read")
-    return np.asarray(cv2.resize(image, mask.shape[::-1]), dtype=np.uint8)
+        settings = {"masks": str(gt_root), "images": None if image_root is None else str(image_root)}
+        write_run(inside, {"command": "frames", "protocol": protocol.name, **settings})
+    return len(masks)
 
 
 def _write(picture: NDArray[np.uint8], text: str, place: tuple[int, int]) -> None:

@@ -1,7 +1,8 @@
 """Folders -> results: paired, scored in parallel, resumable, written whole or not at all."""
 
-import contextlib
+import errno
 import json
+import secrets
 import shutil
 import tempfile
 import warnings
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from sisod.batches import BATCH, Batch, Job
-from sisod.errors import InputError, some
+from sisod.errors import InputError, UsageError, some
 from sisod.evaluation import (
     Evaluation,
     curve_table,
@@ -20,13 +21,14 @@ from sisod.evaluation import (
     write_json,
     write_summary,
 )
-from sisod.files import check_free, put_in_place, write_whole
+from sisod.files import check_free, put_in_place, readable_errors, recover, write_whole
 from sisod.metrics import find_metrics
 from sisod.pairs import Pair, Pairing, pair_files
 from sisod.progress import progress_bar
 from sisod.protocols import Protocol, find_protocol
 from sisod.rows import Rows, Totals
 from sisod.scoring import MetricChoice
+from sisod.storage import is_url
 
 _GROUP = 64  # batches whose tables are made at a time: memory does not grow with the data set
 
@@ -132,32 +134,47 @@ class Options:
 
     def __post_init__(self) -> None:
         if self.jobs is not None and self.jobs < 1:
-            raise InputError(f"jobs must be at least 1, got {self.jobs}")
+            raise UsageError(f"jobs must be at least 1, got {self.jobs}")
+        if self.resume and self.overwrite:
+            raise UsageError("--resume goes on with a run and --overwrite begins again; choose one")
 
 
-def evaluate_to(out: Path, request: Request, options: Options) -> list[str]:
+def check_request(out: Path, request: Request, options: Options) -> Pairing:
+    """Find the pairs, and refuse now what would be refused after hours of other work."""
+    pairing = request.pairing()
+    if not options.resume:
+        with readable_errors(out, ""):
+            recover(out)
+            check_free(out, overwrite=options.overwrite)
+    return pairing
+
+
+def evaluate_to(
+    out: Path, request: Request, options: Options, *, pairing: Pairing | None = None
+) -> list[str]:
     """Evaluate into a folder; return what the user should be warned of.
 
     The work is kept in a hidden folder beside `out`, one file per batch, until all is done.
     """
-    pairing = request.pairing()
+    if pairing is None:
+        pairing = check_request(out, request, options)
     plan = _plan(request, pairing)
-    if options.resume and _is_finished(out, plan):
-        return []
-    if not options.resume:
-        check_free(out, overwrite=options.overwrite)
     work = out.parent / f".{out.name}.partial"
-    with _readable_errors(out):
-        _prepare(work, plan, options)
-        batches = list(_batches(work, pairing.pairs))
+    with readable_errors(out, "what was finished is kept, make room and use --resume"):
+        recover(out)
+        if options.resume and _is_finished(out, plan):
+            shutil.rmtree(work, ignore_errors=True)  # of a run ended just before it removed it
+            return _notes(json.loads((out / "run.json").read_text(encoding="utf-8")))
+        token = _prepare(work, plan, options)
+        batches = list(_batches(work, token, pairing.pairs))
         todo = [batch for batch in batches if not batch.shard.exists()]
         done = len(pairing.pairs) - sum(len(batch.pairs) for batch in todo)
         with progress_bar(options.title, len(pairing.pairs), done=done) as advance:
             _run(request.job(), todo, advance, options)
-        totals = _write_result(work, batches, request, pairing, plan)
+        run = _write_result(work, batches, request, pairing, plan)
         put_in_place(work / "result", out)
         shutil.rmtree(work)
-    return _notes(request, pairing, totals)
+    return _notes(run)
 
 
 def _run(job: Job, todo: list[Batch], advance: Any, options: Options) -> None:
@@ -174,16 +191,23 @@ def _run(job: Job, todo: list[Batch], advance: Any, options: Options) -> None:
 
 def _plan(request: Request, pairing: Pairing) -> dict[str, Any]:
     """Everything that decides the result, as plain data."""
+    from sisod import __version__
+
     job = request.job().to_json()
     settings = {
-        "predictions": job["pred_root"],
-        "ground truths": job["gt_root"],
+        "version of sisod": __version__,
+        "predictions": _resolved(request.pred_root),
+        "ground truths": _resolved(request.gt_root),
         "protocol": job["protocol"],
         "metrics": list(job["keys"]),
         "strict": job["strict"],
     }
     pairs = [[p.name, p.pred.path, p.pred.stamp, p.gt.path, p.gt.stamp] for p in pairing.pairs]
     return {"settings": settings, "pairs": pairs}
+
+
+def _resolved(root: str) -> str:
+    return root if is_url(root) else str(Path(root).resolve())
 
 
 def _digest(plan: dict[str, Any]) -> str:
@@ -194,7 +218,7 @@ def _digest(plan: dict[str, Any]) -> str:
 
 def _is_finished(out: Path, plan: dict[str, Any]) -> bool:
     """Say whether `out` holds the result of this very plan; refuse if it holds another."""
-    if not out.exists():
+    if not out.exists() or (out.is_dir() and not any(out.iterdir())):
         return False
     try:
         run = json.loads((out / "run.json").read_text(encoding="utf-8"))
@@ -208,22 +232,28 @@ def _is_finished(out: Path, plan: dict[str, Any]) -> bool:
     return True
 
 
-def _prepare(work: Path, plan: dict[str, Any], options: Options) -> None:
+def _prepare(work: Path, plan: dict[str, Any], options: Options) -> str:
+    """Set up the work folder; return the token that marks the batches of this run.
+
+    The token keeps a worker that outlives a killed run from passing its batch off on the next.
+    """
     if work.exists() and options.overwrite:
         shutil.rmtree(work)
     if work.exists() and not options.resume:
         raise InputError(
-            f"an unfinished run was left in {str(work)!r}; use --resume to go on with it, "
+            f"a run into {str(work)!r} is unfinished, or still at work; use --resume to go on with it, "
             "or --overwrite to begin again"
         )
+    token = secrets.token_hex(4)
     if (work / "plan.json").exists():
-        _check_resumable(work, plan)
+        token = _check_resumable(work, plan)
     work.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(work / "result", ignore_errors=True)  # of a run ended while writing its tables
-    write_whole(work / "plan.json", json.dumps(plan).encode())
+    write_whole(work / "plan.json", json.dumps(plan | {"token": token}).encode())
+    return token
 
 
-def _check_resumable(work: Path, plan: dict[str, Any]) -> None:
+def _check_resumable(work: Path, plan: dict[str, Any]) -> str:
     """Refuse to go on if what was scored would now be scored otherwise; what was not may change."""
     old = json.loads((work / "plan.json").read_text(encoding="utf-8"))
     for key, value in plan["settings"].items():
@@ -238,10 +268,11 @@ def _check_resumable(work: Path, plan: dict[str, Any]) -> None:
             f"cannot resume: there were {len(old['pairs'])} images and there are {len(plan['pairs'])}, "
             "or their names changed; use --overwrite to begin again"
         )
+    token = str(old["token"])
     scored = [
         (then, now)
         for index, (then, now) in enumerate(zip(old["pairs"], plan["pairs"], strict=True))
-        if _shard(work, index // BATCH).exists()
+        if _shard(work, token, index // BATCH).exists()
     ]
     changed = [now[0] for then, now in scored if then != now]
     if changed:
@@ -249,22 +280,25 @@ def _check_resumable(work: Path, plan: dict[str, Any]) -> None:
             f"cannot resume: {len(changed)} images were scored and their files changed since "
             f"({some(changed)}); use --overwrite to begin again"
         )
+    return token
 
 
 def _short(value: Any) -> str:
     text = json.dumps(value)
-    return text if len(text) <= 60 else text[:57] + "..."
+    if len(text) <= 60:
+        return text
+    return "..." + text[-57:] if isinstance(value, str) else text[:57] + "..."  # a path's end tells more
 
 
-def _shard(work: Path, index: int) -> Path:
-    return work / f"{index:07d}.npz"
+def _shard(work: Path, token: str, index: int) -> Path:
+    return work / f"{index:07d}.{token}.npz"
 
 
-def _batches(work: Path, pairs: Sequence[Pair]) -> Iterator[Batch]:
+def _batches(work: Path, token: str, pairs: Sequence[Pair]) -> Iterator[Batch]:
     for index in range(0, len(pairs), BATCH):
         chosen = pairs[index : index + BATCH]
         names = tuple((pair.name, pair.pred.path, pair.gt.path) for pair in chosen)
-        yield Batch(_shard(work, index // BATCH), names)
+        yield Batch(_shard(work, token, index // BATCH), names)
 
 
 def _write_result(
@@ -273,12 +307,37 @@ def _write_result(
     request: Request,
     pairing: Pairing,
     plan: dict[str, Any],
-) -> Totals:
+) -> dict[str, Any]:
+    """Write everything into the folder that will be the result; return its record."""
+    import polars as pl
+
+    result = work / "result"
+    result.mkdir(parents=True)
+    try:
+        totals = _write_tables(result, batches)
+        curve_table(totals).write_parquet(result / "dataset_curves.parquet")
+    except pl.exceptions.PolarsError as error:  # polars does not raise OSError for a full disk
+        number = errno.ENOSPC if "No space left" in str(error) else errno.EIO
+        raise OSError(number, str(error).splitlines()[0]) from error
+    write_summary(result, totals.summary(), totals.defined())
+    inputs = {
+        "predictions": request.pred_root,
+        "ground_truths": request.gt_root,
+        "missing": list(pairing.missing),
+        "extra": len(pairing.extra),
+        "extra_names": list(pairing.extra[:4]),
+    }
+    record = run_record(totals, request.protocol) | {"inputs": inputs, "digest": _digest(plan)}
+    write_json(result / "run.json", record)
+    return record
+
+
+def _write_tables(result: Path, batches: Sequence[Batch]) -> Totals:
     """Make the tables group by group, then join their files without reading them into memory."""
     import polars as pl
 
-    result, parts = work / "result", work / "result" / "parts"
-    parts.mkdir(parents=True)
+    parts = result / "parts"
+    parts.mkdir()
     totals: Totals | None = None
     for start in range(0, len(batches), _GROUP):
         group = batches[start : start + _GROUP]
@@ -297,53 +356,33 @@ def _write_result(
                 result / f"{name}.parquet", maintain_order=True, row_group_size=_GROUP * BATCH
             )
     shutil.rmtree(parts)
-    curve_table(totals).write_parquet(result / "dataset_curves.parquet")
-    write_summary(result, totals.summary(), totals.defined())
-    inputs = {
-        "predictions": request.pred_root,
-        "ground_truths": request.gt_root,
-        "missing": list(pairing.missing),
-        "extra": len(pairing.extra),
-    }
-    record = run_record(totals, request.protocol) | {"inputs": inputs, "digest": _digest(plan)}
-    write_json(result / "run.json", record)
     return totals
 
 
-def _notes(request: Request, pairing: Pairing, totals: Totals) -> list[str]:
+def _notes(run: dict[str, Any]) -> list[str]:
+    """What the record of a run holds that a user should hear of."""
+    inputs = run["inputs"]
+    where = f"in {inputs['predictions']!r}"
     notes = []
-    if pairing.missing:
+    if inputs["missing"]:
+        missing = inputs["missing"]
         notes.append(
-            f"{len(pairing.missing)} ground truths have no prediction in {request.pred_root!r} "
-            f"({some(list(pairing.missing))}) and were left out"
+            f"{len(missing)} ground truths have no prediction {where} ({some(missing)}) "
+            "and were left out"
         )
-    if pairing.extra:
+    if inputs["extra"]:
+        names = some(inputs["extra_names"])
         notes.append(
-            f"{len(pairing.extra)} files in {request.pred_root!r} have no ground truth "
-            f"({some(list(pairing.extra))}) and were not scored"
+            f"{inputs['extra']} files {where} have no ground truth ({names}) and were not scored"
         )
-    if totals.n_resized:
+    if run["resized"]:
         notes.append(
-            f"{totals.n_resized} predictions in {request.pred_root!r} had another size than their "
-            "ground truth and were resized"
+            f"{run['resized']} predictions {where} had another size than their ground truth "
+            "and were resized"
         )
-    if totals.n_binary:
+    if run["looks_binary"]:
         notes.append(
-            f"{totals.n_binary} predictions in {request.pred_root!r} are integers with maximum 1: "
+            f"{run['looks_binary']} predictions {where} are integers with maximum 1: "
             "they look like 0/1 instead of 0/255"
         )
     return notes
-
-
-@contextlib.contextmanager
-def _readable_errors(out: Path) -> Iterator[None]:
-    """Say where writing failed, and that what was finished is kept."""
-    try:
-        yield
-    except InputError:
-        raise
-    except OSError as error:
-        raise InputError(
-            f"cannot write below {str(out.parent)!r}: {error.strerror or error}; "
-            "what was finished is kept, make room and use --resume"
-        ) from error

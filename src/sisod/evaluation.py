@@ -176,6 +176,13 @@ def _unreadable(folder: Path, error: Exception) -> str:
     return f"{str(folder)!r} is not a result of 'sisod evaluate' that can be read: {error}"
 
 
+def write_run(folder: Path, content: dict[str, Any]) -> None:
+    """Write the run.json that every output folder holds."""
+    from sisod import __version__
+
+    write_json(folder / "run.json", {"sisod": __version__, **content})
+
+
 def write_json(path: Path, content: Any) -> None:
     """Write a JSON file that reads well and compares well."""
     path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sisod.errors import InputError
+from sisod.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from sisod.statistics import MaskStatistics
@@ -28,6 +28,7 @@ STYLE = {
 
 def plot_statistics(found: "MaskStatistics", path: Path) -> None:
     """Draw the paper's Figure 1: share of objects by size, share of images by number of objects."""
+    check_plot_path(path)
     mpl = _matplotlib()
     from matplotlib.figure import Figure
 
@@ -46,6 +47,13 @@ def plot_statistics(found: "MaskStatistics", path: Path) -> None:
         _save(figure, path)
 
 
+def check_plot_path(path: Path) -> None:
+    """Refuse, before any work is done, a name that cannot be drawn to."""
+    if path.suffix.lower() not in (".pdf", ".png", ".svg"):
+        raise UsageError(f"{str(path)!r}: expected a name ending in .pdf, .png or .svg")
+    _matplotlib()
+
+
 def _matplotlib() -> Any:
     try:
         import matplotlib as mpl
@@ -57,8 +65,6 @@ def _matplotlib() -> Any:
 
 
 def _save(figure: Any, path: Path) -> None:
-    if path.suffix.lower() not in (".pdf", ".png", ".svg"):
-        raise InputError(f"{str(path)!r}: expected a name ending in .pdf, .png or .svg")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path)

@@ -4,6 +4,8 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from sisod.errors import printable
+
 
 @contextmanager
 def progress_bar(title: str, total: int, *, done: int = 0) -> Iterator[Callable[[int], None]]:
@@ -12,6 +14,7 @@ def progress_bar(title: str, total: int, *, done: int = 0) -> Iterator[Callable[
         yield lambda count: None  # noqa: ARG005
         return
     from rich.console import Console
+    from rich.markup import escape
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (
@@ -22,7 +25,7 @@ def progress_bar(title: str, total: int, *, done: int = 0) -> Iterator[Callable[
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task(title, total=total, completed=done, rate="")
+        task = bar.add_task(escape(printable(title)), total=total, completed=done, rate="")
 
         def advance(count: int) -> None:
             speed = bar.tasks[0].speed

@@ -100,6 +100,8 @@ class _Worker:
         if not line:
             raise InputError(self._death())
         answer = json.loads(line)
+        if "errno" in answer:
+            raise OSError(answer["errno"], answer["error"])
         if "error" in answer:
             raise InputError(answer["error"])
 

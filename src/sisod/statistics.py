@@ -1,5 +1,6 @@
 """What a data set is like: sizes and numbers of its objects, and the theorem's two shares."""
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -7,12 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from sisod.arrays import as_mask
 from sisod.errors import InputError
-from sisod.images import EXTENSIONS, read_array
+from sisod.images import read_mask
+from sisod.pairs import files_by_name
 from sisod.progress import progress_bar
 from sisod.protocols import Protocol
-from sisod.storage import list_files
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -36,17 +36,17 @@ class MaskStatistics:
 
     @property
     def rho(self) -> float:
-        """Least share of a frame that its component fills."""
-        return float(self.fills.min(initial=1.0))
+        """Least share of a frame that its component fills; NaN without objects."""
+        return float(self.fills.min()) if len(self.fills) else math.nan
 
     @property
     def rho_image(self) -> float:
-        """Least share of an image that is salient."""
-        return float(self.salient.min(initial=1.0))
+        """Least share of an image that is salient; NaN without objects."""
+        return float(self.salient.min()) if len(self.salient) else math.nan
 
     def size_groups(self) -> NDArray[np.int64]:
         """Number of objects in each of the paper's ten groups, 0-10 % ... 90-100 % of the image."""
-        return np.histogram(self.shares, bins=np.linspace(0, 1, 11))[0]
+        return np.histogram(self.shares, bins=np.arange(11) / 10)[0]
 
     def number_groups(self) -> dict[str, int]:
         """Number of images with no, 1, 2, 3, 4, and 5 or more objects."""
@@ -56,16 +56,13 @@ class MaskStatistics:
 
 def mask_statistics(gt_root: str | Path, protocol: Protocol) -> MaskStatistics:
     """Read every mask of a folder."""
-    files = [file for file in list_files(gt_root) if file.path.lower().endswith(EXTENSIONS)]
+    files = files_by_name(gt_root)
     if not files:
         raise InputError(f"{str(gt_root)!r} has no image files; expected a folder of masks")
     n_objects, shares, fills, salient = [], [], [], []
     with progress_bar("reading masks", len(files)) as advance:
-        for file in files:
-            try:
-                mask = as_mask(read_array(gt_root, file.path), level=protocol.gt_level)
-            except (ValueError, TypeError) as error:
-                raise InputError(f"{gt_root}/{file.path}: {error}") from error
+        for file in files.values():
+            mask = read_mask(gt_root, file.path, level=protocol.gt_level)
             parts = protocol.partition(mask)
             n_objects.append(len(parts))
             shares.append(parts.areas / mask.size)
@@ -88,8 +85,8 @@ def statistics_tables(found: MaskStatistics) -> "list[Table]":
         ("images", str(len(found.n_objects))),
         ("objects", str(len(found.shares))),
         ("objects per image, mean", f"{mean:.2f}"),
-        ("rho, least fill of a frame", f"{found.rho:.4f}"),
-        ("rho', least salient share of an image", f"{found.rho_image:.4f}"),
+        ("rho, least fill of a frame", _share(found.rho)),
+        ("rho', least salient share of an image", _share(found.rho_image)),
     ):
         overview.add_row(name, value)
     sizes = Table("size of the object", "objects", "share")
@@ -100,3 +97,7 @@ def statistics_tables(found: MaskStatistics) -> "list[Table]":
     for number, count in found.number_groups().items():
         numbers.add_row(number, str(count), f"{count / len(found.n_objects):.1%}")
     return [overview, sizes, numbers]
+
+
+def _share(value: float) -> str:
+    return "-" if math.isnan(value) else f"{value:.4f}"

@@ -4,10 +4,12 @@ import csv
 import io
 import json
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from sisod.errors import printable
 from sisod.metrics import METRICS, PAPER_KEYS
 
 if TYPE_CHECKING:
@@ -27,6 +29,9 @@ _LATEX = str.maketrans(
         "}": r"\}",
         "~": r"\textasciitilde{}",
         "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "|": r"\textbar{}",
     }
 )
 
@@ -58,8 +63,8 @@ def terminal_tables(lines: Sequence[Line], keys: Sequence[str], *, width: int) -
     from rich.table import Table
 
     best = _best(lines, keys)
-    names = max(len("data set"), *(len(line.dataset) for line in lines))
-    names += max(len("method"), *(len(line.method) for line in lines)) + 7  # and their borders
+    names = max([len("data set"), *(len(line.dataset) for line in lines)])
+    names += max([len("method"), *(len(line.method) for line in lines)]) + 7  # and their borders
     columns = max(1, (width - names) // (_CELL + 3))
     tables = []
     for start in range(0, len(keys), columns):
@@ -73,7 +78,7 @@ def terminal_tables(lines: Sequence[Line], keys: Sequence[str], *, width: int) -
             if place > 0 and lines[place - 1].dataset != line.dataset:
                 table.add_section()
             cells = _cells(line, place, shown, best, "[bold]{}[/bold]")
-            table.add_row(escape(line.dataset), escape(line.method), *cells)
+            table.add_row(escape(printable(line.dataset)), escape(printable(line.method)), *cells)
         tables.append(table)
     return tables
 
@@ -89,7 +94,7 @@ def _heading(key: str) -> str:
 
 def _cell(line: Line, key: str) -> str:
     value = line.summary.get(key, math.nan)
-    return "-" if math.isnan(value) else f"{value:.4f}"
+    return "-" if math.isnan(value) else f"{round(value, 4) + 0.0:.4f}"  # no -0.0000
 
 
 def _cells(
@@ -129,7 +134,7 @@ def _markdown(lines: Sequence[Line], keys: Sequence[str]) -> str:
 
 
 def _markdown_text(text: str) -> str:
-    return " ".join(text.split()).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
+    return re.sub(r"([\\`*_\[\]|~<&])", r"\\\1", " ".join(text.split()))
 
 
 def _latex(lines: Sequence[Line], keys: Sequence[str]) -> str:
@@ -147,7 +152,9 @@ def _latex(lines: Sequence[Line], keys: Sequence[str]) -> str:
             for key in keys
         ]
         names = [" ".join(text.split()).translate(_LATEX) for text in (line.dataset, line.method)]
-        out.append(" & ".join([*names, *cells]) + r" \\")
+        # \\ takes a [ or * that follows for an argument of its own
+        guard = "{}" if names[0].startswith(("[", "*")) else ""
+        out.append(guard + " & ".join([*names, *cells]) + r" \\")
     return "\n".join([*out, r"\hline", r"\end{tabular}"])
 
 
