@@ -61,7 +61,7 @@ def _plane(map_: Tensor, name: str) -> Tensor:
     if map_.numel() == 0:
         raise ValueError(f"{name} has shape {tuple(map_.shape)}; expected at least one pixel")
     if map_.ndim == 4 and map_.shape[1] == 1:
-        return map_[:, 0]
+        return map_.squeeze(1)  # a slice would cost a copy in the backward pass
     if map_.ndim == 3:
         return map_
     raise ValueError(

@@ -163,19 +163,14 @@ def _size_invariant(
     check_boxes(rows, g.shape)
     with full_precision(g):
         frames = make_frames(rows, (n_images, height, width), like=g)
-        weight, total = frame_weights(frames, alpha)
-
-        def pixel_mean(pixels: Tensor) -> Tensor:
-            values = (pixels * weight).sum(dim=(1, 2))
-            return (values / total if normalize else values).mean()
-
-        return _summed(maps, g, terms, frames, pixel_mean, normalize=normalize)
+        weight = frame_weights(frames, alpha=alpha, normalize=normalize)
+        return _summed(maps, g, terms, frames, weight, normalize=normalize)
 
 
 def _plain(logits: Maps, gt: Tensor, terms: Terms) -> Tensor:
     maps, g = as_planes(logits, gt, from_probs=terms.from_probs)
     with full_precision(g):
-        return _summed(maps, g, terms, WholeImages(), torch.mean, normalize=True)
+        return _summed(maps, g, terms, WholeImages(), None, normalize=True)
 
 
 def _summed(
@@ -183,22 +178,21 @@ def _summed(
     g: Tensor,
     terms: Terms,
     parts: Frames | WholeImages,
-    pixel_mean: Callable[[Tensor], Tensor],
+    pixel_weight: Tensor | None,
     *,
     normalize: bool,
 ) -> Tensor:
     """Sum the terms of all side outputs, with the same frames for each."""
     regions = []
-    for weight, term in terms.region:
-        value, counts = term(g, parts)
+    for factor, region in terms.region:
+        value, counts = region(g, parts)
         shares = parts.shares(counts) if normalize else counts
-        regions.append((value, weight / len(g) * shares))
+        regions.append((value, shares * (factor / len(g))))
     losses = []
+    n_summed = 1 if pixel_weight is None else len(g)  # weights make a sum over images, not a mean
     for given in maps:
-        p = terms.probs(given)
-        pixels = terms.pixels(given, p, g)
-        if pixels is not None:
-            losses.append(pixel_mean(pixels))
-        if p is not None:
-            losses += [(value(p) * shares).sum() for value, shares in regions]
+        p = given.sigmoid() if terms.need_probs else given
+        losses += [factor / n_summed * term(given, g, pixel_weight) for factor, term in terms.given]
+        losses += [factor / n_summed * term(p, g, pixel_weight) for factor, term in terms.on_probs]
+        losses += [(value(p) * shares).sum() for value, shares in regions]
     return sum(losses[1:], losses[0])

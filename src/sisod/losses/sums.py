@@ -41,18 +41,20 @@ class Frames:
     columns: Tensor
     owner: Tensor
 
-    def sum(self, values: Tensor, times: Tensor | None = None) -> Tensor:
-        """Return, for each frame, the sum over its pixels of a map, or of a map times another.
+    def sums(self, values: Tensor, *times: Tensor | None) -> tuple[Tensor, ...]:
+        """Return, for each of `times`, the sums over each frame of `values` times it; None is one.
 
-        `times` is a constant such as the ground truth, or `values` once more for the sum of squares; it
-        saves memory and time over a product made by the caller.
+        It is a constant map such as the ground truth, or `values` once more for the sum of squares.
         """
         layout = (self.rows, self.columns, self.owner, len(self.image))
-        constant = times is None or times is values or not times.requires_grad
-        if torch.compiler.is_compiling() or not constant:  # the compiler fuses what we do by hand below
-            return _box_sum(values if times is None else values * times, *layout)
-        result: Tensor = cast("Any", _BoxSum.apply)(values, times, 2 if times is values else 1, *layout)
-        return result
+        if torch.compiler.is_compiling():  # the compiler fuses what we do by hand below
+            return tuple(_box_sum(_product(values, one), *layout) for one in times)
+        degrees = [2 if one is values else 1 for one in times]
+        return cast("tuple[Tensor, ...]", cast("Any", _BoxSums.apply)(values, degrees, *layout, *times))
+
+    def sum(self, values: Tensor) -> Tensor:
+        """Return the sum over each frame of any map."""
+        return self.sums(values, None)[0]
 
     def spread(self, values: Tensor) -> Tensor:
         """Return, for each pixel, the sum of the values of the frames that hold it."""
@@ -70,9 +72,13 @@ class Frames:
 class WholeImages:
     """Every image as one frame: what the plain loss sums over."""
 
-    def sum(self, values: Tensor, times: Tensor | None = None) -> Tensor:
-        """Return the sum over each image."""
-        return (values if times is None else values * times).sum(dim=(1, 2))
+    def sums(self, values: Tensor, *times: Tensor | None) -> tuple[Tensor, ...]:
+        """Return, for each of `times`, the sums over each image of `values` times it; None is one."""
+        return tuple(self.sum(_product(values, one)) for one in times)
+
+    def sum(self, values: Tensor) -> Tensor:
+        """Return the sum over each image of any map."""
+        return values.sum(dim=(1, 2))
 
     def shares(self, counts: Tensor) -> Tensor:
         """Return the counts: an image is its only frame."""
@@ -146,33 +152,51 @@ def _divisor(number: int, *, at_most: int) -> int:
     return next((n for n in range(at_most, 1, -1) if number % n == 0), 1)
 
 
-class _BoxSum(torch.autograd.Function):
-    """Sum over boxes of values times a constant map, or times themselves (degree 2).
+class _BoxSums(torch.autograd.Function):
+    """Sums over boxes of values times constant maps, or times themselves (degree 2).
 
-    By hand because autograd would keep and multiply whole maps that are not needed.
+    By hand because autograd would allocate whole maps that are not needed.
     """
 
     @staticmethod
     def forward(
         values: Tensor,
-        times: Tensor | None,
-        degree: int,  # noqa: ARG004  (for the gradient)
-        *layout: Any,
-    ) -> Tensor:
-        return _box_sum(values if times is None else values * times, *layout)
+        degrees: list[int],  # noqa: ARG004  (for the gradient)
+        rows: Tensor,
+        columns: Tensor,
+        owner: Tensor,
+        n_frames: int,
+        *times: Tensor | None,
+    ) -> tuple[Tensor, ...]:
+        results, buffer = [], None
+        for one in times:
+            # one buffer for all products: memory that is new to the process is slow
+            product = values if one is None else (buffer := torch.mul(values, one, out=buffer))
+            results.append(_box_sum(product, rows, columns, owner, n_frames))
+        return tuple(results)
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: ARG004
-        values, times, ctx.degree, rows, columns, owner, _ = inputs
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:  # noqa: ARG004
+        values, ctx.degrees, *layout, _ = inputs[:6]
         ctx.shape = values.shape
-        ctx.save_for_backward(times, rows, columns, owner)
+        ctx.save_for_backward(*layout, *inputs[6:])
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        times, rows, columns, owner = ctx.saved_tensors
-        spread = _spread(ctx.degree * gradient, rows, columns, owner).view(ctx.shape)
-        return (spread if times is None else spread.mul_(times), *[None] * 6)
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        rows, columns, owner, *times = ctx.saved_tensors
+        total: Tensor | None = None
+        for gradient, degree, one in zip(gradients, ctx.degrees, times, strict=True):
+            spread = _spread(degree * gradient, rows, columns, owner).view(ctx.shape)
+            if total is None:
+                total = spread if one is None else spread.mul_(one)
+            else:
+                total = total.add_(spread) if one is None else total.addcmul_(spread, one)
+        return (total, *[None] * (5 + len(times)))
+
+
+def _product(values: Tensor, times: Tensor | None) -> Tensor:
+    return values if times is None else values * times
 
 
 def _box_sum(values: Tensor, rows: Tensor, columns: Tensor, owner: Tensor, n_frames: int) -> Tensor:
@@ -184,9 +208,11 @@ def _box_sum(values: Tensor, rows: Tensor, columns: Tensor, owner: Tensor, n_fra
 
 
 def _spread(values: Tensor, rows: Tensor, columns: Tensor, owner: Tensor) -> Tensor:
-    in_slots = torch.cat([values, values.new_zeros(1)])[owner]
+    in_slots = columns * torch.cat([values, values.new_zeros(1)])[owner][..., None]
+    if rows.shape[1] == 1:  # an outer product, which matrix libraries are slow at
+        return rows.transpose(1, 2) * in_slots
     with full_precision(values):
-        return torch.bmm(rows.transpose(1, 2), columns * in_slots[..., None])
+        return torch.bmm(rows.transpose(1, 2), in_slots)
 
 
 def full_precision(like: Tensor) -> AbstractContextManager[object]:

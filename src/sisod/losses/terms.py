@@ -17,23 +17,25 @@ from sisod.protocols import unknown
 
 EPS = 1e-7  # least denominator of a region term
 
-PixelTerm = Callable[[Tensor, Tensor], Tensor]
-BoxSum = Callable[[Tensor], Tensor]
-RegionCall = Callable[[Tensor, Tensor, BoxSum], Tensor]
-Term = str | PixelTerm | RegionCall
-_Call = TypeVar("_Call", bound=Callable[..., Tensor])
-
-
-class Sums(Protocol):
-    """Sums over the frames of a batch, or over whole images."""
-
-    def sum(self, values: Tensor, times: Tensor | None = None) -> Tensor:
-        """Return, for each frame, the sum of a map, or of a map times a constant one or itself."""
-
-
-# what depends on the ground truth alone is done once: gt, sums -> (p -> value per frame, which count)
+# prediction, gt, weight of every pixel -> the weighted sum, or the mean without weights
+PixelTerm = Callable[[Tensor, Tensor, Tensor | None], Tensor]
+# gt, frames -> (p -> value per frame), which frames count; what depends on gt alone is done once
 Prepared = tuple[Callable[[Tensor], Tensor], Tensor]
-RegionTerm = Callable[[Tensor, Sums], Prepared]
+RegionTerm = Callable[[Tensor, "Parts"], Prepared]
+Term = str | Callable[..., Tensor]
+_Call = TypeVar("_Call", bound=Callable[..., Tensor])
+_T = TypeVar("_T")
+Weighted = tuple[float, _T]
+
+
+class Parts(Protocol):
+    """The frames of a batch, or its whole images."""
+
+    def sums(self, values: Tensor, *times: Tensor | None) -> tuple[Tensor, ...]:
+        """Return, for each of `times`, the sums over each part of `values` times it; None is one."""
+
+    def sum(self, values: Tensor) -> Tensor:
+        """Return the sum over each part of any map."""
 
 
 def region_term(function: _Call) -> _Call:
@@ -55,64 +57,65 @@ def region_term(function: _Call) -> _Call:
     return function
 
 
-def bce_from_logits(logits: Tensor, g: Tensor) -> Tensor:
+def bce_from_logits(logits: Tensor, g: Tensor, weight: Tensor | None) -> Tensor:
     """Binary cross-entropy, exact for logits of any size."""
-    return functional.binary_cross_entropy_with_logits(logits, g, reduction="none")
+    reduction = "mean" if weight is None else "sum"
+    return functional.binary_cross_entropy_with_logits(logits, g, weight=weight, reduction=reduction)
 
 
-def bce_from_probs(p: Tensor, g: Tensor) -> Tensor:
+def bce_from_probs(p: Tensor, g: Tensor, weight: Tensor | None) -> Tensor:
     """Binary cross-entropy with logarithms held above -100, as PyTorch does."""
-    return functional.binary_cross_entropy(p, g, reduction="none")
+    return _mean(functional.binary_cross_entropy(p, g, reduction="none"), weight)
 
 
-def mse(p: Tensor, g: Tensor) -> Tensor:
+def mse(p: Tensor, g: Tensor, weight: Tensor | None) -> Tensor:
     """Squared error."""
-    return (p - g).square()
+    return _mean((p - g).square(), weight)
 
 
-def l1(p: Tensor, g: Tensor) -> Tensor:
+def l1(p: Tensor, g: Tensor, weight: Tensor | None) -> Tensor:
     """Absolute error: its size-invariant form is SI-MAE."""
-    return (p - g).abs()
+    return _mean((p - g).abs(), weight)
 
 
-def dice(g: Tensor, frames: Sums) -> Prepared:
+def dice(g: Tensor, parts: Parts) -> Prepared:
     """1 - 2 sum pg / (sum p^2 + sum g^2); the paper's appendix lacks the "1 -"."""
-    g_squared = frames.sum(g, times=g)
+    (g_squared,) = parts.sums(g, g)
 
     def value(p: Tensor) -> Tensor:
-        squares = frames.sum(p, times=p) + g_squared
-        return 1 - 2 * frames.sum(p, times=g) / squares.clamp(min=EPS)
+        overlap, p_squared = parts.sums(p, g, p)
+        return 1 - 2 * overlap / (p_squared + g_squared).clamp(min=EPS)
 
     return value, torch.ones_like(g_squared)
 
 
-def iou(g: Tensor, frames: Sums) -> Prepared:
+def iou(g: Tensor, parts: Parts) -> Prepared:
     """1 - sum pg / (sum p + sum g - sum pg)."""
-    g_sum = frames.sum(g)
+    g_sum = parts.sum(g)
 
     def value(p: Tensor) -> Tensor:
-        overlap = frames.sum(p, times=g)
-        return 1 - overlap / (frames.sum(p) + g_sum - overlap).clamp(min=EPS)
+        overlap, p_sum = parts.sums(p, g, None)
+        return 1 - overlap / (p_sum + g_sum - overlap).clamp(min=EPS)
 
     return value, torch.ones_like(g_sum)
 
 
-def auc(g: Tensor, frames: Sums) -> Prepared:
+def auc(g: Tensor, parts: Parts) -> Prepared:
     """The mean of (1 - (a - b))^2 over all pairs of a salient pixel a and another pixel b of a frame.
 
     With c = 1 - a that is m(c^2) + m(b^2) + 2 m(c) m(b), m the mean: sums over pixels instead of pairs,
     and nothing to cancel. A frame of one class has no pairs and does not count.
     """
     other = 1 - g
-    n_salient, n_other = frames.sum(g), frames.sum(other)
+    n_salient, n_other = parts.sum(g), parts.sum(other)
     counts = ((n_salient > 0) & (n_other > 0)).to(g.dtype)
     n_salient, n_other = n_salient.clamp(min=EPS), n_other.clamp(min=EPS)
 
     def value(p: Tensor) -> Tensor:
         short = 1 - p
         short_of_one, above_zero = short * g, p * other
-        squares = frames.sum(short_of_one * short) / n_salient + frames.sum(above_zero * p) / n_other
-        means = (frames.sum(short_of_one) / n_salient) * (frames.sum(above_zero) / n_other)
+        squares = parts.sum(short_of_one * short) / n_salient + parts.sum(above_zero * p) / n_other
+        means = (parts.sum(short_of_one) / n_salient) * (parts.sum(above_zero) / n_other)
         return counts * (squares + 2 * means)
 
     return value, counts
@@ -143,25 +146,15 @@ class Terms:
         from_probs: whether the user gives probabilities.
     """
 
-    given: tuple[tuple[float, PixelTerm], ...]
-    on_probs: tuple[tuple[float, PixelTerm], ...]
-    region: tuple[tuple[float, RegionTerm], ...]
+    given: tuple[Weighted[PixelTerm], ...]
+    on_probs: tuple[Weighted[PixelTerm], ...]
+    region: tuple[Weighted[RegionTerm], ...]
     from_probs: bool
 
-    def probs(self, given: Tensor) -> Tensor | None:
-        """Return probabilities, or None if no term needs them."""
-        if not (self.on_probs or self.region):
-            return None
-        return given if self.from_probs else given.sigmoid()
-
-    def pixels(self, given: Tensor, p: Tensor | None, g: Tensor) -> Tensor | None:
-        """Return the weighted sum of the separable terms, a map; None without any."""
-        weighted = [(weight, term(given, g)) for weight, term in self.given]
-        if p is not None:
-            weighted += [(weight, term(p, g)) for weight, term in self.on_probs]
-        # a product with 1 would cost a pass over the pixels
-        maps = [map_ if weight == 1 else weight * map_ for weight, map_ in weighted]
-        return sum(maps[1:], maps[0]) if maps else None
+    @property
+    def need_probs(self) -> bool:
+        """Whether logits must go through the sigmoid."""
+        return bool(self.on_probs or self.region) and not self.from_probs
 
 
 def find_terms(
@@ -172,9 +165,9 @@ def find_terms(
         raise ValueError(f"a loss needs at least one term; available: {', '.join(sorted(NAMES))}")
     if weights is not None and len(weights) != len(terms):
         raise ValueError(f"there are {len(terms)} terms but {len(weights)} weights; give one per term")
-    given: list[tuple[float, PixelTerm]] = []
-    on_probs: list[tuple[float, PixelTerm]] = []
-    region: list[tuple[float, RegionTerm]] = []
+    given: list[Weighted[PixelTerm]] = []
+    on_probs: list[Weighted[PixelTerm]] = []
+    region: list[Weighted[RegionTerm]] = []
     for term, weight in zip(terms, weights or [1.0] * len(terms), strict=True):
         if isinstance(term, str) and term not in NAMES:
             raise ValueError(unknown("term", term, NAMES))
@@ -203,23 +196,27 @@ def network_terms(name: str) -> tuple[str, ...]:
     return _NETWORKS[name]
 
 
-def _marked(call: Callable[..., Tensor], g: Tensor, frames: Sums) -> Prepared:
+def _marked(call: Callable[..., Tensor], g: Tensor, parts: Parts) -> Prepared:
     """Give a marked callable the form of our own region terms."""
-    counts = torch.ones_like(frames.sum(g))
+    counts = torch.ones_like(parts.sum(g))
 
     def value(p: Tensor) -> Tensor:
-        values: object = call(p, g, frames.sum)
+        values: object = call(p, g, parts.sum)
         _check_result(call, values, counts, "a value per frame")
         return cast("Tensor", values)
 
     return value, counts
 
 
-def _checked(call: Callable[..., Tensor], given: Tensor, g: Tensor) -> Tensor:
-    """Let a callable through whose result is a map, not a reduced number."""
+def _checked(call: Callable[..., Tensor], given: Tensor, g: Tensor, weight: Tensor | None) -> Tensor:
+    """Take the mean of a callable's result, which must be a map and not a reduced number."""
     pixels: object = call(given, g)
     _check_result(call, pixels, g, "a loss per pixel")
-    return cast("Tensor", pixels)
+    return _mean(cast("Tensor", pixels), weight)
+
+
+def _mean(pixels: Tensor, weight: Tensor | None) -> Tensor:
+    return pixels.mean() if weight is None else (pixels * weight).sum()
 
 
 def _check_result(call: object, result: object, like: Tensor, what: str) -> None:

@@ -37,16 +37,15 @@ def weight_map(
     planes = (shape[0], shape[-2], shape[-1])
     check_boxes(boxes, planes)
     frames = make_frames(boxes, planes, like=torch.empty(0, device=boxes.device))
-    weight, total = frame_weights(frames, alpha)
-    return (weight / total[:, None, None] if normalize else weight).view(tuple(shape))
+    return frame_weights(frames, alpha=alpha, normalize=normalize).view(tuple(shape))
 
 
-def frame_weights(frames: Frames, alpha: Alpha) -> tuple[Tensor, Tensor]:
-    """Return the weight of every pixel as printed in Eq. 16, and K + alpha of every image."""
+def frame_weights(frames: Frames, *, alpha: Alpha, normalize: bool) -> Tensor:
+    """Return the weight of every pixel of checked frames, (B, H, W)."""
     _, height, width = frames.shape
     weight = frames.spread(1 / frames.area)
-    background = weight == 0
-    n_background = background.sum(dim=(1, 2)).to(weight.dtype)
+    background = torch.eq(weight, 0, out=torch.empty_like(weight))  # as 0 and 1, in one pass
+    n_background = background.sum(dim=(1, 2))
     n_frames = frames.per_image(torch.ones_like(frames.area))
     if alpha == "ratio":
         each = 1 / frames.per_image(frames.area)
@@ -56,5 +55,5 @@ def frame_weights(frames: Frames, alpha: Alpha) -> tuple[Tensor, Tensor]:
         each = alpha / n_background.clamp(min=1)
     # without frames all the weight is on the background: the plain loss
     each = torch.where(n_frames > 0, each, 1 / (height * width))
-    weight = torch.where(background, each[:, None, None], weight)
-    return weight, n_frames + each * n_background
+    weight.addcmul_(background, each[:, None, None])
+    return weight.div_((n_frames + each * n_background)[:, None, None]) if normalize else weight
