@@ -97,8 +97,8 @@ def _in_unit_range(map_: Tensor) -> bool:
 @functools.cache  # once a process
 def _warn_probabilities() -> None:
     warnings.warn(
-        "all logits are in [0, 1]: they look like probabilities; pass from_probs=True, "
-        "or the logits before the sigmoid",
+        "all logits are in [0, 1]; if they are probabilities, pass from_probs=True or the logits before "
+        "the sigmoid; if they are the logits of an untrained network, never mind",
         UserWarning,
         stacklevel=2,
     )
