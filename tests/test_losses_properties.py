@@ -320,3 +320,18 @@ def test_a_small_frame_is_exact_beside_a_large_sum() -> None:
         low = {"dice": (inside**2).sum() + 4, "iou": torch.tensor(4.0)}[term]
         high = {"dice": 2, "iou": 1}[term] * inside.sum()
         assert found.item() == pytest.approx(1 - float(high / low), rel=1e-6)
+
+
+# --------------------------------------------------------------------------------- boxes by hand
+
+
+def test_boxes_follow_the_rules_of_the_evaluation() -> None:
+    gt = torch.zeros(3, 1, 100, 100)  # 0.0002 of it is two pixels
+    gt[0, 0, 10:12, 10:12] = 0.5  # salient from one half on
+    gt[0, 0, 12, 12] = 1  # touches by its corner
+    gt[0, 0, 50, 50] = 1  # a speck
+    gt[1, 0, 70, 20] = gt[1, 0, 5, 60] = 1  # specks only: the first of the largest is kept
+    assert boxes_of(gt).tolist() == [[0, 10, 10, 13, 13], [1, 5, 60, 6, 61]]
+    by_four = boxes_of(gt, connectivity=4, min_area=1)
+    assert by_four[:2].tolist() == [[0, 10, 10, 12, 12], [0, 12, 12, 13, 13]]
+    assert len(by_four) == 5

@@ -82,3 +82,10 @@ def test_example_in_lightning_trains() -> None:
     assert len(losses) == 4
     assert losses[-1] < 0.97 * losses[0]
     assert "probabilities" not in run.stderr
+
+
+def test_the_drawing_is_what_the_example_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    example = runpy.run_path(str(EXAMPLES / "draw_weight_map.py"))
+    written = (EXAMPLES.parent / "docs" / "weight_map.svg").read_text()
+    assert example["draw"](example["make_mask"]()) == written
