@@ -54,7 +54,7 @@ class Effort:
     networks: tuple[int, int, int]  # the same for the others
 
 
-_FULL = Effort(384, 41, 3, (1, 2, 5, 10, 20, 50), (2, 384, 5), (2, 192, 5))
+_FULL = Effort(384, 41, 3, (1, 2, 5, 10, 20, 50), (2, 384, 9), (2, 192, 9))
 _QUICK = Effort(96, 2, 1, (1, 5, 50), (2, 64, 1), (0, 0, 0))
 
 
@@ -97,7 +97,7 @@ class Losses:
                 ours=(self.size_invariant[0], self.size_invariant[-1]),
                 peer=None,
                 value=ratios[-1] / ratios[0],
-                target=1.2,
+                target=1.3,
                 at_least=False,
             ),
         ]

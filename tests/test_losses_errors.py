@@ -241,5 +241,7 @@ def test_masks_of_other_types_are_taken() -> None:
     for gt in (GT.bool(), GT.long(), GT.to(torch.uint8), GT.double(), GT[:, 0]):
         torch.testing.assert_close(loss(LOGITS, gt), expected)
     torch.testing.assert_close(loss(LOGITS[:, 0], GT), expected)
+    torch.testing.assert_close(loss(LOGITS, GT.clone().requires_grad_()), expected)  # a constant
+    torch.testing.assert_close(loss(boxes=boxes_of(GT).to(torch.int32)), expected)
     assert torch.equal(boxes_of(GT[0, 0].numpy()), boxes_of(GT[:1]))
     assert torch.equal(boxes_of(GT.bool()), boxes_of(GT))

@@ -27,7 +27,7 @@ from sisod.losses import (
 TERMS = ("bce", "mse", "l1", "dice", "iou", "auc")
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10}
 many = settings(deadline=None, max_examples=60)
-some = settings(deadline=None, max_examples=25)
+few = settings(deadline=None, max_examples=25)
 torch.set_num_threads(1)  # the tensors are small
 seeds = st.integers(0, 2**32)
 alphas = st.sampled_from(["ratio", "union", 0, 1, 2.5])
@@ -118,7 +118,7 @@ def test_every_term_on_any_boxes(
     check(drawn_batch(seed, counts, soft=soft), dtype, [term], alpha=alpha, normalize=normalize)
 
 
-@some
+@few
 @given(seeds, st.lists(st.sampled_from(TERMS), min_size=1, max_size=4), st.integers(1, 3))
 def test_terms_weights_and_side_outputs_add_up(seed: int, terms: list[str], n_maps: int) -> None:
     weights = np.random.default_rng(seed).uniform(0, 2, len(terms)).tolist()
@@ -156,7 +156,7 @@ def test_three_hundred_frames_beside_one(normalize: bool, dtype: torch.dtype) ->
     check(small, dtype, ["auc", "l1"], normalize=normalize)
 
 
-@some
+@few
 @given(seeds, st.lists(st.integers(0, 20), min_size=1, max_size=3))
 def test_boxes_that_may_not_be_read_give_the_same(seed: int, counts: list[int]) -> None:
     """On a device every box has a slot in every image; here that path is taken on the CPU."""
@@ -170,7 +170,7 @@ def test_boxes_that_may_not_be_read_give_the_same(seed: int, counts: list[int]) 
     torch.testing.assert_close(unread, read, rtol=1e-12, atol=0)
 
 
-@some
+@few
 @given(seeds, st.sampled_from([0.02, 0.2, 0.6]), st.booleans())
 def test_boxes_found_are_those_of_the_evaluation(seed: int, density: float, soft: bool) -> None:
     rng = np.random.default_rng(seed)

@@ -38,7 +38,7 @@ def as_planes(logits: Maps, gt: Tensor, *, from_probs: bool) -> tuple[list[Tenso
     _check_kind(maps, from_probs=from_probs)
     # sums over pixels need float32 at least, whatever autocast made of the maps
     dtype = functools.reduce(torch.promote_types, [map_.dtype for map_ in maps], torch.float32)
-    return [plane.to(dtype) for plane in planes], target.to(dtype)
+    return [plane.to(dtype) for plane in planes], target.detach().to(dtype)
 
 
 def check_unit_range(values: Tensor, name: str) -> None:
