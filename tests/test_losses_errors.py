@@ -119,6 +119,11 @@ REFUSED: dict[str, tuple[Callable[[], object], type[Exception], list[str]]] = {
         ValueError,
         ["unknown term 'bec'; did you mean 'bce'? available: auc, bce, dice, iou, l1, mse"],
     ),
+    "number as a term": (
+        lambda: SizeInvariantLoss("bce", 0.5),  # type: ignore[arg-type]
+        TypeError,
+        ["a term is a name or a callable, got 0.5; weights go into weights="],
+    ),
     "no term": (lambda: SizeInvariantLoss(), ValueError, ["needs at least one term; available: auc"]),
     "weights": (
         lambda: SizeInvariantLoss("bce", "dice", weights=[1]),

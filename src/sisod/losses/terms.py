@@ -169,8 +169,7 @@ def find_terms(
     on_probs: list[Weighted[PixelTerm]] = []
     region: list[Weighted[RegionTerm]] = []
     for term, weight in zip(terms, weights or [1.0] * len(terms), strict=True):
-        if isinstance(term, str) and term not in NAMES:
-            raise ValueError(unknown("term", term, NAMES))
+        _check_term(term)
         if isinstance(term, str) and term in REGION:
             region.append((weight, REGION[term]))
         elif isinstance(term, str) and term in ON_PROBS:
@@ -182,6 +181,13 @@ def find_terms(
         else:
             given.append((weight, partial(_checked, term)))
     return Terms(tuple(given), tuple(on_probs), tuple(region), from_probs)
+
+
+def _check_term(term: object) -> None:
+    if isinstance(term, str) and term not in NAMES:
+        raise ValueError(unknown("term", term, NAMES))
+    if not isinstance(term, str) and not callable(term):
+        raise TypeError(f"a term is a name or a callable, got {term!r}; weights go into weights=")
 
 
 def network_terms(name: str) -> tuple[str, ...]:
