@@ -18,6 +18,7 @@ check: .venv/ready
 
 bench: .venv/ready
 	$(BIN)/python benchmarks/engine.py
+	$(BIN)/python benchmarks/losses.py
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
