@@ -18,10 +18,12 @@ check: .venv/ready
 
 bench: .venv/ready
 	$(BIN)/python benchmarks/engine.py
+	$(BIN)/python benchmarks/losses.py
+	$(BIN)/python benchmarks/networks.py
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,torch,cluster,onnx,lite]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,report,torch,cluster,onnx,lite]'
 	touch $@
 
 clean:

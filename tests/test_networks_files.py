@@ -287,32 +287,35 @@ def test_convert(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "expected"),
+    ("arguments", "code", "expected"),
     [
-        (["x.pth", "out.bin"], "error: the output must end in .safetensors, got 'out.bin'\n"),
+        (["x.pth", "out.bin"], 2, "error: the output must end in .safetensors, got 'out.bin'\n"),
         (
             ["absent.pth", "out.safetensors"],
+            1,
             "error: 'absent.pth' does not exist; expected a safetensors file or a state dict\n",
         ),
         (
             ["strange.pth", "out.safetensors"],
+            1,
             "error: strange.pth: the key names are of no network we know (a.weight, b.weight); "
             "published checkpoints can be converted of: edn, gatenet, icon, ldf, poolnet\n",
         ),
         (
             ["strange.pth", "out.safetensors", "--network", "poolnat"],
+            2,
             "error: unknown network 'poolnat'; did you mean 'poolnet'? "
             "available: edn, gatenet, icon, ldf, poolnet, tiny\n",
         ),
     ],
 )
 def test_convert_refuses(
-    arguments: list[str], expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    arguments: list[str], code: int, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     torch.save({"a.weight": torch.zeros(1), "b.weight": torch.zeros(1)}, "strange.pth")
     result = RUNNER.invoke(app, ["convert", *arguments])
-    assert (result.exit_code, result.stderr) == (1, expected)
+    assert (result.exit_code, result.stderr) == (code, expected)
     assert not Path("out.safetensors").exists()
 
 

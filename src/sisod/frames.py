@@ -304,27 +304,31 @@ def _assemble(
         areas=_locked(components.areas[kept]),
         frame_areas=_locked(frame_areas),
         background=_locked(background),
-        alpha_terms=_alpha_terms(alpha, background, frame_areas),
+        alpha_terms=alpha_terms(alpha, background, frame_areas),
         regions=None if regions is None else _locked(regions),
     )
 
 
-def _alpha_terms(
+def check_alpha(alpha: Alpha) -> None:
+    """Refuse what is neither a name nor a number from 0 on."""
+    known = alpha in ("ratio", "union") if isinstance(alpha, str) else 0 <= alpha < math.inf
+    if not known:
+        raise ValueError(f"alpha must be 'ratio', 'union' or a number from 0 on, got {alpha!r}")
+
+
+def alpha_terms(
     alpha: Alpha, background: NDArray[np.bool_], frame_areas: NDArray[np.int64]
 ) -> tuple[float, float]:
-    number = None if isinstance(alpha, str) else float(alpha)
-    if (number is None and alpha not in ("ratio", "union")) or (
-        number is not None and not (0 <= number < math.inf)
-    ):
-        raise ValueError(f"alpha must be 'ratio', 'union' or a number from 0 on, got {alpha!r}")
+    """Return numerator and denominator of alpha; see `Partition`."""
+    check_alpha(alpha)
     background_area = int(np.count_nonzero(background))
     if len(frame_areas) == 0:  # all the weight on the background: the plain value
         return 1.0, 1.0
     total = int(frame_areas.sum())
     if background_area == 0:
         return 0.0, float(total)
-    if number is not None:
-        return number, 1.0
+    if not isinstance(alpha, str):
+        return float(alpha), 1.0
     framed = total if alpha == "ratio" else background.size - background_area
     return float(background_area), float(framed)
 

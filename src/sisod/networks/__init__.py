@@ -8,7 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from sisod.errors import InputError
+from sisod.errors import UsageError
 from sisod.protocols import unknown
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def find(name: str) -> "type[Network]":
         'TIP 2022'
     """
     if name not in _CLASSES:
-        raise InputError(unknown("network", name, _CLASSES))
+        raise UsageError(unknown("network", name, _CLASSES))
     _need_torch()
     return cast("type[Network]", getattr(import_module(f"sisod.networks.{name}"), _CLASSES[name]))
 

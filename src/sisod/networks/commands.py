@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from sisod.errors import InputError
+from sisod.errors import InputError, UsageError
 
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")]
 
@@ -105,17 +105,19 @@ def export(
 
 @contextmanager
 def _told() -> Iterator[None]:
-    """Turn what a user can mend into one sentence and exit code 1."""
-    try:
-        yield
-    except (InputError, ImportError) as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(1) from None
+    """Turn what a user can mend, a missing extra too, into one sentence and an exit code."""
+    from sisod.cli import told  # which imports this module
+
+    with told():
+        try:
+            yield
+        except ImportError as error:
+            raise InputError(str(error)) from None
 
 
 def _check_out(path: Path, suffix: str, *, overwrite: bool) -> None:
     """Refuse before anything slow has begun."""
     if path.suffix != suffix:
-        raise InputError(f"the output must end in {suffix}, got {str(path)!r}")
+        raise UsageError(f"the output must end in {suffix}, got {str(path)!r}")
     if path.exists() and not overwrite:
         raise InputError(f"{str(path)!r} exists already; use --overwrite to replace it")

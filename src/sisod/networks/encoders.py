@@ -5,7 +5,7 @@ from pathlib import Path
 
 from torch import Tensor, nn
 
-from sisod.errors import InputError
+from sisod.errors import InputError, UsageError
 from sisod.networks.checkpoints import load_strictly, read_state
 from sisod.networks.efficientnet_lite import EfficientNetLite0, from_wheel
 from sisod.networks.input_spec import IMAGENET, LITE
@@ -30,7 +30,7 @@ def create_encoder(name: str, *, variant: Variant = "A", frozen_norm: bool = Fal
         frozen_norm: batch norms that never change, as EDN has them.
     """
     if name not in ENCODERS:
-        raise InputError(unknown("encoder", name, ENCODERS))
+        raise UsageError(unknown("encoder", name, ENCODERS))
     return ENCODERS[name](variant=variant, frozen_norm=frozen_norm)
 
 

@@ -1,0 +1,28 @@
+"""Size-invariant losses for PyTorch: every object weighs alike, whatever its size.
+
+`SizeInvariantLoss("bce", "dice")(logits, gt)` in place of the plain loss is all it takes; see
+`docs/losses.md`.
+"""
+
+try:
+    import torch  # noqa: F401
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "sisod.losses needs PyTorch; install it with: pip install 'sisod[torch]'"
+    ) from error
+
+from sisod.losses.boxes import boxes_of, collate_boxes
+from sisod.losses.loss import PlainLoss, SizeInvariantLoss, plain_loss, size_invariant_loss
+from sisod.losses.terms import region_term
+from sisod.losses.weights import weight_map
+
+__all__ = [
+    "PlainLoss",
+    "SizeInvariantLoss",
+    "boxes_of",
+    "collate_boxes",
+    "plain_loss",
+    "region_term",
+    "size_invariant_loss",
+    "weight_map",
+]

@@ -1,0 +1,98 @@
+"""Boxes of a batch: integer rows (image, y0, x0, y1, x1), half-open, found as the evaluation does."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from sisod.frames import cut_mask
+from sisod.losses.checks import check_unit_range, on_host
+
+
+def boxes_of(
+    gt: Tensor | ArrayLike, *, connectivity: Literal[4, 8] = 8, min_area: float = 0.0002
+) -> Tensor:
+    """Return the boxes of a batch of masks, or of one mask, as rows (image, y0, x0, y1, x1).
+
+    The components are those of `sisod.partition`: 8-connected, specks left out, the largest kept. Call
+    it in the data loader's workers, after augmentation. The rows are on the CPU, whatever `gt` is on;
+    leave them there: the loss then knows how many each image has without asking the device.
+
+    Args:
+        gt: (B, 1, H, W), (B, H, W) or one mask (H, W), values in [0, 1]; salient from 0.5 on.
+        connectivity: as for `sisod.partition`.
+        min_area: as for `sisod.partition`.
+
+    Example:
+        >>> gt = torch.zeros(2, 1, 8, 8)
+        >>> gt[0, 0, 1:4, 2:6] = 1
+        >>> gt[1, 0, 0, 0] = gt[1, 0, 7, 7] = 1
+        >>> boxes_of(gt)
+        tensor([[0, 1, 2, 4, 6],
+                [1, 0, 0, 1, 1],
+                [1, 7, 7, 8, 8]])
+    """
+    masks = torch.as_tensor(gt).detach().cpu()
+    if masks.ndim not in (2, 3, 4) or (masks.ndim == 4 and masks.shape[1] != 1):
+        raise ValueError(
+            f"gt has shape {tuple(masks.shape)}; expected (B, 1, H, W), (B, H, W) or (H, W)"
+        )
+    check_unit_range(masks, "gt")
+    salient = (masks if masks.dtype == torch.bool else masks >= 0.5).reshape(-1, *masks.shape[-2:])
+    return collate_boxes(
+        [
+            cut_mask(np.ascontiguousarray(mask), connectivity=connectivity, min_area=min_area).boxes
+            for mask in salient.numpy()
+        ]
+    )
+
+
+def collate_boxes(boxes: Sequence[Tensor | ArrayLike]) -> Tensor:
+    """Join the boxes of single images into the rows of their batch.
+
+    For a data loader's `collate_fn`, which stacks images but cannot stack boxes. Each item is what
+    `boxes_of` returns for one mask, or `Partition.boxes`, without the column of the image.
+
+    Example:
+        >>> collate_boxes([[[1, 2, 4, 6]], [], [[0, 0, 1, 1], [7, 7, 8, 8]]])
+        tensor([[0, 1, 2, 4, 6],
+                [2, 0, 0, 1, 1],
+                [2, 7, 7, 8, 8]])
+    """
+    joined = [np.empty((0, 5), dtype=np.int64)]
+    for image, item in enumerate(boxes):
+        rows = np.asarray(item)
+        if rows.size == 0:
+            continue
+        if rows.ndim != 2 or rows.shape[1] not in (4, 5) or rows.dtype.kind not in "iu":
+            raise ValueError(
+                f"boxes of image {image} have shape {rows.shape} and dtype {rows.dtype}; "
+                "expected integer rows (y0, x0, y1, x1)"
+            )
+        corners = rows[:, -4:].astype(np.int64)
+        joined.append(np.insert(corners, 0, image, axis=1))
+    return torch.from_numpy(np.concatenate(joined))
+
+
+def check_boxes(boxes: Tensor, shape: Sequence[int]) -> None:
+    """Refuse boxes that are no rows and, where values may be read, boxes outside the image."""
+    if boxes.ndim != 2 or boxes.shape[1] != 5 or boxes.is_floating_point() or boxes.dtype == torch.bool:
+        raise ValueError(
+            f"boxes has shape {tuple(boxes.shape)} and dtype {boxes.dtype}; expected integer rows "
+            "(image, y0, x0, y1, x1); collate_boxes joins the boxes of single images"
+        )
+    if not on_host(boxes):
+        return
+    n_images, height, width = shape
+    image, y0, x0, y1, x1 = rows = boxes.detach().numpy().T
+    right = (image >= 0) & (image < n_images)
+    right &= (y0 >= 0) & (y0 < y1) & (y1 <= height) & (x0 >= 0) & (x0 < x1) & (x1 <= width)
+    if not right.all():
+        index = int(np.argmin(right))
+        raise ValueError(
+            f"boxes row {index} is {tuple(rows[:, index].tolist())}; expected (image, y0, x0, y1, x1) "
+            f"inside {n_images} images of {height} x {width}, y0 < y1 and x0 < x1"
+        )

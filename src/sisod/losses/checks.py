@@ -1,0 +1,104 @@
+"""What is refused, and the one warning. Values are read on the CPU only, outside compilation."""
+
+import functools
+import warnings
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+Maps = Tensor | Sequence[Tensor]
+
+
+def on_host(tensor: Tensor) -> bool:
+    """Say whether values may be read: they are in memory, and nothing is being traced."""
+    return tensor.device.type == "cpu" and not torch.compiler.is_compiling()
+
+
+def as_planes(logits: Maps, gt: Tensor, *, from_probs: bool) -> tuple[list[Tensor], Tensor]:
+    """Return the side outputs and the ground truth as (B, H, W), in float32 or float64."""
+    _refuse_names(logits, gt)
+    maps = [logits] if isinstance(logits, Tensor) else list(logits)
+    names = ["logits"] if isinstance(logits, Tensor) else [f"logits[{i}]" for i in range(len(maps))]
+    if not maps:
+        raise ValueError("logits is an empty sequence; expected at least one map")
+    target = _plane(gt, "gt")
+    check_unit_range(gt, "gt")
+    planes = []
+    for map_, name in zip(maps, names, strict=True):
+        plane = _plane(map_, name)
+        if plane.shape != target.shape:
+            raise ValueError(
+                f"{name} has shape {tuple(map_.shape)} but gt has shape {tuple(gt.shape)}; "
+                "resize the prediction to the ground truth"
+            )
+        if not map_.is_floating_point():
+            raise TypeError(f"{name} has dtype {map_.dtype}; expected floats")
+        planes.append(plane)
+    _check_kind(maps, from_probs=from_probs)
+    # sums over pixels need float32 at least, whatever autocast made of the maps
+    dtype = functools.reduce(torch.promote_types, [map_.dtype for map_ in maps], torch.float32)
+    return [plane.to(dtype) for plane in planes], target.detach().to(dtype)
+
+
+def check_unit_range(values: Tensor, name: str) -> None:
+    """Refuse values outside [0, 1], and NaN, where reading them costs no synchronisation."""
+    if values.dtype == torch.bool or values.numel() == 0 or not on_host(values):
+        return
+    low, high = (float(extreme) for extreme in torch.aminmax(values.detach()))
+    if not (low >= 0 and high <= 1):  # NaN is neither
+        raise ValueError(
+            f"{name} holds values from {low:g} to {high:g}; expected [0, 1]; divide grey values by 255"
+        )
+
+
+def _refuse_names(*arguments: object) -> None:
+    if any(isinstance(argument, Mapping) for argument in arguments):
+        raise TypeError("logits and gt by name are for the loss of 'ldf'; see for_network")
+
+
+def _plane(map_: Tensor, name: str) -> Tensor:
+    if map_.numel() == 0:
+        raise ValueError(f"{name} has shape {tuple(map_.shape)}; expected at least one pixel")
+    if map_.ndim == 4 and map_.shape[1] == 1:
+        return map_.squeeze(1)  # a slice would cost a copy in the backward pass
+    if map_.ndim == 3:
+        return map_
+    raise ValueError(
+        f"{name} has shape {tuple(map_.shape)}; expected (B, 1, H, W) or (B, H, W); "
+        "give several maps as a sequence, for example logits.split(1, dim=1)"
+    )
+
+
+def _check_kind(maps: Sequence[Tensor], *, from_probs: bool) -> None:
+    """Refuse probabilities outside [0, 1]; warn once where logits look like probabilities."""
+    if from_probs:
+        for map_ in maps:
+            if on_host(map_) and not _in_unit_range(map_):
+                raise ValueError(
+                    "from_probs=True but there are values outside [0, 1]; pass probabilities, "
+                    "or logits without from_probs"
+                )
+    elif all(on_host(map_) and _in_unit_range(map_) and not _is_constant(map_) for map_ in maps):
+        _warn_probabilities()
+
+
+def _is_constant(map_: Tensor) -> bool:
+    """Say whether a map tells nothing, as that of a last layer that begins at zero."""
+    return bool((map_ == map_.flatten()[0]).all())
+
+
+def _in_unit_range(map_: Tensor) -> bool:
+    values = map_.detach()
+    # a row tells logits from probabilities nearly always; a look at all pixels costs a pass
+    return all(bool(((part >= 0) & (part <= 1)).all()) for part in (values[..., :1, :], values))
+
+
+@functools.cache  # once a process
+def _warn_probabilities() -> None:
+    warnings.warn(
+        "all logits are in [0, 1]; if they are probabilities, pass from_probs=True or the logits before "
+        "the sigmoid; if they are the logits of an untrained network, never mind",
+        UserWarning,
+        stacklevel=2,
+    )

@@ -1,0 +1,198 @@
+"""The losses: the sum over frames of the paper's Eq. 16, and the plain mean it stands in for."""
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from sisod.frames import Alpha, check_alpha
+from sisod.losses.boxes import boxes_of, check_boxes
+from sisod.losses.checks import Maps, as_planes
+from sisod.losses.decoupled import DecoupledLoss
+from sisod.losses.sums import Frames, WholeImages, full_precision, make_frames
+from sisod.losses.terms import Term, Terms, find_terms, network_terms
+from sisod.losses.weights import frame_weights
+
+_find_boxes: Callable[[Tensor], Tensor] = torch.compiler.disable(  # type: ignore[no-untyped-call]
+    boxes_of, reason="components are found outside the graph; give boxes=boxes_of(gt) to the loss"
+)
+
+
+def size_invariant_loss(
+    logits: Maps,
+    gt: Tensor,
+    boxes: Tensor | None = None,
+    *,
+    terms: Sequence[Term],
+    alpha: Alpha = "ratio",
+    normalize: bool = True,
+    from_probs: bool = False,
+    weights: Sequence[float] | None = None,
+) -> Tensor:
+    """Return the size-invariant loss of a batch; see `SizeInvariantLoss`.
+
+    Example:
+        A missed object of one pixel beside one of 16 pixels, found:
+
+        >>> gt = torch.zeros(1, 8, 8)
+        >>> gt[0, :4, :4] = gt[0, 7, 7] = 1
+        >>> p = gt.clone()
+        >>> p[0, 7, 7] = 0
+        >>> plain_loss(p, gt, terms=["l1"], from_probs=True)  # 1/64
+        tensor(0.0156)
+        >>> size_invariant_loss(p, gt, terms=["l1"], from_probs=True)  # 1 / (2 + 47/17)
+        tensor(0.2099)
+    """
+    check_alpha(alpha)
+    sorted_terms = find_terms(terms, weights=weights, from_probs=from_probs)
+    return _size_invariant(logits, gt, boxes, sorted_terms, alpha=alpha, normalize=normalize)
+
+
+def plain_loss(
+    logits: Maps,
+    gt: Tensor,
+    *,
+    terms: Sequence[Term],
+    from_probs: bool = False,
+    weights: Sequence[float] | None = None,
+) -> Tensor:
+    """Return the ordinary loss of a batch; see `PlainLoss`."""
+    return _plain(logits, gt, find_terms(terms, weights=weights, from_probs=from_probs))
+
+
+class SizeInvariantLoss(nn.Module):
+    """The loss in which every object weighs alike.
+
+    For each image: a separable term (a mean over pixels) becomes (sum_k l_k + alpha l_back) over
+    K + alpha, a region term its mean over the frames; then the mean over images. Side outputs are
+    summed, each with the same frames. An image without objects has the plain separable loss and no
+    region terms.
+
+    Args:
+        terms: `"bce"`, `"mse"`, `"l1"` (separable), `"dice"`, `"iou"`, `"auc"` (region), a callable
+            `(logits, gt) -> loss per pixel`, or one marked with `region_term`.
+        alpha: weight of the background: `"ratio"`, `"union"` or a number; see `sisod.partition`.
+        normalize: divide by K + alpha, and region terms by K. False is Eq. 16 as printed, in which an
+            image weighs the more the smaller its objects are; `docs/losses.md` says how much more.
+        from_probs: `logits` are probabilities.
+        weights: one per term; all 1 if not given.
+
+    Call with `logits`, a tensor (B, 1, H, W) or (B, H, W) or a sequence of them; `gt` of the same shape
+    with values in [0, 1]; and `boxes`, rows (image, y0, x0, y1, x1) as from `boxes_of`. Without `boxes`
+    they are found in `gt`, which for tensors on a device means waiting for it.
+
+    Example:
+        >>> loss = SizeInvariantLoss("bce", "dice")
+        >>> gt = torch.zeros(2, 1, 16, 16)
+        >>> gt[:, :, 2:6, 2:6] = gt[:, :, 12, 12] = 1
+        >>> loss(torch.zeros(2, 1, 16, 16), gt, boxes_of(gt))  # p = 0.5: log 2, and Dice 0.2
+        tensor(0.8931)
+    """
+
+    def __init__(
+        self,
+        *terms: Term,
+        alpha: Alpha = "ratio",
+        normalize: bool = True,
+        from_probs: bool = False,
+        weights: Sequence[float] | None = None,
+    ) -> None:
+        super().__init__()
+        check_alpha(alpha)
+        self.terms = find_terms(terms, weights=weights, from_probs=from_probs)
+        self.alpha = alpha
+        self.normalize = normalize
+
+    @classmethod
+    def for_network(
+        cls,
+        name: str,
+        *,
+        alpha: Alpha = "ratio",
+        normalize: bool = True,
+        from_probs: bool = False,
+    ) -> "SizeInvariantLoss | DecoupledLoss":
+        """Return the loss the paper trains a network with: edn, icon, gatenet, ldf or poolnet.
+
+        For `"ldf"`, `gt` is a mapping of mask, body and detail; only the mask maps get the
+        size-invariant loss, see `DecoupledLoss`.
+        """
+        terms = network_terms(name)
+        loss = cls(*terms, alpha=alpha, normalize=normalize, from_probs=from_probs)
+        return DecoupledLoss(loss, PlainLoss("bce", from_probs=from_probs)) if name == "ldf" else loss
+
+    def forward(self, logits: Maps, gt: Tensor, boxes: Tensor | None = None) -> Tensor:
+        """Return the loss of a batch, a scalar."""
+        return _size_invariant(logits, gt, boxes, self.terms, alpha=self.alpha, normalize=self.normalize)
+
+
+class PlainLoss(nn.Module):
+    """The same terms over whole images, each a mean over its pixels; then the mean over images.
+
+    Differs from `SizeInvariantLoss` in nothing else: it is called alike, and does not look at `boxes`.
+
+    Example:
+        >>> gt = torch.zeros(2, 1, 16, 16)
+        >>> PlainLoss("bce")(torch.zeros(2, 1, 16, 16), gt)
+        tensor(0.6931)
+    """
+
+    def __init__(
+        self, *terms: Term, from_probs: bool = False, weights: Sequence[float] | None = None
+    ) -> None:
+        super().__init__()
+        self.terms = find_terms(terms, weights=weights, from_probs=from_probs)
+
+    @classmethod
+    def for_network(cls, name: str, *, from_probs: bool = False) -> "PlainLoss | DecoupledLoss":
+        """Return the original loss of a network of the paper; see `SizeInvariantLoss.for_network`."""
+        loss = cls(*network_terms(name), from_probs=from_probs)
+        return DecoupledLoss(loss, cls("bce", from_probs=from_probs)) if name == "ldf" else loss
+
+    def forward(self, logits: Maps, gt: Tensor, boxes: Tensor | None = None) -> Tensor:  # noqa: ARG002
+        """Return the loss of a batch, a scalar."""
+        return _plain(logits, gt, self.terms)
+
+
+def _size_invariant(
+    logits: Maps, gt: Tensor, boxes: Tensor | None, terms: Terms, *, alpha: Alpha, normalize: bool
+) -> Tensor:
+    maps, g = as_planes(logits, gt, from_probs=terms.from_probs)
+    n_images, height, width = g.shape
+    rows = _find_boxes(gt) if boxes is None else boxes
+    check_boxes(rows, g.shape)
+    with full_precision(g):
+        frames = make_frames(rows, (n_images, height, width), like=g)
+        weight = frame_weights(frames, alpha=alpha, normalize=normalize)
+        return _summed(maps, g, terms, frames, weight, normalize=normalize)
+
+
+def _plain(logits: Maps, gt: Tensor, terms: Terms) -> Tensor:
+    maps, g = as_planes(logits, gt, from_probs=terms.from_probs)
+    with full_precision(g):
+        return _summed(maps, g, terms, WholeImages(), None, normalize=True)
+
+
+def _summed(
+    maps: Sequence[Tensor],
+    g: Tensor,
+    terms: Terms,
+    parts: Frames | WholeImages,
+    pixel_weight: Tensor | None,
+    *,
+    normalize: bool,
+) -> Tensor:
+    """Sum the terms of all side outputs, with the same frames for each."""
+    regions = []
+    for factor, region in terms.region:
+        value, counts = region(g, parts)
+        shares = parts.shares(counts) if normalize else counts
+        regions.append((value, shares * (factor / len(g))))
+    losses = []
+    n_summed = 1 if pixel_weight is None else len(g)  # weights make a sum over images, not a mean
+    for given in maps:
+        p = given.sigmoid() if terms.need_probs else given
+        losses += [factor / n_summed * term(given, g, pixel_weight) for factor, term in terms.given]
+        losses += [factor / n_summed * term(p, g, pixel_weight) for factor, term in terms.on_probs]
+        losses += [(value(p) * shares).sum() for value, shares in regions]
+    return sum(losses[1:], losses[0])

@@ -1,0 +1,59 @@
+"""Boxes -> the weight of every pixel that makes a mean over pixels size-invariant, in PyTorch."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from sisod.frames import Alpha, check_alpha
+from sisod.losses.boxes import check_boxes
+from sisod.losses.sums import Frames, make_frames
+
+
+def weight_map(
+    boxes: Tensor, shape: Sequence[int], *, alpha: Alpha = "ratio", normalize: bool = True
+) -> Tensor:
+    """Return the weights that make any per-pixel loss size-invariant: `(weight * loss).sum() / B`.
+
+    Every frame adds 1/S_k to each of its pixels, so frames that overlap add up; a pixel in no frame has
+    alpha/S_back. `sisod.weights.weight_map` is the same for one image in NumPy.
+
+    Args:
+        boxes: rows (image, y0, x0, y1, x1), as from `boxes_of`.
+        shape: (B, H, W) or (B, 1, H, W), for example `logits.shape`; the result has it too.
+        alpha: as for `sisod.partition`.
+        normalize: divide by K + alpha, so that the weights of an image sum to one; False is Eq. 16 as
+            printed.
+
+    Example:
+        >>> boxes = torch.tensor([[0, 0, 0, 2, 2], [0, 0, 3, 1, 4]])
+        >>> weight_map(boxes, (1, 2, 4), normalize=False)
+        tensor([[[0.2500, 0.2500, 0.2000, 1.0000],
+                 [0.2500, 0.2500, 0.2000, 0.2000]]])
+    """
+    check_alpha(alpha)
+    if len(shape) not in (3, 4) or (len(shape) == 4 and shape[1] != 1):
+        raise ValueError(f"shape is {tuple(shape)}; expected (B, H, W) or (B, 1, H, W)")
+    planes = (shape[0], shape[-2], shape[-1])
+    check_boxes(boxes, planes)
+    frames = make_frames(boxes, planes, like=torch.empty(0, device=boxes.device))
+    return frame_weights(frames, alpha=alpha, normalize=normalize).view(tuple(shape))
+
+
+def frame_weights(frames: Frames, *, alpha: Alpha, normalize: bool) -> Tensor:
+    """Return the weight of every pixel of checked frames, (B, H, W)."""
+    _, height, width = frames.shape
+    weight = frames.spread(1 / frames.area)
+    background = torch.eq(weight, 0, out=torch.empty_like(weight))  # as 0 and 1, in one pass
+    n_background = background.sum(dim=(1, 2))
+    n_frames = frames.per_image(torch.ones_like(frames.area))
+    if alpha == "ratio":
+        each = 1 / frames.per_image(frames.area)
+    elif alpha == "union":
+        each = 1 / (height * width - n_background)
+    else:
+        each = alpha / n_background.clamp(min=1)
+    # without frames all the weight is on the background: the plain loss
+    each = torch.where(n_frames > 0, each, 1 / (height * width))
+    weight.addcmul_(background, each[:, None, None])
+    return weight.div_((n_frames + each * n_background)[:, None, None]) if normalize else weight
