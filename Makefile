@@ -18,6 +18,8 @@ check: .venv/ready
 
 bench: .venv/ready
 	$(BIN)/python benchmarks/engine.py
+	$(BIN)/python benchmarks/folders.py
+	$(BIN)/python benchmarks/scale.py
 	$(BIN)/python benchmarks/losses.py
 	$(BIN)/python benchmarks/networks.py
 
