@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -73,6 +74,24 @@ def test_saved_and_loaded_is_the_same(
         for ours, again in zip(expected, loaded(x), strict=True):
             assert ours.equal(again)
     assert capsys.readouterr().out == ""
+
+
+def test_config_is_our_own_when_pushed_to_the_hub(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def upload(_: object, *, folder_path: Path, **options: object) -> str:
+        assert options["repo_id"] == "someone/tiny"
+        return (folder_path / "config.json").read_text()
+
+    monkeypatch.setattr(
+        "huggingface_hub.HfApi.create_repo", lambda _, **options: SimpleNamespace(**options)
+    )
+    monkeypatch.setattr("huggingface_hub.HfApi.upload_folder", upload)
+    network = light("tiny")
+    config = json.loads(network.push_to_hub("someone/tiny"))
+    network.save_pretrained(tmp_path)
+    assert config == json.loads((tmp_path / "config.json").read_text())
+    assert config["network"] == "tiny"
 
 
 def test_class_loads_its_own(tmp_path: Path) -> None:

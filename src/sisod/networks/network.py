@@ -113,7 +113,8 @@ class Network(
 
     def save_pretrained(self, save_directory: str | Path, **options: Any) -> str | None:
         """Write `model.safetensors`, `config.json` and a model card into a folder."""
-        return super().save_pretrained(save_directory, config=self.config(), **options)
+        # push_to_hub passes a config of its own making
+        return super().save_pretrained(save_directory, **(options | {"config": self.config()}))
 
     def _save_pretrained(self, save_directory: Path) -> None:
         write_state(save_directory / WEIGHTS_FILE, self.state_dict(), self.config())

@@ -11,7 +11,11 @@ _SIZE = (384, 384)
 
 def networks_table(encoder: str = "resnet50") -> Table:
     """Return one row per network; tiny has its own encoder whatever is asked for."""
-    table = Table(title=f"Encoder {encoder}, 384 x 384")
+    origins = [networks.find(name).facts.origin for name in networks.names() if name != "tiny"]
+    table = Table(
+        title=f"Encoder {encoder}, 384 x 384",
+        caption=f"Weights are published at {', '.join(origins)}",
+    )
     for head in ("name", "parameters", "GMACs", "maps", "paper", "licence of the published weights"):
         table.add_column(head, justify="right" if head in ("parameters", "GMACs", "maps") else "left")
     for name in networks.names():
