@@ -18,11 +18,14 @@ check: .venv/ready
 
 bench: .venv/ready
 	$(BIN)/python benchmarks/engine.py
+	$(BIN)/python benchmarks/folders.py
+	$(BIN)/python benchmarks/scale.py
 	$(BIN)/python benchmarks/losses.py
+	$(BIN)/python benchmarks/networks.py
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,torch,cluster]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,report,torch,cluster,onnx,lite]'
 	touch $@
 
 clean:

@@ -20,9 +20,9 @@ def demo_text(out_dir: Path) -> str:
     return "\n".join(["```text", *lines, "```"])
 
 
-def bench_text() -> str:
-    """The first table of the engine's benchmark."""
-    written = (ROOT / "benchmarks" / "engine.md").read_text()
+def bench_text(name: str = "engine") -> str:
+    """The first table that a benchmark wrote."""
+    written = (ROOT / "benchmarks" / f"{name}.md").read_text()
     return "\n".join(re.findall(r"^\|.*(?:\n\|.*)*", written, flags=re.MULTILINE)[:1])
 
 
@@ -40,7 +40,18 @@ def with_quote(text: str, name: str, quote: str) -> str:
     return before + begin + quote + "\n" + end + rest.split(end)[1]
 
 
+# document, marker, benchmark whose table stands between the markers
+TABLES = (
+    ("README.md", "bench", "engine"),
+    ("README.md", "folders", "folders"),
+    ("docs/scale.md", "folders", "folders"),
+    ("docs/scale.md", "scale", "scale"),
+)
+
+
 if __name__ == "__main__":
     readme = ROOT / "README.md"
-    text = with_quote(readme.read_text(), "demo", demo_text(ROOT / "demo"))
-    readme.write_text(with_quote(text, "bench", bench_text()))
+    readme.write_text(with_quote(readme.read_text(), "demo", demo_text(ROOT / "demo")))
+    for document, marker, benchmark in TABLES:
+        path = ROOT / document
+        path.write_text(with_quote(path.read_text(), marker, bench_text(benchmark)))

@@ -1,5 +1,6 @@
 """The benchmarks run; what they measure is not asserted, machines differ."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -32,5 +33,20 @@ def test_engine_benchmark_prints_every_row_and_writes_nothing_when_quick() -> No
     assert _written() == before
 
 
+def test_networks_benchmark_prints_both_tables_and_writes_nothing_when_quick() -> None:
+    before = _written()
+    command = [sys.executable, str(_BENCHMARKS / "networks.py"), "--quick"]
+    alone = os.environ | {"OMP_NUM_THREADS": "1"}  # on a shared machine two would wait for each other
+    run = subprocess.run(  # noqa: S603
+        command, capture_output=True, text=True, timeout=600, check=False, env=alone
+    )
+    assert run.returncode == 0, run.stderr
+    lines = [line.strip("| ").split(" | ") for line in run.stdout.splitlines() if line.startswith("|")]
+    assert lines[0] == ["network", "mode", "batch", "time per image", "memory per image", "peak memory"]
+    found = [tuple(cells[:3]) for cells in lines if cells[0] in ("tiny", "ldf")]
+    assert found == [(name, mode, "1") for name in ("tiny", "ldf") for mode in ("inference", "training")]
+    assert _written() == before
+
+
 def _written() -> dict[Path, int]:
-    return {path: path.stat().st_mtime_ns for path in _BENCHMARKS.glob("engine.*")}
+    return {path: path.stat().st_mtime_ns for path in _BENCHMARKS.glob("*.[jm]*")}

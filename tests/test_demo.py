@@ -3,7 +3,8 @@
 from pathlib import Path
 
 import cv2
-from quotes import ROOT, bench_text, demo_text, quoted
+import pytest
+from quotes import ROOT, TABLES, bench_text, demo_text, quoted
 from typer.testing import CliRunner
 
 from sisod.cli import app
@@ -36,7 +37,10 @@ def test_figure_in_the_documents_is_the_demos(tmp_path: Path) -> None:
     assert docs.read_text() == run_demo(tmp_path).figure.read_text()
 
 
-def test_readme_quotes_the_demo_and_the_benchmark(tmp_path: Path) -> None:
-    readme = (ROOT / "README.md").read_text()
-    assert quoted(readme, "demo") == demo_text(tmp_path)
-    assert quoted(readme, "bench") == bench_text()
+def test_readme_quotes_the_demo(tmp_path: Path) -> None:
+    assert quoted((ROOT / "README.md").read_text(), "demo") == demo_text(tmp_path)
+
+
+@pytest.mark.parametrize(("document", "marker", "benchmark"), TABLES)
+def test_documents_quote_the_benchmarks(document: str, marker: str, benchmark: str) -> None:
+    assert quoted((ROOT / document).read_text(), marker) == bench_text(benchmark)

@@ -41,6 +41,7 @@ def test_names_are_frozen() -> None:
         "Partition",
         "Protocol",
         "__version__",
+        "evaluate",
         "partition",
         "score",
     ]
@@ -59,6 +60,11 @@ def test_signatures_are_frozen() -> None:
         "gt=None, labels=None, kind=boxes, connectivity=8, min_area=0.0002, alpha=ratio"
     )
     assert parameters(sisod.score) == "pred, gt, protocol=default, metrics=None, partition=None"
+    assert parameters(sisod.evaluate) == (
+        "pred_dir, gt_dir, protocol=default, metrics=None, jobs=None, out=None, pred_suffix=, "
+        "gt_suffix=, names=None, allow_missing=False, strict=False, resume=False, overwrite=False, "
+        "cluster=None"
+    )
     assert parameters(sisod.Evaluator) == "protocol=default, metrics=None"
     assert parameters(sisod.Evaluator.update) == "self, pred, gt, name=None, partition=None"
 

@@ -1,6 +1,8 @@
 """sisod: metrics and losses that make segmentation fair to small objects."""
 
-from sisod.evaluator import Evaluation, Evaluator
+from sisod.evaluate import evaluate
+from sisod.evaluation import Evaluation
+from sisod.evaluator import Evaluator
 from sisod.frames import Frame, Partition, partition
 from sisod.metrics import METRICS
 from sisod.protocols import PROTOCOLS, Protocol
@@ -17,6 +19,7 @@ __all__ = [
     "Partition",
     "Protocol",
     "__version__",
+    "evaluate",
     "partition",
     "score",
 ]

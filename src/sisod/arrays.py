@@ -61,7 +61,9 @@ def as_map(pred: ArrayLike) -> Map:
         return np.ascontiguousarray(array)
     if array.dtype.kind == "f":
         _check_unit_range(array, "pred")
-        return np.ascontiguousarray(array)
+        # half and extended precision are not what OpenCV can resize
+        kind = array.dtype if array.dtype in (np.float32, np.float64) else np.float64
+        return np.ascontiguousarray(array, dtype=kind)
     raise TypeError(
         f"pred has dtype {array.dtype}; expected uint8, uint16, bool or float in [0, 1]; "
         "convert it first, for example with pred.astype(np.uint8)"

@@ -1,11 +1,19 @@
 """One subcommand per public verb: parses, calls, prints."""
 
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import sisod
+from sisod.networks import commands as network_commands
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 app = typer.Typer(
     help="Score, train and look at segmentation so that small objects count.",
@@ -13,6 +21,21 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")]
+ProtocolName = Annotated[
+    str | None,
+    typer.Option("--protocol", help=f"Conventions: {', '.join(sisod.PROTOCOLS)}; by default the first."),
+]
+
+
+class Format(StrEnum):
+    """Formats for documents and programs."""
+
+    MD = "md"
+    LATEX = "latex"
+    CSV = "csv"
+    JSON = "json"
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001  (typer calls it with the flag)
@@ -32,34 +55,195 @@ def main(
     """Score, train and look at segmentation so that small objects count."""
 
 
+@contextmanager
+def told(after_interrupt: str = "") -> Iterator[None]:
+    """Turn what a user can mend into one sentence and exit code 1, or 2 for bad usage."""
+    from sisod.errors import InputError, UsageError
+
+    try:
+        yield
+    except InputError as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(2 if isinstance(error, UsageError) else 1) from None
+    except KeyboardInterrupt:
+        typer.echo(f"stopped{after_interrupt}", err=True)
+        raise typer.Exit(130) from None
+
+
+@app.command()
+def evaluate(
+    paths: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[NAME=]PRED... GT",
+            help="Folders of predictions, then the folder of ground truths; or one TOML file of methods "
+            "and data sets. Folders may be fsspec URLs.",
+        ),
+    ],
+    *,
+    out: Annotated[Path, typer.Option(help="Results go to OUT/<dataset>/<method>.")],
+    dataset: Annotated[
+        str | None, typer.Option(help="Name of the data set; by default from GT.")
+    ] = None,
+    metrics: Annotated[
+        str | None,
+        typer.Option(help="paper, all, or keys with commas; by default all functions of counts."),
+    ] = None,
+    protocol: ProtocolName = None,
+    fmt: Annotated[
+        Format | None, typer.Option("--format", help="Print this instead of the terminal's table.")
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Processes; by default one for each core.")
+    ] = None,
+    pred_suffix: Annotated[str, typer.Option(help="End of prediction names, like _sal.")] = "",
+    gt_suffix: Annotated[str, typer.Option(help="End of ground truth names, like _mask.")] = "",
+    names: Annotated[
+        Path | None, typer.Option("--list", help="File of image names, one a line; only these.")
+    ] = None,
+    allow_missing: Annotated[
+        bool, typer.Option("--allow-missing", help="Score what has a prediction, say how many do not.")
+    ] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Refuse predictions of another size instead of resizing.")
+    ] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with an unfinished run.")] = False,
+    overwrite: Overwrite = False,
+    cluster: Annotated[
+        str | None, typer.Option(help="Address of a Dask scheduler, like tcp://host:8786.")
+    ] = None,
+) -> None:
+    """Score folders of maps; print the table, write summary, images, objects and curves."""
+    from sisod.evaluate import Options, Request, check_request, evaluate_to
+    from sisod.evaluation import read_summary
+    from sisod.metrics import find_metrics
+    from sisod.pairs import read_names
+    from sisod.protocols import find_protocol
+    from sisod.requests import read_request
+    from sisod.tables import Line, render, shown_keys, terminal_tables
+
+    with told("; what was finished is kept, go on with --resume"):
+        wanted = read_request(paths, dataset=dataset, pred_suffix=pred_suffix, gt_suffix=gt_suffix)
+        chosen = metrics or wanted.metrics
+        keys, settled = find_metrics(chosen), find_protocol(protocol or wanted.protocol or "default")
+        listed = None if names is None else tuple(read_names(names))
+        jobs_to_do = []
+        for cell in wanted.cells:
+            request = Request(
+                pred_root=cell.pred_root,
+                gt_root=cell.gt_root,
+                protocol=settled,
+                keys=keys,
+                pred_suffix=cell.pred_suffix,
+                gt_suffix=cell.gt_suffix,
+                names=listed,
+                allow_missing=allow_missing,
+                strict=strict,
+            )
+            options = Options(
+                jobs=jobs,
+                resume=resume,
+                overwrite=overwrite,
+                cluster=cluster,
+                title=f"{cell.method} on {cell.dataset}",
+            )
+            folder = out / cell.dataset / cell.method
+            jobs_to_do.append((cell, folder, request, options, check_request(folder, request, options)))
+        lines = []
+        for cell, folder, request, options, pairing in jobs_to_do:
+            for note in evaluate_to(folder, request, options, pairing=pairing):
+                typer.echo(f"warning: {note}", err=True)
+            lines.append(Line(cell.dataset, cell.method, *read_summary(folder)))
+        if fmt is None:
+            shown = shown_keys(keys, chosen=chosen is not None)
+            _print_tables(lambda width: terminal_tables(lines, shown, width=width))
+            if sys.stderr.isatty():
+                typer.echo(f"all {len(keys)} metrics, tables and curves are in {out}", err=True)
+        else:
+            everything = chosen is not None or fmt in (Format.CSV, Format.JSON)
+            typer.echo(render(lines, shown_keys(keys, chosen=everything), fmt.value))
+
+
+@app.command()
+def frames(
+    gt: Annotated[str, typer.Argument(metavar="GT", help="Folder of masks.")],
+    *,
+    out: Annotated[Path, typer.Option(help="Folder for the pictures.")],
+    images: Annotated[str | None, typer.Option(help="Folder of images to draw on.")] = None,
+    protocol: ProtocolName = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Draw numbered frames, background and alpha over masks or images, to see what is scored."""
+    from sisod.drawing import draw_folder
+    from sisod.protocols import find_protocol
+
+    with told():
+        count = draw_folder(
+            gt,
+            out,
+            protocol=find_protocol(protocol or "default"),
+            image_root=images,
+            overwrite=overwrite,
+        )
+        typer.echo(f"{count} pictures in {out}")
+
+
+@app.command()
+def stats(
+    gt: Annotated[str, typer.Argument(metavar="GT", help="Folder of masks.")],
+    *,
+    plot: Annotated[
+        Path | None,
+        typer.Option(help="Draw the two panels of the paper's Figure 1: .pdf, .png or .svg."),
+    ] = None,
+    protocol: ProtocolName = None,
+) -> None:
+    """Print sizes and numbers of a data set's objects, and the theorem's rho and rho'."""
+    from sisod.plots import check_plot_path, plot_statistics
+    from sisod.protocols import find_protocol
+    from sisod.statistics import mask_statistics, statistics_tables
+
+    with told():
+        if plot is not None:
+            check_plot_path(plot)
+        found = mask_statistics(gt, find_protocol(protocol or "default"))
+        _print_tables(lambda _: statistics_tables(found))
+        if plot is not None:
+            plot_statistics(found, plot)
+            typer.echo(f"drawn to {plot}", err=True)
+
+
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the maps and the figure.")] = Path("demo"),
+    *, out: Annotated[Path, typer.Option(help="Folder for the maps and the figure.")] = Path("demo")
 ) -> None:
     """Show on made scenes how MAE and SI-MAE rank two methods the other way round."""
-    from rich.console import Console
-    from rich.table import Table
-
     from sisod.demo import KEYS, preferred, run_demo
+    from sisod.tables import Line, terminal_tables
 
-    found = run_demo(out)
-    count = len(next(iter(found.results.values())).images)
-    table = Table(title=f"{count} made scenes, one or two large objects and two to five small ones each")
-    table.add_column("method")
-    for key in KEYS:
-        metric = sisod.METRICS[key]
-        table.add_column(f"{metric.title} {'↑' if metric.direction == 'up' else '↓'}", justify="right")
-    for method, text in (("A", "A  large objects only"), ("B", "B  every object, coarsely")):
-        cells = []
-        for key in KEYS:
-            cell = f"{found.results[method].summary[key]:.4f}"
-            cells.append(f"[bold]{cell}[/bold]" if preferred(found.results, key) == method else cell)
-        table.add_row(text, *cells)
-    Console(width=120).print(table)
-    for method in found.results:
-        keys = [key for key in KEYS if preferred(found.results, key) == method]
-        if keys:
-            typer.echo(
-                f"Method {method} is preferred by {', '.join(sisod.METRICS[k].title for k in keys)}."
-            )
-    typer.echo(f"The picture of it: {found.figure}")
+    with told():
+        found = run_demo(out)
+        titles = {"A": "A, large only", "B": "B, all, coarsely"}
+        lines = [
+            Line("made", titles[method], result.summary, result.defined)
+            for method, result in found.results.items()
+        ]
+        _print_tables(lambda width: terminal_tables(lines, KEYS, width=width))
+        for method in found.results:
+            keys = [key for key in KEYS if preferred(found.results, key) == method]
+            if keys:
+                names = ", ".join(sisod.METRICS[key].title for key in keys)
+                typer.echo(f"Method {method} is preferred by {names}.")
+        typer.echo(f"The picture of it: {found.figure}")
+
+
+def _print_tables(make: "Callable[[int], Sequence[Table]]") -> None:
+    """Print rich tables made for the width of the terminal; piped, as wide as they need to be."""
+    from rich.console import Console
+
+    console = Console() if sys.stdout.isatty() else Console(width=10_000)
+    for table in make(console.width):
+        console.print(table)
+
+
+network_commands.register(app)

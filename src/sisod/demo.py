@@ -9,7 +9,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from sisod.evaluator import Evaluation, Evaluator
+from sisod.evaluation import Evaluation
+from sisod.evaluator import Evaluator
 from sisod.frames import Frame, partition
 from sisod.metrics import METRICS
 from sisod.scenes import Scene, make_scenes, sees_all_coarsely, sees_only_large

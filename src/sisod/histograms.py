@@ -20,6 +20,7 @@ Codes = NDArray[Any]  # uint8 or uint16
 LEVELS = 256
 BINARY, ADAPTIVE = LEVELS, LEVELS + 1  # columns after the 256 thresholds
 COLUMNS = LEVELS + 2
+_THRESHOLDS = np.arange(LEVELS)
 _FLOAT32_EXACT = 1 << 24
 
 
@@ -75,13 +76,14 @@ def _of_grey(
     p = grey_table(int(used[0]), int(used[-1]), normalize=normalize)
     adaptive = min(2.0 * float((grey * p).sum()) / pred.size, 1.0)
     cuts = np.empty(COLUMNS, dtype=np.intp)
-    cuts[:LEVELS] = np.searchsorted(np.floor(255 * p), np.arange(LEVELS))
+    cuts[:LEVELS] = np.searchsorted(np.floor(255 * p), _THRESHOLDS)
     cuts[BINARY] = np.searchsorted(p, 0.5, side="right")
     cuts[ADAPTIVE] = np.searchsorted(p, adaptive)
-    miss = np.stack([p, 1 - p])
-    # not a matrix product: equal rows must give equal sums, to the last bit
-    absolute = (counts * miss).sum(axis=(1, 2))
-    squared = (counts * miss**2).sum(axis=(1, 2))
+    miss = np.concatenate([p, 1 - p])
+    # not a matrix product of BLAS: equal rows must give equal sums, to the last bit
+    flat = counts.reshape(len(counts), -1)
+    absolute = np.einsum("rc,c->r", flat, miss)
+    squared = np.einsum("rc,c->r", flat, miss * miss)
     return Histogram(_above(counts, cuts), counts.sum(axis=2), absolute, squared)
 
 
@@ -91,10 +93,9 @@ def _of_values(p: Values, gt: NDArray[np.bool_], partition: Partition) -> Histog
     codes = np.floor(255 * p).astype(np.uint16)
     codes += p > 0.5
     codes += p >= adaptive
-    thresholds = np.arange(LEVELS)
     cuts = np.empty(COLUMNS, dtype=np.intp)
     level = int(255 * adaptive)
-    cuts[:LEVELS] = thresholds + (thresholds >= 128) + (thresholds > level)
+    cuts[:LEVELS] = _THRESHOLDS + (_THRESHOLDS >= 128) + (level < _THRESHOLDS)
     cuts[BINARY] = 128 + (adaptive <= 0.5)
     cuts[ADAPTIVE] = level + (adaptive > 0.5) + 1
     counts = _counts(codes, gt, partition, COLUMNS)
@@ -110,9 +111,9 @@ def _of_values(p: Values, gt: NDArray[np.bool_], partition: Partition) -> Histog
 def _above(counts: Values, cuts: NDArray[np.intp]) -> Values:
     """Pixels whose code is at or above each cut."""
     rows, classes, codes = counts.shape
-    reached = np.zeros((rows, classes, codes + 1))
-    np.cumsum(counts[..., ::-1], axis=2, out=reached[..., codes - 1 :: -1])
-    return reached.take(cuts, axis=2)
+    below = np.zeros((rows, classes, codes + 1))
+    np.cumsum(counts, axis=2, out=below[..., 1:])
+    return np.asarray(below[..., -1:] - below.take(cuts, axis=2))
 
 
 def _counts(codes: Codes, gt: NDArray[np.bool_], partition: Partition, n_codes: int) -> Values:
@@ -137,6 +138,9 @@ def _counts(codes: Codes, gt: NDArray[np.bool_], partition: Partition, n_codes: 
 
 def _count(joint: NDArray[np.uint16], n_cells: int) -> Values:
     # OpenCV counts faster than NumPy but in float32, so in strips that it can count exactly
+    if joint.size <= _FLOAT32_EXACT:
+        counts = cv2.calcHist([joint], [0], None, [n_cells], [0, n_cells])
+        return np.asarray(counts[:, 0], dtype=np.float64)
     rows = max(1, _FLOAT32_EXACT // joint.shape[1])
     total = np.zeros(n_cells)
     for start in range(0, len(joint), rows):

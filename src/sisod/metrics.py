@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sisod import structure
+from sisod.errors import UsageError
 from sisod.histograms import LEVELS, Histogram
 from sisod.protocols import unknown
 
@@ -262,7 +263,7 @@ def find_metrics(metrics: str | Sequence[str] | None) -> tuple[str, ...]:
     keys = tuple(metrics.split(",")) if isinstance(metrics, str) else tuple(metrics)
     for key in keys:
         if key not in METRICS:
-            raise ValueError(unknown("metric", key, METRICS))
+            raise UsageError(unknown("metric", key, METRICS))
     if not keys:
-        raise ValueError("metrics is empty; name at least one, or pass None for all count metrics")
+        raise UsageError("metrics is empty; name at least one, or pass None for all count metrics")
     return tuple(dict.fromkeys(keys))

@@ -9,7 +9,7 @@ from sisod.images import EXTENSIONS
 from sisod.storage import StoredFile, list_files
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Pair:
     """One image: its name, and its two files relative to their roots."""
 
@@ -46,14 +46,14 @@ def pair_files(
         names: only these images; each must have a ground truth.
         allow_missing: go on without the images that have no prediction.
     """
-    truths = _by_name(gt_root, gt_suffix)
+    truths = files_by_name(gt_root, gt_suffix)
     if not truths:
         ending = f" ending in {gt_suffix!r}" if gt_suffix else ""
         raise InputError(
             f"{str(gt_root)!r} has no image files{ending}; expected ground truths as "
             + ", ".join(extension[1:] for extension in EXTENSIONS)
         )
-    found = _by_name(pred_root, pred_suffix)
+    found = files_by_name(pred_root, pred_suffix)
     wanted = sorted(truths) if names is None else _listed(names, truths, gt_root)
     missing = [name for name in wanted if name not in found]
     pairs = tuple(Pair(name, found[name], truths[name]) for name in wanted if name in found)
@@ -75,20 +75,23 @@ def pair_files(
 def read_names(path: Path) -> list[str]:
     """Read a list of image names, one a line; blank lines are left out, known extensions dropped."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"list file {str(path)!r} cannot be read: {error}") from error
+        lines = path.read_text(encoding="utf-8-sig").split("\n")  # names may hold other separators
+    except OSError as error:
+        raise InputError(f"list file {str(path)!r} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"list file {str(path)!r} cannot be read: it is not utf-8 text") from error
     names = [_without_extension(line.strip()) for line in lines if line.strip()]
     if not names:
         raise InputError(f"list file {str(path)!r} names no image; expected one name a line")
     return names
 
 
-def _by_name(root: str | Path, suffix: str) -> dict[str, StoredFile]:
+def files_by_name(root: str | Path, suffix: str = "") -> dict[str, StoredFile]:
+    """Return the image files below a root by the name of their image."""
     files: dict[str, StoredFile] = {}
     for file in list_files(root):
         name = _without_extension(file.path)
-        if name == file.path or not name.endswith(suffix):
+        if name == file.path or not name.endswith(suffix) or not name.removesuffix(suffix):
             continue
         name = name.removesuffix(suffix)
         if name in files:
@@ -103,12 +106,14 @@ def _by_name(root: str | Path, suffix: str) -> dict[str, StoredFile]:
 def _without_extension(path: str) -> str:
     # only a known extension is one: the name of 'a.b.png' is 'a.b'
     for extension in EXTENSIONS:
-        if path.lower().endswith(extension) and not path.lower().endswith("/" + extension):
+        if path.lower().endswith(extension) and path[: -len(extension)].rpartition("/")[2]:
             return path[: -len(extension)]
     return path
 
 
 def _listed(names: Sequence[str], truths: dict[str, StoredFile], gt_root: str | Path) -> list[str]:
+    if not names:
+        raise InputError("names is empty; name at least one image, or pass None for all")
     unknown = [name for name in names if name not in truths]
     if unknown:
         raise InputError(

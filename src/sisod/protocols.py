@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sisod.arrays import Normalize
+from sisod.errors import UsageError
 from sisod.frames import Alpha, Kind, Partition, cut_mask
 
 
@@ -70,6 +71,9 @@ PROTOCOLS = {
 }
 
 
+_MOST_LISTED = 20  # names in a message
+
+
 def find_protocol(protocol: str | Protocol) -> Protocol:
     """Return the protocol of that name, or check that one's own does not carry a known name.
 
@@ -85,7 +89,7 @@ def find_protocol(protocol: str | Protocol) -> Protocol:
             )
         return protocol
     if protocol not in PROTOCOLS:
-        raise ValueError(unknown("protocol", protocol, PROTOCOLS))
+        raise UsageError(unknown("protocol", protocol, PROTOCOLS))
     return PROTOCOLS[protocol]
 
 
@@ -97,6 +101,8 @@ def unknown(what: str, name: str, known: Iterable[str]) -> str:
         "unknown protocol 'papr'; did you mean 'paper'? available: default, paper"
     """
     names = sorted(known)
-    near = difflib.get_close_matches(name, names, n=1)
+    near = difflib.get_close_matches(name, names, n=5)
+    near.sort(key=lambda other: sorted(other) != sorted(name))  # two letters swapped come first
     hint = f" did you mean {near[0]!r}?" if near else ""
-    return f"unknown {what} {name!r};{hint} available: {', '.join(names)}"
+    listed = ", ".join(names) if len(names) <= _MOST_LISTED else f"{len(names)}, see docs/metrics.md"
+    return f"unknown {what} {name!r};{hint} available: {listed}"

@@ -1,5 +1,6 @@
 """One pair -> its row, its objects, its curves."""
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -109,8 +110,7 @@ def score_pair(
             "make it from the same ground truth"
         )
     counted = histogram(array, mask, partition, normalize=protocol.normalize)
-    wanted = {METRICS[key].family.key for key in keys}.union(_OBJECT_FAMILIES)
-    families = [family for family in FAMILIES if family.key in wanted]
+    families = _families(tuple(keys))
     measured = _measure(counted, partition, families, protocol.first_threshold)
     scalars = _errors(counted, partition, families) | measured.scalars()
     structural = [family for family in families if family.kind == "pixels"]
@@ -118,7 +118,7 @@ def score_pair(
         pixels = Pixels(array, mask, protocol.normalize)
         scalars |= _pixel_scores(pixels, partition, structural, keys)
     return Scores(
-        values=_values(keys, measured, scalars),
+        values=_values(tuple(keys), measured, scalars),
         curve_names=(*measured.row, *(f"si_{key}" for key in measured.row)),
         curve_values=measured.curves(),
         objects=_objects(counted, partition, measured),
@@ -240,23 +240,47 @@ def _pixel_scores(
     return scalars
 
 
-def _values(keys: Sequence[str], measured: _Measured, scalars: dict[str, float]) -> dict[str, float]:
-    reduced = {}
-    for si, curves, begin in ((False, measured.plain, 0), (True, measured.si, measured.begin)):
-        thresholds = curves[:, begin:LEVELS]
-        reduced[si, "mean"] = thresholds.mean(axis=1).tolist()
-        reduced[si, "max"] = reduced[si, "max_image"] = thresholds.max(axis=1).tolist()
-        reduced[si, "adaptive"] = curves[:, ADAPTIVE].tolist()
-        reduced[si, "binary"] = curves[:, BINARY].tolist()
-    values = {}
+def _values(keys: tuple[str, ...], measured: _Measured, scalars: dict[str, float]) -> dict[str, float]:
+    plain, si = measured.plain[:, :LEVELS], measured.si[:, measured.begin : LEVELS]
+    reduced = [
+        plain.mean(axis=1),
+        plain.max(axis=1),
+        measured.plain[:, ADAPTIVE],
+        measured.plain[:, BINARY],
+        si.mean(axis=1),
+        si.max(axis=1),
+        measured.si[:, ADAPTIVE],
+        measured.si[:, BINARY],
+    ]
+    flat = np.concatenate(reduced).tolist()
+    places = _places(keys, tuple(measured.row))
+    return {
+        key: scalars[key] if place is None else flat[place]
+        for key, place in zip(keys, places, strict=True)
+    }
+
+
+@functools.lru_cache
+def _places(keys: tuple[str, ...], curved: tuple[str, ...]) -> list[int | None]:
+    """Where among the reduced curves each metric is, None for one that has no curve."""
+    forms = ("mean", "max", "adaptive", "binary")
+    places: list[int | None] = []
     for key in keys:
         metric = METRICS[key]
-        form = metric.size_invariant, metric.form
-        if form in reduced:
-            values[key] = reduced[form][measured.row[metric.family.key]]
+        form = metric.form.removesuffix("_image")  # of one image, the same as the maximum
+        if form not in forms:
+            places.append(None)
         else:
-            values[key] = scalars[key]
-    return values
+            block = forms.index(form) + len(forms) * metric.size_invariant
+            places.append(block * len(curved) + curved.index(metric.family.key))
+    return places
+
+
+@functools.lru_cache
+def _families(keys: tuple[str, ...]) -> tuple[Family, ...]:
+    """The families to compute: those asked for and those the object table shows."""
+    wanted = {METRICS[key].family.key for key in keys}.union(_OBJECT_FAMILIES)
+    return tuple(family for family in FAMILIES if family.key in wanted)
 
 
 def _objects(

@@ -9,7 +9,7 @@ from typing import Any
 from sisod.errors import InputError
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class StoredFile:
     """A file below a root: its path relative to it, with slashes, and what tells that it changed."""
 
@@ -24,15 +24,19 @@ def is_url(root: str | Path) -> bool:
 
 def list_files(root: str | Path) -> list[StoredFile]:
     """Return every file below a root, links followed, sorted by path."""
+    check_utf8(str(root), "the folder name")
     found = list(_list_url(str(root)) if is_url(root) else _list_folder(Path(root)))
     for file in found:
-        try:
-            file.path.encode("utf-8")
-        except UnicodeEncodeError:
-            raise InputError(
-                f"{root}: the file name {file.path!r} is not valid UTF-8; rename the file"
-            ) from None
+        check_utf8(file.path, f"{root}: the file name")
     return sorted(found, key=lambda file: file.path)
+
+
+def check_utf8(name: str, what: str) -> None:
+    """Refuse names that tables and JSON cannot hold."""
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        raise InputError(f"{what} {name!r} is not valid UTF-8; rename the file") from None
 
 
 def read_bytes(root: str | Path, path: str) -> bytes:
@@ -41,7 +45,8 @@ def read_bytes(root: str | Path, path: str) -> bytes:
         system, base = _file_system(str(root))
         content: bytes = system.cat_file(f"{base}/{path}")
         return content
-    return Path(root, path).read_bytes()
+    with open(os.path.join(root, path), "rb", buffering=0) as file:  # noqa: PTH118, PTH123  (in a hot loop)
+        return file.read()
 
 
 def _list_folder(root: Path) -> Iterator[StoredFile]:
@@ -49,21 +54,36 @@ def _list_folder(root: Path) -> Iterator[StoredFile]:
         raise InputError(f"{str(root)!r} does not exist; expected a folder of maps")
     if not root.is_dir():
         raise InputError(f"{str(root)!r} is a file; expected a folder of maps")
-    seen: set[tuple[int, int]] = set()  # a link to a folder above would otherwise never end
-    waiting = [(root, "")]
+    waiting: list[tuple[Path, str, frozenset[tuple[int, int]]]] = [(root, "", frozenset())]
     while waiting:
-        folder, prefix = waiting.pop()
-        state = folder.stat()
-        if (state.st_dev, state.st_ino) in seen:
-            continue
-        seen.add((state.st_dev, state.st_ino))
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                if entry.is_dir():
-                    waiting.append((Path(entry.path), f"{prefix}{entry.name}/"))
-                elif entry.is_file():  # not a dangling link, not a pipe
-                    info = entry.stat()
-                    yield StoredFile(prefix + entry.name, f"{info.st_size}-{info.st_mtime_ns}")
+        folder, prefix, above = waiting.pop()
+        try:
+            state = folder.stat()
+            if (state.st_dev, state.st_ino) in above:  # a link to a folder above would never end
+                continue
+            with os.scandir(folder) as entries:
+                inside = above | {(state.st_dev, state.st_ino)}
+                for entry in entries:
+                    kind, stamp = _kind(entry)
+                    if kind == "folder":
+                        waiting.append((Path(entry.path), f"{prefix}{entry.name}/", inside))
+                    elif kind == "file":
+                        yield StoredFile(prefix + entry.name, stamp)
+        except OSError as error:
+            raise InputError(f"{str(folder)!r} cannot be read: {error.strerror}") from error
+
+
+def _kind(entry: "os.DirEntry[str]") -> tuple[str, str]:
+    """Tell folders from files; links that lead nowhere and pipes are neither."""
+    try:
+        if entry.is_dir():
+            return "folder", ""
+        if entry.is_file():
+            info = entry.stat()
+            return "file", f"{info.st_size}-{info.st_mtime_ns}"
+    except OSError:  # a link to itself
+        pass
+    return "other", ""
 
 
 def _list_url(root: str) -> Iterator[StoredFile]:

@@ -4,11 +4,11 @@ Each takes the pixels and the frames, and returns the image's value followed by 
 (multi-scale IoU, which has no size-invariant form, the image's alone).
 """
 
+import functools
 import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import cv2
 import numpy as np
@@ -47,11 +47,11 @@ class Pixels:
         inside = cv2.calcHist([grey], [0], salient, [256], [0, 256])[:, 0].astype(np.float64)
         return Moments.of(self._table, both - inside), Moments.of(self._table, inside)
 
-    @cached_property
+    @functools.cached_property
     def _float_values(self) -> Values:
         return self.values()
 
-    @cached_property
+    @functools.cached_property
     def _table(self) -> Values:
         return grey_table(int(self.pred.min()), int(self.pred.max()), normalize=self.normalize)
 
@@ -182,7 +182,8 @@ def _weighted_error(pixels: Pixels) -> Values:
     distance = cv2.distanceTransform(1 - salient, cv2.DIST_L2, cv2.DIST_MASK_PRECISE)
     # float32 roots of integers; the weight is flat long before rounding fails to give them back
     rounded = np.asarray(cv2.multiply(distance, distance, dtype=cv2.CV_32S), dtype=np.int32)
-    squared = np.minimum(rounded, len(_WEIGHTS) - 1, out=rounded)
+    weights = _weights()
+    squared = np.minimum(rounded, len(weights) - 1, out=rounded)
     # errors inside the object are softened by those around them; nothing outside the window counts
     x, y, width, height = cv2.boundingRect(salient)
     rows = slice(max(y - _REACH, 0), y + height + _REACH)
@@ -194,21 +195,25 @@ def _weighted_error(pixels: Pixels) -> Values:
     # errors outside weigh up to twice as much, the further they are from the object
     for start in range(0, len(error), 32):  # strip by strip: no second map of the image's size
         strip = slice(start, start + 32)
-        error[strip] *= _WEIGHTS[squared[strip]]
+        error[strip] *= weights[squared[strip]]
     return error
 
 
 _REACH = 3  # of the 7 x 7 Gaussian of sigma 5
 _GAUSSIAN = np.exp(-(np.arange(-_REACH, _REACH + 1) ** 2) / 50.0)
 _GAUSSIAN /= _GAUSSIAN.sum()
-# weight of an error by its squared distance to the object: 2 - 2^(-d/5), and 1 inside
-_WEIGHTS = 2 - 0.5 ** (np.sqrt(np.arange(301**2)) / 5)
 # steps of each squared length, in the order in which SciPy's distance transform, and so PySODMetrics,
 # breaks ties: left first, then up; the furthest pixel the filter sees is the corner of its square
 _STEPS: dict[int, list[tuple[int, int]]] = {}
 for _dx, _dy in itertools.product(range(-4, 5), repeat=2):
     if 0 < _dx * _dx + _dy * _dy <= 2 * _REACH**2:
         _STEPS.setdefault(_dx * _dx + _dy * _dy, []).append((_dx, _dy))
+
+
+@functools.cache
+def _weights() -> Values:
+    """Weight of an error by its squared distance to the object: 2 - 2^(-d/5), and 1 inside."""
+    return 2 - np.asarray(0.5 ** (np.sqrt(np.arange(301**2)) / 5))  # flat from there on
 
 
 def _extended(error: Values, gt: Mask, squared: NDArray[np.int32]) -> Values:

@@ -1,0 +1,5 @@
+"""`python -m sisod` is the command `sisod`."""
+
+from sisod.cli import app
+
+app()

@@ -1,0 +1,388 @@
+"""Folders -> results: paired, scored in parallel, resumable, written whole or not at all."""
+
+import errno
+import json
+import secrets
+import shutil
+import tempfile
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sisod.batches import BATCH, Batch, Job
+from sisod.errors import InputError, UsageError, some
+from sisod.evaluation import (
+    Evaluation,
+    curve_table,
+    make_tables,
+    run_record,
+    write_json,
+    write_summary,
+)
+from sisod.files import check_free, put_in_place, readable_errors, recover, write_whole
+from sisod.metrics import find_metrics
+from sisod.pairs import Pair, Pairing, pair_files
+from sisod.progress import progress_bar
+from sisod.protocols import Protocol, find_protocol
+from sisod.rows import Rows, Totals
+from sisod.scoring import MetricChoice
+from sisod.storage import is_url
+
+_GROUP = 64  # batches whose tables are made at a time: memory does not grow with the data set
+
+
+def evaluate(
+    pred_dir: Path | str,
+    gt_dir: Path | str,
+    *,
+    protocol: str | Protocol = "default",
+    metrics: MetricChoice = None,
+    jobs: int | None = None,
+    out: Path | str | None = None,
+    pred_suffix: str = "",
+    gt_suffix: str = "",
+    names: Sequence[str] | None = None,
+    allow_missing: bool = False,
+    strict: bool = False,
+    resume: bool = False,
+    overwrite: bool = False,
+    cluster: str | None = None,
+) -> Evaluation:
+    """Score a folder of predictions against a folder of ground truths.
+
+    Args:
+        pred_dir: folder (or fsspec URL) of maps, any mix of png, jpg, bmp, tif, webp, npy.
+        gt_dir: folder (or URL) of masks; files are paired by their path without extension.
+        protocol: see `sisod.score`.
+        metrics: see `sisod.score`.
+        jobs: processes; by default one for each core.
+        out: folder for the result; by default nothing is left on disk.
+        pred_suffix: end of the predictions' names that is not part of the image's name.
+        gt_suffix: the same for ground truths.
+        names: only these images.
+        allow_missing: score what has a prediction instead of refusing.
+        strict: refuse predictions of another size instead of resizing them bilinearly.
+        resume: go on with an unfinished run to the same `out`.
+        overwrite: replace a finished or unfinished result.
+        cluster: address of a Dask scheduler that does the work instead of this machine.
+    """
+    request = Request(
+        pred_root=str(pred_dir),
+        gt_root=str(gt_dir),
+        protocol=find_protocol(protocol),
+        keys=find_metrics(metrics),
+        pred_suffix=pred_suffix,
+        gt_suffix=gt_suffix,
+        names=None if names is None else tuple(names),
+        allow_missing=allow_missing,
+        strict=strict,
+    )
+    options = Options(jobs=jobs, resume=resume, overwrite=overwrite, cluster=cluster)
+    if out is not None:
+        notes = evaluate_to(Path(out), request, options)
+        result = Evaluation.load(out)
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            notes = evaluate_to(Path(folder, "result"), request, options)
+            result = Evaluation.load(Path(folder, "result"))
+    for note in notes:
+        warnings.warn(note, UserWarning, stacklevel=2)
+    return result
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is to be scored, and by which rules: what decides the result."""
+
+    pred_root: str
+    gt_root: str
+    protocol: Protocol
+    keys: tuple[str, ...]
+    pred_suffix: str = ""
+    gt_suffix: str = ""
+    names: tuple[str, ...] | None = None
+    allow_missing: bool = False
+    strict: bool = False
+
+    def pairing(self) -> Pairing:
+        """Find the pairs."""
+        return pair_files(
+            self.pred_root,
+            self.gt_root,
+            pred_suffix=self.pred_suffix,
+            gt_suffix=self.gt_suffix,
+            names=self.names,
+            allow_missing=self.allow_missing,
+        )
+
+    def job(self) -> Job:
+        """Return what the workers need to know."""
+        return Job(self.pred_root, self.gt_root, self.protocol, self.keys, self.strict)
+
+
+@dataclass(frozen=True)
+class Options:
+    """How the work is done: what does not change the result."""
+
+    jobs: int | None = None
+    resume: bool = False
+    overwrite: bool = False
+    cluster: str | None = None
+    title: str = "scoring"
+
+    def __post_init__(self) -> None:
+        if self.jobs is not None and self.jobs < 1:
+            raise UsageError(f"jobs must be at least 1, got {self.jobs}")
+        if self.resume and self.overwrite:
+            raise UsageError("--resume goes on with a run and --overwrite begins again; choose one")
+
+
+def check_request(out: Path, request: Request, options: Options) -> Pairing:
+    """Find the pairs, and refuse now what would be refused after hours of other work."""
+    pairing = request.pairing()
+    if not options.resume:
+        with readable_errors(out, ""):
+            recover(out)
+            check_free(out, overwrite=options.overwrite)
+    return pairing
+
+
+def evaluate_to(
+    out: Path, request: Request, options: Options, *, pairing: Pairing | None = None
+) -> list[str]:
+    """Evaluate into a folder; return what the user should be warned of.
+
+    The work is kept in a hidden folder beside `out`, one file per batch, until all is done.
+    """
+    if pairing is None:
+        pairing = check_request(out, request, options)
+    plan = _plan(request, pairing)
+    work = out.parent / f".{out.name}.partial"
+    with readable_errors(out, "what was finished is kept, make room and use --resume"):
+        recover(out)
+        if options.resume and _is_finished(out, plan):
+            shutil.rmtree(work, ignore_errors=True)  # of a run ended just before it removed it
+            return _notes(json.loads((out / "run.json").read_text(encoding="utf-8")))
+        token = _prepare(work, plan, options)
+        batches = list(_batches(work, token, pairing.pairs))
+        todo = [batch for batch in batches if not batch.shard.exists()]
+        done = len(pairing.pairs) - sum(len(batch.pairs) for batch in todo)
+        with progress_bar(options.title, len(pairing.pairs), done=done) as advance:
+            _run(request.job(), todo, advance, options)
+        run = _write_result(work, batches, request, pairing, plan)
+        put_in_place(work / "result", out)
+        shutil.rmtree(work)
+    return _notes(run)
+
+
+def _run(job: Job, todo: list[Batch], advance: Any, options: Options) -> None:
+    from sisod.runners import default_jobs, run_cluster, run_here, run_processes
+
+    jobs = min(options.jobs or default_jobs(), len(todo))
+    if options.cluster is not None:
+        run_cluster(job, todo, advance, address=options.cluster)
+    elif jobs <= 1:
+        run_here(job, todo, advance)
+    else:
+        run_processes(job, todo, advance, jobs=jobs)
+
+
+def _plan(request: Request, pairing: Pairing) -> dict[str, Any]:
+    """Everything that decides the result, as plain data."""
+    from sisod import __version__
+
+    job = request.job().to_json()
+    settings = {
+        "version of sisod": __version__,
+        "predictions": _resolved(request.pred_root),
+        "ground truths": _resolved(request.gt_root),
+        "protocol": job["protocol"],
+        "metrics": list(job["keys"]),
+        "strict": job["strict"],
+    }
+    pairs = [[p.name, p.pred.path, p.pred.stamp, p.gt.path, p.gt.stamp] for p in pairing.pairs]
+    return {"settings": settings, "pairs": pairs}
+
+
+def _resolved(root: str) -> str:
+    return root if is_url(root) else str(Path(root).resolve())
+
+
+def _digest(plan: dict[str, Any]) -> str:
+    import hashlib
+
+    return hashlib.sha256(json.dumps(plan, sort_keys=True).encode()).hexdigest()
+
+
+def _is_finished(out: Path, plan: dict[str, Any]) -> bool:
+    """Say whether `out` holds the result of this very plan; refuse if it holds another."""
+    if not out.exists() or (out.is_dir() and not any(out.iterdir())):
+        return False
+    try:
+        run = json.loads((out / "run.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        run = {}
+    if run.get("digest") != _digest(plan):
+        raise InputError(
+            f"{str(out)!r} holds the result of other settings or inputs; "
+            "use --overwrite to replace it, or give another folder"
+        )
+    return True
+
+
+def _prepare(work: Path, plan: dict[str, Any], options: Options) -> str:
+    """Set up the work folder; return the token that marks the batches of this run.
+
+    The token keeps a worker that outlives a killed run from passing its batch off on the next.
+    """
+    if work.exists() and options.overwrite:
+        shutil.rmtree(work)
+    if work.exists() and not options.resume:
+        raise InputError(
+            f"a run into {str(work)!r} is unfinished, or still at work; use --resume to go on with it, "
+            "or --overwrite to begin again"
+        )
+    token = secrets.token_hex(4)
+    if (work / "plan.json").exists():
+        token = _check_resumable(work, plan)
+    work.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(work / "result", ignore_errors=True)  # of a run ended while writing its tables
+    write_whole(work / "plan.json", json.dumps(plan | {"token": token}).encode())
+    return token
+
+
+def _check_resumable(work: Path, plan: dict[str, Any]) -> str:
+    """Refuse to go on if what was scored would now be scored otherwise; what was not may change."""
+    old = json.loads((work / "plan.json").read_text(encoding="utf-8"))
+    for key, value in plan["settings"].items():
+        before = old["settings"].get(key)
+        if before != value:
+            raise InputError(
+                f"cannot resume: {key} changed from {_short(before)} to {_short(value)}; "
+                "use the settings of the unfinished run, or --overwrite to begin again"
+            )
+    if [pair[0] for pair in old["pairs"]] != [pair[0] for pair in plan["pairs"]]:
+        raise InputError(
+            f"cannot resume: there were {len(old['pairs'])} images and there are {len(plan['pairs'])}, "
+            "or their names changed; use --overwrite to begin again"
+        )
+    token = str(old["token"])
+    scored = [
+        (then, now)
+        for index, (then, now) in enumerate(zip(old["pairs"], plan["pairs"], strict=True))
+        if _shard(work, token, index // BATCH).exists()
+    ]
+    changed = [now[0] for then, now in scored if then != now]
+    if changed:
+        raise InputError(
+            f"cannot resume: {len(changed)} images were scored and their files changed since "
+            f"({some(changed)}); use --overwrite to begin again"
+        )
+    return token
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value)
+    if len(text) <= 60:
+        return text
+    return "..." + text[-57:] if isinstance(value, str) else text[:57] + "..."  # a path's end tells more
+
+
+def _shard(work: Path, token: str, index: int) -> Path:
+    return work / f"{index:07d}.{token}.npz"
+
+
+def _batches(work: Path, token: str, pairs: Sequence[Pair]) -> Iterator[Batch]:
+    for index in range(0, len(pairs), BATCH):
+        chosen = pairs[index : index + BATCH]
+        names = tuple((pair.name, pair.pred.path, pair.gt.path) for pair in chosen)
+        yield Batch(_shard(work, token, index // BATCH), names)
+
+
+def _write_result(
+    work: Path,
+    batches: Sequence[Batch],
+    request: Request,
+    pairing: Pairing,
+    plan: dict[str, Any],
+) -> dict[str, Any]:
+    """Write everything into the folder that will be the result; return its record."""
+    import polars as pl
+
+    result = work / "result"
+    result.mkdir(parents=True)
+    try:
+        totals = _write_tables(result, batches)
+        curve_table(totals).write_parquet(result / "dataset_curves.parquet")
+    except pl.exceptions.PolarsError as error:  # polars does not raise OSError for a full disk
+        number = errno.ENOSPC if "No space left" in str(error) else errno.EIO
+        raise OSError(number, str(error).splitlines()[0]) from error
+    write_summary(result, totals.summary(), totals.defined())
+    inputs = {
+        "predictions": request.pred_root,
+        "ground_truths": request.gt_root,
+        "missing": list(pairing.missing),
+        "extra": len(pairing.extra),
+        "extra_names": list(pairing.extra[:4]),
+    }
+    record = run_record(totals, request.protocol) | {"inputs": inputs, "digest": _digest(plan)}
+    write_json(result / "run.json", record)
+    return record
+
+
+def _write_tables(result: Path, batches: Sequence[Batch]) -> Totals:
+    """Make the tables group by group, then join their files without reading them into memory."""
+    import polars as pl
+
+    parts = result / "parts"
+    parts.mkdir()
+    totals: Totals | None = None
+    for start in range(0, len(batches), _GROUP):
+        group = batches[start : start + _GROUP]
+        rows = Rows.joined([Rows.from_bytes(batch.shard.read_bytes()) for batch in group])
+        totals = rows.totals if totals is None else totals.plus(rows.totals)
+        for name, table in make_tables(rows).items():
+            table.write_parquet(parts / f"{name}-{start // _GROUP:05d}.parquet")
+    assert totals is not None  # noqa: S101  (a pairing has at least one pair)
+    for name in ("images", "objects", "curves"):
+        files = sorted(parts.glob(f"{name}-*.parquet"))
+        if len(files) == 1:
+            files[0].rename(result / f"{name}.parquet")
+        else:
+            # small row groups: what is being written is held in memory a group at a time
+            pl.scan_parquet(files).sink_parquet(
+                result / f"{name}.parquet", maintain_order=True, row_group_size=_GROUP * BATCH
+            )
+    shutil.rmtree(parts)
+    return totals
+
+
+def _notes(run: dict[str, Any]) -> list[str]:
+    """What the record of a run holds that a user should hear of."""
+    inputs = run["inputs"]
+    where = f"in {inputs['predictions']!r}"
+    notes = []
+    if inputs["missing"]:
+        missing = inputs["missing"]
+        notes.append(
+            f"{len(missing)} ground truths have no prediction {where} ({some(missing)}) "
+            "and were left out"
+        )
+    if inputs["extra"]:
+        names = some(inputs["extra_names"])
+        notes.append(
+            f"{inputs['extra']} files {where} have no ground truth ({names}) and were not scored"
+        )
+    if run["resized"]:
+        notes.append(
+            f"{run['resized']} predictions {where} had another size than their ground truth "
+            "and were resized"
+        )
+    if run["looks_binary"]:
+        notes.append(
+            f"{run['looks_binary']} predictions {where} are integers with maximum 1: "
+            "they look like 0/1 instead of 0/255"
+        )
+    return notes

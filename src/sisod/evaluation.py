@@ -1,0 +1,188 @@
+"""The result of an evaluation: summary, tables, curves; saved to a folder and loaded from it."""
+
+import dataclasses
+import json
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sisod.errors import InputError
+from sisod.files import write_folder
+from sisod.histograms import LEVELS
+from sisod.protocols import Protocol
+from sisod.rows import IMAGE_CURVES, Rows, Totals
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """The scores of a set of images.
+
+    Attributes:
+        summary: metric key -> value over the images: the mean of those where it is defined, or for
+            `*_max` the maximum of the mean curve.
+        defined: metric key -> on how many images it was defined.
+        images: one row per image.
+        objects: one row per frame.
+        curves: the mean curves, one row per threshold.
+        image_curves: F and SI-F curves of every image, in float32.
+        protocol: the conventions used.
+        run: version, settings, inputs, and counts of what was resized, missing, undefined.
+    """
+
+    summary: dict[str, float]
+    defined: dict[str, int]
+    images: "pl.DataFrame"
+    objects: "pl.DataFrame"
+    curves: "pl.DataFrame"
+    image_curves: "pl.DataFrame"
+    protocol: Protocol
+    run: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, rows: Rows, *, protocol: Protocol) -> "Evaluation":
+        """Make the tables."""
+        tables = make_tables(rows)
+        return cls(
+            summary=rows.totals.summary(),
+            defined=rows.totals.defined(),
+            images=tables["images"],
+            objects=tables["objects"],
+            curves=curve_table(rows.totals),
+            image_curves=tables["curves"],
+            protocol=protocol,
+            run=run_record(rows.totals, protocol),
+        )
+
+    def save(self, folder: Path | str, *, overwrite: bool = False) -> None:
+        """Write the result to a folder, whole or not at all."""
+        with write_folder(Path(folder), overwrite=overwrite) as inside:
+            for name, table in self._tables().items():
+                table.write_parquet(inside / f"{name}.parquet")
+            write_summary(inside, self.summary, self.defined)
+            write_json(inside / "run.json", self.run)
+
+    @classmethod
+    def load(cls, folder: Path | str) -> "Evaluation":
+        """Read what `save`, or `sisod evaluate`, wrote."""
+        import polars as pl
+
+        inside = Path(folder)
+        summary, defined = read_summary(inside)
+        try:
+            run = json.loads((inside / "run.json").read_text(encoding="utf-8"))
+            tables = {name: pl.read_parquet(inside / f"{name}.parquet") for name in TABLES}
+            protocol = Protocol(**run["protocol"])
+        except (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError) as error:
+            raise InputError(_unreadable(inside, error)) from error
+        return cls(
+            summary=summary,
+            defined=defined,
+            images=tables["images"],
+            objects=tables["objects"],
+            curves=tables["dataset_curves"],
+            image_curves=tables["curves"],
+            protocol=protocol,
+            run=run,
+        )
+
+    def _tables(self) -> "dict[str, pl.DataFrame]":
+        return {
+            "images": self.images,
+            "objects": self.objects,
+            "curves": self.image_curves,
+            "dataset_curves": self.curves,
+        }
+
+
+TABLES = ("images", "objects", "curves", "dataset_curves")
+
+
+def make_tables(rows: Rows) -> "dict[str, pl.DataFrame]":
+    """Return the tables with a row per image or object; nameless images are numbered."""
+    import polars as pl
+
+    names = [f"{i:06d}" if name is None else name for i, name in enumerate(rows.names)]
+    images: dict[str, Any] = {
+        "image": names,
+        "height": rows.shapes[:, 0],
+        "width": rows.shapes[:, 1],
+        "n_objects": rows.n_objects,
+        "alpha": rows.alphas,
+    }
+    images |= {key: np.ascontiguousarray(rows.values[:, i]) for i, key in enumerate(rows.totals.keys)}
+    index = [np.arange(n) for n in rows.n_objects.tolist()]
+    objects: dict[str, Any] = {
+        "image": np.repeat(np.array(names, dtype=object), rows.n_objects).tolist(),
+        "index": np.concatenate(index),
+    }
+    curves = {key: np.ascontiguousarray(rows.curves[:, i]) for i, key in enumerate(IMAGE_CURVES)}
+    return {
+        "images": pl.DataFrame(images),
+        "objects": pl.DataFrame(objects | rows.objects, schema_overrides={"image": pl.String}),
+        "curves": pl.DataFrame({"image": names, **curves}),
+    }
+
+
+def curve_table(totals: Totals) -> "pl.DataFrame":
+    """Return the mean curves, one row per threshold."""
+    import polars as pl
+
+    return pl.DataFrame({"threshold": np.arange(LEVELS), **totals.mean_curves()})
+
+
+def run_record(totals: Totals, protocol: Protocol) -> dict[str, Any]:
+    """Return what every result says of itself."""
+    from sisod import __version__
+
+    undefined = {key: totals.n_images - n for key, n in totals.defined().items() if n < totals.n_images}
+    return {
+        "sisod": __version__,
+        "protocol": dataclasses.asdict(protocol),
+        "metrics": list(totals.keys),
+        "images": totals.n_images,
+        "objects": totals.n_objects,
+        "resized": totals.n_resized,
+        "looks_binary": totals.n_binary,
+        "undefined": undefined,
+    }
+
+
+def write_summary(folder: Path, summary: dict[str, float], defined: dict[str, int]) -> None:
+    """Write summary.json: value and number of images for each metric."""
+    rows = {
+        key: {"value": None if math.isnan(value) else value, "images": defined[key]}
+        for key, value in summary.items()
+    }
+    write_json(folder / "summary.json", rows)
+
+
+def read_summary(folder: Path) -> tuple[dict[str, float], dict[str, int]]:
+    """Read summary.json: values, and on how many images each was defined."""
+    try:
+        rows = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+        values = {key: math.nan if row["value"] is None else row["value"] for key, row in rows.items()}
+        return values, {key: row["images"] for key, row in rows.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(_unreadable(folder, error)) from error
+
+
+def _unreadable(folder: Path, error: Exception) -> str:
+    return f"{str(folder)!r} is not a result of 'sisod evaluate' that can be read: {error}"
+
+
+def write_run(folder: Path, content: dict[str, Any]) -> None:
+    """Write the run.json that every output folder holds."""
+    from sisod import __version__
+
+    write_json(folder / "run.json", {"sisod": __version__, **content})
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write a JSON file that reads well and compares well."""
+    path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -1,0 +1,129 @@
+"""The five networks of the paper and a small one of our own, by name.
+
+Needs the extra `torch`; importing this package alone does not, so that the command line answers at once.
+"""
+
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from sisod.errors import UsageError
+from sisod.protocols import unknown
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from sisod.networks.input_spec import InputSpec
+    from sisod.networks.network import Network
+
+__all__ = ["InputSpec", "Network", "create", "find", "from_pretrained", "load_published", "names"]
+
+_CLASSES = {
+    "edn": "EDN",
+    "gatenet": "GateNet",
+    "icon": "ICON",
+    "ldf": "LDF",
+    "poolnet": "PoolNet",
+    "tiny": "Tiny",
+}
+_LAZY = {"InputSpec": "sisod.networks.input_spec", "Network": "sisod.networks.network"}
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of the networks.
+
+    Example:
+        >>> names()
+        ('edn', 'gatenet', 'icon', 'ldf', 'poolnet', 'tiny')
+    """
+    return tuple(_CLASSES)
+
+
+def find(name: str) -> "type[Network]":
+    """Return the class of a network.
+
+    Example:
+        >>> find("edn").facts.paper
+        'TIP 2022'
+    """
+    if name not in _CLASSES:
+        raise UsageError(unknown("network", name, _CLASSES))
+    _need_torch()
+    return cast("type[Network]", getattr(import_module(f"sisod.networks.{name}"), _CLASSES[name]))
+
+
+def create(
+    name: str,
+    *,
+    encoder: str = "resnet50",
+    encoder_weights: str | Path | None = None,
+    input_spec: "InputSpec | None" = None,
+) -> "Network":
+    """Return a network to be trained.
+
+    Args:
+        name: one of `names()`.
+        encoder: `"resnet50"`, as published, or `"efficientnet_lite0"` with narrower decoders. `tiny`
+            has an encoder of its own.
+        encoder_weights: None for random ones; `"imagenet"`; or the path of a safetensors file or of a
+            state dict.
+        input_spec: what the network expects of an image, if not what its encoder's ImageNet weights do
+            (a Caffe file for PoolNet, say).
+
+    Example:
+        >>> import torch
+        >>> network = create("tiny").eval()
+        >>> [tuple(logits.shape) for logits in network(torch.zeros(1, 3, 64, 48))]
+        [(1, 1, 64, 48), (1, 1, 64, 48), (1, 1, 64, 48)]
+    """
+    network = find(name)(encoder=encoder, input_spec=input_spec)
+    if encoder_weights is not None:
+        network.load_encoder(encoder_weights)
+    return network
+
+
+def load_published(
+    name: str, state_dict: "Mapping[str, Tensor]", *, origin: str = "authors"
+) -> "Network":
+    """Return a network with an authors' checkpoint, whose tensors are renamed and nothing else.
+
+    Every tensor must find its place, and every place its tensor.
+
+    Args:
+        name: one of the five; a file's keys tell which (`sisod convert` finds out).
+        state_dict: as published, with `module.` or without.
+        origin: whose checkpoint it is, `"authors"` (the network's own repository) or `"si-sod"` (the
+            paper's): keys are the same, but the images were prepared differently.
+    """
+    return find(name).load_published(state_dict, origin=origin)
+
+
+def from_pretrained(path_or_id: str | Path, **hub_options: Any) -> "Network":
+    """Return a network that was saved, in eval mode.
+
+    Args:
+        path_or_id: a folder of `save_pretrained`, a safetensors file of `sisod convert`, or the id of a
+            repository on the Hugging Face hub.
+        hub_options: `revision`, `cache_dir`, `token`, `local_files_only` for the hub.
+    """
+    _need_torch()
+    from sisod.networks.saved import load_saved
+
+    return load_saved(path_or_id, **hub_options)
+
+
+def _need_torch() -> None:
+    try:
+        import_module("torch")
+    except ImportError:
+        raise ImportError(
+            "sisod.networks needs PyTorch; install it with: pip install 'sisod[torch]'"
+        ) from None
+
+
+def __getattr__(name: str) -> object:
+    if name in _LAZY:
+        _need_torch()
+        return getattr(import_module(_LAZY[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,151 @@
+"""Reading and writing of weights: safetensors and state dicts, never pickled objects."""
+
+import json
+import os
+import re
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from sisod.errors import InputError, some
+
+Rules = Sequence[tuple[str, str]]
+METADATA_KEY = "sisod"  # in the header of our safetensors files: the network's config as JSON
+_WRAPPERS = ("state_dict", "model")
+
+
+def read_state(path: Path) -> dict[str, Tensor]:
+    """Return the tensors of a safetensors file or of a state dict saved by PyTorch."""
+    if not path.is_file():
+        raise InputError(f"{str(path)!r} does not exist; expected a safetensors file or a state dict")
+    if path.suffix == ".safetensors":
+        return _read_safetensors(path)[0]
+    try:
+        loaded: Any = torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # PyTorch raises several kinds for what is not a state dict
+        raise InputError(
+            f"{str(path)!r} cannot be read as a state dict ({_first_line(error)}); expected tensors "
+            "only, saved by torch.save(model.state_dict(), path)"
+        ) from error
+    return _unwrapped(loaded, path)
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """Return the network's config from the header of a safetensors file that we wrote."""
+    header = _read_safetensors(path)[1]
+    if METADATA_KEY not in header:
+        raise InputError(
+            f"{str(path)!r} does not say which network it is of; expected a file that save_pretrained "
+            "or sisod convert has written"
+        )
+    config: dict[str, Any] = json.loads(header[METADATA_KEY])
+    return config
+
+
+def write_state(path: Path, state: Mapping[str, Tensor], config: Mapping[str, Any]) -> None:
+    """Write tensors and config as one safetensors file, wholly or not at all."""
+    from safetensors.torch import save_file
+
+    tensors = {key: value.detach().cpu().contiguous() for key, value in state.items()}
+    metadata = {METADATA_KEY: json.dumps(config, sort_keys=True), "format": "pt"}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, suffix=".part")
+    os.close(handle)
+    unfinished = Path(name)
+    try:
+        save_file(tensors, unfinished, metadata)
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def rename(state: Mapping[str, Tensor], rules: Rules) -> tuple[dict[str, Tensor], list[str]]:
+    """Return the published tensors under our names, and the keys for which there is no rule.
+
+    Strips the `module.` of data-parallel training, drops the classifier, casts to float32.
+    """
+    renamed: dict[str, Tensor] = {}
+    strange = []
+    for published, value in state.items():
+        key = published.removeprefix("module.")
+        if re.search(r"(^|\.)fc\.(weight|bias)$", key):
+            continue
+        ours = _apply_rules(key, rules)
+        if ours is None:
+            strange.append(published)
+        else:
+            renamed[ours] = value.float() if value.is_floating_point() else value
+    return renamed, strange
+
+
+def load_strictly(
+    module: nn.Module, state: Mapping[str, Tensor], *, source: str, strange: Sequence[str] = ()
+) -> None:
+    """Load a state dict whose names and shapes must all fit.
+
+    Only the counter `num_batches_tracked`, which no output depends on, may be missing (older files lack
+    it, it starts at 0) or be left over (frozen norms have none).
+    """
+    counter = ".num_batches_tracked"
+    own = module.state_dict()
+    given = {key: value for key, value in state.items() if key in own or not key.endswith(counter)}
+    complaints = [
+        _complaint("missing", [key for key in own if key not in given and not key.endswith(counter)]),
+        _complaint("not known", [*strange, *(key for key in given if key not in own)]),
+        _complaint(
+            "of another shape",
+            [
+                f"{key} {tuple(given[key].shape)} instead of {tuple(own[key].shape)}"
+                for key in own
+                if key in given and given[key].shape != own[key].shape
+            ],
+        ),
+    ]
+    if any(complaints):
+        raise InputError(
+            f"{source}: the weights do not fit this {type(module).__name__}: "
+            f"{'; '.join(text for text in complaints if text)}"
+        )
+    module.load_state_dict({key: given.get(key, own[key]) for key in own})
+
+
+def _complaint(what: str, keys: list[str]) -> str:
+    return f"{len(keys)} {what} ({some(keys)})" if keys else ""
+
+
+def _apply_rules(key: str, rules: Iterable[tuple[str, str]]) -> str | None:
+    for pattern, replacement in rules:
+        renamed, hits = re.subn(f"^{pattern}", replacement, key)
+        if hits:
+            return renamed
+    return None
+
+
+def _read_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="pt") as file:
+            return {key: file.get_tensor(key) for key in file.keys()}, file.metadata() or {}  # noqa: SIM118
+    except SafetensorError as error:
+        raise InputError(f"{str(path)!r} is not a safetensors file ({_first_line(error)})") from error
+
+
+def _unwrapped(loaded: object, path: Path) -> dict[str, Tensor]:
+    """Take the state dict out of the wrapper that training scripts put around it."""
+    if isinstance(loaded, dict):
+        for name in _WRAPPERS:
+            if isinstance(loaded.get(name), dict):
+                loaded = loaded[name]
+                break
+    if not isinstance(loaded, dict) or not all(isinstance(value, Tensor) for value in loaded.values()):
+        raise InputError(f"{str(path)!r} holds no state dict; expected names and tensors")
+    return {str(key): value for key, value in loaded.items()}
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,84 @@
+"""Export to ONNX: a file that takes RGB images and gives saliency; nothing else need be known of it."""
+
+import json
+import logging
+import tempfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from sisod.errors import InputError
+from sisod.networks.network import Network
+
+IMAGE = "image"
+SALIENCY = "saliency"
+_BATCH = 2  # of the example; one would be taken for a constant
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep to itself what PyTorch's exporter says about torchvision and its own old functions."""
+    logger = logging.getLogger("torch.onnx")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)
+
+
+class Saliency(nn.Module):
+    """From RGB images in [0, 1] to saliency in [0, 1], preparation of the input included."""
+
+    def __init__(self, network: Network) -> None:
+        super().__init__()
+        self.network = network
+
+    def forward(self, image: Tensor) -> Tensor:
+        """Return (B, 1, H, W)."""
+        logits: Tensor = self.network(self.network.input_spec.apply(image))[0]
+        return logits.sigmoid()
+
+
+def export_onnx(
+    network: Network, path: Path, *, size: tuple[int, int] = (384, 384), dynamic_size: bool = False
+) -> None:
+    """Write the network as one ONNX file whose batch size is free.
+
+    The input `image` is (batch, 3, height, width), RGB in [0, 1]; the output `saliency` is
+    (batch, 1, height, width) in [0, 1]. The file's metadata hold the network's config.
+
+    Args:
+        network: any of `networks.names()`.
+        path: where to write.
+        size: height and width of the input; the example's, if they are free.
+        dynamic_size: leave height and width free too.
+    """
+    try:
+        import onnxscript  # noqa: F401  (PyTorch's exporter needs it)
+    except ImportError:
+        raise InputError("export needs onnx; install it with: pip install 'sisod[onnx]'") from None
+    free = {0: "batch", 2: "height", 3: "width"} if dynamic_size else {0: "batch"}
+    with _quiet():
+        program = torch.onnx.export(
+            Saliency(network).eval(),
+            (torch.rand(_BATCH, 3, *size),),
+            input_names=[IMAGE],
+            output_names=[SALIENCY],
+            dynamic_shapes={IMAGE: free},
+            dynamo=True,
+            verbose=False,
+        )
+    assert program is not None  # noqa: S101  (for the type checker)
+    program.model.metadata_props["sisod"] = json.dumps(network.config(), sort_keys=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        unfinished = Path(folder) / path.name
+        program.save(unfinished, external_data=False)
+        unfinished.replace(path)

@@ -1,0 +1,150 @@
+"""What all networks have in common: the contract of `forward`, the facts, saving and loading."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self
+
+import torch
+from huggingface_hub import PyTorchModelHubMixin, hf_hub_download
+from torch import Tensor, nn
+
+from sisod.errors import InputError
+from sisod.networks.checkpoints import Rules, load_strictly, read_state, rename, write_state
+from sisod.networks.encoders import INPUTS, load_encoder_weights
+from sisod.networks.input_spec import InputSpec
+
+Target = Literal["mask", "body", "detail"]
+WEIGHTS_FILE = "model.safetensors"
+_CARD = """
+---
+{{ card_data }}
+---
+
+A saliency network saved by sisod. Load it with `sisod.networks.from_pretrained`; `config.json` says
+which network it is and how an image becomes its input.
+"""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a table of the networks tells about one.
+
+    Attributes:
+        name: by which it is created.
+        title: as the paper writes it.
+        paper: where it was published.
+        origin: the authors' repository.
+        licence: of the authors' code and published weights.
+    """
+
+    name: str
+    title: str
+    paper: str
+    origin: str
+    licence: str
+
+
+class Network(
+    nn.Module,
+    PyTorchModelHubMixin,
+    library_name="sisod",
+    tags=["salient-object-detection"],
+    pipeline_tag="image-segmentation",
+    model_card_template=_CARD,
+):
+    """Base of the networks: `forward` takes (B, 3, H, W) and returns logit maps (B, 1, H, W).
+
+    The prediction comes first, the other supervised maps after it; the same in train and eval mode.
+    What `forward` takes is what `input_spec.apply` returns.
+
+    Attributes:
+        facts: name, paper, licence.
+        targets: what each map is trained to be; all masks but in LDF.
+        published_inputs: what published weights expect, by origin: `"authors"`, `"si-sod"`.
+        renames: patterns that turn the authors' key names into ours.
+        unused: beginnings of the names of parameters that no output depends on.
+        input_spec: what these weights expect of an image.
+        encoder_name: `"resnet50"` or `"efficientnet_lite0"`.
+    """
+
+    facts: ClassVar[Facts]
+    targets: ClassVar[tuple[Target, ...]]
+    published_inputs: ClassVar[Mapping[str, InputSpec]] = {}
+    renames: ClassVar[Rules] = ()
+    unused: ClassVar[tuple[str, ...]] = ()
+    input_spec: InputSpec
+    encoder_name: str
+    encoder: nn.Module
+
+    def __init__(self, encoder: str = "resnet50", input_spec: InputSpec | None = None) -> None:
+        super().__init__()
+        self.encoder_name = encoder
+        self.input_spec = input_spec or INPUTS.get(encoder, InputSpec())
+
+    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
+        """Return the logit maps at the size of the input, the prediction first."""
+        raise NotImplementedError
+
+    def config(self) -> dict[str, Any]:
+        """Return what is needed to build this network again."""
+        return {
+            "network": self.facts.name,
+            "encoder": self.encoder_name,
+            "input_spec": asdict(self.input_spec),
+        }
+
+    def load_encoder(self, weights: str | Path) -> None:
+        """Load ImageNet weights into the encoder: `"imagenet"`, or the path of a file."""
+        load_encoder_weights(self.encoder, weights)
+
+    @classmethod
+    def load_published(cls, state_dict: Mapping[str, Tensor], *, origin: str = "authors") -> Self:
+        """Return the network with published weights; see `sisod.networks.load_published`."""
+        if origin not in cls.published_inputs:
+            known = ", ".join(cls.published_inputs) or "none"
+            raise InputError(
+                f"{cls.facts.name} has no published weights of origin {origin!r}; there are: {known}"
+            )
+        network = cls(input_spec=cls.published_inputs[origin])
+        renamed, strange = rename(state_dict, cls.renames)
+        load_strictly(network, renamed, source=f"{cls.facts.name} checkpoint", strange=strange)
+        return network
+
+    def save_pretrained(self, save_directory: str | Path, **options: Any) -> str | None:
+        """Write `model.safetensors`, `config.json` and a model card into a folder."""
+        return super().save_pretrained(save_directory, config=self.config(), **options)
+
+    def _save_pretrained(self, save_directory: Path) -> None:
+        write_state(save_directory / WEIGHTS_FILE, self.state_dict(), self.config())
+
+    @classmethod
+    def _from_pretrained(
+        cls, *, model_id: str, map_location: str = "cpu", strict: bool = True, **options: Any
+    ) -> Self:
+        """Build the network and load its weights; the mixin's own way prints and is not strict."""
+        if not strict:
+            raise InputError(
+                "strict=False is not offered; every tensor of a network must be in its file"
+            )
+        hub = ("revision", "cache_dir", "force_download", "local_files_only", "token")
+        download = {key: options.pop(key) for key in hub if key in options}
+        path = Path(model_id) / WEIGHTS_FILE
+        if not Path(model_id).is_dir():
+            path = Path(hf_hub_download(model_id, WEIGHTS_FILE, **download))
+        network = cls(**options)
+        load_strictly(network, read_state(path), source=str(path))
+        return network.to(map_location).eval()
+
+
+def count_macs(network: nn.Module, size: tuple[int, int]) -> int:
+    """Return the multiply-adds of convolutions and matrix products for one image.
+
+    The network must be on the device `meta`, where shapes are computed and pixels are not.
+    """
+    from torch.utils.flop_counter import FlopCounterMode
+
+    counter = FlopCounterMode(display=False)
+    with counter, torch.no_grad():
+        network.eval()(torch.empty(1, 3, *size, device="meta"))
+    return counter.get_total_flops() // 2

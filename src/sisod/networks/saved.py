@@ -1,0 +1,87 @@
+"""Saved networks, whose config says which network it is; conversion of published ones."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from sisod.errors import InputError, some
+from sisod.networks import find, names
+from sisod.networks.checkpoints import load_strictly, read_config, read_state, rename, write_state
+from sisod.networks.input_spec import InputSpec
+from sisod.networks.network import WEIGHTS_FILE, Network
+
+_CONFIG_FILE = "config.json"
+
+
+def load_saved(path_or_id: str | Path, **hub_options: Any) -> Network:
+    """Return the network of a folder, a safetensors file or a repository on the hub."""
+    path = Path(path_or_id)
+    if path.is_file():
+        return _from_file(path)
+    if not path.is_dir() and (path.suffix or len(path.parts) != 2 or path.is_absolute()):
+        raise InputError(
+            f"{str(path_or_id)!r} does not exist; expected a folder of save_pretrained, a safetensors "
+            "file or the id of a repository on the Hugging Face hub (owner/name)"
+        )
+    network = find(_network_name(str(path_or_id), **hub_options))
+    return network.from_pretrained(path_or_id, **hub_options)
+
+
+def _from_file(path: Path) -> Network:
+    config = read_config(path)
+    spec = InputSpec(**config["input_spec"])
+    network = find(config["network"])(encoder=config["encoder"], input_spec=spec)
+    load_strictly(network, read_state(path), source=str(path))
+    return network.eval()
+
+
+def _network_name(path_or_id: str, **hub_options: Any) -> str:
+    folder = Path(path_or_id)
+    path = folder / _CONFIG_FILE if folder.is_dir() else _download(path_or_id, **hub_options)
+    if not path.is_file():
+        raise InputError(
+            f"{path_or_id!r} has no {_CONFIG_FILE}; expected a folder that save_pretrained wrote"
+        )
+    name = json.loads(path.read_text(encoding="utf-8")).get("network")
+    if name not in names():
+        raise InputError(
+            f"{path_or_id!r}: {_CONFIG_FILE} names the network {name!r}; "
+            f"expected one of {', '.join(names())}"
+        )
+    return str(name)
+
+
+def _download(repo_id: str, **hub_options: Any) -> Path:
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+
+    try:
+        return Path(hf_hub_download(repo_id, _CONFIG_FILE, **hub_options))
+    except (LocalEntryNotFoundError, HfHubHTTPError, OSError) as error:
+        raise InputError(
+            f"{repo_id!r} is no folder or file here, and it could not be fetched from the Hugging Face "
+            f"hub ({type(error).__name__}); where there is a network, download {_CONFIG_FILE} and "
+            f"{WEIGHTS_FILE} of it into a folder and pass that folder"
+        ) from error
+
+
+def convert_published(path: Path, out: Path, *, name: str | None, origin: str) -> Network:
+    """Write an authors' checkpoint as a safetensors file of ours and return the network."""
+    state = read_state(path)
+    network = find(name or recognise(state, source=str(path))).load_published(state, origin=origin)
+    write_state(out, network.state_dict(), network.config())
+    return network
+
+
+def recognise(state: Mapping[str, Tensor], *, source: str) -> str:
+    """Return the network that has a rule for every key."""
+    fitting = [name for name in names() if not rename(state, find(name).renames)[1]]
+    if not state or len(fitting) != 1:
+        raise InputError(
+            f"{source}: the key names are of no network we know ({some(sorted(state))}); published "
+            f"checkpoints can be converted of: {', '.join(n for n in names() if find(n).renames)}"
+        )
+    return fitting[0]

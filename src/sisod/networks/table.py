@@ -1,0 +1,29 @@
+"""The table of `sisod networks`."""
+
+import torch
+from rich.table import Table
+
+from sisod import networks
+from sisod.networks.network import count_macs
+
+_SIZE = (384, 384)
+
+
+def networks_table(encoder: str = "resnet50") -> Table:
+    """Return one row per network; tiny has its own encoder whatever is asked for."""
+    table = Table(title=f"Encoder {encoder}, 384 x 384")
+    for head in ("name", "parameters", "GMACs", "maps", "paper", "licence of the published weights"):
+        table.add_column(head, justify="right" if head in ("parameters", "GMACs", "maps") else "left")
+    for name in networks.names():
+        with torch.device("meta"):
+            network = networks.create(name, encoder="resnet50" if name == "tiny" else encoder)
+        facts = network.facts
+        table.add_row(
+            name,
+            f"{sum(parameter.numel() for parameter in network.parameters()):,}",
+            f"{count_macs(network, _SIZE) / 1e9:.3f}",
+            str(len(network.targets)),
+            f"{facts.title}, {facts.paper}",
+            facts.licence,
+        )
+    return table

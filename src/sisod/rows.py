@@ -1,0 +1,228 @@
+"""Scores of many images as columns: what is gathered, joined, saved between steps, made into tables."""
+
+import functools
+import io
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sisod.metrics import METRICS
+from sisod.scoring import Scores
+
+Values = NDArray[np.float64]
+IMAGE_CURVES = ("f", "si_f")  # kept for every image, so that intervals of maxima need no pixels
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """Sums over images of what is defined, in twice the digits of a float64.
+
+    Each sum is an unevaluated pair high + low. The spare digits make it, once rounded, the same in
+    whatever order and grouping images were added.
+    """
+
+    high: Values
+    low: Values
+    n_defined: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, values: Values) -> "Sums":
+        """Return the sums over one image."""
+        defined = ~np.isnan(values)
+        high = np.where(defined, values, 0.0)
+        return cls(high, np.zeros_like(high), defined.astype(np.int64))
+
+    def plus(self, other: "Sums") -> "Sums":
+        """Return the sums over the images of both."""
+        total = self.high + other.high
+        part = total - self.high
+        lost = (self.high - (total - part)) + (other.high - part) + self.low + other.low
+        high = total + lost
+        return Sums(high, lost - (high - total), self.n_defined + other.n_defined)
+
+    def means(self) -> Values:
+        """Return the means, NaN where nothing was defined."""
+        with np.errstate(invalid="ignore"):
+            return np.asarray(self.high / self.n_defined)
+
+
+@dataclass(frozen=True, eq=False)
+class Totals:
+    """What the summary of some images is made of; small, however many they are.
+
+    Attributes:
+        keys: the metrics.
+        curve_names: the curves.
+        values: sums of the metrics.
+        curves: sums of the curves.
+        n_images: number of images.
+        n_objects: number of frames in all of them.
+        n_resized: predictions that had to be resized.
+        n_binary: integer predictions with maximum 1.
+    """
+
+    keys: tuple[str, ...]
+    curve_names: tuple[str, ...]
+    values: Sums
+    curves: Sums
+    n_images: int
+    n_objects: int
+    n_resized: int
+    n_binary: int
+
+    def plus(self, other: "Totals") -> "Totals":
+        """Return the totals over the images of both."""
+        return Totals(
+            keys=self.keys,
+            curve_names=self.curve_names,
+            values=self.values.plus(other.values),
+            curves=self.curves.plus(other.curves),
+            n_images=self.n_images + other.n_images,
+            n_objects=self.n_objects + other.n_objects,
+            n_resized=self.n_resized + other.n_resized,
+            n_binary=self.n_binary + other.n_binary,
+        )
+
+    def mean_curves(self) -> dict[str, Values]:
+        """Return the mean curves by name."""
+        return dict(zip(self.curve_names, self.curves.means(), strict=True))
+
+    def summary(self) -> dict[str, float]:
+        """Return each metric over the images.
+
+        The value is the mean of the images where it is defined; for `*_max`, the maximum of the mean
+        curve.
+        """
+        summary = dict(zip(self.keys, self.values.means().tolist(), strict=True))
+        curves = self.mean_curves()
+        for key in self.keys:
+            if METRICS[key].form == "max":
+                family = METRICS[key].family.key
+                curve = curves[f"si_{family}" if METRICS[key].size_invariant else family]
+                defined = curve[~np.isnan(curve)]
+                summary[key] = float(defined.max()) if len(defined) else math.nan
+        return summary
+
+    def defined(self) -> dict[str, int]:
+        """Return on how many images each metric was defined."""
+        return dict(zip(self.keys, self.values.n_defined.tolist(), strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Some images, scored.
+
+    Attributes:
+        names: of the images; None for one without.
+        shapes: height and width.
+        n_objects: frames of each image.
+        alphas: weight of the background of each image.
+        values: images x metrics.
+        curves: images x 2 x 256, the F and SI-F curves in float32.
+        objects: columns of the object table.
+        totals: sums over the images, with the names of metrics and curves.
+    """
+
+    names: tuple[str | None, ...]
+    shapes: NDArray[np.int64]
+    n_objects: NDArray[np.int64]
+    alphas: Values
+    values: Values
+    curves: NDArray[np.float32]
+    objects: dict[str, NDArray[np.generic]]
+    totals: Totals
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @classmethod
+    def of(cls, name: str | None, scores: Scores, *, resized: bool = False) -> "Rows":
+        """Return the row of one image."""
+        values = np.fromiter(scores.values.values(), dtype=np.float64)
+        kept = [scores.curve_names.index(key) for key in IMAGE_CURVES]
+        totals = Totals(
+            keys=tuple(scores.values),
+            curve_names=scores.curve_names,
+            values=Sums.of(values),
+            curves=Sums.of(scores.curve_values),
+            n_images=1,
+            n_objects=scores.n_objects,
+            n_resized=int(resized),
+            n_binary=int(scores.looks_binary),
+        )
+        return cls(
+            names=(name,),
+            shapes=np.array([scores.shape]),
+            n_objects=np.array([scores.n_objects]),
+            alphas=np.array([scores.alpha]),
+            values=values[None],
+            curves=scores.curve_values[kept].astype(np.float32)[None],
+            objects=scores.objects,
+            totals=totals,
+        )
+
+    @classmethod
+    def joined(cls, parts: "Sequence[Rows]") -> "Rows":
+        """Return the images of all parts, in their order."""
+        arrays: dict[str, Any] = {
+            name: np.concatenate([getattr(part, name) for part in parts]) for name in _ARRAYS
+        }
+        return cls(
+            names=tuple(name for part in parts for name in part.names),
+            objects={
+                key: np.concatenate([part.objects[key] for part in parts]) for key in parts[0].objects
+            },
+            totals=functools.reduce(Totals.plus, (part.totals for part in parts)),
+            **arrays,
+        )
+
+    def to_bytes(self) -> bytes:
+        """Return everything as the content of one .npz file."""
+        totals = self.totals
+        text = {
+            "names": self.names,
+            "keys": totals.keys,
+            "curve_names": totals.curve_names,
+            "objects": list(self.objects),
+            "counts": {name: getattr(totals, name) for name in _COUNTS},
+        }
+        file = io.BytesIO()
+        np.savez(
+            file,
+            allow_pickle=False,
+            text=np.frombuffer(json.dumps(text).encode(), dtype=np.uint8),
+            **{name: getattr(self, name) for name in _ARRAYS},
+            **{f"values_{name}": getattr(totals.values, name) for name in _SUMS},
+            **{f"curves_{name}": getattr(totals.curves, name) for name in _SUMS},
+            **{f"object_{key}": column for key, column in self.objects.items()},
+        )
+        return file.getvalue()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "Rows":
+        """Return what `to_bytes` wrote."""
+        with np.load(io.BytesIO(data), allow_pickle=False) as file:
+            text = json.loads(file["text"].tobytes())
+            totals = Totals(
+                keys=tuple(text["keys"]),
+                curve_names=tuple(text["curve_names"]),
+                values=Sums(*(file[f"values_{name}"] for name in _SUMS)),
+                curves=Sums(*(file[f"curves_{name}"] for name in _SUMS)),
+                **text["counts"],
+            )
+            return cls(
+                names=tuple(text["names"]),
+                objects={key: file[f"object_{key}"] for key in text["objects"]},
+                totals=totals,
+                **{name: file[name] for name in _ARRAYS},
+            )
+
+
+_ARRAYS = ("shapes", "n_objects", "alphas", "values", "curves")
+_SUMS = ("high", "low", "n_defined")
+_COUNTS = ("n_images", "n_objects", "n_resized", "n_binary")

@@ -1,0 +1,168 @@
+"""Who scores the batches: this process, several on this machine, or a Dask cluster."""
+
+import contextlib
+import json
+import os
+import queue
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import IO, Any
+
+from sisod.batches import Batch, Job, Pairs, score_batch
+from sisod.errors import InputError
+from sisod.files import write_whole
+
+Advance = Callable[[int], None]
+TASK_BATCHES = 8  # batches in a task of a large cluster run
+
+
+def default_jobs() -> int:
+    """Return the number of cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def run_here(job: Job, batches: Iterable[Batch], advance: Advance) -> None:
+    """Score in this process."""
+    for batch in batches:
+        write_whole(batch.shard, score_batch(job, batch.pairs).to_bytes())
+        advance(len(batch.pairs))
+
+
+def run_processes(job: Job, batches: Iterable[Batch], advance: Advance, *, jobs: int) -> None:
+    """Score in processes of this machine; the first failure stops all."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    waiting: queue.SimpleQueue[Batch] = queue.SimpleQueue()
+    for batch in batches:
+        waiting.put(batch)
+    failed = threading.Event()
+    workers: list[_Worker] = []
+    try:
+        workers.extend(_Worker(job) for _ in range(jobs))
+        with ThreadPoolExecutor(jobs) as threads:
+            try:
+                done = [threads.submit(_feed, worker, waiting, advance, failed) for worker in workers]
+                for future in done:
+                    future.result()
+            finally:  # before the threads are waited for: each is blocked on its worker's answer
+                failed.set()
+                for worker in workers:
+                    worker.stop()
+    finally:
+        for worker in workers:
+            worker.stop()
+
+
+def _feed(
+    worker: "_Worker",
+    waiting: "queue.SimpleQueue[Batch]",
+    advance: Advance,
+    failed: threading.Event,
+) -> None:
+    try:
+        while not failed.is_set():
+            try:
+                batch = waiting.get_nowait()
+            except queue.Empty:
+                return
+            worker.score(batch)
+            advance(len(batch.pairs))
+    except BaseException:
+        failed.set()
+        raise
+
+
+class _Worker:
+    """One `sisod.worker` process."""
+
+    def __init__(self, job: Job) -> None:
+        self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  (lives as long as the process)
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "sisod.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            # the same modules as here; polars is not used there and must not start its threads
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+            start_new_session=True,  # ctrl-C reaches the parent, which ends its workers
+        )
+        self._send(job.to_json())
+
+    def score(self, batch: Batch) -> None:
+        self._send({"pairs": batch.pairs, "shard": str(batch.shard)})
+        assert self._process.stdout is not None  # noqa: S101
+        line = self._process.stdout.readline()
+        if not line:
+            raise InputError(self._death())
+        answer = json.loads(line)
+        if "errno" in answer:
+            raise OSError(answer["errno"], answer["error"])
+        if "error" in answer:
+            raise InputError(answer["error"])
+
+    def stop(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    pipe.close()
+        self._errors.close()
+
+    def _send(self, content: object) -> None:
+        assert self._process.stdin is not None  # noqa: S101
+        try:
+            self._process.stdin.write(json.dumps(content).encode() + b"\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            raise InputError(self._death()) from None
+
+    def _death(self) -> str:
+        code = self._process.wait()
+        self._errors.seek(0)
+        last = self._errors.read().decode(errors="replace").strip().splitlines()[-1:]
+        said = f": {last[0]}" if last else ""
+        return f"a worker process ended with code {code}{said}; what was finished is kept, use --resume"
+
+
+def run_cluster(job: Job, batches: Sequence[Batch], advance: Advance, *, address: str) -> None:
+    """Score on a Dask cluster; a worker that dies is replaced by another, by Dask."""
+    try:
+        from dask.distributed import Client, as_completed
+    except ImportError:
+        raise InputError("--cluster needs Dask; install it with: pip install 'sisod[cluster]'") from None
+    try:
+        client = Client(address, timeout="10s")
+    except (OSError, TimeoutError) as error:
+        raise InputError(f"no Dask scheduler answers at {address!r}: {error}") from error
+    with client:
+        threads = max(1, sum(client.nthreads().values()))
+        # large tasks spare the scheduler, but every thread should get several
+        size = max(1, min(TASK_BATCHES, len(batches) // (4 * threads)))
+        waiting = iter([batches[at : at + size] for at in range(0, len(batches), size)])
+        description = job.to_json()
+        running = {}
+        finished = as_completed()
+
+        def submit(count: int) -> None:
+            for _, group in zip(range(count), waiting, strict=False):
+                pairs = [batch.pairs for batch in group]
+                future = client.submit(_score_to_bytes, description, pairs, pure=False)
+                running[future] = group
+                finished.add(future)
+
+        submit(4 * threads)  # enough to keep all busy, few to hold in memory
+        for future in finished:
+            for batch, data in zip(running.pop(future), future.result(), strict=True):
+                write_whole(batch.shard, data)
+                advance(len(batch.pairs))
+            submit(1)
+
+
+def _score_to_bytes(job: dict[str, Any], groups: list[Pairs]) -> list[bytes]:
+    return [score_batch(Job.from_json(job), pairs).to_bytes() for pairs in groups]

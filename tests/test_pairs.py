@@ -1,0 +1,393 @@
+"""Files are paired by their path without extension; whatever does not fit is said in so many words."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from sisod import PROTOCOLS, score
+from sisod.batches import Job, score_batch
+from sisod.errors import InputError, printable
+from sisod.pairs import Pairing, pair_files, read_names
+from sisod.rows import Rows
+from sisod.storage import list_files
+
+
+def fill(root: Path, paths: Iterable[str]) -> Path:
+    """Make a folder of files; pairing looks at names only, so a byte each will do."""
+    root.mkdir()
+    for path in paths:
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_bytes(b"x")
+    return root
+
+
+class _Folders:
+    """A folder of predictions and one of ground truths, called by the same names in every test."""
+
+    def __init__(self, preds: Iterable[str], gts: Iterable[str]) -> None:
+        self.preds = fill(Path("preds"), preds)
+        self.gts = fill(Path("gts"), gts)
+
+    def pair(self, **options: Any) -> Pairing:
+        return pair_files("preds", "gts", **options)
+
+    def paired(self, **options: Any) -> list[tuple[str, str, str]]:
+        return [(p.name, p.pred.path, p.gt.path) for p in self.pair(**options).pairs]
+
+    def refusal(self, **options: Any) -> str:
+        with pytest.raises(InputError) as caught:
+            self.pair(**options)
+        return str(caught.value)
+
+
+@pytest.fixture(autouse=True)
+def _inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_by_relative_stem_whatever_the_extension() -> None:
+    folders = _Folders(
+        ["a.PNG", "b.jpeg", "sub/a.npy", "sub/deep/c.webp"],
+        ["a.bmp", "b.tif", "sub/a.tiff", "sub/deep/c.jpg"],
+    )
+    assert folders.paired() == [
+        ("a", "a.PNG", "a.bmp"),
+        ("b", "b.jpeg", "b.tif"),
+        ("sub/a", "sub/a.npy", "sub/a.tiff"),
+        ("sub/deep/c", "sub/deep/c.webp", "sub/deep/c.jpg"),
+    ]
+    assert (folders.pair().missing, folders.pair().extra) == ((), ())
+
+
+ODD = [
+    "a.b.c",
+    "a b",
+    " a",
+    "a\nb",
+    "a'b",
+    'a"b',
+    "ähre",
+    "图像",
+    "a\\b",
+    "a*b",
+    "-a",
+    "a.png",
+    "%s",
+    "{0}",
+]
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_names(name: str) -> None:
+    folders = _Folders([f"{name}.png", "b.png"], [f"{name}.jpg", "b.jpg"])
+    assert (name, f"{name}.png", f"{name}.jpg") in folders.paired()
+    Path("preds", f"{name}.png").unlink()
+    assert folders.refusal() == (
+        f"1 of 2 ground truths have no prediction in 'preds' ({printable(name)}); "
+        "use --allow-missing to score the other 1"
+    )
+
+
+def test_folder_of_one() -> None:
+    assert _Folders(["only.png"], ["only.png"]).paired() == [("only", "only.png", "only.png")]
+
+
+def test_names_that_are_all_extension_are_no_images() -> None:
+    folders = _Folders(["a.png", ".png", "sub/.png"], ["a.png", ".png", "sub/.png"])
+    assert [name for name, _, _ in folders.paired()] == ["a"]
+
+
+def test_other_files_are_not_looked_at() -> None:
+    folders = _Folders(["a.png", "a.txt", "log", "b.png.tmp"], ["a.png", "Thumbs.db", "c.xml"])
+    assert folders.paired() == [("a", "a.png", "a.png")]
+    assert folders.pair().extra == ()
+
+
+def test_suffixes() -> None:
+    folders = _Folders(["a_sal.png", "b_sal.png", "a_edge.png"], ["a.mask.png", "b.mask.png", "b.png"])
+    expected = [("a", "a_sal.png", "a.mask.png"), ("b", "b_sal.png", "b.mask.png")]
+    assert folders.paired(pred_suffix="_sal", gt_suffix=".mask") == expected
+    assert folders.refusal(gt_suffix="_gt") == (
+        "'gts' has no image files ending in '_gt'; expected ground truths as "
+        "png, jpg, jpeg, bmp, tif, tiff, webp, npy"
+    )
+
+
+def test_missing_are_counted_and_named() -> None:
+    folders = _Folders(["a.png", "e.png"], [f"{name}.png" for name in "abcdef"])
+    assert folders.refusal() == (
+        "4 of 6 ground truths have no prediction in 'preds' (b, c, d, ...); "
+        "use --allow-missing to score the other 2"
+    )
+    found = folders.pair(allow_missing=True)
+    assert [pair.name for pair in found.pairs] == ["a", "e"]
+    assert found.missing == ("b", "c", "d", "f")
+
+
+def test_extra_are_counted() -> None:
+    folders = _Folders(["a.png", "z.png", "y/b.png"], ["a.png"])
+    assert folders.pair().extra == ("y/b", "z")
+
+
+@pytest.mark.parametrize("where", ["preds", "gts"])
+def test_duplicates(where: str) -> None:
+    folders = _Folders(["s/a.png"], ["s/a.png"])
+    Path(where, "s", "a.jpg").write_bytes(b"x")
+    assert folders.refusal() == (
+        f"{where!r} has two files for the image 's/a': 's/a.jpg' and 's/a.png'; keep one of them"
+    )
+
+
+def test_nothing_in_common() -> None:
+    folders = _Folders(["a_sal.png", "b_sal.png", "c_sal.png"], ["a.png", "b.png"])
+    assert folders.refusal(allow_missing=True) == (
+        "none of the 2 ground truths has a prediction in 'preds'; it has a_sal, b_sal, ... where a, b "
+        "were expected; if names end differently use --pred-suffix or --gt-suffix"
+    )
+
+
+def test_empty_folders() -> None:
+    folders = _Folders([], ["a.png"])
+    text = "none of the 1 ground truths has a prediction in 'preds'; it has no image files at all"
+    assert folders.refusal(allow_missing=True) == text
+    Path("gts", "a.png").unlink()
+    assert folders.refusal() == (
+        "'gts' has no image files; expected ground truths as png, jpg, jpeg, bmp, tif, tiff, webp, npy"
+    )
+
+
+def test_no_folder_and_a_file_instead_of_one() -> None:
+    fill(Path("gts"), ["a.png"])
+    with pytest.raises(InputError) as caught:
+        pair_files("nowhere", "gts")
+    assert str(caught.value) == "'nowhere' does not exist; expected a folder of maps"
+    with pytest.raises(InputError) as caught:
+        pair_files("gts/a.png", "gts")
+    assert str(caught.value) == "'gts/a.png' is a file; expected a folder of maps"
+
+
+def test_directory_with_the_name_of_an_image() -> None:
+    folders = _Folders(["x.png/a.png", "b.png"], ["x.png/a.png", "b.png"])
+    Path("preds", "b.jpg").mkdir()
+    assert [name for name, _, _ in folders.paired()] == ["b", "x.png/a"]
+
+
+def test_links_to_files_and_folders_are_followed() -> None:
+    folders = _Folders([], ["a.png", "sub/b.png"])
+    fill(Path("store"), ["1.png", "far/b.png"])
+    (folders.preds / "a.png").symlink_to("../store/1.png")
+    (folders.preds / "sub").symlink_to("../store/far", target_is_directory=True)
+    assert folders.paired() == [("a", "a.png", "a.png"), ("sub/b", "sub/b.png", "sub/b.png")]
+
+
+def test_two_links_to_one_folder_are_both_followed() -> None:
+    folders = _Folders(["day/a.png"], ["day/a.png", "night/a.png", "noon/a.png"])
+    for name in ("night", "noon"):
+        (folders.preds / name).symlink_to("day", target_is_directory=True)
+    assert [name for name, _, _ in folders.paired()] == ["day/a", "night/a", "noon/a"]
+
+
+def test_links_that_lead_nowhere_or_in_circles() -> None:
+    folders = _Folders(["a.png", "sub/b.png"], ["a.png", "sub/b.png"])
+    (folders.preds / "sub" / "up").symlink_to("..", target_is_directory=True)
+    (folders.preds / "dangling.png").symlink_to("nowhere.png")
+    assert [name for name, _, _ in folders.paired()] == ["a", "sub/b"]
+    assert folders.pair().extra == ()
+
+
+def test_link_to_itself() -> None:
+    folders = _Folders(["a.png"], ["a.png"])
+    (folders.preds / "self.png").symlink_to("self.png")
+    assert folders.paired() == [("a", "a.png", "a.png")]
+
+
+def test_pipes_are_not_opened() -> None:
+    folders = _Folders(["a.png"], ["a.png"])
+    os.mkfifo(folders.preds / "b.png")
+    assert folders.paired() == [("a", "a.png", "a.png")]
+
+
+def test_names_that_are_no_text() -> None:
+    folders = _Folders(["a.png"], ["a.png"])
+    Path(os.fsdecode(b"preds/b\xff.png")).write_bytes(b"x")
+    assert folders.refusal() == (
+        "preds: the file name 'b\\udcff.png' is not valid UTF-8; rename the file"
+    )
+
+
+def test_unreadable_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    folders = _Folders(["a.png", "locked/b.png"], ["a.png"])
+    real = os.scandir
+
+    def scandir(path: Path) -> Any:
+        if Path(path).name == "locked":
+            raise PermissionError(13, "Permission denied", str(path))
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    text = folders.refusal()
+    assert "preds/locked" in text
+    assert "Permission denied" in text
+
+
+def test_stamp_tells_size_and_time() -> None:
+    folders = _Folders(["a.png"], [])
+    file = folders.preds / "a.png"
+    stamps = {list_files("preds")[0].stamp}
+    os.utime(file, ns=(1, 1))
+    stamps.add(list_files("preds")[0].stamp)
+    file.write_bytes(b"xx")
+    os.utime(file, ns=(1, 1))
+    stamps.add(list_files("preds")[0].stamp)
+    assert len(stamps) == 3
+
+
+def listed(content: str | bytes) -> list[str]:
+    data = content if isinstance(content, bytes) else content.encode()
+    Path("list.txt").write_bytes(data)
+    return read_names(Path("list.txt"))
+
+
+@pytest.mark.parametrize(
+    ("content", "names"),
+    [
+        ("a\nb.png\n\n s/c.d \n", ["a", "b", "s/c.d"]),
+        ("a.png\r\nb.JPG\r\n", ["a", "b"]),
+        ("\ufeffa.png\nb\n", ["a", "b"]),  # as Windows' Notepad writes it
+        ("a b\nä\u2028c\nd\x0be", ["a b", "ä\u2028c", "d\x0be"]),  # only a newline ends a line
+    ],
+)
+def test_list_file(content: str, names: list[str]) -> None:
+    assert listed(content) == names
+
+
+def test_only_what_is_listed() -> None:
+    folders = _Folders(["a.png", "b.png", "z.png"], ["a.png", "b.png", "c.png"])
+    found = folders.pair(names=["b", "b"])
+    assert [pair.name for pair in found.pairs] == ["b"]
+    assert (found.missing, found.extra) == ((), ("z",))
+    assert folders.refusal(names=["c", "b"]) == (
+        "1 of 2 ground truths have no prediction in 'preds' (c); "
+        "use --allow-missing to score the other 1"
+    )
+    assert folders.refusal(names=["b", "x", "y"]) == (
+        "2 of 3 listed images have no ground truth in 'gts' (x, y); correct the list"
+    )
+
+
+def test_empty_list() -> None:
+    folders = _Folders(["a.png"], ["a.png"])
+    with pytest.raises(InputError) as caught:
+        listed(" \n\n")
+    assert str(caught.value) == "list file 'list.txt' names no image; expected one name a line"
+    text = folders.refusal(names=[])
+    assert "names" in text
+    assert "where  were expected" not in text
+
+
+def test_list_file_that_cannot_be_read() -> None:
+    with pytest.raises(InputError, match=r"^list file 'none.txt' cannot be read: .*No such file"):
+        read_names(Path("none.txt"))
+    with pytest.raises(InputError, match=r"^list file 'list.txt' cannot be read: .*utf-8"):
+        listed(b"\xff\n")
+
+
+# what becomes of a pair: ground truths of 6 x 8, two objects
+
+GT = np.zeros((6, 8), dtype=bool)
+GT[1:4, 1:4] = GT[5, 7] = True
+
+
+def scored(*, strict: bool = False, **maps: NDArray[Any]) -> Rows:
+    """Save the maps, and GT for each unless it is given as gt_NAME; score the pairs."""
+    for folder in ("preds", "gts"):
+        Path(folder).mkdir()
+    names = [name for name in maps if not name.startswith("gt_")]
+    for name in names:
+        np.save(f"preds/{name}.npy", maps[name])
+        np.save(f"gts/{name}.npy", maps.get(f"gt_{name}", GT))
+    job = Job("preds", "gts", PROTOCOLS["default"], ("mae", "f_mean"), strict)
+    return score_batch(job, [(name, f"{name}.npy", f"{name}.npy") for name in names])
+
+
+def test_another_size_is_resized_bilinearly_and_counted() -> None:
+    small = np.array([[10, 200, 30], [90, 0, 255]], dtype=np.uint8)
+    rows = scored(a=small, b=GT, c=small)
+    assert rows.totals.n_resized == 2
+    large = np.asarray(cv2.resize(small, (8, 6), interpolation=cv2.INTER_LINEAR), dtype=np.uint8)
+    assert rows.values[0, 0] == score(large, GT, metrics=["mae"])["mae"]
+
+
+def test_strict_refuses_another_size() -> None:
+    with pytest.raises(InputError) as caught:
+        scored(strict=True, a=GT, b=np.zeros((3, 4)))
+    assert str(caught.value) == (
+        "preds/b.npy has shape (3, 4) but its ground truth (6, 8); "
+        "resize the prediction, or leave out --strict"
+    )
+
+
+@pytest.mark.parametrize(
+    "dtype", ["float16", "float32", "float64", "longdouble", "uint16", "bool", ">f4"]
+)
+def test_every_kind_of_map_can_be_resized(dtype: str) -> None:
+    board = (np.indices((3, 4)).sum(axis=0) % 2).astype(dtype)
+    assert scored(a=board * 65535 if dtype == "uint16" else board).totals.n_resized == 1
+
+
+def test_resizing_that_rounds_to_more_than_one() -> None:
+    row = np.ones((1, 5))  # of a single row in double precision OpenCV makes 1 + 3e-8
+    row[0, 0] = 0
+    assert cv2.resize(row, (8, 6)).max() > 1
+    assert scored(a=row).totals.n_resized == 1
+
+
+def test_integers_of_0_and_1_are_counted() -> None:
+    assert scored(a=GT.astype(np.uint8), b=GT, c=np.zeros((6, 8), np.uint8)).totals.n_binary == 1
+
+
+@pytest.mark.parametrize(
+    ("pred", "text"),
+    [
+        (
+            np.full((6, 8), 1.5),
+            "pred is a float array with values from 1.5 to 1.5; expected [0, 1]; "
+            "apply the sigmoid to logits, or divide grey values by 255",
+        ),
+        (
+            np.full((6, 8), np.nan),
+            "pred holds NaN pixels; expected values in [0, 1]; replace them first",
+        ),
+        (
+            np.zeros((6, 8), np.int64),
+            "pred has dtype int64; expected uint8, uint16, bool or float in [0, 1]; "
+            "convert it first, for example with pred.astype(np.uint8)",
+        ),
+        (np.zeros((0, 8)), "pred has shape (0, 8); expected at least one pixel"),
+    ],
+)
+def test_maps_that_are_refused(pred: NDArray[Any], text: str) -> None:
+    with pytest.raises(InputError) as caught:
+        scored(a=pred)
+    assert str(caught.value) == f"preds/a.npy: {text}"
+
+
+@pytest.mark.parametrize(
+    ("gt", "text"),
+    [
+        (GT.astype(np.uint8), "gt is an integer array whose maximum is 1: it looks like 0/1; pass bool"),
+        (np.zeros((0, 8), bool), "gt has shape (0, 8); expected at least one pixel"),
+        (np.full((6, 8), 2.0), "gt is a float array with values from 2 to 2; expected [0, 1]"),
+        (np.full((6, 8), "a"), "gt has dtype <U1; expected bool, uint8, uint16 or float"),
+    ],
+)
+def test_ground_truths_that_are_refused(gt: NDArray[Any], text: str) -> None:
+    with pytest.raises(InputError) as caught:
+        scored(a=GT, gt_a=gt)
+    assert str(caught.value).startswith(f"gts/a.npy: {text}")

@@ -1,0 +1,219 @@
+"""Tables that people paste: best values bold, arrows, undefined cells, and names that are escaped."""
+
+import csv
+import html
+import io
+import json
+import math
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from markdown_it import MarkdownIt
+from rich.console import Console
+
+from sisod.metrics import METRICS, find_metrics
+from sisod.tables import Line, render, shown_keys, terminal_tables
+
+KEYS = ("mae", "si_f_mean")
+NASTY = r"""a|b <i>x</i> _c_ d&e 5% $x$ #1 {y} ~ ^ \z *s* `t` "q" 'r' [u] ümläut"""
+PDFLATEX = shutil.which("pdflatex")
+
+
+def line(dataset: str, method: str, *values: float) -> Line:
+    summary = dict(zip(KEYS, values, strict=True))
+    return Line(dataset, method, summary, {key: 0 if math.isnan(v) else 7 for key, v in summary.items()})
+
+
+LINES = [
+    line("D1", "A", 0.25, 0.5),
+    line("D1", "B", 0.125, 0.75),
+    line("D1", "C", 0.12500001, math.nan),  # the same as printed: a tie
+    line("D2", "A", 0.5, math.nan),
+    line("D2", "B", 0.75, math.nan),
+    line("D3", "A", 0.5, 0.5),  # alone: nothing is best
+]
+
+
+def test_markdown() -> None:
+    assert render(LINES, KEYS, "md") == (
+        "| data set | method | MAE ↓ | SI-F mean ↑ |\n"
+        "| --- | --- | ---: | ---: |\n"
+        "| D1 | A | 0.2500 | 0.5000 |\n"
+        "| D1 | B | **0.1250** | **0.7500** |\n"
+        "| D1 | C | **0.1250** | - |\n"
+        "| D2 | A | **0.5000** | - |\n"
+        "| D2 | B | 0.7500 | - |\n"
+        "| D3 | A | 0.5000 | 0.5000 |"
+    )
+
+
+def test_latex() -> None:
+    assert render(LINES, KEYS, "latex") == "\n".join(
+        [
+            r"\begin{tabular}{llrr}",
+            r"\hline",
+            r"data set & method & MAE $\downarrow$ & SI-F mean $\uparrow$ \\",
+            r"\hline",
+            r"D1 & A & 0.2500 & 0.5000 \\",
+            r"D1 & B & \textbf{0.1250} & \textbf{0.7500} \\",
+            r"D1 & C & \textbf{0.1250} & - \\",
+            r"\hline",
+            r"D2 & A & \textbf{0.5000} & - \\",
+            r"D2 & B & 0.7500 & - \\",
+            r"\hline",
+            r"D3 & A & 0.5000 & 0.5000 \\",
+            r"\hline",
+            r"\end{tabular}",
+        ]
+    )
+
+
+def test_csv_is_exact() -> None:
+    lines = [line("D1", "A", 1 / 3, math.nan), line('x,"y"\nz', "B", 1e-17, 0.1)]
+    rows = list(csv.reader(io.StringIO(render(lines, KEYS, "csv"))))
+    assert rows == [
+        ["dataset", "method", "mae", "si_f_mean"],
+        ["D1", "A", repr(1 / 3), ""],
+        ['x,"y"\nz', "B", "1e-17", "0.1"],
+    ]
+
+
+def test_json_is_exact() -> None:
+    lines = [line("D1", NASTY, 1 / 3, math.nan)]
+    assert json.loads(render(lines, KEYS, "json")) == [
+        {
+            "dataset": "D1",
+            "method": NASTY,
+            "metrics": {
+                "mae": {"value": 1 / 3, "images": 7},
+                "si_f_mean": {"value": None, "images": 0},
+            },
+        }
+    ]
+
+
+def test_best_follows_the_direction_of_every_metric() -> None:
+    for key, metric in METRICS.items():
+        lines = [Line("D", name, {key: value}, {key: 1}) for name, value in (("A", 0.1), ("B", 0.2))]
+        arrow, winner = ("↑", "0.2000") if metric.direction == "up" else ("↓", "0.1000")
+        text = render(lines, (key,), "md")
+        assert f"{metric.title} {arrow} |" in text
+        assert f"**{winner}**" in text
+        assert text.count("**") == 2
+
+
+def test_no_negative_zero() -> None:
+    key = "kappa_mean"
+    lines = [Line("D", name, {key: value}, {key: 1}) for name, value in (("A", -1e-9), ("B", 1e-9))]
+    assert render(lines, (key,), "md").splitlines()[2:] == [
+        "| D | A | **0.0000** |",
+        "| D | B | **0.0000** |",
+    ]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a|b",
+        "<i>x</i>",
+        "<!--",
+        "a\\b",
+        "a\\|b",
+        "a\nb",
+        "a_b",
+        "_b_",
+        "*b*",
+        "`b`",
+        "~~b~~",
+        "[b](c)",
+        "a&lt;b",
+        NASTY,
+    ],
+)
+def test_names_in_markdown_are_shown_as_they_are(name: str) -> None:
+    text = render([line(name, name, 0.5, 0.5)], KEYS, "md")
+    shown = MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(text)
+    cell = html.escape(" ".join(name.split()), quote=True).replace("&#x27;", "'")
+    row = shown.partition("<tbody>")[2].split("</td>")
+    assert [part.strip() for part in row[:2]] == [f"<tr>\n<td>{cell}", f"<td>{cell}"]
+
+
+@pytest.mark.parametrize(
+    ("name", "escaped"),
+    [
+        ("a_b & 5%", r"a\_b \& 5\%"),
+        ("$x$ #1 {y}", r"\$x\$ \#1 \{y\}"),
+        ("~^", r"\textasciitilde{}\textasciicircum{}"),
+        ("a\\b", r"a\textbackslash{}b"),
+        ("a\nb", "a b"),
+        ("a<b>c", r"a\textless{}b\textgreater{}c"),  # plain, pdflatex prints other characters for these
+        ("a|b", r"a\textbar{}b"),
+    ],
+)
+def test_names_in_latex(name: str, escaped: str) -> None:
+    row = render([line(name, name, 0.5, 0.5)], KEYS, "latex").splitlines()[4]
+    assert row == rf"{escaped} & {escaped} & 0.5000 & 0.5000 \\"
+
+
+@pytest.mark.parametrize("name", ["[x]", "*x"])
+def test_latex_takes_no_name_for_an_argument_of_the_line_before(name: str) -> None:
+    rows = render([line(name, method, 0.5, 0.5) for method in "AB"], KEYS, "latex").splitlines()
+    assert rows[4].endswith(r"\\")
+    assert not rows[5].startswith(("[", "*"))
+
+
+@pytest.mark.skipif(PDFLATEX is None, reason="pdflatex is not installed")
+def test_latex_compiles(tmp_path: Path) -> None:
+    lines = [line(data, method, 0.5, 0.25) for data in (NASTY, "[1]", "*") for method in (NASTY, "[2]")]
+    table = render(lines, KEYS, "latex")
+    (tmp_path / "t.tex").write_text(
+        "\\documentclass{article}\n\\begin{document}\n" + table + "\n\\end{document}\n"
+    )
+    command = [str(PDFLATEX), "-interaction=nonstopmode", "-halt-on-error", "t.tex"]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=60, check=False)  # noqa: S603
+    assert ended.returncode == 0, ended.stdout[-2000:]
+    assert (tmp_path / "t.pdf").exists()
+
+
+def printed(lines: list[Line], keys: tuple[str, ...] = KEYS, *, width: int = 200) -> str:
+    file = io.StringIO()
+    console = Console(file=file, width=width, force_terminal=True)
+    for table in terminal_tables(lines, keys, width=width):
+        console.print(table)
+    return file.getvalue()
+
+
+def test_terminal_table() -> None:
+    text = printed(LINES)
+    bold = text.split("┩")[1]  # below the heading
+    assert bold.count("\x1b[1m0.1250") == 2
+    assert bold.count("\x1b[1m") == 4
+    assert "MAE ↓" in text
+    assert " - │" in text
+
+
+def test_names_in_the_terminal_are_no_markup() -> None:
+    assert "[bold]x[/bold]" in printed([line("[bold]x[/bold]", "[red]", 0.5, 0.5)])
+
+
+@pytest.mark.parametrize("width", [40, 80, 100])
+def test_names_stay_readable_in_a_narrow_terminal(width: int) -> None:
+    keys = shown_keys(find_metrics("paper"), chosen=False)
+    lines = [
+        Line("MSOD", method, dict.fromkeys(keys, 0.5), dict.fromkeys(keys, 1))
+        for method in ("EDN", "ICON")
+    ]
+    text = printed(lines, keys, width=width)
+    rows = [row for row in text.splitlines() if "0.5000" in row]
+    assert sum(row.count("0.5000") for row in rows) == 2 * len(keys)
+    assert len([row for row in rows if "MSOD" in row and "EDN" in row]) == len(rows) // 2
+    assert len([row for row in rows if "MSOD" in row and "ICON" in row]) == len(rows) // 2
+    assert max(len(row) for row in re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines()) <= width
+
+
+def test_columns() -> None:
+    assert shown_keys(("mae", "s", "auc"), chosen=True) == ("mae", "s", "auc")
+    assert shown_keys(find_metrics(None), chosen=False) == find_metrics("paper")

@@ -1,0 +1,106 @@
+"""The torchmetrics metric gives the engine's numbers, also over two real processes."""
+
+import multiprocessing
+import os
+import socket
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import sisod
+from sisod.scenes import make_scenes, sees_all_coarsely, sees_only_large
+
+torch = pytest.importorskip("torch", reason="extra torch is not installed")
+
+from sisod.training.metrics import SizeInvariantScores  # noqa: E402
+
+KEYS = ("mae", "si_mae", "f_max", "si_f_max", "si_f_max_frame", "si_auc", "e_mean")
+
+
+def data() -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    """Seven pairs, an odd number, so that two processes get different shares; the last one black."""
+    scenes = make_scenes(7, seed=8, shape=(40, 48))
+    preds = [(sees_only_large if i % 2 else sees_all_coarsely)(s) for i, s in enumerate(scenes)]
+    masks = [s.mask > 0 for s in scenes[:-1]] + [np.zeros((40, 48), dtype=bool)]
+    return (np.stack(preds) / 255).astype(np.float32), np.stack(masks)
+
+
+def expected() -> dict[str, float]:
+    evaluator = sisod.Evaluator(metrics=KEYS)
+    for pred, gt in zip(*data(), strict=True):
+        evaluator.update(pred, gt)
+    return evaluator.result().summary
+
+
+@pytest.mark.parametrize("batch", [1, 3, 7])
+@pytest.mark.parametrize("channels", [True, False])
+def test_equals_the_engine(batch: int, channels: bool) -> None:
+    preds, masks = (torch.from_numpy(array) for array in data())
+    if channels:
+        preds, masks = preds[:, None], masks[:, None]
+    scores = SizeInvariantScores(metrics=KEYS)
+    for start in range(0, len(preds), batch):
+        scores.update(preds[start : start + batch], masks[start : start + batch])
+    assert {key: float(value) for key, value in scores.compute().items()} == expected()
+    scores.reset()
+    with (
+        pytest.raises(ValueError, match="nothing was scored"),
+        pytest.warns(UserWarning, match="compute"),
+    ):
+        scores.compute()
+
+
+def _process(rank: int, port: int, folder: str) -> None:
+    """One of two DDP processes: five images here, two there."""
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
+    torch.distributed.init_process_group("gloo", rank=rank, world_size=2)
+    preds, masks = (torch.from_numpy(array) for array in data())
+    chosen = slice(0, 5) if rank == 0 else slice(5, 7)
+    scores = SizeInvariantScores(metrics=KEYS)
+    for index in range(*chosen.indices(7)):
+        scores.update(preds[index : index + 1], masks[index : index + 1])
+    values = torch.stack(list(scores.compute().values()))
+    np.save(Path(folder, f"{rank}.npy"), values.numpy())
+    torch.distributed.destroy_process_group()
+
+
+def test_two_processes_equal_one(tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    context = multiprocessing.get_context("spawn")
+    processes = [context.Process(target=_process, args=(rank, port, str(tmp_path))) for rank in (0, 1)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(timeout=120)
+        assert process.exitcode == 0
+    for rank in (0, 1):
+        np.testing.assert_array_equal(np.load(tmp_path / f"{rank}.npy"), list(expected().values()))
+
+
+def test_half_precision_and_errors() -> None:
+    preds, masks = (torch.from_numpy(array) for array in data())
+    scores = SizeInvariantScores()
+    scores.update(preds.bfloat16(), masks)
+    assert 0 < float(scores.compute()["si_mae"]) < 1
+    with pytest.raises(ValueError, match="apply the sigmoid"):
+        scores.update(preds * 20 - 10, masks)
+    with pytest.raises(ValueError, match=r"preds has shape \(7, 40, 48\) and target \(7, 1, 40, 48\)"):
+        scores.update(preds, masks[:, None])
+    assert scores.higher_is_better_of("si_auc")
+    assert not scores.higher_is_better_of("si_mae")
+
+
+def test_plot() -> None:
+    pytest.importorskip("matplotlib", reason="extra report is not installed")
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    preds, masks = (torch.from_numpy(array) for array in data())
+    scores = SizeInvariantScores(metrics=KEYS)
+    scores.update(preds, masks)
+    figure, _ = scores.plot()
+    assert figure.axes
