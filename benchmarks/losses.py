@@ -54,7 +54,7 @@ class Effort:
     networks: tuple[int, int, int]  # the same for the others
 
 
-_FULL = Effort(384, 41, 3, (1, 2, 5, 10, 20, 50), (2, 384, 9), (2, 192, 9))
+_FULL = Effort(384, 41, 3, (1, 2, 5, 10, 20, 50), (2, 384, 7), (2, 192, 7))
 _QUICK = Effort(96, 2, 1, (1, 5, 50), (2, 64, 1), (0, 0, 0))
 
 

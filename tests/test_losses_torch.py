@@ -12,7 +12,9 @@ import torch
 from ddp_worker import make_batch, make_network
 from torch import Tensor, nn
 
+from sisod import networks
 from sisod.losses import PlainLoss, SizeInvariantLoss, boxes_of, collate_boxes, weight_map
+from sisod.losses.decoupled import TARGETS
 
 ALL = ("bce", "mse", "l1", "dice", "iou", "auc")
 torch.set_num_threads(1)  # the tensors are small
@@ -231,3 +233,11 @@ def test_loss_line_of_ldf() -> None:
         torch.testing.assert_close(loss(by_kind, gt, boxes), expected)
         torch.testing.assert_close(loss(maps, gt, boxes), expected)
         torch.testing.assert_close(loss(by_kind, gt), expected)
+
+
+def test_maps_of_ldf_come_in_the_order_of_the_network() -> None:
+    assert networks.find("ldf").targets == TARGETS
+
+
+def test_every_network_of_the_paper_has_its_loss() -> None:
+    assert {*LINES, "ldf"} == set(networks.names()) - {"tiny"}

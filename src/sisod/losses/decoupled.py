@@ -8,7 +8,7 @@ from sisod.losses.checks import Maps
 
 _KINDS = ("mask", "body", "detail")
 # what LDF's maps are, the prediction first
-_TARGETS = ("mask", "body", "detail", "mask", "body", "detail")
+TARGETS = ("mask", "body", "detail", "mask", "body", "detail")
 
 
 class DecoupledLoss(nn.Module):
@@ -47,12 +47,12 @@ class DecoupledLoss(nn.Module):
 
 
 def _by_kind(logits: Sequence[Tensor]) -> dict[str, Maps]:
-    if len(logits) != len(_TARGETS):
+    if len(logits) != len(TARGETS):
         raise ValueError(
-            f"logits of 'ldf' are {len(logits)} maps; expected {len(_TARGETS)} ({', '.join(_TARGETS)}), "
+            f"logits of 'ldf' are {len(logits)} maps; expected {len(TARGETS)} ({', '.join(TARGETS)}), "
             "or a mapping of mask, body and detail"
         )
     return {
-        kind: [map_ for map_, target in zip(logits, _TARGETS, strict=True) if target == kind]
+        kind: [map_ for map_, target in zip(logits, TARGETS, strict=True) if target == kind]
         for kind in _KINDS
     }

@@ -17,7 +17,7 @@ from torch.autograd.function import once_differentiable
 
 from sisod.losses.checks import on_host
 
-_FEW = 8  # boxes an image, up to which cutting it into bands costs more than it saves
+_FEW = 24  # boxes an image, up to which cutting it into bands costs more than it saves
 _BAND = 48  # least height of a band
 
 
