@@ -270,6 +270,7 @@ def _text(rows: Sequence[Row], losses: Losses, boxes: float, steps: Sequence[Ste
         losses.table(),
         f"Finding the boxes of a mask of 384 x 384: {milliseconds(boxes)} (the paper: 131 ms).",
         epochs_table(steps),
+        "Whole steps differ by the noise of the machine; what the losses alone add to a step does not.",
         preprocessing_table(boxes),
     ]
     if steps[0] is None:
