@@ -1,4 +1,4 @@
-"""Time and memory per image of every network on the processor, for inference and for training.
+"""Time and memory per image of every network on one thread of a processor, for inference and training.
 
 `python benchmarks/networks.py` prints the tables and writes `networks.json` and `networks.md` beside
 itself; with `--quick` it measures one network of each kind on one small image and writes nothing. Every
@@ -8,7 +8,6 @@ line is measured in a process of its own, so that its peak memory is its own.
 import argparse
 import json
 import resource
-import statistics
 import subprocess
 import sys
 import time
@@ -44,7 +43,7 @@ class Cost:
 
     Attributes:
         case: what was measured.
-        seconds: per image, the median over the repetitions.
+        seconds: per image, the best of the repetitions.
         peak_bytes: of the process, PyTorch and the weights included.
         image_bytes: the peak beyond what the process held when the network had been made, per image.
     """
@@ -134,6 +133,7 @@ def _in_own_process(case: Case) -> Cost:
 def _measure(case: Case) -> Cost:
     import torch
 
+    torch.set_num_threads(1)
     torch.manual_seed(0)
     training = case.mode == "training"
     network = networks.create(case.network, encoder=case.encoder).train(training)
@@ -151,7 +151,7 @@ def _measure(case: Case) -> Cost:
             network.zero_grad()
         seconds.append((time.perf_counter() - start) / case.batch)
     after = _peak()
-    return Cost(case, statistics.median(seconds[1:]), after, (after - before) // case.batch)
+    return Cost(case, min(seconds[1:]), after, (after - before) // case.batch)
 
 
 def _peak() -> int:
@@ -160,15 +160,13 @@ def _peak() -> int:
 
 
 def _write(tables: dict[str, list[Cost]], text: str) -> None:
-    import torch
-
     facts = {
-        "machine": machine(_PACKAGES) | {"threads": torch.get_num_threads()},
+        "machine": machine(_PACKAGES),
         "tables": {title: [asdict(cost) for cost in costs] for title, costs in tables.items()},
     }
     (_HERE / "networks.json").write_text(json.dumps(facts, indent=2) + "\n")
     head = (
-        f"Made by `python benchmarks/networks.py` ({torch.get_num_threads()} threads; median of 3; "
+        "Made by `python benchmarks/networks.py` (one thread; best of 3; "
         "training is forward and backward of the sum of BCE over the maps). Memory per image is the "
         "peak beyond what the process held once the network was made, over the batch; peak memory is "
         "that of the whole process. GateNet cannot train on one image."
