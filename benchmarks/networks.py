@@ -43,7 +43,7 @@ class Cost:
 
     Attributes:
         case: what was measured.
-        seconds: per image, the best of the repetitions.
+        seconds: processor time per image (other work does not count), the best of the repetitions.
         peak_bytes: of the process, PyTorch and the weights included.
         image_bytes: the peak beyond what the process held when the network had been made, per image.
     """
@@ -142,14 +142,14 @@ def _measure(case: Case) -> Cost:
     before = _peak()
     seconds = []
     for _ in range(case.repetitions + 1):  # the first one warms up
-        start = time.perf_counter()
+        start = time.process_time()
         with torch.set_grad_enabled(training):
             maps = network(images)
         if training:
             losses = [torch.nn.functional.binary_cross_entropy_with_logits(m, mask) for m in maps]
             torch.autograd.backward(losses)
             network.zero_grad()
-        seconds.append((time.perf_counter() - start) / case.batch)
+        seconds.append((time.process_time() - start) / case.batch)
     after = _peak()
     return Cost(case, min(seconds[1:]), after, (after - before) // case.batch)
 
@@ -166,7 +166,7 @@ def _write(tables: dict[str, list[Cost]], text: str) -> None:
     }
     (_HERE / "networks.json").write_text(json.dumps(facts, indent=2) + "\n")
     head = (
-        "Made by `python benchmarks/networks.py` (one thread; best of 3; "
+        "Made by `python benchmarks/networks.py` (processor time on one thread, best of 3; "
         "training is forward and backward of the sum of BCE over the maps). Memory per image is the "
         "peak beyond what the process held once the network was made, over the batch; peak memory is "
         "that of the whole process. GateNet cannot train on one image."
