@@ -139,7 +139,7 @@ def _official(
 
     if partition is not None:
         raise ValueError(
-            "the paper's released code cuts frames itself; leave out partition=, or take another protocol"
+            "the paper's released code cuts frames itself; leave out partition=, or the protocol"
         )
     return score_official(pred, gt, keys=keys)
 
