@@ -236,8 +236,8 @@ def against_paper(evaluation: "Evaluation", published: PublishedRow | str) -> Ag
     found = find_row(published) if isinstance(published, str) else published
     if not evaluation.protocol.released_code:
         raise InputError(
-            f"the run was scored under the protocol {evaluation.protocol.name!r}, the paper's numbers are "
-            "those of its released code; evaluate again with --protocol official"
+            f"the run was scored under the protocol {evaluation.protocol.name!r}, the paper's numbers "
+            "under that of its released code; evaluate again with --protocol official"
         )
     rows: list[Mapping[str, Any]] = [
         {
