@@ -120,21 +120,21 @@ def _cut(mask: NDArray[np.bool_]) -> _Parts:
 def _values(p: Grey, g: Grey, parts: _Parts) -> dict[str, float]:
     error = np.abs(p.astype(np.float64) - g)
     low, high = p.min(), p.max()
-    stretched = ((p - low + np.float32(_TINY)) / (high - low + np.float32(_TINY))).astype(np.float32)
-    whole = np.ones((_SIDE, _SIDE), dtype=np.bool_)
-    regions = parts.regions() or [whole]
-    f_curve = _f_curve(stretched, g)
-    f_regions = [_f_curve(stretched * region, g * region) for region in regions]
+    stretched = (p - low + np.float32(_TINY)) / (high - low + np.float32(_TINY))
+    reached, reached_stretched = _reached(p), _reached(stretched)
+    regions = parts.regions() or [np.ones((_SIDE, _SIDE), dtype=np.bool_)]
+    f_curve = _counted(reached_stretched, g).f_curve()
+    f_regions = [_counted(reached_stretched, g, region).f_curve() for region in regions]
     return {
         "mae": float(error.mean()),
         "si_mae": _si_mae(error, parts),
-        "auc": _auc(p, g),
-        "si_auc": float(np.mean([_auc(p * region, g * region) for region in regions])),
+        "auc": _counted(reached, g).auc(),
+        "si_auc": float(np.mean([_counted(reached, g, region).auc() for region in regions])),
         "f_mean": float(f_curve.mean()),
         "si_f_mean": float(np.mean([curve.mean() for curve in f_regions])),
         "f_max_image": float(f_curve.max()),
         "si_f_max_frame": float(np.mean([curve.max() for curve in f_regions])),
-        "e_mean": _e_mean(p, g),
+        "e_mean": _e_mean(reached, g),
     }
 
 
@@ -151,7 +151,37 @@ def _si_mae(error: Values, parts: _Parts) -> float:
 
 def _reached(p: Grey) -> NDArray[np.int64]:
     """How many thresholds each pixel reaches."""
-    return np.searchsorted(_THRESHOLDS, p.ravel(), side="right")
+    return np.searchsorted(_THRESHOLDS, p, side="right")
+
+
+@dataclass(frozen=True, eq=False)
+class _Counted:
+    """What is at or above each threshold: the sum of the truth, and of all pixels; and their totals."""
+
+    hits: Values
+    predicted: Values
+    truth: float
+
+    def f_curve(self) -> Values:
+        precision, recall = self.hits / (self.predicted + 1), self.hits / (self.truth + 1)
+        below = 0.3 * precision + recall
+        f = np.divide(1.3 * precision * recall, below, out=np.zeros_like(below), where=below > 0)
+        return np.asarray(f)
+
+    def auc(self) -> float:
+        tpr = self.hits / (self.truth + 1)
+        fpr = (self.predicted - self.hits) / (_SIDE**2 - self.truth + 1)
+        order = np.argsort(fpr, kind="stable")
+        return float(np.trapezoid(tpr[order], fpr[order]))
+
+
+def _counted(reached: NDArray[np.int64], g: Grey, region: NDArray[np.bool_] | None = None) -> _Counted:
+    """Count the grid, or what is left of it when everything outside a region is set to 0."""
+    inside = reached.ravel() if region is None else reached[region]
+    truth = (g.ravel() if region is None else g[region]).astype(np.float64)
+    hits, predicted = _above(inside, truth), _above(inside, np.ones_like(truth))
+    predicted[0] += _SIDE**2 - len(inside)  # a 0 reaches the first threshold, which is 0
+    return _Counted(hits, predicted, float(truth.sum()))
 
 
 def _above(reached: NDArray[np.int64], weights: Values) -> Values:
@@ -160,36 +190,18 @@ def _above(reached: NDArray[np.int64], weights: Values) -> Values:
     return np.asarray(sums[::-1].cumsum()[::-1][1:])
 
 
-def _f_curve(p: Grey, g: Grey) -> Values:
-    reached, truth = _reached(p), g.ravel().astype(np.float64)
-    hits, predicted = _above(reached, truth), _above(reached, np.ones_like(truth))
-    precision, recall = hits / (predicted + 1), hits / (truth.sum() + 1)
-    below = 0.3 * precision + recall
-    f = np.divide(1.3 * precision * recall, below, out=np.zeros_like(below), where=below > 0)
-    return np.asarray(f)
-
-
-def _auc(p: Grey, g: Grey) -> float:
-    reached, truth = _reached(p), g.ravel().astype(np.float64)
-    tpr = _above(reached, truth) / (truth.sum() + 1)
-    fpr = _above(reached, 1 - truth) / ((1 - truth).sum() + 1)
-    order = np.argsort(fpr, kind="stable")
-    return float(np.trapezoid(tpr[order], fpr[order]))
-
-
-def _e_mean(p: Grey, g: Grey) -> float:
+def _e_mean(reached: NDArray[np.int64], g: Grey) -> float:
     """Enhanced alignment, from how many pixels of each grey value reach each threshold."""
-    reached = _reached(p)
     greys, which = np.unique(g, return_inverse=True)
-    pairs = which.ravel() * (len(_THRESHOLDS) + 1) + reached
+    pairs = which.ravel() * (len(_THRESHOLDS) + 1) + reached.ravel()
     counts = np.bincount(pairs, minlength=len(greys) * (len(_THRESHOLDS) + 1))
     counts = counts.reshape(len(greys), -1).astype(np.float64)
     above = counts[:, ::-1].cumsum(axis=1)[:, ::-1][:, 1:]
     below = counts.sum(axis=1, keepdims=True) - above
     truth = greys.astype(np.float64)[:, None] - float(g.mean(dtype=np.float64))
-    mean = above.sum(axis=0) / p.size
+    mean = above.sum(axis=0) / g.size
     total = above * _alignment(1 - mean, truth) + below * _alignment(-mean, truth)
-    return float((total.sum(axis=0) / (p.size - 1)).mean())
+    return float((total.sum(axis=0) / (g.size - 1)).mean())
 
 
 def _alignment(f: Values, h: Values) -> Values:
