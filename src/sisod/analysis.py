@@ -73,13 +73,13 @@ def by_size(evaluation: "Evaluation", *, groups: SizeKind | ArrayLike = "paper")
     edges = _edges(groups, shares)
     members = group_of(shares, edges)
     count = len(edges) - 1
-    found = objects["recall_binary"].to_numpy() >= FOUND
+    found = is_found(objects["recall_binary"].to_numpy())
     columns: dict[str, Any] = {
         "group": [size_label(low, high) for low, high in pairwise(edges.tolist())],
         "low": edges[:-1],
         "high": edges[1:],
         "objects": np.bincount(members[members >= 0], minlength=count),
-        "found": _group_means(found.astype(np.float64), members, count)[0],
+        "found": _group_means(found, members, count)[0],
     }
     columns |= _mean_columns({key: objects[key].to_numpy() for key in OBJECT_METRICS}, members, count)
     return pl.DataFrame(columns)
@@ -239,6 +239,11 @@ def correlation(a: Values, b: Values) -> float:
     x, y = a - a.mean(), b - b.mean()
     scale = math.sqrt(float((x * x).sum()) * float((y * y).sum()))
     return float((x * y).sum()) / scale if scale else math.nan
+
+
+def is_found(recall: Values) -> Values:
+    """Return 1 for an object that counts as found, 0 for one that does not, NaN where undefined."""
+    return np.where(np.isnan(recall), np.nan, (recall >= FOUND).astype(np.float64))
 
 
 def group_of(shares: Values, edges: Values) -> NDArray[np.int64]:

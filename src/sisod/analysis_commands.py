@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from sisod.comparison import Comparison
     from sisod.evaluation import Evaluation
+    from sisod.paper import AgainstPaper
 
 
 class Format(StrEnum):
@@ -46,21 +48,43 @@ def compare(
     ] = None,
     resamples: Annotated[int, typer.Option(min=1, help="How often images are drawn.")] = 10_000,
     seed: Annotated[int, typer.Option(min=0, help="Of the draws.")] = 0,
+    paper_row: Annotated[
+        str | None,
+        typer.Option(
+            "--against-paper",
+            metavar="DATASET/NETWORK[+SI]",
+            help="Set one result, scored under the protocol official, beside this published row.",
+        ),
+    ] = None,
     fmt: FormatName = None,
 ) -> None:
     """Say whether one result is better than another: intervals over images, and sign tests."""
-    from sisod.cli import print_tables, told  # which imports this module
+    from sisod.cli import told  # which imports this module
     from sisod.comparison import compare_many
+    from sisod.errors import UsageError
+    from sisod.paper import against_paper
 
     with told():
+        if paper_row is not None:
+            if len(results) != 1:
+                raise UsageError(f"--against-paper takes one result, got {len(results)}")
+            (evaluation,) = load_named(results).values()
+            _show(against_paper(evaluation, paper_row), fmt)
+            return
         found = compare_many(load_named(results), metrics=metrics, resamples=resamples, seed=seed)
-        if fmt is None:
-            print_tables(lambda _: [found.grid().terminal()])
-            typer.echo(found.caption())
-        else:
-            typer.echo(found.render(fmt.value))
+        _show(found, fmt)
         for note in found.notes:
             typer.echo(f"warning: {note}", err=True)
+
+
+def _show(found: "Comparison | AgainstPaper", fmt: Format | None) -> None:
+    from sisod.cli import print_tables
+
+    if fmt is None:
+        print_tables(lambda _: [found.grid().terminal()])
+        typer.echo(found.caption())
+    else:
+        typer.echo(found.render(fmt.value))
 
 
 def load_named(results: list[str]) -> "dict[str, Evaluation]":

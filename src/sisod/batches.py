@@ -13,6 +13,7 @@ from sisod.arrays import Map
 from sisod.errors import InputError
 from sisod.evaluator import Evaluator
 from sisod.images import read_map, read_mask, where
+from sisod.official import score_official
 from sisod.protocols import Protocol
 from sisod.rows import Rows
 from sisod.scoring import score_pair
@@ -62,9 +63,11 @@ def score_batch(job: Job, pairs: Pairs) -> Rows:
                 f"{where(job.pred_root, pred_path)} has shape {pred.shape} but its ground truth "
                 f"{gt.shape}; resize the prediction, or leave out --strict"
             )
-        if resized:
-            pred = _resized(pred, gt.shape)
-        scores = score_pair(pred, gt, protocol=job.protocol, keys=job.keys)
+        if job.protocol.released_code:  # which keeps the grey values, and resizes to a grid of its own
+            scores = score_official(pred, read_map(job.gt_root, gt_path), keys=job.keys)
+        else:
+            fitting = _resized(pred, gt.shape) if resized else pred
+            scores = score_pair(fitting, gt, protocol=job.protocol, keys=job.keys)
         evaluator.add(scores, name=name, resized=resized)
     return evaluator.rows()
 

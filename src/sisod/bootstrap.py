@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from sisod.analysis import FOUND, OBJECT_METRICS
+from sisod.analysis import OBJECT_METRICS, is_found
 from sisod.errors import InputError, UsageError
 from sisod.metrics import METRICS, PAPER_KEYS, Direction
 from sisod.protocols import unknown
@@ -66,7 +66,8 @@ def direction(key: str) -> Direction:
 def score_keys(evaluation: "Evaluation") -> tuple[str, ...]:
     """Return everything that can be resampled from the tables of a result."""
     kept = [key for key in evaluation.images.columns if key in METRICS and _has_sums(key)]
-    return (*kept, *(OBJECT_SCORES if evaluation.objects.height else ()))
+    objects = evaluation.objects
+    return (*kept, *(key for key, name in OBJECT_SCORES.items() if objects[name].is_not_nan().any()))
 
 
 def default_keys(available: Sequence[str]) -> tuple[str, ...]:
@@ -175,7 +176,7 @@ def _distinct(columns: Values) -> tuple[Values, NDArray[np.int64]]:
 def _object_score(evaluation: "Evaluation", key: str, order: NDArray[np.int64] | None) -> Score:
     values = evaluation.objects[OBJECT_SCORES[key]].to_numpy()
     if key == "found":
-        values = np.where(np.isnan(values), np.nan, (values >= FOUND).astype(np.float64))
+        values = is_found(values)
     n_images = evaluation.images.height
     members = np.repeat(np.arange(n_images), evaluation.images["n_objects"].to_numpy())
     defined = ~np.isnan(values)

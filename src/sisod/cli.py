@@ -126,7 +126,8 @@ def evaluate(
     with told("; what was finished is kept, go on with --resume"):
         wanted = read_request(paths, dataset=dataset, pred_suffix=pred_suffix, gt_suffix=gt_suffix)
         chosen = metrics or wanted.metrics
-        keys, settled = find_metrics(chosen), find_protocol(protocol or wanted.protocol or "default")
+        settled = find_protocol(protocol or wanted.protocol or "default")
+        keys = find_metrics(chosen, settled)
         listed = None if names is None else tuple(read_names(names))
         jobs_to_do = []
         for cell in wanted.cells:

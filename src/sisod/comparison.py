@@ -1,6 +1,5 @@
 """Is A better than B, or was it the choice of images? Paired bootstrap, sign test, Holm's correction."""
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from sisod.bootstrap import (
     title,
 )
 from sisod.errors import InputError, UsageError, printable, some
-from sisod.grids import Grid, csv_text, number, plain
+from sisod.grids import Grid, number, plain, render
 from sisod.tables import Format
 
 if TYPE_CHECKING:
@@ -74,26 +73,20 @@ class Comparison:
 
     def render(self, kind: Format) -> str:
         """Return the table for a document or a program."""
-        if kind == "csv":
-            return csv_text(list(self.table.iter_rows(named=True)))
-        if kind == "json":
-            return json.dumps(self._content(), indent=2, ensure_ascii=False)
-        return self.grid().markdown() if kind == "md" else self.grid().latex()
-
-    def caption(self) -> str:
-        """Return what the numbers rest on, in one line."""
-        return f"{self.images} images, {self.resamples} resamples of whole images, seed {self.seed}"
-
-    def _content(self) -> dict[str, Any]:
-        return {
+        content = {
             "methods": list(self.methods),
             "images": self.images,
             "resamples": self.resamples,
             "seed": self.seed,
             "notes": list(self.notes),
-            "pairs": plain(list(self.table.iter_rows(named=True))),
-            "intervals": plain(list(self.intervals.iter_rows(named=True))),
+            "pairs": plain(self.table),
+            "intervals": plain(self.intervals),
         }
+        return render(self.grid(), self.table, content, kind)
+
+    def caption(self) -> str:
+        """Return what the numbers rest on, in one line."""
+        return f"{self.images} images, {self.resamples} resamples of whole images, seed {self.seed}"
 
     def _repr_html_(self) -> str:
         return self.grid().html("; ".join([self.caption(), *self.notes]))

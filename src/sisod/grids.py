@@ -3,15 +3,17 @@
 import csv
 import html
 import io
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sisod.errors import printable
-from sisod.tables import latex_text, markdown_text
+from sisod.tables import Format, latex_text, markdown_text
 
 if TYPE_CHECKING:
+    import polars as pl
     from rich.table import Table
 
 
@@ -90,7 +92,16 @@ def number(value: float, *, digits: int = 4, sign: bool = False) -> str:
     return f"{round(value, digits) + 0.0:{'+' if sign else ''}.{digits}f}"
 
 
-def csv_text(rows: "list[Mapping[str, Any]]") -> str:
+def render(grid: Grid, table: "pl.DataFrame", content: Mapping[str, Any], kind: Format) -> str:
+    """Return a table for a document (the grid) or a program (CSV of the table, JSON of the content)."""
+    if kind == "csv":
+        return csv_text(list(table.iter_rows(named=True)))
+    if kind == "json":
+        return json.dumps(content, indent=2, ensure_ascii=False)
+    return grid.markdown() if kind == "md" else grid.latex()
+
+
+def csv_text(rows: list[Mapping[str, Any]]) -> str:
     """Return records as CSV in full precision, empty where undefined."""
     file = io.StringIO()
     writer = csv.DictWriter(file, list(rows[0]) if rows else [], lineterminator="\n")
@@ -99,8 +110,9 @@ def csv_text(rows: "list[Mapping[str, Any]]") -> str:
     return file.getvalue().rstrip("\n")
 
 
-def plain(rows: "list[Mapping[str, Any]]") -> list[dict[str, Any]]:
-    """Return records for JSON, which has no NaN: None where undefined."""
+def plain(table: "pl.DataFrame") -> list[dict[str, Any]]:
+    """Return the rows of a table for JSON, which has no NaN: None where undefined."""
+    rows = table.iter_rows(named=True)
     return [{key: None if is_nan(value) else value for key, value in row.items()} for row in rows]
 
 

@@ -65,7 +65,7 @@ def score(
     Args:
         pred: saliency map: uint8, uint16, bool, or float in [0, 1].
         gt: ground truth: bool, or uint8, uint16, float salient from one half on.
-        protocol: `"default"`, `"paper"`, `"pysodmetrics"`, or a `Protocol` of your own.
+        protocol: `"default"`, `"paper"`, `"pysodmetrics"`, `"official"`, or a `Protocol` of your own.
         metrics: None for every metric that is a function of the counts, `"all"` also S, weighted F and
             multi-scale IoU, `"paper"` the columns of the paper's Table 1, or a list of keys.
         partition: frames of your own, for example from instance labels; by default the protocol's.
@@ -83,7 +83,8 @@ def score(
         >>> {key: round(value, 3) for key, value in score(pred, gt, metrics="mae,si_mae").items()}
         {'mae': 0.016, 'si_mae': 0.21}
     """
-    settled, keys = find_protocol(protocol), find_metrics(metrics)
+    settled = find_protocol(protocol)
+    keys = find_metrics(metrics, settled)
     scores = score_pair(pred, gt, protocol=settled, keys=keys, partition=partition)
     if scores.looks_binary:
         arrays.warn_binary(None)
@@ -102,6 +103,8 @@ def score_pair(
     mask = arrays.as_mask(gt, level=protocol.gt_level)
     array = arrays.as_map(pred)
     arrays.check_same_shape(array, mask)
+    if protocol.released_code:
+        return _official(array, gt, keys, partition)
     if partition is None:
         partition = protocol.partition(mask)
     elif partition.shape != mask.shape:
@@ -127,6 +130,18 @@ def score_pair(
         alpha=partition.alpha,
         looks_binary=arrays.looks_binary(array),
     )
+
+
+def _official(
+    pred: arrays.Map, gt: ArrayLike, keys: Sequence[str], partition: Partition | None
+) -> Scores:
+    from sisod.official import score_official  # which needs what is defined here
+
+    if partition is not None:
+        raise ValueError(
+            "the paper's released code cuts frames itself; leave out partition=, or the protocol"
+        )
+    return score_official(pred, gt, keys=keys)
 
 
 @dataclass(frozen=True, eq=False)
