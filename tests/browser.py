@@ -1,4 +1,4 @@
-"""A real Chromium for tests, driven through its own protocol over a pipe: no driver, no port, no library."""
+"""A real Chromium for tests, driven through its own protocol over a pipe: no driver, no library."""
 
 import base64
 import json
@@ -9,7 +9,7 @@ import subprocess
 import time
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 _WAIT = 60.0  # seconds for one answer, on a machine that does other things as well
 
@@ -55,7 +55,7 @@ class Browser:
             width=width, height=height, deviceScaleFactor=1, mobile=False,
         )  # fmt: skip
 
-    def __enter__(self) -> "Browser":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -103,8 +103,9 @@ class Browser:
     def point(self, selector: str, x: float = 0.5, y: float = 0.5) -> None:
         """Move the pointer over an element, at a share of its width and height."""
         box = self.evaluate(
-            f"(() => {{const e = document.querySelector({json.dumps(selector)});"
+            f"(async () => {{const e = document.querySelector({json.dumps(selector)});"
             "e.scrollIntoView({block: 'center', behavior: 'instant'});"
+            "await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)));"
             "const b = e.getBoundingClientRect(); return [b.x, b.y, b.width, b.height]})()"
         )
         place = {"x": box[0] + x * box[2], "y": box[1] + y * box[3]}

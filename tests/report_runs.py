@@ -5,6 +5,7 @@ from pathlib import Path
 
 import cv2
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 
 import sisod
@@ -81,6 +82,21 @@ def one_object_scenes(count: int, *, shape: tuple[int, int] = (60, 80)) -> list[
         labels = (scene.labels == 1).astype(np.int32)
         scenes.append(Scene(scene.name, scene.image, (labels * 255).astype(np.uint8), labels))
     return scenes
+
+
+@pytest.fixture(scope="session")
+def benchmark_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two data sets, four methods, images and maps; never written to."""
+    root = tmp_path_factory.mktemp("benchmark")
+    methods = ("EDN", "EDN+si", "large only", "coarse")
+    write_benchmark(root, "mixed", mixed_scenes(14, seed=1, shape=(96, 128)), methods)
+    write_benchmark(root, "crowded", make_scenes(6, seed=3, shape=(96, 128)), methods)
+    return root
+
+
+def image_options(root: Path) -> list[str]:
+    """Options that say where the photographs are."""
+    return [f"--images={name}={root / 'data' / name / 'image'}" for name in ("mixed", "crowded")]
 
 
 def _write(path: Path, picture: Grey) -> None:

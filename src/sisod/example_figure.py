@@ -33,6 +33,13 @@ def example_figure(
         image_roots: data set -> folder of its photographs; without one the column stays out.
         names: of images; each must be in a data set.
     """
+    for result in results:
+        if result.evaluation.protocol.released_code:
+            raise InputError(
+                f"{result.method!r} was scored under the protocol "
+                f"{result.evaluation.protocol.name!r}, whose frames are not on the image's pixels; "
+                "evaluate it under another"
+            )
     rows = [
         (dataset, name)
         for dataset in datasets_of(results)

@@ -74,10 +74,17 @@ def curve_points(
     curves: "pl.DataFrame", x_key: str, y_key: str, prefix: str
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the two coordinates of a mean curve, thresholds in [0, 1]."""
-    y = curves[prefix + y_key].to_numpy().astype(np.float64)
+    y = _column(curves, prefix + y_key)
     if x_key == "threshold":
         return curves["threshold"].to_numpy() / 255, y
-    return curves[prefix + x_key].to_numpy().astype(np.float64), y
+    return _column(curves, prefix + x_key), y
+
+
+def _column(curves: "pl.DataFrame", key: str) -> NDArray[np.float64]:
+    """A curve; NaN if the protocol keeps none."""
+    if key not in curves.columns:
+        return np.full(curves.height, np.nan)
+    return curves[key].to_numpy().astype(np.float64)
 
 
 def add_legend(figure: "Figure", looks: dict[str, LineStyle]) -> None:

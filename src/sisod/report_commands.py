@@ -91,6 +91,14 @@ def report(
     out: Annotated[Path, typer.Option(help="The page, one .html file.")],
     images: Images = None,
     ablation: Ablation = None,
+    against_paper: Annotated[
+        bool,
+        typer.Option(
+            "--against-paper",
+            help="Set results under the protocol official beside the paper's rows, by names such as "
+            "MSOD/EDN+SI.",
+        ),
+    ] = False,
     title: Annotated[str, typer.Option(help="Title of the page.")] = "Size-invariant evaluation",
 ) -> None:
     """Write one web page: scores with intervals, curves, sizes, and a browser of failures."""
@@ -103,6 +111,14 @@ def report(
 
         results = load_results(paths)
         folders = image_folders(images or [], datasets_of(results))
-        for note in write_report(results, out, image_roots=folders, ablation=ablation, title=title):
+        notes = write_report(
+            results,
+            out,
+            image_roots=folders,
+            ablation=ablation,
+            against_paper=against_paper,
+            title=title,
+        )
+        for note in notes:
             typer.echo(f"warning: {note}", err=True)
         typer.echo(str(out))

@@ -2,8 +2,10 @@
 
 import base64
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -40,24 +42,29 @@ def failure_data(
     """Return the failures with their pictures for the page's script, and what went wrong."""
     methods = list(dict.fromkeys(result.method for result in results))
     tables = {(r.dataset, r.method): _Rows(r) for r in results}
-    chosen = choose_failures(results)
+    chosen = choose_failures(results, min(MOST_OBJECTS, MOST_BYTES // (3000 * (len(methods) + 1))))
     cutter = _Cutter(results, image_roots)
-    items: list[dict[str, Any]] = []
-    used = 0
+    made: dict[Failure, dict[str, Any]] = {}
     with progress_bar("failures", len(chosen)) as advance:
         for failure in sorted(chosen, key=lambda f: (f.dataset, f.image)):  # each image is read once
-            item = _item(failure, tables, methods)
             pictures, box = cutter.pictures(failure, methods, tables)
-            size = sum(len(text) for text in pictures.values())
-            if used + size > MOST_BYTES:
-                break
-            used += size
-            items.append(item | {"box": box, "pictures": pictures})
+            made[failure] = _item(failure, tables, methods) | {"box": box, "pictures": pictures}
             advance(1)
+    items = list(_that_fit([made[failure] for failure in chosen]))
     edges = size_edges("log")
-    groups = [size_label(low, high) for low, high in zip(edges[:-1], edges[1:], strict=True)]  # noqa: RUF007
+    groups = [size_label(low, high) for low, high in pairwise(edges.tolist())]
     data = {"groups": groups, "items": items, "left_out": len(chosen) - len(items)}
     return data, cutter.notes()
+
+
+def _that_fit(items: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Give the first ones, whose pictures together are not too large for the page."""
+    used = 0
+    for item in items:
+        used += sum(len(text) for text in item["pictures"].values())
+        if used > MOST_BYTES:
+            return
+        yield item
 
 
 def choose_failures(results: Sequence[Result], most: int = MOST_OBJECTS) -> list[Failure]:
@@ -177,19 +184,14 @@ class _Cutter:
         here = (failure.dataset, failure.image)
         if not any(key[:2] == here for key in self.open):
             self.open = {}
-        yield "photo", self._kept((*here, ""), lambda: self._photo(failure, shape))
+        yield "photo", self._kept((*here, ""), partial(self._photo, failure, shape))
         for place, method in enumerate(methods):
             files = self.files.get((failure.dataset, method))
             if files is not None:
-                yield (
-                    str(place),
-                    self._kept(
-                        (*here, f"m{method}"),
-                        lambda files=files: files.prediction(failure.image, shape),  # type: ignore[misc]
-                    ),
-                )
+                read = partial(files.prediction, failure.image, shape)
+                yield str(place), self._kept((*here, f"m{method}"), read)
 
-    def _kept(self, key: tuple[str, str, str], read: Any) -> Picture | None:
+    def _kept(self, key: tuple[str, str, str], read: Callable[[], Picture | None]) -> Picture | None:
         if key not in self.open:
             try:
                 self.open[key] = read()

@@ -36,6 +36,8 @@
   const place = (method) => data.methods.indexOf(method);
   const colour = (method) => `var(--c${place(method) % 7})`;
   const mark = (method, r = 4) => MARKS[place(method) % MARKS.length](r);
+  // a curve may be missing, shorter, or undefined in places
+  const has = (series, i) => Number.isFinite(series.x[i]) && Number.isFinite(series.y[i]);
   const text = (value) => (value === null || value === undefined ? "-" : value.toFixed(4));
 
   function swatch(method) {
@@ -168,7 +170,7 @@
       let path = "", pen = "M";
       const marks = draw("g", { fill: colour(series.method), stroke: colour(series.method) });
       series.y.forEach((y, i) => {
-        if (y === null || series.x[i] === null) { pen = "M"; return; }
+        if (!has(series, i)) { pen = "M"; return; }
         const [X, Y] = [px(series.x[i]).toFixed(1), py(y).toFixed(1)];
         path += `${pen}${X} ${Y}`;
         pen = "L";
@@ -179,7 +181,7 @@
       svg.append(draw("path", { class: "series", d: path, stroke: colour(series.method), "stroke-dasharray": DASHES[place(series.method) % 6] }), marks);
     });
     const figure = make("figure", { class: "chart" }, make("figcaption", {}, spec.title), svg);
-    const drawn = visible.some((s) => s.y.some((v, i) => v !== null && s.x[i] !== null));
+    const drawn = visible.some((s) => s.y.some((_, i) => has(s, i)));
     if (!drawn) {
       const why = draw("text", { class: "axis-name", x: (L + W - R) / 2, y: (T + H - B) / 2, "text-anchor": "middle" });
       why.textContent = visible.length ? spec.empty : "no method is shown";
@@ -197,14 +199,14 @@
     svg.append(cursor);
     let index = null;
     const count = Math.max(...visible.map((s) => s.y.length));
-    const defined = (i) => visible.some((s) => s.y[i] !== null && s.y[i] !== undefined && s.x[i] !== null);
+    const defined = (i) => visible.some((s) => has(s, i));
     function moveTo(i) {
       index = i;
       cursor.replaceChildren();
       tell(i);
       for (const series of visible) {
         const [x, y] = [series.x[i], series.y[i]];
-        if (x === null || y === null || x === undefined || y === undefined) continue;
+        if (!has(series, i)) continue;
         if (!spec.both && !cursor.firstChild) {
           cursor.append(draw("line", { class: "cursor", x1: px(x), x2: px(x), y1: T, y2: H - B }));
         }
@@ -229,7 +231,7 @@
       let [best, nearest] = [null, Infinity];
       for (const series of visible) {
         series.y.forEach((y, i) => {
-          if (y === null || series.x[i] === null) return;
+          if (!has(series, i)) return;
           const far = (px(series.x[i]) - X) ** 2 + (spec.both ? (py(y) - Y) ** 2 : 0);
           if (far < nearest) [best, nearest] = [i, far];
         });

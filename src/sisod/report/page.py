@@ -14,6 +14,8 @@ from sisod.errors import InputError, UsageError
 from sisod.files import write_whole
 from sisod.grids import number
 from sisod.metrics import METRICS
+from sisod.paper import AgainstPaper
+from sisod.paper import against_paper as against_paper_row
 from sisod.progress import progress_bar
 from sisod.report.charts import chart_data
 from sisod.report.failures import failure_data
@@ -29,6 +31,7 @@ def write_report(
     *,
     image_roots: Mapping[str, Path] | None = None,
     ablation: Path | None = None,
+    against_paper: bool = False,
     title: str = TITLE,
     resamples: int = RESAMPLES,
 ) -> list[str]:
@@ -39,13 +42,19 @@ def write_report(
         out: the file, .html.
         image_roots: data set -> folder of its photographs, for the browser of failures.
         ablation: the table of `sisod ablate`.
+        against_paper: set each result beside the paper's row of the same data set and network.
         title: of the page.
         resamples: behind the intervals.
     """
     if out.suffix.lower() not in (".html", ".htm"):
         raise UsageError(f"{str(out)!r}: expected a name ending in .html")
     page, notes = render_report(
-        results, image_roots=image_roots or {}, ablation=ablation, title=title, resamples=resamples
+        results,
+        image_roots=image_roots or {},
+        ablation=ablation,
+        against_paper=against_paper,
+        title=title,
+        resamples=resamples,
     )
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -60,6 +69,7 @@ def render_report(
     *,
     image_roots: Mapping[str, Path],
     ablation: Path | None,
+    against_paper: bool,
     title: str,
     resamples: int,
 ) -> tuple[str, list[str]]:
@@ -73,6 +83,7 @@ def render_report(
         for name, here in by_dataset.items():
             tables.append(score_table(name, here, resamples=resamples))
             advance(1)
+    published, unmatched = beside_paper(results) if against_paper else ([], [])
     failures, notes = failure_data(results, image_roots)
     data = {
         "methods": methods_of(results),
@@ -87,6 +98,9 @@ def render_report(
         compared={t.dataset: compared_rows(t.comparison) for t in tables if t.comparison is not None},
         ranks=[note for name, here in by_dataset.items() if (note := rank_note(name, here))],
         ablation=_ablation(read_ablation(ablation)) if ablation is not None else None,
+        against_paper=against_paper,
+        published=published,
+        unmatched=unmatched,
         data=safe_json(data),
         failures=failures,
         picture_notes=notes,
@@ -98,7 +112,19 @@ def render_report(
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii"),
         number=number,
     )
-    return page, notes
+    return page, [*unmatched, *notes]
+
+
+def beside_paper(results: Sequence[Result]) -> tuple[list[tuple[Result, AgainstPaper]], list[str]]:
+    """Find the published row of every result, by data set and method; say why one has none."""
+    found, unmatched = [], []
+    for result in results:
+        name = f"{result.dataset}/{result.method}"
+        try:
+            found.append((result, against_paper_row(result.evaluation, name)))
+        except InputError as error:
+            unmatched.append(f"{name} is not set beside the paper: {error}")
+    return found, unmatched
 
 
 def safe_json(data: Any) -> str:

@@ -14,7 +14,15 @@ from sisod.metrics import METRICS
 from sisod.results import Result
 
 # what the first table shows, as far as it was evaluated; all else is in the table of everything
-_FIRST = ("mae", "f_mean", "f_max", "auc", "e_mean", "s")
+_FIRST = (
+    ("mae", "si_mae"),
+    ("f_mean", "si_f_mean"),
+    ("f_max", "si_f_max"),
+    ("f_max_image", "si_f_max_frame"),  # the paper's columns; only where the ones above are not there
+    ("auc", "si_auc"),
+    ("e_mean", "si_e_mean"),
+    ("s", "si_s"),
+)
 _COMPARED = ("mae", "si_mae", "f_mean", "si_f_mean", "found")
 _BIAS = "size_bias"
 
@@ -44,9 +52,7 @@ class Cell:
     @property
     def interval(self) -> str:
         """The interval in words, or an empty text."""
-        if math.isnan(self.low):
-            return ""
-        return f"{number(self.low)} to {number(self.high)}"
+        return _span(self.low, self.high)
 
 
 @dataclass(frozen=True)
@@ -100,12 +106,11 @@ def score_table(dataset: str, results: Sequence[Result], *, resamples: int) -> S
         (method, tuple(_marked(cell, place in marked[key]) for cell, key in zip(row, keys, strict=True)))
         for place, (method, row) in enumerate(cells.items())
     )
-    first = next(iter(found.values()))
     notes += _notes(found)
     return ScoreTable(
         dataset,
-        first.images.height,
-        first.objects.height,
+        max(evaluation.images.height for evaluation in found.values()),
+        max(evaluation.objects.height for evaluation in found.values()),
         families,
         rows,
         _everything(found),
@@ -135,12 +140,15 @@ def rank_note(dataset: str, results: Sequence[Result]) -> str:
 
 def _families(evaluations: Sequence[Evaluation]) -> tuple[Family, ...]:
     known = [key for key in METRICS if any(key in e.summary for e in evaluations)]
-    shown = [key for key in _FIRST if key in known or f"si_{key}" in known]
-    if not shown:
-        shown = list(dict.fromkeys(key.removeprefix("si_") for key in known))
+    pairs = [pair for pair in _FIRST if set(pair) & set(known)]
+    if {"f_max", "si_f_max"} & set(known):
+        pairs = [pair for pair in pairs if pair[0] != "f_max_image"]
+    if not pairs:
+        plain_keys = dict.fromkeys(key.removeprefix("si_") for key in known)
+        pairs = [(key, f"si_{key}") for key in plain_keys]
     families = []
-    for key in shown:
-        forms = [form for form in (key, f"si_{key}") if form in known]
+    for pair in pairs:
+        forms = [form for form in pair if form in known]
         plain = METRICS[forms[0]].title.removeprefix("SI-")
         columns = [
             Column(form, "SI" if form.startswith("si_") else "ordinary", METRICS[form].direction)
@@ -170,24 +178,24 @@ def _compared(
 
 def compared_rows(comparison: Comparison) -> list[dict[str, str]]:
     """Return the pairs of methods as text, by the metrics that tell the story."""
-    rows = []
-    for row in comparison.table.iter_rows(named=True):
-        if row["metric"] in _COMPARED:
-            rows.append(
-                {
-                    "metric": title(row["metric"]),
-                    "a": row["a"],
-                    "b": row["b"],
-                    "difference": number(row["difference"], sign=True),
-                    "interval": ""
-                    if math.isnan(row["low"])
-                    else f"{number(row['low'], sign=True)} to {number(row['high'], sign=True)}",
-                    "leads": "-" if math.isnan(row["a_leads"]) else f"{100 * row['a_leads']:.1f} %",
-                    "clear": "yes" if row["low"] > 0 or row["high"] < 0 else "no",
-                    "p": "-" if math.isnan(row["p_holm"]) else f"{row['p_holm']:.2g}",
-                }
-            )
-    return rows
+    return [
+        {
+            "metric": title(row["metric"]),
+            "a": row["a"],
+            "b": row["b"],
+            "difference": number(row["difference"], sign=True),
+            "interval": _span(row["low"], row["high"], sign=True),
+            "leads": "-" if math.isnan(row["a_leads"]) else f"{100 * row['a_leads']:.1f} %",
+            "clear": "yes" if row["low"] > 0 or row["high"] < 0 else "no",
+            "p": "-" if math.isnan(row["p_holm"]) else f"{row['p_holm']:.2g}",
+        }
+        for row in comparison.table.iter_rows(named=True)
+        if row["metric"] in _COMPARED
+    ]
+
+
+def _span(low: float, high: float, *, sign: bool = False) -> str:
+    return "" if math.isnan(low) else f"{number(low, sign=sign)} to {number(high, sign=sign)}"
 
 
 Intervals = dict[str, tuple[float, float, float]]  # metric -> value, low, high
