@@ -143,7 +143,7 @@ class Browser:
 
     def screenshot(self, path: Path, *, selector: str | None = None, scale: float = 1) -> None:
         """Save what is seen, or one element in full."""
-        options: dict[str, Any] = {"format": "png", "captureBeyondViewport": True}
+        options: dict[str, Any] = {"format": "png", "captureBeyondViewport": selector is not None}
         if selector is not None:
             box = self.evaluate(
                 f"(() => {{const b = document.querySelector({json.dumps(selector)})"

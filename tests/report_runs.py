@@ -48,9 +48,9 @@ def _detects(scene: Scene, exponent: float, noise: float, name: str) -> Grey:
 
 
 METHODS: dict[str, Callable[[Scene], Grey]] = {
-    "EDN": lambda scene: _detects(scene, 0.42, 0.03, "edn"),
-    "EDN+si": lambda scene: _detects(scene, 0.16, 0.04, "edn si"),
-    "ICON": lambda scene: _detects(scene, 0.30, 0.02, "icon"),
+    "Net": lambda scene: _detects(scene, 0.42, 0.03, "net"),
+    "Net+si": lambda scene: _detects(scene, 0.16, 0.04, "net si"),
+    "Other": lambda scene: _detects(scene, 0.30, 0.02, "other"),
     "large only": sees_only_large,
     "coarse": sees_all_coarsely,
 }
@@ -88,7 +88,7 @@ def one_object_scenes(count: int, *, shape: tuple[int, int] = (60, 80)) -> list[
 def benchmark_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two data sets, four methods, images and maps; never written to."""
     root = tmp_path_factory.mktemp("benchmark")
-    methods = ("EDN", "EDN+si", "large only", "coarse")
+    methods = ("Net", "Net+si", "large only", "coarse")
     write_benchmark(root, "mixed", mixed_scenes(14, seed=1, shape=(96, 128)), methods)
     write_benchmark(root, "crowded", make_scenes(6, seed=3, shape=(96, 128)), methods)
     return root

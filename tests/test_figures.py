@@ -53,10 +53,10 @@ def test_results_are_found_by_their_folders(benchmark_root: Path, saved: list[Sa
     assert [(r.dataset, r.method) for r in saved] == [
         (dataset, method)
         for dataset in ("crowded", "mixed")
-        for method in ("EDN", "EDN+si", "coarse", "large only")
+        for method in ("Net", "Net+si", "coarse", "large only")
     ]
-    one = load_results([results / "mixed" / "EDN", results / "mixed"])
-    assert [r.method for r in one] == ["EDN", "EDN+si", "coarse", "large only"]
+    one = load_results([results / "mixed" / "Net", results / "mixed"])
+    assert [r.method for r in one] == ["Net", "Net+si", "coarse", "large only"]
 
 
 @pytest.mark.parametrize("kind", CURVES)
@@ -79,7 +79,7 @@ def test_curves_are_those_of_the_table(saved: list[Saved], kind: str) -> None:
 def test_groups_are_those_of_the_analysis(saved: list[Saved]) -> None:
     panels = size_figure(saved, "log").get_axes()
     assert [axes.get_title() for axes in panels[:3]] == [
-        "EDN on crowded",  # with EDN+si, the variant of the same network
+        "Net on crowded",  # with Net+si, the variant of the same network
         "coarse on crowded",
         "large only on crowded",
     ]
@@ -139,8 +139,8 @@ def test_the_same_figure_is_the_same_file(saved: list[Saved], tmp_path: Path) ->
 
 
 def test_names_are_drawn_as_they_are(tmp_path: Path) -> None:
-    write_benchmark(tmp_path, "d$1_x$", one_object_scenes(2), ("EDN",))
-    old = tmp_path / "results" / "d$1_x$" / "EDN"
+    write_benchmark(tmp_path, "d$1_x$", one_object_scenes(2), ("Net",))
+    old = tmp_path / "results" / "d$1_x$" / "Net"
     old.rename(old.with_name("_$a$ <b>"))
     figure = curve_figure(load_results([tmp_path / "results"]), "pr")
     save_figure(figure, tmp_path / "names.svg")
@@ -256,9 +256,9 @@ def test_refusals(benchmark_root: Path, tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_two_results_of_one_name(benchmark_root: Path, tmp_path: Path) -> None:
-    result = sisod.Evaluation.load(benchmark_root / "results" / "mixed" / "EDN")
-    result.save(tmp_path / "mixed" / "EDN")
-    with pytest.raises(InputError, match=r"^two results are called 'EDN' on 'mixed': '.*'; rename one"):
+    result = sisod.Evaluation.load(benchmark_root / "results" / "mixed" / "Net")
+    result.save(tmp_path / "mixed" / "Net")
+    with pytest.raises(InputError, match=r"^two results are called 'Net' on 'mixed': '.*'; rename one"):
         load_results([benchmark_root / "results", tmp_path])
 
 

@@ -26,7 +26,7 @@ from sisod.results import Result as Saved
 from sisod.results import load_results
 
 pytest.importorskip("jinja2", reason="extra report is not installed")
-METHODS = ["EDN", "EDN+si", "coarse", "large only"]
+METHODS = ["Net", "Net+si", "coarse", "large only"]
 
 
 def run(*args: str | Path) -> Result:
@@ -252,9 +252,9 @@ def test_names_are_text(tmp_path: Path) -> None:
 
 
 def test_missing_pictures_are_said(tmp_path: Path, benchmark_root: Path) -> None:
-    result = sisod.Evaluation.load(benchmark_root / "results" / "mixed" / "EDN")
+    result = sisod.Evaluation.load(benchmark_root / "results" / "mixed" / "Net")
     result.run["inputs"]["predictions"] = result.run["inputs"]["ground_truths"] = "/gone"
-    result.save(tmp_path / "mixed" / "EDN")
+    result.save(tmp_path / "mixed" / "Net")
     out = run("report", tmp_path, "--out", tmp_path / "r.html")
     assert out.exit_code == 0, (out.stderr, out.exception)
     assert out.stderr == "warning: '/gone' does not exist; expected a folder of maps\n"
@@ -278,7 +278,7 @@ def test_different_images_are_not_compared(saved: list[Saved], tmp_path: Path) -
         [saved[0], Saved("crowded", "x", evaluator.result())], tmp_path / "r.html", resamples=20
     )
     page = (tmp_path / "r.html").read_text()
-    assert "the methods are not compared with each other: &#39;EDN&#39; and &#39;x&#39; are of" in page
+    assert "the methods are not compared with each other: &#39;Net&#39; and &#39;x&#39; are of" in page
     assert "95 % interval" in page
 
 
@@ -302,12 +302,12 @@ def test_ablation_table(saved: list[Saved], tmp_path: Path) -> None:
 
 def test_beside_the_paper(benchmark_root: Path, tmp_path: Path) -> None:
     result = sisod.evaluate(
-        benchmark_root / "maps" / "mixed" / "EDN",
+        benchmark_root / "maps" / "mixed" / "Net",
         benchmark_root / "data" / "mixed" / "mask",
         protocol="official",
         jobs=1,
     )
-    default = sisod.Evaluation.load(benchmark_root / "results" / "mixed" / "EDN")
+    default = sisod.Evaluation.load(benchmark_root / "results" / "mixed" / "Net")
     saved = [
         Saved("MSOD", "EDN+si", result),
         Saved("made", "EDN", result),
@@ -326,7 +326,7 @@ def test_beside_the_paper(benchmark_root: Path, tmp_path: Path) -> None:
 
 
 def test_refusals(benchmark_root: Path, tmp_path: Path) -> None:
-    results = benchmark_root / "results" / "crowded" / "EDN"
+    results = benchmark_root / "results" / "crowded" / "Net"
     out = run("report", results, "--out", tmp_path / "r.txt")
     assert (out.exit_code, out.stderr) == (
         2, f"error: '{tmp_path}/r.txt': expected a name ending in .html\n",

@@ -78,7 +78,7 @@ def test_table_sorts(page: Browser) -> None:
     click(page, "table.scores .sort", 4)  # SI-F: the best, which is the most, first
     assert column(page, 4) == sorted(column(page, 4), key=float, reverse=True)
     click(page, "table.scores .sort", 0)
-    assert column(page, 0) == ["coarse", "EDN", "EDN+si", "large only"]
+    assert column(page, 0) == ["coarse", "Net", "Net+si", "large only"]
 
 
 def test_interval_under_the_pointer_and_by_button(page: Browser) -> None:
@@ -125,9 +125,9 @@ def test_curve_under_the_pointer_is_the_table(page: Browser, benchmark_root: Pat
     page.point("#curve-charts svg.plot", 0.5, 0.5)
     text = page.evaluate("document.querySelector('#curve-charts .readout').textContent")
     threshold = int(text.split()[1][:3])
-    curves = sisod.Evaluation.load(benchmark_root / "results" / "crowded" / "EDN").curves
+    curves = sisod.Evaluation.load(benchmark_root / "results" / "crowded" / "Net").curves
     assert 100 < threshold < 156
-    assert f"EDN {curves['f'][threshold]:.4f}" in text
+    assert f"Net {curves['f'][threshold]:.4f}" in text
     click(page, "#curve-charts details summary")
     cell = f"document.querySelector('#curve-charts details').querySelectorAll('tr')[{threshold + 1}]"
     page.evaluate("new Promise(done => setTimeout(done, 100))")
@@ -283,7 +283,7 @@ def test_edges_open_and_say_so(browser: Browser, tmp_path: Path, name: str, said
 
 
 def test_data_set_without_several_objects(browser: Browser, tmp_path: Path) -> None:
-    results = write_benchmark(tmp_path, "single", one_object_scenes(5), ("EDN", "coarse"))
+    results = write_benchmark(tmp_path, "single", one_object_scenes(5), ("Net", "coarse"))
     write_report(load_results([results]), tmp_path / "single.html", resamples=50)
     browser.open(tmp_path / "single.html")
     text = browser.evaluate("document.body.innerText")
