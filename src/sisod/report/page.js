@@ -127,10 +127,11 @@
 
   /* ---- charts ---- */
   const H = 290, L = 50, R = 14, T = 22, B = 44;
-  function niceTop(most) {
-    if (!(most > 0)) return 1;
-    const unit = 10 ** Math.floor(Math.log10(most));
-    return [1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10].map((step) => step * unit).find((top) => top >= most * 1.02);
+  // at most five steps of 1, 2 or 5 times a power of ten
+  function niceStep(most) {
+    if (!(most > 0)) return 0.25;
+    const unit = 10 ** Math.floor(Math.log10(most / 5));
+    return [1, 2, 5, 10].map((times) => times * unit).find((step) => most <= 5 * step);
   }
   // spec: wide (pixels), title, xName, yName, span (of x), ticks [[x, text]], top (of y), series [{method, x, y}],
   // behind [[x, text]], at(index) -> what the cursor stands on, every: markers at every n-th point
@@ -138,14 +139,17 @@
     const visible = spec.series.filter((series) => shown.has(series.method));
     const [x0, x1] = spec.span;
     const W = spec.wide;
-    const top = spec.top ?? niceTop(Math.max(0, ...visible.flatMap((s) => s.y.filter((v) => v !== null))));
+    const most = Math.max(0, ...visible.flatMap((s) => s.y.filter(Number.isFinite)));
+    const step = spec.top ? spec.top / 4 : niceStep(most);
+    const steps = spec.top ? 4 : Math.max(1, Math.ceil(most / step));
+    const top = step * steps;
     const px = (x) => L + ((x - x0) / (x1 - x0)) * (W - L - R);
     const py = (y) => H - B - (y / top) * (H - B - T);
     const svg = draw("svg", { class: "plot", viewBox: `0 0 ${W} ${H}`, tabindex: 0, role: "application",
       "aria-label": `${spec.title}: ${spec.yName} over ${spec.xName}. Use the left and right arrow keys to read values.` });
-    for (let step = 0; step <= 4; step++) {
-      const y = (top * step) / 4;
-      svg.append(draw("line", { class: step ? "gridline" : "base", x1: L, x2: W - R, y1: py(y), y2: py(y) }));
+    for (let line = 0; line <= steps; line++) {
+      const y = step * line;
+      svg.append(draw("line", { class: line ? "gridline" : "base", x1: L, x2: W - R, y1: py(y), y2: py(y) }));
       const label = draw("text", { x: L - 7, y: py(y) + 4, "text-anchor": "end" });
       label.textContent = String(Number(y.toPrecision(3)));
       svg.append(label);
