@@ -171,8 +171,8 @@ class _Counted:
     def auc(self) -> float:
         tpr = self.hits / (self.truth + 1)
         fpr = (self.predicted - self.hits) / (_SIDE**2 - self.truth + 1)
-        order = np.argsort(fpr, kind="stable")
-        return float(np.trapezoid(tpr[order], fpr[order]))
+        # sorted by FPR, and where that is level by TPR: both only rise as the threshold falls
+        return float(np.trapezoid(tpr[::-1], fpr[::-1]))
 
 
 def _counted(reached: NDArray[np.int64], g: Grey, region: NDArray[np.bool_] | None = None) -> _Counted:
