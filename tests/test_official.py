@@ -16,7 +16,7 @@ import sisod
 from sisod.cli import app
 from sisod.evaluation import Evaluation
 from sisod.metrics import PAPER_KEYS
-from sisod.official import score_official
+from sisod.official import measure_official
 
 SIDE = 384
 DATA = os.environ.get("SISOD_DATA")
@@ -152,7 +152,7 @@ def special(name: str) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
 @pytest.mark.parametrize("seed", range(4))
 def test_like_the_slow_reading(seed: int) -> None:
     pred, gt = grey_pair(seed)
-    found, slow = score_official(pred, gt), slow_official(pred, gt)
+    found, slow = measure_official(pred, gt), slow_official(pred, gt)
     assert found.values == pytest.approx(slow, abs=2e-6)
     assert found.n_objects == len([k for k in range(20) if (slow_codes(gt) >> k & 1).any()])
 
@@ -160,7 +160,7 @@ def test_like_the_slow_reading(seed: int) -> None:
 @pytest.mark.parametrize("name", ["empty", "specks", "full", "lost"])
 def test_special_cases_like_the_slow_reading(name: str) -> None:
     pred, gt = special(name)
-    found, slow = score_official(pred, gt), slow_official(pred, gt)
+    found, slow = measure_official(pred, gt), slow_official(pred, gt)
     assert found.values == pytest.approx(slow, abs=2e-6)
     if name in ("empty", "full"):
         assert found.values["si_mae"] == pytest.approx(found.values["mae"])
@@ -182,7 +182,7 @@ def test_more_components_than_an_integer_has_bits() -> None:
     for y in range(0, 380, 8):
         for x in range(0, 380, 16):
             gt[y : y + 5, x : x + 5] = 255
-    found = score_official(gt, gt)
+    found = measure_official(gt, gt)
     assert found.n_objects == 48 * 24
     # regions are those of the codes 1, 2, 4 ... that are no larger than the number of bits: 11 frames
     hits = 25
@@ -220,7 +220,7 @@ def test_a_map_of_another_size_is_resized_once(tmp_path: Path) -> None:
         cv2.imwrite(str(tmp_path / folder / "a.png"), array)
     with pytest.warns(UserWarning, match="1 predictions .* were resized"):
         found = sisod.evaluate(tmp_path / "pred", tmp_path / "gt", protocol="official", jobs=1)
-    assert found.summary == score_official(pred, gt).values
+    assert found.summary == measure_official(pred, gt).values
 
 
 def test_errors() -> None:
