@@ -46,6 +46,7 @@ TABLES = (
     ("README.md", "folders", "folders"),
     ("docs/scale.md", "folders", "folders"),
     ("docs/scale.md", "scale", "scale"),
+    ("docs/conventions.md", "conventions", "conventions"),
 )
 
 

@@ -1,7 +1,9 @@
 """The protocol `official` against a slow reading of its description, and on real maps."""
 
 import itertools
+import json
 import os
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,6 @@ from typer.testing import CliRunner
 
 import sisod
 from sisod.cli import app
-from sisod.evaluation import Evaluation
 from sisod.metrics import PAPER_KEYS
 from sisod.official import measure_official
 
@@ -250,12 +251,14 @@ def test_commands_that_show_frames_say_why_not(few: Path) -> None:  # noqa: ARG0
 
 
 @pytest.mark.skipif(DATA is None, reason="SISOD_DATA, the folder of real data, is not set")
-def test_the_numbers_of_the_released_code(tmp_path: Path) -> None:
-    root = Path(str(DATA)) / "MSOD"
-    with pytest.warns(UserWarning, match="resized"):
-        found = sisod.evaluate(
-            root / "prediction", root / "mask", protocol="official", jobs=2, out=tmp_path / "out"
-        )
-    assert found.images.height == 300
-    assert found.summary == pytest.approx(EXPECTED, abs=5.1e-5)  # the digits given
-    assert Evaluation.load(tmp_path / "out").summary == found.summary
+def test_the_numbers_of_the_released_code_and_of_the_page_on_conventions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    benchmarks = Path(__file__).parent.parent / "benchmarks"
+    monkeypatch.syspath_prepend(str(benchmarks))
+    content = runpy.run_path(str(benchmarks / "conventions.py"))["measure"](Path(str(DATA)) / "MSOD")
+    assert content["official"] == {"objects": 945} | EXPECTED
+    written = json.loads((benchmarks / "conventions.json").read_text())
+    assert list(content) == list(written)
+    for name, values in content.items():
+        assert values == pytest.approx(written[name], abs=1.1e-4)  # one in the last digit
