@@ -47,6 +47,7 @@ TABLES = (
     ("docs/scale.md", "folders", "folders"),
     ("docs/scale.md", "scale", "scale"),
     ("docs/conventions.md", "conventions", "conventions"),
+    ("docs/analysis.md", "compare", "compare"),
 )
 
 
