@@ -111,9 +111,12 @@ def test_a_run_beside_the_published_row() -> None:
     assert line["published"] == 0.0724
     assert line["difference"] == pytest.approx(line["ours"] - 0.0724)
     assert "paper, MSOD/EDN+SI" in found._repr_html_()
-    noted = paper.against_paper(run_of("official"), paper.row("DUT-OMRON", "EDN")).render("md")
-    assert "| 0.8514 |" in noted
-    assert "printed s: the number of the same network" in noted
+    noted = paper.against_paper(run_of("official"), paper.row("DUT-OMRON", "EDN"))
+    assert "| 0.8514 |" in noted.render("md")
+    assert (
+        "\nE mean is printed s: the number of the same network in the ablation table" in noted.caption()
+    )
+    assert "printed s: the number of the same network" in noted.render("csv")
 
 
 def test_errors() -> None:
