@@ -23,7 +23,7 @@ SizeKind = Literal["paper", "log", "quantile"]
 
 OBJECT_METRICS = ("mae", "f_mean", "f_max", "auc", "iou_binary", "recall_binary")
 FOUND = 0.5  # an object is found where recall_binary is at least this
-# nine objects in ten of MSOD fall into the paper's first group; these split it
+# almost nine objects in ten of MSOD fall into the paper's first group; these split it
 _LOG_EDGES = (0, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1)
 _GROUPS = 10  # of the paper, and by quantiles
 _NUMBERS = ("0", "1", "2", "3", "4", "5+")

@@ -81,7 +81,7 @@ def _show(found: "Comparison | AgainstPaper", fmt: Format | None) -> None:
     from sisod.cli import print_tables
 
     if fmt is None:
-        print_tables(lambda _: [found.grid().terminal()])
+        print_tables(lambda width: found.grid().terminal(width))
         typer.echo(found.caption())
     else:
         typer.echo(found.render(fmt.value))

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from sisod.analysis import OBJECT_METRICS, is_found
 from sisod.errors import InputError, UsageError
 from sisod.metrics import METRICS, PAPER_KEYS, Direction
+from sisod.progress import progress_bar
 from sisod.protocols import unknown
 from sisod.rows import IMAGE_CURVES
 
@@ -131,14 +132,16 @@ def resample(scores: Sequence[Score], resamples: int, seed: int) -> Values:
     both = np.concatenate([sums, counts], axis=1)
     found = np.empty((resamples, len(scores)))
     at_once = max(1, _NUMBERS_AT_ONCE // n_images)
-    for begin in range(0, resamples, at_once):
-        rows = slice(begin, min(begin + at_once, resamples))
-        product = _draw(rng, rows.stop - begin, n_images) @ both
-        with np.errstate(invalid="ignore"):
-            ratios = product[:, : sums.shape[1]] / product[:, sums.shape[1] :][:, places]
-        for place, (first, last) in enumerate(pairwise(starts.tolist())):
-            # fmax leaves NaN out, and is NaN only where nothing is defined
-            found[rows, place] = np.fmax.reduce(ratios[:, first:last], axis=1)
+    with progress_bar("drawing images", resamples) as advance:
+        for begin in range(0, resamples, at_once):
+            rows = slice(begin, min(begin + at_once, resamples))
+            product = _draw(rng, rows.stop - begin, n_images) @ both
+            with np.errstate(invalid="ignore"):
+                ratios = product[:, : sums.shape[1]] / product[:, sums.shape[1] :][:, places]
+            for place, (first, last) in enumerate(pairwise(starts.tolist())):
+                # fmax leaves NaN out, and is NaN only where nothing is defined
+                found[rows, place] = np.fmax.reduce(ratios[:, first:last], axis=1)
+            advance(rows.stop - begin)
     return found
 
 

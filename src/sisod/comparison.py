@@ -67,7 +67,7 @@ class Comparison:
         pair = ("A", "B", "value A", "value B") if many else names
         headings = (
             "metric", *pair, "difference", "95 % interval", f"{names[0]} leads",
-            f"images won by {names[0]}", f"by {names[1]}", "p", *(("p, Holm",) * many),
+            f"{names[0]} wins", f"{names[1]} wins", "p", *(("p, Holm",) * many),
         )  # fmt: skip
         rows = tuple(_cells(row, many=many) for row in self.table.iter_rows(named=True))
         return Grid(headings, rows, n_text=3 if many else 1)

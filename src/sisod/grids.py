@@ -31,18 +31,36 @@ class Grid:
     rows: tuple[tuple[str, ...], ...]
     n_text: int
 
-    def terminal(self) -> "Table":
-        """Return a table for a terminal."""
+    def terminal(self, width: int) -> "list[Table]":
+        """Return a table for a terminal; several, each with the words, if one would be too wide."""
+        words = list(range(self.n_text))
+        room = width - 1 - sum(self._cell_width(place) + 3 for place in words)
+        chunks: list[list[int]] = [[]]
+        for place in range(self.n_text, len(self.headings)):
+            taken = sum(self._cell_width(other) + 3 for other in [*chunks[-1], place])
+            if chunks[-1] and taken > room:
+                chunks.append([])
+            chunks[-1].append(place)
+        return [self._terminal([*words, *chunk]) for chunk in chunks]
+
+    def _terminal(self, places: list[int]) -> "Table":
         from rich.markup import escape
         from rich.table import Table
 
         table = Table()
-        for place, heading in enumerate(self.headings):
+        for place in places:
             justify: Any = "left" if place < self.n_text else "right"
-            table.add_column(escape(printable(heading)), justify=justify, overflow="fold")
+            heading = escape(printable(self.headings[place]))
+            table.add_column(heading, justify=justify, overflow="fold")
         for row in self.rows:
-            table.add_row(*(escape(printable(cell)) for cell in row))
+            table.add_row(*(escape(printable(row[place])) for place in places))
         return table
+
+    def _cell_width(self, place: int) -> int:
+        return max(len(printable(text)) for text in (self.headings[place], *self._column(place)))
+
+    def _column(self, place: int) -> list[str]:
+        return [row[place] for row in self.rows]
 
     def markdown(self) -> str:
         """Return a Markdown table."""

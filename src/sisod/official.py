@@ -5,7 +5,6 @@ on a grid of 384 x 384; prediction and ground truth are resized to it, the groun
 values, and every threshold curve has 100 points.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import cv2
@@ -13,9 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sisod.arrays import as_map, as_mask, looks_binary, unit_values
-from sisod.histograms import LEVELS
-from sisod.metrics import PAPER_KEYS
-from sisod.scoring import Scores
 
 Grey = NDArray[np.float32]
 Values = NDArray[np.float64]
@@ -27,23 +23,40 @@ _TINY = 1e-20
 _THRESHOLDS = np.linspace(0, 1, 100, dtype=np.float32)
 
 
-def score_official(pred: ArrayLike, gt: ArrayLike, *, keys: Sequence[str] = PAPER_KEYS) -> Scores:
-    """Score one pair of any two shapes.
+@dataclass(frozen=True, eq=False)
+class OfficialImage:
+    """Everything that is kept of one image.
 
-    Of the object table only boxes (on the grid), sizes and `mae` exist here, the rest is NaN: the
-    regions that F and AUC are taken over are not the objects. Curves are not kept, they are NaN.
+    Attributes:
+        values: metric key -> value; never NaN.
+        objects: columns of the object table. Only boxes (on the grid), sizes and `mae` exist here, the
+            rest is NaN: the regions that F and AUC are taken over are not the objects.
+        shape: height and width of the ground truth.
+        alpha: weight of the background.
+        looks_binary: an integer prediction with maximum 1.
     """
+
+    values: dict[str, float]
+    objects: dict[str, NDArray[np.generic]]
+    shape: tuple[int, int]
+    alpha: float
+    looks_binary: bool
+
+    @property
+    def n_objects(self) -> int:
+        """Number of frames."""
+        return len(self.objects["y0"])
+
+
+def measure_official(pred: ArrayLike, gt: ArrayLike) -> OfficialImage:
+    """Score one pair, which may differ in shape."""
     array, mask = as_map(pred), as_mask(gt)
     p, g = _resized(_unit(array), cv2.INTER_LINEAR), _resized(_unit(as_map(gt)), cv2.INTER_NEAREST)
     parts = _cut(mask)
-    values = _values(p, g, parts)
-    return Scores(
-        values={key: values[key] for key in keys},
-        curve_names=("f", "si_f"),
-        curve_values=np.full((2, LEVELS), np.nan),
+    return OfficialImage(
+        values=_values(p, g, parts),
         objects=_objects(p, g, parts),
         shape=(mask.shape[0], mask.shape[1]),
-        n_objects=len(parts.boxes),
         alpha=parts.alpha,
         looks_binary=looks_binary(array),
     )
@@ -171,8 +184,8 @@ class _Counted:
     def auc(self) -> float:
         tpr = self.hits / (self.truth + 1)
         fpr = (self.predicted - self.hits) / (_SIDE**2 - self.truth + 1)
-        order = np.argsort(fpr, kind="stable")
-        return float(np.trapezoid(tpr[order], fpr[order]))
+        # sorted by FPR, and where that is level by TPR: both only rise as the threshold falls
+        return float(np.trapezoid(tpr[::-1], fpr[::-1]))
 
 
 def _counted(reached: NDArray[np.int64], g: Grey, region: NDArray[np.bool_] | None = None) -> _Counted:

@@ -89,11 +89,10 @@ class AgainstPaper:
                 number(row["ours"]),
                 number(row["published"]),
                 number(row["difference"], sign=True),
-                row["note"],
             )
             for row in self.table.iter_rows(named=True)
         )
-        return Grid(("metric", "ours", f"paper, {self.row.name}", "difference", "note"), rows, n_text=1)
+        return Grid(("metric", "ours", f"paper, {self.row.name}", "difference"), rows, n_text=1)
 
     def render(self, kind: Format) -> str:
         """Return the table for a document or a program."""
@@ -101,8 +100,10 @@ class AgainstPaper:
         return render(self.grid(), self.table, content, kind)
 
     def caption(self) -> str:
-        """Return what the numbers rest on, in one line."""
-        return f"{self.images} images, scored as the paper's released code does"
+        """Return what the numbers rest on, and a line for each misprint."""
+        first = f"{self.images} images, scored as the paper's released code does"
+        notes = [f"{METRICS[key].title} is {note}" for key, note in self.row.notes.items()]
+        return "\n".join([first, *notes])
 
     def _repr_html_(self) -> str:
         return self.grid().html(self.caption())

@@ -9,8 +9,8 @@ from torchmetrics import Metric
 
 from sisod.metrics import METRICS, find_metrics
 from sisod.protocols import Protocol, find_protocol
-from sisod.rows import Rows, Sums, Totals
-from sisod.scoring import MetricChoice, score_pair
+from sisod.rows import Sums, Totals
+from sisod.scoring import MetricChoice, count_pair, score_counted
 
 _PARTS = ("high", "low", "n_defined")
 
@@ -59,12 +59,16 @@ class SizeInvariantScores(Metric):
                 f"preds has shape {tuple(preds.shape)} and target {tuple(target.shape)}; "
                 "expected the same (B, 1, H, W) or (B, H, W) for both"
             )
-        for pred, gt in zip(_arrays(preds), _arrays(target), strict=True):
-            scores = score_pair(pred, gt, protocol=self.protocol, keys=self.keys)
-            totals = Rows.of(None, scores).totals
-            self._put("values", self._get("values").plus(totals.values))
-            self._put("curves", self._get("curves").plus(totals.curves))
-            self.n_images = self.n_images + 1
+        if len(preds) == 0:
+            return
+        counted = [
+            count_pair(pred, gt, protocol=self.protocol, keys=self.keys)
+            for pred, gt in zip(_arrays(preds), _arrays(target), strict=True)
+        ]
+        scores = score_counted(counted, protocol=self.protocol, keys=self.keys)
+        self._put("values", self._get("values").plus(Sums.of(scores.values)))
+        self._put("curves", self._get("curves").plus(Sums.of(scores.curves)))
+        self.n_images = self.n_images + len(counted)
 
     def compute(self) -> dict[str, Tensor]:
         """Return every metric over all images of all processes."""
@@ -115,7 +119,8 @@ class SizeInvariantScores(Metric):
 def _curve_names(keys: tuple[str, ...], protocol: Protocol) -> tuple[str, ...]:
     """Ask the engine which curves it keeps for these keys."""
     mask = np.ones((1, 1), dtype=bool)
-    return score_pair(mask, mask, protocol=protocol, keys=keys).curve_names
+    counted = count_pair(mask, mask, protocol=protocol, keys=keys)
+    return score_counted([counted], protocol=protocol, keys=keys).curve_names
 
 
 def _arrays(batch: Tensor) -> Any:
