@@ -6,8 +6,8 @@ Scenes and methods are made up; no picture of a data set enters the repository.
 import tempfile
 from pathlib import Path
 
-import cv2
 from browser import Browser
+from PIL import Image
 from report_runs import METHODS, mixed_scenes, write_benchmark
 
 from sisod.figure_files import FigureRequest, write_figure
@@ -60,10 +60,10 @@ def photograph(browser: Browser, root: Path) -> None:
 
 
 def shrink(path: Path) -> None:
-    """Write a PNG again, packed as tightly as it goes."""
-    picture = cv2.imread(str(path))
-    assert picture is not None
-    assert cv2.imwrite(str(path), picture, [cv2.IMWRITE_PNG_COMPRESSION, 9])
+    """Write a PNG again in 200 colours of its own, a third of the size."""
+    with Image.open(path) as picture:
+        small = picture.convert("RGB").quantize(200, dither=Image.Dither.NONE)
+    small.save(path, optimize=True)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from sisod.analysis import by_number, by_size
 from sisod.cli import app
 from sisod.errors import InputError, UsageError
 from sisod.example_figure import most_different
-from sisod.figure_files import figure_names, image_folders
+from sisod.figure_files import FigureRequest, draw, figure_names, image_folders
 from sisod.figures import CURVES, curve_figure, number_figure, size_figure
 from sisod.plots import line_styles, save_figure
 from sisod.results import Result as Saved
@@ -182,6 +182,32 @@ def test_undefined_curves_say_so() -> None:
     for axes in curve_figure(saved, "pr").get_axes():
         assert "undefined on every image" in [text.get_text() for text in axes.texts]
     assert "no objects" in [text.get_text() for text in size_figure(saved, "paper").get_axes()[0].texts]
+
+
+def test_what_was_not_evaluated_is_said(tmp_path: Path) -> None:
+    gt = np.zeros((9, 9), dtype=bool)
+    gt[2:5, 2:5] = True
+    evaluator = sisod.Evaluator(metrics=["f_mean"])
+    evaluator.update(gt, gt, name="a")
+    saved = [Saved("D", "m", evaluator.result())]
+    for axes in curve_figure(saved, "pr").get_axes():
+        assert [text.get_text() for text in axes.texts] == ["precision was not evaluated"]
+    with pytest.raises(
+        InputError, match=r"^the result of 'm' has no si_mae; evaluate it again with it$"
+    ):
+        number_figure(saved)
+    saved[0].evaluation.save(tmp_path / "D" / "m")
+    result = run("plot", tmp_path / "D", "--out", tmp_path / "figures")
+    assert result.exit_code == 0
+    assert "warning: number.pdf is not drawn: the result of 'm' has no si_mae" in result.stderr
+
+
+def test_a_method_may_be_called_image(tmp_path: Path) -> None:
+    root = tmp_path / "made"
+    write_benchmark(root, "D", one_object_scenes(1), ("coarse",))
+    (root / "results" / "D" / "coarse").rename(root / "results" / "D" / "image")
+    figure = draw("examples", FigureRequest(load_results([root / "results"])))
+    assert [axes.get_title() for axes in figure.get_axes()] == ["ground truth", "image"]
 
 
 def test_examples_are_where_methods_differ_most() -> None:

@@ -1,5 +1,6 @@
 """The page: its numbers are those of the tables, its names are text, it opens whatever is missing."""
 
+import base64
 import builtins
 import json
 import re
@@ -7,6 +8,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import cv2
 import numpy as np
 import pytest
 from hypothesis import given
@@ -267,6 +269,41 @@ def test_mask_stands_in_for_a_photograph(saved: list[Saved], tmp_path: Path) -> 
     write_report(saved[:1], tmp_path / "r.html", resamples=20)
     items = data_of((tmp_path / "r.html").read_text())["failures"]["items"]
     assert all("photo" in item["pictures"] for item in items)
+
+
+def test_files_with_suffixes_are_found(benchmark_root: Path, tmp_path: Path) -> None:
+    for kind, source, suffix in (
+        ("pred", "maps/crowded/Net", "_sal"),
+        ("gt", "data/crowded/mask", "_gt"),
+    ):
+        (tmp_path / kind).mkdir()
+        for path in (benchmark_root / source).iterdir():
+            (tmp_path / kind / f"{path.stem}{suffix}.png").write_bytes(path.read_bytes())
+    sisod.evaluate(
+        tmp_path / "pred", tmp_path / "gt", pred_suffix="_sal", gt_suffix="_gt", jobs=1,
+        out=tmp_path / "results" / "D" / "Net",
+    )  # fmt: skip
+    assert write_report(load_results([tmp_path / "results"]), tmp_path / "r.html", resamples=20) == []
+    items = data_of((tmp_path / "r.html").read_text())["failures"]["items"]
+    assert all(set(item["pictures"]) == {"photo", "0"} for item in items)
+
+
+def test_pictures_show_the_object(benchmark_root: Path, tmp_path: Path) -> None:
+    """In the picture of the mask, what the frame surrounds is the object, to its edges."""
+    saved = load_results([benchmark_root / "results" / "mixed" / "Net"])
+    write_report(saved, tmp_path / "r.html", resamples=20)
+    for item in data_of((tmp_path / "r.html").read_text())["failures"]["items"]:
+        code = np.frombuffer(base64.b64decode(item["pictures"]["photo"]), dtype=np.uint8)
+        picture = cv2.imdecode(code, cv2.IMREAD_GRAYSCALE)
+        assert picture is not None
+        x, y, w, h = item["box"]
+        high, wide = picture.shape
+        inside = picture[
+            round(y * high) : round((y + h) * high), round(x * wide) : round((x + w) * wide)
+        ]
+        middle = inside[inside.shape[0] // 2, inside.shape[1] // 2]
+        assert middle > 127
+        assert inside.mean() > 100
 
 
 def test_different_images_are_not_compared(saved: list[Saved], tmp_path: Path) -> None:

@@ -87,7 +87,8 @@ def test_evaluation_without_si_mae_or_objects_draws_itself() -> None:
     evaluator = sisod.Evaluator(metrics=["mae"])
     evaluator.update(np.zeros((8, 8)), np.zeros((8, 8), dtype=bool))
     texts = [[t.get_text() for t in axes.texts] for axes in evaluator.result().plot().get_axes()]
-    assert "undefined on every image" in texts[0]
+    assert texts[0] == ["undefined on every image"]
+    assert texts[1] == ["precision was not evaluated"]
     assert texts[3] == ["si_mae was not evaluated"]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from sisod.errors import InputError, some
 from sisod.plots import COLOURS, WIDTH, new_figure, plain_text, style
-from sisod.results import Picture, PixelFiles, Result, datasets_of
+from sisod.results import Picture, PixelFiles, Result, datasets_of, methods_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -53,18 +53,25 @@ def example_figure(
             if unknown
             else "the results have no image with an object; there is nothing to draw"
         )
-    methods = list(dict.fromkeys(result.method for result in results))
-    shown = [*(["image"] if image_roots else []), "ground truth", *methods]
+    methods = methods_of(results)
+    titles = [*(["image"] if image_roots else []), "ground truth", *methods]
     with style():
         heights = [_aspect(results, *row) for row in rows]
-        width = WIDTH / len(shown)
+        width = WIDTH / len(titles)
         figure = new_figure(sum(width * height for height in heights) + 0.3)
-        panels = figure.subplots(len(rows), len(shown), squeeze=False, height_ratios=heights)
+        panels = figure.subplots(len(rows), len(titles), squeeze=False, height_ratios=heights)
         figure.set_layout_engine("constrained", w_pad=0.01, h_pad=0.01, wspace=0.01, hspace=0.01)
+        for axes in panels.flat:
+            axes.set_axis_off()
         for place, (dataset, name) in enumerate(rows):
-            here = {r.method: r for r in results if r.dataset == dataset}
-            _draw_row(panels[place].tolist(), here, name, shown, image_roots.get(dataset))
-        for axes, title in zip(panels[0], shown, strict=True):
+            here = [r for r in results if r.dataset == dataset]
+            truth = PixelFiles(here[0].evaluation, image_roots.get(dataset))
+            *left, gt_panel = panels[place, : len(titles) - len(methods)]
+            shape = _draw_truth(gt_panel, left, here[0], truth, name)
+            for result in here:
+                column = len(titles) - len(methods) + methods.index(result.method)
+                _draw_prediction(panels[place, column], result, name, shape)
+        for axes, title in zip(panels[0], titles, strict=True):
             axes.set_title(plain_text(title))
     return figure
 
@@ -105,41 +112,35 @@ def _aspect(results: Sequence[Result], dataset: str, name: str) -> float:
     return float(row["height"] / row["width"])
 
 
-def _draw_row(
-    panels: "list[Axes]",
-    results: dict[str, Result],
-    name: str,
-    shown: Sequence[str],
-    image_root: Path | None,
-) -> None:
-    for axes in panels:
-        axes.set_axis_off()
-    any_result = next(iter(results.values()))
-    truth = PixelFiles(any_result.evaluation, image_root)
-    mask = truth.mask(name)
+def _draw_truth(
+    axes: "Axes", photo_panels: "list[Axes]", result: Result, files: PixelFiles, name: str
+) -> tuple[int, int]:
+    """Draw mask and frames, and the photograph if there is a panel for it; return the image's shape."""
+    mask = files.mask(name)
     if mask is None:
         raise InputError(
             f"the ground truth of {name!r} is not where the result says "
-            f"({some(truth.trouble)}); run this in the folder 'sisod evaluate' was run in"
+            f"({some(files.trouble)}); run this in the folder 'sisod evaluate' was run in"
         )
-    for axes, title in zip(panels, shown, strict=True):
-        if title == "image" and "image" not in results:
-            photo = truth.image(name)
-            if photo is not None:
-                _show(axes, photo[..., ::-1], mask.shape)
-        elif title == "ground truth" and title not in results:
-            _show(axes, mask.astype(np.uint8) * np.uint8(255), mask.shape)
-            _draw_objects(axes, any_result, name, scores=False)
-        elif title in results:
-            files = PixelFiles(results[title].evaluation)
-            pred = files.prediction(name, (mask.shape[0], mask.shape[1]))
-            if pred is None:
-                raise InputError(
-                    f"the map of {title!r} for {name!r} is not where the result says; "
-                    "run this in the folder 'sisod evaluate' was run in"
-                )
-            _show(axes, pred, mask.shape)
-            _draw_objects(axes, results[title], name, scores=True)
+    shape = (mask.shape[0], mask.shape[1])
+    _show(axes, mask.astype(np.uint8) * np.uint8(255), shape)
+    _draw_objects(axes, result, name, scores=False)
+    photo = files.image(name)
+    if photo is not None:
+        for panel in photo_panels:
+            _show(panel, photo[..., ::-1], shape)
+    return shape
+
+
+def _draw_prediction(axes: "Axes", result: Result, name: str, shape: tuple[int, int]) -> None:
+    pred = PixelFiles(result.evaluation).prediction(name, shape)
+    if pred is None:
+        raise InputError(
+            f"the map of {result.method!r} for {name!r} is not where the result says; "
+            "run this in the folder 'sisod evaluate' was run in"
+        )
+    _show(axes, pred, shape)
+    _draw_objects(axes, result, name, scores=True)
 
 
 def _show(axes: "Axes", picture: Picture, shape: tuple[int, ...]) -> None:

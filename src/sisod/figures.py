@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sisod.analysis import SizeKind, by_number, by_size
+from sisod.errors import InputError
 from sisod.plots import (
     WIDTH,
     LineStyle,
@@ -67,7 +68,15 @@ def draw_curves(
         y_name = f"SI-{y_name}"
     axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel=x_name, ylabel=y_name)
     if not drawn:
-        say_nothing_there(axes, "undefined on every image")
+        say_nothing_there(axes, why_no_curve([result.evaluation.curves for result in results], kind))
+
+
+def why_no_curve(tables: "Sequence[pl.DataFrame]", kind: str) -> str:
+    """Say why a panel is empty: a curve is kept only if a metric that needs it was asked for."""
+    for key in CURVES[kind][:2]:
+        if not any(key in table.columns for table in tables):
+            return f"{key} was not evaluated"
+    return "undefined on every image"
 
 
 def curve_points(
@@ -106,6 +115,9 @@ def size_figure(results: Sequence[Result], groups: SizeKind) -> "Figure":
 
 def number_figure(results: Sequence[Result]) -> "Figure":
     """Draw SI-MAE of images by their number of objects, in panels of networks x data sets."""
+    for result in results:
+        if "si_mae" not in result.evaluation.images.columns:
+            raise InputError(f"the result of {result.method!r} has no si_mae; evaluate it again with it")
     points = {
         (r.dataset, r.method): Groups.by_number(by_number(r.evaluation, metrics=["si_mae"]))
         for r in results

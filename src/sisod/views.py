@@ -7,7 +7,7 @@ import numpy as np
 
 from sisod.analysis import by_number, by_size
 from sisod.bootstrap import direction, title
-from sisod.figures import CURVES, curve_points
+from sisod.figures import CURVES, curve_points, why_no_curve
 from sisod.grids import Grid, number
 from sisod.metrics import METRICS
 from sisod.plots import COLOURS, WIDTH, new_figure, plain_text, say_nothing_there, style
@@ -86,7 +86,7 @@ def _draw_both_forms(axes: "Axes", evaluation: "Evaluation", kind: str) -> None:
     if drawn:
         axes.legend()
     else:
-        say_nothing_there(axes, "undefined on every image")
+        say_nothing_there(axes, why_no_curve([evaluation.curves], kind))
 
 
 def _draw_bars(axes: "Axes", values: list[float], names: list[str], counts: list[int]) -> None:

@@ -285,7 +285,9 @@
       title: prefix ? `${name}, size-invariant` : `${name}, ordinary`,
       xName, yName: prefix && !xKey ? `SI-${yName}` : yName,
       wide: 580, start: 128, span: [0, 1], ticks: fifths, top: 1, every: 32, both: Boolean(xKey),
-      atName: "threshold", at: (i) => `threshold ${i}`, empty: "undefined on every image",
+      atName: "threshold", at: (i) => `threshold ${i}`,
+      empty: Object.values(charts).some(({ curves }) => curves[yKey] && (!xKey || curves[xKey]))
+        ? "undefined on every image" : "not evaluated",
       series: Object.entries(charts).map(([method, { curves }]) => ({
         method,
         x: xKey ? curves[prefix + xKey] ?? [] : thresholds,
