@@ -27,7 +27,7 @@ def main() -> None:
         results = load_results([root / "results" / "mixed", root / "results" / "crowded"])
         images = {name: root / "data" / name / "image" for name in ("mixed", "crowded")}
         write_report(results, root / "report.html", image_roots=images, title="Five made methods")
-        with Browser(root / "profile", width=1280, height=1000) as browser:
+        with Browser(root / "profile", width=1280, height=860) as browser:
             photograph(browser, root)
         mixed = FigureRequest([r for r in results if r.dataset == "mixed"], images)
         for name in ("size-log", "examples"):
@@ -49,7 +49,7 @@ def photograph(browser: Browser, root: Path) -> None:
         "document.getElementById('f-a').dispatchEvent(new Event('change'))"
     )
     browser.evaluate("Promise.all([...document.images].map(i => i.decode()))")
-    browser.evaluate("document.getElementById('failures').scrollIntoView()")
+    browser.evaluate("document.getElementById('failures').scrollIntoView(); scrollBy(0, 90)")
     browser.screenshot(DOCS / "report_failures.png")
     browser.prefer("dark")
     browser.evaluate("document.querySelectorAll('#curve-kind button')[2].click()")
@@ -60,9 +60,11 @@ def photograph(browser: Browser, root: Path) -> None:
 
 
 def shrink(path: Path) -> None:
-    """Write a PNG again in 200 colours of its own, a third of the size."""
+    """Write a PNG again, without photographs in 200 colours of its own, a third of the size."""
     with Image.open(path) as picture:
-        small = picture.convert("RGB").quantize(200, dither=Image.Dither.NONE)
+        small = picture.convert("RGB")
+    if path.name not in ("report_failures.png", "figure_examples.png"):
+        small = small.quantize(200, dither=Image.Dither.NONE)
     small.save(path, optimize=True)
 
 

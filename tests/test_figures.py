@@ -192,6 +192,8 @@ def test_what_was_not_evaluated_is_said(tmp_path: Path) -> None:
     saved = [Saved("D", "m", evaluator.result())]
     for axes in curve_figure(saved, "pr").get_axes():
         assert [text.get_text() for text in axes.texts] == ["precision was not evaluated"]
+    for axes in curve_figure(saved, "roc").get_axes():
+        assert [text.get_text() for text in axes.texts] == ["fpr was not evaluated"]
     with pytest.raises(
         InputError, match=r"^the result of 'm' has no si_mae; evaluate it again with it$"
     ):
