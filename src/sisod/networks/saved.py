@@ -1,6 +1,5 @@
 """Saved networks, whose config says which network it is; conversion of published ones."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,14 @@ from torch import Tensor
 
 from sisod.errors import InputError, some
 from sisod.networks import find, names
-from sisod.networks.checkpoints import load_strictly, read_config, read_state, rename, write_state
+from sisod.networks.checkpoints import (
+    load_strictly,
+    parse_config,
+    read_config,
+    read_state,
+    rename,
+    write_state,
+)
 from sisod.networks.input_spec import InputSpec
 from sisod.networks.network import WEIGHTS_FILE, Network
 
@@ -45,7 +51,7 @@ def _network_name(path_or_id: str, **hub_options: Any) -> str:
         raise InputError(
             f"{path_or_id!r} has no {_CONFIG_FILE}; expected a folder that save_pretrained wrote"
         )
-    name = json.loads(path.read_text(encoding="utf-8")).get("network")
+    name = parse_config(path.read_text(encoding="utf-8"), source=str(path))["network"]
     if name not in names():
         raise InputError(
             f"{path_or_id!r}: {_CONFIG_FILE} names the network {name!r}; "
