@@ -142,12 +142,16 @@ def test_what_cannot_be_loaded(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("offline")
 def test_hub_out_of_reach() -> None:
     expected = (
-        r"'someone/network' is no folder or file here, and it could not be fetched from the Hugging "
+        r"is no folder or file here, and its config.json could not be fetched from the Hugging "
         r"Face hub \(\w+\); where there is a network, download config.json and model.safetensors of it "
         r"into a folder and pass that folder"
     )
-    with pytest.raises(InputError, match=expected):
-        networks.from_pretrained("someone/network")
+    for repo_id in ("someone/network", "some one/no id"):
+        with pytest.raises(InputError, match=f"^'{repo_id}' {expected}"):
+            networks.from_pretrained(repo_id)
+    # as if the config had still come through
+    with pytest.raises(InputError, match=r"its model.safetensors could not be fetched from the Hugging"):
+        networks.find("tiny")._from_pretrained(model_id="someone/network")
 
 
 # ------------------------------------------------------------------------------------ encoder weights

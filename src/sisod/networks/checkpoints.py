@@ -77,6 +77,21 @@ def write_state(path: Path, state: Mapping[str, Tensor], config: Mapping[str, An
         save_file(tensors, unfinished, metadata)
 
 
+def fetch(repo_id: str, file: str, **hub_options: Any) -> Path:
+    """Return the place of a file of a repository on the hub, from the cache if it is there."""
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+
+    try:
+        return Path(hf_hub_download(repo_id, file, **hub_options))
+    except (LocalEntryNotFoundError, HfHubHTTPError, HFValidationError, OSError) as error:
+        raise InputError(
+            f"{repo_id!r} is no folder or file here, and its {file} could not be fetched from the "
+            f"Hugging Face hub ({type(error).__name__}); where there is a network, download config.json "
+            "and model.safetensors of it into a folder and pass that folder"
+        ) from error
+
+
 def rename(state: Mapping[str, Tensor], rules: Rules) -> tuple[dict[str, Tensor], list[str]]:
     """Return the published tensors under our names, and the keys for which there is no rule.
 
