@@ -9,6 +9,7 @@ import cv2
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from without_memory import image_on_meta, on_meta
 
@@ -360,6 +361,24 @@ def test_split_label_by_hand() -> None:
     assert detail.tolist() == np.where(mask, 255 - expected, 0).tolist()
 
 
+def _chamfer(near: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Length of the shortest way out in steps to the side, aslant and like a knight's."""
+    lengths = {(0, 1): 1.0, (1, 1): 1.4, (1, 2): 2.1969}
+    moves = [(r, c) for r in range(-2, 3) for c in range(-2, 3)]
+    away = np.where(near, np.inf, 0.0)
+    while True:
+        padded = np.pad(away, 2, constant_values=np.inf)
+        shorter = away
+        for r, c in moves:
+            step = lengths.get((min(abs(r), abs(c)), max(abs(r), abs(c))))
+            if step is not None:
+                there = padded[2 + r : 2 + r + away.shape[0], 2 + c : 2 + c + away.shape[1]]
+                shorter = np.minimum(shorter, there + step)
+        if (shorter == away).all():
+            return away
+        away = shorter
+
+
 def test_split_label_by_its_formula() -> None:
     """Against distances pixel by pixel, in the exact sense where they run straight or diagonally."""
     rng = np.random.default_rng(3)
@@ -380,6 +399,8 @@ def test_split_label_by_its_formula() -> None:
     )
     exact = 255 * np.sqrt(away / away.max())
     assert np.abs(body - exact).max() <= 4  # the chamfer is within a few grey levels
+    steps = _chamfer(near)
+    assert np.abs(body - np.floor(255 * np.sqrt(steps / steps.max()))).max() <= 1  # rounding
     assert (body[~near] == 0).all()
     assert (detail == np.clip(mask.astype(int) - body, 0, 255)).all()
 
