@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,6 +10,7 @@ import typer
 
 import sisod
 from sisod import analysis_commands
+from sisod.analysis_commands import Format, FormatName
 from sisod.networks import commands as network_commands
 
 if TYPE_CHECKING:
@@ -28,15 +28,6 @@ ProtocolName = Annotated[
     str | None,
     typer.Option("--protocol", help=f"Conventions: {', '.join(sisod.PROTOCOLS)}; by default the first."),
 ]
-
-
-class Format(StrEnum):
-    """Formats for documents and programs."""
-
-    MD = "md"
-    LATEX = "latex"
-    CSV = "csv"
-    JSON = "json"
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001  (typer calls it with the flag)
@@ -91,9 +82,7 @@ def evaluate(
         typer.Option(help="paper, all, or keys with commas; by default all functions of counts."),
     ] = None,
     protocol: ProtocolName = None,
-    fmt: Annotated[
-        Format | None, typer.Option("--format", help="Print this instead of the terminal's table.")
-    ] = None,
+    fmt: FormatName = None,
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Processes; by default one for each core.")
     ] = None,
