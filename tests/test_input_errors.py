@@ -119,7 +119,8 @@ REFUSED: dict[str, tuple[Callable[[], object], type[Exception], list[str]]] = {
         lambda: score(GREY, protocol="papr"),
         ValueError,
         [
-            "unknown protocol 'papr'; did you mean 'paper'? available: default, official, paper, pysodmetrics"
+            "unknown protocol 'papr'; did you mean 'paper'? "
+            "available: default, official, paper, pysodmetrics",
         ],
     ),
     "protocol's borrowed name": (
