@@ -46,6 +46,8 @@ TABLES = (
     ("README.md", "folders", "folders"),
     ("docs/scale.md", "folders", "folders"),
     ("docs/scale.md", "scale", "scale"),
+    ("docs/conventions.md", "conventions", "conventions"),
+    ("docs/analysis.md", "compare", "compare"),
 )
 
 

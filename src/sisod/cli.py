@@ -3,13 +3,14 @@
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import sisod
+from sisod import analysis_commands
+from sisod.analysis_commands import Format, FormatName
 from sisod.networks import commands as network_commands
 
 if TYPE_CHECKING:
@@ -27,15 +28,6 @@ ProtocolName = Annotated[
     str | None,
     typer.Option("--protocol", help=f"Conventions: {', '.join(sisod.PROTOCOLS)}; by default the first."),
 ]
-
-
-class Format(StrEnum):
-    """Formats for documents and programs."""
-
-    MD = "md"
-    LATEX = "latex"
-    CSV = "csv"
-    JSON = "json"
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001  (typer calls it with the flag)
@@ -90,9 +82,7 @@ def evaluate(
         typer.Option(help="paper, all, or keys with commas; by default all functions of counts."),
     ] = None,
     protocol: ProtocolName = None,
-    fmt: Annotated[
-        Format | None, typer.Option("--format", help="Print this instead of the terminal's table.")
-    ] = None,
+    fmt: FormatName = None,
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Processes; by default one for each core.")
     ] = None,
@@ -127,7 +117,8 @@ def evaluate(
     with told("; what was finished is kept, go on with --resume"):
         wanted = read_request(paths, dataset=dataset, pred_suffix=pred_suffix, gt_suffix=gt_suffix)
         chosen = metrics or wanted.metrics
-        keys, settled = find_metrics(chosen), find_protocol(protocol or wanted.protocol or "default")
+        settled = find_protocol(protocol or wanted.protocol or "default")
+        keys = find_metrics(chosen, settled)
         listed = None if names is None else tuple(read_names(names))
         jobs_to_do = []
         for cell in wanted.cells:
@@ -158,7 +149,7 @@ def evaluate(
             lines.append(Line(cell.dataset, cell.method, *read_summary(folder)))
         if fmt is None:
             shown = shown_keys(keys, chosen=chosen is not None)
-            _print_tables(lambda width: terminal_tables(lines, shown, width=width))
+            print_tables(lambda width: terminal_tables(lines, shown, width=width))
             if sys.stderr.isatty():
                 typer.echo(f"all {len(keys)} metrics, tables and curves are in {out}", err=True)
         else:
@@ -209,7 +200,7 @@ def stats(
         if plot is not None:
             check_plot_path(plot)
         found = mask_statistics(gt, find_protocol(protocol or "default"))
-        _print_tables(lambda _: statistics_tables(found))
+        print_tables(lambda _: statistics_tables(found))
         if plot is not None:
             plot_statistics(found, plot)
             typer.echo(f"drawn to {plot}", err=True)
@@ -230,7 +221,7 @@ def demo(
             Line("made", titles[method], result.summary, result.defined)
             for method, result in found.results.items()
         ]
-        _print_tables(lambda width: terminal_tables(lines, KEYS, width=width))
+        print_tables(lambda width: terminal_tables(lines, KEYS, width=width))
         for method in found.results:
             keys = [key for key in KEYS if preferred(found.results, key) == method]
             if keys:
@@ -239,7 +230,7 @@ def demo(
         typer.echo(f"The picture of it: {found.figure}")
 
 
-def _print_tables(make: "Callable[[int], Sequence[Table]]") -> None:
+def print_tables(make: "Callable[[int], Sequence[Table]]") -> None:
     """Print rich tables made for the width of the terminal; piped, as wide as they need to be."""
     from rich.console import Console
 
@@ -248,4 +239,5 @@ def _print_tables(make: "Callable[[int], Sequence[Table]]") -> None:
         console.print(table)
 
 
+analysis_commands.register(app)
 network_commands.register(app)
