@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+import cv2
 import numpy as np
 from timing import markdown, progress
 
@@ -36,7 +37,10 @@ def main() -> None:
         found["rho"][name] = measure_rho(Path(root) / name / "mask")
     progress("maps of MSOD")
     found["decomposition"] = {"MSOD": measure_decomposition(Path(root) / "MSOD")}
-    tables = {"rho": rho_table(found["rho"]), "decomposition": parts_table(found["decomposition"]["MSOD"])}
+    tables = {
+        "rho": rho_table(found["rho"]),
+        "decomposition": parts_table(found["decomposition"]["MSOD"]),
+    }
     print("\n\n".join(tables.values()))
     write_whole(_HERE / "theory.json", (json.dumps(found, indent=2) + "\n").encode())
     for name, table in tables.items():
@@ -69,7 +73,8 @@ def summary_of_shares(shares: Iterable[Shares]) -> Numbers:
 
 def measure_decomposition(data_set: Path) -> Numbers:
     """Return how well scores of the published maps are the sums of their parts'."""
-    rows = [_parts_of(data_set, name) for name in files_by_name(data_set / "mask")]
+    masks, maps = (files_by_name(data_set / folder) for folder in ("mask", "prediction"))
+    rows = [_parts_of(data_set, masks[name].path, maps[name].path) for name in masks]
     column = {key: np.array([row[key] for row in rows]) for key in rows[0]}
     several = column["objects"] > 1
     return {
@@ -142,10 +147,11 @@ def _shares(masks: Path) -> Iterable[Shares]:
             yield salient_shares(mask)
 
 
-def _parts_of(data_set: Path, name: str) -> Numbers:
-    mask_dir, map_dir = data_set / "mask", data_set / "prediction"
-    mask = read_mask(mask_dir, files_by_name(mask_dir)[name].path, level=_LEVEL)
-    pred = read_map(map_dir, files_by_name(map_dir)[name].path)
+def _parts_of(data_set: Path, mask_path: str, map_path: str) -> Numbers:
+    mask = read_mask(data_set / "mask", mask_path, level=_LEVEL)
+    published = read_map(data_set / "prediction", map_path)
+    # to the mask's size, as `sisod evaluate` does
+    pred = np.asarray(cv2.resize(published, mask.shape[::-1], interpolation=cv2.INTER_LINEAR))
     regions = sisod.partition(mask, kind="voronoi")
     by_frame, by_region = decompose(pred, mask), decompose(pred, mask, partition=regions)
     f_frame = decompose(pred, mask, metric="f_binary")
