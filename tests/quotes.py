@@ -46,6 +46,8 @@ TABLES = (
     ("README.md", "folders", "folders"),
     ("docs/scale.md", "folders", "folders"),
     ("docs/scale.md", "scale", "scale"),
+    ("docs/theory.md", "rho", "rho"),
+    ("docs/theory.md", "decomposition", "decomposition"),
 )
 
 

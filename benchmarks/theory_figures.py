@@ -1,6 +1,6 @@
 """The theory on real masks and maps: rho against rho', and what scores are made of.
 
-`python benchmarks/theory.py` reads the data sets below `SISOD_DATA`, prints two tables and writes
+`python benchmarks/theory_figures.py` reads the data sets below `SISOD_DATA`, prints two tables and writes
 `theory.json`, `rho.md` and `decomposition.md` beside itself.
 """
 
