@@ -315,6 +315,11 @@ def test_errors() -> None:
             lambda: theory.proposition_b_1(gt, (1, 0), beta2=0),
             "beta2 must be a number above 0, got 0; the paper's are 1 and 0.3",
         ),
+        (lambda: theory.f_limit(1.5), "rho is a share, from 0 to 1, got 1.5"),
+        (
+            lambda: theory.next_frame_limit((0, 0), (1, 2)),
+            "found must be one count per frame, not all 0; got [0, 0] for 2 frames",
+        ),
         (
             lambda: theory.proposition_4_1(sisod.partition(gt, kind="voronoi")),
             "proposition 4.1 needs rectangular frames, got 2 of them as Voronoi regions; "

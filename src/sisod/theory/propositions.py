@@ -4,6 +4,7 @@ A finds some objects whole and misses the others; B finds something of each, the
 all. Neither has a false positive. Values are compared as fractions: `holds` knows no rounding.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -124,6 +125,10 @@ def next_frame_limit(found: Sequence[int], frame_areas: Sequence[int]) -> float:
         >>> next_frame_limit((1, 3), (4, 4)), next_frame_limit((1, 3), (2, 6))
         (4.0, 4.0)
     """
+    if len(found) != len(frame_areas) or not any(found):
+        raise InputError(
+            f"found must be one count per frame, not all 0; got {list(found)} for {len(frame_areas)} frames"
+        )
     return float(_next_frame_limit(found, frame_areas))
 
 
@@ -156,12 +161,10 @@ def proposition_b_1(
     mask, parts, objects = _objects(gt)
     if len(objects) != 2:
         raise InputError(f"proposition B.1 is about two objects, gt has {len(objects)}")
-    if not 0 < beta2 < float("inf"):
-        raise InputError(f"beta2 must be a number above 0, got {beta2}; the paper's are 1 and 0.3")
+    exact = _exact(beta2)
     pred_a, pred_b = _predictors(mask, objects, found, (missed,))
     lost_size, kept_size = len(objects[missed]), len(objects[1 - missed])
     rho = Fraction(found[1 - missed], kept_size)
-    exact = Fraction(beta2).limit_denominator(10**6)
     left, right = (_si_f(pred, mask, parts, exact) for pred in (pred_a, pred_b))
     return Comparison(
         pred_a,
@@ -185,7 +188,16 @@ def f_limit(rho: float, *, beta2: float = 1.0) -> float:
         >>> f_limit(0.5), round(f_limit(0.5, beta2=0.3), 2)
         (2.5, 9.89)
     """
-    return float(_f_limit(Fraction(rho), Fraction(beta2)))
+    if not 0 <= rho <= 1:
+        raise InputError(f"rho is a share, from 0 to 1, got {rho}")
+    return float(_f_limit(Fraction(rho), _exact(beta2)))
+
+
+def _exact(beta2: float) -> Fraction:
+    """0.3 as 3/10."""
+    if not 0 < beta2 < math.inf:
+        raise InputError(f"beta2 must be a number above 0, got {beta2}; the paper's are 1 and 0.3")
+    return Fraction(beta2).limit_denominator(10**6)
 
 
 def _f_limit(rho: Fraction, b: Fraction) -> Fraction:
