@@ -127,7 +127,8 @@ def next_frame_limit(found: Sequence[int], frame_areas: Sequence[int]) -> float:
     """
     if len(found) != len(frame_areas) or not any(found):
         raise InputError(
-            f"found must be one count per frame, not all 0; got {list(found)} for {len(frame_areas)} frames"
+            f"found must be one count per frame, not all 0; got {list(found)} "
+            f"for {len(frame_areas)} frames"
         )
     return float(_next_frame_limit(found, frame_areas))
 
