@@ -48,6 +48,8 @@ TABLES = (
     ("docs/scale.md", "scale", "scale"),
     ("docs/conventions.md", "conventions", "conventions"),
     ("docs/analysis.md", "compare", "compare"),
+    ("docs/theory.md", "rho", "rho"),
+    ("docs/theory.md", "decomposition", "decomposition"),
 )
 
 
