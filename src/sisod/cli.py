@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import sisod
+from sisod import training_commands
 from sisod.networks import commands as network_commands
 
 if TYPE_CHECKING:
@@ -247,3 +248,4 @@ def _print_tables(make: "Callable[[int], Sequence[Table]]") -> None:
 
 
 network_commands.register(app)
+training_commands.register(app)
