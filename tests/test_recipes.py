@@ -92,12 +92,17 @@ def test_settings_replace_values() -> None:
         (
             "lr = 5e-5",
             "learning_rate = 5e-5",
-            "edn.toml: unknown key 'learning_rate' in [optimizer]; expected betas, lr, name, weight_decay",
+            "edn.toml: unknown key 'learning_rate' in [optimizer]; "
+            "expected betas, lr, name, weight_decay",
         ),
         ("lr = 5e-5", "", "edn.toml: [optimizer] needs lr, a number"),
         ("lr = 5e-5", "lr = '5e-5'", "edn.toml: lr in [optimizer] must be a number, got '5e-5'"),
         ("lr = 5e-5", "lr = -1", "edn.toml: [optimizer] lr must be 0 or more, got -1"),
-        ("[0.9, 0.99]", "[0.9]", "edn.toml: betas in [optimizer] must be a list of 2 numbers, got [0.9]"),
+        (
+            "[0.9, 0.99]",
+            "[0.9]",
+            "edn.toml: betas in [optimizer] must be a list of 2 numbers, got [0.9]",
+        ),
         (
             'name = "adam"',
             'name = "lion"',
@@ -139,7 +144,11 @@ def test_settings_replace_values() -> None:
             "[optimizer], [schedule], [train]",
         ),
         ("[data]\nsize = 384", "[schedule]", "edn.toml is not a TOML file: "),
-        ("[train]", "[labels]\nepochs = 3\n[train]", "edn.toml: [labels] is for ldf; edn learns masks only"),
+        (
+            "[train]",
+            "[labels]\nepochs = 3\n[train]",
+            "edn.toml: [labels] is for ldf; edn learns masks only",
+        ),
     ],
 )  # fmt: skip
 def test_errors(tmp_path: Path, old: str, new: str, message: str) -> None:

