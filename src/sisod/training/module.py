@@ -100,9 +100,10 @@ class SaliencyModule(L.LightningModule):
                 )
 
     def _refuse_nan(self, loss: Tensor, batch: Batch, index: int) -> None:
-        if not bool(torch.isfinite(loss.detach())):
+        value = float(loss.detach())
+        if not math.isfinite(value):
             raise InputError(
-                f"the loss is {float(loss):g} at step {self.global_step + 1} (epoch "
+                f"the loss is {value:g} at step {self.global_step + 1} (epoch "
                 f"{self.current_epoch + 1}, batch {index + 1}), with the images "
                 f"{some(list(batch.names), most=8)}; {self._last_good()}; lower optimizer.lr, or set "
                 "train.clip"
