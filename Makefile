@@ -28,6 +28,7 @@ bench: .venv/ready
 	$(BIN)/python benchmarks/losses.py
 	$(BIN)/python benchmarks/networks.py
 	$(BIN)/python benchmarks/compare.py
+	$(BIN)/python benchmarks/loader.py
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import sisod
-from sisod import analysis_commands
+from sisod import analysis_commands, training_commands
 from sisod.analysis_commands import Format, FormatName
 from sisod.networks import commands as network_commands
 
@@ -241,3 +241,4 @@ def print_tables(make: "Callable[[int], Sequence[Table]]") -> None:
 
 analysis_commands.register(app)
 network_commands.register(app)
+training_commands.register(app)
