@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import sisod
+from sisod import dataset_commands
 from sisod.networks import commands as network_commands
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ def evaluate(
             lines.append(Line(cell.dataset, cell.method, *read_summary(folder)))
         if fmt is None:
             shown = shown_keys(keys, chosen=chosen is not None)
-            _print_tables(lambda width: terminal_tables(lines, shown, width=width))
+            print_tables(lambda width: terminal_tables(lines, shown, width=width))
             if sys.stderr.isatty():
                 typer.echo(f"all {len(keys)} metrics, tables and curves are in {out}", err=True)
         else:
@@ -207,7 +208,7 @@ def stats(
         if plot is not None:
             check_plot_path(plot)
         found = mask_statistics(gt, find_protocol(protocol or "default"))
-        _print_tables(lambda _: statistics_tables(found))
+        print_tables(lambda _: statistics_tables(found))
         if plot is not None:
             plot_statistics(found, plot)
             typer.echo(f"drawn to {plot}", err=True)
@@ -228,7 +229,7 @@ def demo(
             Line("made", titles[method], result.summary, result.defined)
             for method, result in found.results.items()
         ]
-        _print_tables(lambda width: terminal_tables(lines, KEYS, width=width))
+        print_tables(lambda width: terminal_tables(lines, KEYS, width=width))
         for method in found.results:
             keys = [key for key in KEYS if preferred(found.results, key) == method]
             if keys:
@@ -237,7 +238,7 @@ def demo(
         typer.echo(f"The picture of it: {found.figure}")
 
 
-def _print_tables(make: "Callable[[int], Sequence[Table]]") -> None:
+def print_tables(make: "Callable[[int], Sequence[Table]]") -> None:
     """Print rich tables made for the width of the terminal; piped, as wide as they need to be."""
     from rich.console import Console
 
@@ -246,4 +247,5 @@ def _print_tables(make: "Callable[[int], Sequence[Table]]") -> None:
         console.print(table)
 
 
+dataset_commands.register(app)
 network_commands.register(app)

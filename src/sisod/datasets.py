@@ -37,7 +37,7 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a data set lies; `mask_dir` is None if there are images only, `problem` says what is unclear."""
+    """Where a data set lies; `mask_dir` is None if there are images only."""
 
     name: str
     image_dir: Path
