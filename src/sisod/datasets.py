@@ -82,7 +82,7 @@ def open_dataset(
 
 def match_files(image_dir: Path, mask_dir: Path) -> Matching:
     """Pair images and masks by their path below each folder, whatever the extension."""
-    images, truths = _visible_files(image_dir), _visible_files(mask_dir)
+    images, truths = visible_files(image_dir), visible_files(mask_dir)
     samples = tuple(
         Sample(name, image_dir / images[name].path, mask_dir / truths[name].path)
         for name in sorted(images.keys() & truths.keys())
@@ -236,8 +236,9 @@ def _is_visible(name: str) -> bool:
     return not name.startswith(".") and name != "__MACOSX"  # what a Mac leaves in archives
 
 
-def _visible_files(folder: Path) -> dict[str, StoredFile]:
-    files = files_by_name(folder)
+def visible_files(root: str | Path) -> dict[str, StoredFile]:
+    """Return the image files below a folder or URL by name, without hidden ones."""
+    files = files_by_name(root)
     return {name: file for name, file in files.items() if all(map(_is_visible, name.split("/")))}
 
 
