@@ -69,8 +69,9 @@ def test_own_folder_of_a_set(tmp_path: Path, name: str, images: str, masks: str)
     if own.name == "datasets":  # PASCAL-S's archive holds other sets beside it
         write_set(own, "imgs/judd", "masks/judd", "b")
         own = own.parent
-    found = open_dataset(own, prefer=[name])
-    assert (found.name, len(found.samples)) == (name, 1)
+    for prefer in ([name], [], ["DUTS-TR"]):
+        found = open_dataset(own, prefer=prefer)
+        assert (found.name, len(found.samples)) == (name, 1)
 
 
 def test_preference_and_all_that_is_there(tmp_path: Path) -> None:
@@ -132,6 +133,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
     assert refusal(root).endswith(
         "does not hold DUTS-TR; it holds ECSSD: give the folder of one of them"
     )
+    assert refusal(root, prefer=[]).endswith("the like); it holds ECSSD: give the folder of one of them")
     assert refusal(root, prefer=["DUTS"]).startswith("unknown data set 'DUTS'; did you mean 'DUTS-T")
     with pytest.raises(UsageError):
         open_dataset(root, prefer=["DUTS"])

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import sisod
-from sisod import dataset_commands, predict_command
+from sisod import dataset_commands, predict_command, training_commands
 from sisod.networks import commands as network_commands
 
 if TYPE_CHECKING:
@@ -249,4 +249,5 @@ def print_tables(make: "Callable[[int], Sequence[Table]]") -> None:
 
 dataset_commands.register(app)
 network_commands.register(app)
+training_commands.register(app)
 predict_command.register(app)

@@ -123,7 +123,8 @@ def _place(root: Path, prefer: Sequence[str]) -> Place:
     if whole is not None and whole[1] is not None:
         return Place(_title(root.absolute()), *whole)
     known = find_known(root)
-    for name in prefer:
+    own = recognised(root.absolute().name, root.absolute().parent.name)
+    for name in (*prefer, *([own.name] if own else ())):
         if name in known:
             return known[name]
     if (loose := _pair(root, by_last_word=True)) is not None:
@@ -138,10 +139,8 @@ def _not_there(root: Path, prefer: Sequence[str], known: Sequence[str]) -> str:
         advice = "it holds images itself: name the folder of their masks too"
     else:
         advice = "give a folder that has folders of images and masks inside"
-    return (
-        f"{str(root)!r} has no folder of images (image, images, imgs or the like) and does not hold "
-        f"{' or '.join(prefer)}; {advice}"
-    )
+    wanted = f" and does not hold {' or '.join(prefer)}" if prefer else ""
+    return f"{str(root)!r} has no folder of images (image, images, imgs or the like){wanted}; {advice}"
 
 
 def _place_of(known: Known, folder: Path) -> Place | None:

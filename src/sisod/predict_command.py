@@ -5,8 +5,7 @@ from typing import Annotated
 
 import typer
 
-from sisod.errors import InputError
-from sisod.networks.commands import Origin, Overwrite
+from sisod.networks.commands import Origin, Overwrite, told_with_extras
 
 
 def register(app: typer.Typer) -> None:
@@ -47,13 +46,9 @@ def predict(
     overwrite: Overwrite = False,
 ) -> None:
     """Write 8-bit maps of a folder of images, each at the size of its image."""
-    from sisod.cli import told  # which imports this module
+    with told_with_extras("; the maps made so far are kept, go on with --resume"):
+        from sisod.training.predict import DEFAULT_SIZE, load_network, predict_folder, trained_size
 
-    with told("; the maps made so far are kept, go on with --resume"):
-        try:
-            from sisod.training.predict import DEFAULT_SIZE, load_network, predict_folder, trained_size
-        except ImportError as error:
-            raise InputError(str(error)) from None
         loaded = load_network(checkpoint, network=network, origin=origin.value)
         done = predict_folder(
             loaded,

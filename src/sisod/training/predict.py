@@ -28,6 +28,7 @@ from sisod.networks.network import WEIGHTS_FILE, Network
 from sisod.networks.saved import recognise
 from sisod.progress import progress_bar
 from sisod.storage import is_url
+from sisod.training.data import resize
 
 DEFAULT_SIZE = 384  # of the paper
 _THREADS = 4  # that read and write files beside the network
@@ -209,10 +210,7 @@ def _read_ahead(
 def _read(root: str, name: str, path: str, size: int) -> _Picture:
     image = read_colour(root, path)
     height, width = image.shape[:2]
-    # area means when it shrinks, so that no small object falls between samples
-    way = cv2.INTER_AREA if max(height, width) > size else cv2.INTER_LINEAR
-    small = np.asarray(cv2.resize(image, (size, size), interpolation=way), dtype=np.uint8)
-    return _Picture(name, small, (height, width))
+    return _Picture(name, resize(image, size), (height, width))
 
 
 def _write_map(path: Path, array: NDArray[np.uint8]) -> None:
