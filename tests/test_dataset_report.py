@@ -128,3 +128,9 @@ def test_real_subsets() -> None:
         "1000 of 1000",
         "300 of 300",
     ]
+
+
+def test_document_lists_the_known_sets() -> None:
+    text = (Path(__file__).parent.parent / "docs" / "datasets.md").read_text()
+    for known in KNOWN.values():
+        assert f"| {known.name} | {known.count:,} | {known.like} | <{known.url}> |\n" in text

@@ -8,8 +8,10 @@ import cv2
 import numpy as np
 import pytest
 from rich.console import Console
+from typer.testing import CliRunner
 
 import sisod
+from sisod.cli import app
 from sisod.errors import InputError
 from sisod.training.demo import LOSSES, Plan, TrainedDemo, run_trained_demo, tables_of, verdict
 
@@ -102,3 +104,28 @@ def test_failed_training_is_told(tmp_path: Path) -> None:
     (tmp_path / "mine/thesis.txt").write_text("years of work")
     with pytest.raises(InputError, match="exists and is not a result of sisod"):
         run_trained_demo(tmp_path / "mine")
+
+
+def test_command_prints_both_parts(
+    found: TrainedDemo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Path] = []
+
+    def made(folder: Path) -> TrainedDemo:
+        asked.append(folder)
+        return found
+
+    monkeypatch.setattr("sisod.training.demo.run_trained_demo", made)
+    result = CliRunner().invoke(app, ["demo", "--out", str(tmp_path)])
+    assert result.exit_code == 0, result.stderr
+    assert asked == [tmp_path / "trained"]
+    figure, trained = result.stdout.split("Now a small network learns such scenes")
+    assert "Method A is preferred by MAE" in figure
+    assert "1 test images, mean ± deviation over 2 seeds" in trained
+    assert "under 0.3 %" in trained
+    assert trained.splitlines()[-2:] == [
+        verdict(found),
+        f"Maps, results and pictures (examples.png): {tmp_path / 'trained'}",
+    ]
+    assert CliRunner().invoke(app, ["demo", "--quick", "--out", str(tmp_path)]).exit_code == 0
+    assert len(asked) == 1
