@@ -22,6 +22,7 @@ bench: .venv/ready
 	$(BIN)/python benchmarks/scale.py
 	$(BIN)/python benchmarks/losses.py
 	$(BIN)/python benchmarks/networks.py
+	$(BIN)/python benchmarks/loader.py
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

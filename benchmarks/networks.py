@@ -89,7 +89,7 @@ class Effort:
 
 
 _FIVE = tuple(name for name in networks.names() if name != "tiny")
-_FULL = Effort(networks.names(), _FIVE, 384, 160, (1, 4), 3)
+_FULL = Effort(networks.names(), _FIVE, 384, 160, (1, 4), 1)
 _QUICK = Effort(("tiny",), ("ldf",), 64, 64, (1,), 1)
 
 
@@ -166,7 +166,7 @@ def _write(tables: dict[str, list[Cost]], text: str) -> None:
     }
     (_HERE / "networks.json").write_text(json.dumps(facts, indent=2) + "\n")
     head = (
-        "Made by `python benchmarks/networks.py` (processor time on one thread, best of 3; "
+        "Made by `python benchmarks/networks.py` (processor time on one thread, after a warm-up; "
         "training is forward and backward of the sum of BCE over the maps). Memory per image is the "
         "peak beyond what the process held once the network was made, over the batch; peak memory is "
         "that of the whole process. GateNet cannot train on one image."

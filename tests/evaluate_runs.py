@@ -106,7 +106,7 @@ def names(folder: str | Path) -> list[str]:
 
 
 def shards(out: str = "out") -> list[str]:
-    return sorted(path.name for path in Path(out, "MSOD", ".A.partial").glob("*.npz"))
+    return sorted(path.name for path in Path(out, "MSOD", ".A.partial").glob("*.rows"))
 
 
 def record(out: str = "out") -> dict[str, Any]:

@@ -7,10 +7,10 @@ import numpy as np
 import py_sod_metrics
 import pytest
 from numpy.typing import NDArray
+from scored import score_one
 
 import sisod
 from sisod.metrics import find_metrics
-from sisod.scoring import score_pair
 
 Mask = NDArray[np.bool_]
 FORMS = ("mean", "max", "adaptive", "binary")
@@ -169,7 +169,7 @@ def test_separable_metrics() -> None:
 
 def test_a_missed_object_scores_zero() -> None:
     pred = np.array([[255, 255, 0, 0, 0, 0, 0, 0]], np.uint8)
-    scores = score_pair(pred, ROW, protocol=sisod.PROTOCOLS["default"], keys=find_metrics(None))
+    scores = score_one(pred, ROW, protocol=sisod.PROTOCOLS["default"], keys=find_metrics(None))
     # the first object is found at every t >= 1, F = 1; the other is not, F = 0
     assert scores.values["si_f_mean"] == 0.5
     assert scores.values["si_f_max"] == 0.5

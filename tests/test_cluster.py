@@ -107,7 +107,7 @@ def test_a_worker_that_dies(folder: Path, local: sisod.Evaluation, cluster: Any,
 
     def kill_after_the_first_batch() -> None:
         deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and not list(work.glob("*.npz")):
+        while time.monotonic() < deadline and not list(work.glob("*.rows")):
             time.sleep(0.002)
         os.kill(victim, signal.SIGKILL)
 

@@ -9,10 +9,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
+from scored import score_one
 
 import sisod
 from sisod.metrics import find_metrics
-from sisod.scoring import score_pair
 
 Mask = NDArray[np.bool_]
 ALL_KEYS = find_metrics("all")
@@ -88,7 +88,7 @@ def check_scores(
         first_threshold=protocol.first_threshold,
         structure=structure,
     )
-    ours = score_pair(pred, gt, protocol=protocol, keys=keys, partition=partition)
+    ours = score_one(pred, gt, protocol=protocol, keys=keys, partition=partition)
     compared = [key for key in keys if key != "msiou"]  # its witness is PySODMetrics
     assert {key: ours.values[key] for key in compared} == pytest.approx(
         {key: theirs.values[key] for key in compared}, abs=1e-9, nan_ok=True

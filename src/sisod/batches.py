@@ -11,11 +11,10 @@ import numpy as np
 
 from sisod.arrays import Map
 from sisod.errors import InputError
-from sisod.evaluator import Evaluator
 from sisod.images import read_map, read_mask, where
 from sisod.protocols import Protocol
 from sisod.rows import Rows
-from sisod.scoring import score_pair
+from sisod.scoring import count_pair, score_counted
 
 Pairs = Sequence[Sequence[str]]  # each a name, the prediction's path, the ground truth's
 BATCH = 32  # images; fixed, so that nothing depends on how many processes share the work
@@ -52,21 +51,21 @@ class Batch:
 
 def score_batch(job: Job, pairs: Pairs) -> Rows:
     """Read and score pairs."""
-    evaluator = Evaluator(protocol=job.protocol, metrics=job.keys)
-    for name, pred_path, gt_path in pairs:
+    counted, resized = [], []
+    for _, pred_path, gt_path in pairs:
         gt = read_mask(job.gt_root, gt_path, level=job.protocol.gt_level)
         pred = read_map(job.pred_root, pred_path)
-        resized = pred.shape != gt.shape
-        if resized and job.strict:
+        resized.append(pred.shape != gt.shape)
+        if resized[-1] and job.strict:
             raise InputError(
                 f"{where(job.pred_root, pred_path)} has shape {pred.shape} but its ground truth "
                 f"{gt.shape}; resize the prediction, or leave out --strict"
             )
-        if resized:
+        if resized[-1]:
             pred = _resized(pred, gt.shape)
-        scores = score_pair(pred, gt, protocol=job.protocol, keys=job.keys)
-        evaluator.add(scores, name=name, resized=resized)
-    return evaluator.rows()
+        counted.append(count_pair(pred, gt, protocol=job.protocol, keys=job.keys))
+    scores = score_counted(counted, protocol=job.protocol, keys=job.keys)
+    return Rows.of([name for name, _, _ in pairs], scores, resized=resized)
 
 
 def _resized(pred: Map, shape: tuple[int, ...]) -> Map:

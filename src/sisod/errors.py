@@ -16,6 +16,8 @@ def printable(name: str) -> str:
         >>> print(printable("two\nlines"))
         two\nlines
     """
+    if name.isprintable():
+        return name
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in name)
 
 

@@ -291,7 +291,7 @@ def _short(value: Any) -> str:
 
 
 def _shard(work: Path, token: str, index: int) -> Path:
-    return work / f"{index:07d}.{token}.npz"
+    return work / f"{index:07d}.{token}.rows"
 
 
 def _batches(work: Path, token: str, pairs: Sequence[Pair]) -> Iterator[Batch]:

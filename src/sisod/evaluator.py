@@ -8,7 +8,7 @@ from sisod.frames import Partition
 from sisod.metrics import find_metrics
 from sisod.protocols import Protocol, find_protocol
 from sisod.rows import Rows
-from sisod.scoring import MetricChoice, Scores, score_pair
+from sisod.scoring import MetricChoice, score_pair
 
 _FOLD = 32  # images; single rows carry all their curves, joined ones only the sums
 
@@ -47,17 +47,13 @@ class Evaluator:
     ) -> None:
         """Score one pair and keep the result; see `sisod.score` for what is accepted."""
         scores = score_pair(pred, gt, protocol=self.protocol, keys=self.keys, partition=partition)
-        if scores.looks_binary:
+        if scores.looks_binary[0]:
             warn_binary(name)
-        self.add(scores, name=name)
-
-    def add(self, scores: Scores, *, name: str | None = None, resized: bool = False) -> None:
-        """Keep the scores of one image."""
         if name is not None:
             if name in self._known:
                 raise ValueError(f"an image named {name!r} was already scored; names must differ")
             self._known.add(name)
-        self._parts.append(Rows.of(name, scores, resized=resized))
+        self._parts.append(Rows.of([name], scores))
         self._single += 1
         if self._single == _FOLD:
             self._parts[-_FOLD:] = [Rows.joined(self._parts[-_FOLD:])]

@@ -5,6 +5,7 @@ metric asks for (256 grey levels, p > 0.5, the adaptive one) is a cut in that or
 code hold everything. For an 8-bit map the code is the grey value itself.
 """
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,11 +74,9 @@ def _of_grey(
     counts = _counts(pred, gt, partition, LEVELS)
     grey = counts[0].sum(axis=0)
     used = np.flatnonzero(grey)
-    p = grey_table(int(used[0]), int(used[-1]), normalize=normalize)
+    p, fixed_cuts = _grey_cuts(int(used[0]), int(used[-1]), normalize)
     adaptive = min(2.0 * float((grey * p).sum()) / pred.size, 1.0)
-    cuts = np.empty(COLUMNS, dtype=np.intp)
-    cuts[:LEVELS] = np.searchsorted(np.floor(255 * p), _THRESHOLDS)
-    cuts[BINARY] = np.searchsorted(p, 0.5, side="right")
+    cuts = fixed_cuts.copy()
     cuts[ADAPTIVE] = np.searchsorted(p, adaptive)
     miss = np.concatenate([p, 1 - p])
     # not a matrix product of BLAS: equal rows must give equal sums, to the last bit
@@ -85,6 +84,16 @@ def _of_grey(
     absolute = np.einsum("rc,c->r", flat, miss)
     squared = np.einsum("rc,c->r", flat, miss * miss)
     return Histogram(_above(counts, cuts), counts.sum(axis=2), absolute, squared)
+
+
+@functools.lru_cache
+def _grey_cuts(low: int, high: int, normalize: Normalize) -> tuple[Values, NDArray[np.intp]]:
+    """Value of each grey level, and the cuts that depend on the extremes only."""
+    p = grey_table(low, high, normalize=normalize)
+    cuts = np.zeros(COLUMNS, dtype=np.intp)
+    cuts[:LEVELS] = np.searchsorted(np.floor(255 * p), _THRESHOLDS)
+    cuts[BINARY] = np.searchsorted(p, 0.5, side="right")
+    return p, cuts
 
 
 def _of_values(p: Values, gt: NDArray[np.bool_], partition: Partition) -> Histogram:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from sisod import structure
 from sisod.errors import UsageError
-from sisod.histograms import LEVELS, Histogram
+from sisod.histograms import LEVELS
 from sisod.protocols import unknown
 
 Values = NDArray[np.float64]
@@ -58,13 +58,15 @@ class Counts:
         return self.tp + (self.n_negatives - self.fp)
 
 
-def counts_of(histogram: Histogram, rows: slice) -> Counts:
-    """Return the confusion matrices of some rows of a histogram."""
-    above, counted = histogram.above[rows], histogram.totals[rows]
+def counts_of(above: Values, counted: Values, is_image: NDArray[np.bool_] | None = None) -> Counts:
+    """Return the confusion matrices of rows of a histogram, from its `above` and `totals`.
+
+    E of a row that is a whole image divides by HW - 1, E of a frame by S_k (docs/metrics.md).
+    """
     size = counted.sum(axis=1, keepdims=True)
-    alignment_size = size.copy()
-    if rows.start == 0:  # E of an image divides by HW - 1, E of a frame by S_k (docs/metrics.md)
-        alignment_size[0] = max(alignment_size[0, 0] - 1, 1)
+    alignment_size = size
+    if is_image is not None:
+        alignment_size = np.where(is_image[:, None], np.maximum(size - 1, 1), size)
     totals = np.where(counted == 0, np.nan, counted)
     return Counts(
         tp=above[:, 1],

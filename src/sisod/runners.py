@@ -1,5 +1,6 @@
 """Who scores the batches: this process, several on this machine, or a Dask cluster."""
 
+import collections
 import contextlib
 import json
 import os
@@ -11,11 +12,14 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import IO, Any
 
+import cv2
+
 from sisod.batches import Batch, Job, Pairs, score_batch
 from sisod.errors import InputError
 from sisod.files import write_whole
 
 Advance = Callable[[int], None]
+_AHEAD = 2  # batches a worker has at a time: the one it scores and the next
 TASK_BATCHES = 8  # batches in a task of a large cluster run
 
 
@@ -27,10 +31,15 @@ def default_jobs() -> int:
 
 
 def run_here(job: Job, batches: Iterable[Batch], advance: Advance) -> None:
-    """Score in this process."""
-    for batch in batches:
-        write_whole(batch.shard, score_batch(job, batch.pairs).to_bytes())
-        advance(len(batch.pairs))
+    """Score in this process, on one core."""
+    threads = cv2.getNumThreads()
+    cv2.setNumThreads(1)
+    try:
+        for batch in batches:
+            write_whole(batch.shard, score_batch(job, batch.pairs).to_bytes())
+            advance(len(batch.pairs))
+    finally:
+        cv2.setNumThreads(threads)
 
 
 def run_processes(job: Job, batches: Iterable[Batch], advance: Advance, *, jobs: int) -> None:
@@ -44,6 +53,8 @@ def run_processes(job: Job, batches: Iterable[Batch], advance: Advance, *, jobs:
     workers: list[_Worker] = []
     try:
         workers.extend(_Worker(job) for _ in range(jobs))
+        import polars as pl  # noqa: F401  (the tables would wait for it afterwards)
+
         with ThreadPoolExecutor(jobs) as threads:
             try:
                 done = [threads.submit(_feed, worker, waiting, advance, failed) for worker in workers]
@@ -64,14 +75,17 @@ def _feed(
     advance: Advance,
     failed: threading.Event,
 ) -> None:
+    sent: collections.deque[Batch] = collections.deque()
     try:
         while not failed.is_set():
-            try:
-                batch = waiting.get_nowait()
-            except queue.Empty:
+            while len(sent) < _AHEAD and not waiting.empty():
+                with contextlib.suppress(queue.Empty):  # another thread was faster
+                    sent.append(waiting.get_nowait())
+                    worker.send(sent[-1])
+            if not sent:
                 return
-            worker.score(batch)
-            advance(len(batch.pairs))
+            worker.wait()
+            advance(len(sent.popleft().pairs))
     except BaseException:
         failed.set()
         raise
@@ -87,14 +101,16 @@ class _Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
-            # the same modules as here; polars is not used there and must not start its threads
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+            env=os.environ | _worker_settings(),
             start_new_session=True,  # ctrl-C reaches the parent, which ends its workers
         )
         self._send(job.to_json())
 
-    def score(self, batch: Batch) -> None:
+    def send(self, batch: Batch) -> None:
         self._send({"pairs": batch.pairs, "shard": str(batch.shard)})
+
+    def wait(self) -> None:
+        """Read the answer to the oldest batch not yet answered."""
         assert self._process.stdout is not None  # noqa: S101
         line = self._process.stdout.readline()
         if not line:
@@ -128,6 +144,12 @@ class _Worker:
         last = self._errors.read().decode(errors="replace").strip().splitlines()[-1:]
         said = f": {last[0]}" if last else ""
         return f"a worker process ended with code {code}{said}; what was finished is kept, use --resume"
+
+
+def _worker_settings() -> dict[str, str]:
+    """The same modules as here, and no threads: the work is shared out by processes."""
+    modules = os.pathsep.join(path for path in sys.path if path)
+    return {"PYTHONPATH": modules, "OPENBLAS_NUM_THREADS": "1"}
 
 
 def run_cluster(job: Job, batches: Sequence[Batch], advance: Advance, *, address: str) -> None:

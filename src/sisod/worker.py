@@ -15,11 +15,13 @@ import cv2
 from sisod.batches import Job, score_batch
 from sisod.errors import InputError
 from sisod.files import write_whole
+from sisod.memory import keep_freed_memory
 
 
 def main() -> None:
     """Answer every line of standard input until it ends."""
     cv2.setNumThreads(1)  # the work is shared out by processes
+    keep_freed_memory()
     parent = os.getppid()
     job = Job.from_json(json.loads(sys.stdin.readline()))
     for line in sys.stdin:

@@ -119,5 +119,7 @@ def _check_out(path: Path, suffix: str, *, overwrite: bool) -> None:
     """Refuse before anything slow has begun."""
     if path.suffix != suffix:
         raise UsageError(f"the output must end in {suffix}, got {str(path)!r}")
+    if path.is_dir():
+        raise InputError(f"{str(path)!r} is a folder; give the name of a file")
     if path.exists() and not overwrite:
         raise InputError(f"{str(path)!r} exists already; use --overwrite to replace it")

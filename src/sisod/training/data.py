@@ -65,7 +65,7 @@ class Item(NamedTuple):
 
 @dataclass(frozen=True)
 class Labels:
-    """Where LDF's labels come from: split off the masks, or predictions of the first stage in a folder."""
+    """Where LDF's labels come from: split off the masks, or the first stage's maps in a folder."""
 
     folder: Path | None = None
 

@@ -9,7 +9,7 @@ from torchmetrics import Metric
 
 from sisod.metrics import METRICS, find_metrics
 from sisod.protocols import Protocol, find_protocol
-from sisod.rows import Rows, Sums, Totals
+from sisod.rows import Sums, Totals
 from sisod.scoring import MetricChoice, score_pair
 
 _PARTS = ("high", "low", "n_defined")
@@ -61,9 +61,8 @@ class SizeInvariantScores(Metric):
             )
         for pred, gt in zip(_arrays(preds), _arrays(target), strict=True):
             scores = score_pair(pred, gt, protocol=self.protocol, keys=self.keys)
-            totals = Rows.of(None, scores).totals
-            self._put("values", self._get("values").plus(totals.values))
-            self._put("curves", self._get("curves").plus(totals.curves))
+            self._put("values", self._get("values").plus(Sums.of(scores.values)))
+            self._put("curves", self._get("curves").plus(Sums.of(scores.curves)))
             self.n_images = self.n_images + 1
 
     def compute(self) -> dict[str, Tensor]:

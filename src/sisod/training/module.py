@@ -100,9 +100,10 @@ class SaliencyModule(L.LightningModule):
                 )
 
     def _refuse_nan(self, loss: Tensor, batch: Batch, index: int) -> None:
-        if not bool(torch.isfinite(loss.detach())):
+        value = float(loss.detach())
+        if not math.isfinite(value):
             raise InputError(
-                f"the loss is {float(loss):g} at step {self.global_step + 1} (epoch "
+                f"the loss is {value:g} at step {self.global_step + 1} (epoch "
                 f"{self.current_epoch + 1}, batch {index + 1}), with the images "
                 f"{some(list(batch.names), most=8)}; {self._last_good()}; lower optimizer.lr, or set "
                 "train.clip"
@@ -131,7 +132,7 @@ def freeze(network: nn.Module, beginnings: tuple[str, ...]) -> None:
         if not found:
             raise InputError(f"[network] frozen names {beginning!r}, but no parameter begins so")
         for value in found:
-            value.requires_grad_(requires_grad=False)
+            value.requires_grad = False
 
 
 def make_optimizer(network: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
@@ -171,13 +172,16 @@ def schedule_factor(
 
     def factor(step: int) -> float:
         epoch, done = step // steps_per_epoch, min(step / total, 1.0)
-        value = {
-            "constant": lambda: 1.0,
-            "poly": lambda: (1 - done) ** schedule.power,
-            "cosine": lambda: (1 + math.cos(math.pi * done)) / 2,
-            "triangle": lambda: 1 - abs(2 * (epoch + 1) / (n_epochs + 1) - 1),
-            "drop": lambda: schedule.drop_factor ** sum(epoch >= drop for drop in schedule.drop_epochs),
-        }[schedule.name]()
+        value = 1.0
+        match schedule.name:
+            case "poly":
+                value = (1 - done) ** schedule.power
+            case "cosine":
+                value = (1 + math.cos(math.pi * done)) / 2
+            case "triangle":
+                value = 1 - abs(2 * (epoch + 1) / (n_epochs + 1) - 1)
+            case "drop":
+                value = schedule.drop_factor ** sum(epoch >= drop for drop in schedule.drop_epochs)
         if step < schedule.warmup_steps:
             value *= 0.01 + 0.99 * (step + 1) / schedule.warmup_steps
         return value

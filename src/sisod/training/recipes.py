@@ -92,9 +92,9 @@ class Schedule:
     """The learning rate as a factor of `lr`, from step to step; see `schedule_factor`.
 
     Attributes:
-        name: `constant`; `poly`, (1 - t)^power; `cosine`, half a wave down to 0; `triangle`, linear up to
-            the middle and down again, from epoch to epoch; `drop`, times `drop_factor` after each of
-            `drop_epochs`.
+        name: `constant`; `poly`, (1 - t)^power; `cosine`, half a wave down to 0; `triangle`, linear up
+            to the middle and down again, from epoch to epoch; `drop`, times `drop_factor` after each
+            of `drop_epochs`.
         power: of `poly`.
         drop_epochs: of `drop`: after so many epochs.
         drop_factor: of `drop`.
@@ -237,7 +237,8 @@ def find_recipe(name_or_path: str | Path, settings: Sequence[str] = ()) -> Recip
 
     Args:
         name_or_path: one of `names()`, or the path of a file that ends in `.toml`.
-        settings: replacements as `"section.key=value"`, the value as TOML writes it; text needs no quotes.
+        settings: replacements as `"section.key=value"`, the value as TOML writes it; text needs no
+            quotes.
 
     Example:
         >>> recipe = find_recipe("tiny", ["optimizer.lr=1e-4", "train.epochs=2"])

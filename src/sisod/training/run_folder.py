@@ -15,7 +15,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from lightning.pytorch.loggers.logger import Logger, rank_zero_experiment
+from lightning.pytorch.loggers.logger import Logger
 from lightning.pytorch.utilities import rank_zero_only
 
 from sisod.errors import InputError
@@ -85,7 +85,7 @@ def _check_same(folder: Path, was: dict[str, Any], wanted: dict[str, Any]) -> No
 
 
 def _flat(tables: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat = {}
+    flat: dict[str, Any] = {}
     for key, value in tables.items():
         flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
     return flat
@@ -112,11 +112,10 @@ class MetricsFile(Logger):
         return 0
 
     @property
-    @rank_zero_experiment
     def experiment(self) -> None:
         """There is none beside the file."""
 
-    @rank_zero_only  # type: ignore[untyped-decorator]
+    @rank_zero_only
     def begin(self, *, step: int) -> None:
         """Begin the file, or cut it after a step."""
         kept = [row for row in read_metrics(self.path) if int(row["step"]) <= step] if step else []
@@ -126,7 +125,7 @@ class MetricsFile(Logger):
     def log_hyperparams(self, *_: Any, **__: Any) -> None:
         """Nothing: recipe.toml holds them."""
 
-    @rank_zero_only  # type: ignore[untyped-decorator]
+    @rank_zero_only
     def log_metrics(self, metrics: dict[str, float], step: int | None = None) -> None:
         """Write one line; steps and epochs are counted from 1."""
         row = {**metrics, "step": (step or 0) + 1, "epoch": int(metrics.get("epoch", 0)) + 1}

@@ -1,5 +1,6 @@
 """Recipe + data -> run folder. Lightning does the loop; this file says what goes into it."""
 
+import io
 import logging
 import math
 import os
@@ -8,13 +9,14 @@ import time
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import lightning as L  # noqa: N812  (the name everybody knows it by)
 import torch
 from lightning.pytorch.callbacks import ModelCheckpoint, RichProgressBar
+from lightning.pytorch.plugins import TorchCheckpointIO
 from torch.utils.data import DataLoader
 
 from sisod import networks
@@ -34,8 +36,9 @@ from sisod.training.data import (
     collate_validation,
     quiet_worker,
 )
+from sisod.training.labels import write_labels
 from sisod.training.module import SaliencyModule
-from sisod.training.recipes import Recipe, write_toml
+from sisod.training.recipes import LabelsPart, Recipe, write_toml
 from sisod.training.run_folder import MetricsFile, prepare, write_record
 
 
@@ -84,11 +87,29 @@ def train(recipe: Recipe, request: Request, machine: Machine | None = None) -> d
             write_whole(request.out / "recipe.toml", write_toml(recipe).encode())
         if record.get("finished"):
             return record
+        if recipe.labels.epochs and request.labels is None:
+            request = replace(request, labels=_first_stage(recipe, request, machine, samples))
         found = _fit(recipe, request, machine, samples, val_samples)
         record = record | {"finished": True, "skipped": list(bad), **found}
         if is_first_process():
             write_record(request.out, record)
     return record
+
+
+def _first_stage(recipe: Recipe, request: Request, machine: Machine, samples: Sequence[Sample]) -> Path:
+    """Train LDF plainly on labels split from the masks; return the folder of what it then sees."""
+    labels, first = request.out / "labels", request.out / "first_stage"
+    if labels.exists():
+        return labels
+    plain = replace(
+        recipe,
+        train=replace(recipe.train, epochs=recipe.labels.epochs, steps=0),
+        labels=LabelsPart(),
+    )
+    train(plain, replace(request, out=first, loss="plain", val=None, resume=True), machine)
+    if is_first_process():
+        write_labels(networks.from_pretrained(first), samples, labels, size=recipe.data.size)
+    return labels
 
 
 def _fit(
@@ -123,6 +144,7 @@ def _fit(
             num_sanity_val_steps=0,
             log_every_n_steps=1,
             use_distributed_sampler=False,
+            plugins=[WholeCheckpoints()],
             logger=[metrics, *_more_loggers(machine, request.out)],
             callbacks=[last, *([best] if val_samples else []), *_progress()],
             enable_progress_bar=sys.stderr.isatty(),
@@ -138,7 +160,8 @@ def _fit(
         resumed = request.resume and path.exists()
         metrics.begin(step=_step_of(path) if resumed else 0)
         start = time.perf_counter()
-        trainer.fit(module, data, ckpt_path=path if resumed else None, weights_only=True)
+        with _worker_errors():
+            trainer.fit(module, data, ckpt_path=path if resumed else None, weights_only=True)
     if trainer.interrupted:
         raise KeyboardInterrupt
     kept = "best" if val_samples else "last"
@@ -152,6 +175,21 @@ def _fit(
         "model": kept,
         "scores": {key: float(value) for key, value in trainer.callback_metrics.items() if key != "lr"},
     }
+
+
+class WholeCheckpoints(TorchCheckpointIO):
+    """Checkpoints that are never half written; Lightning's go through a folder on another disk."""
+
+    def save_checkpoint(
+        self,
+        checkpoint: dict[str, Any],
+        path: str | Path,
+        storage_options: Any = None,  # noqa: ARG002
+    ) -> None:
+        """Write a file beside its place and rename it."""
+        buffer = io.BytesIO()
+        torch.save(checkpoint, buffer)
+        write_whole(Path(path), buffer.getvalue())
 
 
 class Data(L.LightningDataModule):
@@ -191,7 +229,8 @@ class Data(L.LightningDataModule):
         """Return the loader; the epoch is set here since Lightning, resuming, sets it too late."""
         sampler = self._sampler()
         if self.trainer is not None:
-            sampler.set_epoch(self.trainer.fit_loop.epoch_progress.current.processed)
+            progress: Any = self.trainer.fit_loop.epoch_progress.current
+            sampler.set_epoch(progress.processed)
         return DataLoader(
             self.training,
             batch_size=self.recipe.train.batch // self.world,
@@ -300,6 +339,17 @@ def _write_network(network: Network, checkpoint: Path, folder: Path) -> None:
     for file in inside.iterdir():
         file.replace(folder / file.name)
     inside.rmdir()
+
+
+@contextmanager
+def _worker_errors() -> Iterator[None]:
+    """Take the traceback off what a worker has to say about a file."""
+    try:
+        yield
+    except InputError as error:
+        if not str(error).startswith("Caught InputError"):
+            raise
+        raise InputError(str(error).strip().splitlines()[-1].partition(": ")[2]) from None
 
 
 @contextmanager

@@ -1,0 +1,36 @@
+"""One pair through the engine, with everything it keeps by name."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+import sisod
+from sisod.scoring import score_pair
+
+
+@dataclass(frozen=True, eq=False)
+class Scored:
+    """Values, curves and objects of one image."""
+
+    values: dict[str, float]
+    curves: dict[str, NDArray[np.float64]]
+    objects: dict[str, NDArray[Any]]
+
+
+def score_one(
+    pred: ArrayLike,
+    gt: ArrayLike,
+    *,
+    keys: tuple[str, ...],
+    protocol: sisod.Protocol = sisod.PROTOCOLS["default"],
+    partition: sisod.Partition | None = None,
+) -> Scored:
+    """Score one pair."""
+    scores = score_pair(pred, gt, protocol=protocol, keys=keys, partition=partition)
+    return Scored(
+        values=dict(zip(keys, scores.values[0].tolist(), strict=True)),
+        curves=dict(zip(scores.curve_names, scores.curves[0], strict=True)),
+        objects=scores.objects,
+    )
