@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import sisod
-from sisod import analysis_commands, training_commands
+from sisod import analysis_commands, dataset_commands, predict_command, training_commands
 from sisod.analysis_commands import Format, FormatName
 from sisod.networks import commands as network_commands
 
@@ -208,13 +208,17 @@ def stats(
 
 @app.command()
 def demo(
-    *, out: Annotated[Path, typer.Option(help="Folder for the maps and the figure.")] = Path("demo")
+    *,
+    out: Annotated[Path, typer.Option(help="Folder for everything that is made.")] = Path("demo"),
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Only the first part, in seconds: no training.")
+    ] = False,
 ) -> None:
-    """Show on made scenes how MAE and SI-MAE rank two methods the other way round."""
+    """Show on made scenes what size-invariant metrics see, then train with both losses and compare."""
     from sisod.demo import KEYS, preferred, run_demo
     from sisod.tables import Line, terminal_tables
 
-    with told():
+    with network_commands.told_with_extras():
         found = run_demo(out)
         titles = {"A": "A, large only", "B": "B, all, coarsely"}
         lines = [
@@ -228,6 +232,18 @@ def demo(
                 names = ", ".join(sisod.METRICS[key].title for key in keys)
                 typer.echo(f"Method {method} is preferred by {names}.")
         typer.echo(f"The picture of it: {found.figure}")
+        if not quick:
+            _demo_of_training(out / "trained")
+
+
+def _demo_of_training(folder: Path) -> None:
+    from sisod.training.demo import run_trained_demo, tables_of, verdict
+
+    typer.echo("Now a small network learns such scenes, with the plain and the size-invariant loss.")
+    found = run_trained_demo(folder)
+    print_tables(lambda _: tables_of(found))
+    typer.echo(verdict(found))
+    typer.echo(f"Maps, results and pictures ({found.examples.name}): {folder}")
 
 
 def print_tables(make: "Callable[[int], Sequence[Table]]") -> None:
@@ -240,5 +256,7 @@ def print_tables(make: "Callable[[int], Sequence[Table]]") -> None:
 
 
 analysis_commands.register(app)
+dataset_commands.register(app)
 network_commands.register(app)
 training_commands.register(app)
+predict_command.register(app)
