@@ -166,7 +166,7 @@ def _write(tables: dict[str, list[Cost]], text: str) -> None:
     }
     (_HERE / "networks.json").write_text(json.dumps(facts, indent=2) + "\n")
     head = (
-        "Made by `python benchmarks/networks.py` (processor time on one thread, after one run to warm up; "
+        "Made by `python benchmarks/networks.py` (processor time on one thread, after a warm-up; "
         "training is forward and backward of the sum of BCE over the maps). Memory per image is the "
         "peak beyond what the process held once the network was made, over the batch; peak memory is "
         "that of the whole process. GateNet cannot train on one image."

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import sisod
-from sisod.scoring import count_pair, score_counted
+from sisod.scoring import score_pair
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,8 +28,7 @@ def score_one(
     partition: sisod.Partition | None = None,
 ) -> Scored:
     """Score one pair."""
-    counted = count_pair(pred, gt, protocol=protocol, keys=keys, partition=partition)
-    scores = score_counted([counted], protocol=protocol, keys=keys)
+    scores = score_pair(pred, gt, protocol=protocol, keys=keys, partition=partition)
     return Scored(
         values=dict(zip(keys, scores.values[0].tolist(), strict=True)),
         curves=dict(zip(scores.curve_names, scores.curves[0], strict=True)),

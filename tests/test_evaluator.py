@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import sisod
+from sisod.metrics import find_metrics
 from sisod.scenes import make_scenes, sees_all_coarsely, sees_only_large
+from sisod.scoring import count_pair, score_counted
 
 Pair = tuple[str, NDArray[np.uint8], NDArray[np.uint8]]
 
@@ -130,3 +132,22 @@ def test_binary_looking_predictions_are_warned_about() -> None:
         sisod.Evaluator().update(np.eye(2, dtype=np.uint8), np.eye(2, dtype=bool), name="a")
     with pytest.warns(UserWarning, match="pred is an integer map whose maximum is 1"):
         sisod.score(np.eye(2, dtype=np.uint8), np.eye(2, dtype=bool))
+
+
+@settings(deadline=None, max_examples=25)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_images_scored_together_equal_images_scored_one_by_one(seed: int) -> None:
+    """To the last bit, whatever else is in the batch: none, one or many frames, masks all salient."""
+    rng = np.random.default_rng(seed)
+    protocol, keys = sisod.PROTOCOLS["default"], find_metrics(None)
+    counted = []
+    for share in rng.permutation([0.0, 0.02, 0.1, 0.3, 1.0]):
+        gt = rng.random(rng.integers(1, 40, 2)) < share
+        pred = rng.integers(0, 256, gt.shape).astype(np.uint8)
+        counted.append(count_pair(pred, gt, protocol=protocol, keys=keys))
+    together = score_counted(counted, protocol=protocol, keys=keys)
+    alone = [score_counted([one], protocol=protocol, keys=keys) for one in counted]
+    np.testing.assert_array_equal(together.values, np.concatenate([one.values for one in alone]))
+    np.testing.assert_array_equal(together.curves, np.concatenate([one.curves for one in alone]))
+    for key, column in together.objects.items():
+        np.testing.assert_array_equal(column, np.concatenate([one.objects[key] for one in alone]))

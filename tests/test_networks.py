@@ -9,6 +9,7 @@ import cv2
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from without_memory import image_on_meta, on_meta
 
@@ -236,6 +237,12 @@ def test_wrong_names(arguments: dict[str, Any], expected: str) -> None:
             "icon convolves 3 x 3 pixels at stride 16 and cannot take 32 x 64; "
             "pad or resize the input to 48 x 64",
         ),
+        (
+            "ldf",
+            (40, 28),
+            "ldf halves three times from stride 4 on and cannot take 40 x 28; "
+            "pad or resize the input to 40 x 32",
+        ),
     ],
 )
 def test_sizes_that_do_not_fit(name: str, size: tuple[int, int], expected: str) -> None:
@@ -256,19 +263,24 @@ def test_gatenet_trains_on_two_images_or_more() -> None:
         network(image_on_meta(1, (64, 64)))
 
 
-def test_edn_trains_on_one_image_if_it_is_large_enough() -> None:
+@pytest.mark.parametrize(("name", "side"), [("edn", 128), ("icon", 64), ("ldf", 60)])
+def test_trains_on_one_image_if_it_is_large_enough(name: str, side: int) -> None:
     with torch.device("meta"):
-        network = networks.create("edn")
-    with pytest.raises(
-        InputError, match=r"leaves one pixel of one 128 x 96 image: too little to normal"
-    ):
-        network(image_on_meta(1, (128, 96)))
-    network(image_on_meta(1, (129, 96)))
-    network(image_on_meta(2, (128, 96)))
+        network = networks.create(name)
+    for height in (side, 33):
+        expected = (
+            f"{name} cannot be trained on a single {height} x 48 image, of which one pixel is left to "
+            f"normalise; use a batch of at least 2, or an input larger than {side}"
+        )
+        with pytest.raises(InputError) as error:
+            network(image_on_meta(1, (height, 48)))
+        assert str(error.value) == expected
+    network(image_on_meta(1, (side + 1, 48)))
+    network(image_on_meta(2, (side, 48)))
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("shape", [(3, 64, 64), (1, 1, 64, 64)], ids=str)
+@pytest.mark.parametrize("shape", [(3, 64, 64), (1, 1, 64, 64), (1, 3, 0, 64)], ids=str)
 def test_what_is_no_batch_of_images(name: str, shape: tuple[int, ...]) -> None:
     with pytest.raises(InputError, match=r"x must have shape \(batch, 3, height, width\), got \([13], "):
         built(name)(torch.zeros(shape))
@@ -349,6 +361,24 @@ def test_split_label_by_hand() -> None:
     assert detail.tolist() == np.where(mask, 255 - expected, 0).tolist()
 
 
+def _chamfer(near: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Length of the shortest way out in steps to the side, aslant and like a knight's."""
+    lengths = {(0, 1): 1.0, (1, 1): 1.4, (1, 2): 2.1969}
+    moves = [(r, c) for r in range(-2, 3) for c in range(-2, 3)]
+    away = np.where(near, np.inf, 0.0)
+    while True:
+        padded = np.pad(away, 2, constant_values=np.inf)
+        shorter = away
+        for r, c in moves:
+            step = lengths.get((min(abs(r), abs(c)), max(abs(r), abs(c))))
+            if step is not None:
+                there = padded[2 + r : 2 + r + away.shape[0], 2 + c : 2 + c + away.shape[1]]
+                shorter = np.minimum(shorter, there + step)
+        if (shorter == away).all():
+            return away
+        away = shorter
+
+
 def test_split_label_by_its_formula() -> None:
     """Against distances pixel by pixel, in the exact sense where they run straight or diagonally."""
     rng = np.random.default_rng(3)
@@ -369,6 +399,8 @@ def test_split_label_by_its_formula() -> None:
     )
     exact = 255 * np.sqrt(away / away.max())
     assert np.abs(body - exact).max() <= 4  # the chamfer is within a few grey levels
+    steps = _chamfer(near)
+    assert np.abs(body - np.floor(255 * np.sqrt(steps / steps.max()))).max() <= 1  # rounding
     assert (body[~near] == 0).all()
     assert (detail == np.clip(mask.astype(int) - body, 0, 255)).all()
 

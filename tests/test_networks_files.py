@@ -1,6 +1,8 @@
 """Networks in files: saved and loaded, encoder weights, conversion, ONNX, the command line."""
 
 import json
+import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +14,7 @@ import published
 import pytest
 import torch
 from safetensors.torch import save_file
-from torch import Tensor, nn
+from torch import Tensor
 from typer.testing import CliRunner
 
 from sisod import networks
@@ -114,7 +116,10 @@ def test_what_cannot_be_loaded(tmp_path: Path) -> None:
         "or the id of a repository on the Hugging Face hub (owner/name)"
     )
     assert load(tmp_path) == "'' has no config.json; expected a folder that save_pretrained wrote"
-    (tmp_path / "config.json").write_text(json.dumps({"network": "unet"}))
+    for broken in ("{", "[]", "{}", json.dumps(light("tiny").config() | {"input_spec": {"gain": 1}})):
+        (tmp_path / "config.json").write_text(broken)
+        assert load(tmp_path).startswith("/config.json: the config is not one of sisod (")
+    (tmp_path / "config.json").write_text(json.dumps(light("tiny").config() | {"network": "unet"}))
     assert load(tmp_path) == (
         "'': config.json names the network 'unet'; "
         "expected one of edn, gatenet, icon, ldf, poolnet, tiny"
@@ -125,6 +130,11 @@ def test_what_cannot_be_loaded(tmp_path: Path) -> None:
         "'/plain.safetensors' does not say which network it is of; expected a file that "
         "save_pretrained or sisod convert has written"
     )
+    save_file({"weight": torch.zeros(1)}, plain, {"sisod": "{}"})
+    assert load(plain) == (
+        "/plain.safetensors: the config is not one of sisod ('input_spec'); expected JSON with network, "
+        "encoder and input_spec, as save_pretrained writes it"
+    )
     plain.write_bytes(b"no tensors here")
     assert load(plain).startswith("'/plain.safetensors' is not a safetensors file (")
 
@@ -132,12 +142,16 @@ def test_what_cannot_be_loaded(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("offline")
 def test_hub_out_of_reach() -> None:
     expected = (
-        r"'someone/network' is no folder or file here, and it could not be fetched from the Hugging "
+        r"is no folder or file here, and its config.json could not be fetched from the Hugging "
         r"Face hub \(\w+\); where there is a network, download config.json and model.safetensors of it "
         r"into a folder and pass that folder"
     )
-    with pytest.raises(InputError, match=expected):
-        networks.from_pretrained("someone/network")
+    for repo_id in ("someone/network", "some one/no id"):
+        with pytest.raises(InputError, match=f"^'{repo_id}' {expected}"):
+            networks.from_pretrained(repo_id)
+    # as if the config had still come through
+    with pytest.raises(InputError, match=r"its model.safetensors could not be fetched from the Hugging"):
+        networks.find("tiny")._from_pretrained(model_id="someone/network")
 
 
 # ------------------------------------------------------------------------------------ encoder weights
@@ -205,6 +219,7 @@ def test_weights_that_do_not_fit(tmp_path: Path, torchvision_state: dict[str, Te
 
     path = tmp_path / "weights.pth"
     assert load(path) == "'/weights.pth' does not exist; expected a safetensors file or a state dict"
+    assert load(tmp_path) == "'' is a folder; expected a safetensors file or a state dict"
     path.write_bytes(b"nothing")
     assert load(path).startswith("'/weights.pth' cannot be read as a state dict (")
     torch.save([1, 2], path)
@@ -215,10 +230,28 @@ def test_weights_that_do_not_fit(tmp_path: Path, torchvision_state: dict[str, Te
     )
 
 
-def test_pickled_objects_are_refused(tmp_path: Path) -> None:
-    torch.save(nn.Linear(1, 1), tmp_path / "model.pth")
-    with pytest.raises(InputError, match="cannot be read as a state dict"):
-        encoders.load_encoder_weights(ResNet50(), tmp_path / "model.pth")
+class Harmful:
+    """Makes a folder when it is unpickled."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.mkdir, (str(self.folder),)
+
+
+@pytest.mark.parametrize("save", [torch.save, lambda what, path: path.write_bytes(pickle.dumps(what))])
+def test_pickled_objects_are_refused_and_not_run(save: Any, tmp_path: Path) -> None:
+    path = tmp_path / "model.pth"
+    for harmful in (Harmful(tmp_path / "harm"), {"state_dict": Harmful(tmp_path / "harm")}):
+        save(harmful, path)
+        with pytest.raises(InputError) as error:
+            encoders.load_encoder_weights(ResNet50(), path)
+        assert str(error.value) == (
+            f"{str(path)!r} cannot be read as a state dict (it holds other objects than tensors); "
+            "expected tensors only, saved by torch.save(model.state_dict(), path)"
+        )
+    assert not (tmp_path / "harm").exists()
 
 
 @torch.no_grad()
@@ -299,7 +332,8 @@ def test_convert(tmp_path: Path) -> None:
     network = networks.from_pretrained(out)
     assert network.get_parameter("head_body.weight").equal(weights["linearb.weight"])
     assert network.input_spec.mean == (124.55, 118.90, 102.94)
-    assert [path.name for path in tmp_path.iterdir() if path.suffix == ".part"] == []
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ldf.safetensors", "model-40"]
+    assert out.stat().st_mode & 0o777 == 0o644  # not for its writer alone
     again = RUNNER.invoke(app, command)
     assert again.exit_code == 1
     assert again.stderr == f"error: {str(out)!r} exists already; use --overwrite to replace it\n"
@@ -336,6 +370,28 @@ def test_convert_refuses(
     result = RUNNER.invoke(app, ["convert", *arguments])
     assert (result.exit_code, result.stderr) == (code, expected)
     assert not Path("out.safetensors").exists()
+
+
+@pytest.mark.parametrize(
+    ("out", "expected"),
+    [
+        ("file/tiny.safetensors", "cannot write below 'file': File exists"),
+        ("folder.safetensors", "'folder.safetensors' is a folder; give the name of a file"),
+    ],
+)
+def test_where_nothing_can_be_written(
+    out: str, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("file").touch()
+    Path("folder.safetensors").mkdir()
+    network = light("tiny")
+    monkeypatch.setattr("sisod.networks.saved.read_state", lambda _: network.state_dict())
+    monkeypatch.setattr("sisod.networks.saved.recognise", lambda *_, **__: "tiny")
+    monkeypatch.setattr(type(network), "load_published", lambda *_, **__: network)
+    result = RUNNER.invoke(app, ["convert", "x.pth", out, "--overwrite"])
+    assert (result.exit_code, result.stderr) == (1, f"error: {expected}\n")
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "folder.safetensors"]
 
 
 @pytest.mark.parametrize("dynamic_size", [False, True])

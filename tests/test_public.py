@@ -7,7 +7,7 @@ import sys
 import pytest
 
 import sisod
-from sisod import analysis, comparison, paper
+from sisod import analysis, comparison, paper, theory
 from sisod.metrics import find_metrics
 
 CURVED = (
@@ -47,6 +47,34 @@ def test_names_are_frozen() -> None:
         "score",
     ]
     assert all(hasattr(sisod, name) for name in sisod.__all__)
+
+
+def test_names_of_the_theory_are_frozen() -> None:
+    assert sorted(theory.__all__) == [
+        "AucDecomposition",
+        "Bound",
+        "Comparison",
+        "Decomposition",
+        "PIXEL_LIPSCHITZ",
+        "Reattention",
+        "Shares",
+        "Sides",
+        "decompose",
+        "decompose_auc",
+        "dice_lipschitz",
+        "f_limit",
+        "generalization_bound",
+        "next_frame_limit",
+        "proposition_3_3",
+        "proposition_4_1",
+        "proposition_b_1",
+        "salient_shares",
+        "separable_lipschitz",
+        "sharp_dice_lipschitz",
+        "single_object",
+        "squared_dice_lipschitz",
+    ]
+    assert all(hasattr(theory, name) for name in theory.__all__)
 
 
 def test_signatures_are_frozen() -> None:

@@ -3,14 +3,20 @@
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import sisod
-from sisod import analysis_commands, report_commands
+from sisod import (
+    analysis_commands,
+    dataset_commands,
+    predict_command,
+    report_commands,
+    training_commands,
+)
+from sisod.analysis_commands import Format, FormatName
 from sisod.networks import commands as network_commands
 
 if TYPE_CHECKING:
@@ -28,15 +34,6 @@ ProtocolName = Annotated[
     str | None,
     typer.Option("--protocol", help=f"Conventions: {', '.join(sisod.PROTOCOLS)}; by default the first."),
 ]
-
-
-class Format(StrEnum):
-    """Formats for documents and programs."""
-
-    MD = "md"
-    LATEX = "latex"
-    CSV = "csv"
-    JSON = "json"
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001  (typer calls it with the flag)
@@ -91,9 +88,7 @@ def evaluate(
         typer.Option(help="paper, all, or keys with commas; by default all functions of counts."),
     ] = None,
     protocol: ProtocolName = None,
-    fmt: Annotated[
-        Format | None, typer.Option("--format", help="Print this instead of the terminal's table.")
-    ] = None,
+    fmt: FormatName = None,
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Processes; by default one for each core.")
     ] = None,
@@ -219,13 +214,17 @@ def stats(
 
 @app.command()
 def demo(
-    *, out: Annotated[Path, typer.Option(help="Folder for the maps and the figure.")] = Path("demo")
+    *,
+    out: Annotated[Path, typer.Option(help="Folder for everything that is made.")] = Path("demo"),
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Only the first part, in seconds: no training.")
+    ] = False,
 ) -> None:
-    """Show on made scenes how MAE and SI-MAE rank two methods the other way round."""
+    """Show on made scenes what size-invariant metrics see, then train with both losses and compare."""
     from sisod.demo import KEYS, preferred, run_demo
     from sisod.tables import Line, terminal_tables
 
-    with told():
+    with network_commands.told_with_extras():
         found = run_demo(out)
         titles = {"A": "A, large only", "B": "B, all, coarsely"}
         lines = [
@@ -239,6 +238,18 @@ def demo(
                 names = ", ".join(sisod.METRICS[key].title for key in keys)
                 typer.echo(f"Method {method} is preferred by {names}.")
         typer.echo(f"The picture of it: {found.figure}")
+        if not quick:
+            _demo_of_training(out / "trained")
+
+
+def _demo_of_training(folder: Path) -> None:
+    from sisod.training.demo import run_trained_demo, tables_of, verdict
+
+    typer.echo("Now a small network learns such scenes, with the plain and the size-invariant loss.")
+    found = run_trained_demo(folder)
+    print_tables(lambda _: tables_of(found))
+    typer.echo(verdict(found))
+    typer.echo(f"Maps, results and pictures ({found.examples.name}): {folder}")
 
 
 def print_tables(make: "Callable[[int], Sequence[Table]]") -> None:
@@ -251,5 +262,8 @@ def print_tables(make: "Callable[[int], Sequence[Table]]") -> None:
 
 
 analysis_commands.register(app)
+dataset_commands.register(app)
 network_commands.register(app)
+training_commands.register(app)
+predict_command.register(app)
 report_commands.register(app)

@@ -8,7 +8,7 @@ from sisod.frames import Partition
 from sisod.metrics import find_metrics
 from sisod.protocols import Protocol, find_protocol
 from sisod.rows import Rows
-from sisod.scoring import MetricChoice, count_pair, score_counted
+from sisod.scoring import MetricChoice, score_pair
 
 _FOLD = 32  # images; single rows carry all their curves, joined ones only the sums
 
@@ -46,14 +46,13 @@ class Evaluator:
         partition: Partition | None = None,
     ) -> None:
         """Score one pair and keep the result; see `sisod.score` for what is accepted."""
-        counted = count_pair(pred, gt, protocol=self.protocol, keys=self.keys, partition=partition)
-        if counted.looks_binary:
+        scores = score_pair(pred, gt, protocol=self.protocol, keys=self.keys, partition=partition)
+        if scores.looks_binary[0]:
             warn_binary(name)
         if name is not None:
             if name in self._known:
                 raise ValueError(f"an image named {name!r} was already scored; names must differ")
             self._known.add(name)
-        scores = score_counted([counted], protocol=self.protocol, keys=self.keys)
         self._parts.append(Rows.of([name], scores))
         self._single += 1
         if self._single == _FOLD:

@@ -27,6 +27,18 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 @contextmanager
+def write_file(path: Path) -> Iterator[Path]:
+    """Give another name to write to, beside the file, that becomes its name when all is done."""
+    with readable_errors(path, "make room there or give another file"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder:
+            unfinished = Path(folder) / path.name
+            yield unfinished
+            unfinished.chmod(0o644)
+            unfinished.replace(path)
+
+
+@contextmanager
 def write_folder(folder: Path, *, overwrite: bool) -> Iterator[Path]:
     """Give a folder to write into that takes the name of `folder` when all is done."""
     with readable_errors(folder, "use --overwrite or another folder"):

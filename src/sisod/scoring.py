@@ -101,11 +101,23 @@ def score(
     """
     settled = find_protocol(protocol)
     keys = find_metrics(metrics, settled)
-    counted = count_pair(pred, gt, protocol=settled, keys=keys, partition=partition)
-    if counted.looks_binary:
+    scores = score_pair(pred, gt, protocol=settled, keys=keys, partition=partition)
+    if scores.looks_binary[0]:
         arrays.warn_binary(None)
-    scores = score_counted([counted], protocol=settled, keys=keys)
     return dict(zip(keys, scores.values[0].tolist(), strict=True))
+
+
+def score_pair(
+    pred: ArrayLike,
+    gt: ArrayLike,
+    *,
+    protocol: Protocol,
+    keys: tuple[str, ...],
+    partition: Partition | None = None,
+) -> Scores:
+    """Check and score one pair."""
+    counted = count_pair(pred, gt, protocol=protocol, keys=keys, partition=partition)
+    return score_counted([counted], protocol=protocol, keys=keys)
 
 
 def count_pair(

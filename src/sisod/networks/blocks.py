@@ -73,10 +73,20 @@ def init_kaiming(module: nn.Module) -> None:
 
 def check_images(x: Tensor) -> None:
     """Refuse what is not a batch of three channels."""
-    if x.ndim != 4 or x.shape[1] != 3:
+    if x.ndim != 4 or x.shape[1] != 3 or 0 in x.shape[-2:]:
         raise InputError(
             f"x must have shape (batch, 3, height, width), got {tuple(x.shape)}; "
             "a single image needs x[None]"
+        )
+
+
+def check_single(x: Tensor, name: str, *, too_small: int) -> None:
+    """Refuse to train on one image of which a norm would see a single pixel."""
+    height, width = x.shape[-2:]
+    if x.shape[0] == 1 and max(height, width) <= too_small:
+        raise InputError(
+            f"{name} cannot be trained on a single {height} x {width} image, of which one pixel is left "
+            f"to normalise; use a batch of at least 2, or an input larger than {too_small}"
         )
 
 

@@ -1,17 +1,19 @@
 """Reading and writing of weights: safetensors and state dicts, never pickled objects."""
 
 import json
-import os
 import re
-import tempfile
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from sisod.errors import InputError, some
+from sisod.files import write_file
+from sisod.networks.input_spec import InputSpec
 
 Rules = Sequence[tuple[str, str]]
 METADATA_KEY = "sisod"  # in the header of our safetensors files: the network's config as JSON
@@ -21,14 +23,20 @@ _WRAPPERS = ("state_dict", "model")
 def read_state(path: Path) -> dict[str, Tensor]:
     """Return the tensors of a safetensors file or of a state dict saved by PyTorch."""
     if not path.is_file():
-        raise InputError(f"{str(path)!r} does not exist; expected a safetensors file or a state dict")
+        what = "is a folder" if path.is_dir() else "does not exist"
+        raise InputError(f"{str(path)!r} {what}; expected a safetensors file or a state dict")
     if path.suffix == ".safetensors":
         return _read_safetensors(path)[0]
     try:
-        loaded: Any = torch.load(path, map_location="cpu", weights_only=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about pickle protocols, before an error says it better
+            loaded: Any = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # PyTorch raises several kinds for what is not a state dict
+        # its own text for objects advises to run them
+        unsafe = isinstance(error, UnpicklingError) and "weights_only" in str(error)
+        why = "it holds other objects than tensors" if unsafe else _first_line(error)
         raise InputError(
-            f"{str(path)!r} cannot be read as a state dict ({_first_line(error)}); expected tensors "
+            f"{str(path)!r} cannot be read as a state dict ({why}); expected tensors "
             "only, saved by torch.save(model.state_dict(), path)"
         ) from error
     return _unwrapped(loaded, path)
@@ -42,7 +50,20 @@ def read_config(path: Path) -> dict[str, Any]:
             f"{str(path)!r} does not say which network it is of; expected a file that save_pretrained "
             "or sisod convert has written"
         )
-    config: dict[str, Any] = json.loads(header[METADATA_KEY])
+    return parse_config(header[METADATA_KEY], source=str(path))
+
+
+def parse_config(text: str, *, source: str) -> dict[str, Any]:
+    """Return a network's config as `Network.config` makes it."""
+    try:
+        config: dict[str, Any] = json.loads(text)
+        InputSpec(**config["input_spec"])
+        str(config["network"]), str(config["encoder"])
+    except (json.JSONDecodeError, KeyError, TypeError) as error:
+        raise InputError(
+            f"{source}: the config is not one of sisod ({_first_line(error)}); expected JSON with "
+            "network, encoder and input_spec, as save_pretrained writes it"
+        ) from error
     return config
 
 
@@ -52,15 +73,23 @@ def write_state(path: Path, state: Mapping[str, Tensor], config: Mapping[str, An
 
     tensors = {key: value.detach().cpu().contiguous() for key, value in state.items()}
     metadata = {METADATA_KEY: json.dumps(config, sort_keys=True), "format": "pt"}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, suffix=".part")
-    os.close(handle)
-    unfinished = Path(name)
-    try:
+    with write_file(path) as unfinished:
         save_file(tensors, unfinished, metadata)
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+
+
+def fetch(repo_id: str, file: str, **hub_options: Any) -> Path:
+    """Return the place of a file of a repository on the hub, from the cache if it is there."""
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+
+    try:
+        return Path(hf_hub_download(repo_id, file, **hub_options))
+    except (LocalEntryNotFoundError, HfHubHTTPError, HFValidationError, OSError) as error:
+        raise InputError(
+            f"{repo_id!r} is no folder or file here, and its {file} could not be fetched from the "
+            f"Hugging Face hub ({type(error).__name__}); where there is a network, download config.json "
+            "and model.safetensors of it into a folder and pass that folder"
+        ) from error
 
 
 def rename(state: Mapping[str, Tensor], rules: Rules) -> tuple[dict[str, Tensor], list[str]]:

@@ -43,7 +43,7 @@ def show_networks(
     """List the networks: parameters, multiply-adds at 384 x 384, maps, paper, licence of the weights."""
     from rich.console import Console
 
-    with _told():
+    with told_with_extras():
         from sisod.networks.table import networks_table
 
         Console(width=120).print(networks_table(encoder.value))
@@ -62,7 +62,7 @@ def convert(
     overwrite: Overwrite = False,
 ) -> None:
     """Turn a published checkpoint into a safetensors file that knows its network and its input."""
-    with _told():
+    with told_with_extras():
         _check_out(out, ".safetensors", overwrite=overwrite)
         from sisod.networks.saved import convert_published
 
@@ -91,7 +91,7 @@ def export(
     overwrite: Overwrite = False,
 ) -> None:
     """Write a network as ONNX: RGB images in [0, 1] in, saliency in [0, 1] out."""
-    with _told():
+    with told_with_extras():
         _check_out(out, ".onnx", overwrite=overwrite)
         from sisod import networks
 
@@ -104,11 +104,11 @@ def export(
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def told_with_extras(after_interrupt: str = "") -> Iterator[None]:
     """Turn what a user can mend, a missing extra too, into one sentence and an exit code."""
     from sisod.cli import told  # which imports this module
 
-    with told():
+    with told(after_interrupt):
         try:
             yield
         except ImportError as error:
@@ -119,5 +119,7 @@ def _check_out(path: Path, suffix: str, *, overwrite: bool) -> None:
     """Refuse before anything slow has begun."""
     if path.suffix != suffix:
         raise UsageError(f"the output must end in {suffix}, got {str(path)!r}")
+    if path.is_dir():
+        raise InputError(f"{str(path)!r} is a folder; give the name of a file")
     if path.exists() and not overwrite:
         raise InputError(f"{str(path)!r} exists already; use --overwrite to replace it")

@@ -11,8 +11,7 @@ from typing import ClassVar, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from sisod.errors import InputError
-from sisod.networks.blocks import check_images, conv_norm, conv_same, resize
+from sisod.networks.blocks import check_images, check_single, conv_norm, conv_same, resize
 from sisod.networks.encoders import create_encoder, decoder_width
 from sisod.networks.input_spec import IMAGENET, InputSpec
 from sisod.networks.network import Facts, Network, Target
@@ -20,6 +19,7 @@ from sisod.networks.resnet import Bottleneck
 
 _EXTREME_PLANES = 256  # of the bottlenecks below the encoder; they give four times as many channels
 _N_HEADS = 5
+_TOO_SMALL = 128  # seven halvings leave one pixel
 
 
 class _Level(NamedTuple):
@@ -116,9 +116,10 @@ class EDN(Network):
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
         """Return five logit maps, the finest first."""
         check_images(x)
+        if self.training:
+            check_single(x, "edn", too_small=_TOO_SMALL)
         f0, f1, f2, f3, f4 = self.encoder(x)
         f5 = self.extreme5(f4)
-        self._check_deepest(f5, x)
         f6 = self.extreme6(f5)
         # global attention on the two extreme levels
         attention = f6.mean(dim=(2, 3), keepdim=True).sigmoid()
@@ -130,14 +131,6 @@ class EDN(Network):
             decoded.append(self.fuse[level](torch.cat([above, beside], dim=1)))
         finest = decoded[: -_N_HEADS - 1 : -1]
         return tuple(resize(head(level), x) for head, level in zip(self.heads, finest, strict=True))
-
-    def _check_deepest(self, f5: Tensor, x: Tensor) -> None:
-        if self.training and f5.shape[0] == 1 and max(f5.shape[-2:]) <= 2:
-            raise InputError(
-                f"edn halves seven times, which leaves one pixel of one {x.shape[-2]} x {x.shape[-1]} "
-                "image: too little to normalise in training; use a batch of at least 2, or an input "
-                "larger than 128"
-            )
 
 
 def _extreme(width_in: int, planes: int) -> nn.Sequential:

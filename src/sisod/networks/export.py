@@ -2,7 +2,6 @@
 
 import json
 import logging
-import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from sisod.errors import InputError
+from sisod.files import write_file
 from sisod.networks.network import Network
 
 IMAGE = "image"
@@ -77,8 +77,5 @@ def export_onnx(
         )
     assert program is not None  # noqa: S101  (for the type checker)
     program.model.metadata_props["sisod"] = json.dumps(network.config(), sort_keys=True)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        unfinished = Path(folder) / path.name
+    with write_file(path) as unfinished:
         program.save(unfinished, external_data=False)
-        unfinished.replace(path)

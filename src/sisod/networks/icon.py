@@ -12,7 +12,14 @@ import torch
 from torch import Tensor, nn
 
 from sisod.errors import InputError
-from sisod.networks.blocks import check_images, conv_norm, init_kaiming, resize, two_convs
+from sisod.networks.blocks import (
+    check_images,
+    check_single,
+    conv_norm,
+    init_kaiming,
+    resize,
+    two_convs,
+)
 from sisod.networks.capsules import N_CAPSULES, POSE, EMRouting, at_least_single
 from sisod.networks.encoders import create_encoder, decoder_width
 from sisod.networks.input_spec import IMAGENET, InputSpec
@@ -22,6 +29,7 @@ _WIDTH = 64
 _GATE_REDUCTION = 8
 _N_HEADS = 5
 _LEAST = 48  # of height and width: the capsules' 5 x 5 convolution needs 3 pixels at stride 16
+_TOO_SMALL = 64  # to train on one: the capsules leave one pixel
 
 
 class DFA(nn.Module):
@@ -173,6 +181,8 @@ class ICON(Network):
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
         """Return five logit maps: the finest, then those of levels 1, 2, 3 and of the pose."""
         check_images(x)
+        if self.training:
+            check_single(x, "icon", too_small=_TOO_SMALL)
         _, level4, level3, level2, level1 = self.encoder(x)
         _check_size(level2, x)
         x1, x2, x3, x4 = self.dfa1(level1), self.dfa2(level2), self.dfa3(level3), self.dfa4(level4)

@@ -16,13 +16,22 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from sisod.errors import InputError
-from sisod.networks.blocks import check_images, conv_norm, init_kaiming, resize, two_convs
+from sisod.networks.blocks import (
+    check_images,
+    check_single,
+    conv_norm,
+    init_kaiming,
+    resize,
+    two_convs,
+)
 from sisod.networks.encoders import create_encoder, decoder_width
 from sisod.networks.input_spec import InputSpec
 from sisod.networks.network import Facts, Network, Target
 
 _WIDTH = 64
 _N_LEVELS = 4
+_LEAST = 32  # of height and width: the interaction halves three times from stride 4 on
+_TOO_SMALL = 60  # to train on one: these halvings leave one pixel
 _BLUR = 5  # side of the box that widens the mask before distances are taken
 
 
@@ -120,7 +129,10 @@ class LDF(Network):
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
         """Return six logit maps in the order of `targets`; decoders and heads serve both passes."""
         check_images(x)
+        if self.training:
+            check_single(x, "ldf", too_small=_TOO_SMALL)
         deepest_first = self.encoder(x)[:0:-1]
+        _check_size(deepest_first[-1], x)
         bodies = [conv(level) for conv, level in zip(self.reduce_body, deepest_first, strict=True)]
         details = [conv(level) for conv, level in zip(self.reduce_detail, deepest_first, strict=True)]
         body1, detail1 = self.decoder_body(bodies), self.decoder_detail(details)
@@ -133,6 +145,15 @@ class LDF(Network):
     def _heads(self, body: Tensor, detail: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         mask = self.head_mask(torch.cat([body, detail], dim=1))
         return self.head_body(body), self.head_detail(detail), mask
+
+
+def _check_size(finest: Tensor, x: Tensor) -> None:
+    if min(finest.shape[-2:]) < 8:
+        height, width = x.shape[-2:]
+        raise InputError(
+            f"ldf halves three times from stride 4 on and cannot take {height} x {width}; "
+            f"pad or resize the input to {max(height, _LEAST)} x {max(width, _LEAST)}"
+        )
 
 
 def split_label(mask: NDArray[Any]) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 import torch
-from huggingface_hub import PyTorchModelHubMixin, hf_hub_download
+from huggingface_hub import PyTorchModelHubMixin
 from torch import Tensor, nn
 
 from sisod.errors import InputError
-from sisod.networks.checkpoints import Rules, load_strictly, read_state, rename, write_state
+from sisod.networks.checkpoints import Rules, fetch, load_strictly, read_state, rename, write_state
 from sisod.networks.encoders import INPUTS, load_encoder_weights
 from sisod.networks.input_spec import InputSpec
 
@@ -132,7 +132,7 @@ class Network(
         download = {key: options.pop(key) for key in hub if key in options}
         path = Path(model_id) / WEIGHTS_FILE
         if not Path(model_id).is_dir():
-            path = Path(hf_hub_download(model_id, WEIGHTS_FILE, **download))
+            path = fetch(model_id, WEIGHTS_FILE, **download)
         network = cls(**options)
         load_strictly(network, read_state(path), source=str(path))
         return network.to(map_location).eval()

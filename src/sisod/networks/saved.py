@@ -1,6 +1,5 @@
 """Saved networks, whose config says which network it is; conversion of published ones."""
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,9 +8,17 @@ from torch import Tensor
 
 from sisod.errors import InputError, some
 from sisod.networks import find, names
-from sisod.networks.checkpoints import load_strictly, read_config, read_state, rename, write_state
+from sisod.networks.checkpoints import (
+    fetch,
+    load_strictly,
+    parse_config,
+    read_config,
+    read_state,
+    rename,
+    write_state,
+)
 from sisod.networks.input_spec import InputSpec
-from sisod.networks.network import WEIGHTS_FILE, Network
+from sisod.networks.network import Network
 
 _CONFIG_FILE = "config.json"
 
@@ -40,32 +47,18 @@ def _from_file(path: Path) -> Network:
 
 def _network_name(path_or_id: str, **hub_options: Any) -> str:
     folder = Path(path_or_id)
-    path = folder / _CONFIG_FILE if folder.is_dir() else _download(path_or_id, **hub_options)
+    path = folder / _CONFIG_FILE if folder.is_dir() else fetch(path_or_id, _CONFIG_FILE, **hub_options)
     if not path.is_file():
         raise InputError(
             f"{path_or_id!r} has no {_CONFIG_FILE}; expected a folder that save_pretrained wrote"
         )
-    name = json.loads(path.read_text(encoding="utf-8")).get("network")
+    name = parse_config(path.read_text(encoding="utf-8"), source=str(path))["network"]
     if name not in names():
         raise InputError(
             f"{path_or_id!r}: {_CONFIG_FILE} names the network {name!r}; "
             f"expected one of {', '.join(names())}"
         )
     return str(name)
-
-
-def _download(repo_id: str, **hub_options: Any) -> Path:
-    from huggingface_hub import hf_hub_download
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
-
-    try:
-        return Path(hf_hub_download(repo_id, _CONFIG_FILE, **hub_options))
-    except (LocalEntryNotFoundError, HfHubHTTPError, OSError) as error:
-        raise InputError(
-            f"{repo_id!r} is no folder or file here, and it could not be fetched from the Hugging Face "
-            f"hub ({type(error).__name__}); where there is a network, download {_CONFIG_FILE} and "
-            f"{WEIGHTS_FILE} of it into a folder and pass that folder"
-        ) from error
 
 
 def convert_published(path: Path, out: Path, *, name: str | None, origin: str) -> Network:

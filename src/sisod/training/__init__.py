@@ -1,8 +1,6 @@
 """Training networks with size-invariant losses, and scoring inside the loop (extra `torch`)."""
 
-try:
-    import torch as _torch  # noqa: F401
-except ImportError:
-    raise ImportError(
-        "sisod.training needs PyTorch; install it with: pip install 'sisod[torch]'"
-    ) from None
+from importlib.util import find_spec
+
+if find_spec("torch") is None:
+    raise ImportError("sisod.training needs PyTorch; install it with: pip install 'sisod[torch]'")

@@ -10,7 +10,7 @@ from torchmetrics import Metric
 from sisod.metrics import METRICS, find_metrics
 from sisod.protocols import Protocol, find_protocol
 from sisod.rows import Sums, Totals
-from sisod.scoring import MetricChoice, count_pair, score_counted
+from sisod.scoring import MetricChoice, score_pair
 
 _PARTS = ("high", "low", "n_defined")
 
@@ -59,16 +59,11 @@ class SizeInvariantScores(Metric):
                 f"preds has shape {tuple(preds.shape)} and target {tuple(target.shape)}; "
                 "expected the same (B, 1, H, W) or (B, H, W) for both"
             )
-        if len(preds) == 0:
-            return
-        counted = [
-            count_pair(pred, gt, protocol=self.protocol, keys=self.keys)
-            for pred, gt in zip(_arrays(preds), _arrays(target), strict=True)
-        ]
-        scores = score_counted(counted, protocol=self.protocol, keys=self.keys)
-        self._put("values", self._get("values").plus(Sums.of(scores.values)))
-        self._put("curves", self._get("curves").plus(Sums.of(scores.curves)))
-        self.n_images = self.n_images + len(counted)
+        for pred, gt in zip(_arrays(preds), _arrays(target), strict=True):
+            scores = score_pair(pred, gt, protocol=self.protocol, keys=self.keys)
+            self._put("values", self._get("values").plus(Sums.of(scores.values)))
+            self._put("curves", self._get("curves").plus(Sums.of(scores.curves)))
+            self.n_images = self.n_images + 1
 
     def compute(self) -> dict[str, Tensor]:
         """Return every metric over all images of all processes."""
@@ -119,8 +114,7 @@ class SizeInvariantScores(Metric):
 def _curve_names(keys: tuple[str, ...], protocol: Protocol) -> tuple[str, ...]:
     """Ask the engine which curves it keeps for these keys."""
     mask = np.ones((1, 1), dtype=bool)
-    counted = count_pair(mask, mask, protocol=protocol, keys=keys)
-    return score_counted([counted], protocol=protocol, keys=keys).curve_names
+    return score_pair(mask, mask, protocol=protocol, keys=keys).curve_names
 
 
 def _arrays(batch: Tensor) -> Any:

@@ -1,0 +1,281 @@
+"""Images and masks -> batches: read, augmented together, frames found afterwards, all in the workers.
+
+What chance decides for an image follows from (seed, epoch, index of the image) alone. So the number of
+workers, the number of processes and where a run was resumed change nothing.
+"""
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import cv2
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.utils.data import Dataset, Sampler
+
+from sisod.datasets import Sample
+from sisod.errors import InputError
+from sisod.frames import cut_mask
+from sisod.images import read_array, read_colour, read_mask
+from sisod.losses import collate_boxes
+from sisod.networks.ldf import split_label
+from sisod.progress import progress_bar
+from sisod.training.recipes import DataPart
+
+Plane = NDArray[np.uint8]
+LEVEL = 128  # a mask is salient from here on
+_ASPECT_TOLERANCE = 0.05  # image and mask may be scaled differently, but not be of another form
+
+
+class Batch(NamedTuple):
+    """What a training step gets.
+
+    Attributes:
+        images: (B, 3, H, W) RGB, uint8.
+        labels: `mask`, and for LDF `body` and `detail`: (B, 1, H, W), uint8.
+        boxes: rows (image, y0, x0, y1, x1) of the masks' frames; stays on the host.
+        names: of the images.
+    """
+
+    images: Tensor
+    labels: dict[str, Tensor]
+    boxes: Tensor
+    names: tuple[str, ...]
+
+
+class ValidationBatch(NamedTuple):
+    """Images of one size and masks of their own sizes, (H, W), bool."""
+
+    images: Tensor
+    masks: tuple[Tensor, ...]
+
+
+class Item(NamedTuple):
+    """One image of a batch."""
+
+    image: Plane
+    labels: dict[str, Plane]
+    boxes: NDArray[np.int64]
+    name: str
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Where LDF's labels come from: split off the masks, or the first stage's maps in a folder."""
+
+    folder: Path | None = None
+
+
+class TrainingSet(Dataset[Item]):
+    """Augmented images by (epoch, index)."""
+
+    def __init__(
+        self, samples: Sequence[Sample], part: DataPart, *, seed: int, labels: Labels | None = None
+    ) -> None:
+        self.samples = samples
+        self.part = part
+        self.seed = seed
+        self.labels = labels
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def __getitem__(self, key: tuple[int, int]) -> Item:
+        """Return an image as augmented in an epoch."""
+        epoch, index = key
+        sample = self.samples[index]
+        planes = {"image": read_image(sample), "mask": read_truth(sample).astype(np.uint8) * 255}
+        if self.labels is not None and self.labels.folder is not None:
+            for kind in ("body", "detail"):
+                planes[kind] = read_array(self.labels.folder / kind, f"{sample.name}.png")
+        planes = augment(planes, self.part, np.random.default_rng((self.seed, epoch, index)))
+        mask = planes["mask"]
+        if self.labels is not None and self.labels.folder is None:
+            planes["body"], planes["detail"] = split_label(mask)
+        boxes = cut_mask(mask >= LEVEL).boxes
+        image = planes.pop("image")
+        return Item(image, planes, boxes, sample.name)
+
+
+class ValidationSet(Dataset[tuple[Plane, NDArray[np.bool_]]]):
+    """Images at the size of the network, masks at their own."""
+
+    def __init__(self, samples: Sequence[Sample], size: int) -> None:
+        self.samples = samples
+        self.size = size
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def __getitem__(self, index: int) -> tuple[Plane, NDArray[np.bool_]]:
+        """Return an image and its mask."""
+        sample = self.samples[index]
+        return resize(read_image(sample), self.size), read_truth(sample)
+
+
+class EpochSampler(Sampler[tuple[int, int]]):
+    """The order of an epoch, by seed and epoch; every process takes its share of each batch.
+
+    What does not fill a whole step is left out, so that every step sees the same number of images.
+    """
+
+    def __init__(self, n_images: int, *, step: int, seed: int, rank: int = 0, world: int = 1) -> None:
+        if n_images < step:
+            raise InputError(
+                f"{n_images} images do not fill one step of {step}; lower train.batch or "
+                "train.accumulate with --set, or give more images"
+            )
+        self.n_images = n_images
+        self.n_used = n_images // step * step
+        self.seed = seed
+        self.rank = rank
+        self.world = world
+        self.epoch = 0
+
+    def set_epoch(self, epoch: int) -> None:
+        """Choose the epoch; Lightning calls this."""
+        self.epoch = epoch
+
+    def __len__(self) -> int:
+        return self.n_used // self.world
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        order = np.random.default_rng((self.seed, self.epoch)).permutation(self.n_images)
+        for index in order[: self.n_used][self.rank :: self.world].tolist():
+            yield self.epoch, index
+
+
+class ShareSampler(Sampler[int]):
+    """Every process its own images, none twice."""
+
+    def __init__(self, n_images: int, *, rank: int = 0, world: int = 1) -> None:
+        self.share = range(rank, n_images, world)
+
+    def __len__(self) -> int:
+        return len(self.share)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.share)
+
+
+def read_image(sample: Sample) -> Plane:
+    """Read an image as RGB."""
+    return np.ascontiguousarray(read_colour(sample.image.parent, sample.image.name)[..., ::-1])
+
+
+def read_truth(sample: Sample) -> NDArray[np.bool_]:
+    """Read a mask as the evaluation does."""
+    return read_mask(sample.mask.parent, sample.mask.name, level=LEVEL)
+
+
+def augment(planes: dict[str, Plane], part: DataPart, rng: np.random.Generator) -> dict[str, Plane]:
+    """Crop, resize and flip everything that belongs to an image in the same way.
+
+    The planes may be of different sizes, as images and masks of some data sets are.
+    """
+    cut_y, cut_x, at_y, at_x, flip = rng.random(5)  # always five, whatever the recipe uses
+    cut_y, cut_x = cut_y * part.crop, cut_x * part.crop
+    done = {}
+    for name, plane in planes.items():
+        height, width = plane.shape[:2]
+        y0, x0 = round(at_y * cut_y * height), round(at_x * cut_x * width)
+        y1 = y0 + max(1, round((1 - cut_y) * height))
+        x1 = x0 + max(1, round((1 - cut_x) * width))
+        small = resize(plane[y0:y1, x0:x1], part.size)
+        done[name] = np.ascontiguousarray(small[:, ::-1]) if flip < part.flip else small
+    return done
+
+
+def resize(plane: Plane, size: int) -> Plane:
+    """Scale to a square; area means when it shrinks, so that no small object falls between samples."""
+    shrinks = max(plane.shape[:2]) > size
+    way = cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR
+    return np.asarray(cv2.resize(np.ascontiguousarray(plane), (size, size), interpolation=way))
+
+
+def collate(items: Sequence[Item]) -> Batch:
+    """Join items to a batch."""
+    images = np.stack([item.image for item in items]).transpose(0, 3, 1, 2)
+    return Batch(
+        torch.from_numpy(np.ascontiguousarray(images)),
+        {
+            kind: torch.from_numpy(np.stack([item.labels[kind] for item in items])[:, None])
+            for kind in items[0].labels
+        },
+        collate_boxes([item.boxes for item in items]),
+        tuple(item.name for item in items),
+    )
+
+
+def collate_validation(items: Sequence[tuple[Plane, NDArray[np.bool_]]]) -> ValidationBatch:
+    """Join images; masks stay apart."""
+    images = np.stack([image for image, _ in items]).transpose(0, 3, 1, 2)
+    return ValidationBatch(
+        torch.from_numpy(np.ascontiguousarray(images)),
+        tuple(torch.from_numpy(mask) for _, mask in items),
+    )
+
+
+def quiet_worker(_: int) -> None:
+    """Set up a worker: one thread each, since there are several."""
+    cv2.setNumThreads(0)
+    torch.set_num_threads(1)
+
+
+def choose(samples: Sequence[Sample], limit: int | None) -> tuple[Sample, ...]:
+    """Return so many samples, spread over the whole set, the same ones for every seed."""
+    if limit is None or limit >= len(samples):
+        return tuple(samples)
+    chosen = np.random.default_rng(0).permutation(len(samples))[:limit]
+    return tuple(samples[index] for index in sorted(chosen.tolist()))
+
+
+def check_samples(
+    samples: Sequence[Sample], *, skip_bad: bool = False
+) -> tuple[tuple[Sample, ...], tuple[str, ...]]:
+    """Read every file once, so that a broken one is known before anything has begun.
+
+    Returns:
+        The samples that can be used, and what is wrong with the others, which without `skip_bad` is an
+        error.
+    """
+    good, bad = [], []
+    with ThreadPoolExecutor() as pool, progress_bar("reading", len(samples)) as advance:
+        for sample, complaint in zip(samples, pool.map(_complaint, samples), strict=True):
+            advance(1)
+            if complaint is None:
+                good.append(sample)
+            elif skip_bad:
+                bad.append(complaint)
+            else:
+                pool.shutdown(cancel_futures=True)
+                raise InputError(f"{complaint}; or leave such images out with --skip-bad")
+    if not good:
+        raise InputError(f"none of the {len(samples)} images can be used; the first: {bad[0]}")
+    return tuple(good), tuple(bad)
+
+
+def _complaint(sample: Sample) -> str | None:
+    try:
+        image, mask = read_image(sample), read_truth(sample)
+    except InputError as error:
+        return str(error)
+    (height, width), (mask_height, mask_width) = image.shape[:2], mask.shape
+    if abs(height * mask_width / (width * mask_height) - 1) > _ASPECT_TOLERANCE:
+        return (
+            f"{str(sample.image)!r} is {width} x {height} pixels but its mask is {mask_width} x "
+            f"{mask_height}; expected the same form; turn or replace one of them"
+        )
+    return None
+
+
+def to_device(batch: Any, device: torch.device) -> Any:
+    """Move what the network and the loss need; boxes stay on the host, where the loss reads them."""
+    if isinstance(batch, Batch):
+        labels = {kind: label.to(device, non_blocking=True) for kind, label in batch.labels.items()}
+        return batch._replace(images=batch.images.to(device, non_blocking=True), labels=labels)
+    return batch._replace(images=batch.images.to(device, non_blocking=True))

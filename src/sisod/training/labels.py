@@ -1,0 +1,38 @@
+"""LDF's second stage learns body and detail as the network of the first stage sees them."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import cv2
+import numpy as np
+import torch
+import torch.nn.functional as F  # noqa: N812  (the name everybody knows it by)
+
+from sisod.datasets import Sample
+from sisod.evaluation import write_run
+from sisod.files import write_folder
+from sisod.networks.network import Network
+from sisod.progress import progress_bar
+from sisod.training.data import read_image, resize
+
+KINDS = ("body", "detail")
+
+
+@torch.inference_mode()
+def write_labels(network: Network, samples: Sequence[Sample], folder: Path, *, size: int) -> None:
+    """Write body/NAME.png and detail/NAME.png for every image, at its size, all or none of them."""
+    last = {kind: max(i for i, target in enumerate(network.targets) if target == kind) for kind in KINDS}
+    network.eval()
+    with write_folder(folder, overwrite=True) as inside, progress_bar("labels", len(samples)) as advance:
+        for sample in samples:
+            image = read_image(sample)
+            x = torch.from_numpy(resize(image, size).transpose(2, 0, 1)[None].copy())
+            maps = network(network.input_spec.apply(x))
+            for kind in KINDS:
+                probs = F.interpolate(maps[last[kind]], size=image.shape[:2], mode="bilinear").sigmoid()
+                path = inside / kind / f"{sample.name}.png"
+                path.parent.mkdir(parents=True, exist_ok=True)
+                _, data = cv2.imencode(".png", (probs[0, 0] * 255).round().numpy().astype(np.uint8))
+                path.write_bytes(data.tobytes())
+            advance(1)
+        write_run(inside, {"images": len(samples), "size": size})

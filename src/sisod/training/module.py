@@ -1,0 +1,189 @@
+"""The network, its loss and its optimiser as Lightning wants them."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import lightning as L  # noqa: N812  (the name everybody knows it by)
+import torch
+from torch import Tensor, nn
+
+from sisod.errors import InputError, some
+from sisod.losses import PlainLoss, SizeInvariantLoss
+from sisod.losses.decoupled import DecoupledLoss
+from sisod.networks.blocks import resize
+from sisod.networks.network import Network
+from sisod.training.data import Batch, ValidationBatch, to_device
+from sisod.training.metrics import SizeInvariantScores
+from sisod.training.recipes import SGD, Recipe, Schedule
+
+LossKind = str  # "si" or "plain"
+
+
+class SaliencyModule(L.LightningModule):
+    """One training step: images -> maps -> loss; one validation: maps at the masks' size -> scores."""
+
+    def __init__(self, network: Network, recipe: Recipe, *, loss: LossKind, run_dir: Path) -> None:
+        super().__init__()
+        self.network = network
+        self.recipe = recipe
+        self.run_dir = run_dir
+        self.plain_loss = make_loss("plain", recipe, network)
+        self.loss = make_loss(loss, recipe, network)
+        self.scores = SizeInvariantScores()
+        self.steps_per_epoch = 0  # known when the data is
+        self.n_epochs = recipe.train.epochs
+        self._losses: list[Tensor] = []  # of the batches since the last step
+        freeze(network, (*recipe.network.frozen, *network.unused))
+
+    def training_step(self, batch: Batch, index: int) -> Tensor:
+        """Return the loss of a batch."""
+        maps = self.network(self.network.input_spec.apply(batch.images))
+        labels = {kind: label.float() / 255 for kind, label in batch.labels.items()}
+        warm = self.current_epoch < self.recipe.loss.warmup_epochs
+        criterion = self.plain_loss if warm else self.loss
+        gt = labels if isinstance(criterion, DecoupledLoss) else labels["mask"]
+        loss: Tensor = criterion(maps, gt, batch.boxes)
+        self._refuse_nan(loss, batch, index)
+        if index % self.recipe.train.accumulate == 0:
+            self._losses = []
+        self._losses.append(loss.detach())
+        mean = torch.stack(self._losses).mean()
+        self.log("loss", mean, prog_bar=True, sync_dist=True, batch_size=len(batch.names))
+        self.log("lr", self.trainer.optimizers[0].param_groups[0]["lr"], batch_size=1)
+        return loss
+
+    def validation_step(self, batch: ValidationBatch, index: int) -> None:  # noqa: ARG002
+        """Score a batch, each map at the size of its mask and in 256 levels, as they are written."""
+        logits = self.network(self.network.input_spec.apply(batch.images))[0]
+        for logit, mask in zip(logits, batch.masks, strict=True):
+            probs = resize(logit[None], mask[None, None]).float().sigmoid()
+            levels = (probs * 255).round().to(torch.uint8)
+            self.scores.update(levels.cpu(), mask[None, None])
+
+    def on_validation_epoch_end(self) -> None:
+        """Log the scores of all processes' images."""
+        values = {key: value.float() for key, value in self.scores.compute().items()}
+        self.scores.reset()
+        self.log_dict(values, rank_zero_only=False)
+
+    def configure_optimizers(self) -> Any:
+        """Make the optimiser and the schedule, from step to step."""
+        optimizer = make_optimizer(self.network, self.recipe)
+        factor = schedule_factor(
+            self.recipe.schedule, steps_per_epoch=self.steps_per_epoch, n_epochs=self.n_epochs
+        )
+        schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, factor)
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
+
+    def train(self, mode: bool = True) -> "SaliencyModule":  # noqa: FBT001, FBT002  (PyTorch's signature)
+        """Set the mode; norms that the recipe freezes stay as they are."""
+        super().train(mode)
+        if self.recipe.train.freeze_norm:
+            for part in self.network.modules():
+                if isinstance(part, nn.modules.batchnorm._BatchNorm):
+                    part.eval()
+        return self
+
+    def transfer_batch_to_device(self, batch: Any, device: torch.device, dataloader_idx: int) -> Any:  # noqa: ARG002
+        """Leave boxes on the host."""
+        return to_device(batch, device)
+
+    def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:  # noqa: ARG002
+        """Refuse to write weights that are no numbers over a good checkpoint."""
+        for name, value in self.network.state_dict().items():
+            if value.is_floating_point() and not bool(torch.isfinite(value).all()):
+                raise InputError(
+                    f"{name} of the network is not finite after step {self.global_step}; "
+                    f"{self._last_good()}; lower optimizer.lr, or set train.clip"
+                )
+
+    def _refuse_nan(self, loss: Tensor, batch: Batch, index: int) -> None:
+        value = float(loss.detach())
+        if not math.isfinite(value):
+            raise InputError(
+                f"the loss is {value:g} at step {self.global_step + 1} (epoch "
+                f"{self.current_epoch + 1}, batch {index + 1}), with the images "
+                f"{some(list(batch.names), most=8)}; {self._last_good()}; lower optimizer.lr, or set "
+                "train.clip"
+            )
+
+    def _last_good(self) -> str:
+        path = self.run_dir / "checkpoints" / "last.ckpt"
+        if path.exists():
+            return f"the last good checkpoint is {str(path)!r}"
+        return "there is no checkpoint yet"
+
+
+def make_loss(kind: LossKind, recipe: Recipe, network: Network) -> nn.Module:
+    """Return the loss of a recipe, size-invariant or plain; both are called alike."""
+    part = recipe.loss
+    loss: nn.Module = PlainLoss(*part.terms)
+    if kind == "si":
+        loss = SizeInvariantLoss(*part.terms, alpha=part.alpha, normalize=part.normalize)  # type: ignore[arg-type]
+    return DecoupledLoss(loss, PlainLoss("bce")) if "body" in network.targets else loss
+
+
+def freeze(network: nn.Module, beginnings: tuple[str, ...]) -> None:
+    """Switch gradients off by the beginning of a parameter's name."""
+    for beginning in beginnings:
+        found = [value for name, value in network.named_parameters() if name.startswith(beginning)]
+        if not found:
+            raise InputError(f"[network] frozen names {beginning!r}, but no parameter begins so")
+        for value in found:
+            value.requires_grad = False
+
+
+def make_optimizer(network: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
+    """Return the optimiser, with groups for the encoder and, if asked for, for biases."""
+    part, factor = recipe.optimizer, recipe.schedule.encoder_factor
+    groups: dict[tuple[bool, bool], list[Tensor]] = {}
+    for name, value in network.named_parameters():
+        if value.requires_grad:
+            in_encoder = factor != 1 and name.startswith("encoder.")
+            is_bias = isinstance(part, SGD) and part.double_bias and name.endswith("bias")
+            groups.setdefault((in_encoder, is_bias), []).append(value)
+    parameters = [
+        {
+            "params": values,
+            "lr": part.lr * (factor if in_encoder else 1) * (2 if is_bias else 1),
+            "weight_decay": 0.0 if is_bias else part.weight_decay,
+        }
+        for (in_encoder, is_bias), values in sorted(groups.items(), key=lambda group: group[0])
+    ]
+    if isinstance(part, SGD):
+        return torch.optim.SGD(parameters, lr=part.lr, momentum=part.momentum, nesterov=part.nesterov)
+    kind = torch.optim.Adam if part.name == "adam" else torch.optim.AdamW
+    return kind(parameters, lr=part.lr, betas=part.betas)
+
+
+def schedule_factor(
+    schedule: Schedule, *, steps_per_epoch: int, n_epochs: int
+) -> Callable[[int], float]:
+    """Return the factor of the learning rate as a function of the step, from 0.
+
+    Example:
+        >>> factor = schedule_factor(Schedule("poly", power=1.0), steps_per_epoch=5, n_epochs=2)
+        >>> [round(factor(step), 6) for step in (0, 5, 9)]
+        [1.0, 0.5, 0.1]
+    """
+    total = steps_per_epoch * n_epochs
+
+    def factor(step: int) -> float:
+        epoch, done = step // steps_per_epoch, min(step / total, 1.0)
+        value = 1.0
+        match schedule.name:
+            case "poly":
+                value = (1 - done) ** schedule.power
+            case "cosine":
+                value = (1 + math.cos(math.pi * done)) / 2
+            case "triangle":
+                value = 1 - abs(2 * (epoch + 1) / (n_epochs + 1) - 1)
+            case "drop":
+                value = schedule.drop_factor ** sum(epoch >= drop for drop in schedule.drop_epochs)
+        if step < schedule.warmup_steps:
+            value *= 0.01 + 0.99 * (step + 1) / schedule.warmup_steps
+        return value
+
+    return factor

@@ -1,0 +1,143 @@
+"""The folder of a run: what it was asked for, what it measured, its checkpoints and its network.
+
+run.json             versions, recipe, loss, data, seed; when finished, the last scores
+recipe.toml          the recipe with every value written out
+metrics.csv          one line a step and one a validation
+checkpoints/         last.ckpt, every epoch; best.ckpt, the least SI-MAE
+model.safetensors    the network, with config.json: for predict, export and from_pretrained
+"""
+
+import csv
+import json
+import platform
+import shutil
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from lightning.pytorch.loggers.logger import Logger
+from lightning.pytorch.utilities import rank_zero_only
+
+from sisod.errors import InputError
+from sisod.files import recover, write_whole
+from sisod.metrics import PAPER_KEYS
+
+RUN_FILE = "run.json"
+METRICS_FILE = "metrics.csv"
+COLUMNS = ("epoch", "step", "loss", "lr", *PAPER_KEYS)
+_PACKAGES = ("sisod", "torch", "lightning", "torchmetrics", "numpy", "opencv-python-headless")
+
+
+def prepare(folder: Path, wanted: dict[str, Any], *, resume: bool, overwrite: bool) -> dict[str, Any]:
+    """Make the folder of a run, or check that it holds the same run; return its record."""
+    recover(folder)
+    record = read_record(folder)
+    if resume and record is not None:
+        _check_same(folder, record["asked"], wanted)
+        return record
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        if record is None:
+            raise InputError(
+                f"{str(folder)!r} exists and is not a result of sisod; "
+                "it is not replaced, give another folder or remove it yourself"
+            )
+        if not overwrite:
+            raise InputError(
+                f"{str(folder)!r} exists already; use --resume to go on with it, --overwrite to replace "
+                "it, or give another folder"
+            )
+        shutil.rmtree(folder)
+    (folder / "checkpoints").mkdir(parents=True)
+    record = {"sisod": version("sisod"), "finished": False, "asked": wanted, "versions": versions()}
+    write_record(folder, record)
+    return record
+
+
+def read_record(folder: Path) -> dict[str, Any] | None:
+    """Return what a run's folder says of itself, None if it is no such folder."""
+    try:
+        record = json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return record if isinstance(record, dict) and "asked" in record else None
+
+
+def write_record(folder: Path, record: dict[str, Any]) -> None:
+    """Write run.json."""
+    text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
+    write_whole(folder / RUN_FILE, text.encode())
+
+
+def versions() -> dict[str, str]:
+    """Return what the numbers depend on."""
+    return {"python": platform.python_version(), **{name: version(name) for name in _PACKAGES}}
+
+
+def _check_same(folder: Path, was: dict[str, Any], wanted: dict[str, Any]) -> None:
+    before, now = _flat(was), _flat(json.loads(json.dumps(wanted)))
+    differ = [key for key in sorted(before | now) if before.get(key) != now.get(key)]
+    if differ:
+        key = differ[0]
+        raise InputError(
+            f"{str(folder)!r} is another run: {key} was {before.get(key)!r} and is now "
+            f"{now.get(key)!r}; ask for the same, or give another folder"
+        )
+
+
+def _flat(tables: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in tables.items():
+        flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
+    return flat
+
+
+class MetricsFile(Logger):
+    """Writes metrics.csv line by line and, unlike Lightning's own, goes on with the file of a run.
+
+    Lines of steps that a checkpoint does not know of are dropped: they will come again.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.path = folder / METRICS_FILE
+
+    @property
+    def name(self) -> str:
+        """Name of the logger."""
+        return "csv"
+
+    @property
+    def version(self) -> int:
+        """There is one."""
+        return 0
+
+    @property
+    def experiment(self) -> None:
+        """There is none beside the file."""
+
+    @rank_zero_only
+    def begin(self, *, step: int) -> None:
+        """Begin the file, or cut it after a step."""
+        kept = [row for row in read_metrics(self.path) if int(row["step"]) <= step] if step else []
+        lines = [",".join(COLUMNS), *(",".join(row[key] for key in COLUMNS) for row in kept)]
+        write_whole(self.path, ("\n".join(lines) + "\n").encode())
+
+    def log_hyperparams(self, *_: Any, **__: Any) -> None:
+        """Nothing: recipe.toml holds them."""
+
+    @rank_zero_only
+    def log_metrics(self, metrics: dict[str, float], step: int | None = None) -> None:
+        """Write one line; steps and epochs are counted from 1."""
+        row = {**metrics, "step": (step or 0) + 1, "epoch": int(metrics.get("epoch", 0)) + 1}
+        cells = ["" if row.get(key) is None else repr(row[key]) for key in COLUMNS]
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(",".join(cells) + "\n")
+
+
+def read_metrics(path: Path) -> list[dict[str, str]]:
+    """Return the lines of metrics.csv; a last one that was cut off is left out."""
+    if not path.exists():
+        return []
+    text = path.read_text(encoding="utf-8")
+    whole = text[: text.rfind("\n") + 1]
+    return [dict(row) for row in csv.DictReader(whole.splitlines())]

@@ -1,0 +1,366 @@
+"""Recipe + data -> run folder. Lightning does the loop; this file says what goes into it."""
+
+import io
+import logging
+import math
+import os
+import sys
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import lightning as L  # noqa: N812  (the name everybody knows it by)
+import torch
+from lightning.pytorch.callbacks import ModelCheckpoint, RichProgressBar
+from lightning.pytorch.plugins import TorchCheckpointIO
+from torch.utils.data import DataLoader
+
+from sisod import networks
+from sisod.datasets import Dataset, Sample, open_dataset
+from sisod.errors import InputError, UsageError
+from sisod.files import readable_errors, write_whole
+from sisod.networks.network import Network
+from sisod.training.data import (
+    EpochSampler,
+    Labels,
+    ShareSampler,
+    TrainingSet,
+    ValidationSet,
+    check_samples,
+    choose,
+    collate,
+    collate_validation,
+    quiet_worker,
+)
+from sisod.training.labels import write_labels
+from sisod.training.module import SaliencyModule
+from sisod.training.recipes import LabelsPart, Recipe, write_toml
+from sisod.training.run_folder import MetricsFile, prepare, write_record
+
+
+@dataclass(frozen=True)
+class Request:
+    """What `sisod train` was asked for beside the recipe."""
+
+    data: Path
+    out: Path
+    masks: Path | None = None
+    loss: str = "si"
+    val: Path | None = None
+    limit: int | None = None
+    labels: Path | None = None
+    skip_bad: bool = False
+    resume: bool = False
+    overwrite: bool = False
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What it runs on, under Lightning's names."""
+
+    devices: str = "auto"
+    nodes: int = 1
+    strategy: str = "auto"
+    precision: str = "32-true"
+    workers: int | None = None
+    logger: str = "csv"
+
+
+def train(recipe: Recipe, request: Request, machine: Machine | None = None) -> dict[str, Any]:
+    """Train a network and return the record of the run, as run.json holds it."""
+    machine = machine or Machine()
+    dataset = open_dataset(request.data, masks=request.masks)
+    validation = None if request.val is None else open_dataset(request.val, prefer=())
+    samples, bad = check_samples(choose(dataset.samples, request.limit), skip_bad=request.skip_bad)
+    val_samples: tuple[Sample, ...] = ()
+    if validation is not None:
+        val_samples, _ = check_samples(validation.samples)
+    asked = _asked(recipe, request, dataset, validation, len(samples))
+    with readable_errors(request.out / "x", "free some space and go on with --resume"):
+        record = {"asked": asked}
+        if is_first_process():
+            record = prepare(request.out, asked, resume=request.resume, overwrite=request.overwrite)
+            write_whole(request.out / "recipe.toml", write_toml(recipe).encode())
+        if record.get("finished"):
+            return record
+        if recipe.labels.epochs and request.labels is None:
+            request = replace(request, labels=_first_stage(recipe, request, machine, samples))
+        found = _fit(recipe, request, machine, samples, val_samples)
+        record = record | {"finished": True, "skipped": list(bad), **found}
+        if is_first_process():
+            write_record(request.out, record)
+    return record
+
+
+def _first_stage(recipe: Recipe, request: Request, machine: Machine, samples: Sequence[Sample]) -> Path:
+    """Train LDF plainly on labels split from the masks; return the folder of what it then sees."""
+    labels, first = request.out / "labels", request.out / "first_stage"
+    if labels.exists():
+        return labels
+    plain = replace(
+        recipe,
+        train=replace(recipe.train, epochs=recipe.labels.epochs, steps=0),
+        labels=LabelsPart(),
+    )
+    train(plain, replace(request, out=first, loss="plain", val=None, resume=True), machine)
+    if is_first_process():
+        write_labels(networks.from_pretrained(first), samples, labels, size=recipe.data.size)
+    return labels
+
+
+def _fit(
+    recipe: Recipe,
+    request: Request,
+    machine: Machine,
+    samples: Sequence[Sample],
+    val_samples: Sequence[Sample],
+) -> dict[str, Any]:
+    """Train, write the network, return what is worth noting."""
+    L.seed_everything(recipe.train.seed, verbose=False)
+    network = make_network(recipe)
+    module = SaliencyModule(network, recipe, loss=request.loss, run_dir=request.out)
+    metrics = MetricsFile(request.out)
+    checkpoints = request.out / "checkpoints"
+    last = ModelCheckpoint(
+        checkpoints, "last", save_on_train_epoch_end=True, enable_version_counter=False
+    )
+    best = ModelCheckpoint(
+        checkpoints, "best", monitor="si_mae", mode="min", enable_version_counter=False
+    )
+    with _quiet():
+        trainer = L.Trainer(
+            devices=int(machine.devices) if machine.devices.isdigit() else machine.devices,
+            num_nodes=machine.nodes,
+            strategy=machine.strategy,
+            precision=machine.precision,  # type: ignore[arg-type]
+            max_epochs=-1,  # set below, when the number of processes is known
+            accumulate_grad_batches=recipe.train.accumulate,
+            gradient_clip_val=recipe.train.clip or None,
+            check_val_every_n_epoch=recipe.train.validate_every,
+            num_sanity_val_steps=0,
+            log_every_n_steps=1,
+            use_distributed_sampler=False,
+            plugins=[WholeCheckpoints()],
+            logger=[metrics, *_more_loggers(machine, request.out)],
+            callbacks=[last, *([best] if val_samples else []), *_progress()],
+            enable_progress_bar=sys.stderr.isatty(),
+            enable_model_summary=False,
+            default_root_dir=request.out,
+        )
+        data = Data(recipe, samples, val_samples, machine, labels=_labels(recipe, request))
+        data.set_processes(trainer.global_rank, trainer.world_size)
+        module.steps_per_epoch = data.n_steps
+        module.n_epochs = recipe.train.epochs or math.ceil(recipe.train.steps / data.n_steps)
+        trainer.fit_loop.max_epochs = module.n_epochs
+        path = checkpoints / "last.ckpt"
+        resumed = request.resume and path.exists()
+        metrics.begin(step=_step_of(path) if resumed else 0)
+        start = time.perf_counter()
+        with _worker_errors():
+            trainer.fit(module, data, ckpt_path=path if resumed else None, weights_only=True)
+    if trainer.interrupted:
+        raise KeyboardInterrupt
+    kept = "best" if val_samples else "last"
+    if trainer.is_global_zero:
+        _write_network(network, checkpoints / f"{kept}.ckpt", request.out)
+    return {
+        "epochs": module.n_epochs,
+        "steps": trainer.global_step,
+        "images": len(samples),
+        "seconds": round(time.perf_counter() - start, 1),
+        "model": kept,
+        "scores": {key: float(value) for key, value in trainer.callback_metrics.items() if key != "lr"},
+    }
+
+
+class WholeCheckpoints(TorchCheckpointIO):
+    """Checkpoints that are never half written; Lightning's go through a folder on another disk."""
+
+    def save_checkpoint(
+        self,
+        checkpoint: dict[str, Any],
+        path: str | Path,
+        storage_options: Any = None,  # noqa: ARG002
+    ) -> None:
+        """Write a file beside its place and rename it."""
+        buffer = io.BytesIO()
+        torch.save(checkpoint, buffer)
+        write_whole(Path(path), buffer.getvalue())
+
+
+class Data(L.LightningDataModule):
+    """The loaders."""
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        samples: Sequence[Sample],
+        val_samples: Sequence[Sample],
+        machine: Machine,
+        *,
+        labels: Labels | None,
+    ) -> None:
+        super().__init__()
+        self.recipe = recipe
+        self.workers = machine.workers if machine.workers is not None else default_workers()
+        self.training = TrainingSet(samples, recipe.data, seed=recipe.train.seed, labels=labels)
+        self.validation = ValidationSet(val_samples, recipe.data.size)
+        self.rank, self.world = 0, 1
+
+    def set_processes(self, rank: int, world: int) -> None:
+        """Say which process this is; each takes its share of every batch."""
+        if self.recipe.train.batch % world:
+            raise UsageError(
+                f"a batch of {self.recipe.train.batch} images cannot be shared by {world} processes; "
+                f"set train.batch to a multiple of {world}"
+            )
+        self.rank, self.world = rank, world
+
+    @property
+    def n_steps(self) -> int:
+        """Steps of an epoch."""
+        return self._sampler().n_used // self.recipe.train.images_per_step
+
+    def train_dataloader(self) -> Any:
+        """Return the loader; the epoch is set here since Lightning, resuming, sets it too late."""
+        sampler = self._sampler()
+        if self.trainer is not None:
+            progress: Any = self.trainer.fit_loop.epoch_progress.current
+            sampler.set_epoch(progress.processed)
+        return DataLoader(
+            self.training,
+            batch_size=self.recipe.train.batch // self.world,
+            sampler=sampler,
+            collate_fn=collate,
+            **self._options(),
+        )
+
+    def val_dataloader(self) -> Any:
+        """Return the loader, or nothing."""
+        if not len(self.validation):
+            return []
+        return DataLoader(
+            self.validation,
+            batch_size=max(1, self.recipe.train.batch // self.world),
+            sampler=ShareSampler(len(self.validation), rank=self.rank, world=self.world),
+            collate_fn=collate_validation,
+            **self._options(),
+        )
+
+    def _sampler(self) -> EpochSampler:
+        train = self.recipe.train
+        return EpochSampler(
+            len(self.training),
+            step=train.images_per_step,
+            seed=train.seed,
+            rank=self.rank,
+            world=self.world,
+        )
+
+    def _options(self) -> dict[str, Any]:
+        return {
+            "num_workers": self.workers,
+            "worker_init_fn": quiet_worker,
+            "persistent_workers": self.workers > 0,
+            "pin_memory": torch.cuda.is_available(),
+        }
+
+
+def make_network(recipe: Recipe) -> Network:
+    """Return the network of a recipe, with its encoder's weights."""
+    part = recipe.network
+    weights = None if part.encoder_weights == "none" else part.encoder_weights
+    return networks.create(part.name, encoder=part.encoder, encoder_weights=weights)
+
+
+def is_first_process() -> bool:
+    """Say whether this is the one process that writes."""
+    ranks = (os.environ.get(name, "0") for name in ("RANK", "LOCAL_RANK", "NODE_RANK", "SLURM_PROCID"))
+    return all(rank == "0" for rank in ranks)
+
+
+def default_workers() -> int:
+    """Return as many workers as there are cores, up to eight."""
+    return min(8, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2)
+
+
+def _labels(recipe: Recipe, request: Request) -> Labels | None:
+    return Labels(request.labels) if recipe.network.name == "ldf" else None
+
+
+def _asked(
+    recipe: Recipe, request: Request, dataset: Dataset, validation: Dataset | None, n_images: int
+) -> dict[str, Any]:
+    return {
+        "recipe": recipe.name,
+        "settings": recipe.tables(),
+        "loss": request.loss,
+        "seed": recipe.train.seed,
+        "data": str(dataset.image_dir),
+        "images": n_images,
+        "validation": None if validation is None else str(validation.image_dir),
+    }
+
+
+def _more_loggers(machine: Machine, folder: Path) -> list[Any]:
+    if machine.logger == "csv":
+        return []
+    from lightning.pytorch.loggers import TensorBoardLogger
+
+    try:
+        return [TensorBoardLogger(folder, name="", version="tensorboard")]
+    except ModuleNotFoundError as error:
+        raise InputError(
+            "--logger tensorboard needs TensorBoard; install it with: pip install tensorboard"
+        ) from error
+
+
+def _progress() -> list[Any]:
+    return [RichProgressBar(console_kwargs={"stderr": True})] if sys.stderr.isatty() else []
+
+
+def _step_of(path: Path) -> int:
+    return int(torch.load(path, map_location="cpu", weights_only=True)["global_step"])
+
+
+def _write_network(network: Network, checkpoint: Path, folder: Path) -> None:
+    """Write the network of a checkpoint as `save_pretrained` does, each file whole."""
+    state = torch.load(checkpoint, map_location="cpu", weights_only=True)["state_dict"]
+    mine = {
+        key.removeprefix("network."): value for key, value in state.items() if key.startswith("network.")
+    }
+    network.to("cpu").load_state_dict(mine)
+    inside = folder / ".model"
+    network.save_pretrained(inside)
+    for file in inside.iterdir():
+        file.replace(folder / file.name)
+    inside.rmdir()
+
+
+@contextmanager
+def _worker_errors() -> Iterator[None]:
+    """Take the traceback off what a worker has to say about a file."""
+    try:
+        yield
+    except InputError as error:
+        if not str(error).startswith("Caught InputError"):
+            raise
+        raise InputError(str(error).strip().splitlines()[-1].partition(": ")[2]) from None
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep Lightning's talk about the machine and its advice from the terminal."""
+    logger = logging.getLogger("lightning.pytorch")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", module="lightning")
+            yield
+    finally:
+        logger.setLevel(level)

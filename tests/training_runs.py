@@ -1,0 +1,45 @@
+"""Made data on disk and small runs, for the tests of training."""
+
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+
+from sisod.scenes import make_scenes
+
+SMALL = ("data.size=32", "train.epochs=2")
+
+
+def write_data(root: Path, count: int = 16, *, black: bool = False) -> Path:
+    """Write scenes as a data set; `black` empties the first mask."""
+    for kind in ("image", "mask"):
+        (root / kind).mkdir(parents=True)
+    for scene in make_scenes(count, seed=4, shape=(48, 64)):
+        mask = np.zeros_like(scene.mask) if black and scene.name == "scene000" else scene.mask
+        cv2.imwrite(str(root / "image" / f"{scene.name}.jpg"), scene.image)
+        cv2.imwrite(str(root / "mask" / f"{scene.name}.png"), mask)
+    return root
+
+
+def run(data: Path, out: Path, *settings: str, recipe: str = "tiny", **options: Any) -> dict[str, Any]:
+    """Train a little, in this process."""
+    from sisod.training.recipes import find_recipe
+    from sisod.training.train import Machine, Request, train
+
+    settled = find_recipe(recipe, [*SMALL, *settings])
+    return train(settled, Request(data=data, out=out, **options), Machine(workers=0))
+
+
+def losses(out: Path) -> list[float]:
+    """Return the loss of every step."""
+    from sisod.training.run_folder import read_metrics
+
+    return [float(row["loss"]) for row in read_metrics(out / "metrics.csv") if row["loss"]]
+
+
+def weights(out: Path) -> dict[str, Any]:
+    """Return the tensors of a run's network."""
+    from safetensors.torch import load_file
+
+    return load_file(out / "model.safetensors")
