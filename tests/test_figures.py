@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from report_runs import image_options, one_object_scenes, write_benchmark
+from report_runs import ablation_rows, image_options, one_object_scenes, write_benchmark
 from typer.testing import CliRunner, Result
 
 import sisod
@@ -104,11 +104,7 @@ def test_methods_differ_in_more_than_colour() -> None:
 def test_one_command_draws_everything(
     benchmark_root: Path, tmp_path: Path, kind: str, begin: bytes
 ) -> None:
-    rows = [
-        {"loss": loss, "alpha": alpha, "seed": seed, "dataset": "made", "metric": "si_mae", "value": 0.1}
-        for loss, alpha in (("plain", None), ("si", "ratio"))
-        for seed in (0, 1)
-    ]
+    rows = ablation_rows({"plain": (0.1, 0.2), "ratio": (0.1,)})
     (tmp_path / "ablation.json").write_text(json.dumps(rows))
     results = benchmark_root / "results" / "mixed"
     names = figure_names() if kind == "svg" else ("ablation", "examples", "size")
@@ -150,27 +146,38 @@ def test_names_are_drawn_as_they_are(tmp_path: Path) -> None:
 
 
 def test_ablation_means_and_deviations_by_hand(tmp_path: Path) -> None:
-    rows = [
-        {"loss": "si", "alpha": 1.0, "seed": s, "dataset": "D", "metric": "si_mae", "value": v}
-        for s, v in enumerate((0.1, 0.2, 0.6))
-    ]
-    rows += [
-        {"loss": "plain", "alpha": None, "seed": 0, "dataset": "D", "metric": "si_mae", "value": 0.5}
-    ]
-    pl.DataFrame(rows).write_parquet(tmp_path / "ablation.parquet")
-    si, plain = read_ablation(tmp_path / "ablation.parquet")
-    assert (si.loss, plain.loss) == ("si, alpha 1", "plain")
+    table = {"variant": ["alpha1"] * 3 + ["plain"], "seed": [0, 1, 2, 0], "dataset": ["D"] * 4}
+    values = [0.1, 0.2, 0.6, 0.5]
+    pl.DataFrame(table | {"si_mae": values, "kappa_mean": values}).write_parquet(tmp_path / "a.parquet")
+    si, plain = read_ablation(tmp_path / "a.parquet")
+    assert (si.loss, plain.loss, si.metric) == ("alpha1", "plain", "si_mae")
     assert si.mean == pytest.approx(0.3)
     assert si.deviation == pytest.approx(math.sqrt((0.04 + 0.01 + 0.09) / 2))
     assert plain.mean == 0.5
     assert math.isnan(plain.deviation)
     axes = ablation_figure([si, plain]).get_axes()[0]
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["si, alpha 1", "plain"]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["alpha1", "plain"]
     assert axes.get_xlabel() == "SI-MAE, less is better"
 
 
+def test_ablation_of_the_command_is_read(tmp_path: Path) -> None:
+    ablate = pytest.importorskip("sisod.training.ablate", reason="extra torch is not installed")
+    keys = sisod.metrics.PAPER_KEYS
+    rows = [
+        ablate.Row(variant.name, seed, "MSOD", dict.fromkeys(keys, 0.1 * seed + 0.01 * place))
+        for place, variant in enumerate(ablate.VARIANTS)
+        for seed in (1, 2)
+    ]
+    ablate._write(tmp_path, rows)
+    found = read_ablation(tmp_path / "ablation.json")
+    assert found == read_ablation(tmp_path / "ablation.parquet")
+    assert list(dict.fromkeys(row.loss for row in found)) == ["plain", "alpha0", "alpha1", "ratio"]
+    assert {row.metric for row in found} == set(keys)
+    assert found[-1].values == pytest.approx((0.13, 0.23))
+
+
 def test_undefined_ablation_is_drawn_empty() -> None:
-    figure = ablation_figure([AblationRow("si", "D", "mine", (math.nan,))])
+    figure = ablation_figure([AblationRow("si", "D", "si_mae", (math.nan,))])
     assert [text.get_text() for text in figure.get_axes()[0].texts] == ["undefined"]
 
 
@@ -292,16 +299,21 @@ def test_two_results_of_one_name(benchmark_root: Path, tmp_path: Path) -> None:
 
 def test_wrong_ablations(tmp_path: Path) -> None:
     path = tmp_path / "ablation.json"
-    with pytest.raises(InputError, match=r"ablation.json' is not a table of 'sisod ablate': "):
+    wrong = r"ablation.json' is not a table of 'sisod ablate': "
+    with pytest.raises(InputError, match=wrong):
         read_ablation(path)
-    path.write_text("[]")
-    with pytest.raises(InputError, match=r"is not a table of 'sisod ablate': it has no "):
-        read_ablation(path)
-    path.write_text('{"loss": 1}')
-    with pytest.raises(InputError, match=r"is not a table of 'sisod ablate': "):
+    for text in ("[]", "{", '{"rows": [1]}', '{"rows": [{"scores": {"mae": 1}}]}'):
+        path.write_text(text)
+        with pytest.raises(InputError, match=wrong):
+            read_ablation(path)
+    path.write_text('{"rows": []}')
+    with pytest.raises(InputError, match=wrong + r"it has no scores$"):
         read_ablation(path)
     pl.DataFrame({"loss": ["si"]}).write_parquet(tmp_path / "a.parquet")
-    with pytest.raises(InputError, match=r"a.parquet' is not .*: it has no column alpha$"):
+    with pytest.raises(InputError, match=r"a.parquet' is not .*: it has no scores$"):
+        read_ablation(tmp_path / "a.parquet")
+    (tmp_path / "a.parquet").write_text("not Parquet")
+    with pytest.raises(InputError, match=r"a.parquet' is not a table of 'sisod ablate': "):
         read_ablation(tmp_path / "a.parquet")
     with pytest.raises(UsageError, match=r"a.txt': expected the ablation as a .json or .parquet file$"):
         read_ablation(tmp_path / "a.txt")

@@ -1,4 +1,4 @@
-"""The table that `sisod ablate` writes: one score of one training run a row."""
+"""The table that `sisod ablate` writes, read and drawn: scores of each variant of the loss and seed."""
 
 import json
 import math
@@ -9,20 +9,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sisod.errors import InputError, UsageError
-from sisod.metrics import METRICS
+from sisod.metrics import METRICS, PAPER_KEYS
 from sisod.plots import COLOURS, new_figure, plain_text, say_nothing_there, style
 
 if TYPE_CHECKING:
-    import polars as pl
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLUMNS = ("loss", "alpha", "seed", "dataset", "metric", "value")
+_DRAWN = ("mae", "si_mae", "f_mean", "si_f_mean")  # the others are in the report
 
 
 @dataclass(frozen=True)
 class AblationRow:
-    """The mean over seeds of one loss, on one data set, by one metric."""
+    """The scores of one variant of the loss, on one data set, by one metric: one for each seed."""
 
     loss: str
     dataset: str
@@ -43,59 +42,50 @@ class AblationRow:
 
 
 def read_ablation(path: Path) -> list[AblationRow]:
-    """Read ablation.json or .parquet: columns loss, alpha, seed, dataset, metric, value."""
+    """Read ablation.json or ablation.parquet of `sisod ablate`, as far as the paper's metrics go."""
+    try:
+        if path.suffix == ".parquet":
+            records = _parquet_records(path)
+        elif path.suffix == ".json":
+            content = json.loads(path.read_text(encoding="utf-8"))
+            records = [record | record["scores"] for record in content["rows"]]
+        else:
+            raise UsageError(f"{str(path)!r}: expected the ablation as a .json or .parquet file")
+        rows = _grouped(records)
+    except UsageError:
+        raise
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{str(path)!r} is not a table of 'sisod ablate': {error}") from error
+    if not rows:
+        raise InputError(f"{str(path)!r} is not a table of 'sisod ablate': it has no scores")
+    return rows
+
+
+def _parquet_records(path: Path) -> list[dict[str, Any]]:
     import polars as pl
 
     try:
-        if path.suffix == ".parquet":
-            table = pl.read_parquet(path)
-        elif path.suffix == ".json":
-            records = json.loads(path.read_text(encoding="utf-8"))
-            table = pl.DataFrame([{key: record.get(key) for key in COLUMNS} for record in records])
-        else:
-            raise UsageError(f"{str(path)!r}: expected the ablation as a .json or .parquet file")
-    except (OSError, ValueError, AttributeError, TypeError, pl.exceptions.PolarsError) as error:
-        if isinstance(error, UsageError):
-            raise
-        raise InputError(f"{str(path)!r} is not a table of 'sisod ablate': {error}") from error
-    missing = [column for column in COLUMNS if column not in table.columns]
-    if missing or table.height == 0:
-        what = f"it has no column {missing[0]}" if missing else "it has no rows"
-        raise InputError(f"{str(path)!r} is not a table of 'sisod ablate': {what}")
-    return _grouped(table)
+        return pl.read_parquet(path).to_dicts()
+    except pl.exceptions.PolarsError as error:
+        raise ValueError(error) from error
 
 
-def _grouped(table: "pl.DataFrame") -> list[AblationRow]:
+def _grouped(records: list[dict[str, Any]]) -> list[AblationRow]:
     groups: dict[tuple[str, str, str], list[float]] = {}
-    for row in table.iter_rows(named=True):
-        key = (loss_name(row["loss"], row["alpha"]), str(row["dataset"]), str(row["metric"]))
-        value = row["value"]
-        groups.setdefault(key, []).append(math.nan if value is None else float(value))
+    for record in records:
+        for metric in PAPER_KEYS:
+            if metric in record:
+                value = record[metric]
+                key = (str(record["variant"]), str(record["dataset"]), metric)
+                groups.setdefault(key, []).append(math.nan if value is None else float(value))
     return [AblationRow(*key, tuple(values)) for key, values in groups.items()]
-
-
-def loss_name(loss: Any, alpha: Any) -> str:
-    """Return how a row of the ablation is called: the loss, and alpha where it has one.
-
-    Example:
-        >>> loss_name("si", 0.0), loss_name("si", "ratio"), loss_name("plain", None)
-        ('si, alpha 0', 'si, alpha ratio', 'plain')
-    """
-    if alpha is None or alpha == "":
-        return str(loss)
-    return f"{loss}, alpha {alpha:g}" if isinstance(alpha, float) else f"{loss}, alpha {alpha}"
-
-
-def metric_title(key: str) -> str:
-    """Return a metric's name as printed, or the key itself if it is not one of ours."""
-    return METRICS[key].title if key in METRICS else key
 
 
 def ablation_figure(rows: list[AblationRow]) -> "Figure":
     """Draw every loss: its seeds as dots, their mean and deviation; data sets down, metrics across."""
     losses = list(dict.fromkeys(row.loss for row in rows))
     datasets = list(dict.fromkeys(row.dataset for row in rows))
-    metrics = list(dict.fromkeys(row.metric for row in rows))
+    metrics = [key for key in _DRAWN if any(row.metric == key for row in rows)]
     with style():
         figure = new_figure((0.24 * len(losses) + 0.75) * len(datasets), width=1.9 * len(metrics) + 1.2)
         panels = figure.subplots(len(datasets), len(metrics), squeeze=False, sharey=True)
@@ -104,9 +94,8 @@ def ablation_figure(rows: list[AblationRow]) -> "Figure":
                 here = [r for r in rows if (r.dataset, r.metric) == (dataset, metric)]
                 axes = panels[down, across]
                 _draw(axes, here, losses)
-                better = METRICS[metric].direction if metric in METRICS else None
-                hint = {"up": ", more is better", "down": ", less is better", None: ""}[better]
-                axes.set_xlabel(plain_text(metric_title(metric)) + hint)
+                hint = "more" if METRICS[metric].direction == "up" else "less"
+                axes.set_xlabel(f"{METRICS[metric].title}, {hint} is better")
                 axes.set_title(plain_text(dataset) if across == 0 else "", loc="left")
     return figure
 

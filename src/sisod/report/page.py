@@ -8,7 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from sisod.ablation_table import AblationRow, metric_title, read_ablation
+from sisod.ablation_table import AblationRow, read_ablation
 from sisod.comparison import RESAMPLES
 from sisod.errors import InputError, UsageError
 from sisod.files import write_whole
@@ -165,14 +165,14 @@ def _ablation(rows: Sequence[AblationRow]) -> dict[str, Any]:
     for column in columns:
         means = [number(row.mean) for row in rows if (row.dataset, row.metric) == column]
         shown = [text for text in means if text != "-"]
-        if column[1] in METRICS and len(shown) > 1:
+        if len(shown) > 1:
             choose = max if METRICS[column[1]].direction == "up" else min
             best[column] = choose(shown, key=float)
     return {
         "datasets": {
             name: sum(c[0] == name for c in columns) for name in dict.fromkeys(c[0] for c in columns)
         },
-        "columns": [metric_title(metric) for _, metric in columns],
+        "columns": [METRICS[metric].title for _, metric in columns],
         "rows": [
             (loss, [_ablation_cell(cells.get((loss, *c)), best.get(c)) for c in columns])
             for loss in losses
