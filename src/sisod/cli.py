@@ -250,6 +250,8 @@ def _demo_of_training(folder: Path) -> None:
     print_tables(lambda _: tables_of(found))
     typer.echo(verdict(found))
     typer.echo(f"Maps, results and pictures ({found.examples.name}): {folder}")
+    if found.page is not None:
+        typer.echo(f"The page of it, for a browser: {found.page}")
 
 
 def print_tables(make: "Callable[[int], Sequence[Table]]") -> None:

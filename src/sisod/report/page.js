@@ -15,6 +15,8 @@
   ];
   const shown = new Set(data.methods);
   const state = { dataset: data.datasets[0], curve: "pr", measure: "mae", groups: "log" };
+  const everyCurve = Object.values(data.charts).flatMap((methods) => Object.values(methods).map((all) => all.curves));
+  if (!everyCurve.some((curves) => curves.precision)) state.curve = "f"; // precision was not evaluated
 
   // every text goes in as a text node, so no name can become markup
   function make(tag, attributes = {}, ...children) {
