@@ -293,7 +293,7 @@ def test_checkpoints_that_are_refused(
 
 
 def test_validation_scores_are_those_of_the_written_maps(tmp_path: Path) -> None:
-    """Prepared, scaled and rounded as during training: the same numbers, not nearly so."""
+    """Prepared, scaled and rounded as during training."""
     data = write_scenes(tmp_path / "data", 8, shape=(40, 56))
     recipe = find_recipe("tiny", ["data.size=48", "train.epochs=1", "network.encoder_weights=none"])
     request = Request(data=data, val=data, out=tmp_path / "run")
