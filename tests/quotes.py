@@ -15,7 +15,7 @@ ROOT = Path(__file__).parent.parent
 
 def demo_text(out_dir: Path) -> str:
     """The demo's output as a code block."""
-    printed = CliRunner().invoke(app, ["demo", "--out", str(out_dir)]).stdout
+    printed = CliRunner().invoke(app, ["demo", "--quick", "--out", str(out_dir)]).stdout
     lines = [line.rstrip() for line in printed.splitlines() if not line.startswith("The picture")]
     return "\n".join(["```text", *lines, "```"])
 
@@ -46,6 +46,10 @@ TABLES = (
     ("README.md", "folders", "folders"),
     ("docs/scale.md", "folders", "folders"),
     ("docs/scale.md", "scale", "scale"),
+    ("docs/conventions.md", "conventions", "conventions"),
+    ("docs/analysis.md", "compare", "compare"),
+    ("docs/theory.md", "rho", "rho"),
+    ("docs/theory.md", "decomposition", "decomposition"),
 )
 
 

@@ -314,7 +314,7 @@ def test_standard_error_holds_warnings_only() -> None:
             "unknown metric 'si_ma'; did you mean 'si_mae'? available: 102, see docs",
         ),
         (["--metrics", "mae,"], "unknown metric ''"),
-        (["--protocol", "papr"], "unknown protocol 'papr'; did you mean 'paper'? available: default, p"),
+        (["--protocol", "papr"], "unknown protocol 'papr'; did you mean 'paper'? available: default, o"),
         (["--jobs", "0"], "'--jobs'"),
         (["--format", "xml"], "'--format'"),
         (["--nonsense"], "No such option: --nonsense"),

@@ -48,5 +48,20 @@ def test_networks_benchmark_prints_both_tables_and_writes_nothing_when_quick() -
     assert _written() == before
 
 
+def test_compare_benchmark_prints_every_row_and_writes_nothing_when_quick() -> None:
+    before = _written()
+    command = [sys.executable, str(_BENCHMARKS / "compare.py"), "--quick"]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)  # noqa: S603
+    assert run.returncode == 0, run.stderr
+    lines = [line.strip("| ").split(" | ") for line in run.stdout.splitlines() if line.startswith("|")]
+    assert lines[0] == ["what", "processor time"]
+    assert [cells[0] for cells in lines[2:]] == [
+        "the paper's nine metrics and the objects found",
+        "maxima of mean curves too",
+        "everything",
+    ]
+    assert _written() == before
+
+
 def _written() -> dict[Path, int]:
     return {path: path.stat().st_mtime_ns for path in _BENCHMARKS.glob("*.[jm]*")}

@@ -20,7 +20,7 @@ def test_mae_and_si_mae_disagree(tmp_path: Path) -> None:
 
 
 def test_demo_writes_maps_and_figure(tmp_path: Path) -> None:
-    run = CliRunner().invoke(app, ["demo", "--out", str(tmp_path)])
+    run = CliRunner().invoke(app, ["demo", "--quick", "--out", str(tmp_path)])
     assert run.exit_code == 0
     assert "Method A is preferred by MAE" in run.stdout
     svg = (tmp_path / "figure2.svg").read_text()

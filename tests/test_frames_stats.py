@@ -191,7 +191,7 @@ def test_unknown_protocol_is_bad_usage(command: list[str]) -> None:
     result = run(*command, "--protocol", "papr")
     assert result.exit_code == 2
     said = " ".join(result.stderr.replace("│", " ").split())
-    assert "unknown protocol 'papr'; did you mean 'paper'? available: default, paper" in said
+    assert "unknown protocol 'papr'; did you mean 'paper'? available: default, official" in said
 
 
 @pytest.mark.parametrize("command", [["frames", "no", "--out", "drawn"], ["stats", "no"]])

@@ -118,7 +118,10 @@ REFUSED: dict[str, tuple[Callable[[], object], type[Exception], list[str]]] = {
     "protocol": (
         lambda: score(GREY, protocol="papr"),
         ValueError,
-        ["unknown protocol 'papr'; did you mean 'paper'? available: default, paper, pysodmetrics"],
+        [
+            "unknown protocol 'papr'; did you mean 'paper'? "
+            "available: default, official, paper, pysodmetrics",
+        ],
     ),
     "protocol's borrowed name": (
         lambda: score(GREY, protocol=sisod.Protocol("default", min_area=7)),

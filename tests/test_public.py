@@ -7,6 +7,7 @@ import sys
 import pytest
 
 import sisod
+from sisod import analysis, comparison, paper, theory
 from sisod.metrics import find_metrics
 
 CURVED = (
@@ -48,6 +49,34 @@ def test_names_are_frozen() -> None:
     assert all(hasattr(sisod, name) for name in sisod.__all__)
 
 
+def test_names_of_the_theory_are_frozen() -> None:
+    assert sorted(theory.__all__) == [
+        "AucDecomposition",
+        "Bound",
+        "Comparison",
+        "Decomposition",
+        "PIXEL_LIPSCHITZ",
+        "Reattention",
+        "Shares",
+        "Sides",
+        "decompose",
+        "decompose_auc",
+        "dice_lipschitz",
+        "f_limit",
+        "generalization_bound",
+        "next_frame_limit",
+        "proposition_3_3",
+        "proposition_4_1",
+        "proposition_b_1",
+        "salient_shares",
+        "separable_lipschitz",
+        "sharp_dice_lipschitz",
+        "single_object",
+        "squared_dice_lipschitz",
+    ]
+    assert all(hasattr(theory, name) for name in theory.__all__)
+
+
 def test_signatures_are_frozen() -> None:
     def parameters(function: object) -> str:
         assert callable(function)
@@ -67,6 +96,24 @@ def test_signatures_are_frozen() -> None:
     )
     assert parameters(sisod.Evaluator) == "protocol=default, metrics=None"
     assert parameters(sisod.Evaluator.update) == "self, pred, gt, name=None, partition=None"
+
+
+def test_analysis_is_frozen() -> None:
+    def parameters(function: object) -> str:
+        assert callable(function)
+        return ", ".join(inspect.signature(function).parameters)
+
+    assert parameters(analysis.size_edges) == "kind, shares"
+    assert parameters(analysis.by_size) == "evaluation, groups"
+    assert parameters(analysis.by_number) == "evaluation, metrics"
+    assert parameters(analysis.found_curve) == parameters(analysis.size_bias) == "evaluation"
+    assert parameters(analysis.rank_changes) == "evaluations, keys"
+    assert parameters(comparison.compare) == "a, b, metrics, resamples, seed, names"
+    assert parameters(comparison.compare_many) == "evaluations, metrics, resamples, seed"
+    assert parameters(comparison.bootstrap_intervals) == "evaluation, metrics, resamples, seed"
+    assert parameters(paper.row) == "dataset, network, size_invariant"
+    assert parameters(paper.against_paper) == "evaluation, published"
+    assert list(sisod.PROTOCOLS) == ["default", "paper", "pysodmetrics", "official"]
 
 
 def test_keys_are_those_of_the_design() -> None:

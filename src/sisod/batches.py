@@ -12,9 +12,10 @@ import numpy as np
 from sisod.arrays import Map
 from sisod.errors import InputError
 from sisod.images import read_map, read_mask, where
+from sisod.official import OfficialImage, measure_official
 from sisod.protocols import Protocol
 from sisod.rows import Rows
-from sisod.scoring import count_pair, score_counted
+from sisod.scoring import Counted, count_pair, score_counted
 
 Pairs = Sequence[Sequence[str]]  # each a name, the prediction's path, the ground truth's
 BATCH = 32  # images; fixed, so that nothing depends on how many processes share the work
@@ -51,7 +52,8 @@ class Batch:
 
 def score_batch(job: Job, pairs: Pairs) -> Rows:
     """Read and score pairs."""
-    counted, resized = [], []
+    counted: list[Counted | OfficialImage] = []
+    resized: list[bool] = []
     for _, pred_path, gt_path in pairs:
         gt = read_mask(job.gt_root, gt_path, level=job.protocol.gt_level)
         pred = read_map(job.pred_root, pred_path)
@@ -61,6 +63,9 @@ def score_batch(job: Job, pairs: Pairs) -> Rows:
                 f"{where(job.pred_root, pred_path)} has shape {pred.shape} but its ground truth "
                 f"{gt.shape}; resize the prediction, or leave out --strict"
             )
+        if job.protocol.released_code:  # which keeps the grey values, and resizes to a grid of its own
+            counted.append(measure_official(pred, read_map(job.gt_root, gt_path)))
+            continue
         if resized[-1]:
             pred = _resized(pred, gt.shape)
         counted.append(count_pair(pred, gt, protocol=job.protocol, keys=job.keys))

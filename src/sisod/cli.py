@@ -3,14 +3,14 @@
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import sisod
-from sisod import training_commands
+from sisod import analysis_commands, dataset_commands, predict_command, training_commands
+from sisod.analysis_commands import Format, FormatName
 from sisod.networks import commands as network_commands
 
 if TYPE_CHECKING:
@@ -28,15 +28,6 @@ ProtocolName = Annotated[
     str | None,
     typer.Option("--protocol", help=f"Conventions: {', '.join(sisod.PROTOCOLS)}; by default the first."),
 ]
-
-
-class Format(StrEnum):
-    """Formats for documents and programs."""
-
-    MD = "md"
-    LATEX = "latex"
-    CSV = "csv"
-    JSON = "json"
 
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001  (typer calls it with the flag)
@@ -91,9 +82,7 @@ def evaluate(
         typer.Option(help="paper, all, or keys with commas; by default all functions of counts."),
     ] = None,
     protocol: ProtocolName = None,
-    fmt: Annotated[
-        Format | None, typer.Option("--format", help="Print this instead of the terminal's table.")
-    ] = None,
+    fmt: FormatName = None,
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Processes; by default one for each core.")
     ] = None,
@@ -128,7 +117,8 @@ def evaluate(
     with told("; what was finished is kept, go on with --resume"):
         wanted = read_request(paths, dataset=dataset, pred_suffix=pred_suffix, gt_suffix=gt_suffix)
         chosen = metrics or wanted.metrics
-        keys, settled = find_metrics(chosen), find_protocol(protocol or wanted.protocol or "default")
+        settled = find_protocol(protocol or wanted.protocol or "default")
+        keys = find_metrics(chosen, settled)
         listed = None if names is None else tuple(read_names(names))
         jobs_to_do = []
         for cell in wanted.cells:
@@ -159,7 +149,7 @@ def evaluate(
             lines.append(Line(cell.dataset, cell.method, *read_summary(folder)))
         if fmt is None:
             shown = shown_keys(keys, chosen=chosen is not None)
-            _print_tables(lambda width: terminal_tables(lines, shown, width=width))
+            print_tables(lambda width: terminal_tables(lines, shown, width=width))
             if sys.stderr.isatty():
                 typer.echo(f"all {len(keys)} metrics, tables and curves are in {out}", err=True)
         else:
@@ -210,7 +200,7 @@ def stats(
         if plot is not None:
             check_plot_path(plot)
         found = mask_statistics(gt, find_protocol(protocol or "default"))
-        _print_tables(lambda _: statistics_tables(found))
+        print_tables(lambda _: statistics_tables(found))
         if plot is not None:
             plot_statistics(found, plot)
             typer.echo(f"drawn to {plot}", err=True)
@@ -218,29 +208,45 @@ def stats(
 
 @app.command()
 def demo(
-    *, out: Annotated[Path, typer.Option(help="Folder for the maps and the figure.")] = Path("demo")
+    *,
+    out: Annotated[Path, typer.Option(help="Folder for everything that is made.")] = Path("demo"),
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Only the first part, in seconds: no training.")
+    ] = False,
 ) -> None:
-    """Show on made scenes how MAE and SI-MAE rank two methods the other way round."""
+    """Show on made scenes what size-invariant metrics see, then train with both losses and compare."""
     from sisod.demo import KEYS, preferred, run_demo
     from sisod.tables import Line, terminal_tables
 
-    with told():
+    with network_commands.told_with_extras():
         found = run_demo(out)
         titles = {"A": "A, large only", "B": "B, all, coarsely"}
         lines = [
             Line("made", titles[method], result.summary, result.defined)
             for method, result in found.results.items()
         ]
-        _print_tables(lambda width: terminal_tables(lines, KEYS, width=width))
+        print_tables(lambda width: terminal_tables(lines, KEYS, width=width))
         for method in found.results:
             keys = [key for key in KEYS if preferred(found.results, key) == method]
             if keys:
                 names = ", ".join(sisod.METRICS[key].title for key in keys)
                 typer.echo(f"Method {method} is preferred by {names}.")
         typer.echo(f"The picture of it: {found.figure}")
+        if not quick:
+            _demo_of_training(out / "trained")
 
 
-def _print_tables(make: "Callable[[int], Sequence[Table]]") -> None:
+def _demo_of_training(folder: Path) -> None:
+    from sisod.training.demo import run_trained_demo, tables_of, verdict
+
+    typer.echo("Now a small network learns such scenes, with the plain and the size-invariant loss.")
+    found = run_trained_demo(folder)
+    print_tables(lambda _: tables_of(found))
+    typer.echo(verdict(found))
+    typer.echo(f"Maps, results and pictures ({found.examples.name}): {folder}")
+
+
+def print_tables(make: "Callable[[int], Sequence[Table]]") -> None:
     """Print rich tables made for the width of the terminal; piped, as wide as they need to be."""
     from rich.console import Console
 
@@ -249,5 +255,8 @@ def _print_tables(make: "Callable[[int], Sequence[Table]]") -> None:
         console.print(table)
 
 
+analysis_commands.register(app)
+dataset_commands.register(app)
 network_commands.register(app)
 training_commands.register(app)
+predict_command.register(app)

@@ -68,11 +68,12 @@ def evaluate(
         overwrite: replace a finished or unfinished result.
         cluster: address of a Dask scheduler that does the work instead of this machine.
     """
+    settled = find_protocol(protocol)
     request = Request(
         pred_root=str(pred_dir),
         gt_root=str(gt_dir),
-        protocol=find_protocol(protocol),
-        keys=find_metrics(metrics),
+        protocol=settled,
+        keys=find_metrics(metrics, settled),
         pred_suffix=pred_suffix,
         gt_suffix=gt_suffix,
         names=None if names is None else tuple(names),

@@ -29,7 +29,7 @@ class Evaluator:
 
     def __init__(self, *, protocol: str | Protocol = "default", metrics: MetricChoice = None) -> None:
         self.protocol = find_protocol(protocol)
-        self.keys = find_metrics(metrics)
+        self.keys = find_metrics(metrics, self.protocol)
         self._known: set[str] = set()
         self._parts: list[Rows] = []
         self._single = 0  # how many rows at the end of the parts are not joined yet

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sisod import structure
 from sisod.errors import UsageError
 from sisod.histograms import LEVELS
-from sisod.protocols import unknown
+from sisod.protocols import Protocol, unknown
 
 Values = NDArray[np.float64]
 Direction = Literal["up", "down"]
@@ -249,13 +249,20 @@ PAPER_KEYS = (
 )  # fmt: skip
 
 
-def find_metrics(metrics: str | Sequence[str] | None) -> tuple[str, ...]:
+def find_metrics(
+    metrics: str | Sequence[str] | None, protocol: Protocol | None = None
+) -> tuple[str, ...]:
     """Return the keys asked for: None the count metrics, `"all"`, `"paper"`, or a list of keys.
+
+    Under a protocol that follows the paper's released code there are only the paper's own.
 
     Example:
         >>> find_metrics(["mae", "si_mae"])
         ('mae', 'si_mae')
     """
+    only_paper = protocol is not None and protocol.released_code
+    if only_paper and (metrics is None or metrics == "all"):
+        return PAPER_KEYS
     if metrics is None:
         return tuple(key for key, metric in METRICS.items() if metric.family.kind != "pixels")
     if metrics == "all":
@@ -266,6 +273,10 @@ def find_metrics(metrics: str | Sequence[str] | None) -> tuple[str, ...]:
     for key in keys:
         if key not in METRICS:
             raise UsageError(unknown("metric", key, METRICS))
+        if only_paper and key not in PAPER_KEYS:
+            raise UsageError(
+                f"the paper's released code has no {key}; its metrics are {', '.join(PAPER_KEYS)}"
+            )
     if not keys:
         raise UsageError("metrics is empty; name at least one, or pass None for all count metrics")
     return tuple(dict.fromkeys(keys))

@@ -28,6 +28,8 @@ class Protocol:
         gt_level: the least 8-bit value that is salient.
         first_threshold: where size-invariant curves begin; 1 leaves out t = 0, at which a frame is
             wholly positive.
+        released_code: score as the paper's released code does (`sisod.official`), on a grid of its own
+            and by rules of its own; the fields above then only tell what comes nearest to it.
     """
 
     name: str
@@ -39,9 +41,15 @@ class Protocol:
     normalize: Normalize = "minmax"
     gt_level: int = 128
     first_threshold: Literal[0, 1] = 1
+    released_code: bool = False
 
     def partition(self, mask: NDArray[np.bool_]) -> Partition:
         """Cut a checked mask as this protocol says."""
+        if self.released_code:
+            raise UsageError(
+                f"the protocol {self.name!r} cuts frames on a grid of its own, not on the image; "
+                "choose another protocol to see frames"
+            )
         return cut_mask(
             mask,
             kind=self.kind,
@@ -66,6 +74,16 @@ PROTOCOLS = {
             keep_ties=True,
             alpha="union",
             gt_level=129,
+        ),
+        # what the paper's released code computes
+        Protocol(
+            "official",
+            connectivity=4,
+            min_area=25,
+            alpha="union",
+            normalize="none",
+            first_threshold=0,
+            released_code=True,
         ),
     )
 }

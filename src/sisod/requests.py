@@ -48,7 +48,7 @@ def read_request(
         name = dataset or dataset_name(paths[-1])
         cells = [
             Cell(name, method, root, paths[-1], pred_suffix, gt_suffix)
-            for method, root in (_named(path) for path in paths[:-1])
+            for method, root in (named(path) for path in paths[:-1])
         ]
         found = BenchmarkFile(tuple(cells), None, None)
     _check_names(found.cells)
@@ -66,7 +66,8 @@ def dataset_name(gt_root: str) -> str:
     return parts[-1] if parts else "data"
 
 
-def _named(path: str) -> tuple[str, str]:
+def named(path: str) -> tuple[str, str]:
+    """Split NAME=DIR; without a name, a folder is called by its own."""
     name, equals, root = path.partition("=")
     if equals and name and "/" not in name and not os.path.exists(path):  # noqa: PTH110  (any text)
         if not root:

@@ -11,6 +11,7 @@ from sisod import arrays
 from sisod.frames import Partition
 from sisod.histograms import ADAPTIVE, BINARY, COLUMNS, LEVELS, Histogram, histogram
 from sisod.metrics import FAMILIES, METRICS, Family, counts_of, find_metrics
+from sisod.official import OfficialImage, measure_official
 from sisod.protocols import Protocol, find_protocol
 from sisod.size_invariant import composite, separable
 from sisod.structure import Pixels
@@ -80,7 +81,7 @@ def score(
     Args:
         pred: saliency map: uint8, uint16, bool, or float in [0, 1].
         gt: ground truth: bool, or uint8, uint16, float salient from one half on.
-        protocol: `"default"`, `"paper"`, `"pysodmetrics"`, or a `Protocol` of your own.
+        protocol: `"default"`, `"paper"`, `"pysodmetrics"`, `"official"`, or a `Protocol` of your own.
         metrics: None for every metric that is a function of the counts, `"all"` also S, weighted F and
             multi-scale IoU, `"paper"` the columns of the paper's Table 1, or a list of keys.
         partition: frames of your own, for example from instance labels; by default the protocol's.
@@ -98,7 +99,8 @@ def score(
         >>> {key: round(value, 3) for key, value in score(pred, gt, metrics="mae,si_mae").items()}
         {'mae': 0.016, 'si_mae': 0.21}
     """
-    settled, keys = find_protocol(protocol), find_metrics(metrics)
+    settled = find_protocol(protocol)
+    keys = find_metrics(metrics, settled)
     scores = score_pair(pred, gt, protocol=settled, keys=keys, partition=partition)
     if scores.looks_binary[0]:
         arrays.warn_binary(None)
@@ -125,11 +127,14 @@ def count_pair(
     protocol: Protocol,
     keys: tuple[str, ...],
     partition: Partition | None = None,
-) -> Counted:
+) -> Counted | OfficialImage:
     """Check one pair and take from its pixels what the metrics need."""
     mask = arrays.as_mask(gt, level=protocol.gt_level)
     array = arrays.as_map(pred)
     arrays.check_same_shape(array, mask)
+    if protocol.released_code:
+        _check_no_partition(partition)
+        return measure_official(array, gt)
     if partition is None:
         partition = protocol.partition(mask)
     elif partition.shape != mask.shape:
@@ -148,6 +153,13 @@ def count_pair(
         structural=scores,
         looks_binary=arrays.looks_binary(array),
     )
+
+
+def _check_no_partition(partition: Partition | None) -> None:
+    if partition is not None:
+        raise ValueError(
+            "the paper's released code cuts frames itself; leave out partition=, or the protocol"
+        )
 
 
 def _pixel_scores(
@@ -170,8 +182,13 @@ def _pixel_scores(
     return scores
 
 
-def score_counted(counted: Sequence[Counted], *, protocol: Protocol, keys: tuple[str, ...]) -> Scores:
+def score_counted(
+    images: Sequence[Counted | OfficialImage], *, protocol: Protocol, keys: tuple[str, ...]
+) -> Scores:
     """Score images together: as one by one, to the last bit, in fewer steps."""
+    counted = [image for image in images if isinstance(image, Counted)]
+    if not counted:
+        return _official_scores([i for i in images if isinstance(i, OfficialImage)], keys)
     first = protocol.first_threshold
     measured = _measure(counted, _families(keys), first)
     return Scores(
@@ -184,6 +201,23 @@ def score_counted(counted: Sequence[Counted], *, protocol: Protocol, keys: tuple
         n_objects=np.array([len(one.partition) for one in counted]),
         alphas=np.array([one.partition.alpha for one in counted]),
         looks_binary=np.array([one.looks_binary for one in counted]),
+    )
+
+
+def _official_scores(images: Sequence[OfficialImage], keys: tuple[str, ...]) -> Scores:
+    """What the released code computes, as rows like all others; it keeps no curves of 256 thresholds."""
+    return Scores(
+        keys=keys,
+        values=np.array([[image.values[key] for key in keys] for image in images]),
+        curve_names=("f", "si_f"),
+        curves=np.full((len(images), 2, LEVELS), np.nan),
+        objects={
+            key: np.concatenate([image.objects[key] for image in images]) for key in images[0].objects
+        },
+        shapes=np.array([image.shape for image in images]),
+        n_objects=np.array([image.n_objects for image in images]),
+        alphas=np.array([image.alpha for image in images]),
+        looks_binary=np.array([image.looks_binary for image in images]),
     )
 
 

@@ -128,13 +128,19 @@ def _markdown(lines: Sequence[Line], keys: Sequence[str]) -> str:
         ["---", "---", *("---:" for _ in keys)],
     ]
     for place, line in enumerate(lines):
-        names = [_markdown_text(text) for text in (line.dataset, line.method)]
+        names = [markdown_text(text) for text in (line.dataset, line.method)]
         rows.append([*names, *_cells(line, place, keys, best, "**{}**")])
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
-def _markdown_text(text: str) -> str:
+def markdown_text(text: str) -> str:
+    """Return a text that Markdown shows as it is, on one line."""
     return re.sub(r"([\\`*_\[\]|~<&])", r"\\\1", " ".join(text.split()))
+
+
+def latex_text(text: str) -> str:
+    """Return a text that LaTeX shows as it is, on one line."""
+    return " ".join(text.split()).translate(_LATEX)
 
 
 def _latex(lines: Sequence[Line], keys: Sequence[str]) -> str:
@@ -151,7 +157,7 @@ def _latex(lines: Sequence[Line], keys: Sequence[str]) -> str:
             rf"\textbf{{{_cell(line, key)}}}" if (place, key) in best else _cell(line, key)
             for key in keys
         ]
-        names = [" ".join(text.split()).translate(_LATEX) for text in (line.dataset, line.method)]
+        names = [latex_text(text) for text in (line.dataset, line.method)]
         # \\ takes a [ or * that follows for an argument of its own
         guard = "{}" if names[0].startswith(("[", "*")) else ""
         out.append(guard + " & ".join([*names, *cells]) + r" \\")

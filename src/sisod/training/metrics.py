@@ -38,7 +38,7 @@ class SizeInvariantScores(Metric):
     ) -> None:
         super().__init__(**kwargs)
         self.protocol = find_protocol(protocol)
-        self.keys = find_metrics(metrics)
+        self.keys = find_metrics(metrics, self.protocol)
         self.curve_names = _curve_names(self.keys, self.protocol)
         # left unreduced by torchmetrics: processes are added in double precision twice over, in compute
         for which, shape in self._shapes().items():

@@ -1,0 +1,59 @@
+"""The same maps under every protocol: the paper's nine numbers, on the maps shipped with its code.
+
+Run as `SISOD_DATA=... python benchmarks/conventions.py`; writes conventions.json and conventions.md
+beside itself. It needs the folder MSOD (mask, prediction) of the real data.
+"""
+
+import json
+import os
+import sys
+import warnings
+from pathlib import Path
+
+from timing import markdown
+
+import sisod
+from sisod.metrics import METRICS, PAPER_KEYS
+from sisod.tables import arrow
+
+HERE = Path(__file__).parent
+
+
+def main() -> None:
+    """Score, print and write."""
+    if "SISOD_DATA" not in os.environ:
+        sys.exit("set SISOD_DATA to the folder of real data, which holds MSOD")
+    content = measure(Path(os.environ["SISOD_DATA"]) / "MSOD")
+    text = (
+        "Made by `python benchmarks/conventions.py`: the 300 maps of MSOD that come with the paper's "
+        f"metric code.\n\n{table(content)}"
+    )
+    print(text)
+    (HERE / "conventions.json").write_text(json.dumps(content, indent=2) + "\n")
+    (HERE / "conventions.md").write_text(text + "\n")
+
+
+def measure(root: Path) -> dict[str, dict[str, float]]:
+    """Return protocol -> number of objects and metrics, rounded to what the table shows."""
+    content = {}
+    for name in sisod.PROTOCOLS:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # the maps are smaller than the images
+            found = sisod.evaluate(root / "prediction", root / "mask", protocol=name, metrics="paper")
+        values = {key: round(value, 4) for key, value in found.summary.items()}
+        content[name] = {"objects": found.run["objects"]} | values
+    return content
+
+
+def table(content: dict[str, dict[str, float]]) -> str:
+    """Return the Markdown table, one column per protocol."""
+    head = ("", *(f"`{name}`" for name in content))
+    rows = [["objects", *(str(values["objects"]) for values in content.values())]]
+    for key in PAPER_KEYS:
+        title = f"{METRICS[key].title} {arrow(key)}"
+        rows.append([title, *(f"{values[key]:.4f}" for values in content.values())])
+    return markdown(head, rows)
+
+
+if __name__ == "__main__":
+    main()

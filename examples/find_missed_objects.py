@@ -1,0 +1,48 @@
+"""Lists the objects a method missed, smallest first: `python examples/find_missed_objects.py RESULT`.
+
+RESULT is a folder that `sisod evaluate` wrote; no image is read again. Without it, made scenes are
+scored first. An object is missed where less than half of its pixels are above one half.
+"""
+
+import sys
+import tempfile
+from pathlib import Path
+
+import polars as pl
+
+import sisod
+from sisod.analysis import FOUND, by_size, size_bias
+from sisod.demo import run_demo
+
+
+def missed(result: sisod.Evaluation) -> pl.DataFrame:
+    """Return the missed objects: image, box, share of the image, how much of each was found."""
+    columns = ("image", "y0", "x0", "y1", "x1", "share", "recall_binary", "iou_binary")
+    return result.objects.filter(pl.col("recall_binary") < FOUND).select(columns).sort("share")
+
+
+def show(result: sisod.Evaluation) -> None:
+    """Print where a method fails."""
+    lost = missed(result)
+    print(f"{lost.height} of {result.objects.height} objects missed; size bias {size_bias(result):+.2f}")
+    for row in by_size(result, groups="log").filter(pl.col("objects") > 0).iter_rows(named=True):
+        print(f"  {row['group']:>10} of the image: {row['objects']:4} objects, {row['found']:.0%} found")
+    for row in lost.head(10).iter_rows(named=True):
+        box = tuple(row[key] for key in ("y0", "x0", "y1", "x1"))
+        print(f"  {row['image']}: {100 * row['share']:.2f} % of the image, box {box}")
+
+
+def main(arguments: list[str]) -> sisod.Evaluation:
+    """Show the result that was named, or one of made scenes."""
+    if arguments:
+        result = sisod.Evaluation.load(arguments[0])
+    else:
+        with tempfile.TemporaryDirectory() as name:
+            run_demo(Path(name), count=12)
+            result = sisod.evaluate(Path(name, "A"), Path(name, "mask"))
+    show(result)
+    return result
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

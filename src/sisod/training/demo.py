@@ -1,0 +1,278 @@
+"""The paper's claim tried out: one small network, made scenes, both losses, several seeds.
+
+Plain and size-invariant runs differ in the loss only. Everything that a seed decides (weights, order,
+flips) is the same for both, so that differences are taken seed by seed.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+import sisod
+from sisod.errors import InputError
+from sisod.evaluation import Evaluation, write_run
+from sisod.files import check_free
+from sisod.images import read_array, read_colour
+from sisod.made_data import write_scenes
+from sisod.metrics import METRICS, PAPER_KEYS
+from sisod.progress import progress_bar
+from sisod.runners import default_jobs
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+LOSSES = ("plain", "si")
+TITLES = {"plain": "plain loss", "si": "size-invariant loss"}
+GROUPS = ((0.0, 0.003), (0.003, 0.01), (0.01, 0.05), (0.05, 1.0))  # of the image, [a, b)
+_FOUND = 0.5  # of an object's pixels
+_BATCH = 8
+_N_EXAMPLES = 6
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How much is done; by default what two cores do in under four minutes.
+
+    Attributes:
+        n_train: images to train on, the same for all runs.
+        n_test: images to test on.
+        side: of the images.
+        epochs: of each run, at batches of eight.
+        seeds: one run with each loss for each.
+    """
+
+    n_train: int = 320
+    n_test: int = 150
+    side: int = 96
+    epochs: int = 10
+    seeds: tuple[int, ...] = (0, 1, 2)
+
+    @property
+    def n_steps(self) -> int:
+        """Steps of one run."""
+        return self.n_train // _BATCH * self.epochs
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedDemo:
+    """What was found: an evaluation for each loss and seed, and the folder that holds everything.
+
+    `folder / "results"` has one result of `sisod evaluate` for each run, to be reported on.
+    """
+
+    plan: Plan
+    folder: Path
+    results: dict[tuple[str, int], Evaluation]
+    examples: Path
+
+    def scores(self, key: str) -> dict[str, NDArray[np.float64]]:
+        """Return a metric of the test set, for each loss one value a seed."""
+        return {
+            loss: np.array([self.results[loss, seed].summary[key] for seed in self.plan.seeds])
+            for loss in LOSSES
+        }
+
+    def by_size(self, low: float, high: float) -> dict[str, dict[str, NDArray[np.float64]]]:
+        """Return, of the objects in a range of sizes, the share found and the mean F, a value a seed."""
+        values: dict[str, dict[str, NDArray[np.float64]]] = {}
+        for loss in LOSSES:
+            rows = []
+            for seed in self.plan.seeds:
+                objects = self.results[loss, seed].objects
+                share = objects["share"].to_numpy()
+                inside = (share >= low) & ((share < high) | (high == 1))
+                found = objects["recall_binary"].to_numpy()[inside] >= _FOUND
+                rows.append((found.mean(), objects["f_mean"].to_numpy()[inside].mean()))
+            values[loss] = dict(zip(("found", "f"), np.array(rows).T, strict=True))
+        return values
+
+    def n_objects(self, low: float, high: float) -> int:
+        """Return how many objects of the test set are in a range of sizes."""
+        share = self.results["plain", self.plan.seeds[0]].objects["share"].to_numpy()
+        return int(((share >= low) & ((share < high) | (high == 1))).sum())
+
+
+def run_trained_demo(folder: Path, plan: Plan | None = None) -> TrainedDemo:
+    """Make scenes, train with both losses and every seed, predict, evaluate; all goes to the folder."""
+    plan = plan or Plan()
+    check_free(folder, overwrite=True)
+    if folder.exists():
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True)
+    write_run(folder, {"command": "demo", "plan": asdict(plan), "finished": False})
+    begin = time.perf_counter()
+    shape = (plan.side, plan.side)
+    write_scenes(folder / "train", plan.n_train, seed=1, shape=shape)
+    write_scenes(folder / "test", plan.n_test, seed=2, shape=shape)
+    runs = [(loss, seed) for seed in plan.seeds for loss in LOSSES]
+    _train_all(folder, plan, runs)
+    results = {run: _evaluated(folder, *run, plan.side) for run in runs}
+    examples = folder / "examples.png"
+    _draw_examples(folder, plan, examples)
+    record = {"plan": asdict(plan), "seconds": round(time.perf_counter() - begin, 1), "finished": True}
+    write_run(folder, {"command": "demo", **record})
+    return TrainedDemo(plan, folder, results, examples)
+
+
+def _train_all(folder: Path, plan: Plan, runs: Sequence[tuple[str, int]]) -> None:
+    """Call `sisod train` for every run, one on each core; the first that fails stops all."""
+    waiting, active = list(runs), dict[tuple[str, int], subprocess.Popen[str]]()
+    with progress_bar("training", plan.n_steps * len(runs)) as advance:
+        counted = 0
+        try:
+            while waiting or active:
+                while waiting and len(active) < default_jobs():
+                    run = waiting.pop(0)
+                    active[run] = _start(folder, plan, *run)
+                time.sleep(0.1)
+                for run, process in list(active.items()):
+                    if process.poll() is not None:
+                        del active[run]
+                        _check(run, process)
+                done = sum(_steps_done(folder / "runs" / _name(*run)) for run in runs)
+                advance(done - counted)
+                counted = done
+        finally:
+            for process in active.values():
+                process.kill()
+                process.communicate()
+
+
+def _start(folder: Path, plan: Plan, loss: str, seed: int) -> subprocess.Popen[str]:
+    values = {"train.seed": seed, "data.size": plan.side, "train.epochs": plan.epochs}
+    values["train.batch"] = _BATCH
+    command = [sys.executable, "-m", "sisod", "train", "tiny", "--loss", loss, "--workers", "0"]
+    command += ["--data", str(folder / "train"), "--out", str(folder / "runs" / _name(loss, seed))]
+    command += [part for key, value in values.items() for part in ("--set", f"{key}={value}")]
+    command += ["--devices", "1"]
+    return subprocess.Popen(  # noqa: S603  (our own command)
+        command,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},  # as many processes as cores
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def _check(run: tuple[str, int], process: "subprocess.Popen[str]") -> None:
+    _, told = process.communicate()
+    if process.returncode:
+        last = told.strip().splitlines()[-1:] or [f"exit code {process.returncode}"]
+        raise InputError(f"training {_name(*run)} failed: {last[0].removeprefix('error: ')}")
+
+
+def _steps_done(run: Path) -> int:
+    try:
+        return max(0, (run / "metrics.csv").read_bytes().count(b"\n") - 1)
+    except OSError:
+        return 0
+
+
+def _evaluated(folder: Path, loss: str, seed: int, side: int) -> Evaluation:
+    from sisod.training.predict import load_network, predict_folder
+
+    name = _name(loss, seed)
+    maps = folder / "maps" / name
+    predict_folder(load_network(folder / "runs" / name), folder / "test/image", maps, size=side)
+    return sisod.evaluate(
+        maps, folder / "test/mask", metrics="paper", jobs=1, out=folder / "results/made" / name
+    )
+
+
+def _name(loss: str, seed: int) -> str:
+    return f"{loss}-{seed}"
+
+
+def _draw_examples(folder: Path, plan: Plan, path: Path) -> None:
+    """Write image, mask and the maps of both losses, for the first scenes of three objects or more."""
+    rows: list[NDArray[np.uint8]] = []
+    for file in sorted((folder / "test/mask").iterdir()):
+        mask = read_array(folder / "test/mask", file.name)
+        if len(sisod.partition(mask)) >= 3 and len(rows) < _N_EXAMPLES:
+            planes = [mask]
+            planes += [
+                read_array(folder / "maps" / _name(loss, plan.seeds[0]), file.name) for loss in LOSSES
+            ]
+            grey = [np.repeat(plane[..., None], 3, axis=2) for plane in planes]
+            rows.append(np.hstack([read_colour(folder / "test/image", file.name), *grey]))
+    picture = cv2.resize(np.vstack(rows), None, fx=2, fy=2, interpolation=cv2.INTER_NEAREST)
+    strip = np.full((28, picture.shape[1], 3), 255, dtype=np.uint8)
+    for index, text in enumerate(("image", "mask", "plain loss", "SI loss")):
+        place = (index * 2 * plan.side + 6, 20)
+        cv2.putText(strip, text, place, cv2.FONT_HERSHEY_SIMPLEX, 0.5, (0, 0, 0), 1, cv2.LINE_AA)
+    _, data = cv2.imencode(".png", np.vstack([strip, picture]))
+    path.write_bytes(data.tobytes())
+
+
+def tables_of(found: TrainedDemo) -> "list[Table]":
+    """Return the paper's columns for both losses, and objects found by size."""
+    return [_score_table(found), _size_table(found)]
+
+
+def _score_table(found: TrainedDemo) -> "Table":
+    from rich.table import Table
+
+    n_seeds = len(found.plan.seeds)
+    table = Table(title=f"{found.plan.n_test} test images, mean ± deviation over {n_seeds} seeds")
+    table.add_column("metric")
+    for title in ("plain", "size-invariant", "difference", *(f"seed {s}" for s in found.plan.seeds)):
+        table.add_column(title, justify="right", no_wrap=True)
+    for key in PAPER_KEYS:
+        scores = found.scores(key)
+        change = scores["si"] - scores["plain"]
+        better = (change.mean() > 0) == (METRICS[key].direction == "up")
+        cells = [_spread(scores["plain"]), _spread(scores["si"])]
+        cells[int(better)] = f"[bold]{cells[int(better)]}[/bold]"
+        arrow = "↑" if METRICS[key].direction == "up" else "↓"
+        each = [f"{value:+.4f}" for value in (change.mean(), *change)]
+        table.add_row(f"{METRICS[key].title} {arrow}", *cells, *each)
+    return table
+
+
+def _size_table(found: TrainedDemo) -> "Table":
+    from rich.table import Table
+
+    table = Table(title="the same by size of the object, as a part of the image")
+    table.add_column("size")
+    for title in ("objects", "found, plain", "found, SI", "F, plain", "F, SI"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for low, high in GROUPS:
+        if not (count := found.n_objects(low, high)):
+            continue
+        values = found.by_size(low, high)
+        cells = [_spread(values[loss][what], digits=3) for what in ("found", "f") for loss in LOSSES]
+        table.add_row(_range(low, high), str(count), *cells)
+    return table
+
+
+def verdict(found: TrainedDemo) -> str:
+    """Say in how many seeds the size-invariant loss was better, and by which metrics."""
+    parts = []
+    for key in ("si_mae", "si_f_mean", "mae", "f_mean"):
+        scores = found.scores(key)
+        change = scores["si"] - scores["plain"]
+        n_better = int((change > 0).sum() if METRICS[key].direction == "up" else (change < 0).sum())
+        parts.append(f"{METRICS[key].title} {n_better} of {len(change)}")
+    return f"Seeds in which the size-invariant loss is better, by metric: {', '.join(parts)}."
+
+
+def _spread(values: NDArray[np.float64], *, digits: int = 4) -> str:
+    deviation = values.std(ddof=1) if len(values) > 1 else 0.0
+    return f"{values.mean():.{digits}f} ± {deviation:.{digits}f}"
+
+
+def _range(low: float, high: float) -> str:
+    if high == 1:
+        return f"{100 * low:g} % and more"
+    return f"under {100 * high:g} %" if low == 0 else f"{100 * low:g} to {100 * high:g} %"

@@ -1,0 +1,304 @@
+"""Images -> 8-bit maps at their own size, with any network that can be loaded; never by unpickling."""
+
+import contextlib
+import hashlib
+import json
+import shutil
+import tomllib
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import torch
+import torch.nn.functional as F  # noqa: N812  (the name everybody knows it by)
+from numpy.typing import NDArray
+from torch import Tensor
+
+from sisod import networks
+from sisod.datasets import visible_files
+from sisod.errors import InputError, UsageError
+from sisod.files import check_free, readable_errors, write_whole
+from sisod.images import read_colour
+from sisod.networks.checkpoints import read_state
+from sisod.networks.network import WEIGHTS_FILE, Network
+from sisod.networks.saved import recognise
+from sisod.progress import progress_bar
+from sisod.storage import is_url
+from sisod.training.data import resize
+
+DEFAULT_SIZE = 384  # of the paper
+_THREADS = 4  # that read and write files beside the network
+_RUN_FILE = "run.json"
+RECIPE_FILE = "recipe.toml"  # of a run folder
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What was written: maps made now, and maps that an earlier run had made."""
+
+    out: Path
+    n_made: int
+    n_kept: int
+
+
+@dataclass(frozen=True)
+class _Picture:
+    """An image at the network's size, and the height and width of its own."""
+
+    name: str
+    small: NDArray[np.uint8]
+    shape: tuple[int, int]
+
+
+def load_network(
+    checkpoint: str | Path, *, network: str | None = None, origin: str = "authors"
+) -> Network:
+    """Return the network of a checkpoint, in eval mode.
+
+    Args:
+        checkpoint: a run folder of `sisod train`, a folder of `save_pretrained`, a safetensors file, a
+            repository on the Hugging Face hub, or an authors' checkpoint.
+        network: which network an authors' checkpoint is of; by default its key names tell.
+        origin: whose checkpoint it is, `"authors"` or `"si-sod"`; see `networks.load_published`.
+    """
+    path = Path(checkpoint)
+    if path.is_file() and (path.suffix != ".safetensors" or network is not None):
+        state = read_state(path)
+        name = network or recognise(state, source=str(path))
+        return networks.load_published(name, state, origin=origin).eval()
+    if network is not None:
+        raise UsageError(
+            f"--network is for the file of an authors' checkpoint, got {str(checkpoint)!r}; leave it out"
+        )
+    weights = path / WEIGHTS_FILE  # whose header says which network it is
+    return networks.from_pretrained(weights if weights.is_file() else checkpoint)
+
+
+def trained_size(checkpoint: str | Path) -> int | None:
+    """Return the size that the recipe of a run folder trained at; None for any other checkpoint."""
+    path = Path(checkpoint)
+    try:
+        recipe = tomllib.loads(
+            ((path if path.is_dir() else path.parent) / RECIPE_FILE).read_text("utf-8")
+        )
+        return int(recipe["data"]["size"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def predict_folder(
+    network: Network,
+    images: str | Path,
+    out: str | Path,
+    *,
+    size: int = DEFAULT_SIZE,
+    batch: int = 8,
+    device: str = "auto",
+    resume: bool = False,
+    overwrite: bool = False,
+) -> Prediction:
+    """Write one 8-bit PNG for each image, at the image's size, under its path below `images`.
+
+    Args:
+        network: what predicts; its `input_spec` says how an image becomes its input.
+        images: folder of images, or URL; folders inside are kept.
+        out: folder for the maps and `run.json`; must not exist, or be empty.
+        size: side of the square that images are scaled to for the network.
+        batch: images at a time.
+        device: where the network runs, as PyTorch names it; `"auto"`: on the first GPU if there is one.
+        resume: keep the maps that an unfinished run of the same network on the same images has made.
+        overwrite: replace an earlier result.
+    """
+    place, target = _device(device), Path(out)
+    if size < 1 or batch < 1:
+        raise UsageError(f"size and batch must be at least 1, got {size} and {batch}")
+    names = {name: file.path for name, file in visible_files(images).items()}
+    if not names:
+        raise InputError(f"{str(images)!r} has no image files; expected jpg, png or the like")
+    _check_apart(target, images)
+    settings = {
+        "command": "predict",
+        "images": str(images) if is_url(images) else str(Path(images).resolve()),
+        "network": network.config(),
+        "weights": _digest(network),
+        "size": size,
+    }
+    with readable_errors(target / "maps", "free some room and go on with --resume"):
+        kept = _prepare(target, settings, resume=resume, overwrite=overwrite) & names.keys()
+        _write_run(target, settings, finished=False)
+        waiting = {name: path for name, path in names.items() if name not in kept}
+        network = network.to(place).eval()
+        with progress_bar("predicting", len(names), done=len(kept)) as advance:
+            for done in _predict(network, str(images), waiting, target, size=size, batch=batch):
+                advance(done)
+        _write_run(target, settings, finished=True, n_maps=len(names))
+    return Prediction(target, len(waiting), len(kept))
+
+
+def _predict(
+    network: Network, root: str, files: dict[str, str], out: Path, *, size: int, batch: int
+) -> Iterator[int]:
+    """Predict batch by batch while the next is read and the last is written; give their lengths."""
+    with ThreadPoolExecutor(_THREADS) as pool:
+        try:
+            written: list[Future[None]] = []
+            for pictures in _read_ahead(pool, root, files, size=size, batch=batch):
+                maps = predict_batch(network, pictures_tensor(pictures), [p.shape for p in pictures])
+                _finish(written)
+                written = [
+                    pool.submit(_write_map, out / f"{picture.name}.png", array)
+                    for picture, array in zip(pictures, maps, strict=True)
+                ]
+                yield len(pictures)
+            _finish(written)
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+@torch.inference_mode()
+def predict_batch(
+    network: Network, images: Tensor, shapes: Sequence[tuple[int, int]]
+) -> list[NDArray[np.uint8]]:
+    """Return 8-bit maps of the given heights and widths.
+
+    Args:
+        network: in eval mode.
+        images: (B, 3, H, W) RGB, uint8.
+        shapes: one for each image; the logits are scaled to it.
+    """
+    place = next(network.parameters()).device
+    logits = network(network.input_spec.apply(images.to(place)))[0]
+    maps = []
+    for logit, shape in zip(logits, shapes, strict=True):
+        probs = F.interpolate(logit[None], size=shape, mode="bilinear", align_corners=False).sigmoid()
+        if not bool(torch.isfinite(probs).all()):
+            raise InputError(
+                f"the map of {network.facts.name} is not finite; its weights are broken, or its input "
+                f"({tuple(images.shape)}) is not what they were made for"
+            )
+        maps.append((probs[0, 0] * 255).round().to(torch.uint8).cpu().numpy())
+    return maps
+
+
+def pictures_tensor(pictures: Sequence[_Picture]) -> Tensor:
+    """Join pictures to (B, 3, H, W) in RGB."""
+    stack = np.stack([picture.small for picture in pictures])[..., ::-1]
+    return torch.from_numpy(np.ascontiguousarray(stack.transpose(0, 3, 1, 2)))
+
+
+def _read_ahead(
+    pool: ThreadPoolExecutor, root: str, files: dict[str, str], *, size: int, batch: int
+) -> Iterator[list[_Picture]]:
+    """Give batches; the next one is being read meanwhile."""
+    ahead: list[Future[_Picture]] = []
+    listed = list(files.items())
+    for begin in range(0, len(listed), batch):
+        chunk = listed[begin : begin + batch]
+        reading = [pool.submit(_read, root, name, path, size) for name, path in chunk]
+        if ahead:
+            yield [future.result() for future in ahead]
+        ahead = reading
+    if ahead:
+        yield [future.result() for future in ahead]
+
+
+def _read(root: str, name: str, path: str, size: int) -> _Picture:
+    image = read_colour(root, path)
+    height, width = image.shape[:2]
+    return _Picture(name, resize(image, size), (height, width))
+
+
+def _write_map(path: Path, array: NDArray[np.uint8]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _, data = cv2.imencode(".png", array)
+    write_whole(path, data.tobytes())
+
+
+def _finish(written: Sequence[Future[None]]) -> None:
+    for future in written:
+        future.result()
+
+
+def _device(name: str) -> torch.device:
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        place = torch.device(name)
+        torch.empty(1, device=place)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        first = str(error).splitlines()[0]
+        raise UsageError(f"device {name!r} cannot be used ({first}); cpu always can") from error
+    return place
+
+
+def _check_apart(out: Path, images: str | Path) -> None:
+    if is_url(images):
+        return
+    inside, outside = out.resolve(), Path(images).resolve()
+    if inside == outside or inside.is_relative_to(outside):
+        raise UsageError(
+            f"the maps would go into the folder of images, {str(images)!r}; give a folder outside"
+        )
+
+
+def _prepare(out: Path, settings: dict[str, Any], *, resume: bool, overwrite: bool) -> set[str]:
+    """Make the folder; return the names of the maps that are there and may stay."""
+    if out.is_dir() and resume and any(out.iterdir()):
+        _check_same(out, settings)
+        for unfinished in out.rglob(".*.png.*"):  # of a run that was killed
+            unfinished.unlink()
+        return {path.relative_to(out).with_suffix("").as_posix() for path in out.rglob("*.png")}
+    if (
+        not resume
+        and not overwrite
+        and (out / _RUN_FILE).exists()
+        and not _read_run(out).get("finished")
+    ):
+        raise InputError(
+            f"a run into {str(out)!r} is unfinished; use --resume to go on with it, or --overwrite to "
+            "begin again"
+        )
+    check_free(out, overwrite=overwrite)
+    if out.exists():
+        shutil.rmtree(out)
+    out.mkdir(parents=True)
+    return set()
+
+
+def _check_same(out: Path, settings: dict[str, Any]) -> None:
+    before = _read_run(out)
+    for key, value in json.loads(json.dumps(settings)).items():
+        if before.get(key) != value:
+            raise InputError(
+                f"cannot resume into {str(out)!r}: {key} differs from that of the maps there; use the "
+                "settings of the unfinished run, or --overwrite to begin again"
+            )
+
+
+def _read_run(out: Path) -> dict[str, Any]:
+    with contextlib.suppress(OSError, ValueError):
+        run = json.loads((out / _RUN_FILE).read_text(encoding="utf-8"))
+        if isinstance(run, dict):
+            return run
+    return {}
+
+
+def _write_run(out: Path, settings: dict[str, Any], **more: Any) -> None:
+    from sisod import __version__
+
+    record = {"sisod": __version__, "torch": torch.__version__, **settings, **more}
+    write_whole(out / _RUN_FILE, (json.dumps(record, indent=2, ensure_ascii=False) + "\n").encode())
+
+
+def _digest(network: Network) -> str:
+    """Return what tells weights apart."""
+    digest = hashlib.sha256()
+    for name, value in sorted(network.state_dict().items()):
+        digest.update(name.encode())
+        digest.update(value.detach().cpu().reshape(-1).view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()

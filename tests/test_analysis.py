@@ -1,0 +1,249 @@
+"""Scores by size and number: by hand, against slow loops, and with SciPy as the witness."""
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+import scipy.stats
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+import sisod
+from sisod.analysis import (
+    OBJECT_METRICS,
+    average_ranks,
+    by_number,
+    by_size,
+    found_curve,
+    kendall_tau,
+    rank_changes,
+    size_bias,
+    size_edges,
+)
+
+few = settings(deadline=None, max_examples=40)
+shares = st.sampled_from([0.0, 0.0001, 0.001, 0.05, 0.1, 0.3, 0.30000001, 0.55, 0.9, 1.0])
+scores = st.sampled_from([0.0, 0.25, 0.5, 0.75, 1.0])
+objects = st.lists(st.tuples(shares, scores, scores), min_size=1, max_size=40)
+
+
+def evaluation(*sizes: int) -> sisod.Evaluation:
+    """Images of objects of such sizes, squares in a row of which every second is missed."""
+    evaluator = sisod.Evaluator(metrics=["mae", "si_mae", "f_mean", "si_f_mean", "auc", "f_max"])
+    for number, size in enumerate(sizes, start=1):
+        gt = np.zeros((40, 200), dtype=bool)
+        for place in range(number):
+            gt[2 : 2 + size, 20 * place + 1 : 20 * place + 1 + size] = True
+        pred = gt.copy()
+        pred[:, 20:40] = False
+        evaluator.update(pred, gt, name=f"{number} of {size}")
+    return evaluator.result()
+
+
+def with_objects(rows: list[tuple[float, float, float]]) -> sisod.Evaluation:
+    """A result with such shares, f_mean and recall_binary in its object table."""
+    base = evaluation(4)
+    table = pl.concat([base.objects.head(1)] * len(rows))
+    share, f_mean, recall = (np.array(column) for column in zip(*rows, strict=True))
+    table = table.with_columns(
+        share=pl.Series(share), f_mean=pl.Series(f_mean), recall_binary=pl.Series(recall),
+        area=pl.Series((share * 8000).astype(np.int64) + 1),
+    )  # fmt: skip
+    return dataclasses.replace(base, objects=table)
+
+
+def test_edges() -> None:
+    assert size_edges("paper").tolist() == [0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1]
+    assert size_edges("log")[[0, -1]].tolist() == [0, 1]
+    assert size_edges("quantile", np.arange(1, 101) / 1000)[1] == pytest.approx(0.0109)
+    assert size_edges("quantile", [0.2] * 7).tolist() == [0, 0.2, 1]
+    assert size_edges("quantile", []).tolist() == [0, 1]
+
+
+def test_by_size_by_hand() -> None:
+    """Sizes of 10, 20 and 30 %; a share on an edge belongs to the group above it, 1 to the last."""
+    rows = [(0.05, 0.2, 0.4), (0.1, 0.4, 0.5), (0.19, 0.6, 1.0), (1.0, 0.9, 0.0)]
+    table = by_size(with_objects(rows))
+    assert table["group"].to_list()[:2] == ["0-10 %", "10-20 %"]
+    assert table["objects"].to_list() == [1, 2, 0, 0, 0, 0, 0, 0, 0, 1]
+    assert table["found"].to_list()[:2] == [0.0, 1.0]
+    assert table["f_mean"].to_list()[:2] == [0.2, 0.5]
+    assert math.isnan(table["f_mean"][2])
+    assert table["n_f_mean"].to_list() == table["objects"].to_list()
+    assert table["f_mean"][9] == 0.9
+
+
+@few
+@given(objects, st.sampled_from(["paper", "log", "quantile"]))
+def test_groups_are_those_of_a_slow_loop_and_add_up(rows: list[Any], kind: Any) -> None:
+    result = with_objects(rows)
+    table = by_size(result, groups=kind)
+    edges = size_edges(kind, [row[0] for row in rows])
+    for place, line in enumerate(table.iter_rows(named=True)):
+        low, high, last = edges[place], edges[place + 1], place == len(edges) - 2
+        inside = [row for row in rows if low <= row[0] < high or (last and row[0] == high)]
+        assert line["objects"] == len(inside)
+        if inside:
+            assert line["f_mean"] == pytest.approx(sum(row[1] for row in inside) / len(inside))
+            assert line["found"] == pytest.approx(sum(row[2] >= 0.5 for row in inside) / len(inside))
+        else:
+            assert math.isnan(line["f_mean"])
+    check_weighted(
+        table, OBJECT_METRICS, {key: result.objects[key].to_numpy() for key in OBJECT_METRICS}
+    )
+
+
+def check_weighted(table: pl.DataFrame, keys: Any, columns: dict[str, NDArray[Any]]) -> None:
+    """Group means weighted by their counts are the mean of everything that is defined."""
+    for key in keys:
+        counts = table[f"n_{key}"].to_numpy()
+        values = columns[key][~np.isnan(columns[key])]
+        assert counts.sum() == len(values)
+        if len(values):
+            means = np.where(counts > 0, table[key].to_numpy(), 0.0)
+            assert (means * counts).sum() / counts.sum() == pytest.approx(values.mean())
+
+
+def test_by_number_by_hand_and_adds_up() -> None:
+    result = evaluation(4, 6, 4, 3, 3, 2, 2)  # one image each of one to seven objects
+    table = by_number(result)
+    assert table["group"].to_list() == ["1", "2", "3", "4", "5+"]
+    assert table["images"].to_list() == [1, 1, 1, 1, 3]
+    assert table["objects"].to_list() == [1, 2, 3, 4, 18]
+    assert "f_max" not in table.columns  # the maximum of a mean curve is no mean over images
+    assert table["si_f_mean"].to_list()[:4] == pytest.approx([1, 1 / 2, 2 / 3, 3 / 4])
+    keys = ("mae", "si_mae", "f_mean", "si_f_mean", "auc")
+    check_weighted(table, keys, {key: result.images[key].to_numpy() for key in keys})
+    for key in ("mae", "si_mae"):
+        weighted = np.average(table[key].to_numpy(), weights=table["images"].to_numpy())
+        assert weighted == pytest.approx(result.summary[key])
+    assert by_number(result, metrics=["mae"]).columns == ["group", "images", "objects", "mae", "n_mae"]
+
+
+def test_without_images_of_several_objects() -> None:
+    """Groups stay, empty; with one object the size-invariant error is the plain one."""
+    evaluator = sisod.Evaluator(metrics=["mae", "si_mae"])
+    for size in (3, 5):
+        gt = np.zeros((20, 20), dtype=bool)
+        gt[1 : 1 + size, 1 : 1 + size] = True
+        evaluator.update(gt * 0.5, gt, name=str(size))
+    table = by_number(evaluator.result())
+    assert table["images"].to_list() == [2, 0, 0, 0, 0]
+    assert table["mae"].to_list() == pytest.approx([table["si_mae"][0], *[math.nan] * 4], nan_ok=True)
+
+
+def test_images_without_objects_have_a_group_of_their_own() -> None:
+    evaluator = sisod.Evaluator(metrics=["mae", "f_mean"])
+    evaluator.update(np.zeros((5, 5)), np.zeros((5, 5), dtype=bool), name="empty")
+    result = evaluator.result()
+    table = by_number(result)
+    assert table["group"].to_list() == ["0", "1", "2", "3", "4", "5+"]
+    assert table["images"].to_list() == [1, 0, 0, 0, 0, 0]
+    assert table["n_f_mean"].to_list() == [0] * 6
+    assert by_size(result)["objects"].sum() == 0
+    assert math.isnan(size_bias(result))
+    assert found_curve(result)["found"].is_nan().all()
+
+
+def test_found_curve_by_hand() -> None:
+    rows = [(0.1, 0.0, 0.0), (0.1, 0.0, 0.25), (0.1, 0.0, 0.5), (0.1, 0.0, 1.0)]
+    curve = found_curve(with_objects(rows))
+    found = dict(zip(curve["coverage"].to_list(), curve["found"].to_list(), strict=True))
+    assert found[0.0] == 1.0
+    assert (found[0.01], found[0.25], found[0.26], found[0.5], found[0.51]) == (
+        0.75,
+        0.75,
+        0.5,
+        0.5,
+        0.25,
+    )
+    assert found[1.0] == 0.25
+    assert (np.diff(curve["found"].to_numpy()) <= 0).all()
+
+
+@few
+@given(objects)
+def test_size_bias_is_spearman_of_scipy(rows: list[Any]) -> None:
+    result = with_objects(rows)
+    area, f_mean = result.objects["area"].to_numpy(), result.objects["f_mean"].to_numpy()
+    if len(set(area)) < 2 or len(set(f_mean)) < 2:
+        assert math.isnan(size_bias(result))
+    else:
+        expected = scipy.stats.spearmanr(np.log(area), f_mean).statistic
+        assert size_bias(result) == pytest.approx(expected, abs=1e-12)
+
+
+@few
+@given(st.lists(st.tuples(scores, scores), min_size=2, max_size=12))
+def test_ranks_and_tau_are_those_of_scipy(pairs: list[tuple[float, float]]) -> None:
+    a, b = (np.array(column) for column in zip(*pairs, strict=True))
+    assert average_ranks(a).tolist() == scipy.stats.rankdata(a).tolist()
+    if len(set(a)) < 2 or len(set(b)) < 2:
+        assert math.isnan(kendall_tau(a, b))
+    else:
+        assert kendall_tau(a, b) == pytest.approx(scipy.stats.kendalltau(a, b).statistic, abs=1e-12)
+
+
+def method(pred: NDArray[np.float64], gt: NDArray[np.bool_], **options: Any) -> sisod.Evaluation:
+    evaluator = sisod.Evaluator(**{"metrics": ["mae", "si_mae"], **options})
+    evaluator.update(pred, gt, name="only")
+    return evaluator.result()
+
+
+def test_rank_changes_by_hand() -> None:
+    """MAE prefers the method that misses the small object, SI-MAE the one that blurs the large one."""
+    gt = np.zeros((20, 20), dtype=bool)
+    gt[:10, :10] = True
+    gt[18:, 18:] = True
+    misses, blurs = gt.astype(float), gt.astype(float)
+    misses[18:, 18:] = 0.0
+    blurs[:10, :10] = 0.9
+    blurs[0, 0] = 1.0
+    found = rank_changes({"misses": method(misses, gt), "blurs": method(blurs, gt)})
+    assert found.table["rank_mae"].to_list() == [1.0, 2.0]
+    assert found.table["rank_si_mae"].to_list() == [2.0, 1.0]
+    assert found.tau == {("mae", "si_mae"): -1.0}
+    assert found.swaps == {("mae", "si_mae"): (("misses", "blurs"),)}
+    page = rank_changes({"<script>": method(misses, gt), "b": method(blurs, gt)})._repr_html_()
+    assert "<script>" not in page
+    assert "&lt;script&gt;" in page
+    assert "-1.000" in page
+
+
+def test_rank_changes_of_one_method_and_of_undefined_metrics() -> None:
+    gt = np.zeros((4, 4), dtype=bool)
+    alone = method(np.zeros((4, 4)), gt, metrics=["mae", "f_mean"])
+    found = rank_changes({"alone": alone}, keys=("mae", "f_mean"))
+    assert found.table["rank_mae"].to_list() == [1.0]
+    assert math.isnan(found.table["rank_f_mean"][0])
+    assert math.isnan(found.tau["mae", "f_mean"])
+    assert "-" in found._repr_html_()
+
+
+def test_errors() -> None:
+    result = evaluation(4)
+    with pytest.raises(ValueError, match="unknown size groups 'logs'; did you mean 'log'"):
+        by_size(result, groups="logs")
+    with pytest.raises(ValueError, match="quantiles need the objects' shares"):
+        size_edges("quantile")
+    with pytest.raises(ValueError, match="groups must be edges that rise"):
+        by_size(result, groups=[0.5, 0.1])
+    with pytest.raises(ValueError, match="unknown image-level metric 'f_max'"):
+        by_number(result, metrics=["f_max"])
+    with pytest.raises(ValueError, match="expected two or more metrics to rank by, got 1"):
+        rank_changes({"a": result}, keys=("mae",))
+    with pytest.raises(ValueError, match="the result of 'a' has no mse; evaluate it again"):
+        rank_changes({"a": result}, keys=("mae", "mse"))
+    with pytest.raises(ValueError, match="there are no results to compare"):
+        rank_changes({})
+
+
+def test_edges_of_ones_own_leave_out_what_is_beyond() -> None:
+    rows = [(0.05, 0.2, 0.4), (0.1, 0.4, 0.5), (0.5, 0.6, 1.0), (0.6, 1.0, 1.0)]
+    table = by_size(with_objects(rows), groups=[0.1, 0.3, 0.5])
+    assert table["objects"].to_list() == [1, 1]
+    assert table["f_mean"].to_list() == [0.4, 0.6]

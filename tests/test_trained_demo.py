@@ -1,0 +1,131 @@
+"""The demo that trains: its tables by hand, and the whole way in small; the effect takes minutes."""
+
+import io
+import json
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+import sisod
+from sisod.cli import app
+from sisod.errors import InputError
+from sisod.training.demo import LOSSES, Plan, TrainedDemo, run_trained_demo, tables_of, verdict
+
+SMALL, LARGE = slice(2, 6), slice(20, 80)  # 16 of 10,000 pixels, and 3600
+
+
+def evaluation(*, sees_small: bool) -> sisod.Evaluation:
+    """One image of two objects; the larger one is seen."""
+    mask = np.zeros((100, 100), np.uint8)
+    mask[SMALL, SMALL] = mask[LARGE, LARGE] = 255
+    pred = np.zeros_like(mask)
+    pred[LARGE, LARGE] = 255
+    pred[SMALL, SMALL] = 255 if sees_small else 0
+    evaluator = sisod.Evaluator(metrics="paper")
+    evaluator.update(pred, mask, name="a")
+    return evaluator.result()
+
+
+@pytest.fixture
+def found(tmp_path: Path) -> TrainedDemo:
+    results = {
+        ("plain", 0): evaluation(sees_small=False),
+        ("plain", 1): evaluation(sees_small=True),
+        ("si", 0): evaluation(sees_small=True),
+        ("si", 1): evaluation(sees_small=True),
+    }
+    return TrainedDemo(Plan(seeds=(0, 1), n_test=1), tmp_path, results, tmp_path / "examples.png")
+
+
+def test_numbers_by_hand(found: TrainedDemo) -> None:
+    assert found.scores("mae")["plain"].tolist() == pytest.approx([16 / 10_000, 0])
+    assert found.scores("si_f_mean")["si"].tolist() == [1, 1]
+    small = found.by_size(0, 0.003)
+    assert (small["plain"]["found"].tolist(), small["si"]["found"].tolist()) == ([0, 1], [1, 1])
+    assert (small["plain"]["f"].tolist(), small["si"]["f"].tolist()) == ([0, 1], [1, 1])
+    assert found.by_size(0.05, 1)["plain"]["found"].tolist() == [1, 1]
+    assert [found.n_objects(*group) for group in ((0, 0.003), (0.003, 0.05), (0.05, 1))] == [1, 0, 1]
+
+
+def test_tables_by_hand(found: TrainedDemo) -> None:
+    console = Console(width=160, record=True, file=io.StringIO())
+    for table in tables_of(found):
+        console.print(table)
+    lines = [
+        [cell.strip() for cell in line.split("│")[1:-1]]
+        for line in console.export_text().splitlines()
+        if line.startswith("│")
+    ]
+    rows = {line[0]: line[1:] for line in lines}
+    # 0.0016 and 0: mean 0.0008, deviation 0.0016 / sqrt(2)
+    assert rows["MAE ↓"] == [
+        "0.0008 ± 0.0011", "0.0000 ± 0.0000", "-0.0008", "-0.0016", "+0.0000"
+    ]  # fmt: skip
+    assert rows["under 0.3 %"] == [
+        "1", "0.500 ± 0.707", "1.000 ± 0.000", "0.500 ± 0.707", "1.000 ± 0.000"
+    ]  # fmt: skip
+    assert [size for size in rows if "%" in size] == ["under 0.3 %", "5 % and more"]
+    assert verdict(found) == (
+        "Seeds in which the size-invariant loss is better, by metric: SI-MAE 1 of 2, SI-F mean 1 of 2, "
+        "MAE 1 of 2, F mean 1 of 2."
+    )
+
+
+def test_whole_way_in_small(tmp_path: Path) -> None:
+    folder = tmp_path / "demo"
+    plan = Plan(n_train=16, n_test=12, side=48, epochs=1, seeds=(7,))
+    found = run_trained_demo(folder, plan)
+    assert list(found.results) == [("plain", 7), ("si", 7)]
+    for loss in LOSSES:
+        assert found.results[loss, 7].run["images"] == 12
+        settings = json.loads((folder / f"runs/{loss}-7/run.json").read_text())["asked"]
+        assert (settings["loss"], settings["seed"], settings["images"]) == (loss, 7, 16)
+        assert sisod.Evaluation.load(folder / f"results/made/{loss}-7").summary.keys()
+        assert len(list((folder / f"maps/{loss}-7").glob("*.png"))) == 12
+    assert found.scores("mae")["plain"] != found.scores("mae")["si"]
+    record = json.loads((folder / "run.json").read_text())
+    assert (record["finished"], record["plan"]["n_train"]) == (True, 16)
+    picture = cv2.imread(str(found.examples))
+    assert picture is not None
+    assert picture.shape[1] == 4 * 2 * 48
+
+
+def test_failed_training_is_told(tmp_path: Path) -> None:
+    with pytest.raises(
+        InputError, match=r"training (plain|si)-0 failed: 4 images do not fill one step of 8"
+    ):
+        run_trained_demo(tmp_path / "demo", Plan(n_train=4, n_test=2, side=48, epochs=1, seeds=(0,)))
+    assert json.loads((tmp_path / "demo/run.json").read_text())["finished"] is False
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/thesis.txt").write_text("years of work")
+    with pytest.raises(InputError, match="exists and is not a result of sisod"):
+        run_trained_demo(tmp_path / "mine")
+
+
+def test_command_prints_both_parts(
+    found: TrainedDemo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Path] = []
+
+    def made(folder: Path) -> TrainedDemo:
+        asked.append(folder)
+        return found
+
+    monkeypatch.setattr("sisod.training.demo.run_trained_demo", made)
+    result = CliRunner().invoke(app, ["demo", "--out", str(tmp_path)])
+    assert result.exit_code == 0, result.stderr
+    assert asked == [tmp_path / "trained"]
+    figure, trained = result.stdout.split("Now a small network learns such scenes")
+    assert "Method A is preferred by MAE" in figure
+    assert "1 test images, mean ± deviation over 2 seeds" in trained
+    assert "under 0.3 %" in trained
+    assert trained.splitlines()[-2:] == [
+        verdict(found),
+        f"Maps, results and pictures (examples.png): {tmp_path / 'trained'}",
+    ]
+    assert CliRunner().invoke(app, ["demo", "--quick", "--out", str(tmp_path)]).exit_code == 0
+    assert len(asked) == 1
