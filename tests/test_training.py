@@ -1,5 +1,6 @@
 """Runs: resumed equals unbroken, accumulated equals whole, two processes one; and what stops a run."""
 
+import importlib.util
 import json
 import os
 import re
@@ -404,6 +405,34 @@ def test_what_lightning_refuses_is_one_sentence(data: Path, tmp_path: Path) -> N
                 Request(data=data, out=tmp_path / "run", resume=True),
                 machine,
             )
+
+
+def test_tensorboard_is_named_if_it_is_missing(data: Path, tmp_path: Path) -> None:
+    from sisod.training.train import Machine, Request, train
+
+    machine, request = Machine(workers=0, logger="tensorboard"), Request(data=data, out=tmp_path / "run")
+    if importlib.util.find_spec("tensorboard") is None:
+        with pytest.raises(InputError, match=r"install it with: pip install tensorboard$"):
+            train(find_recipe("tiny", SMALL), request, machine)
+    else:
+        train(find_recipe("tiny", SMALL), request, machine)
+        assert list((tmp_path / "run" / "tensorboard").iterdir())
+
+
+def test_a_file_that_breaks_later_is_named_in_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from sisod.training import train as module
+
+    root = write_data(tmp_path / "made", 8)
+    image = root / "image" / "scene003.jpg"
+    image.write_bytes(image.read_bytes()[:-300])
+    monkeypatch.setattr(module, "check_samples", lambda samples, **_: (samples, ()))
+    request, machine = module.Request(data=root, out=tmp_path / "run"), module.Machine(workers=1)
+    with pytest.raises(InputError) as caught:
+        module.train(find_recipe("tiny", SMALL), request, machine)
+    message = f"{str(image)!r} is not an image that can be read, or is cut short; replace the file"
+    assert str(caught.value) == message
 
 
 def test_an_interrupted_run_is_resumed(

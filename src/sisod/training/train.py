@@ -15,9 +15,9 @@ from typing import Any
 
 import lightning as L  # noqa: N812  (the name everybody knows it by)
 import torch
+from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.callbacks import ModelCheckpoint, RichProgressBar
 from lightning.pytorch.plugins import TorchCheckpointIO
-from lightning.pytorch.utilities.exceptions import MisconfigurationException
 from torch.utils.data import DataLoader
 
 from sisod import networks
@@ -348,6 +348,8 @@ def _lightning_errors() -> Iterator[None]:
     """Say in one sentence what Lightning refuses."""
     try:
         yield
+    except InputError:
+        raise
     except (MisconfigurationException, ValueError, TypeError) as error:
         raise UsageError(
             f"Lightning refuses these devices, strategy or precision: {str(error).splitlines()[0]}"
