@@ -13,11 +13,15 @@ from numpy.typing import NDArray
 from torch import nn
 from typer.testing import CliRunner, Result
 
+import sisod
 from sisod import networks
 from sisod.cli import app
 from sisod.errors import InputError, UsageError
+from sisod.made_data import write_scenes
 from sisod.networks.input_spec import InputSpec
 from sisod.training.predict import Prediction, load_network, predict_folder, trained_size
+from sisod.training.recipes import find_recipe
+from sisod.training.train import Machine, Request, train
 
 torch.set_num_threads(1)  # on a shared machine two would wait for each other
 SIDE = 64
@@ -286,3 +290,17 @@ def test_checkpoints_that_are_refused(
         "--network is for the file of an authors' checkpoint, got 'folder'; leave it out" in named.stderr
     )
     assert not Path("out").exists()
+
+
+def test_validation_scores_are_those_of_the_written_maps(tmp_path: Path) -> None:
+    """Prepared, scaled and rounded as during training."""
+    data = write_scenes(tmp_path / "data", 8, shape=(40, 56))
+    recipe = find_recipe("tiny", ["data.size=48", "train.epochs=1", "network.encoder_weights=none"])
+    request = Request(data=data, val=data, out=tmp_path / "run")
+    scores = train(recipe, request, Machine(devices="1", workers=0))["scores"]
+    network = load_network(tmp_path / "run")
+    predict_folder(network, data / "image", tmp_path / "maps", size=48, batch=3, device="cpu")
+    found = sisod.evaluate(tmp_path / "maps", data / "mask", metrics="paper", jobs=1)
+    assert trained_size(tmp_path / "run") == 48
+    for key in ("mae", "si_mae", "si_f_mean"):
+        assert scores[key] == pytest.approx(found.summary[key], abs=2e-5)  # a level here and there
