@@ -222,6 +222,8 @@ def test_two_processes_equal_one(data: Path, tmp_path: Path, sgd: str) -> None:
         env={**os.environ, "OMP_NUM_THREADS": "1"},
     )
     assert done.returncode == 0, done.stderr
+    assert done.stdout.count("sgd, si loss: 4 steps on 16 images") == 1  # one of them speaks
+    assert done.stderr == ""
     run(data, tmp_path / "one", recipe=sgd, val=data)
     np.testing.assert_allclose(losses(tmp_path / "two"), losses(tmp_path / "one"), rtol=1e-5)
     same_weights(tmp_path / "two", tmp_path / "one", tolerance=1e-6)
