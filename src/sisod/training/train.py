@@ -15,6 +15,7 @@ from typing import Any
 
 import lightning as L  # noqa: N812  (the name everybody knows it by)
 import torch
+from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.callbacks import ModelCheckpoint, RichProgressBar
 from lightning.pytorch.plugins import TorchCheckpointIO
 from torch.utils.data import DataLoader
@@ -39,7 +40,7 @@ from sisod.training.data import (
 from sisod.training.labels import write_labels
 from sisod.training.module import SaliencyModule
 from sisod.training.recipes import LabelsPart, Recipe, write_toml
-from sisod.training.run_folder import MetricsFile, prepare, write_record
+from sisod.training.run_folder import MetricsFile, prepare, read_record, write_record
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ def train(recipe: Recipe, request: Request, machine: Machine | None = None) -> d
         val_samples, _ = check_samples(validation.samples)
     asked = _asked(recipe, request, dataset, validation, len(samples))
     with readable_errors(request.out / "x", "free some space and go on with --resume"):
-        record = {"asked": asked}
+        record = (read_record(request.out) if request.resume else None) or {"asked": asked}
         if is_first_process():
             record = prepare(request.out, asked, resume=request.resume, overwrite=request.overwrite)
             write_whole(request.out / "recipe.toml", write_toml(recipe).encode())
@@ -122,7 +123,10 @@ def _fit(
     """Train, write the network, return what is worth noting."""
     L.seed_everything(recipe.train.seed, verbose=False)
     network = make_network(recipe)
+    data = Data(recipe, samples, val_samples, machine, labels=_labels(recipe, request))
     module = SaliencyModule(network, recipe, loss=request.loss, run_dir=request.out)
+    module.steps_per_epoch = data.n_steps
+    module.n_epochs = recipe.train.epochs or math.ceil(recipe.train.steps / data.n_steps)
     metrics = MetricsFile(request.out)
     checkpoints = request.out / "checkpoints"
     last = ModelCheckpoint(
@@ -131,16 +135,16 @@ def _fit(
     best = ModelCheckpoint(
         checkpoints, "best", monitor="si_mae", mode="min", enable_version_counter=False
     )
-    with _quiet():
+    with _quiet(), _lightning_errors():
         trainer = L.Trainer(
             devices=int(machine.devices) if machine.devices.isdigit() else machine.devices,
             num_nodes=machine.nodes,
             strategy=machine.strategy,
             precision=machine.precision,  # type: ignore[arg-type]
-            max_epochs=-1,  # set below, when the number of processes is known
+            max_epochs=module.n_epochs,
             accumulate_grad_batches=recipe.train.accumulate,
             gradient_clip_val=recipe.train.clip or None,
-            check_val_every_n_epoch=recipe.train.validate_every,
+            check_val_every_n_epoch=min(recipe.train.validate_every, module.n_epochs),
             num_sanity_val_steps=0,
             log_every_n_steps=1,
             use_distributed_sampler=False,
@@ -151,19 +155,16 @@ def _fit(
             enable_model_summary=False,
             default_root_dir=request.out,
         )
-        data = Data(recipe, samples, val_samples, machine, labels=_labels(recipe, request))
-        data.set_processes(trainer.global_rank, trainer.world_size)
-        module.steps_per_epoch = data.n_steps
-        module.n_epochs = recipe.train.epochs or math.ceil(recipe.train.steps / data.n_steps)
-        trainer.fit_loop.max_epochs = module.n_epochs
-        path = checkpoints / "last.ckpt"
-        resumed = request.resume and path.exists()
-        metrics.begin(step=_step_of(path) if resumed else 0)
-        start = time.perf_counter()
-        with _worker_errors():
+    data.set_processes(trainer.global_rank, trainer.world_size)
+    path = checkpoints / "last.ckpt"
+    resumed = request.resume and path.exists()
+    metrics.begin(step=_step_of(path) if resumed else 0)
+    start = time.perf_counter()
+    with _quiet(), _worker_errors():
+        try:
             trainer.fit(module, data, ckpt_path=path if resumed else None, weights_only=True)
-    if trainer.interrupted:
-        raise KeyboardInterrupt
+        except SystemExit:  # how Lightning ends when it is interrupted
+            raise KeyboardInterrupt from None
     kept = "best" if val_samples else "last"
     if trainer.is_global_zero:
         _write_network(network, checkpoints / f"{kept}.ckpt", request.out)
@@ -173,6 +174,7 @@ def _fit(
         "images": len(samples),
         "seconds": round(time.perf_counter() - start, 1),
         "model": kept,
+        "best_si_mae": None if best.best_model_score is None else float(best.best_model_score),
         "scores": {key: float(value) for key, value in trainer.callback_metrics.items() if key != "lr"},
     }
 
@@ -300,9 +302,9 @@ def _asked(
         "settings": recipe.tables(),
         "loss": request.loss,
         "seed": recipe.train.seed,
-        "data": str(dataset.image_dir),
+        "data": str(dataset.image_dir.resolve()),
         "images": n_images,
-        "validation": None if validation is None else str(validation.image_dir),
+        "validation": None if validation is None else str(validation.image_dir.resolve()),
     }
 
 
@@ -342,6 +344,19 @@ def _write_network(network: Network, checkpoint: Path, folder: Path) -> None:
 
 
 @contextmanager
+def _lightning_errors() -> Iterator[None]:
+    """Say in one sentence what Lightning refuses."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (MisconfigurationException, ValueError, TypeError) as error:
+        raise UsageError(
+            f"Lightning refuses these devices, strategy or precision: {str(error).splitlines()[0]}"
+        ) from error
+
+
+@contextmanager
 def _worker_errors() -> Iterator[None]:
     """Take the traceback off what a worker has to say about a file."""
     try:
@@ -355,12 +370,14 @@ def _worker_errors() -> Iterator[None]:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Keep Lightning's talk about the machine and its advice from the terminal."""
-    logger = logging.getLogger("lightning.pytorch")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
+    loggers = [logging.getLogger(f"lightning.{part}") for part in ("pytorch", "fabric")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", module="lightning")
             yield
     finally:
-        logger.setLevel(level)
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
