@@ -18,6 +18,7 @@ import torch
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.callbacks import ModelCheckpoint, RichProgressBar
 from lightning.pytorch.plugins import TorchCheckpointIO
+from torch import nn
 from torch.utils.data import DataLoader
 
 from sisod import networks
@@ -71,8 +72,18 @@ class Machine:
     logger: str = "csv"
 
 
-def train(recipe: Recipe, request: Request, machine: Machine | None = None) -> dict[str, Any]:
-    """Train a network and return the record of the run, as run.json holds it."""
+def train(
+    recipe: Recipe,
+    request: Request,
+    machine: Machine | None = None,
+    *,
+    criterion: nn.Module | None = None,
+) -> dict[str, Any]:
+    """Train a network and return the record of the run, as run.json holds it.
+
+    `criterion` is a loss of your own instead of the recipe's, called as `SizeInvariantLoss` is:
+    `criterion(logits, gt, boxes)`.
+    """
     machine = machine or Machine()
     dataset = open_dataset(request.data, masks=request.masks)
     validation = None if request.val is None else open_dataset(request.val, prefer=())
@@ -81,6 +92,8 @@ def train(recipe: Recipe, request: Request, machine: Machine | None = None) -> d
     if validation is not None:
         val_samples, _ = check_samples(validation.samples)
     asked = _asked(recipe, request, dataset, validation, len(samples))
+    if criterion is not None:
+        asked["criterion"] = type(criterion).__name__
     with readable_errors(request.out / "x", "free some space and go on with --resume"):
         record = (read_record(request.out) if request.resume else None) or {"asked": asked}
         if is_first_process():
@@ -90,7 +103,7 @@ def train(recipe: Recipe, request: Request, machine: Machine | None = None) -> d
             return record
         if recipe.labels.epochs and request.labels is None:
             request = replace(request, labels=_first_stage(recipe, request, machine, samples))
-        found = _fit(recipe, request, machine, samples, val_samples)
+        found = _fit(recipe, request, machine, samples, val_samples, criterion)
         record = record | {"finished": True, "skipped": list(bad), **found}
         if is_first_process():
             write_record(request.out, record)
@@ -119,12 +132,13 @@ def _fit(
     machine: Machine,
     samples: Sequence[Sample],
     val_samples: Sequence[Sample],
+    criterion: nn.Module | None,
 ) -> dict[str, Any]:
     """Train, write the network, return what is worth noting."""
     L.seed_everything(recipe.train.seed, verbose=False)
     network = make_network(recipe)
     data = Data(recipe, samples, val_samples, machine, labels=_labels(recipe, request))
-    module = SaliencyModule(network, recipe, loss=request.loss, run_dir=request.out)
+    module = SaliencyModule(network, recipe, loss=criterion or request.loss, run_dir=request.out)
     module.steps_per_epoch = data.n_steps
     module.n_epochs = recipe.train.epochs or math.ceil(recipe.train.steps / data.n_steps)
     metrics = MetricsFile(request.out)
@@ -276,7 +290,10 @@ def make_network(recipe: Recipe) -> Network:
     """Return the network of a recipe, with its encoder's weights."""
     part = recipe.network
     weights = None if part.encoder_weights == "none" else part.encoder_weights
-    return networks.create(part.name, encoder=part.encoder, encoder_weights=weights)
+    network = networks.create(part.name, encoder=part.encoder, encoder_weights=weights)
+    # a quarter less time a step on a CPU; PyTorch's types do not know this form of `to`
+    network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    return network
 
 
 def is_first_process() -> bool:
