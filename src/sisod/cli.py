@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import sisod
-from sisod import analysis_commands, dataset_commands, predict_command, training_commands
+from sisod import (
+    analysis_commands,
+    dataset_commands,
+    predict_command,
+    reproduce_commands,
+    training_commands,
+)
 from sisod.analysis_commands import Format, FormatName
 from sisod.networks import commands as network_commands
 
@@ -260,3 +266,4 @@ dataset_commands.register(app)
 network_commands.register(app)
 training_commands.register(app)
 predict_command.register(app)
+reproduce_commands.register(app)
