@@ -6,6 +6,7 @@ from pathlib import Path
 from sisod import paper
 from sisod.datasets import Dataset, Place, find_known, open_dataset
 from sisod.errors import InputError
+from sisod.files import write_folder
 from sisod.made_data import write_scenes
 
 TRAINING = "DUTS-TR"
@@ -61,10 +62,10 @@ def make_sets(folder: Path) -> Path:
     """Write made scenes as all of the paper's data sets, unless they are there."""
     for seed, name in enumerate((TRAINING, *paper.datasets())):
         count = _N_TRAINING if name == TRAINING else _N_TEST
-        if not (folder / name).exists():
-            unfinished = folder / f".{name}"
+        if (folder / name).exists():
+            continue
+        with write_folder(folder / name, overwrite=True) as unfinished:
             write_scenes(unfinished, count, seed=seed, shape=(_SIDE, _SIDE))
-            unfinished.rename(folder / name)
     return folder
 
 

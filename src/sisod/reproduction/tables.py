@@ -45,7 +45,7 @@ class Tables:
     bench: Bench | None
 
     def grids(self, protocol: str = "official") -> dict[str, Grid]:
-        """Return the paper's layout by title: data sets, the ablation on each, the two tables of time."""
+        """Return the paper's layouts by title: data sets, then alpha on each, then the time."""
         found = {}
         for dataset in _in(self.differences, protocol):
             found[dataset] = self._quantitative(protocol, dataset)
@@ -165,19 +165,19 @@ def _difference_table(scores: Scores) -> pl.DataFrame:
             after = scores.get((protocol, dataset, f"{name.lower()}-si"), {})
             was = paper.row(dataset, name).values
             became = paper.row(dataset, name, size_invariant=True).values
-            for key in PAPER_KEYS if before or after else ():
-                rows.append(
-                    {
-                        "protocol": protocol,
-                        "dataset": dataset,
-                        "network": name,
-                        "metric": key,
-                        "plain": before.get(key, math.nan),
-                        "si": after.get(key, math.nan),
-                        "difference": after.get(key, math.nan) - before.get(key, math.nan),
-                        "published_difference": became[key] - was[key],
-                    }
-                )
+            rows += [
+                {
+                    "protocol": protocol,
+                    "dataset": dataset,
+                    "network": name,
+                    "metric": key,
+                    "plain": before.get(key, math.nan),
+                    "si": after.get(key, math.nan),
+                    "difference": after.get(key, math.nan) - before.get(key, math.nan),
+                    "published_difference": became[key] - was[key],
+                }
+                for key in (PAPER_KEYS if before or after else ())
+            ]
     return pl.DataFrame(rows, schema=_DIFFERENCES)
 
 
