@@ -17,6 +17,7 @@ from sisod.evaluate import Options, evaluate_to
 from sisod.evaluate import Request as Scoring
 from sisod.files import readable_errors, write_whole
 from sisod.metrics import find_metrics
+from sisod.networks.network import Network
 from sisod.protocols import find_protocol
 from sisod.reproduction.cells import LABELS, Cell, Scale, find_cell, recipe_of
 from sisod.reproduction.sets import Sets
@@ -150,15 +151,16 @@ def _train_and_score(cell: Cell, work: Work, tell: Tell) -> None:
     if not _is_trained(cell, work):
         record = train(recipe_of(cell, work.scale), _request(cell, work), work.machine)
         said = f"{record['steps']} steps in {record['seconds']:.0f} s"
-    for dataset in (unscored := _unscored(cell, work)):
-        _score(cell, dataset, work, tell)
+    unscored = _unscored(cell, work)
+    network = load_network(work.folder(cell) / "run")
+    for dataset in unscored:
+        _score(cell, network, dataset, work, tell)
     tell(f"{cell.name}: {said}, scored on {', '.join(dataset.name for dataset in unscored)}")
 
 
-def _score(cell: Cell, dataset: Dataset, work: Work, tell: Tell) -> None:
+def _score(cell: Cell, network: Network, dataset: Dataset, work: Work, tell: Tell) -> None:
     maps = work.folder(cell) / "maps" / dataset.name
     size = recipe_of(cell, work.scale).data.size
-    network = load_network(work.folder(cell) / "run")
     predict_folder(network, dataset.image_dir, maps, size=size, resume=True)
     for name, metrics in PROTOCOLS.items():
         protocol = find_protocol(name)

@@ -67,7 +67,7 @@ class Tables:
                 ("the paper's", "published_difference"),
             ):
                 rows.append((network, title, *_cells(of, column, PAPER_KEYS)))
-        return Grid((dataset, "", *(_heading(key) for key in PAPER_KEYS)), tuple(rows), n_text=2)
+        return Grid(("network", "", *(_heading(key) for key in PAPER_KEYS)), tuple(rows), n_text=2)
 
     def _alphas(self, protocol: str, dataset: str) -> Grid:
         rows = []
@@ -78,8 +78,9 @@ class Tables:
             rows.append((_ALPHAS[alpha], "", *_cells(of, "value", keys)))
             if alpha != "plain":
                 rows.append((_ALPHAS[alpha], "- plain", *_cells(of, "difference", keys)))
+            if alpha != "plain" and of["published_difference"].is_not_nan().any():
                 rows.append((_ALPHAS[alpha], "the paper's", *_cells(of, "published_difference", keys)))
-        return Grid((dataset, "", *(_heading(key) for key in keys)), tuple(rows), n_text=2)
+        return Grid(("loss", "", *(_heading(key) for key in keys)), tuple(rows), n_text=2)
 
 
 def make_tables(work: Work) -> Tables:
