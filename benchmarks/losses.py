@@ -18,27 +18,26 @@ from functools import partial
 from pathlib import Path
 
 import cv2
-import numpy as np
 import torch
-from made_maps import make_map
-from steps import (
-    NO_NETWORKS,
-    PAPER_EPOCHS,
-    Step,
-    epochs_table,
-    facts,
-    measure_step,
-    preprocessing_table,
-)
 from timing import TABLE_HEAD, Call, Row, interleaved_medians, machine, markdown, milliseconds, progress
 from torch import Tensor
 from torch.nn import functional
 
+from sisod.bench import (
+    Step,
+    epochs_grid,
+    make_truth,
+    measure_boxes,
+    measure_step,
+    paper_networks,
+    preprocessing_grid,
+)
 from sisod.losses import PlainLoss, SizeInvariantLoss, boxes_of
 
 _HERE = Path(__file__).parent
 _PACKAGES = ("sisod", "numpy", "opencv-python-headless", "torch")
 _N_IMAGES, _N_MAPS = 12, 5  # what EDN is trained with
+_N_MASKS = 16
 _TERMS = ("bce", "dice")
 
 
@@ -125,10 +124,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     torch.set_num_threads(1)
     cv2.setNumThreads(1)
     losses = measure_losses(effort)
-    boxes = measure_boxes(effort)
+    progress("boxes")
+    boxes = measure_boxes(_N_MASKS, repetitions=effort.repetitions)
     steps = measure_steps(effort)
-    rows = [*losses.rows(), *(step.row() for step in steps[:1] if step)]
-    rows += [_boxes_row(boxes, step) for step in steps[:1] if step]
+    rows = [*losses.rows(), _step_row(steps[0]), _boxes_row(boxes, steps[0])]
     text = _text(rows, losses, boxes, steps)
     print(text)
     if not quick:
@@ -165,38 +164,21 @@ def measure_losses(effort: Effort) -> Losses:
     )
 
 
-def measure_boxes(effort: Effort) -> float:
-    """Return the seconds that finding the boxes of one mask of 384 x 384 takes."""
-    progress("boxes")
-    rng = np.random.default_rng(0)
-    masks = [torch.from_numpy(make_map((384, 384), 1 + i % 8, rng)[1] > 0) for i in range(16)]
-    calls: dict[str, list[Call]] = {"boxes": [partial(boxes_of, mask) for mask in masks]}
-    return statistics.fmean(interleaved_medians(calls, repetitions=effort.repetitions)["boxes"])
-
-
-def measure_steps(effort: Effort) -> list[Step | None]:
+def measure_steps(effort: Effort) -> list[Step]:
     """Time whole training steps: EDN at full size, then the networks of the paper's table."""
     wanted = [("edn", *effort.edn)]
     if effort.networks[0]:
-        wanted += [(name, *effort.networks) for name in PAPER_EPOCHS if name != "edn"]
-    return [
-        measure_step(name, make_truth(n_images, side, 2), repetitions=repetitions)
-        for name, n_images, side, repetitions in wanted
-    ]
+        wanted += [(name, *effort.networks) for name in paper_networks() if name != "edn"]
+    steps = []
+    for name, n_images, side, repetitions in wanted:
+        progress(f"one step of {name}")
+        gt = make_truth(n_images, side, 2)
+        steps.append(measure_step(name, gt, repetitions=repetitions, after_round=_tell_round))
+    return steps
 
 
-def make_truth(n_images: int, side: int, n_frames: int) -> Tensor:
-    """Return masks (B, 1, side, side) of ellipses on a grid, of very different sizes."""
-    rng = np.random.default_rng(n_frames)
-    cells = int(np.ceil(np.sqrt(n_frames)))
-    room = side // cells
-    gt = np.zeros((n_images, 1, side, side), dtype=np.uint8)
-    for image in range(n_images):
-        for y, x in [divmod(k, cells) for k in rng.permutation(cells**2)[:n_frames]]:
-            axes = rng.integers(max(room // 8, 2), room // 2 - 1, size=2)
-            centre = (int((x + 0.5) * room), int((y + 0.5) * room))
-            cv2.ellipse(gt[image, 0], centre, (int(axes[0]), int(axes[1])), 0, 0, 360, 1, -1)
-    return torch.from_numpy(gt).float()
+def _tell_round(repetition: int) -> None:
+    progress(f"  repetition {repetition}")
 
 
 def plain_by_hand(maps: Sequence[Tensor], gt: Tensor) -> Tensor:
@@ -253,6 +235,18 @@ def _check_agreement(maps: Sequence[Tensor], gt: Tensor, boxes: Tensor) -> None:
     torch.testing.assert_close(PlainLoss(*_TERMS)(maps, gt), plain_by_hand(maps, gt), rtol=1e-4, atol=0)
 
 
+def _step_row(step: Step) -> Row:
+    return Row(
+        what=f"one {step.network.upper()} step with the SI loss, {step.n_images} images of "
+        f"{step.side} x {step.side}; with the plain loss",
+        ours=(step.size_invariant,),
+        peer=step.plain,
+        value=step.ratio,
+        target=1.05,
+        at_least=False,
+    )
+
+
 def _boxes_row(boxes: float, step: Step) -> Row:
     return Row(
         what="finding the boxes of an image, in a worker; an image's share of an EDN step",
@@ -264,29 +258,25 @@ def _boxes_row(boxes: float, step: Step) -> Row:
     )
 
 
-def _text(rows: Sequence[Row], losses: Losses, boxes: float, steps: Sequence[Step | None]) -> str:
+def _text(rows: Sequence[Row], losses: Losses, boxes: float, steps: Sequence[Step]) -> str:
     parts = [
         markdown(TABLE_HEAD, [row.cells() for row in rows]),
         losses.table(),
-        f"Finding the boxes of a mask of 384 x 384: {milliseconds(boxes)} (the paper: 131 ms).",
-        epochs_table(steps),
+        f"Finding the boxes of a mask of 384 x 384: {milliseconds(boxes)} (the paper: 132 ms).",
+        epochs_grid(steps).markdown(),
         "Whole steps differ by the noise of the machine; what the losses alone add to a step does not.",
-        preprocessing_table(boxes),
+        preprocessing_grid(boxes).markdown(),
     ]
-    if steps[0] is None:
-        parts.insert(1, f"One EDN step: {NO_NETWORKS}.")
     return "\n\n".join(parts)
 
 
-def _write(
-    rows: Sequence[Row], losses: Losses, boxes: float, steps: Sequence[Step | None], text: str
-) -> None:
+def _write(rows: Sequence[Row], losses: Losses, boxes: float, steps: Sequence[Step], text: str) -> None:
     known = {
         "machine": machine(_PACKAGES),
         "rows": [asdict(row) | {"met": row.met} for row in rows],
         "losses": asdict(losses),
         "boxes_seconds": boxes,
-        "steps": facts(steps),
+        "steps": [asdict(step) | {"ratio": step.ratio} for step in steps],
     }
     (_HERE / "losses.json").write_text(json.dumps(known, indent=2) + "\n")
     head = "Made by `python benchmarks/losses.py` (one thread; medians of interleaved runs)."

@@ -1,17 +1,25 @@
 """Timing helpers: interleaved repetitions, medians, ratios, facts of the machine."""
 
-import gc
 import math
-import os
-import platform
 import statistics
 import sys
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 
-Call = Callable[[], object]
+import sisod.timing
+from sisod.timing import Call, milliseconds
+
+__all__ = [
+    "TABLE_HEAD",
+    "Call",
+    "Row",
+    "exponent",
+    "interleaved_medians",
+    "machine",
+    "markdown",
+    "milliseconds",
+    "progress",
+]
 
 
 @dataclass(frozen=True)
@@ -61,25 +69,12 @@ TABLE_HEAD = ("what", "ours", "peer", "ratio", "target", "met")
 def interleaved_medians(
     contenders: Mapping[str, Sequence[Call]], *, repetitions: int
 ) -> dict[str, list[float]]:
-    """Return, per contender, the median seconds of each of its calls.
-
-    Contender i of call k runs next to all others of call k, so that noise of the machine hits all
-    alike; who goes first rotates. One round that is not counted warms up.
-    """
-    names = list(contenders)
-    n_calls = {len(calls) for calls in contenders.values()}
-    if len(n_calls) != 1:
-        raise ValueError(f"every contender needs the same number of calls, got {sorted(n_calls)}")
-    seconds: dict[str, list[list[float]]] = {name: [[] for _ in range(*n_calls)] for name in names}
-    for repetition in range(repetitions + 1):
-        for index in range(*n_calls):
-            first = (repetition + index) % len(names)
-            for name in names[first:] + names[:first]:
-                taken = _seconds(contenders[name][index])
-                if repetition:
-                    seconds[name][index].append(taken)
-        progress(f"  repetition {repetition} of {repetitions}")
-    return {name: [statistics.median(times) for times in seconds[name]] for name in names}
+    """Return the medians of `sisod.timing`, and tell whoever waits after each round."""
+    return sisod.timing.interleaved_medians(
+        contenders,
+        repetitions=repetitions,
+        after_round=lambda repetition: progress(f"  repetition {repetition} of {repetitions}"),
+    )
 
 
 def exponent(sizes: Sequence[float], seconds: Sequence[float]) -> float:
@@ -100,34 +95,10 @@ def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def machine(packages: Sequence[str]) -> dict[str, object]:
-    """Return what a reader needs to judge the numbers, and nothing that names the machine."""
-    return {
-        "cpus": os.cpu_count(),
-        "architecture": platform.machine(),
-        "system": platform.system(),
-        "python": platform.python_version(),
-        "threads": 1,
-        "packages": {name: version(name) for name in packages},
-    }
-
-
-def milliseconds(seconds: float) -> str:
-    """Return a time as printed in the tables."""
-    return f"{1e3 * seconds:.3g} ms"
+    """Return the facts of `sisod.timing`; benchmarks run on one thread."""
+    return sisod.timing.machine(packages, threads=1)
 
 
 def progress(message: str) -> None:
     """Tell whoever waits; results go to stdout, this does not."""
     print(message, file=sys.stderr, flush=True)
-
-
-def _seconds(call: Call) -> float:
-    was_enabled = gc.isenabled()
-    gc.disable()  # a collection belongs to nobody in particular
-    try:
-        start = time.perf_counter()
-        call()
-        return time.perf_counter() - start
-    finally:
-        if was_enabled:
-            gc.enable()

@@ -14,6 +14,7 @@ from sisod import (
     dataset_commands,
     predict_command,
     report_commands,
+    reproduce_commands,
     training_commands,
 )
 from sisod.analysis_commands import Format, FormatName
@@ -269,3 +270,4 @@ network_commands.register(app)
 training_commands.register(app)
 predict_command.register(app)
 report_commands.register(app)
+reproduce_commands.register(app)

@@ -22,17 +22,20 @@ KINDS = ("body", "detail")
 def write_labels(network: Network, samples: Sequence[Sample], folder: Path, *, size: int) -> None:
     """Write body/NAME.png and detail/NAME.png for every image, at its size, all or none of them."""
     last = {kind: max(i for i, target in enumerate(network.targets) if target == kind) for kind in KINDS}
-    network.eval()
+    place = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    network.to(place).eval()
     with write_folder(folder, overwrite=True) as inside, progress_bar("labels", len(samples)) as advance:
         for sample in samples:
             image = read_image(sample)
             x = torch.from_numpy(resize(image, size).transpose(2, 0, 1)[None].copy())
-            maps = network(network.input_spec.apply(x))
+            maps = network(network.input_spec.apply(x.to(place)))
             for kind in KINDS:
                 probs = F.interpolate(maps[last[kind]], size=image.shape[:2], mode="bilinear").sigmoid()
                 path = inside / kind / f"{sample.name}.png"
                 path.parent.mkdir(parents=True, exist_ok=True)
-                _, data = cv2.imencode(".png", (probs[0, 0] * 255).round().numpy().astype(np.uint8))
+                _, data = cv2.imencode(
+                    ".png", (probs[0, 0] * 255).round().cpu().numpy().astype(np.uint8)
+                )
                 path.write_bytes(data.tobytes())
             advance(1)
         write_run(inside, {"images": len(samples), "size": size})

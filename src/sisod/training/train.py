@@ -110,6 +110,17 @@ def train(
     return record
 
 
+def make_labels(recipe: Recipe, request: Request, machine: Machine | None = None) -> Path:
+    """Do only LDF's first stage and return the folder of labels, `request.out / "labels"`.
+
+    It is what `Request.labels` takes, so that both losses learn from the same.
+    """
+    dataset = open_dataset(request.data, masks=request.masks)
+    samples, _ = check_samples(choose(dataset.samples, request.limit), skip_bad=request.skip_bad)
+    with readable_errors(request.out / "x", "free some space and go on with --resume"):
+        return _first_stage(recipe, request, machine or Machine(), samples)
+
+
 def _first_stage(recipe: Recipe, request: Request, machine: Machine, samples: Sequence[Sample]) -> Path:
     """Train LDF plainly on labels split from the masks; return the folder of what it then sees."""
     labels, first = request.out / "labels", request.out / "first_stage"

@@ -1,0 +1,235 @@
+"""Runs a cell, or what is left of it: everything that is finished is found and left alone."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sisod import __version__
+from sisod.bench import FULL as FULL_BENCH
+from sisod.bench import QUICK as QUICK_BENCH
+from sisod.bench import run_bench
+from sisod.datasets import Dataset
+from sisod.errors import InputError
+from sisod.evaluate import Options, evaluate_to
+from sisod.evaluate import Request as Scoring
+from sisod.files import readable_errors, write_whole
+from sisod.metrics import find_metrics
+from sisod.networks.network import Network
+from sisod.protocols import find_protocol
+from sisod.reproduction.cells import LABELS, Cell, Scale, find_cell, recipe_of
+from sisod.reproduction.sets import Sets
+from sisod.training.predict import load_network, predict_folder
+from sisod.training.run_folder import read_record
+from sisod.training.train import Machine, Request, make_labels, train
+
+PROTOCOLS = {"default": None, "official": "paper"}  # which are scored, and the metrics of each
+_FILE = "reproduction.json"
+Tell = Callable[[str], object]
+
+
+@dataclass(frozen=True)
+class Work:
+    """What all cells share.
+
+    Attributes:
+        out: folder of everything.
+        scale: of the recipes.
+        sets: to train and test on.
+        precision: Lightning's.
+        workers: processes that read images; None: one a core.
+    """
+
+    out: Path
+    scale: Scale
+    sets: Sets
+    precision: str = "32-true"
+    workers: int | None = None
+
+    @property
+    def machine(self) -> Machine:
+        """One device: the paper's batches fit on one, and several take a cell each."""
+        return Machine(devices="1", precision=self.precision, workers=self.workers)
+
+    def folder(self, cell: Cell) -> Path:
+        """Return where a cell works."""
+        return self.out / "cells" / cell.name
+
+    def result(self, cell: Cell, dataset: str, protocol: str) -> Path:
+        """Return the result of `sisod evaluate`."""
+        return self.out / "results" / protocol / dataset / cell.name
+
+    def time_file(self) -> Path:
+        """Return what was measured of the time."""
+        return self.folder(find_cell("time")) / "time.json"
+
+
+def prepare(out: Path, scale: Scale, data: Path) -> None:
+    """Make the folder of a reproduction, or check that it is one of the same scale and data."""
+    asked = {"scale": scale.name, "data": str(data.absolute())}
+    with readable_errors(out / _FILE, "make room there or give another folder"):
+        try:
+            found = json.loads((out / _FILE).read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            if out.exists() and any(path.name != "data" for path in out.iterdir()):
+                raise InputError(
+                    f"{str(out)!r} exists and is not a result of sisod reproduce; "
+                    "give another folder or remove it yourself"
+                ) from None
+            out.mkdir(parents=True, exist_ok=True)
+            write_whole(out / _FILE, _json({"sisod": __version__, **asked}))
+            return
+    for key, value in asked.items():
+        if found.get(key) != value:
+            raise InputError(
+                f"{str(out)!r} is another reproduction: {key} was {found.get(key)!r} and is now "
+                f"{value!r}; ask for the same, or give another folder"
+            )
+
+
+def state_of(cell: Cell, work: Work) -> str:
+    """Return `finished`, `begun` or `to do`; the tables are never finished."""
+    if cell.kind != "tables" and is_finished(cell, work):
+        return "finished"
+    return "begun" if cell.kind != "tables" and work.folder(cell).exists() else "to do"
+
+
+def is_finished(cell: Cell, work: Work) -> bool:
+    """Say whether nothing is left to do; a data set that was added later is something."""
+    if cell.kind == "time":
+        return work.time_file().exists()
+    if cell.kind == "labels":
+        return _labels(work).is_dir()
+    return _is_trained(cell, work) and not _unscored(cell, work)
+
+
+def run_cell(cell: Cell, work: Work, tell: Tell) -> None:
+    """Do what is left of a cell, and before it of those it needs.
+
+    Args:
+        cell: which; not the tables.
+        work: where and how.
+        tell: called with a sentence of what was done, and with warnings.
+    """
+    for name in cell.needs:
+        if not is_finished(needed := find_cell(name), work):
+            run_cell(needed, work, tell)
+    with _held(cell, work.folder(cell)):
+        if cell.kind == "time":
+            found = run_bench(QUICK_BENCH if work.scale.made else FULL_BENCH)
+            write_whole(work.time_file(), _json(found.content()))
+            tell(f"{cell.name}: measured")
+        elif cell.kind == "labels":
+            make_labels(recipe_of(cell, work.scale), _request(cell, work), work.machine)
+            tell(f"{cell.name}: made")
+        else:
+            _train_and_score(cell, work, tell)
+
+
+def run_cells(cells: Sequence[Cell], work: Work, tell: Tell) -> list[str]:
+    """Run cells one after the other and return the names of those that failed.
+
+    What goes wrong in one is told and does not stop the others.
+    """
+    failed = []
+    for cell in cells:
+        if is_finished(cell, work):
+            tell(f"{cell.name}: finished already")
+            continue
+        try:
+            run_cell(cell, work, tell)
+        except InputError as error:
+            tell(f"error: {cell.name}: {error}")
+            failed.append(cell.name)
+    return failed
+
+
+def _train_and_score(cell: Cell, work: Work, tell: Tell) -> None:
+    said = "was trained"
+    if not _is_trained(cell, work):
+        record = train(recipe_of(cell, work.scale), _request(cell, work), work.machine)
+        said = f"{record['steps']} steps in {record['seconds']:.0f} s"
+    unscored = _unscored(cell, work)
+    network = load_network(work.folder(cell) / "run")
+    for dataset in unscored:
+        _score(cell, network, dataset, work, tell)
+    tell(f"{cell.name}: {said}, scored on {', '.join(dataset.name for dataset in unscored)}")
+
+
+def _score(cell: Cell, network: Network, dataset: Dataset, work: Work, tell: Tell) -> None:
+    maps = work.folder(cell) / "maps" / dataset.name
+    size = recipe_of(cell, work.scale).data.size
+    predict_folder(network, dataset.image_dir, maps, size=size, resume=True)
+    for name, metrics in PROTOCOLS.items():
+        protocol = find_protocol(name)
+        asked = Scoring(str(maps), str(dataset.mask_dir), protocol, find_metrics(metrics, protocol))
+        options = Options(
+            jobs=1 if work.scale.made else None,
+            resume=True,
+            title=f"{cell.name} on {dataset.name}, {name}",
+        )
+        for note in evaluate_to(work.result(cell, dataset.name, name), asked, options):
+            tell(f"warning: {cell.name} on {dataset.name}: {note}")
+
+
+def _request(cell: Cell, work: Work) -> Request:
+    """Return what `sisod train` would be asked for; the labels' own folder holds two."""
+    folder = work.folder(cell)
+    return Request(
+        data=work.sets.training.image_dir,
+        masks=work.sets.training.mask_dir,
+        out=folder if cell.kind == "labels" else folder / "run",
+        loss=cell.loss,
+        labels=_labels(work) if LABELS in cell.needs else None,
+        resume=True,
+    )
+
+
+def _labels(work: Work) -> Path:
+    return work.folder(find_cell(LABELS)) / "labels"
+
+
+def _is_trained(cell: Cell, work: Work) -> bool:
+    """Say whether this very run is finished; of another one `train` will say what differs."""
+    record = read_record(work.folder(cell) / "run")
+    if record is None or not record.get("finished"):
+        return False
+    settings = json.loads(json.dumps(recipe_of(cell, work.scale).tables()))
+    return bool(record["asked"]["settings"] == settings and record["asked"]["loss"] == cell.loss)
+
+
+def _unscored(cell: Cell, work: Work) -> list[Dataset]:
+    return [
+        dataset
+        for dataset in work.sets.tests
+        if not all(
+            (work.result(cell, dataset.name, name) / "summary.json").exists() for name in PROTOCOLS
+        )
+    ]
+
+
+@contextmanager
+def _held(cell: Cell, folder: Path) -> Iterator[None]:
+    """Keep a second process off the same cell; the system lets go when a process ends, however."""
+    with readable_errors(folder / "x", "make room there and run the cell again"):
+        folder.mkdir(parents=True, exist_ok=True)
+        file = (folder / ".lock").open("w")
+    with file:
+        try:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(
+                f"another process works on the cell {cell.name!r} in {str(folder)!r}; "
+                "wait until it has ended"
+            ) from None
+        except (ImportError, OSError):
+            pass  # a system or disk without locks
+        yield
+
+
+def _json(content: Mapping[str, Any]) -> bytes:
+    return (json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode()

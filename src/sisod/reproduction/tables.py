@@ -1,0 +1,234 @@
+"""Results -> the paper's tables with ours beside: what is compared are differences between losses.
+
+Absolute values depend on the machine's luck and on what the paper does not say; the difference that the
+loss makes is the paper's claim.
+"""
+
+import io
+import json
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from sisod import paper
+from sisod.bench import Bench, read_bench
+from sisod.errors import InputError
+from sisod.evaluation import read_summary
+from sisod.files import readable_errors, write_whole
+from sisod.grids import Grid, number, plain
+from sisod.metrics import METRICS, PAPER_KEYS
+from sisod.reproduction.cells import ABLATED, ABLATION, find_cell, grid
+from sisod.reproduction.run import PROTOCOLS, Work
+from sisod.tables import arrow
+
+Scores = dict[tuple[str, str, str], dict[str, float]]  # protocol, data set, cell -> metric -> value
+_ALPHAS = {"plain": "plain", "0": "alpha = 0", "1": "alpha = 1", "ratio": "alpha = back / fore"}
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """What was found, as tables.
+
+    Attributes:
+        scores: one row per protocol, data set and cell.
+        differences: one row per protocol, data set, network and metric: what the paper's loss changes,
+            ours and as published.
+        ablation: the same for each alpha against the plain loss.
+        bench: what the losses cost in time; None if it was not measured.
+    """
+
+    scores: pl.DataFrame
+    differences: pl.DataFrame
+    ablation: pl.DataFrame
+    bench: Bench | None
+
+    def grids(self, protocol: str = "official") -> dict[str, Grid]:
+        """Return the paper's layouts by title: data sets, then alpha on each, then the time."""
+        found = {}
+        for dataset in _in(self.differences, protocol):
+            found[dataset] = self._quantitative(protocol, dataset)
+        for dataset in _in(self.ablation, protocol):
+            found[f"{dataset}, alpha of {paper_name(ABLATED)}"] = self._alphas(protocol, dataset)
+        if self.bench is not None:
+            found |= dict(zip(("Training cost", "Preprocessing"), self.bench.grids(), strict=True))
+        return found
+
+    def _quantitative(self, protocol: str, dataset: str) -> Grid:
+        rows = []
+        part = self.differences.filter(protocol=protocol, dataset=dataset)
+        for network in part["network"].unique(maintain_order=True):
+            of = part.filter(network=network)
+            for title, column in (
+                ("plain", "plain"),
+                ("SI", "si"),
+                ("SI - plain", "difference"),
+                ("the paper's", "published_difference"),
+            ):
+                rows.append((network, title, *_cells(of, column, PAPER_KEYS)))
+        return Grid(("network", "", *(_heading(key) for key in PAPER_KEYS)), tuple(rows), n_text=2)
+
+    def _alphas(self, protocol: str, dataset: str) -> Grid:
+        rows = []
+        part = self.ablation.filter(protocol=protocol, dataset=dataset)
+        keys = part["metric"].unique(maintain_order=True).to_list()
+        for alpha in part["alpha"].unique(maintain_order=True):
+            of = part.filter(alpha=alpha)
+            rows.append((_ALPHAS[alpha], "", *_cells(of, "value", keys)))
+            if alpha != "plain":
+                rows.append((_ALPHAS[alpha], "- plain", *_cells(of, "difference", keys)))
+            if alpha != "plain" and of["published_difference"].is_not_nan().any():
+                rows.append((_ALPHAS[alpha], "the paper's", *_cells(of, "published_difference", keys)))
+        return Grid(("loss", "", *(_heading(key) for key in keys)), tuple(rows), n_text=2)
+
+
+def make_tables(work: Work) -> Tables:
+    """Read what is there; nothing is computed that takes time."""
+    scores = _read(work)
+    if not scores:
+        raise InputError(f"{str(work.out)!r} holds no result yet; run a cell first")
+    bench = None
+    if work.time_file().exists():
+        bench = read_bench(json.loads(work.time_file().read_text(encoding="utf-8")))
+    return Tables(_score_table(scores), _difference_table(scores), _ablation_table(scores), bench)
+
+
+def write_tables(tables: Tables, work: Work) -> None:
+    """Write Markdown, JSON and Parquet into `tables/`."""
+    folder = work.out / "tables"
+    frames = {
+        "scores": tables.scores,
+        "differences": tables.differences,
+        "ablation": tables.ablation,
+    }
+    content: dict[str, Any] = {"scale": work.scale.name, "caption": caption(work)}
+    content |= {name: plain(frame) for name, frame in frames.items()}
+    content["time"] = None if tables.bench is None else tables.bench.content()
+    with readable_errors(folder, "make room there and write them again with --cell tables"):
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, frame in frames.items():
+            buffer = io.BytesIO()
+            frame.write_parquet(buffer)
+            write_whole(folder / f"{name}.parquet", buffer.getvalue())
+        text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+        write_whole(folder / "reproduction.json", text.encode())
+        for protocol in PROTOCOLS:
+            write_whole(folder / f"{protocol}.md", _markdown(tables, work, protocol).encode())
+
+
+def caption(work: Work) -> str:
+    """Return what the numbers rest on."""
+    if work.scale.made:
+        return "Made scenes and two steps a run: the path works, the numbers mean nothing."
+    return "One run for each line; 'sisod compare' gives a pair's difference with its interval."
+
+
+def paper_name(network: str) -> str:
+    """Return how the paper spells a network."""
+    return next(name for name in paper.networks() if name.lower() == network)
+
+
+def _markdown(tables: Tables, work: Work, protocol: str) -> str:
+    parts = [f"# The paper's tables, protocol {protocol}", caption(work)]
+    for title, found in tables.grids(protocol).items():
+        parts += [f"## {title}", found.markdown()]
+    return "\n\n".join(parts) + "\n"
+
+
+def _read(work: Work) -> Scores:
+    found = {}
+    for protocol in PROTOCOLS:
+        for dataset in paper.datasets():
+            for cell in grid():
+                folder = work.result(cell, dataset, protocol)
+                if (folder / "summary.json").exists():
+                    summary, _ = read_summary(folder)
+                    found[protocol, dataset, cell.name] = {key: summary[key] for key in PAPER_KEYS}
+    return found
+
+
+def _score_table(scores: Scores) -> pl.DataFrame:
+    rows = []
+    for (protocol, dataset, name), values in scores.items():
+        cell = find_cell(name)
+        alpha = "" if cell.loss == "plain" else str(cell.alpha)
+        about = {"protocol": protocol, "dataset": dataset, "cell": name, "network": cell.network}
+        rows.append({**about, "loss": cell.loss, "alpha": alpha, **values})
+    return pl.DataFrame(rows)
+
+
+def _difference_table(scores: Scores) -> pl.DataFrame:
+    rows = []
+    for protocol, dataset in dict.fromkeys((key[0], key[1]) for key in scores):
+        for name in paper.networks():
+            before = scores.get((protocol, dataset, f"{name.lower()}-plain"), {})
+            after = scores.get((protocol, dataset, f"{name.lower()}-si"), {})
+            was = paper.row(dataset, name).values
+            became = paper.row(dataset, name, size_invariant=True).values
+            rows += [
+                {
+                    "protocol": protocol,
+                    "dataset": dataset,
+                    "network": name,
+                    "metric": key,
+                    "plain": before.get(key, math.nan),
+                    "si": after.get(key, math.nan),
+                    "difference": after.get(key, math.nan) - before.get(key, math.nan),
+                    "published_difference": became[key] - was[key],
+                }
+                for key in (PAPER_KEYS if before or after else ())
+            ]
+    return pl.DataFrame(rows, schema=_DIFFERENCES)
+
+
+def _ablation_table(scores: Scores) -> pl.DataFrame:
+    published = {(row["dataset"], row["alpha"]): row for row in paper.table("ablation").to_dicts()}
+    keys = [key for key in paper.table("ablation").columns if key in METRICS]
+    rows = []
+    for protocol, dataset in dict.fromkeys((key[0], key[1]) for key in scores):
+        of = {alpha: scores.get((protocol, dataset, cell)) for alpha, cell in ABLATION.items()}
+        if of["0"] is None and of["1"] is None:
+            continue  # the other two are in the quantitative tables
+        for alpha, values in of.items():
+            for key in keys:
+                value = math.nan if values is None else values[key]
+                base = math.nan if of["plain"] is None else of["plain"][key]
+                printed = published.get((dataset, alpha), {}).get(key, math.nan)
+                printed_base = published.get((dataset, "plain"), {}).get(key, math.nan)
+                rows.append(
+                    {
+                        "protocol": protocol,
+                        "dataset": dataset,
+                        "alpha": alpha,
+                        "metric": key,
+                        "value": value,
+                        "difference": value - base,
+                        "published_difference": printed - printed_base,
+                    }
+                )
+    return pl.DataFrame(rows, schema=_ABLATION)
+
+
+_TEXT, _NUMBER = pl.String(), pl.Float64()
+_DIFFERENCES = dict.fromkeys(("protocol", "dataset", "network", "metric"), _TEXT) | dict.fromkeys(
+    ("plain", "si", "difference", "published_difference"), _NUMBER
+)
+_ABLATION = dict.fromkeys(("protocol", "dataset", "alpha", "metric"), _TEXT) | dict.fromkeys(
+    ("value", "difference", "published_difference"), _NUMBER
+)
+
+
+def _in(table: pl.DataFrame, protocol: str) -> list[str]:
+    names = table.filter(protocol=protocol)["dataset"].unique()
+    return [name for name in paper.datasets() if name in names]
+
+
+def _cells(table: pl.DataFrame, column: str, keys: Any) -> list[str]:
+    values = dict(table.select("metric", column).iter_rows())
+    sign = column.endswith("difference")
+    return [number(values.get(key, math.nan), sign=sign) for key in keys]
+
+
+def _heading(key: str) -> str:
+    return f"{METRICS[key].title} {arrow(key)}"

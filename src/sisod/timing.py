@@ -1,0 +1,78 @@
+"""Fair measurements of time: contenders take turns, medians count; and facts of the machine."""
+
+import gc
+import os
+import platform
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import version
+
+Call = Callable[[], object]
+
+
+def interleaved_medians(
+    contenders: Mapping[str, Sequence[Call]],
+    *,
+    repetitions: int,
+    after_round: Callable[[int], object] | None = None,
+) -> dict[str, list[float]]:
+    """Return, per contender, the median seconds of each of its calls.
+
+    Contender i of call k runs next to all others of call k, so that noise of the machine hits all
+    alike; who goes first rotates. One round that is not counted warms up.
+
+    Args:
+        contenders: the same number of calls for each.
+        repetitions: rounds that count.
+        after_round: called with the number of the round, 0 for the one that warms up.
+    """
+    names = list(contenders)
+    n_calls = {len(calls) for calls in contenders.values()}
+    if len(n_calls) != 1:
+        raise ValueError(f"every contender needs the same number of calls, got {sorted(n_calls)}")
+    seconds: dict[str, list[list[float]]] = {name: [[] for _ in range(*n_calls)] for name in names}
+    for repetition in range(repetitions + 1):
+        for index in range(*n_calls):
+            first = (repetition + index) % len(names)
+            for name in names[first:] + names[:first]:
+                taken = _seconds(contenders[name][index])
+                if repetition:
+                    seconds[name][index].append(taken)
+        if after_round is not None:
+            after_round(repetition)
+    return {name: [statistics.median(times) for times in seconds[name]] for name in names}
+
+
+def machine(packages: Sequence[str], *, threads: int) -> dict[str, object]:
+    """Return what a reader needs to judge the numbers, and nothing that names the machine."""
+    return {
+        "cpus": os.cpu_count(),
+        "architecture": platform.machine(),
+        "system": platform.system(),
+        "python": platform.python_version(),
+        "threads": threads,
+        "packages": {name: version(name) for name in packages},
+    }
+
+
+def milliseconds(seconds: float) -> str:
+    """Return a time as printed in the tables.
+
+    Example:
+        >>> milliseconds(0.1312)
+        '131 ms'
+    """
+    return f"{1e3 * seconds:.3g} ms"
+
+
+def _seconds(call: Call) -> float:
+    was_enabled = gc.isenabled()
+    gc.disable()  # a collection belongs to nobody in particular
+    try:
+        start = time.perf_counter()
+        call()
+        return time.perf_counter() - start
+    finally:
+        if was_enabled:
+            gc.enable()

@@ -1,0 +1,67 @@
+"""The paper's tables of time with ours beside: by hand from given seconds, and one quick measurement."""
+
+import json
+
+import pytest
+
+pytest.importorskip("lightning", reason="extra torch is not installed")
+
+from typer.testing import CliRunner
+
+from sisod.bench import Bench, Step, epochs_grid, make_truth, preprocessing_grid, read_bench
+from sisod.cli import app
+from sisod.timing import interleaved_medians
+
+STEP = Step("icon", side=384, n_images=2, plain=2.0, size_invariant=2.5, added=0.01)
+
+
+def test_training_cost_by_hand() -> None:
+    rows = {row[0]: row[1:] for row in epochs_grid([STEP]).rows}
+    assert list(rows) == ["edn", "poolnet", "icon", "gatenet", "ldf"]
+    # the paper: 340.1 / 162.0; ours: 2.5 / 2.0, and 1 + 0.01 / 2.0 from the losses alone
+    assert rows["icon"] == ("162 s", "340.1 s", "2.10", "2.5 s / 2 s, 384 x 384", "1.250", "1.0050")
+    assert rows["edn"] == ("340 s", "543.8 s", "1.60", "not measured", "-", "-")
+
+
+def test_preprocessing_by_hand() -> None:
+    rows = {row[0]: row[1:] for row in preprocessing_grid(0.001).rows}
+    # a thousand masks at a millisecond each
+    assert rows["ECSSD"] == ("1000", "91.8 s", "40.5 s", "132.3 s", "132 ms", "1 s", "132")
+    assert rows["DUTS-TE"][3] == "662.2 s"  # the sum of its stages; printed is 658.2
+
+
+def test_content_is_read_again() -> None:
+    bench = Bench((STEP,), 0.0005, {"device": "cpu"})
+    assert read_bench(json.loads(json.dumps(bench.content()))) == bench
+
+
+def test_medians_are_of_rounds_that_count() -> None:
+    calls: list[str] = []
+    rounds: list[int] = []
+    found = interleaved_medians(
+        {"a": [lambda: calls.append("a")], "b": [lambda: calls.append("b")]},
+        repetitions=3,
+        after_round=rounds.append,
+    )
+    assert (list(found), [len(times) for times in found.values()]) == (["a", "b"], [1, 1])
+    assert "".join(calls) == "abbaabba"  # who goes first rotates
+    assert rounds == [0, 1, 2, 3]
+    with pytest.raises(ValueError, match=r"same number of calls, got \[1, 2\]"):
+        interleaved_medians({"a": [int], "b": [int, int]}, repetitions=1)
+
+
+def test_masks_have_so_many_objects() -> None:
+    from sisod import partition
+
+    gt = make_truth(3, 96, 5)
+    assert [len(partition(mask[0].numpy() > 0, min_area=0)) for mask in gt] == [5, 5, 5]
+
+
+def test_quick_measurement_prints_the_papers_tables() -> None:
+    pytest.importorskip("efficientnet_lite_pytorch", reason="extra lite is not installed")
+    done = CliRunner().invoke(app, ["bench", "--quick", "--format", "md"])
+    assert done.exit_code == 0, done.output
+    assert "not measured" not in done.output
+    for start in ("| gatenet | 561.2 s | 1270.2 s | 2.26 | ", "| XPIE | 10000 | 1432.2 s | 316.5 s | "):
+        assert start in done.output
+    assert "encoder efficientnet_lite0" in done.output
