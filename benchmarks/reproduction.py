@@ -29,6 +29,7 @@ TABLES = HERE / "reproduction"
 TESTS = ("MSOD", "DUTS-TE", "ECSSD")
 _N_TRAINING = 2000
 _SIDE = 128
+_IMAGE_COLUMNS = ("image", "height", "width", "n_objects")
 _OBJECT_COLUMNS = (
     "index",
     "area",
@@ -134,7 +135,7 @@ def gather(out: Path) -> None:
             continue
         for test, folder in zip(TESTS, folders, strict=True):
             found = sisod.Evaluation.load(folder)
-            images.append(_small(found.images.select("image", "n_objects", *PAPER_KEYS), name, test))
+            images.append(_small(found.images.select(*_IMAGE_COLUMNS, *PAPER_KEYS), name, test))
             objects.append(_small(found.objects.select("image", *_OBJECT_COLUMNS), name, test))
         records[name] = _record(run, out / "runs" / name)
     TABLES.mkdir(exist_ok=True)
@@ -146,7 +147,7 @@ def gather(out: Path) -> None:
 
 
 def _small(table: pl.DataFrame, run: str, dataset: str) -> pl.DataFrame:
-    kinds = pl.Enum(RUNS), pl.Enum(TESTS)
+    kinds = pl.Enum(list(RUNS)), pl.Enum(TESTS)
     return table.with_columns(
         pl.col(pl.Float64).cast(pl.Float32),
         pl.lit(run).cast(kinds[0]).alias("run"),
