@@ -180,5 +180,5 @@ def test_tables_need_a_result(tmp_path: Path) -> None:
 def test_other_data_are_another_reproduction(tmp_path: Path) -> None:
     prepare(tmp_path / "o", FULL, tmp_path / "a")
     prepare(tmp_path / "o", FULL, tmp_path / "a")
-    with pytest.raises(InputError, match="is another reproduction: data was '.*a' and is now '.*b'"):
+    with pytest.raises(InputError, match=r"is another reproduction: data was '.*a' and is now '.*b'"):
         prepare(tmp_path / "o", FULL, tmp_path / "b")
