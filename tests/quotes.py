@@ -50,6 +50,10 @@ TABLES = (
     ("docs/analysis.md", "compare", "compare"),
     ("docs/theory.md", "rho", "rho"),
     ("docs/theory.md", "decomposition", "decomposition"),
+    *(
+        ("docs/reproduction.md", f"reproduction/{part}", f"reproduction/{part}")
+        for part in ("table1", "paired", "losses", "sizes", "numbers", "claims", "runs")
+    ),
 )
 
 

@@ -267,6 +267,8 @@ def test_half_of_the_maps() -> None:
     assert loaded.run["inputs"] == {
         "predictions": "A",
         "ground_truths": "gt",
+        "pred_suffix": "",
+        "gt_suffix": "",
         "missing": ["a", "c"],
         "extra": 1,
         "extra_names": ["x"],

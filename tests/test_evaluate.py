@@ -89,6 +89,8 @@ def test_files_and_loading(few: Path) -> None:
     assert result.run["inputs"] == {
         "predictions": "A",
         "ground_truths": "MSOD/mask",
+        "pred_suffix": "",
+        "gt_suffix": "",
         "missing": [],
         "extra": 0,
         "extra_names": [],

@@ -89,6 +89,10 @@ def test_whole_way_in_small(tmp_path: Path) -> None:
     assert found.scores("mae")["plain"] != found.scores("mae")["si"]
     record = json.loads((folder / "run.json").read_text())
     assert (record["finished"], record["plan"]["n_train"]) == (True, 16)
+    assert found.page == folder / "report.html"
+    page = found.page.read_text()
+    assert "plain-7" in page
+    assert '"pictures":{"photo":' in page
     picture = cv2.imread(str(found.examples))
     assert picture is not None
     assert picture.shape[1] == 4 * 2 * 48

@@ -43,3 +43,11 @@ def weights(out: Path) -> dict[str, Any]:
     from safetensors.torch import load_file
 
     return load_file(out / "model.safetensors")
+
+
+def same_weights(a: Path, b: Path, *, tolerance: float = 0.0) -> None:
+    """Fail where the networks of two runs differ by more."""
+    first, second = weights(a), weights(b)
+    assert first.keys() == second.keys()
+    for key, value in first.items():
+        assert float((value - second[key]).abs().max()) <= tolerance, key

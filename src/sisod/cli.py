@@ -13,6 +13,7 @@ from sisod import (
     analysis_commands,
     dataset_commands,
     predict_command,
+    report_commands,
     reproduce_commands,
     training_commands,
 )
@@ -250,6 +251,8 @@ def _demo_of_training(folder: Path) -> None:
     print_tables(lambda _: tables_of(found))
     typer.echo(verdict(found))
     typer.echo(f"Maps, results and pictures ({found.examples.name}): {folder}")
+    if found.page is not None:
+        typer.echo(f"The page of it, for a browser: {found.page}")
 
 
 def print_tables(make: "Callable[[int], Sequence[Table]]") -> None:
@@ -266,4 +269,5 @@ dataset_commands.register(app)
 network_commands.register(app)
 training_commands.register(app)
 predict_command.register(app)
+report_commands.register(app)
 reproduce_commands.register(app)

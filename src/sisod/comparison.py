@@ -25,6 +25,7 @@ from sisod.tables import Format
 
 if TYPE_CHECKING:
     import polars as pl
+    from matplotlib.figure import Figure
 
     from sisod.evaluation import Evaluation
 
@@ -87,6 +88,12 @@ class Comparison:
     def caption(self) -> str:
         """Return what the numbers rest on, in one line."""
         return f"{self.images} images, {self.resamples} resamples of whole images, seed {self.seed}"
+
+    def plot(self) -> "Figure":
+        """Draw every difference with its interval; right of zero the first method is better."""
+        from sisod.views import comparison_figure
+
+        return comparison_figure(self)
 
     def _repr_html_(self) -> str:
         return self.grid().html("; ".join([self.caption(), *self.notes]))

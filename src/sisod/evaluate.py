@@ -324,6 +324,8 @@ def _write_result(
     inputs = {
         "predictions": request.pred_root,
         "ground_truths": request.gt_root,
+        "pred_suffix": request.pred_suffix,
+        "gt_suffix": request.gt_suffix,
         "missing": list(pairing.missing),
         "extra": len(pairing.extra),
         "extra_names": list(pairing.extra[:4]),

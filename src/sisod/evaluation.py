@@ -17,6 +17,7 @@ from sisod.rows import IMAGE_CURVES, Rows, Totals
 
 if TYPE_CHECKING:
     import polars as pl
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +91,17 @@ class Evaluation:
             protocol=protocol,
             run=run,
         )
+
+    def plot(self) -> "Figure":
+        """Draw F and PR curves, ordinary and size-invariant, and SI-MAE by size and by number."""
+        from sisod.views import evaluation_figure
+
+        return evaluation_figure(self)
+
+    def _repr_html_(self) -> str:
+        from sisod.views import summary_caption, summary_grid
+
+        return summary_grid(self).html(summary_caption(self))
 
     def _tables(self) -> "dict[str, pl.DataFrame]":
         return {

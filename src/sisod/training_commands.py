@@ -85,7 +85,7 @@ def train(
         from sisod.training.recipes import find_recipe
 
         settled = find_recipe(recipe, settings or ())
-        from sisod.training.train import Machine, Request
+        from sisod.training.train import Machine, Request, is_first_process
         from sisod.training.train import train as run
 
         record = run(
@@ -104,6 +104,8 @@ def train(
             ),
             Machine(devices, nodes, strategy, precision, workers, logger.value),
         )
+        if not is_first_process():
+            return
         if record["skipped"]:
             typer.echo(
                 f"warning: {len(record['skipped'])} images left out: {record['skipped'][0]}", err=True

@@ -21,9 +21,9 @@ from sisod.evaluation import read_summary
 from sisod.evaluator import Evaluator
 from sisod.files import readable_errors, write_whole
 from sisod.metrics import METRICS, PAPER_KEYS
-from sisod.networks.blocks import resize as scale
 from sisod.progress import progress_bar
 from sisod.training.data import check_samples, read_image, read_truth, resize
+from sisod.training.predict import predict_batch
 from sisod.training.recipes import Recipe
 from sisod.training.run_folder import read_record
 from sisod.training.train import Machine, Request, is_first_process, train
@@ -126,7 +126,6 @@ def _scored(run: Path, dataset: Dataset, folder: Path, recipe: Recipe) -> dict[s
     return read_summary(folder)[0]
 
 
-@torch.inference_mode()
 def evaluate_run(run: Path, dataset: Dataset, *, size: int) -> Any:
     """Return the evaluation of a run's network on a data set, from 8-bit maps at the masks' size."""
     if read_record(run) is None:
@@ -137,9 +136,8 @@ def evaluate_run(run: Path, dataset: Dataset, *, size: int) -> Any:
         for sample in dataset.samples:
             mask = read_truth(sample)
             image = resize(read_image(sample), size).transpose(2, 0, 1)[None]
-            logits = network(network.input_spec.apply(torch.from_numpy(image.copy())))[0]
-            probs = scale(logits, torch.empty(1, 1, *mask.shape)).sigmoid()
-            evaluator.update((probs[0, 0] * 255).round().to(torch.uint8).numpy(), mask, name=sample.name)
+            [pred] = predict_batch(network, torch.from_numpy(image.copy()), [mask.shape])
+            evaluator.update(pred, mask, name=sample.name)
             advance(1)
     return evaluator.result()
 

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -67,13 +68,15 @@ class Plan:
 class TrainedDemo:
     """What was found: an evaluation for each loss and seed, and the folder that holds everything.
 
-    `folder / "results"` has one result of `sisod evaluate` for each run, to be reported on.
+    `folder / "results"` has one result of `sisod evaluate` for each run; `page` is the report on them,
+    None where the extra for it is not installed.
     """
 
     plan: Plan
     folder: Path
     results: dict[tuple[str, int], Evaluation]
     examples: Path
+    page: Path | None = None
 
     def scores(self, key: str) -> dict[str, NDArray[np.float64]]:
         """Return a metric of the test set, for each loss one value a seed."""
@@ -121,7 +124,25 @@ def run_trained_demo(folder: Path, plan: Plan | None = None) -> TrainedDemo:
     _draw_examples(folder, plan, examples)
     record = {"plan": asdict(plan), "seconds": round(time.perf_counter() - begin, 1), "finished": True}
     write_run(folder, {"command": "demo", **record})
-    return TrainedDemo(plan, folder, results, examples)
+    return TrainedDemo(plan, folder, results, examples, _write_page(folder))
+
+
+def _write_page(folder: Path) -> Path | None:
+    """Write the report on all runs, where what it needs is installed."""
+    if find_spec("jinja2") is None:
+        return None
+    from sisod.report import write_report
+    from sisod.results import load_results
+
+    page = folder / "report.html"
+    title = "Plain and size-invariant loss on made scenes"
+    write_report(
+        load_results([folder / "results"]),
+        page,
+        image_roots={"made": folder / "test/image"},
+        title=title,
+    )
+    return page
 
 
 def _train_all(folder: Path, plan: Plan, runs: Sequence[tuple[str, int]]) -> None:

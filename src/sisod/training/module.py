@@ -24,13 +24,15 @@ LossKind = str  # "si" or "plain"
 class SaliencyModule(L.LightningModule):
     """One training step: images -> maps -> loss; one validation: maps at the masks' size -> scores."""
 
-    def __init__(self, network: Network, recipe: Recipe, *, loss: LossKind, run_dir: Path) -> None:
+    def __init__(
+        self, network: Network, recipe: Recipe, *, loss: LossKind | nn.Module, run_dir: Path
+    ) -> None:
         super().__init__()
         self.network = network
         self.recipe = recipe
         self.run_dir = run_dir
         self.plain_loss = make_loss("plain", recipe, network)
-        self.loss = make_loss(loss, recipe, network)
+        self.loss = make_loss(loss, recipe, network) if isinstance(loss, str) else loss
         self.scores = SizeInvariantScores()
         self.steps_per_epoch = 0  # known when the data is
         self.n_epochs = recipe.train.epochs

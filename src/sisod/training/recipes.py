@@ -292,10 +292,8 @@ def write_toml(recipe: Recipe) -> str:
     """Return a recipe as the text of a TOML file, every value written out.
 
     Example:
-        >>> print(write_toml(find_recipe("tiny"))[:38])
-        [network]
-        name = "tiny"
-        encoder = "
+        >>> write_toml(find_recipe("tiny")).splitlines()[:2]
+        ['[network]', 'name = "tiny"']
     """
     lines = []
     for section, table in recipe.tables().items():

@@ -107,9 +107,9 @@ class MetricsFile(Logger):
         return "csv"
 
     @property
-    def version(self) -> int:
-        """There is one."""
-        return 0
+    def version(self) -> str:
+        """None, so that the progress bar does not show it."""
+        return ""
 
     @property
     def experiment(self) -> None:

@@ -1,0 +1,169 @@
+"""The paper's claims on real data, small: train, predict, score, keep the tables.
+
+    python benchmarks/reproduction.py --data ROOT --out DIR          # everything, hours on a CPU
+    python benchmarks/reproduction.py --data ROOT --out DIR NAME...  # some runs, for several machines
+    python benchmarks/reproduction.py --out DIR --gather             # the tables of what is finished
+
+ROOT holds DUTS-TR, DUTS-TE, ECSSD and MSOD. What is finished is not done again and an unfinished run
+goes on where it stopped. The tables go to `benchmarks/reproduction/`, from which
+`reproduction_tables.py` makes all that `docs/reproduction.md` shows.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+from timing import machine, progress
+
+import sisod
+from sisod.datasets import open_dataset
+from sisod.metrics import PAPER_KEYS
+
+HERE = Path(__file__).parent
+TABLES = HERE / "reproduction"
+TESTS = ("MSOD", "DUTS-TE", "ECSSD")
+_N_TRAINING = 2000
+_SIDE = 128
+_OBJECT_COLUMNS = (
+    "index",
+    "area",
+    "share",
+    "mae",
+    "f_mean",
+    "f_max",
+    "auc",
+    "iou_binary",
+    "recall_binary",
+)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training: a recipe, a loss and what is set otherwise."""
+
+    recipe: str
+    loss: str  # plain, si, or released: the one of examples/train_with_your_loss.py
+    seed: int = 0
+    settings: tuple[str, ...] = ()
+
+    def all_settings(self) -> list[str]:
+        """What `--set` takes."""
+        return [f"data.size={_SIDE}", f"train.seed={self.seed}", *self.settings]
+
+
+RUNS = {
+    "edn-plain-0": Run("edn-lite", "plain"),
+    "edn-si-0": Run("edn-lite", "si"),
+    "edn-plain-1": Run("edn-lite", "plain", seed=1),
+    "edn-si-1": Run("edn-lite", "si", seed=1),
+    "edn-plain-2": Run("edn-lite", "plain", seed=2),
+    "edn-si-2": Run("edn-lite", "si", seed=2),
+    "edn-printed-0": Run("edn-lite", "si", settings=("loss.normalize=false",)),
+    "edn-released-0": Run("edn-lite", "released"),
+    "edn-alpha1-0": Run("edn-lite", "si", settings=("loss.alpha=1",)),
+    "edn-alpha0-0": Run("edn-lite", "si", settings=("loss.alpha=0",)),
+    "edn-warm-0": Run("edn-lite", "si", settings=("loss.warmup_epochs=1",)),
+    "ldf-plain-0": Run("ldf-lite", "plain"),
+    "ldf-si-0": Run("ldf-lite", "si"),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Do what is asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("runs", nargs="*", metavar="RUN", help=f"of {', '.join(RUNS)}; by default all")
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--gather", action="store_true", help="only gather the tables of finished runs")
+    chosen = parser.parse_args(arguments)
+    unknown = [name for name in chosen.runs if name not in RUNS]
+    if unknown or (chosen.data is None and not chosen.gather):
+        parser.error(f"unknown runs {unknown}" if unknown else "--data is needed")
+    if not chosen.gather:
+        for name in chosen.runs or RUNS:
+            progress(name)
+            train_run(RUNS[name], chosen.data, chosen.out / "runs" / name)
+            score_run(name, chosen.data, chosen.out)
+    gather(chosen.out)
+
+
+def train_run(run: Run, data: Path, out: Path) -> None:
+    """Train, or go on."""
+    from sisod.training.recipes import find_recipe
+    from sisod.training.train import Machine, Request, train
+
+    recipe = find_recipe(run.recipe, run.all_settings())
+    criterion = None
+    if run.loss == "released":
+        sys.path.insert(0, str(HERE.parent / "examples"))
+        from train_with_your_loss import ReleasedLoss
+
+        criterion = ReleasedLoss(*recipe.loss.terms)
+    loss = "si" if criterion else run.loss
+    request = Request(data=data, out=out, loss=loss, limit=_N_TRAINING, resume=out.exists())
+    train(recipe, request, Machine(workers=1), criterion=criterion)
+
+
+def score_run(name: str, data: Path, out: Path) -> None:
+    """Predict and score every test set."""
+    from sisod import networks
+    from sisod.training.predict import predict_folder
+
+    network = networks.from_pretrained(out / "runs" / name)
+    for test in TESTS:
+        result = out / "results" / test / name
+        if result.exists():
+            continue
+        found = open_dataset(data / test)
+        maps = out / "maps" / test / name
+        predict_folder(network, found.image_dir, maps, size=_SIDE, resume=maps.exists())
+        sisod.evaluate(maps, found.mask_dir, metrics=PAPER_KEYS, out=result)
+
+
+def gather(out: Path) -> None:
+    """Put the rows of all finished runs into two small tables."""
+    images, objects, records = [], [], {}
+    for name, run in RUNS.items():
+        folders = [out / "results" / test / name for test in TESTS]
+        if not all((folder / "run.json").exists() for folder in folders):
+            continue
+        for test, folder in zip(TESTS, folders, strict=True):
+            found = sisod.Evaluation.load(folder)
+            images.append(_small(found.images.select("image", "n_objects", *PAPER_KEYS), name, test))
+            objects.append(_small(found.objects.select("image", *_OBJECT_COLUMNS), name, test))
+        records[name] = _record(run, out / "runs" / name)
+    TABLES.mkdir(exist_ok=True)
+    for kind, tables in (("images", images), ("objects", objects)):
+        path = TABLES / f"{kind}.parquet"
+        pl.concat(tables).write_parquet(path, compression="zstd", compression_level=19)
+    content = {"runs": records, "machine": machine(("sisod", "torch", "numpy"))}
+    (TABLES / "runs.json").write_text(json.dumps(content, indent=2) + "\n")
+
+
+def _small(table: pl.DataFrame, run: str, dataset: str) -> pl.DataFrame:
+    kinds = pl.Enum(RUNS), pl.Enum(TESTS)
+    return table.with_columns(
+        pl.col(pl.Float64).cast(pl.Float32),
+        pl.lit(run).cast(kinds[0]).alias("run"),
+        pl.lit(dataset).cast(kinds[1]).alias("dataset"),
+    )
+
+
+def _record(run: Run, folder: Path) -> dict[str, Any]:
+    made = json.loads((folder / "run.json").read_text())
+    return {
+        "recipe": run.recipe,
+        "loss": run.loss,
+        "settings": run.all_settings(),
+        "steps": made["steps"],
+        "seconds": made["seconds"],
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,259 @@
+"""Makes all tables of docs/reproduction.md from the saved rows; nothing is trained or read again.
+
+`python benchmarks/reproduction_tables.py` writes `reproduction/*.md`; `python tests/quotes.py` puts them
+into the page.
+"""
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from timing import markdown
+
+import sisod
+from sisod import paper
+from sisod.analysis import by_number, by_size, is_found
+from sisod.comparison import compare
+from sisod.metrics import METRICS, PAPER_KEYS
+
+HERE = Path(__file__).parent
+TABLES = HERE / "reproduction"
+TESTS = ("MSOD", "DUTS-TE", "ECSSD")
+SMALL = 0.01  # of the image
+_EDGES = (0.0, 0.003, 0.01, 0.03, 0.1, 1.0)
+_LOSSES = {
+    "plain": "plain",
+    "si": "size-invariant, normalised",
+    "printed": "Eq. 16 as printed",
+    "released": "released code's form",
+    "alpha1": "normalised, alpha = 1",
+    "alpha0": "normalised, alpha = 0",
+    "warm": "normalised, first epoch plain",
+}
+_SHOWN = ("mae", "si_mae", "f_mean", "si_f_mean", "si_f_max_frame", "si_auc")
+
+
+class Results:
+    """The saved rows, as results that the analysis reads."""
+
+    def __init__(self, folder: Path = TABLES) -> None:
+        self.images = pl.read_parquet(folder / "images.parquet")
+        self.objects = pl.read_parquet(folder / "objects.parquet")
+        self.records = json.loads((folder / "runs.json").read_text())["runs"]
+
+    def seeds(self, network: str) -> list[int]:
+        """Seeds for which a network was trained with both losses."""
+        names = [f"{network}-{loss}-" for loss in ("plain", "si")]
+        return [seed for seed in range(9) if all(f"{name}{seed}" in self.records for name in names)]
+
+    def result(self, run: str, dataset: str) -> sisod.Evaluation:
+        """One run on one data set."""
+        chosen = (pl.col("run") == run) & (pl.col("dataset") == dataset)
+        images = self.images.filter(chosen).drop("run", "dataset")
+        images = images.with_columns(pl.col(pl.Float32).cast(pl.Float64))
+        objects = self.objects.filter(chosen).drop("run", "dataset")
+        objects = objects.with_columns(pl.col(pl.Float32).cast(pl.Float64))
+        return sisod.Evaluation(
+            summary={key: _mean(images[key].to_numpy()) for key in PAPER_KEYS},
+            defined={key: int(np.isfinite(images[key].to_numpy()).sum()) for key in PAPER_KEYS},
+            images=images,
+            objects=objects,
+            curves=pl.DataFrame(),
+            image_curves=pl.DataFrame(),
+            protocol=sisod.PROTOCOLS["default"],
+        )
+
+
+def main() -> None:
+    """Write every table."""
+    results = Results()
+    made = {
+        "table1": table1(results),
+        "paired": paired(results),
+        "losses": losses(results),
+        "sizes": sizes(results),
+        "numbers": numbers(results),
+        "claims": claims(results),
+        "runs": runs(results),
+    }
+    for name, text in made.items():
+        (TABLES / f"{name}.md").write_text(text + "\n")
+
+
+def table1(results: Results) -> str:
+    """The paper's Table 1: means over seeds, ours and the published difference."""
+    rows = []
+    for dataset in TESTS:
+        plain, si = (_over_seeds(results, loss, dataset) for loss in ("plain", "si"))
+        before = paper.row(dataset, "EDN").values
+        after = paper.row(dataset, "EDN", size_invariant=True).values
+        rows.append([dataset, "plain", *(f"{plain[key]:.4f}" for key in PAPER_KEYS)])
+        rows.append(["", "size-invariant", *(f"{si[key]:.4f}" for key in PAPER_KEYS)])
+        rows.append(["", "difference", *(f"{si[key] - plain[key]:+.4f}" for key in PAPER_KEYS)])
+        rows.append(
+            ["", "the paper's difference", *(f"{after[key] - before[key]:+.4f}" for key in PAPER_KEYS)]
+        )
+    return markdown(("data set", "loss", *(_title(key) for key in PAPER_KEYS)), rows)
+
+
+def paired(results: Results) -> str:
+    """Differences of each seed with 95 % intervals over images."""
+    keys = ("mae", "si_mae", "si_f_mean", "si_auc", "found")
+    rows = []
+    for dataset in TESTS:
+        for seed in results.seeds("edn"):
+            a, b = (results.result(f"edn-{loss}-{seed}", dataset) for loss in ("si", "plain"))
+            table = compare(a, b, metrics=keys, resamples=2000).table
+            by_key = {row["metric"]: row for row in table.iter_rows(named=True)}
+            cells = [
+                f"{by_key[k]['difference']:+.4f} [{by_key[k]['low']:+.4f}, {by_key[k]['high']:+.4f}]"
+                for k in keys
+            ]
+            rows.append([dataset, str(seed), *cells])
+    return markdown(("data set", "seed", *(_title(key) for key in keys)), rows)
+
+
+def losses(results: Results) -> str:
+    """Every loss with seed 0, on MSOD."""
+    rows = []
+    for key, title in _LOSSES.items():
+        name = f"edn-{key}-0"
+        if name in results.records:
+            found = results.result(name, "MSOD")
+            values = [f"{found.summary[shown]:.4f}" for shown in _SHOWN]
+            rows.append([title, *values, *_found_cells(found)])
+    return markdown(("loss", *(_title(key) for key in _SHOWN), "found ↑", "found under 1 % ↑"), rows)
+
+
+def sizes(results: Results) -> str:
+    """By size of the object: share found, F and MAE of frames, means over seeds."""
+    rows = []
+    for dataset in TESTS:
+        plain, si = (_by_size(results, loss, dataset) for loss in ("plain", "si"))
+        for group, (low, high) in enumerate(pairwise(_EDGES)):
+            label = f"{100 * low:g} to {100 * high:g} %"
+            cells = [f"{plain[c][group]:.3f} / {si[c][group]:.3f}" for c in ("found", "f_mean", "mae")]
+            rows.append([dataset, label, f"{plain['objects'][group]:.0f}", *cells])
+    head = ("data set", "size", "objects", "found ↑", "F mean ↑", "MAE in the frame ↓")
+    return markdown(head, rows)
+
+
+def numbers(results: Results) -> str:
+    """By number of objects: SI-MAE and SI-F of images, means over seeds."""
+    rows = []
+    for dataset in TESTS:
+        plain, si = (_by_number(results, loss, dataset) for loss in ("plain", "si"))
+        for group, label in enumerate(("1", "2", "3", "4", "5+")):
+            cells = [f"{plain[c][group]:.4f} / {si[c][group]:.4f}" for c in ("si_mae", "si_f_mean")]
+            rows.append([dataset, label, f"{plain['images'][group]:.0f}", *cells])
+    return markdown(("data set", "objects", "images", "SI-MAE ↓", "SI-F mean ↑"), rows)
+
+
+def claims(results: Results) -> str:
+    """What the text claims, and whether it is seen: in every seed, in some, in none."""
+    rows = []
+    for dataset in TESTS:
+        pairs = [
+            (results.result(f"edn-plain-{seed}", dataset), results.result(f"edn-si-{seed}", dataset))
+            for seed in results.seeds("edn")
+        ]
+        for text, holds in _CLAIMS.items():
+            seen = [holds(*pair) for pair in pairs]
+            rows.append([dataset, text, _verdict(seen)])
+    return markdown(("data set", "claim for the size-invariant loss", "seen"), rows)
+
+
+def runs(results: Results) -> str:
+    """What was run, and how long it took."""
+    rows = [
+        [name, record["recipe"], record["loss"], " ".join(record["settings"]), str(record["steps"]),
+         f"{record['seconds'] / 60:.0f} min"]
+        for name, record in results.records.items()
+    ]  # fmt: skip
+    return markdown(("run", "recipe", "loss", "settings", "steps", "time"), rows)
+
+
+def _small_mae(found: sisod.Evaluation, most: float) -> float:
+    chosen = found.objects.filter(pl.col("share") < most)
+    return _mean(chosen["mae"].to_numpy())
+
+
+def _found_under(found: sisod.Evaluation, most: float) -> float:
+    chosen = found.objects.filter(pl.col("share") < most)
+    return _mean(is_found(chosen["recall_binary"].to_numpy()))
+
+
+def _several(found: sisod.Evaluation, key: str) -> float:
+    return _mean(found.images.filter(pl.col("n_objects") >= 2)[key].to_numpy())
+
+
+_CLAIMS: dict[str, Callable[[sisod.Evaluation, sisod.Evaluation], bool]] = {
+    "lower SI-MAE": lambda a, b: b.summary["si_mae"] < a.summary["si_mae"],
+    "higher SI-F mean": lambda a, b: b.summary["si_f_mean"] > a.summary["si_f_mean"],
+    "higher SI-AUC": lambda a, b: b.summary["si_auc"] > a.summary["si_auc"],
+    "MAE no worse": lambda a, b: b.summary["mae"] <= a.summary["mae"],
+    "lower MAE in frames of objects under 10 %": lambda a, b: _small_mae(b, 0.1) < _small_mae(a, 0.1),
+    "more objects under 1 % found": lambda a, b: _found_under(b, SMALL) > _found_under(a, SMALL),
+    "lower SI-MAE on images of two objects and more": (
+        lambda a, b: _several(b, "si_mae") < _several(a, "si_mae")
+    ),
+    "higher SI-F on images of two objects and more": (
+        lambda a, b: _several(b, "si_f_mean") > _several(a, "si_f_mean")
+    ),
+}
+
+
+def _verdict(seen: Sequence[bool]) -> str:
+    word = "yes" if all(seen) else "in part" if any(seen) else "no"
+    return f"{word} ({sum(seen)} of {len(seen)} seeds)"
+
+
+def _over_seeds(results: Results, loss: str, dataset: str) -> dict[str, float]:
+    found = [results.result(f"edn-{loss}-{seed}", dataset) for seed in results.seeds("edn")]
+    return {key: _mean(np.array([one.summary[key] for one in found])) for key in PAPER_KEYS}
+
+
+def _by_size(results: Results, loss: str, dataset: str) -> Mapping[str, list[float]]:
+    tables = [
+        by_size(results.result(f"edn-{loss}-{seed}", dataset), groups=_EDGES)
+        for seed in results.seeds("edn")
+    ]
+    return _mean_table(tables, ("objects", "found", "f_mean", "mae"))
+
+
+def _by_number(results: Results, loss: str, dataset: str) -> Mapping[str, list[float]]:
+    tables = [
+        by_number(results.result(f"edn-{loss}-{seed}", dataset)).filter(pl.col("group") != "0")
+        for seed in results.seeds("edn")
+    ]
+    return _mean_table(tables, ("images", "si_mae", "si_f_mean"))
+
+
+def _mean_table(tables: Sequence[pl.DataFrame], columns: Sequence[str]) -> dict[str, list[float]]:
+    return {
+        column: np.mean([table[column].to_numpy() for table in tables], axis=0).tolist()
+        for column in columns
+    }
+
+
+def _found_cells(found: sisod.Evaluation) -> list[str]:
+    return [f"{_found_under(found, most):.3f}" for most in (math.inf, SMALL)]
+
+
+def _mean(values: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> float:
+    defined = values[np.isfinite(values)]
+    return float(defined.mean()) if len(defined) else math.nan
+
+
+def _title(key: str) -> str:
+    if key == "found":
+        return "found ↑"
+    return f"{METRICS[key].title} {'↑' if METRICS[key].direction == 'up' else '↓'}"
+
+
+if __name__ == "__main__":
+    main()

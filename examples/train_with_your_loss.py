@@ -1,0 +1,66 @@
+"""Train with a loss of your own: here the one of the paper's released code, from public parts.
+
+It is not Eq. 16: every frame's loss is added, nothing is divided by their number, and the background has
+one squared error of the mean of all maps, whatever the terms are, weighted by its area over the area of
+the *union* of the frames.
+
+    python examples/train_with_your_loss.py --data ROOT --out RUN --limit 2000 --set data.size=128
+"""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from sisod.losses import SizeInvariantLoss, boxes_of
+from sisod.training.recipes import find_recipe
+from sisod.training.train import Machine, Request, train
+
+
+class ReleasedLoss(nn.Module):
+    """Sum over frames, plus alpha times the squared error of the mean map in the background."""
+
+    def __init__(self, *terms: str) -> None:
+        super().__init__()
+        self.frames = SizeInvariantLoss(*terms, alpha=0, normalize=False)
+
+    def forward(self, logits: Sequence[Tensor], gt: Tensor, boxes: Tensor | None = None) -> Tensor:
+        """Return the loss of a batch, the mean over its images."""
+        rows = boxes_of(gt) if boxes is None else boxes
+        background = torch.ones_like(gt, dtype=torch.bool)
+        for image, y0, x0, y1, x1 in rows.tolist():
+            background[image, :, y0:y1, x0:x1] = False
+        mean_map = torch.stack([logit.sigmoid() for logit in logits]).mean(dim=0)
+        total: Tensor = self.frames(logits, gt, rows)
+        for image, outside in enumerate(background):
+            framed = outside.numel() - int(outside.sum())
+            if framed == 0:  # no object: `frames` has counted the plain separable loss already
+                continue
+            if outside.any():
+                alpha = int(outside.sum()) / framed
+                error = (mean_map[image] - gt[image])[outside].square().mean()
+                total = total + alpha * error / len(gt)
+        return total
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Train."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--recipe", default="edn-lite")
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--limit", type=int)
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
+    parser.add_argument("--workers", type=int)
+    parser.add_argument("--resume", action="store_true")
+    chosen = parser.parse_args(arguments)
+    recipe = find_recipe(chosen.recipe, chosen.set)
+    request = Request(data=chosen.data, out=chosen.out, limit=chosen.limit, resume=chosen.resume)
+    criterion = ReleasedLoss(*recipe.loss.terms)
+    train(recipe, request, Machine(workers=chosen.workers), criterion=criterion)
+
+
+if __name__ == "__main__":
+    main()

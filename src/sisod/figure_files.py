@@ -1,0 +1,126 @@
+"""Every figure of saved results by name, drawn to files."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sisod.errors import InputError, UsageError
+from sisod.plots import check_plot_path, save_figure
+from sisod.protocols import unknown
+from sisod.results import Result
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True, eq=False)
+class FigureRequest:
+    """What figures may be drawn from.
+
+    Attributes:
+        results: saved results.
+        image_roots: data set -> folder of its photographs.
+        ablation: the table of `sisod ablate`, or None.
+        examples: images of the qualitative grid; by default those on which methods differ most.
+    """
+
+    results: Sequence[Result]
+    image_roots: Mapping[str, Path] = field(default_factory=dict)
+    ablation: Path | None = None
+    examples: Sequence[str] = ()
+
+
+def draw(name: str, request: FigureRequest) -> "Figure":
+    """Draw one figure."""
+    makers = _makers()
+    if name not in makers:
+        raise UsageError(unknown("figure", name, makers))
+    return makers[name](request)
+
+
+def figure_names() -> tuple[str, ...]:
+    """Return the names of all figures."""
+    return tuple(_makers())
+
+
+def _makers() -> "dict[str, Callable[[FigureRequest], Figure]]":
+    from sisod import figures
+
+    return {
+        "pr": lambda r: figures.curve_figure(r.results, "pr"),
+        "roc": lambda r: figures.curve_figure(r.results, "roc"),
+        "f": lambda r: figures.curve_figure(r.results, "f"),
+        "iou": lambda r: figures.curve_figure(r.results, "iou"),
+        "size": lambda r: figures.size_figure(r.results, "paper"),
+        "size-log": lambda r: figures.size_figure(r.results, "log"),
+        "size-quantile": lambda r: figures.size_figure(r.results, "quantile"),
+        "number": lambda r: figures.number_figure(r.results),
+        "ablation": _ablation,
+        "examples": _examples,
+    }
+
+
+def _ablation(request: FigureRequest) -> "Figure":
+    from sisod.ablation_table import ablation_figure, read_ablation
+
+    if request.ablation is None:
+        raise UsageError(
+            "the figure 'ablation' needs the table of 'sisod ablate'; give it by --ablation"
+        )
+    return ablation_figure(read_ablation(request.ablation))
+
+
+def _examples(request: FigureRequest) -> "Figure":
+    from sisod.example_figure import example_figure
+
+    return example_figure(request.results, image_roots=request.image_roots, names=request.examples)
+
+
+def write_figure(path: Path, name: str, request: FigureRequest) -> None:
+    """Draw one figure to a file."""
+    check_plot_path(path)
+    save_figure(draw(name, request), path)
+
+
+def write_figures(folder: Path, kind: str, request: FigureRequest) -> tuple[list[Path], list[str]]:
+    """Draw every figure that can be drawn into a folder; return the files, and why any is missing."""
+    written, missing = [], []
+    for name in figure_names():
+        if name == "ablation" and request.ablation is None:
+            continue
+        path = folder / f"{name}.{kind}"
+        try:
+            write_figure(path, name, request)
+        except UsageError:
+            raise
+        except InputError as error:  # the pixels are gone, or a metric was not asked for
+            missing.append(f"{path.name} is not drawn: {error}")
+        else:
+            written.append(path)
+    return written, missing
+
+
+def image_folders(given: Sequence[str], datasets: Sequence[str]) -> dict[str, Path]:
+    """Return data set -> folder of photographs, from texts DIR or DATASET=DIR.
+
+    Example:
+        >>> image_folders(["MSOD=."], ["MSOD", "ECSSD"])
+        {'MSOD': PosixPath('.')}
+    """
+    found = {}
+    for text in given:
+        name, equals, folder = text.partition("=")
+        if equals and name in datasets:
+            found[name] = Path(folder)
+        elif len(datasets) == 1:
+            found[datasets[0]] = Path(text)
+        else:
+            raise UsageError(
+                f"--images {text!r} does not say of which data set; expected DATASET=DIR with one of "
+                + ", ".join(datasets)
+            )
+    for root in found.values():
+        if not root.is_dir():
+            raise InputError(f"{str(root)!r} is not a folder; expected the images of a data set")
+    return found

@@ -1,0 +1,209 @@
+"""The page itself: numbers, charts and pictures put into one file of HTML."""
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from sisod.ablation_table import AblationRow, read_ablation
+from sisod.comparison import RESAMPLES
+from sisod.errors import InputError, UsageError
+from sisod.files import write_whole
+from sisod.grids import number
+from sisod.metrics import METRICS
+from sisod.paper import AgainstPaper
+from sisod.paper import against_paper as against_paper_row
+from sisod.progress import progress_bar
+from sisod.report.charts import chart_data
+from sisod.report.failures import failure_data
+from sisod.report.scores import ScoreTable, compared_rows, rank_note, score_table
+from sisod.results import Result, datasets_of, methods_of
+
+TITLE = "Size-invariant evaluation"
+
+
+def write_report(
+    results: Sequence[Result],
+    out: Path,
+    *,
+    image_roots: Mapping[str, Path] | None = None,
+    ablation: Path | None = None,
+    against_paper: bool = False,
+    title: str = TITLE,
+    resamples: int = RESAMPLES,
+) -> list[str]:
+    """Write the page to a file; return what the user should be warned of.
+
+    Args:
+        results: saved results; see `sisod.results.load_results`.
+        out: the file, .html.
+        image_roots: data set -> folder of its photographs, for the browser of failures.
+        ablation: the table of `sisod ablate`.
+        against_paper: set each result beside the paper's row of the same data set and network.
+        title: of the page.
+        resamples: behind the intervals.
+    """
+    if out.suffix.lower() not in (".html", ".htm"):
+        raise UsageError(f"{str(out)!r}: expected a name ending in .html")
+    page, notes = render_report(
+        results,
+        image_roots=image_roots or {},
+        ablation=ablation,
+        against_paper=against_paper,
+        title=title,
+        resamples=resamples,
+    )
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(out, page.encode("utf-8"))
+    except OSError as error:
+        raise InputError(f"cannot write {str(out)!r}: {error.strerror or error}") from error
+    return notes
+
+
+def render_report(
+    results: Sequence[Result],
+    *,
+    image_roots: Mapping[str, Path],
+    ablation: Path | None,
+    against_paper: bool,
+    title: str,
+    resamples: int,
+) -> tuple[str, list[str]]:
+    """Return the page as text, and what the user should be warned of."""
+    template = _template()  # refuse a missing extra before the work
+    by_dataset = {
+        name: [result for result in results if result.dataset == name] for name in datasets_of(results)
+    }
+    tables: list[ScoreTable] = []
+    with progress_bar("intervals", len(by_dataset)) as advance:
+        for name, here in by_dataset.items():
+            tables.append(score_table(name, here, resamples=resamples))
+            advance(1)
+    published, unmatched = beside_paper(results) if against_paper else ([], [])
+    failures, notes = failure_data(results, image_roots)
+    data = {
+        "methods": methods_of(results),
+        "datasets": list(by_dataset),
+        "charts": {name: chart_data(here) for name, here in by_dataset.items()},
+        "failures": failures,
+    }
+    script = _part("page.js")
+    page: str = template.render(
+        title=title,
+        tables=tables,
+        compared={t.dataset: compared_rows(t.comparison) for t in tables if t.comparison is not None},
+        ranks=[note for name, here in by_dataset.items() if (note := rank_note(name, here))],
+        ablation=_ablation(read_ablation(ablation)) if ablation is not None else None,
+        against_paper=against_paper,
+        published=published,
+        unmatched=unmatched,
+        data=safe_json(data),
+        failures=failures,
+        picture_notes=notes,
+        n_pictures=sum(bool(item["pictures"]) for item in failures["items"]),
+        facts=_facts(results, tables),
+        resamples=resamples,
+        style=_part("page.css"),
+        script=script,
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii"),
+        number=number,
+    )
+    return page, [*unmatched, *notes]
+
+
+def beside_paper(results: Sequence[Result]) -> tuple[list[tuple[Result, AgainstPaper]], list[str]]:
+    """Find the published row of every result, by data set and method; say why one has none."""
+    found, unmatched = [], []
+    for result in results:
+        name = f"{result.dataset}/{result.method}"
+        try:
+            found.append((result, against_paper_row(result.evaluation, name)))
+        except InputError as error:
+            unmatched.append(f"{name} is not set beside the paper: {error}")
+    return found, unmatched
+
+
+def safe_json(data: Any) -> str:
+    r"""Return JSON that can stand inside a script element: nothing in it can end the element.
+
+    Example:
+        >>> print(safe_json({"name": "</script>"}))
+        {"name":"\u003c/script>"}
+    """
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c")
+
+
+def _facts(results: Sequence[Result], tables: Sequence[ScoreTable]) -> list[str]:
+    from sisod import __version__
+
+    protocols = dict.fromkeys(result.evaluation.protocol.name for result in results)
+    return [
+        _plural(len(methods_of(results)), "method"),
+        _plural(len(tables), "data set"),
+        _plural(sum(table.images for table in tables), "image"),
+        _plural(sum(table.objects for table in tables), "object"),
+        f"protocol {', '.join(protocols)}",
+        f"sisod {__version__}",
+    ]
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
+def _ablation(rows: Sequence[AblationRow]) -> dict[str, Any]:
+    """The table of the ablation: losses down; data sets and, in them, metrics across."""
+    losses = list(dict.fromkeys(row.loss for row in rows))
+    columns = list(dict.fromkeys((row.dataset, row.metric) for row in rows))
+    cells = {(row.loss, row.dataset, row.metric): row for row in rows}
+    best = {}
+    for column in columns:
+        means = [number(row.mean) for row in rows if (row.dataset, row.metric) == column]
+        shown = [text for text in means if text != "-"]
+        if len(shown) > 1:
+            choose = max if METRICS[column[1]].direction == "up" else min
+            best[column] = choose(shown, key=float)
+    return {
+        "datasets": {
+            name: sum(c[0] == name for c in columns) for name in dict.fromkeys(c[0] for c in columns)
+        },
+        "columns": [METRICS[metric].title for _, metric in columns],
+        "rows": [
+            (loss, [_ablation_cell(cells.get((loss, *c)), best.get(c)) for c in columns])
+            for loss in losses
+        ],
+    }
+
+
+def _ablation_cell(row: AblationRow | None, best: str | None) -> dict[str, Any]:
+    if row is None:
+        return {"mean": "-", "deviation": "-", "seeds": 0, "best": False}
+    mean = number(row.mean)
+    return {
+        "mean": mean,
+        "deviation": number(row.deviation),
+        "seeds": len(row.values),
+        "best": mean == best,
+    }
+
+
+def _template() -> Any:
+    try:
+        import jinja2
+    except ImportError:
+        raise InputError(
+            "the report needs jinja2; install it with: pip install 'sisod[report]'"
+        ) from None
+    environment = jinja2.Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+    )
+    return environment.from_string(_part("page.html"))
+
+
+def _part(name: str) -> str:
+    return files("sisod.report").joinpath(name).read_text(encoding="utf-8")

@@ -1,0 +1,114 @@
+"""Made benchmarks for the tests of figures and of the report: scenes, imagined methods, results."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import sisod
+from sisod.scenes import Scene, _paint, _place, make_scenes, sees_all_coarsely, sees_only_large
+
+Grey = NDArray[np.uint8]
+
+
+def mixed_scenes(count: int, *, seed: int = 0, shape: tuple[int, int] = (180, 240)) -> list[Scene]:
+    """Scenes of one to six objects whose sizes span three orders of magnitude."""
+    rng = np.random.default_rng(seed)
+    scenes = []
+    for index in range(count):
+        labels = np.zeros(shape, dtype=np.int32)
+        radii = np.exp(rng.uniform(np.log(0.014), np.log(0.36), int(rng.integers(1, 7)))) * min(shape)
+        for radius in sorted(radii.tolist(), reverse=True):
+            _place(labels, radius, rng)
+        if labels.max() == 0:
+            _place(labels, 8.0, rng)
+        mask = (labels > 0).astype(np.uint8) * np.uint8(255)
+        scenes.append(Scene(f"scene{index:04d}", _paint(labels, rng), mask, labels))
+    return scenes
+
+
+def _detects(scene: Scene, exponent: float, noise: float, name: str) -> Grey:
+    """Find an object with a chance that grows with its size; add a ghost now and then."""
+    rng = np.random.default_rng([*name.encode(), *scene.name.encode()])
+    share = np.bincount(scene.labels.ravel()) / scene.labels.size
+    strength = np.clip((share / 0.03) ** exponent + rng.normal(0, 0.15, len(share)), 0, 1)
+    strength[0] = 0
+    seen = np.asarray(cv2.GaussianBlur(np.asarray(strength[scene.labels]), (0, 0), 1.5))
+    if rng.random() < 0.4:
+        ghost = np.zeros(seen.shape)
+        centre = tuple(int(rng.integers(20, side - 20)) for side in seen.shape[::-1])
+        cv2.circle(ghost, centre, int(rng.integers(4, 14)), 0.6, -1)
+        seen = np.maximum(seen, cv2.GaussianBlur(ghost, (0, 0), 3))
+    grain = np.asarray(cv2.GaussianBlur(rng.normal(size=seen.shape), (0, 0), 4))
+    seen = seen + noise * grain / grain.std()
+    return np.asarray(np.clip(255 * seen, 0, 255), dtype=np.uint8)
+
+
+METHODS: dict[str, Callable[[Scene], Grey]] = {
+    "Net": lambda scene: _detects(scene, 0.42, 0.03, "net"),
+    "Net+si": lambda scene: _detects(scene, 0.16, 0.04, "net si"),
+    "Other": lambda scene: _detects(scene, 0.30, 0.02, "other"),
+    "large only": sees_only_large,
+    "coarse": sees_all_coarsely,
+}
+
+
+def write_benchmark(
+    root: Path, dataset: str, scenes: Sequence[Scene], methods: Sequence[str] = tuple(METHODS)
+) -> Path:
+    """Write scenes and maps below a folder, score them, return the folder of the results."""
+    for scene in scenes:
+        _write(root / "data" / dataset / "image" / f"{scene.name}.jpg", scene.image)
+        _write(root / "data" / dataset / "mask" / f"{scene.name}.png", scene.mask)
+        for method in methods:
+            _write(root / "maps" / dataset / method / f"{scene.name}.png", METHODS[method](scene))
+    for method in methods:
+        sisod.evaluate(
+            root / "maps" / dataset / method,
+            root / "data" / dataset / "mask",
+            jobs=1,
+            out=root / "results" / dataset / method,
+        )
+    return root / "results"
+
+
+def one_object_scenes(count: int, *, shape: tuple[int, int] = (60, 80)) -> list[Scene]:
+    """Scenes of a single object each."""
+    scenes = []
+    for scene in make_scenes(count, seed=5, shape=shape):
+        labels = (scene.labels == 1).astype(np.int32)
+        scenes.append(Scene(scene.name, scene.image, (labels * 255).astype(np.uint8), labels))
+    return scenes
+
+
+@pytest.fixture(scope="session")
+def benchmark_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two data sets, four methods, images and maps; never written to."""
+    root = tmp_path_factory.mktemp("benchmark")
+    methods = ("Net", "Net+si", "large only", "coarse")
+    write_benchmark(root, "mixed", mixed_scenes(14, seed=1, shape=(96, 128)), methods)
+    write_benchmark(root, "crowded", make_scenes(6, seed=3, shape=(96, 128)), methods)
+    return root
+
+
+def ablation_rows(scores: dict[str, Sequence[float]], metric: str = "si_mae") -> dict[str, object]:
+    """What `sisod ablate` writes as JSON: variant -> its scores over seeds, on one data set."""
+    rows = [
+        {"variant": variant, "seed": seed, "dataset": "MSOD", "result": "", "scores": {metric: value}}
+        for variant, values in scores.items()
+        for seed, value in enumerate(values)
+    ]
+    return {"rows": rows, "means": {}}
+
+
+def image_options(root: Path) -> list[str]:
+    """Options that say where the photographs are."""
+    return [f"--images={name}={root / 'data' / name / 'image'}" for name in ("mixed", "crowded")]
+
+
+def _write(path: Path, picture: Grey) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    assert cv2.imwrite(str(path), picture)
