@@ -10,7 +10,7 @@ demo: .venv/ready
 	$(BIN)/sisod demo --out demo
 
 test: check docs
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 check: .venv/ready
 	$(BIN)/ruff format --check .

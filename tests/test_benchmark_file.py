@@ -91,7 +91,7 @@ def test_methods_times_data_sets() -> None:
 def test_the_shipped_example(tmp_path: Path) -> None:
     (tmp_path / "examples").mkdir()
     path = Path(shutil.copy(ROOT / "examples" / "benchmark.toml", tmp_path / "examples"))
-    assert CliRunner().invoke(app, ["demo", "--out", str(tmp_path / "demo")]).exit_code == 0
+    assert CliRunner().invoke(app, ["demo", "--quick", "--out", str(tmp_path / "demo")]).exit_code == 0
     found = read_benchmark_file(path)
     result = evaluate(str(path), "--format", "csv")
     assert result.exit_code == 0, result.stderr
