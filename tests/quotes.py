@@ -56,6 +56,17 @@ TABLES = (
     ),
 )
 
+# document, marker, file that stands whole between the markers
+WHOLE = (
+    ("README.md", "trained", "trained_demo_short"),
+    ("docs/demo.md", "trained", "trained_demo"),
+)
+
+
+def whole_text(name: str) -> str:
+    """All that a benchmark wrote."""
+    return (ROOT / "benchmarks" / f"{name}.md").read_text().rstrip("\n")
+
 
 if __name__ == "__main__":
     readme = ROOT / "README.md"
@@ -63,3 +74,6 @@ if __name__ == "__main__":
     for document, marker, benchmark in TABLES:
         path = ROOT / document
         path.write_text(with_quote(path.read_text(), marker, bench_text(benchmark)))
+    for document, marker, benchmark in WHOLE:
+        path = ROOT / document
+        path.write_text(with_quote(path.read_text(), marker, whole_text(benchmark)))

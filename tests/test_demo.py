@@ -4,7 +4,7 @@ from pathlib import Path
 
 import cv2
 import pytest
-from quotes import ROOT, TABLES, bench_text, demo_text, quoted
+from quotes import ROOT, TABLES, WHOLE, bench_text, demo_text, quoted, whole_text
 from typer.testing import CliRunner
 
 from sisod.cli import app
@@ -44,3 +44,8 @@ def test_readme_quotes_the_demo(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("document", "marker", "benchmark"), TABLES)
 def test_documents_quote_the_benchmarks(document: str, marker: str, benchmark: str) -> None:
     assert quoted((ROOT / document).read_text(), marker) == bench_text(benchmark)
+
+
+@pytest.mark.parametrize(("document", "marker", "benchmark"), WHOLE)
+def test_documents_quote_the_trained_demo(document: str, marker: str, benchmark: str) -> None:
+    assert quoted((ROOT / document).read_text(), marker) == whole_text(benchmark)
