@@ -34,7 +34,7 @@ class Cost:
 
     Attributes:
         gpu_hours: from multiply-adds and an assumed throughput.
-        paper_hours: the same epochs at the seconds that the paper states; None where it states none.
+        paper_hours: the same epochs at the paper's seconds an image; None where it states none.
         disk: bytes in the end; while a checkpoint is replaced there are two of it.
     """
 
@@ -72,7 +72,9 @@ def cost_of(cell: Cell, scale: Scale, counts: Mapping[str, int], *, tflops: floa
     seconds = _paper_seconds(cell) if scale.name == "full" else None
     return Cost(
         gpu_hours=operations / (tflops * 1e12) / 3600,
-        paper_hours=None if seconds is None else epochs * seconds / 3600,
+        paper_hours=None
+        if seconds is None
+        else epochs * seconds * n_train / KNOWN[TRAINING].count / 3600,
         disk=_disk(cell, recipe, parameters, n_predicted),
     )
 
