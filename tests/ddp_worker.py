@@ -26,12 +26,13 @@ def make_network() -> nn.Module:
     return nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.ReLU(), nn.Conv2d(4, 1, 3, padding=1))
 
 
-def main(rank: int, folder: Path) -> None:
+def main(rank: int, folder: Path, port: int) -> None:
     """Do the step on every second image; the first process writes the gradients."""
     torch.set_num_threads(1)
     torch.distributed.init_process_group(
         "gloo",
-        init_method=f"file://{folder / 'meeting'}",
+        # not a file: the one that leaves first may remove it, and the other waits for it in vain
+        init_method=f"tcp://127.0.0.1:{port}",
         rank=rank,
         world_size=2,
         timeout=timedelta(seconds=120),
@@ -45,4 +46,4 @@ def main(rank: int, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), Path(sys.argv[2]))
+    main(int(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]))
