@@ -10,7 +10,7 @@ demo: .venv/ready
 	$(BIN)/sisod demo --out demo
 
 test: check docs
-	$(BIN)/python -m pytest -n auto --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile  # a process for every core
 
 check: .venv/ready
 	$(BIN)/ruff format --check .

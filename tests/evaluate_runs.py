@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 from sisod.cli import app
 from sisod.scenes import make_scenes, sees_all_coarsely, sees_only_large
 
-COUNT, SOME = 200, 70  # images: seven batches of up to 32, and three
+COUNT, SOME = 320, 70  # images: ten batches of 32, and three
 FILES = {
     "curves.parquet",
     "dataset_curves.parquet",
