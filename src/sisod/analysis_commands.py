@@ -1,28 +1,15 @@
 """The subcommands that compare results: parse, call, print."""
 
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from sisod.command import Format, FormatName, print_tables, told
 
 if TYPE_CHECKING:
     from sisod.comparison import Comparison
     from sisod.evaluation import Evaluation
     from sisod.paper import AgainstPaper
-
-
-class Format(StrEnum):
-    """Formats for documents and programs."""
-
-    MD = "md"
-    LATEX = "latex"
-    CSV = "csv"
-    JSON = "json"
-
-
-FormatName = Annotated[
-    Format | None, typer.Option("--format", help="Print this instead of the terminal's table.")
-]
 
 
 def register(app: typer.Typer) -> None:
@@ -59,7 +46,6 @@ def compare(
     fmt: FormatName = None,
 ) -> None:
     """Say whether one result is better than another: intervals over images, and sign tests."""
-    from sisod.cli import told  # which imports this module
     from sisod.comparison import compare_many
     from sisod.errors import UsageError
     from sisod.paper import against_paper
@@ -78,8 +64,6 @@ def compare(
 
 
 def _show(found: "Comparison | AgainstPaper", fmt: Format | None) -> None:
-    from sisod.cli import print_tables
-
     if fmt is None:
         print_tables(lambda width: found.grid().terminal(width))
         typer.echo(found.caption())

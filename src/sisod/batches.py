@@ -12,10 +12,11 @@ import numpy as np
 from sisod.arrays import Map
 from sisod.errors import InputError
 from sisod.images import read_map, read_mask, where
+from sisod.measuring import Counted
 from sisod.official import OfficialImage, measure_official
 from sisod.protocols import Protocol
 from sisod.rows import Rows
-from sisod.scoring import Counted, count_pair, score_counted
+from sisod.scoring import count_pair, score_counted
 
 Pairs = Sequence[Sequence[str]]  # each a name, the prediction's path, the ground truth's
 BATCH = 32  # images; fixed, so that nothing depends on how many processes share the work

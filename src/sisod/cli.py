@@ -1,10 +1,8 @@
 """One subcommand per public verb: parses, calls, prints."""
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -17,11 +15,8 @@ from sisod import (
     reproduce_commands,
     training_commands,
 )
-from sisod.analysis_commands import Format, FormatName
+from sisod.command import Format, FormatName, Overwrite, print_tables, told
 from sisod.networks import commands as network_commands
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 app = typer.Typer(
     help="Score, train and look at segmentation so that small objects count.",
@@ -30,7 +25,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")]
 ProtocolName = Annotated[
     str | None,
     typer.Option("--protocol", help=f"Conventions: {', '.join(sisod.PROTOCOLS)}; by default the first."),
@@ -52,21 +46,6 @@ def main(
     ] = False,
 ) -> None:
     """Score, train and look at segmentation so that small objects count."""
-
-
-@contextmanager
-def told(after_interrupt: str = "") -> Iterator[None]:
-    """Turn what a user can mend into one sentence and exit code 1, or 2 for bad usage."""
-    from sisod.errors import InputError, UsageError
-
-    try:
-        yield
-    except InputError as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(2 if isinstance(error, UsageError) else 1) from None
-    except KeyboardInterrupt:
-        typer.echo(f"stopped{after_interrupt}", err=True)
-        raise typer.Exit(130) from None
 
 
 @app.command()
@@ -225,7 +204,7 @@ def demo(
     from sisod.demo import KEYS, preferred, run_demo
     from sisod.tables import Line, terminal_tables
 
-    with network_commands.told_with_extras():
+    with told():
         found = run_demo(out)
         titles = {"A": "A, large only", "B": "B, all, coarsely"}
         lines = [
@@ -253,15 +232,6 @@ def _demo_of_training(folder: Path) -> None:
     typer.echo(f"Maps, results and pictures ({found.examples.name}): {folder}")
     if found.page is not None:
         typer.echo(f"The page of it, for a browser: {found.page}")
-
-
-def print_tables(make: "Callable[[int], Sequence[Table]]") -> None:
-    """Print rich tables made for the width of the terminal; piped, as wide as they need to be."""
-    from rich.console import Console
-
-    console = Console() if sys.stdout.isatty() else Console(width=10_000)
-    for table in make(console.width):
-        console.print(table)
 
 
 analysis_commands.register(app)

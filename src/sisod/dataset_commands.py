@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from sisod.command import print_tables, told
+
 
 class ReportFormat(StrEnum):
     """Formats for programs."""
@@ -27,7 +29,6 @@ def show_datasets(
     ] = None,
 ) -> None:
     """Say which of the paper's data sets a folder holds, what is amiss, and where to get the others."""
-    from sisod.cli import print_tables, told  # which imports this module
     from sisod.dataset_report import inspect_datasets, report_json, report_table
     from sisod.errors import InputError
 

@@ -5,7 +5,8 @@ from typing import Annotated
 
 import typer
 
-from sisod.networks.commands import Origin, Overwrite, told_with_extras
+from sisod.command import Overwrite, told
+from sisod.networks.commands import Origin
 
 
 def register(app: typer.Typer) -> None:
@@ -46,7 +47,7 @@ def predict(
     overwrite: Overwrite = False,
 ) -> None:
     """Write 8-bit maps of a folder of images, each at the size of its image."""
-    with told_with_extras("; the maps made so far are kept, go on with --resume"):
+    with told("; the maps made so far are kept, go on with --resume"):
         from sisod.training.predict import DEFAULT_SIZE, load_network, predict_folder, trained_size
 
         loaded = load_network(checkpoint, network=network, origin=origin.value)

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from sisod.command import told
+
 Results = Annotated[
     list[Path],
     typer.Argument(
@@ -58,8 +60,6 @@ def plot(
     ] = None,
 ) -> None:
     """Draw figures for a paper: curves, scores by size and number, the ablation, examples."""
-    from sisod.cli import told
-
     with told():
         from sisod.errors import UsageError
         from sisod.figure_files import FigureRequest, image_folders, write_figure, write_figures
@@ -102,8 +102,6 @@ def report(
     title: Annotated[str, typer.Option(help="Title of the page.")] = "Size-invariant evaluation",
 ) -> None:
     """Write one web page: scores with intervals, curves, sizes, and a browser of failures."""
-    from sisod.cli import told
-
     with told():
         from sisod.figure_files import image_folders
         from sisod.report import write_report

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from sisod.command import print_tables, told
 from sisod.errors import InputError, UsageError
-from sisod.networks.commands import told_with_extras
 from sisod.training_commands import Precision, Workers
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def reproduce(
     workers: Workers = None,
 ) -> None:
     """Train the paper's whole grid, score it, print its tables with ours beside; resumable."""
-    with told_with_extras("; the same command goes on"):
+    with told("; the same command goes on"):
         _check_usage(data, scale, cell, dry_run=dry_run, commands=commands)
         from sisod.reproduction.cells import SCALES, find_cell, grid
         from sisod.reproduction.run import Work, prepare, run_cells
@@ -127,7 +127,6 @@ def _command(cell: "Cell", work: "Work", data: Path | None) -> str:
 
 
 def _print_costs(cells: "Sequence[Cell]", work: "Work", tflops: float | None) -> None:
-    from sisod.cli import print_tables
     from sisod.reproduction.costs import TFLOPS, costs_grid
     from sisod.reproduction.run import state_of
     from sisod.reproduction.sets import TRAINING
@@ -150,7 +149,6 @@ def _listed(counts: dict[str, int], without: str) -> str:
 
 
 def _print_tables(work: "Work") -> None:
-    from sisod.cli import print_tables
     from sisod.reproduction.tables import caption, make_tables, write_tables
 
     tables = make_tables(work)
@@ -173,9 +171,8 @@ def bench(
     ] = None,
 ) -> None:
     """Measure here what the loss costs, and print the paper's two tables of time with it beside."""
-    with told_with_extras():
+    with told():
         from sisod.bench import FULL, QUICK, run_bench
-        from sisod.cli import print_tables
 
         found = run_bench(QUICK if quick else FULL)
         if fmt is BenchFormat.JSON:

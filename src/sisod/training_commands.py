@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sisod.networks.commands import told_with_extras
+from sisod.command import told
 
 
 class LossName(StrEnum):
@@ -81,7 +81,7 @@ def train(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")] = False,
 ) -> None:
     """Train a network: checkpoints, metrics and the network itself go to RUN."""
-    with told_with_extras(f"; go on with --resume --out {out}"):
+    with told(f"; go on with --resume --out {out}"):
         from sisod.training.recipes import find_recipe
 
         settled = find_recipe(recipe, settings or ())
@@ -137,7 +137,7 @@ def ablate(
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an unfinished ablation.")] = False,
 ) -> None:
     """Train with alpha of 0, 1 and the ratio and with the plain loss, over seeds; print the tables."""
-    with told_with_extras(f"; go on with --resume --out {out}"):
+    with told(f"; go on with --resume --out {out}"):
         from sisod.training.recipes import find_recipe
 
         settled = find_recipe(recipe, settings or ())

@@ -1,16 +1,13 @@
 """The subcommands about networks: parse, call, print. PyTorch is imported only when one runs."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from sisod.command import Overwrite, told
 from sisod.errors import InputError, UsageError
-
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")]
 
 
 class Origin(StrEnum):
@@ -43,7 +40,7 @@ def show_networks(
     """List the networks: parameters, multiply-adds at 384 x 384, maps, paper, licence of the weights."""
     from rich.console import Console
 
-    with told_with_extras():
+    with told():
         from sisod.networks.table import networks_table
 
         Console(width=120).print(networks_table(encoder.value))
@@ -62,7 +59,7 @@ def convert(
     overwrite: Overwrite = False,
 ) -> None:
     """Turn a published checkpoint into a safetensors file that knows its network and its input."""
-    with told_with_extras():
+    with told():
         _check_out(out, ".safetensors", overwrite=overwrite)
         from sisod.networks.saved import convert_published
 
@@ -91,7 +88,7 @@ def export(
     overwrite: Overwrite = False,
 ) -> None:
     """Write a network as ONNX: RGB images in [0, 1] in, saliency in [0, 1] out."""
-    with told_with_extras():
+    with told():
         _check_out(out, ".onnx", overwrite=overwrite)
         from sisod import networks
 
@@ -101,18 +98,6 @@ def export(
         export_onnx(network, out, size=(height, width), dynamic_size=dynamic_size)
     size = "any size" if dynamic_size else f"{height} x {width}"
     typer.echo(f"{network.facts.title}, any batch of {size}: {out}")
-
-
-@contextmanager
-def told_with_extras(after_interrupt: str = "") -> Iterator[None]:
-    """Turn what a user can mend, a missing extra too, into one sentence and an exit code."""
-    from sisod.cli import told  # which imports this module
-
-    with told(after_interrupt):
-        try:
-            yield
-        except ImportError as error:
-            raise InputError(str(error)) from None
 
 
 def _check_out(path: Path, suffix: str, *, overwrite: bool) -> None:
