@@ -69,8 +69,16 @@ RUNS = {
     "edn-alpha1-0": Run("edn-lite", "si", settings=("loss.alpha=1",)),
     "edn-alpha0-0": Run("edn-lite", "si", settings=("loss.alpha=0",)),
     "edn-warm-0": Run("edn-lite", "si", settings=("loss.warmup_epochs=1",)),
+    "edn-long-plain-0": Run("edn-lite", "plain", settings=("train.epochs=8",)),
+    "edn-long-si-0": Run("edn-lite", "si", settings=("train.epochs=8",)),
     "ldf-plain-0": Run("ldf-lite", "plain"),
     "ldf-si-0": Run("ldf-lite", "si"),
+    "poolnet-plain-0": Run("poolnet-lite", "plain"),
+    "poolnet-si-0": Run("poolnet-lite", "si"),
+    "icon-plain-0": Run("icon-lite", "plain"),
+    "icon-si-0": Run("icon-lite", "si"),
+    "gatenet-plain-0": Run("gatenet-lite", "plain"),
+    "gatenet-si-0": Run("gatenet-lite", "si"),
 }
 
 
