@@ -17,12 +17,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import cv2
+import numpy as np
 import polars as pl
 from timing import machine, progress
 
 import sisod
+from sisod.arrays import unit_values
 from sisod.datasets import open_dataset
+from sisod.images import read_map, read_mask
 from sisod.metrics import PAPER_KEYS
+from sisod.pairs import pair_files
 
 HERE = Path(__file__).parent
 TABLES = HERE / "reproduction"
@@ -31,16 +36,11 @@ _N_TRAINING = 2000
 _SIDE = 128
 _IMAGE_COLUMNS = ("image", "height", "width", "n_objects")
 _OBJECT_COLUMNS = (
-    "index",
-    "area",
-    "share",
-    "mae",
-    "f_mean",
-    "f_max",
-    "auc",
-    "iou_binary",
-    "recall_binary",
+    *("image", "index", "area", "share"),
+    *("mae", "f_mean", "f_max", "auc", "iou_binary", "recall_binary"),
 )
+# kept to four digits, which makes the files small; recall is not, since one half of it decides
+_ROUNDED = {*PAPER_KEYS, *_OBJECT_COLUMNS[4:-1]}
 
 
 @dataclass(frozen=True)
@@ -125,29 +125,64 @@ def score_run(name: str, data: Path, out: Path) -> None:
 
     network = networks.from_pretrained(out / "runs" / name)
     for test in TESTS:
-        result = out / "results" / test / name
-        if result.exists():
-            continue
+        result, levels = out / "results" / test / name, out / "levels" / test / name
         found = open_dataset(data / test)
         maps = out / "maps" / test / name
-        predict_folder(network, found.image_dir, maps, size=_SIDE, resume=maps.exists())
-        sisod.evaluate(maps, found.mask_dir, metrics=PAPER_KEYS, out=result)
+        if not result.exists():
+            predict_folder(network, found.image_dir, maps, size=_SIDE, resume=maps.exists())
+            sisod.evaluate(maps, found.mask_dir, metrics=PAPER_KEYS, out=result)
+        if not (levels / "marked.parquet").exists():
+            levels.mkdir(parents=True, exist_ok=True)
+            objects, marked = score_levels(maps, found.mask_dir)
+            objects.write_parquet(levels / "objects.parquet")
+            marked.write_parquet(levels / "marked.parquet")
+
+
+def score_levels(maps: Path, masks: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Say at which thresholds objects are found, and what share of the background is marked at each.
+
+    Returns:
+        `image`, `index`, `level` of every object: up to this threshold it is found, that is, at least
+        half of its pixels are above it; and `threshold`, `marked`: the mean over images of the
+        share of pixels of no object above it. Maps are stretched as the default protocol does,
+        and thresholds count in 256ths.
+    """
+    objects: list[dict[str, Any]] = []
+    shares = []
+    gt_level = sisod.PROTOCOLS["default"].gt_level
+    for pair in pair_files(maps, masks).pairs:
+        mask = read_mask(masks, pair.gt.path, level=gt_level)
+        array = cv2.resize(read_map(maps, pair.pred.path), mask.shape[::-1])
+        unit = unit_values(array, normalize="minmax")
+        array = np.ceil(256 * unit - 1).clip(0, 255).astype(np.uint8)  # the last threshold it is above
+        for frame in sisod.partition(mask):
+            values = np.sort(array[frame.window][mask[frame.window]])
+            level = int(values[len(values) // 2])  # it and all after it: at least half of the pixels
+            objects.append({"image": pair.name, "index": frame.index, "level": level})
+        counts = np.bincount(array[~mask], minlength=256)
+        shares.append(counts[::-1].cumsum()[::-1] / max(1, counts.sum()))
+    marked = {"threshold": np.arange(256), "marked": np.mean(shares, axis=0)}
+    return pl.DataFrame(objects), pl.DataFrame(marked)
 
 
 def gather(out: Path) -> None:
-    """Put the rows of all finished runs into two small tables."""
-    images, objects, records = [], [], {}
+    """Put the rows of all finished runs into three small tables."""
+    images, objects, marked, records = [], [], [], {}
     for name, run in RUNS.items():
         folders = [out / "results" / test / name for test in TESTS]
-        if not all((folder / "run.json").exists() for folder in folders):
+        if not all((out / "levels" / test / name / "marked.parquet").exists() for test in TESTS):
             continue
         for test, folder in zip(TESTS, folders, strict=True):
             found = sisod.Evaluation.load(folder)
             images.append(_small(found.images.select(*_IMAGE_COLUMNS, *PAPER_KEYS), name, test))
-            objects.append(_small(found.objects.select("image", *_OBJECT_COLUMNS), name, test))
+            levels = out / "levels" / test / name
+            rows = found.objects.select(_OBJECT_COLUMNS)
+            rows = rows.join(pl.read_parquet(levels / "objects.parquet"), on=["image", "index"])
+            objects.append(_small(rows.cast({"level": pl.UInt8}), name, test))
+            marked.append(_small(pl.read_parquet(levels / "marked.parquet"), name, test))
         records[name] = _record(run, out / "runs" / name)
     TABLES.mkdir(exist_ok=True)
-    for kind, tables in (("images", images), ("objects", objects)):
+    for kind, tables in (("images", images), ("objects", objects), ("marked", marked)):
         path = TABLES / f"{kind}.parquet"
         pl.concat(tables).write_parquet(path, compression="zstd", compression_level=19)
     content = {"runs": records, "machine": machine(("sisod", "torch", "numpy"))}
@@ -156,7 +191,8 @@ def gather(out: Path) -> None:
 
 def _small(table: pl.DataFrame, run: str, dataset: str) -> pl.DataFrame:
     kinds = pl.Enum(list(RUNS)), pl.Enum(TESTS)
-    return table.with_columns(
+    rounded = [pl.col(key).round(4) for key in table.columns if key in _ROUNDED]
+    return table.with_columns(rounded).with_columns(
         pl.col(pl.Float64).cast(pl.Float32),
         pl.lit(run).cast(kinds[0]).alias("run"),
         pl.lit(dataset).cast(kinds[1]).alias("dataset"),

@@ -24,17 +24,30 @@ HERE = Path(__file__).parent
 TABLES = HERE / "reproduction"
 TESTS = ("MSOD", "DUTS-TE", "ECSSD")
 SMALL = 0.01  # of the image
-_EDGES = (0.0, 0.003, 0.01, 0.03, 0.1, 1.0)
-_LOSSES = {
+EDGES = (0.0, 0.003, 0.01, 0.03, 0.1, 1.0)
+_MARKED = 0.05  # of the background, at which small objects are counted whatever the threshold
+LOSSES = {
     "plain": "plain",
-    "si": "size-invariant, normalised",
+    "si": "normalised",
     "printed": "Eq. 16 as printed",
     "released": "released code's form",
+    "warm": "normalised, first epoch plain",
     "alpha1": "normalised, alpha = 1",
     "alpha0": "normalised, alpha = 0",
-    "warm": "normalised, first epoch plain",
+    "long-plain": "plain, 8 epochs",
+    "long-si": "normalised, 8 epochs",
 }
-_SHOWN = ("mae", "si_mae", "f_mean", "si_f_mean", "si_f_max_frame", "si_auc")
+# how it is called -> beginning of its runs, its name in the paper
+_PAIRS = {
+    "EDN": ("edn", "EDN"),
+    "EDN, 8 epochs": ("edn-long", "EDN"),
+    "LDF": ("ldf", "LDF"),
+    "PoolNet": ("poolnet", "PoolNet"),
+    "ICON": ("icon", "ICON"),
+    "GateNet": ("gatenet", "GateNet"),
+}
+_ALPHAS = {"0": "edn-alpha0-0", "1": "edn-alpha1-0", "ratio": "edn-si-0"}  # as the paper names them
+_SHOWN = ("mae", "si_mae", "f_mean", "si_f_mean", "si_auc")
 
 
 class Results:
@@ -43,12 +56,19 @@ class Results:
     def __init__(self, folder: Path = TABLES) -> None:
         self.images = pl.read_parquet(folder / "images.parquet")
         self.objects = pl.read_parquet(folder / "objects.parquet")
+        self.marked = pl.read_parquet(folder / "marked.parquet")
         self.records = json.loads((folder / "runs.json").read_text())["runs"]
 
     def seeds(self, network: str) -> list[int]:
         """Seeds for which a network was trained with both losses."""
         names = [f"{network}-{loss}-" for loss in ("plain", "si")]
         return [seed for seed in range(9) if all(f"{name}{seed}" in self.records for name in names)]
+
+    def threshold(self, run: str, dataset: str, most: float) -> int:
+        """The lowest at which at most a share of the background is marked."""
+        chosen = (pl.col("run") == run) & (pl.col("dataset") == dataset) & (pl.col("marked") <= most)
+        lowest = self.marked.filter(chosen)["threshold"].min()
+        return 256 if lowest is None else int(lowest)  # type: ignore[arg-type]
 
     def result(self, run: str, dataset: str) -> sisod.Evaluation:
         """One run on one data set."""
@@ -71,17 +91,8 @@ class Results:
 def main() -> None:
     """Write every table."""
     results = Results()
-    made = {
-        "table1": table1(results),
-        "paired": paired(results),
-        "losses": losses(results),
-        "sizes": sizes(results),
-        "numbers": numbers(results),
-        "claims": claims(results),
-        "runs": runs(results),
-    }
-    for name, text in made.items():
-        (TABLES / f"{name}.md").write_text(text + "\n")
+    for name, make in MAKERS.items():
+        (TABLES / f"{name}.md").write_text(make(results) + "\n")
 
 
 def table1(results: Results) -> str:
@@ -118,15 +129,57 @@ def paired(results: Results) -> str:
 
 
 def losses(results: Results) -> str:
-    """Every loss with seed 0, on MSOD."""
+    """Every loss with seed 0, where there are small objects."""
     rows = []
-    for key, title in _LOSSES.items():
-        name = f"edn-{key}-0"
-        if name in results.records:
-            found = results.result(name, "MSOD")
-            values = [f"{found.summary[shown]:.4f}" for shown in _SHOWN]
-            rows.append([title, *values, *_found_cells(found)])
-    return markdown(("loss", *(_title(key) for key in _SHOWN), "found ↑", "found under 1 % ↑"), rows)
+    for dataset in TESTS[:2]:
+        for key, title in LOSSES.items():
+            name = f"edn-{key}-0"
+            if name in results.records:
+                found = results.result(name, dataset)
+                values = [f"{found.summary[shown]:.4f}" for shown in _SHOWN]
+                rows.append([dataset, title, *values, *_found_cells(results, name, dataset)])
+    heads = (*(_title(key) for key in _SHOWN), "marked ↓", "found ↑", "small found ↑", "at 5 % marked ↑")
+    return markdown(("data set", "loss", *heads), rows)
+
+
+def alpha(results: Results) -> str:
+    """The ablation: differences to the plain loss, ours and the paper's."""
+    keys = ("mae", "si_mae", "f_mean", "si_f_mean", "si_f_max_frame", "e_mean")
+    published = paper.table("ablation")
+    rows = []
+    for dataset in TESTS:
+        of_set = published.filter(pl.col("dataset") == dataset)
+        theirs = {row["alpha"]: row for row in of_set.iter_rows(named=True)}
+        plain = results.result("edn-plain-0", dataset).summary
+        for alpha_name, run in _ALPHAS.items():
+            if run not in results.records:
+                continue
+            found = results.result(run, dataset).summary
+            ours = [f"{found[key] - plain[key]:+.3f}" for key in keys]
+            paper_cells = [f"{theirs[alpha_name][key] - theirs['plain'][key]:+.3f}" for key in keys]
+            cells = [" / ".join(pair) for pair in zip(ours, paper_cells, strict=True)]
+            rows.append([dataset, alpha_name, *cells])
+    return markdown(("data set", "alpha", *(_title(key) for key in keys)), rows)
+
+
+def networks(results: Results) -> str:
+    """Size-invariant less plain for every network trained with both, ours and the paper's."""
+    keys = ("mae", "si_mae", "f_mean", "si_f_mean", "si_auc")
+    rows = []
+    for dataset in TESTS:
+        for title, (start, name) in _PAIRS.items():
+            seeds = results.seeds(start)
+            if not seeds:
+                continue
+            plain, si = (_over_seeds(results, loss, dataset, start) for loss in ("plain", "si"))
+            before = paper.row(dataset, name).values
+            after = paper.row(dataset, name, size_invariant=True).values
+            cells = [f"{si[key] - plain[key]:+.3f} / {after[key] - before[key]:+.3f}" for key in keys]
+            small = [_small_found(results, loss, dataset, start) for loss in ("plain", "si")]
+            rows.append([dataset, title, str(len(seeds)), *cells, f"{small[0]:.2f} → {small[1]:.2f}"])
+    return markdown(
+        ("data set", "network", "seeds", *(_title(key) for key in keys), "small found ↑"), rows
+    )
 
 
 def sizes(results: Results) -> str:
@@ -134,7 +187,7 @@ def sizes(results: Results) -> str:
     rows = []
     for dataset in TESTS:
         plain, si = (_by_size(results, loss, dataset) for loss in ("plain", "si"))
-        for group, (low, high) in enumerate(pairwise(_EDGES)):
+        for group, (low, high) in enumerate(pairwise(EDGES)):
             label = f"{100 * low:g} to {100 * high:g} %"
             cells = [f"{plain[c][group]:.3f} / {si[c][group]:.3f}" for c in ("found", "f_mean", "mae")]
             rows.append([dataset, label, f"{plain['objects'][group]:.0f}", *cells])
@@ -212,14 +265,14 @@ def _verdict(seen: Sequence[bool]) -> str:
     return f"{word} ({sum(seen)} of {len(seen)} seeds)"
 
 
-def _over_seeds(results: Results, loss: str, dataset: str) -> dict[str, float]:
-    found = [results.result(f"edn-{loss}-{seed}", dataset) for seed in results.seeds("edn")]
+def _over_seeds(results: Results, loss: str, dataset: str, network: str = "edn") -> dict[str, float]:
+    found = [results.result(f"{network}-{loss}-{seed}", dataset) for seed in results.seeds(network)]
     return {key: _mean(np.array([one.summary[key] for one in found])) for key in PAPER_KEYS}
 
 
 def _by_size(results: Results, loss: str, dataset: str) -> Mapping[str, list[float]]:
     tables = [
-        by_size(results.result(f"edn-{loss}-{seed}", dataset), groups=_EDGES)
+        by_size(results.result(f"edn-{loss}-{seed}", dataset), groups=EDGES)
         for seed in results.seeds("edn")
     ]
     return _mean_table(tables, ("objects", "found", "f_mean", "mae"))
@@ -240,8 +293,23 @@ def _mean_table(tables: Sequence[pl.DataFrame], columns: Sequence[str]) -> dict[
     }
 
 
-def _found_cells(found: sisod.Evaluation) -> list[str]:
-    return [f"{_found_under(found, most):.3f}" for most in (math.inf, SMALL)]
+def _small_found(results: Results, loss: str, dataset: str, network: str) -> float:
+    seeds = results.seeds(network)
+    found = [results.result(f"{network}-{loss}-{seed}", dataset) for seed in seeds]
+    return _mean(np.array([_found_under(one, SMALL) for one in found]))
+
+
+def _found_cells(results: Results, run: str, dataset: str) -> list[str]:
+    """Background marked at one half, objects found there, and small ones at a share marked."""
+    found = results.result(run, dataset)
+    chosen = (pl.col("run") == run) & (pl.col("dataset") == dataset) & (pl.col("threshold") == 128)
+    small = found.objects.filter(pl.col("share") < SMALL)
+    at_share = small["level"] >= results.threshold(run, dataset, _MARKED)
+    return [
+        f"{results.marked.filter(chosen)['marked'].item():.3f}",
+        *(f"{_found_under(found, most):.2f}" for most in (math.inf, SMALL)),
+        f"{_mean(at_share.to_numpy().astype(np.float64)):.2f}",
+    ]
 
 
 def _mean(values: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> float:
@@ -253,6 +321,19 @@ def _title(key: str) -> str:
     if key == "found":
         return "found ↑"
     return f"{METRICS[key].title} {'↑' if METRICS[key].direction == 'up' else '↓'}"
+
+
+MAKERS: dict[str, Callable[[Results], str]] = {
+    "table1": table1,
+    "paired": paired,
+    "losses": losses,
+    "alpha": alpha,
+    "networks": networks,
+    "sizes": sizes,
+    "numbers": numbers,
+    "claims": claims,
+    "runs": runs,
+}
 
 
 if __name__ == "__main__":

@@ -52,7 +52,17 @@ TABLES = (
     ("docs/theory.md", "decomposition", "decomposition"),
     *(
         ("docs/reproduction.md", f"reproduction/{part}", f"reproduction/{part}")
-        for part in ("table1", "paired", "losses", "sizes", "numbers", "claims", "runs")
+        for part in (
+            "table1",
+            "paired",
+            "networks",
+            "losses",
+            "alpha",
+            "sizes",
+            "numbers",
+            "claims",
+            "runs",
+        )
     ),
 )
 
