@@ -8,8 +8,9 @@ import argparse
 import dataclasses
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -41,15 +42,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
         begin = time.process_time()
         compare(a, b, metrics=metrics, resamples=resamples)
         seconds[what] = time.process_time() - begin
-    counts = f"two methods, {n_images} images, {resamples} resamples"
-    table = markdown(HEAD, [[what, f"{value:.1f} s"] for what, value in seconds.items()])
-    text = f"Made by `python benchmarks/compare.py`: {counts}.\n\n{table}"
-    print(text)
+    facts = machine(("sisod", "numpy", "polars"))
+    content = {"images": n_images, "resamples": resamples, "seconds": seconds, "machine": facts}
+    print(page(content), end="")
     if not quick:
-        facts = machine(("sisod", "numpy", "polars"))
-        content = {"images": n_images, "resamples": resamples, "seconds": seconds, "machine": facts}
         (HERE / "compare.json").write_text(json.dumps(content, indent=2) + "\n")
-        (HERE / "compare.md").write_text(text + "\n")
+        (HERE / "compare.md").write_text(page(content))
+
+
+def page(content: Mapping[str, Any]) -> str:
+    """What compare.md says, from what compare.json holds."""
+    counts = f"two methods, {content['images']} images, {content['resamples']} resamples"
+    table = markdown(HEAD, [[what, f"{value:.1f} s"] for what, value in content["seconds"].items()])
+    return f"Made by `python benchmarks/compare.py`: {counts}.\n\n{table}\n"
 
 
 def score_scenes() -> dict[str, sisod.Evaluation]:

@@ -24,13 +24,9 @@ def main() -> None:
     if "SISOD_DATA" not in os.environ:
         sys.exit("set SISOD_DATA to the folder of real data, which holds MSOD")
     content = measure(Path(os.environ["SISOD_DATA"]) / "MSOD")
-    text = (
-        "Made by `python benchmarks/conventions.py`: the 300 maps of MSOD that come with the paper's "
-        f"metric code.\n\n{table(content)}"
-    )
-    print(text)
+    print(page(content), end="")
     (HERE / "conventions.json").write_text(json.dumps(content, indent=2) + "\n")
-    (HERE / "conventions.md").write_text(text + "\n")
+    (HERE / "conventions.md").write_text(page(content))
 
 
 def measure(root: Path) -> dict[str, dict[str, float]]:
@@ -45,14 +41,17 @@ def measure(root: Path) -> dict[str, dict[str, float]]:
     return content
 
 
-def table(content: dict[str, dict[str, float]]) -> str:
-    """Return the Markdown table, one column per protocol."""
+def page(content: dict[str, dict[str, float]]) -> str:
+    """What conventions.md says, from what conventions.json holds: one column per protocol."""
     head = ("", *(f"`{name}`" for name in content))
     rows = [["objects", *(str(values["objects"]) for values in content.values())]]
     for key in PAPER_KEYS:
         title = f"{METRICS[key].title} {arrow(key)}"
         rows.append([title, *(f"{values[key]:.4f}" for values in content.values())])
-    return markdown(head, rows)
+    return (
+        "Made by `python benchmarks/conventions.py`: the 300 maps of MSOD that come with the paper's "
+        f"metric code.\n\n{markdown(head, rows)}\n"
+    )
 
 
 if __name__ == "__main__":

@@ -10,8 +10,9 @@ import resource
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from made_maps import make_pairs
 from timing import TABLE_HEAD, Row, interleaved_medians, machine, markdown, progress
@@ -35,22 +36,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
         root = Path(name)
         progress(f"writing {n_files} pairs")
         write_pairs(root, n_files)
-        rows, seconds = measure(root, repetitions)
+        seconds = measure(root, repetitions)
         memory = measure_memory(root, n_files)
-    text = "\n\n".join(
-        [
-            f"Made by `python benchmarks/folders.py`: {n_files} pairs of 300 x 400 PNG files, "
-            "count metrics, process start included.",
-            markdown(TABLE_HEAD, [row.cells() for row in rows]),
-            markdown(("images", "largest memory of a process"), memory),
-        ]
-    )
-    print(text)
+    facts = machine(("sisod", "numpy", "opencv-python-headless", "polars"))
+    content = {"files": n_files, "seconds": seconds, "memory": memory, "machine": facts}
+    print(page(content), end="")
     if not quick:
-        facts = machine(("sisod", "numpy", "opencv-python-headless", "polars"))
-        content = {"files": n_files, "seconds": seconds, "memory": memory, "machine": facts}
         (HERE / "folders.json").write_text(json.dumps(content, indent=2) + "\n")
-        (HERE / "folders.md").write_text(text + "\n")
+        (HERE / "folders.md").write_text(page(content))
+
+
+def page(content: Mapping[str, Any]) -> str:
+    """What folders.md says, from what folders.json holds."""
+    parts = [
+        f"Made by `python benchmarks/folders.py`: {content['files']} pairs of 300 x 400 PNG files, "
+        "count metrics, process start included.",
+        markdown(TABLE_HEAD, [row.cells() for row in ratios(content["seconds"])]),
+        markdown(("images", "largest memory of a process"), content["memory"]),
+    ]
+    return "\n\n".join(parts) + "\n"
 
 
 def write_pairs(root: Path, n_files: int) -> None:
@@ -64,7 +68,7 @@ def write_pairs(root: Path, n_files: int) -> None:
         (root / "gt" / f"{index:06d}.png").write_bytes(pair.gt_file.tobytes())
 
 
-def measure(root: Path, repetitions: int) -> tuple[list[Row], dict[str, float]]:
+def measure(root: Path, repetitions: int) -> dict[str, float]:
     """Time everything in turn."""
     calls: dict[str, list[Callable[[], object]]] = {
         "evaluate 1": [lambda: evaluate(root, 1)],
@@ -74,8 +78,12 @@ def measure(root: Path, repetitions: int) -> tuple[list[Row], dict[str, float]]:
     }
     progress("evaluating and decoding with one and two processes")
     medians = interleaved_medians(calls, repetitions=repetitions)
-    t = {name: values[0] for name, values in medians.items()}
-    rows = [
+    return {name: values[0] for name, values in medians.items()}
+
+
+def ratios(t: Mapping[str, float]) -> list[Row]:
+    """Set the times against each other and against the targets."""
+    return [
         Row("one process; two processes", (t["evaluate 1"],), t["evaluate 2"],
             t["evaluate 1"] / t["evaluate 2"], 1.7, at_least=True),
         Row("two processes; only decoding, two processes", (t["evaluate 2"],), t["decode 2"],
@@ -83,7 +91,6 @@ def measure(root: Path, repetitions: int) -> tuple[list[Row], dict[str, float]]:
         Row("one process; only decoding, one process", (t["evaluate 1"],), t["decode 1"],
             t["evaluate 1"] / t["decode 1"], 2.2, at_least=False),
     ]  # fmt: skip
-    return rows, t
 
 
 def evaluate(root: Path, jobs: int, *, first: int | None = None) -> None:

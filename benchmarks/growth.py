@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 from made_maps import Grey, enlarge, make_grid, make_map
-from timing import Row, exponent, interleaved_medians, markdown, milliseconds, progress
+from timing import Row, duration, exponent, interleaved_medians, markdown, progress
 
 import sisod
 
@@ -36,7 +36,7 @@ class PixelGrowth:
     def table(self) -> str:
         """One line per size."""
         lines = [
-            [_mega(pixels), milliseconds(seconds), f"{1e9 * seconds / pixels:.3g}"]
+            [_mega(pixels), duration(seconds), f"{1e9 * seconds / pixels:.3g}"]
             for pixels, seconds in zip(self.pixels, self.seconds, strict=True)
         ]
         return markdown(["8 objects", "time", "ns per pixel"], lines)
@@ -85,7 +85,7 @@ class FrameGrowth:
         beyond_one = ["-", *(f"{cost:.3g}" for cost in self.microseconds())]
         beyond_two = ["-", "-", *(f"{cost:.3g}" for cost in self.microseconds(base=1))]
         rows = zip(self.n_frames, self.seconds, beyond_one, beyond_two, strict=True)
-        lines = [[str(n), milliseconds(seconds), *costs] for n, seconds, *costs in rows]
+        lines = [[str(n), duration(seconds), *costs] for n, seconds, *costs in rows]
         side = f"frames, {_GRID_SIDE} x {_GRID_SIDE}"
         return markdown([side, "time", "us per frame beyond 1", "beyond 2"], lines)
 

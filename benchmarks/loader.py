@@ -10,8 +10,9 @@ import argparse
 import json
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
@@ -52,10 +53,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
         samples = _write(Path(folder), 12 if quick else 60)
         parts = _parts(samples, part, rounds=1 if quick else 5)
         share = _wait_share(samples, part, batch=2 if quick else 4, n_steps=2 if quick else 5)
+    facts = {
+        "machine": machine(("sisod", "torch", "numpy")),
+        "size": part.size,
+        "parts": parts,
+        "wait_share": share,
+    }
+    print(page(facts), end="")
+    if not quick:
+        (_HERE / "loader.json").write_text(json.dumps(facts, indent=2) + "\n")
+        (_HERE / "loader.md").write_text(page(facts))
+
+
+def page(content: Mapping[str, Any]) -> str:
+    """What loader.md says, from what loader.json holds."""
+    size, parts, share = content["size"], content["parts"], content["wait_share"]
     whole = sum(parts.values())
     rows = [
         Row(
-            f"one sample at {part.size} x {part.size}: read, augmented, frames found",
+            f"one sample at {size} x {size}: read, augmented, frames found",
             (whole,),
             None,
             1e3 * whole,
@@ -69,12 +85,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         ),
         Row("share of EDN's time spent waiting", (), None, 100 * share, 1, at_least=False, unit="%"),
     ]
-    text = markdown(TABLE_HEAD, [row.cells() for row in rows])
-    print(text)
-    if not quick:
-        facts = {"machine": machine(("sisod", "torch", "numpy")), "parts": parts, "wait_share": share}
-        (_HERE / "loader.json").write_text(json.dumps(facts, indent=2) + "\n")
-        (_HERE / "loader.md").write_text(f"Made by `python benchmarks/loader.py`.\n\n{text}\n")
+    table = markdown(TABLE_HEAD, [row.cells() for row in rows])
+    return f"Made by `python benchmarks/loader.py`.\n\n{table}\n"
 
 
 def _write(folder: Path, count: int) -> tuple[Sample, ...]:

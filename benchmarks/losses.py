@@ -12,14 +12,15 @@ os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS
 import argparse
 import json
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import cv2
 import torch
-from timing import TABLE_HEAD, Call, Row, interleaved_medians, machine, markdown, milliseconds, progress
+from timing import TABLE_HEAD, Call, Row, duration, interleaved_medians, machine, markdown, progress
 from torch import Tensor
 from torch.nn import functional
 
@@ -109,7 +110,7 @@ class Losses:
             self.n_frames, self.plain, self.by_hand, self.size_invariant, strict=True
         ):
             loop = f"{loops[n] / plain:.2f}" if n in loops else "-"
-            times = [milliseconds(seconds) for seconds in (plain, hand, ours)]
+            times = [duration(seconds) for seconds in (plain, hand, ours)]
             lines.append([str(n), *times, f"{ours / plain:.2f}", f"{ours / hand:.2f}", loop])
         head = ["frames", "plain", "plain by hand", "SI", "SI / plain", "SI / by hand", "loop / plain"]
         return markdown(head, lines)
@@ -131,7 +132,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     text = _text(rows, losses, boxes, steps)
     print(text)
     if not quick:
-        _write(rows, losses, boxes, steps, text)
+        _write(rows, losses, boxes, steps)
 
 
 def measure_losses(effort: Effort) -> Losses:
@@ -262,7 +263,7 @@ def _text(rows: Sequence[Row], losses: Losses, boxes: float, steps: Sequence[Ste
     parts = [
         markdown(TABLE_HEAD, [row.cells() for row in rows]),
         losses.table(),
-        f"Finding the boxes of a mask of 384 x 384: {milliseconds(boxes)} (the paper: 132 ms).",
+        f"Finding the boxes of a mask of 384 x 384: {duration(boxes)} (the paper: 132 ms).",
         epochs_grid(steps).markdown(),
         "Whole steps differ by the noise of the machine; what the losses alone add to a step does not.",
         preprocessing_grid(boxes).markdown(),
@@ -270,7 +271,7 @@ def _text(rows: Sequence[Row], losses: Losses, boxes: float, steps: Sequence[Ste
     return "\n\n".join(parts)
 
 
-def _write(rows: Sequence[Row], losses: Losses, boxes: float, steps: Sequence[Step], text: str) -> None:
+def _write(rows: Sequence[Row], losses: Losses, boxes: float, steps: Sequence[Step]) -> None:
     known = {
         "machine": machine(_PACKAGES),
         "rows": [asdict(row) | {"met": row.met} for row in rows],
@@ -279,8 +280,20 @@ def _write(rows: Sequence[Row], losses: Losses, boxes: float, steps: Sequence[St
         "steps": [asdict(step) | {"ratio": step.ratio} for step in steps],
     }
     (_HERE / "losses.json").write_text(json.dumps(known, indent=2) + "\n")
-    head = "Made by `python benchmarks/losses.py` (one thread; medians of interleaved runs)."
-    (_HERE / "losses.md").write_text(f"{head}\n\n{text}\n")
+    (_HERE / "losses.md").write_text(page(known))
+
+
+def page(content: Mapping[str, Any]) -> str:
+    """What losses.md says, from what losses.json holds."""
+    rows = [Row.saved(row) for row in content["rows"]]
+    steps = [
+        Step(**{key: value for key, value in step.items() if key != "ratio"})
+        for step in content["steps"]
+    ]
+    text = _text(rows, Losses(**content["losses"]), content["boxes_seconds"], steps)
+    return (
+        f"Made by `python benchmarks/losses.py` (one thread; medians of interleaved runs).\n\n{text}\n"
+    )
 
 
 if __name__ == "__main__":

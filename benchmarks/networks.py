@@ -11,11 +11,12 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
-from timing import machine, markdown, milliseconds, progress
+from timing import duration, machine, markdown, progress
 
 from sisod import networks
 
@@ -59,7 +60,7 @@ class Cost:
             self.case.network,
             self.case.mode,
             str(self.case.batch),
-            milliseconds(self.seconds),
+            duration(self.seconds),
             f"{self.image_bytes / _MEGA:.0f} MB",
             f"{self.peak_bytes / _MEGA:.0f} MB",
         ]
@@ -111,13 +112,29 @@ def main(arguments: Sequence[str] | None = None) -> None:
             effort.lite_names, "efficientnet_lite0", effort.small
         ),
     }
-    text = "\n\n".join(
-        f"{title}\n\n{markdown(_HEAD, [cost.cells() for cost in costs])}"
-        for title, costs in tables.items()
-    )
-    print(text)
+    facts = {
+        "machine": machine(_PACKAGES),
+        "tables": {title: [asdict(cost) for cost in costs] for title, costs in tables.items()},
+    }
+    print(page(facts), end="")
     if not chosen.quick:
-        _write(tables, text)
+        (_HERE / "networks.json").write_text(json.dumps(facts, indent=2) + "\n")
+        (_HERE / "networks.md").write_text(page(facts))
+
+
+def page(content: Mapping[str, Any]) -> str:
+    """What networks.md says, from what networks.json holds."""
+    head = (
+        "Made by `python benchmarks/networks.py` (processor time on one thread, after a warm-up; "
+        "training is forward and backward of the sum of BCE over the maps). Memory per image is the "
+        "peak beyond what the process held once the network was made, over the batch; peak memory is "
+        "that of the whole process. GateNet cannot train on one image."
+    )
+    parts = [head]
+    for title, costs in content["tables"].items():
+        rows = [Cost(**cost | {"case": Case(**cost["case"])}).cells() for cost in costs]
+        parts.append(f"{title}\n\n{markdown(_HEAD, rows)}")
+    return "\n\n".join(parts) + "\n"
 
 
 def _in_own_process(case: Case) -> Cost:
@@ -157,21 +174,6 @@ def _measure(case: Case) -> Cost:
 def _peak() -> int:
     kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return kilobytes * 1024
-
-
-def _write(tables: dict[str, list[Cost]], text: str) -> None:
-    facts = {
-        "machine": machine(_PACKAGES),
-        "tables": {title: [asdict(cost) for cost in costs] for title, costs in tables.items()},
-    }
-    (_HERE / "networks.json").write_text(json.dumps(facts, indent=2) + "\n")
-    head = (
-        "Made by `python benchmarks/networks.py` (processor time on one thread, after a warm-up; "
-        "training is forward and backward of the sum of BCE over the maps). Memory per image is the "
-        "peak beyond what the process held once the network was made, over the batch; peak memory is "
-        "that of the whole process. GateNet cannot train on one image."
-    )
-    (_HERE / "networks.md").write_text(f"{head}\n\n{text}\n")
 
 
 if __name__ == "__main__":

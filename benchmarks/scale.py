@@ -7,7 +7,9 @@ Measures what folders.json does not hold: bytes of a pair and of a batch's rows,
 import json
 import statistics
 import time
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from distributed import Client, LocalCluster
@@ -34,11 +36,10 @@ def main() -> None:
         "bytes per batch of rows": float(rows_bytes()),
         "scheduler seconds per task": task_seconds(),
     }
-    text = table(measured)
-    print(text)
     content = {"measured": measured, "machine": machine(("sisod", "distributed"))}
+    print(page(content), end="")
     (HERE / "scale.json").write_text(json.dumps(content, indent=2) + "\n")
-    (HERE / "scale.md").write_text(text + "\n")
+    (HERE / "scale.md").write_text(page(content))
 
 
 def rows_bytes() -> int:
@@ -64,8 +65,9 @@ def _nothing(index: int) -> bytes:
     return np.int64(index).tobytes()
 
 
-def table(measured: dict[str, float]) -> str:
-    """Work out the billion."""
+def page(content: Mapping[str, Any]) -> str:
+    """What scale.md says, from what scale.json holds: the billion worked out."""
+    measured = content["measured"]
     in_task = BATCH * TASK_BATCHES
     tasks = IMAGES / in_task
     core_hours = IMAGES * measured["core seconds per image"] / 3600
@@ -84,7 +86,7 @@ def table(measured: dict[str, float]) -> str:
         ("read from the store", f"{IMAGES * measured['bytes per pair'] / 1e12:.1f} TB"),
         ("sent back, all count metrics", f"{sent / 1e12:.1f} TB"),
     ]
-    return markdown(("what", "figure"), rows)
+    return markdown(("what", "figure"), rows) + "\n"
 
 
 if __name__ == "__main__":

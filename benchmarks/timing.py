@@ -5,19 +5,20 @@ import statistics
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import sisod.timing
-from sisod.timing import Call, milliseconds
+from sisod.timing import Call, duration
 
 __all__ = [
     "TABLE_HEAD",
     "Call",
     "Row",
+    "duration",
     "exponent",
     "interleaved_medians",
     "machine",
     "markdown",
-    "milliseconds",
     "progress",
 ]
 
@@ -49,14 +50,20 @@ class Row:
         """Whether the value is on the right side of the target."""
         return self.value >= self.target if self.at_least else self.value <= self.target
 
+    @classmethod
+    def saved(cls, content: Mapping[str, Any]) -> "Row":
+        """From what `asdict` gave, as JSON."""
+        known = {key: value for key, value in content.items() if key != "met"}
+        return cls(**known | {"ours": tuple(known["ours"])})
+
     def cells(self) -> list[str]:
         """The row as printed."""
         sign = ">=" if self.at_least else "<="
         unit = f" {self.unit}" if self.unit else ""
         return [
             self.what,
-            " to ".join(milliseconds(seconds) for seconds in self.ours),
-            "-" if self.peer is None else milliseconds(self.peer),
+            " to ".join(duration(seconds) for seconds in self.ours),
+            "-" if self.peer is None else duration(self.peer),
             f"{self.value:.3g}{unit}",
             f"{sign} {self.target:g}{unit}",
             "yes" if self.met else "no",

@@ -1,21 +1,26 @@
 """The second part of `sisod demo`, kept for the documents: `python benchmarks/trained_demo.py [FOLDER]`.
 
-Writes trained_demo.md, the tables as printed, trained_demo_short.md, a sentence on them, and
-trained_demo.json, beside itself.
+Writes trained_demo.md, the tables as printed, trained_demo_short.md, a sentence on them, and what both
+are made of, trained_demo.json and trained_demo.parquet, beside itself.
 """
 
 import io
 import json
 import sys
 import tempfile
+from dataclasses import asdict
 from pathlib import Path
 
+import polars as pl
 from rich.console import Console
 from timing import machine
 
-from sisod.training.demo import GROUPS, TrainedDemo, run_trained_demo, tables_of, verdict
+import sisod
+from sisod.metrics import PAPER_KEYS
+from sisod.training.demo import GROUPS, Plan, TrainedDemo, run_trained_demo, tables_of, verdict
 
 HERE = Path(__file__).parent
+_OBJECT_COLUMNS = ("share", "recall_binary", "f_mean")
 
 
 def main(folder: Path) -> None:
@@ -24,8 +29,41 @@ def main(folder: Path) -> None:
     record = json.loads((folder / "run.json").read_text())
     (HERE / "trained_demo.md").write_text(as_printed(found))
     (HERE / "trained_demo_short.md").write_text(in_short(found) + "\n")
-    facts = {"seconds": record["seconds"], "machine": machine(("sisod", "torch", "numpy"))}
+    facts = {
+        "plan": asdict(found.plan),
+        "scores": [
+            {"loss": loss, "seed": seed} | {key: result.summary[key] for key in PAPER_KEYS}
+            for (loss, seed), result in found.results.items()
+        ],
+        "seconds": record["seconds"],
+        "machine": machine(("sisod", "torch", "numpy")),
+    }
     (HERE / "trained_demo.json").write_text(json.dumps(facts, indent=2) + "\n")
+    objects = [
+        result.objects.select(_OBJECT_COLUMNS).with_columns(loss=pl.lit(loss), seed=pl.lit(seed))
+        for (loss, seed), result in found.results.items()
+    ]
+    pl.concat(objects).write_parquet(HERE / "trained_demo.parquet", compression_level=19)
+
+
+def saved() -> TrainedDemo:
+    """What was found when the files were written."""
+    facts = json.loads((HERE / "trained_demo.json").read_text())
+    objects = pl.read_parquet(HERE / "trained_demo.parquet")
+    results = {}
+    for scores in facts["scores"]:
+        loss, seed = scores["loss"], scores["seed"]
+        results[loss, seed] = sisod.Evaluation(
+            summary={key: scores[key] for key in PAPER_KEYS},
+            defined={},
+            images=pl.DataFrame(),
+            objects=objects.filter((pl.col("loss") == loss) & (pl.col("seed") == seed)),
+            curves=pl.DataFrame(),
+            image_curves=pl.DataFrame(),
+            protocol=sisod.PROTOCOLS["default"],
+        )
+    plan = Plan(**facts["plan"] | {"seeds": tuple(facts["plan"]["seeds"])})
+    return TrainedDemo(plan, HERE, results, HERE / "examples.png")
 
 
 def as_printed(found: TrainedDemo) -> str:
@@ -41,14 +79,14 @@ def as_printed(found: TrainedDemo) -> str:
 def in_short(found: TrainedDemo) -> str:
     """The main numbers in a sentence."""
     smallest = found.by_size(*GROUPS[0])
-    share = [f"{smallest[loss]['found'].mean():.2f}" for loss in ("plain", "si")]
+    share = [f"{100 * smallest[loss]['found'].mean():.0f} %" for loss in ("plain", "si")]
     scores = [
         f"{title} {found.scores(key)['plain'].mean():.3f} and {found.scores(key)['si'].mean():.3f}"
         for key, title in (("si_mae", "SI-MAE"), ("si_f_mean", "SI-F"), ("mae", "MAE"))
     ]
     return (
-        f"Objects under {100 * GROUPS[0][1]:g} % of the image that it finds: {share[0]} of them with "
-        f"the plain loss,\n{share[1]} with the size-invariant one; {', '.join(scores)}."
+        f"Of the objects under {100 * GROUPS[0][1]:g} % of the image it finds {share[0]} with the plain "
+        f"loss and {share[1]} with the\nsize-invariant one; {', '.join(scores)}."
     )
 
 

@@ -23,7 +23,9 @@ def demo_text(out_dir: Path) -> str:
 def bench_text(name: str = "engine") -> str:
     """The first table that a benchmark wrote."""
     written = (ROOT / "benchmarks" / f"{name}.md").read_text()
-    return "\n".join(re.findall(r"^\|.*(?:\n\|.*)*", written, flags=re.MULTILINE)[:1])
+    tables = re.findall(r"^\|.*(?:\n\|.*)*", written, flags=re.MULTILINE)
+    assert tables, f"benchmarks/{name}.md has no table"
+    return str(tables[0])
 
 
 def quoted(text: str, name: str) -> str:

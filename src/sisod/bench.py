@@ -21,7 +21,7 @@ from sisod.known_datasets import KNOWN
 from sisod.losses import PlainLoss, SizeInvariantLoss, boxes_of
 from sisod.made_data import textured_scenes
 from sisod.progress import progress_bar
-from sisod.timing import interleaved_medians, machine, milliseconds
+from sisod.timing import duration, interleaved_medians, machine
 
 _PACKAGES = ("sisod", "torch", "numpy", "opencv-python-headless")
 _MASK_SIDE = 384  # of the masks whose boxes are found
@@ -256,7 +256,7 @@ def preprocessing_grid(seconds_per_image: float) -> Grid:
         n_images, total = KNOWN[row["name"]].count, row["total"]
         ours = seconds_per_image * n_images
         printed = (f"{row['components']:g} s", f"{row['weights']:g} s", f"{total:g} s")
-        each = (milliseconds(total / n_images), f"{ours:.2g} s", f"{total / ours:.3g}")
+        each = (duration(total / n_images), f"{ours:.2g} s", f"{total / ours:.3g}")
         rows.append((row["name"], str(n_images), *printed, *each))
     head = ("data set", "images", "paper, components", "paper, weights", "paper, total")
     return Grid((*head, "an image", "ours, boxes", "paper / ours"), tuple(rows), n_text=1)

@@ -164,7 +164,7 @@ def _print_tables(work: "Work") -> None:
 def bench(
     *,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Small encoders and images: under a minute on a CPU.")
+        bool, typer.Option("--quick", help="Small encoders and images, for a look.")
     ] = False,
     fmt: Annotated[
         BenchFormat | None, typer.Option("--format", help="Print this instead of the terminal's tables.")

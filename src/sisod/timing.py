@@ -56,14 +56,14 @@ def machine(packages: Sequence[str], *, threads: int) -> dict[str, object]:
     }
 
 
-def milliseconds(seconds: float) -> str:
+def duration(seconds: float) -> str:
     """Return a time as printed in the tables.
 
     Example:
-        >>> milliseconds(0.1312)
-        '131 ms'
+        >>> duration(0.1312), duration(15.88)
+        ('131 ms', '15.9 s')
     """
-    return f"{1e3 * seconds:.3g} ms"
+    return f"{seconds:.3g} s" if seconds >= 1 else f"{1e3 * seconds:.3g} ms"
 
 
 def _seconds(call: Call) -> float:

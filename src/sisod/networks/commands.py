@@ -74,8 +74,8 @@ def export(
         str,
         typer.Argument(
             metavar="CKPT",
-            help="A safetensors file of convert, a folder of save_pretrained, or a repository on the "
-            "Hugging Face hub.",
+            help="A safetensors file of convert, a folder of train or save_pretrained, or a repository "
+            "on the Hugging Face hub.",
         ),
     ],
     out: Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="The file to write.")],

@@ -42,7 +42,7 @@ _N_EXAMPLES = 6
 
 @dataclass(frozen=True)
 class Plan:
-    """How much is done; by default what two cores do in under four minutes.
+    """How much is done; by default what two cores do in some minutes.
 
     Attributes:
         n_train: images to train on, the same for all runs.

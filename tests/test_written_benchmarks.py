@@ -1,0 +1,51 @@
+"""What the benchmarks wrote for readers is what they wrote for programs; documents quote all of it."""
+
+import importlib
+import json
+import re
+import sys
+
+import pytest
+from quotes import ROOT, TABLES, WHOLE
+
+BENCHMARKS = ROOT / "benchmarks"
+sys.path.insert(0, str(BENCHMARKS))
+_NEEDS = {"engine": "py_sod_metrics", "scale": "distributed"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["compare", "conventions", "engine", "folders", "loader", "losses", "networks", "scale"],
+)
+def test_page_is_what_the_json_gives(name: str) -> None:
+    if name in _NEEDS:
+        pytest.importorskip(_NEEDS[name], reason="an extra is not installed")
+    content = json.loads((BENCHMARKS / f"{name}.json").read_text())
+    assert (BENCHMARKS / f"{name}.md").read_text() == importlib.import_module(name).page(content)
+
+
+def test_trained_demo_is_what_its_rows_give() -> None:
+    trained_demo = importlib.import_module("trained_demo")
+    found = trained_demo.saved()
+    assert (BENCHMARKS / "trained_demo.md").read_text() == trained_demo.as_printed(found)
+    assert (BENCHMARKS / "trained_demo_short.md").read_text() == trained_demo.in_short(found) + "\n"
+
+
+def test_scale_is_worked_out_from_the_folders_of_today() -> None:
+    scale = pytest.importorskip("scale", reason="distributed is not installed")
+    folders = json.loads((BENCHMARKS / "folders.json").read_text())
+    measured = json.loads((BENCHMARKS / "scale.json").read_text())["measured"]
+    assert measured["core seconds per image"] == folders["seconds"]["evaluate 1"] / folders["files"]
+    assert measured["bytes per batch of rows"] == scale.rows_bytes()
+    seconds = folders["seconds"]
+    assert 0.4 < seconds["decode 1"] / seconds["evaluate 1"] < 0.5  # docs/scale.md: nearly half
+
+
+def test_every_marker_of_a_document_is_checked() -> None:
+    written = {
+        (str(path.relative_to(ROOT)), marker)
+        for path in (ROOT / "README.md", *(ROOT / "docs").glob("*.md"))
+        for marker in re.findall(r"<!-- ([\w/]+) -->", path.read_text())
+    }
+    known = {(document, marker) for document, marker, _ in (*TABLES, *WHOLE)}
+    assert written == known | {("README.md", "demo")}
