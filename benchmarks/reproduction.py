@@ -32,8 +32,8 @@ from sisod.pairs import pair_files
 HERE = Path(__file__).parent
 TABLES = HERE / "reproduction"
 TESTS = ("MSOD", "DUTS-TE", "ECSSD")
-_N_TRAINING = 2000
-_SIDE = 128
+N_TRAINING = 2000
+SIDE = 128
 _IMAGE_COLUMNS = ("image", "height", "width", "n_objects")
 _OBJECT_COLUMNS = (
     *("image", "index", "area", "share"),
@@ -54,7 +54,7 @@ class Run:
 
     def all_settings(self) -> list[str]:
         """What `--set` takes."""
-        return [f"data.size={_SIDE}", f"train.seed={self.seed}", *self.settings]
+        return [f"data.size={SIDE}", f"train.seed={self.seed}", *self.settings]
 
 
 RUNS = {
@@ -114,7 +114,7 @@ def train_run(run: Run, data: Path, out: Path) -> None:
 
         criterion = ReleasedLoss(*recipe.loss.terms)
     loss = "si" if criterion else run.loss
-    request = Request(data=data, out=out, loss=loss, limit=_N_TRAINING, resume=out.exists())
+    request = Request(data=data, out=out, loss=loss, limit=N_TRAINING, resume=out.exists())
     train(recipe, request, Machine(workers=1), criterion=criterion)
 
 
@@ -129,7 +129,7 @@ def score_run(name: str, data: Path, out: Path) -> None:
         found = open_dataset(data / test)
         maps = out / "maps" / test / name
         if not result.exists():
-            predict_folder(network, found.image_dir, maps, size=_SIDE, resume=maps.exists())
+            predict_folder(network, found.image_dir, maps, size=SIDE, resume=maps.exists())
             sisod.evaluate(maps, found.mask_dir, metrics=PAPER_KEYS, out=result)
         if not (levels / "marked.parquet").exists():
             levels.mkdir(parents=True, exist_ok=True)

@@ -206,6 +206,27 @@ def numbers(results: Results) -> str:
     return markdown(("data set", "objects", "images", "SI-MAE ↓", "SI-F mean ↑"), rows)
 
 
+def short(results: Results) -> str:
+    """The main numbers in a sentence, for the README."""
+    runs = {loss: [f"edn-{loss}-{seed}" for seed in results.seeds("edn")] for loss in ("plain", "si")}
+    small = [100 * _small_found(results, loss, "MSOD", "edn") for loss in runs]
+    at_share = [
+        100 * _mean(np.array([_small_found_at(results, run, "MSOD", _MARKED) for run in names]))
+        for names in runs.values()
+    ]
+    plain, si = (_over_seeds(results, loss, "MSOD") for loss in runs)
+    scores = [
+        f"{METRICS[key].title} {plain[key]:.3f} and {si[key]:.3f}"
+        for key in ("si_f_mean", "si_mae", "mae")
+    ]
+    return (
+        f"Of the objects of MSOD under 1 % of their image it finds {small[0]:.0f} % with the plain loss "
+        f"and {small[1]:.0f} % with the\nsize-invariant one ({at_share[0]:.0f} and {at_share[1]:.0f} % "
+        f"at thresholds where both mark {100 * _MARKED:g} % of the background);\n{', '.join(scores)} "
+        f"({len(runs['si'])} seeds)."
+    )
+
+
 def claims(results: Results) -> str:
     """What the text claims, and whether it is seen: in every seed, in some, in none."""
     rows = []
@@ -303,13 +324,18 @@ def _found_cells(results: Results, run: str, dataset: str) -> list[str]:
     """Background marked at one half, objects found there, and small ones at a share marked."""
     found = results.result(run, dataset)
     chosen = (pl.col("run") == run) & (pl.col("dataset") == dataset) & (pl.col("threshold") == 128)
-    small = found.objects.filter(pl.col("share") < SMALL)
-    at_share = small["level"] >= results.threshold(run, dataset, _MARKED)
     return [
         f"{results.marked.filter(chosen)['marked'].item():.3f}",
         *(f"{_found_under(found, most):.2f}" for most in (math.inf, SMALL)),
-        f"{_mean(at_share.to_numpy().astype(np.float64)):.2f}",
+        f"{_small_found_at(results, run, dataset, _MARKED):.2f}",
     ]
+
+
+def _small_found_at(results: Results, run: str, dataset: str, most: float) -> float:
+    """Small objects found at the lowest threshold that marks at most a share of the background."""
+    small = results.result(run, dataset).objects.filter(pl.col("share") < SMALL)
+    found = small["level"] >= results.threshold(run, dataset, most)
+    return _mean(found.to_numpy().astype(np.float64))
 
 
 def _mean(values: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> float:
@@ -333,6 +359,7 @@ MAKERS: dict[str, Callable[[Results], str]] = {
     "numbers": numbers,
     "claims": claims,
     "runs": runs,
+    "short": short,
 }
 
 

@@ -46,6 +46,7 @@ def with_quote(text: str, name: str, quote: str) -> str:
 TABLES = (
     ("README.md", "bench", "engine"),
     ("README.md", "folders", "folders"),
+    ("docs/losses.md", "losses", "losses"),
     ("docs/scale.md", "folders", "folders"),
     ("docs/scale.md", "scale", "scale"),
     ("docs/conventions.md", "conventions", "conventions"),
@@ -71,6 +72,7 @@ TABLES = (
 # document, marker, file that stands whole between the markers
 WHOLE = (
     ("README.md", "trained", "trained_demo_short"),
+    ("README.md", "real", "reproduction/short"),
     ("docs/demo.md", "trained", "trained_demo"),
 )
 

@@ -5,8 +5,16 @@ import json
 import re
 import sys
 
+import polars as pl
 import pytest
 from quotes import ROOT, TABLES, WHOLE
+
+pytest.importorskip("lightning", reason="extra torch is not installed")
+
+from sisod.batches import BATCH
+from sisod.runners import TASK_BATCHES
+from sisod.training.demo import Plan
+from sisod.training.recipes import find_recipe
 
 BENCHMARKS = ROOT / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
@@ -45,7 +53,30 @@ def test_every_marker_of_a_document_is_checked() -> None:
     written = {
         (str(path.relative_to(ROOT)), marker)
         for path in (ROOT / "README.md", *(ROOT / "docs").glob("*.md"))
-        for marker in re.findall(r"<!-- ([\w/]+) -->", path.read_text())
+        for marker in re.findall(r"<!-- (\w[\w/]*) -->", path.read_text())
     }
     known = {(document, marker) for document, marker, _ in (*TABLES, *WHOLE)}
     assert written == known | {("README.md", "demo")}
+
+
+def test_numbers_of_the_prose() -> None:
+    texts = {name: _unwrapped(name) for name in ("analysis", "demo", "reproduction", "scale")}
+    plan = Plan()
+    assert f"{plan.n_train} textured scenes of {plan.side} x {plan.side} pixels" in texts["demo"]
+    assert f"and {plan.n_test} others to test on" in texts["demo"]
+    assert f"for {plan.n_steps} steps of eight images" in texts["demo"]
+    compared = json.loads((BENCHMARKS / "compare.json").read_text())
+    assert f"{compared['resamples']:,} of {compared['images']:,} images" in texts["analysis"]
+    small = pl.scan_parquet(BENCHMARKS / "reproduction" / "objects.parquet")
+    small = small.filter((pl.col("run") == "edn-plain-0") & (pl.col("dataset") == "MSOD"))
+    assert 0.85 < small.select((pl.col("share") < 0.1).mean()).collect().item() < 0.9
+    assert "almost nine objects in ten of MSOD fall into the first" in texts["analysis"]
+    assert f"A batch is {BATCH} images. A task is up to {TASK_BATCHES} batches" in texts["scale"]
+    reproduction = importlib.import_module("reproduction")
+    side, count = reproduction.SIDE, reproduction.N_TRAINING
+    epochs = find_recipe("edn-lite", []).train.epochs
+    assert f"{count} images of DUTS-TR, {side} x {side}, {epochs} epochs" in texts["reproduction"]
+
+
+def _unwrapped(name: str) -> str:
+    return " ".join((ROOT / "docs" / f"{name}.md").read_text().split())
