@@ -388,3 +388,10 @@ def test_size_of_anything(start: bytes, rest: bytes) -> None:
 def test_rubbish_is_refused_by_name(name: str, start: bytes, rest: bytes) -> None:
     with pytest.raises(InputError, match=f"^'{name}' is not"):
         decode(start + rest, name)
+
+
+def test_opencv_says_nothing_beside_our_sentence(capfd: pytest.CaptureFixture[str]) -> None:
+    cut = encoded(".png", GREY)[:-20]
+    with pytest.raises(InputError):
+        decode(cut, "cut.png")
+    assert capfd.readouterr().err == ""

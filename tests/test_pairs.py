@@ -1,6 +1,7 @@
 """Files are paired by their path without extension; whatever does not fit is said in so many words."""
 
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+import sisod
 from sisod import PROTOCOLS, score
 from sisod.batches import Job, score_batch
 from sisod.errors import InputError, printable
@@ -350,6 +352,26 @@ def test_resizing_that_rounds_to_more_than_one() -> None:
 
 def test_integers_of_0_and_1_are_counted() -> None:
     assert scored(a=GT.astype(np.uint8), b=GT, c=np.zeros((6, 8), np.uint8)).totals.n_binary == 1
+
+
+def test_objects_that_are_scored_for_want_of_larger_ones_are_counted_and_told(tmp_path: Path) -> None:
+    masks = {name: np.zeros((100, 100), np.uint8) for name in ("tiny", "mixed", "empty")}
+    masks["tiny"][10, 10] = masks["tiny"][50, 50] = 255  # one pixel of 10,000: half of the least size
+    masks["mixed"][10, 10] = masks["mixed"][40:60, 40:60] = 255
+    for name, mask in masks.items():
+        for folder in ("gt", "pred"):
+            (tmp_path / folder).mkdir(exist_ok=True)
+            assert cv2.imwrite(str(tmp_path / folder / f"{name}.png"), mask)
+    text = (
+        f"1 objects are scored only because their ground truth in {str(tmp_path / 'gt')!r} has no "
+        "component of 0.02 % of the image or more; smaller ones beside them are not scored; "
+        "--protocol paper scores all"
+    )
+    with pytest.warns(UserWarning, match=re.escape(text)):
+        found = sisod.evaluate(tmp_path / "pred", tmp_path / "gt", jobs=1)
+    assert (found.run["tiny"], found.run["objects"]) == (1, 2)
+    all_of_them = sisod.evaluate(tmp_path / "pred", tmp_path / "gt", jobs=1, protocol="paper")
+    assert (all_of_them.run["tiny"], all_of_them.run["objects"]) == (0, 4)
 
 
 @pytest.mark.parametrize(

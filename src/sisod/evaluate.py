@@ -388,4 +388,12 @@ def _notes(run: dict[str, Any]) -> list[str]:
             f"{run['looks_binary']} predictions {where} are integers with maximum 1: "
             "they look like 0/1 instead of 0/255"
         )
+    if run["tiny"]:
+        least = run["protocol"]["min_area"]
+        size = f"{least} pixels" if isinstance(least, int) else f"{100 * least:g} % of the image"
+        notes.append(
+            f"{run['tiny']} objects are scored only because their ground truth in "
+            f"{inputs['ground_truths']!r} has no component of {size} or more; smaller ones beside them "
+            "are not scored; --protocol paper scores all"
+        )
     return notes

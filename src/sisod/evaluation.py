@@ -161,6 +161,7 @@ def run_record(totals: Totals, protocol: Protocol) -> dict[str, Any]:
         "objects": totals.n_objects,
         "resized": totals.n_resized,
         "looks_binary": totals.n_binary,
+        "tiny": totals.n_tiny,
         "undefined": undefined,
     }
 

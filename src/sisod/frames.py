@@ -151,7 +151,7 @@ def cut_mask(
     if connectivity not in (4, 8):
         raise ValueError(f"connectivity must be 4 or 8, got {connectivity}")
     components = _mask_components(mask, connectivity)
-    kept = _kept(components, _least_area(min_area, mask.size), keep_ties=keep_ties)
+    kept = _kept(components, least_area(min_area, mask.size), keep_ties=keep_ties)
     return _assemble(components, kept, mask.shape, kind=kind, alpha=alpha)
 
 
@@ -167,7 +167,7 @@ def cut_labels(
     if array.min() < 0:
         raise ValueError(f"labels holds {array.min()}; expected 0 for background, others above")
     components = _label_components(array)
-    kept = _kept(components, _least_area(min_area, array.size), keep_ties=False)
+    kept = _kept(components, least_area(min_area, array.size), keep_ties=False)
     return _assemble(components, kept, array.shape, kind=kind, alpha=alpha)
 
 
@@ -246,7 +246,8 @@ def _label_components(labels: NDArray[np.integer]) -> _Components:
     return _Components(found, 0, 0, np.stack(extremes, axis=1), areas, first)
 
 
-def _least_area(min_area: float, size: int) -> int:
+def least_area(min_area: float, size: int) -> int:
+    """Return how many pixels a component must have to get a frame, in an image of so many."""
     if isinstance(min_area, bool) or not isinstance(min_area, int | float | np.number):
         raise TypeError(
             f"min_area must be an int (pixels) or a float (share of the image), got {min_area!r}"

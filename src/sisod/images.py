@@ -96,10 +96,13 @@ def _decoded(data: bytes, name: str, flags: int) -> NDArray[Any]:
     array = None
     if size is not None:  # what is not known here is not decoded: its size could be anything
         _check_size(size, name)
+        before = cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_ERROR)  # the refusal says it
         try:
             array = cv2.imdecode(np.frombuffer(data, dtype=np.uint8), flags)
         except cv2.error:
             array = None
+        finally:
+            cv2.utils.logging.setLogLevel(before)
     if array is None:
         raise InputError(f"{name!r} is not an image that can be read, or is cut short; replace the file")
     return np.asarray(array)

@@ -70,6 +70,7 @@ class Totals:
         n_objects: number of frames in all of them.
         n_resized: predictions that had to be resized.
         n_binary: integer predictions with maximum 1.
+        n_tiny: frames that are there only because their image has no component that is large enough.
     """
 
     keys: tuple[str, ...]
@@ -80,6 +81,7 @@ class Totals:
     n_objects: int
     n_resized: int
     n_binary: int
+    n_tiny: int = 0
 
     def plus(self, other: "Totals") -> "Totals":
         """Return the totals over the images of both."""
@@ -92,6 +94,7 @@ class Totals:
             n_objects=self.n_objects + other.n_objects,
             n_resized=self.n_resized + other.n_resized,
             n_binary=self.n_binary + other.n_binary,
+            n_tiny=self.n_tiny + other.n_tiny,
         )
 
     def mean_curves(self) -> dict[str, Values]:
@@ -147,7 +150,14 @@ class Rows:
         return len(self.names)
 
     @classmethod
-    def of(cls, names: Sequence[str | None], scores: Scores, *, resized: Sequence[bool] = ()) -> "Rows":
+    def of(
+        cls,
+        names: Sequence[str | None],
+        scores: Scores,
+        *,
+        resized: Sequence[bool] = (),
+        n_tiny: int = 0,
+    ) -> "Rows":
         """Return the rows of some images."""
         kept = [scores.curve_names.index(key) for key in IMAGE_CURVES]
         totals = Totals(
@@ -159,6 +169,7 @@ class Rows:
             n_objects=int(scores.n_objects.sum()),
             n_resized=sum(resized),
             n_binary=int(np.count_nonzero(scores.looks_binary)),
+            n_tiny=n_tiny,
         )
         return cls(
             names=tuple(names),
@@ -236,4 +247,4 @@ class Rows:
 
 _ARRAYS = ("shapes", "n_objects", "alphas", "values", "curves")
 _SUMS = ("high", "low", "n_defined")
-_COUNTS = ("n_images", "n_objects", "n_resized", "n_binary")
+_COUNTS = ("n_images", "n_objects", "n_resized", "n_binary", "n_tiny")
