@@ -71,6 +71,8 @@ RUNS = {
     "edn-warm-0": Run("edn-lite", "si", settings=("loss.warmup_epochs=1",)),
     "edn-long-plain-0": Run("edn-lite", "plain", settings=("train.epochs=8",)),
     "edn-long-si-0": Run("edn-lite", "si", settings=("train.epochs=8",)),
+    "edn-bce-plain-0": Run("edn-lite", "plain", settings=('loss.terms=["bce"]',)),
+    "edn-bce-si-0": Run("edn-lite", "si", settings=('loss.terms=["bce"]',)),
     "ldf-plain-0": Run("ldf-lite", "plain"),
     "ldf-si-0": Run("ldf-lite", "si"),
     "poolnet-plain-0": Run("poolnet-lite", "plain"),

@@ -36,11 +36,14 @@ LOSSES = {
     "alpha0": "normalised, alpha = 0",
     "long-plain": "plain, 8 epochs",
     "long-si": "normalised, 8 epochs",
+    "bce-plain": "plain, BCE alone",
+    "bce-si": "normalised, BCE alone",
 }
 # how it is called -> beginning of its runs, its name in the paper
 _PAIRS = {
     "EDN": ("edn", "EDN"),
     "EDN, 8 epochs": ("edn-long", "EDN"),
+    "EDN, BCE alone": ("edn-bce", "EDN"),
     "LDF": ("ldf", "LDF"),
     "PoolNet": ("poolnet", "PoolNet"),
     "ICON": ("icon", "ICON"),

@@ -1,11 +1,14 @@
 """One of two processes of a data-parallel step; run by `test_losses_torch.py`."""
 
+import os
 import sys
+import time
 from datetime import timedelta
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
+from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
 from sisod.losses import SizeInvariantLoss, boxes_of
 
@@ -26,24 +29,47 @@ def make_network() -> nn.Module:
     return nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.ReLU(), nn.Conv2d(4, 1, 3, padding=1))
 
 
-def main(rank: int, folder: Path, port: int) -> None:
+def join_two(rank: int, folder: Path) -> None:
+    """Make two processes of one folder a group.
+
+    The first takes a free port and writes down which. A port that the test chose for both could be
+    taken by somebody else before they are there; and of a shared file as the meeting place the process
+    that leaves first removes what the other waits for.
+    """
+    os.environ["GLOO_SOCKET_IFNAME"] = "lo"  # the machine's own name need not lead anywhere
+    limit = timedelta(seconds=100)
+    note = folder / "port"
+    if rank == 0:
+        store = TCPStore(
+            "127.0.0.1", 0, world_size=2, is_master=True, timeout=limit, wait_for_workers=False
+        )
+        (folder / "port.new").write_text(str(store.port))
+        (folder / "port.new").rename(note)
+    else:
+        while not note.exists():
+            time.sleep(0.05)
+        port = int(note.read_text())
+        store = TCPStore("127.0.0.1", port, world_size=2, timeout=limit)
+    torch.distributed.init_process_group("gloo", store=store, rank=rank, world_size=2, timeout=limit)
+
+
+def leave_two() -> None:
+    """Leave together: the first process holds what the other needs to leave."""
+    torch.distributed.barrier()
+    torch.distributed.destroy_process_group()
+
+
+def main(rank: int, folder: Path) -> None:
     """Do the step on every second image; the first process writes the gradients."""
     torch.set_num_threads(1)
-    torch.distributed.init_process_group(
-        "gloo",
-        # not a file: the one that leaves first may remove it, and the other waits for it in vain
-        init_method=f"tcp://127.0.0.1:{port}",
-        rank=rank,
-        world_size=2,
-        timeout=timedelta(seconds=120),
-    )
+    join_two(rank, folder)
     network = nn.parallel.DistributedDataParallel(make_network())
     images, gt = (part[rank::2] for part in make_batch())
     SizeInvariantLoss("bce", "dice")(network(images), gt, boxes_of(gt)).backward()
     if rank == 0:
         torch.save([p.grad for p in network.parameters()], folder / "gradients.pt")
-    torch.distributed.destroy_process_group()
+    leave_two()
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]))
+    main(int(sys.argv[1]), Path(sys.argv[2]))

@@ -2,7 +2,6 @@
 
 import copy
 import pickle
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -166,12 +165,9 @@ def test_accumulating_two_halves_equals_one_step() -> None:
 
 def test_two_processes_equal_one(tmp_path: Path) -> None:
     script = Path(__file__).parent / "ddp_worker.py"
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
     workers = [
         subprocess.Popen(  # noqa: S603
-            [sys.executable, str(script), str(rank), str(tmp_path), port],
+            [sys.executable, str(script), str(rank), str(tmp_path)],
             stderr=subprocess.PIPE,
             text=True,
         )

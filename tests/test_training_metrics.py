@@ -1,8 +1,6 @@
 """The torchmetrics metric gives the engine's numbers, also over two real processes."""
 
 import multiprocessing
-import os
-import socket
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +11,8 @@ import sisod
 from sisod.scenes import make_scenes, sees_all_coarsely, sees_only_large
 
 torch = pytest.importorskip("torch", reason="extra torch is not installed")
+
+from ddp_worker import join_two, leave_two  # noqa: E402
 
 from sisod.training.metrics import SizeInvariantScores  # noqa: E402
 
@@ -52,10 +52,9 @@ def test_equals_the_engine(batch: int, channels: bool) -> None:
         scores.compute()
 
 
-def _process(rank: int, port: int, folder: str) -> None:
+def _process(rank: int, folder: str) -> None:
     """One of two DDP processes: five images here, two there."""
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
-    torch.distributed.init_process_group("gloo", rank=rank, world_size=2)
+    join_two(rank, Path(folder))
     preds, masks = (torch.from_numpy(array) for array in data())
     chosen = slice(0, 5) if rank == 0 else slice(5, 7)
     scores = SizeInvariantScores(metrics=KEYS)
@@ -63,15 +62,12 @@ def _process(rank: int, port: int, folder: str) -> None:
         scores.update(preds[index : index + 1], masks[index : index + 1])
     values = torch.stack(list(scores.compute().values()))
     np.save(Path(folder, f"{rank}.npy"), values.numpy())
-    torch.distributed.destroy_process_group()
+    leave_two()
 
 
 def test_two_processes_equal_one(tmp_path: Path) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     context = multiprocessing.get_context("spawn")
-    processes = [context.Process(target=_process, args=(rank, port, str(tmp_path))) for rank in (0, 1)]
+    processes = [context.Process(target=_process, args=(rank, str(tmp_path))) for rank in (0, 1)]
     for process in processes:
         process.start()
     for process in processes:
