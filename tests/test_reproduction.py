@@ -15,8 +15,9 @@ pytest.importorskip("efficientnet_lite_pytorch", reason="extra lite is not insta
 from training_runs import weights
 from typer.testing import CliRunner, Result
 
-from sisod import Evaluation, paper
+from sisod import Evaluation, evaluate, paper
 from sisod.cli import app
+from sisod.made_data import write_scenes
 from sisod.metrics import PAPER_KEYS
 from sisod.reproduction.cells import grid
 
@@ -139,6 +140,56 @@ def test_killed_cell_goes_on_to_the_same(whole: tuple[Path, Result]) -> None:
     assert summary(out, "edn-si") == scores
     assert stamps(out / "results/official/ECSSD/edn-si") == kept
     assert stamps(out / "cells/edn-plain") == other
+
+
+def test_cell_that_is_trained_again_is_scored_again(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert reproduce(out, "--cell", "edn-plain").exit_code == 0
+    before = summary(out, "edn-plain")
+    write_scenes(tmp_path / "more", 8, seed=77, shape=(64, 64))
+    for kind in ("image", "mask"):
+        for path in (tmp_path / "more" / kind).iterdir():
+            shutil.copy(path, out / "data/DUTS-TR" / kind / f"more_{path.name}")
+    refused = reproduce(out, "--cell", "edn-plain")
+    assert refused.exit_code == 1
+    assert "is another run: images was 4 and is now 12" in refused.output
+    shutil.rmtree(out / "cells/edn-plain/run")  # the maps and the results of the old network stay
+    done = reproduce(out, "--cell", "edn-plain")
+    assert done.exit_code == 0, done.output
+    assert "edn-plain: 6 steps in" in done.output
+    after = summary(out, "edn-plain")
+    assert after != before
+    maps = Evaluation.load(out / "results/official/MSOD/edn-plain").run["inputs"]["predictions"]
+    assert evaluate(maps, out / "data/MSOD/mask", protocol="official", metrics="paper").summary == after
+
+
+def test_unreadable_file_of_one_set_and_a_larger_set(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    start = ["reproduce", "--scale", "tiny", "--out", str(out), "--workers", "0", "--cell"]
+    assert CliRunner().invoke(app, [*start, "tables"]).exit_code == 1  # makes the data, has no result
+    mask = out / "data/MSOD/mask/made00001.png"
+    content = mask.read_bytes()
+    mask.write_bytes(content[:-30])
+    environment = {"SLURM_NTASKS": "4", "SLURM_PROCID": "1", "SLURM_JOB_ID": "5", "SLURM_JOB_NAME": "x"}
+    failed = CliRunner().invoke(app, [*start, "edn-si"], env=environment)  # one task of four runs a cell
+    assert failed.exit_code == 1
+    assert "error: edn-si: MSOD is not scored: " in failed.output
+    assert "is cut short; replace the file" in failed.output
+    for dataset in paper.datasets():
+        assert (out / "results/official" / dataset / "edn-si").exists() == (dataset != "MSOD")
+    mask.write_bytes(content)
+    for kind, ending in (("image", "jpg"), ("mask", "png")):
+        first = next((out / "data/SOD" / kind).iterdir())
+        shutil.copy(first, first.with_name(f"third.{first.suffix[1:] or ending}"))
+    done = reproduce(out, "--cell", "edn-si")
+    assert done.exit_code == 0, done.output
+    assert "edn-si: was trained, scored on MSOD, SOD" in done.output
+    assert Evaluation.load(out / "results/default/SOD/edn-si").images.height == 3
+    (out / "cells/time").mkdir()
+    (out / "cells/time/time.json").write_text("{}")
+    damaged = reproduce(out, "--cell", "tables")
+    assert damaged.exit_code == 1
+    assert "time.json' is damaged; remove it, and run the cell 'time' again" in damaged.output
 
 
 def test_another_scale_or_folder_is_refused(whole: tuple[Path, Result], tmp_path: Path) -> None:

@@ -318,7 +318,8 @@ def test_errors() -> None:
         (lambda: theory.f_limit(1.5), "rho is a share, from 0 to 1, got 1.5"),
         (
             lambda: theory.next_frame_limit((0, 0), (1, 2)),
-            "found must be one count per frame, not all 0; got [0, 0] for 2 frames",
+            "found must be one count per frame, none negative and not all 0, and frames have pixels; "
+            "got [0, 0] for [1, 2]",
         ),
         (
             lambda: theory.proposition_4_1(sisod.partition(gt, kind="voronoi")),
@@ -328,10 +329,51 @@ def test_errors() -> None:
         (lambda: theory.dice_lipschitz(0), "rho is a share, above 0 and at most 1, got 0"),
         (
             lambda: theory.salient_shares(np.zeros((2, 2), dtype=np.bool_)),
-            "gt has no salient pixel; rho is a share of objects, leave this mask out",
+            "there is no frame, and rho is the least share of one; leave this mask out",
+        ),
+        (
+            lambda: theory.salient_shares(gt, partition=sisod.partition(gt[:1])),
+            f"partition must be boxes of a mask of shape {gt.shape}; got one of shape {gt[:1].shape}",
+        ),
+        (
+            lambda: theory.salient_shares(gt, partition=sisod.partition(gt, kind="voronoi")),
+            f"partition must be boxes of a mask of shape {gt.shape}; got Voronoi regions",
+        ),
+        (
+            lambda: theory.proposition_4_1(sisod.partition(~gt & gt)),
+            "proposition 4.1 needs rectangular frames, got 0 of them; take a mask with an object",
+        ),
+        (
+            lambda: theory.proposition_3_3(gt, (1.0, 0.0)),  # type: ignore[arg-type]
+            "found must be a sequence of whole numbers, got (1.0, 0.0)",
+        ),
+        (
+            lambda: theory.proposition_3_3(gt, (1, 0), missed=0),  # type: ignore[arg-type]
+            "missed must be a sequence of whole numbers, got 0",
+        ),
+        (
+            lambda: theory.next_frame_limit((1, 1), (0, 4)),
+            "found must be one count per frame, none negative and not all 0, and frames have pixels; "
+            "got [1, 1] for [0, 4]",
+        ),
+        (
+            lambda: theory.decompose(gt, gt, metric="auc"),
+            "auc is a sum over pairs of pixels; use decompose_auc",
+        ),
+        (
+            lambda: theory.separable_lipschitz(-1),
+            "mu, n_frames and alpha must be finite and not negative, got -1, 1 and 0.0",
         ),
     ):
         with pytest.raises(InputError) as caught:
             call()
         assert str(caught.value) == text
     assert issubclass(UsageError, InputError)
+
+
+def test_small_beta2_and_weights_of_a_denominator_below_one() -> None:
+    assert theory.f_limit(0.5, beta2=1e-8) == pytest.approx(1 + 0.5 * (1 + 2e-8) / 1e-16)
+    assert theory.f_limit(0.5, beta2=7e-7) == pytest.approx(1 + 0.5 * (1 + 1.4e-6) / 49e-14)
+    gt = np.zeros((3, 3), dtype=np.bool_)
+    gt[1, 1] = True
+    assert theory.decompose(~gt & gt, gt, metric="f_binary").weights.tolist() == [1.0, 0.0]

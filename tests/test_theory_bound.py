@@ -212,7 +212,7 @@ def test_what_does_hold_of_rho(gt: Mask) -> None:
 @pytest.mark.parametrize(
     ("wrong", "text"),
     [
-        ({"n_samples": 0}, "n_samples must be 1 or more, got 0"),
+        ({"n_samples": 0}, "n_samples must be a finite number, 1 or more, got 0"),
         ({"lipschitz": -1}, "lipschitz must be a number above 0, got -1"),
         ({"delta": 1}, "delta is a probability between 0 and 1, got 1"),
         (

@@ -88,6 +88,7 @@ def train(
         from sisod.training.train import Machine, Request, is_first_process
         from sisod.training.train import train as run
 
+        machine = Machine(devices, nodes, strategy, precision, workers, logger.value)
         record = run(
             settled,
             Request(
@@ -102,9 +103,9 @@ def train(
                 resume=resume,
                 overwrite=overwrite,
             ),
-            Machine(devices, nodes, strategy, precision, workers, logger.value),
+            machine,
         )
-        if not is_first_process():
+        if not is_first_process(machine):
             return
         if record["skipped"]:
             typer.echo(

@@ -88,7 +88,8 @@ def costs_grid(
     states: Mapping[str, str] | None = None,
 ) -> Grid:
     """Return one row per cell and their sums; `states` says of each how far it is."""
-    rows, total, paper_total, disk = [], 0.0, 0.0, 0
+    rows: list[tuple[str, ...]] = []
+    total, paper_total, disk = 0.0, 0.0, 0
     for cell in cells:
         cost = cost_of(cell, scale, counts, tflops=tflops)
         total, disk = total + cost.gpu_hours, disk + cost.disk
@@ -96,6 +97,9 @@ def costs_grid(
         state = (states or {}).get(cell.name, "to do")
         rows.append((cell.name, state, *_cells(cost.gpu_hours, cost.paper_hours, cost.disk)))
     rows.append(("all", "", *_cells(total, paper_total or None, disk)))
+    if "finished" in (states or {}).values():
+        left = [cell for cell in cells if (states or {})[cell.name] != "finished"]
+        rows.append(("left", "", *costs_grid(left, scale, counts, tflops=tflops).rows[-1][2:]))
     head = ("cell", "state", "GPU hours", "at the paper's speed", "disk")
     return Grid(head, tuple(rows), n_text=2)
 

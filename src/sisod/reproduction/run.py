@@ -1,5 +1,6 @@
 """Runs a cell, or what is left of it: everything that is finished is found and left alone."""
 
+import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,11 +18,11 @@ from sisod.evaluate import Options, evaluate_to
 from sisod.evaluate import Request as Scoring
 from sisod.files import readable_errors, write_whole
 from sisod.metrics import find_metrics
-from sisod.networks.network import Network
+from sisod.networks.network import WEIGHTS_FILE, Network
 from sisod.protocols import find_protocol
 from sisod.reproduction.cells import LABELS, Cell, Scale, find_cell, recipe_of
 from sisod.reproduction.sets import Sets
-from sisod.training.predict import load_network, predict_folder
+from sisod.training.predict import load_network, predict_folder, weights_digest
 from sisod.training.run_folder import read_record
 from sisod.training.train import Machine, Request, make_labels, train
 
@@ -61,32 +62,48 @@ class Work:
         """Return the result of `sisod evaluate`."""
         return self.out / "results" / protocol / dataset / cell.name
 
+    def mark(self, cell: Cell, dataset: Dataset) -> Path:
+        """Return the file that says what was scored: which weights, how many images."""
+        return self.folder(cell) / "scored" / f"{dataset.name}.json"
+
     def time_file(self) -> Path:
         """Return what was measured of the time."""
         return self.folder(find_cell("time")) / "time.json"
 
 
-def prepare(out: Path, scale: Scale, data: Path) -> None:
-    """Make the folder of a reproduction, or check that it is one of the same scale and data."""
-    asked = {"scale": scale.name, "data": str(data.absolute())}
+def asked_for(scale: Scale, data: Path, precision: str) -> dict[str, str]:
+    """Return what all cells of a reproduction have in common."""
+    return {"scale": scale.name, "data": str(data.resolve()), "precision": precision}
+
+
+def prepare(out: Path, asked: Mapping[str, str]) -> None:
+    """Make the folder of a reproduction, or check that it is one of the same."""
+    if not check_folder(out, asked):
+        with readable_errors(out / _FILE, "make room there or give another folder"):
+            out.mkdir(parents=True, exist_ok=True)
+            write_whole(out / _FILE, _json({"sisod": __version__, **asked}))
+
+
+def check_folder(out: Path, asked: Mapping[str, str]) -> bool:
+    """Say whether the folder is a reproduction already; refuse one of something else. Writes nothing."""
     with readable_errors(out / _FILE, "make room there or give another folder"):
         try:
-            found = json.loads((out / _FILE).read_text(encoding="utf-8"))
+            text = (out / _FILE).read_text(encoding="utf-8")
         except FileNotFoundError:
-            if out.exists() and any(path.name != "data" for path in out.iterdir()):
+            if out.exists() and any(not path.name.startswith(".") for path in out.iterdir()):
                 raise InputError(
                     f"{str(out)!r} exists and is not a result of sisod reproduce; "
                     "give another folder or remove it yourself"
                 ) from None
-            out.mkdir(parents=True, exist_ok=True)
-            write_whole(out / _FILE, _json({"sisod": __version__, **asked}))
-            return
+            return False
+    found = _content(out / _FILE, text)
     for key, value in asked.items():
         if found.get(key) != value:
             raise InputError(
                 f"{str(out)!r} is another reproduction: {key} was {found.get(key)!r} and is now "
                 f"{value!r}; ask for the same, or give another folder"
             )
+    return True
 
 
 def state_of(cell: Cell, work: Work) -> str:
@@ -101,7 +118,8 @@ def is_finished(cell: Cell, work: Work) -> bool:
     if cell.kind == "time":
         return work.time_file().exists()
     if cell.kind == "labels":
-        return _labels(work).is_dir()
+        record = read_record(work.folder(cell) / "first_stage")
+        return _labels(work).is_dir() and record is not None and _same_images(record, work)
     return _is_trained(cell, work) and not _unscored(cell, work)
 
 
@@ -131,7 +149,9 @@ def run_cell(cell: Cell, work: Work, tell: Tell) -> None:
 def run_cells(cells: Sequence[Cell], work: Work, tell: Tell) -> list[str]:
     """Run cells one after the other and return the names of those that failed.
 
-    What goes wrong in one is told and does not stop the others.
+    What goes wrong in one is told and does not stop the others: a device without memory and a loader's
+    worker that is killed are RuntimeErrors. A cell that another process was at work on has not failed
+    if it is finished by the end.
     """
     failed = []
     for cell in cells:
@@ -140,10 +160,11 @@ def run_cells(cells: Sequence[Cell], work: Work, tell: Tell) -> list[str]:
             continue
         try:
             run_cell(cell, work, tell)
-        except InputError as error:
-            tell(f"error: {cell.name}: {error}")
-            failed.append(cell.name)
-    return failed
+        except (InputError, RuntimeError, OSError, MemoryError) as error:
+            first_line = (str(error) or type(error).__name__).splitlines()[0]
+            tell(f"error: {cell.name}: {first_line}")
+            failed.append(cell)
+    return [cell.name for cell in failed if not is_finished(cell, work)]
 
 
 def _train_and_score(cell: Cell, work: Work, tell: Tell) -> None:
@@ -151,27 +172,45 @@ def _train_and_score(cell: Cell, work: Work, tell: Tell) -> None:
     if not _is_trained(cell, work):
         record = train(recipe_of(cell, work.scale), _request(cell, work), work.machine)
         said = f"{record['steps']} steps in {record['seconds']:.0f} s"
-    unscored = _unscored(cell, work)
     network = load_network(work.folder(cell) / "run")
-    for dataset in unscored:
-        _score(cell, network, dataset, work, tell)
-    tell(f"{cell.name}: {said}, scored on {', '.join(dataset.name for dataset in unscored)}")
+    scored, problems = [], []
+    for dataset in _unscored(cell, work):
+        try:
+            _score(cell, network, dataset, work, tell)
+            scored.append(dataset.name)
+        except InputError as error:  # a file that cannot be read; the other sets can do without it
+            problems.append(f"{dataset.name} is not scored: {error}")
+    tell(f"{cell.name}: {said}, scored on {', '.join(scored) or 'nothing'}")
+    if problems:
+        raise InputError("; ".join(problems))
 
 
 def _score(cell: Cell, network: Network, dataset: Dataset, work: Work, tell: Tell) -> None:
     maps = work.folder(cell) / "maps" / dataset.name
     size = recipe_of(cell, work.scale).data.size
-    predict_folder(network, dataset.image_dir, maps, size=size, resume=True)
+    stale = _weights_of_maps(maps) not in (None, weights_digest(network))  # of a run that was removed
+    predict_folder(network, dataset.image_dir, maps, size=size, resume=not stale, overwrite=stale)
     for name, metrics in PROTOCOLS.items():
         protocol = find_protocol(name)
         asked = Scoring(str(maps), str(dataset.mask_dir), protocol, find_metrics(metrics, protocol))
         options = Options(
             jobs=1 if work.scale.made else None,
-            resume=True,
+            overwrite=True,  # what stands there is of other weights or images
             title=f"{cell.name} on {dataset.name}, {name}",
         )
         for note in evaluate_to(work.result(cell, dataset.name, name), asked, options):
             tell(f"warning: {cell.name} on {dataset.name}: {note}")
+    mark = work.mark(cell, dataset)
+    mark.parent.mkdir(exist_ok=True)
+    write_whole(mark, _json(_scored_now(cell, dataset, work)))
+
+
+def _weights_of_maps(maps: Path) -> str | None:
+    """Which network predicted them; None if nothing says so."""
+    try:
+        return str(json.loads((maps / "run.json").read_text(encoding="utf-8"))["weights"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def _request(cell: Cell, work: Work) -> Request:
@@ -197,17 +236,33 @@ def _is_trained(cell: Cell, work: Work) -> bool:
     if record is None or not record.get("finished"):
         return False
     settings = json.loads(json.dumps(recipe_of(cell, work.scale).tables()))
-    return bool(record["asked"]["settings"] == settings and record["asked"]["loss"] == cell.loss)
+    same = record["asked"]["settings"] == settings and record["asked"]["loss"] == cell.loss
+    return bool(same and _same_images(record, work))
+
+
+def _same_images(record: Mapping[str, Any], work: Work) -> bool:
+    return bool(record["asked"]["images"] == len(work.sets.training.samples))
 
 
 def _unscored(cell: Cell, work: Work) -> list[Dataset]:
-    return [
-        dataset
-        for dataset in work.sets.tests
-        if not all(
-            (work.result(cell, dataset.name, name) / "summary.json").exists() for name in PROTOCOLS
-        )
-    ]
+    return [dataset for dataset in work.sets.tests if not _is_scored(cell, dataset, work)]
+
+
+def _is_scored(cell: Cell, dataset: Dataset, work: Work) -> bool:
+    """Say whether the results are there, of these very weights and of as many images."""
+    results = [work.result(cell, dataset.name, name) / "summary.json" for name in PROTOCOLS]
+    try:
+        mark = json.loads(work.mark(cell, dataset).read_text(encoding="utf-8"))
+        same = mark == _scored_now(cell, dataset, work)
+    except (OSError, ValueError):
+        return False
+    return bool(same) and all(path.exists() for path in results)
+
+
+def _scored_now(cell: Cell, dataset: Dataset, work: Work) -> dict[str, Any]:
+    with (work.folder(cell) / "run" / WEIGHTS_FILE).open("rb") as file:
+        weights = hashlib.file_digest(file, "sha256").hexdigest()
+    return {"weights": weights, "images": len(dataset.samples)}
 
 
 @contextmanager
@@ -229,6 +284,22 @@ def _held(cell: Cell, folder: Path) -> Iterator[None]:
         except (ImportError, OSError):
             pass  # a system or disk without locks
         yield
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a file of ours; a damaged one is refused by name."""
+    with readable_errors(path, "make it readable"):
+        return _content(path, path.read_text(encoding="utf-8"))
+
+
+def _content(path: Path, text: str) -> dict[str, Any]:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise InputError(f"{str(path)!r} is damaged; remove it, and the same command makes it again")
+    return found
 
 
 def _json(content: Mapping[str, Any]) -> bytes:

@@ -7,6 +7,7 @@ from sisod import paper
 from sisod.datasets import Dataset, Place, find_known, open_dataset
 from sisod.errors import InputError
 from sisod.files import write_folder
+from sisod.known_datasets import KNOWN
 from sisod.made_data import write_scenes
 
 TRAINING = "DUTS-TR"
@@ -21,11 +22,13 @@ class Sets:
         training: DUTS-TR.
         tests: those of the paper's data sets that are there, in its order.
         notes: a sentence on each that is not, or cannot be used.
+        incomplete: which have fewer images than the published set, a phrase; empty if none has.
     """
 
     training: Dataset
     tests: tuple[Dataset, ...]
     notes: tuple[str, ...]
+    incomplete: str = ""
 
 
 def find_sets(root: Path) -> Sets:
@@ -55,7 +58,13 @@ def find_sets(root: Path) -> Sets:
             f"{str(root)!r} holds none of the paper's data sets to test on "
             f"({', '.join(paper.datasets())}); add one, the others may follow later"
         )
-    return Sets(training, tuple(tests), tuple(notes))
+    fewer = [
+        f"{found.name} {len(found.samples)} of {KNOWN[found.name].count}"
+        for found in (training, *tests)
+        if len(found.samples) < KNOWN[found.name].count
+    ]
+    incomplete = f"not all images of the published sets: {', '.join(fewer)}" if fewer else ""
+    return Sets(training, tuple(tests), tuple(notes), incomplete)
 
 
 def make_sets(folder: Path) -> Path:
@@ -64,8 +73,12 @@ def make_sets(folder: Path) -> Path:
         count = _N_TRAINING if name == TRAINING else _N_TEST
         if (folder / name).exists():
             continue
-        with write_folder(folder / name, overwrite=True) as unfinished:
-            write_scenes(unfinished, count, seed=seed, shape=(_SIDE, _SIDE))
+        try:
+            with write_folder(folder / name, overwrite=True) as unfinished:
+                write_scenes(unfinished, count, seed=seed, shape=(_SIDE, _SIDE))
+        except InputError:
+            if not (folder / name).is_dir():  # else another process was first
+                raise
     return folder
 
 

@@ -5,6 +5,7 @@ loss makes is the paper's claim.
 """
 
 import io
+import itertools
 import json
 import math
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from sisod.files import readable_errors, write_whole
 from sisod.grids import Grid, number, plain
 from sisod.metrics import METRICS, PAPER_KEYS
 from sisod.reproduction.cells import ABLATED, ABLATION, find_cell, grid
-from sisod.reproduction.run import PROTOCOLS, Work
+from sisod.reproduction.run import PROTOCOLS, Work, read_json
 from sisod.tables import arrow
 
 Scores = dict[tuple[str, str, str], dict[str, float]]  # protocol, data set, cell -> metric -> value
@@ -37,12 +38,15 @@ class Tables:
             ours and as published.
         ablation: the same for each alpha against the plain loss.
         bench: what the losses cost in time; None if it was not measured.
+        uneven: a sentence on each pair of cells that was scored on different numbers of images, which
+            has no difference.
     """
 
     scores: pl.DataFrame
     differences: pl.DataFrame
     ablation: pl.DataFrame
     bench: Bench | None
+    uneven: tuple[str, ...] = ()
 
     def grids(self, protocol: str = "official") -> dict[str, Grid]:
         """Return the paper's layouts by title: data sets, then alpha on each, then the time."""
@@ -90,8 +94,24 @@ def make_tables(work: Work) -> Tables:
         raise InputError(f"{str(work.out)!r} holds no result yet; run a cell first")
     bench = None
     if work.time_file().exists():
-        bench = read_bench(json.loads(work.time_file().read_text(encoding="utf-8")))
-    return Tables(_score_table(scores), _difference_table(scores), _ablation_table(scores), bench)
+        try:
+            bench = read_bench(read_json(work.time_file()))
+        except (KeyError, TypeError):
+            raise InputError(
+                f"{str(work.time_file())!r} is damaged; remove it, and run the cell 'time' again"
+            ) from None
+    return Tables(
+        _score_table(scores),
+        _difference_table(scores),
+        _ablation_table(scores),
+        bench,
+        _uneven(scores),
+    )
+
+
+def has_results(work: Work) -> bool:
+    """Say whether any cell was scored."""
+    return bool(_read(work))
 
 
 def write_tables(tables: Tables, work: Work) -> None:
@@ -102,7 +122,7 @@ def write_tables(tables: Tables, work: Work) -> None:
         "differences": tables.differences,
         "ablation": tables.ablation,
     }
-    content: dict[str, Any] = {"scale": work.scale.name, "caption": caption(work)}
+    content: dict[str, Any] = {"scale": work.scale.name, "caption": caption(work, tables)}
     content |= {name: plain(frame) for name, frame in frames.items()}
     content["time"] = None if tables.bench is None else tables.bench.content()
     with readable_errors(folder, "make room there and write them again with --cell tables"):
@@ -117,11 +137,17 @@ def write_tables(tables: Tables, work: Work) -> None:
             write_whole(folder / f"{protocol}.md", _markdown(tables, work, protocol).encode())
 
 
-def caption(work: Work) -> str:
+def caption(work: Work, tables: Tables) -> str:
     """Return what the numbers rest on."""
     if work.scale.made:
-        return "Made scenes and two steps a run: the path works, the numbers mean nothing."
-    return "One run for each line; 'sisod compare' gives a pair's difference with its interval."
+        text = "Made scenes and two steps a run: the path works, the numbers mean nothing."
+    else:
+        text = (
+            "One run for each line; 'sisod compare' gives a pair's difference with its interval. SI is "
+            "the normalised loss, the paper prints Eq. 16 without the division by K + alpha."
+        )
+        text += f" There were {work.sets.incomplete}." if work.sets.incomplete else ""
+    return text + "".join(f" {note}." for note in tables.uneven)
 
 
 def paper_name(network: str) -> str:
@@ -130,9 +156,11 @@ def paper_name(network: str) -> str:
 
 
 def _markdown(tables: Tables, work: Work, protocol: str) -> str:
-    parts = [f"# The paper's tables, protocol {protocol}", caption(work)]
+    parts = [f"# The paper's tables, protocol {protocol}", caption(work, tables)]
     for title, found in tables.grids(protocol).items():
         parts += [f"## {title}", found.markdown()]
+    if tables.bench is not None:
+        parts.append(tables.bench.caption())
     return "\n\n".join(parts) + "\n"
 
 
@@ -143,9 +171,29 @@ def _read(work: Work) -> Scores:
             for cell in grid():
                 folder = work.result(cell, dataset, protocol)
                 if (folder / "summary.json").exists():
-                    summary, _ = read_summary(folder)
-                    found[protocol, dataset, cell.name] = {key: summary[key] for key in PAPER_KEYS}
+                    summary, defined = read_summary(folder)
+                    values = {key: summary[key] for key in PAPER_KEYS}
+                    # MAE is defined on every image
+                    found[protocol, dataset, cell.name] = {"images": float(defined["mae"]), **values}
     return found
+
+
+def _pair(scores: Scores, protocol: str, dataset: str, network: str) -> list[dict[str, float]]:
+    """The scores of a network with either loss; empty where there is none."""
+    names = (f"{network.lower()}-{loss}" for loss in ("plain", "si"))
+    return [scores.get((protocol, dataset, name), {}) for name in names]
+
+
+def _uneven(scores: Scores) -> tuple[str, ...]:
+    found = []
+    for dataset, name in itertools.product(paper.datasets(), paper.networks()):
+        before, after = _pair(scores, "official", dataset, name)
+        if before and after and before["images"] != after["images"]:
+            found.append(
+                f"{name} on {dataset} was scored on {before['images']:.0f} images with the plain and on "
+                f"{after['images']:.0f} with the size-invariant loss: run both cells again"
+            )
+    return tuple(found)
 
 
 def _score_table(scores: Scores) -> pl.DataFrame:
@@ -154,7 +202,8 @@ def _score_table(scores: Scores) -> pl.DataFrame:
         cell = find_cell(name)
         alpha = "" if cell.loss == "plain" else str(cell.alpha)
         about = {"protocol": protocol, "dataset": dataset, "cell": name, "network": cell.network}
-        rows.append({**about, "loss": cell.loss, "alpha": alpha, **values})
+        counted = {"images": int(values["images"])}
+        rows.append({**about, "loss": cell.loss, "alpha": alpha, **values, **counted})
     return pl.DataFrame(rows)
 
 
@@ -162,8 +211,8 @@ def _difference_table(scores: Scores) -> pl.DataFrame:
     rows = []
     for protocol, dataset in dict.fromkeys((key[0], key[1]) for key in scores):
         for name in paper.networks():
-            before = scores.get((protocol, dataset, f"{name.lower()}-plain"), {})
-            after = scores.get((protocol, dataset, f"{name.lower()}-si"), {})
+            before, after = _pair(scores, protocol, dataset, name)
+            even = before.get("images") == after.get("images")
             was = paper.row(dataset, name).values
             became = paper.row(dataset, name, size_invariant=True).values
             rows += [
@@ -174,7 +223,7 @@ def _difference_table(scores: Scores) -> pl.DataFrame:
                     "metric": key,
                     "plain": before.get(key, math.nan),
                     "si": after.get(key, math.nan),
-                    "difference": after.get(key, math.nan) - before.get(key, math.nan),
+                    "difference": after[key] - before[key] if even else math.nan,
                     "published_difference": became[key] - was[key],
                 }
                 for key in (PAPER_KEYS if before or after else ())

@@ -63,8 +63,8 @@ def generalization_bound(
         (0.1151, 0.0407)
     """
     for name, count in (("n_samples", n_samples), ("n_pixels", n_pixels)):
-        if count < 1:
-            raise InputError(f"{name} must be 1 or more, got {count}")
+        if not 1 <= count < math.inf:
+            raise InputError(f"{name} must be a finite number, 1 or more, got {count}")
     for name, value in (("lipschitz", lipschitz), ("epsilon", epsilon), ("constant", constant)):
         if not 0 < value < math.inf:
             raise InputError(f"{name} must be a number above 0, got {value}")
@@ -94,6 +94,10 @@ def separable_lipschitz(
         >>> separable_lipschitz(1.0, n_frames=3, alpha=9.0, normalize=False)
         12.0
     """
+    if not 0 <= mu < math.inf or not 0 <= alpha < math.inf or n_frames < 0:
+        raise InputError(
+            f"mu, n_frames and alpha must be finite and not negative, got {mu}, {n_frames} and {alpha}"
+        )
     return mu if normalize else (n_frames + alpha) * mu
 
 
@@ -112,7 +116,7 @@ def dice_lipschitz(rho: float) -> float:
 
 
 def sharp_dice_lipschitz(rho: float) -> float:
-    """Return the least L that is right for the same loss, about an eighth of the theorem's.
+    """Return the least L that is right for the same loss, for small rho an eighth of the theorem's.
 
     With r = 1/rho - 1 it is r^2 / (2 (r - 1)), reached where p is 1 - 2/r on the object and 0 outside;
     2 where r is 2 or less, reached at p = 0.
@@ -192,8 +196,13 @@ def salient_shares(gt: ArrayLike, *, partition: Partition | None = None) -> Shar
     """
     mask = as_mask(gt)
     parts = cut_mask(mask) if partition is None else partition
+    if parts.shape != mask.shape or parts.regions is not None:
+        raise InputError(
+            f"partition must be boxes of a mask of shape {mask.shape}; got "
+            + (f"one of shape {parts.shape}" if parts.shape != mask.shape else "Voronoi regions")
+        )
     if len(parts) == 0:
-        raise InputError("gt has no salient pixel; rho is a share of objects, leave this mask out")
+        raise InputError("there is no frame, and rho is the least share of one; leave this mask out")
     inside = [float(mask[frame.window].mean()) for frame in parts]
     return Shares(np.array(inside), float(mask.mean()))
 

@@ -95,6 +95,8 @@ def decompose(
         >>> found.left, round(found.right, 12), found.holds
         (0.15, 0.15, True)
     """
+    if metric == "auc":
+        raise UsageError("auc is a sum over pairs of pixels; use decompose_auc")
     if metric not in _SEPARABLE and metric not in _COMPOSITE:
         raise UsageError(unknown("metric to decompose", metric, (*_SEPARABLE, *_COMPOSITE)))
     p, mask, parts = _prepared(pred, gt, protocol, partition)
@@ -119,7 +121,7 @@ def decompose(
     # 0 where nothing is predicted, as everywhere in the library
     right = float(above.sum() / whole) if whole else 0.0
     return Decomposition(
-        metric, left, right, shares, below / max(whole, 1.0), _ratio(above, below), si_weights
+        metric, left, right, shares, below / (whole or 1.0), _ratio(above, below), si_weights
     )
 
 
@@ -167,8 +169,8 @@ def decompose_auc(
     """Return AUC as the sum over all pairs of parts, and the paper's sum over frames.
 
     The paper (appendix C) writes AUC as the sum over frames of AUC_k n+_k n-_k / (n+ n-). Those weights
-    add up to the share of pairs that lie within a frame, a few in a hundred: even a perfect map has a
-    sum far below 1. The sum over all pairs of parts, n+_k n-_l / (n+ n-), is exact.
+    add up to the share of pairs that lie within a frame, a small part: even a perfect map has a sum
+    far below 1. The sum over all pairs of parts, n+_k n-_l / (n+ n-), is exact.
 
     Example:
         Two objects of 2 pixels, in frames with 2 other pixels each, on 12 pixels; a perfect map:

@@ -8,6 +8,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from numbers import Integral
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -125,10 +126,10 @@ def next_frame_limit(found: Sequence[int], frame_areas: Sequence[int]) -> float:
         >>> next_frame_limit((1, 3), (4, 4)), next_frame_limit((1, 3), (2, 6))
         (4.0, 4.0)
     """
-    if len(found) != len(frame_areas) or not any(found):
+    if len(found) != len(frame_areas) or not any(found) or min(found) < 0 or min(frame_areas) < 1:
         raise InputError(
-            f"found must be one count per frame, not all 0; got {list(found)} "
-            f"for {len(frame_areas)} frames"
+            "found must be one count per frame, none negative and not all 0, and frames have pixels; "
+            f"got {list(found)} for {list(frame_areas)}"
         )
     return float(_next_frame_limit(found, frame_areas))
 
@@ -198,7 +199,7 @@ def _exact(beta2: float) -> Fraction:
     """0.3 as 3/10."""
     if not 0 < beta2 < math.inf:
         raise InputError(f"beta2 must be a number above 0, got {beta2}; the paper's are 1 and 0.3")
-    return Fraction(beta2).limit_denominator(10**6)
+    return Fraction(repr(float(beta2)))
 
 
 def _f_limit(rho: Fraction, b: Fraction) -> Fraction:
@@ -233,6 +234,9 @@ def _predictors(
 
 
 def _check(found: Sequence[int], missed: Sequence[int], sizes: list[int]) -> None:
+    for name, given in (("found", found), ("missed", missed)):
+        if not isinstance(given, Sequence) or not all(isinstance(one, Integral) for one in given):
+            raise InputError(f"{name} must be a sequence of whole numbers, got {given!r}")
     if len(found) != len(sizes) or not all(0 <= t <= size for t, size in zip(found, sizes, strict=True)):
         raise InputError(f"found must be one count per object, at most {sizes}, got {list(found)}")
     inside = set(missed) <= set(range(len(sizes)))

@@ -58,7 +58,11 @@ def proposition_4_1(partition: Partition) -> Reattention:
     if partition.regions is not None or len(partition) == 0:
         raise InputError(
             f"proposition 4.1 needs rectangular frames, got {len(partition)} of them"
-            f"{' as Voronoi regions' if partition.regions is not None else ''}; use kind='boxes'"
+            + (
+                " as Voronoi regions; use kind='boxes'"
+                if len(partition)
+                else "; take a mask with an object"
+            )
         )
     # "ratio", the proposition's alpha, whatever the partition was cut with
     weights = weight_map(partition.boxes, partition.shape)

@@ -104,7 +104,7 @@ def ablate(
                 labels=request.labels or (labels if labels.is_dir() and run != labels.parent else None),
             )
             train(_of_variant(recipe, variant, seed), asked, machine)
-            if not is_first_process():
+            if not is_first_process(machine or Machine()):
                 continue
             for dataset in datasets:
                 folder = out / "results" / dataset.name / run.name

@@ -124,7 +124,7 @@ def predict_folder(
         "command": "predict",
         "images": str(images) if is_url(images) else str(Path(images).resolve()),
         "network": network.config(),
-        "weights": _digest(network),
+        "weights": weights_digest(network),
         "size": size,
     }
     with readable_errors(target / "maps", "free some room and go on with --resume"):
@@ -295,8 +295,8 @@ def _write_run(out: Path, settings: dict[str, Any], **more: Any) -> None:
     write_whole(out / _RUN_FILE, (json.dumps(record, indent=2, ensure_ascii=False) + "\n").encode())
 
 
-def _digest(network: Network) -> str:
-    """Return what tells weights apart."""
+def weights_digest(network: Network) -> str:
+    """Return what tells the weights of networks apart."""
     digest = hashlib.sha256()
     for name, value in sorted(network.state_dict().items()):
         digest.update(name.encode())

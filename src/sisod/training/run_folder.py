@@ -35,7 +35,7 @@ def prepare(folder: Path, wanted: dict[str, Any], *, resume: bool, overwrite: bo
     if resume and record is not None:
         _check_same(folder, record["asked"], wanted)
         return record
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    if folder.exists() and (not folder.is_dir() or _visible(folder)):
         if record is None:
             raise InputError(
                 f"{str(folder)!r} exists and is not a result of sisod; "
@@ -47,10 +47,16 @@ def prepare(folder: Path, wanted: dict[str, Any], *, resume: bool, overwrite: bo
                 "it, or give another folder"
             )
         shutil.rmtree(folder)
-    (folder / "checkpoints").mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     record = {"sisod": version("sisod"), "finished": False, "asked": wanted, "versions": versions()}
-    write_record(folder, record)
+    write_record(folder, record)  # first: without it the folder would be nobody's
+    (folder / "checkpoints").mkdir(exist_ok=True)
     return record
+
+
+def _visible(folder: Path) -> bool:
+    """Say whether there is more than what a write that was cut off left."""
+    return any(not path.name.startswith(".") for path in folder.iterdir())
 
 
 def read_record(folder: Path) -> dict[str, Any] | None:

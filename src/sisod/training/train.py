@@ -15,6 +15,7 @@ from typing import Any
 
 import lightning as L  # noqa: N812  (the name everybody knows it by)
 import torch
+from lightning.fabric.plugins.environments.lightning import LightningEnvironment
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.callbacks import ModelCheckpoint, RichProgressBar
 from lightning.pytorch.plugins import TorchCheckpointIO
@@ -71,6 +72,11 @@ class Machine:
     workers: int | None = None
     logger: str = "csv"
 
+    @property
+    def is_single(self) -> bool:
+        """One device is one process, whatever the tasks of a scheduler's allocation."""
+        return self.devices == "1" and self.nodes == 1
+
 
 def train(
     recipe: Recipe,
@@ -96,7 +102,7 @@ def train(
         asked["criterion"] = type(criterion).__name__
     with readable_errors(request.out / "x", "free some space and go on with --resume"):
         record = (read_record(request.out) if request.resume else None) or {"asked": asked}
-        if is_first_process():
+        if is_first_process(machine):
             record = prepare(request.out, asked, resume=request.resume, overwrite=request.overwrite)
             write_whole(request.out / "recipe.toml", write_toml(recipe).encode())
         if record.get("finished"):
@@ -105,7 +111,7 @@ def train(
             request = replace(request, labels=_first_stage(recipe, request, machine, samples))
         found = _fit(recipe, request, machine, samples, val_samples, criterion)
         record = record | {"finished": True, "skipped": list(bad), **found}
-        if is_first_process():
+        if is_first_process(machine):
             write_record(request.out, record)
     return record
 
@@ -132,7 +138,7 @@ def _first_stage(recipe: Recipe, request: Request, machine: Machine, samples: Se
         labels=LabelsPart(),
     )
     train(plain, replace(request, out=first, loss="plain", val=None, resume=True), machine)
-    if is_first_process():
+    if is_first_process(machine):
         write_labels(networks.from_pretrained(first), samples, labels, size=recipe.data.size)
     return labels
 
@@ -173,7 +179,7 @@ def _fit(
             num_sanity_val_steps=0,
             log_every_n_steps=1,
             use_distributed_sampler=False,
-            plugins=[WholeCheckpoints()],
+            plugins=[WholeCheckpoints(), *([LightningEnvironment()] if machine.is_single else [])],
             logger=[metrics, *_more_loggers(machine, request.out)],
             callbacks=[last, *([best] if val_samples else []), *_progress()],
             enable_progress_bar=sys.stderr.isatty(),
@@ -307,8 +313,10 @@ def make_network(recipe: Recipe) -> Network:
     return network
 
 
-def is_first_process() -> bool:
+def is_first_process(machine: Machine) -> bool:
     """Say whether this is the one process that writes."""
+    if machine.is_single:
+        return True
     ranks = (os.environ.get(name, "0") for name in ("RANK", "LOCAL_RANK", "NODE_RANK", "SLURM_PROCID"))
     return all(rank == "0" for rank in ranks)
 
