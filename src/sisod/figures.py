@@ -33,6 +33,7 @@ CURVES = {
     "iou": ("threshold", "iou", "threshold", "IoU"),
 }
 _ROW = 2.3  # inches, height of a row of panels
+_KEY, _LETTER = 0.6, 0.06  # inches of a legend's line with its gaps, and of a letter
 
 
 def curve_figure(results: Sequence[Result], kind: str) -> "Figure":
@@ -103,7 +104,9 @@ def add_legend(figure: "Figure", looks: dict[str, LineStyle]) -> None:
     lines = [Line2D([], [], **look.options()) for look in looks.values()]
     # a label that begins with an underscore would be left out
     labels = [f" {plain_text(method)}" for method in looks]
-    figure.legend(lines, labels, loc="outside lower center", ncols=min(5, len(lines)))
+    widest = _KEY + _LETTER * max((len(label) for label in labels), default=0)
+    columns = max(1, min(5, len(lines), int(figure.get_figwidth() / widest)))
+    figure.legend(lines, labels, loc="outside lower center", ncols=columns)
 
 
 def size_figure(results: Sequence[Result], groups: SizeKind) -> "Figure":
