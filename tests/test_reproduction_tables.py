@@ -3,8 +3,11 @@
 import sys
 from pathlib import Path
 
+import numpy as np
+import polars as pl
 import pytest
 
+from sisod import paper
 from sisod.plots import save_figure
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
@@ -33,3 +36,70 @@ def test_figure_is_what_the_rows_give(name: str, tmp_path: Path) -> None:
     save_figure(reproduction_figures.FIGURES[name](RESULTS), tmp_path / "drawn.svg")
     written = reproduction_figures.DOCS / f"reproduction_{name}.svg"
     assert (tmp_path / "drawn.svg").read_text() == written.read_text()
+
+
+def found_gain(dataset: str, seed: int, low: float, high: float) -> float:
+    """How many more objects of a range of sizes the size-invariant loss finds, as a share."""
+    shares = []
+    for loss in ("plain", "si"):
+        chosen = (pl.col("run") == f"edn-{loss}-{seed}") & (pl.col("dataset") == dataset)
+        rows = RESULTS.objects.filter(chosen & pl.col("share").is_between(low, high, closed="left"))
+        shares.append(float(np.mean(rows["recall_binary"].to_numpy() >= 0.5)))
+    return shares[1] - shares[0]
+
+
+def values(run: str, dataset: str) -> dict[str, float]:
+    small = reproduction_tables._small_found_at(RESULTS, run, dataset, 0.05)
+    return RESULTS.result(run, dataset).summary | {"small": small}
+
+
+def test_what_the_text_says_of_the_seeds() -> None:
+    seeds = RESULTS.seeds("edn")
+    assert seeds == [0, 1, 2]
+    for dataset in ("MSOD", "DUTS-TE"):
+        for seed in seeds:
+            plain, si = (values(f"edn-{loss}-{seed}", dataset) for loss in ("plain", "si"))
+            gain = found_gain(dataset, seed, 0, 0.01)
+            assert gain > 0.1
+            assert gain > found_gain(dataset, seed, 0.1, 1.1)
+            assert si["small"] > plain["small"]
+            assert si["si_f_mean"] > plain["si_f_mean"]
+            assert si["si_auc"] > plain["si_auc"]
+        rows = [line.split("|") for line in reproduction_tables.numbers(RESULTS).splitlines()]
+        pairs = [row[5].split("/") for row in rows if row[1].strip() == dataset]
+        gains = [float(after) - float(before) for before, after in pairs]
+        assert len(gains) == 5
+        assert gains == sorted(gains)
+    for seed in seeds:
+        plain, si = (values(f"edn-{loss}-{seed}", "ECSSD") for loss in ("plain", "si"))
+        assert -0.02 < si["si_f_mean"] - plain["si_f_mean"] < 0
+        assert -0.02 < si["si_auc"] - plain["si_auc"] < 0
+    for line in reproduction_tables.paired(RESULTS).splitlines()[2:]:
+        _, dataset, _, mae, si_mae, *_ = line.split("|")
+        assert float(mae.split("[")[1].split(",")[0]) > 0
+        low, high = (float(end) for end in si_mae.split("[")[1].strip("] ").split(","))
+        assert low < 0 < high if dataset.strip() == "MSOD" else low > 0
+
+
+def test_what_the_text_says_of_the_losses() -> None:
+    for dataset in ("MSOD", "DUTS-TE"):
+        plain, si, printed, released, warm, one, zero = (
+            values(f"edn-{name}-0", dataset)
+            for name in ("plain", "si", "printed", "released", "warm", "alpha1", "alpha0")
+        )
+        others = (plain, si, printed, released, warm, one)
+        assert zero["si_f_mean"] > max(other["si_f_mean"] for other in others)
+        assert zero["small"] < plain["small"]
+        assert zero["mae"] > one["mae"] > si["mae"]
+        assert printed["small"] - plain["small"] < (si["small"] - plain["small"]) / 2
+        assert released["mae"] == max(other["mae"] for other in others)
+        assert all(abs(warm[key] - si[key]) < 0.005 for key in ("mae", "si_mae", "f_mean", "si_f_mean"))
+        found = [
+            reproduction_tables._found_under(RESULTS.result(f"edn-{name}-0", dataset), 0.01)
+            for name in ("released", "si")
+        ]
+        assert abs(found[0] - found[1]) < 0.05
+    for dataset in ("MSOD", "DUTS-TE", "ECSSD"):  # the paper's
+        rows = paper.table("ablation").filter(pl.col("dataset") == dataset)
+        mae = dict(zip(rows["alpha"], rows["mae"], strict=True))
+        assert mae["0"] > mae["1"] > mae["ratio"]
