@@ -81,6 +81,16 @@ def test_what_the_text_says_of_the_seeds() -> None:
         assert low < 0 < high if dataset.strip() == "MSOD" else low > 0
 
 
+def test_what_the_text_says_of_ldf() -> None:
+    for dataset in ("MSOD", "DUTS-TE"):
+        plain, si = (values(f"ldf-{loss}-0", dataset) for loss in ("plain", "si"))
+        assert si["small"] > plain["small"]
+        assert si["si_f_mean"] > plain["si_f_mean"]
+        assert si["si_auc"] > plain["si_auc"]
+        assert si["mae"] > plain["mae"]
+        assert si["si_mae"] > plain["si_mae"]
+
+
 def test_what_the_text_says_of_the_losses() -> None:
     for dataset in ("MSOD", "DUTS-TE"):
         plain, si, printed, released, warm, one, zero = (
