@@ -91,6 +91,22 @@ def test_what_the_text_says_of_ldf() -> None:
         assert si["si_mae"] > plain["si_mae"]
 
 
+def test_what_the_text_says_of_the_length() -> None:
+    def gains(dataset: str, length: str) -> dict[str, float]:
+        plain, si = (values(f"edn{length}-{loss}-0", dataset) for loss in ("plain", "si"))
+        return {key: si[key] - plain[key] for key in ("mae", "si_mae", "si_f_mean", "small")}
+
+    for dataset in ("MSOD", "DUTS-TE", "ECSSD"):
+        short, long = gains(dataset, ""), gains(dataset, "-long")
+        for key in ("mae", "si_mae", "si_f_mean"):
+            assert long[key] < short[key]
+        assert long["mae"] > 0
+        if dataset == "MSOD":
+            assert long["mae"] < short["mae"] / 2
+        if dataset != "ECSSD":  # which has hardly any small ones
+            assert long["small"] > 0.9 * short["small"]
+
+
 def test_what_the_text_says_of_the_losses() -> None:
     for dataset in ("MSOD", "DUTS-TE"):
         plain, si, printed, released, warm, one, zero = (
