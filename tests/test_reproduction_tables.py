@@ -107,6 +107,23 @@ def test_what_the_text_says_of_the_length() -> None:
             assert long["small"] > 0.9 * short["small"]
 
 
+def test_what_the_text_says_of_bce_alone() -> None:
+    for dataset in ("MSOD", "DUTS-TE"):
+        changes = []
+        for start in ("edn", "edn-bce"):
+            names = [f"{start}-{loss}-0" for loss in ("plain", "si")]
+            results = [values(name, dataset) for name in names]
+            found = [
+                reproduction_tables._found_under(RESULTS.result(name, dataset), 0.01) for name in names
+            ]
+            mae, small = (results[1][key] - results[0][key] for key in ("mae", "small"))
+            changes.append((mae, small, found[1] - found[0]))
+        (mae, small, found_both), (bce_mae, bce_small, bce_found) = changes
+        assert 0 < bce_small < small / 2
+        assert 0 < bce_found < found_both / 2
+        assert bce_mae > mae / 2
+
+
 def test_what_the_text_says_of_the_losses() -> None:
     for dataset in ("MSOD", "DUTS-TE"):
         plain, si, printed, released, warm, one, zero = (
