@@ -81,9 +81,10 @@ def test_what_the_text_says_of_the_seeds() -> None:
         assert low < 0 < high if dataset.strip() == "MSOD" else low > 0
 
 
-def test_what_the_text_says_of_ldf() -> None:
+@pytest.mark.parametrize("network", ["ldf", "icon"])
+def test_what_the_text_says_of_other_networks(network: str) -> None:
     for dataset in ("MSOD", "DUTS-TE"):
-        plain, si = (values(f"ldf-{loss}-0", dataset) for loss in ("plain", "si"))
+        plain, si = (values(f"{network}-{loss}-0", dataset) for loss in ("plain", "si"))
         assert si["small"] > plain["small"]
         assert si["si_f_mean"] > plain["si_f_mean"]
         assert si["si_auc"] > plain["si_auc"]
