@@ -204,8 +204,8 @@ def test_few_epochs_are_validated_all_the_same(data: Path, tmp_path: Path) -> No
 
 def test_a_batch_must_be_shared_evenly(data: Path) -> None:
     from sisod.datasets import open_dataset
-    from sisod.training.train import Data, Machine
+    from sisod.training.loaders import Data
 
-    loaders = Data(find_recipe("tiny"), open_dataset(data).samples, (), Machine(workers=0), labels=None)
+    loaders = Data(find_recipe("tiny"), open_dataset(data).samples, (), workers=0, labels=None)
     with pytest.raises(UsageError, match=r"^a batch of 8 images cannot be shared by 3 processes; set "):
         loaders.set_processes(0, 3)

@@ -20,26 +20,15 @@ from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.callbacks import ModelCheckpoint, RichProgressBar
 from lightning.pytorch.plugins import TorchCheckpointIO
 from torch import nn
-from torch.utils.data import DataLoader
 
 from sisod import networks
 from sisod.datasets import Dataset, Sample, open_dataset
 from sisod.errors import InputError, UsageError
 from sisod.files import readable_errors, write_whole
 from sisod.networks.network import Network
-from sisod.training.data import (
-    EpochSampler,
-    Labels,
-    ShareSampler,
-    TrainingSet,
-    ValidationSet,
-    check_samples,
-    choose,
-    collate,
-    collate_validation,
-    quiet_worker,
-)
+from sisod.training.data import Labels, check_samples, choose
 from sisod.training.labels import write_labels
+from sisod.training.loaders import Data
 from sisod.training.module import SaliencyModule
 from sisod.training.recipes import LabelsPart, Recipe, write_toml
 from sisod.training.run_folder import MetricsFile, prepare, read_record, write_record
@@ -154,7 +143,7 @@ def _fit(
     """Train, write the network, return what is worth noting."""
     L.seed_everything(recipe.train.seed, verbose=False)
     network = make_network(recipe)
-    data = Data(recipe, samples, val_samples, machine, labels=_labels(recipe, request))
+    data = Data(recipe, samples, val_samples, workers=machine.workers, labels=_labels(recipe, request))
     module = SaliencyModule(network, recipe, loss=criterion or request.loss, run_dir=request.out)
     module.steps_per_epoch = data.n_steps
     module.n_epochs = recipe.train.epochs or math.ceil(recipe.train.steps / data.n_steps)
@@ -225,84 +214,6 @@ class WholeCheckpoints(TorchCheckpointIO):
         write_whole(Path(path), buffer.getvalue())
 
 
-class Data(L.LightningDataModule):
-    """The loaders."""
-
-    def __init__(
-        self,
-        recipe: Recipe,
-        samples: Sequence[Sample],
-        val_samples: Sequence[Sample],
-        machine: Machine,
-        *,
-        labels: Labels | None,
-    ) -> None:
-        super().__init__()
-        self.recipe = recipe
-        self.workers = machine.workers if machine.workers is not None else default_workers()
-        self.training = TrainingSet(samples, recipe.data, seed=recipe.train.seed, labels=labels)
-        self.validation = ValidationSet(val_samples, recipe.data.size)
-        self.rank, self.world = 0, 1
-
-    def set_processes(self, rank: int, world: int) -> None:
-        """Say which process this is; each takes its share of every batch."""
-        if self.recipe.train.batch % world:
-            raise UsageError(
-                f"a batch of {self.recipe.train.batch} images cannot be shared by {world} processes; "
-                f"set train.batch to a multiple of {world}"
-            )
-        self.rank, self.world = rank, world
-
-    @property
-    def n_steps(self) -> int:
-        """Steps of an epoch."""
-        return self._sampler().n_used // self.recipe.train.images_per_step
-
-    def train_dataloader(self) -> Any:
-        """Return the loader; the epoch is set here since Lightning, resuming, sets it too late."""
-        sampler = self._sampler()
-        if self.trainer is not None:
-            progress: Any = self.trainer.fit_loop.epoch_progress.current
-            sampler.set_epoch(progress.processed)
-        return DataLoader(
-            self.training,
-            batch_size=self.recipe.train.batch // self.world,
-            sampler=sampler,
-            collate_fn=collate,
-            **self._options(),
-        )
-
-    def val_dataloader(self) -> Any:
-        """Return the loader, or nothing."""
-        if not len(self.validation):
-            return []
-        return DataLoader(
-            self.validation,
-            batch_size=max(1, self.recipe.train.batch // self.world),
-            sampler=ShareSampler(len(self.validation), rank=self.rank, world=self.world),
-            collate_fn=collate_validation,
-            **self._options(),
-        )
-
-    def _sampler(self) -> EpochSampler:
-        train = self.recipe.train
-        return EpochSampler(
-            len(self.training),
-            step=train.images_per_step,
-            seed=train.seed,
-            rank=self.rank,
-            world=self.world,
-        )
-
-    def _options(self) -> dict[str, Any]:
-        return {
-            "num_workers": self.workers,
-            "worker_init_fn": quiet_worker,
-            "persistent_workers": self.workers > 0,
-            "pin_memory": torch.cuda.is_available(),
-        }
-
-
 def make_network(recipe: Recipe) -> Network:
     """Return the network of a recipe, with its encoder's weights."""
     part = recipe.network
@@ -319,11 +230,6 @@ def is_first_process(machine: Machine) -> bool:
         return True
     ranks = (os.environ.get(name, "0") for name in ("RANK", "LOCAL_RANK", "NODE_RANK", "SLURM_PROCID"))
     return all(rank == "0" for rank in ranks)
-
-
-def default_workers() -> int:
-    """Return as many workers as there are cores, up to eight."""
-    return min(8, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2)
 
 
 def _labels(recipe: Recipe, request: Request) -> Labels | None:
