@@ -130,14 +130,14 @@ def _counts(codes: Codes, gt: NDArray[np.bool_], partition: Partition, n_codes: 
     joint = np.multiply(gt, n_codes, dtype=np.uint16)
     joint += codes
     counts = np.empty((len(partition) + 2, 2 * n_codes))
-    counts[0] = _count(joint, 2 * n_codes)
+    counts[0] = count_codes(joint, 2 * n_codes)
     if partition.regions is not None:
         cells = partition.regions.astype(np.int64) * (2 * n_codes) + joint
         counts[1:-1] = np.bincount(cells.ravel(), minlength=counts[1:-1].size).reshape(-1, 2 * n_codes)
         counts[-1] = counts[0]
     else:
         for row, (y0, x0, y1, x1) in enumerate(partition.boxes.tolist(), start=1):
-            counts[row] = _count(joint[y0:y1, x0:x1], 2 * n_codes)
+            counts[row] = count_codes(joint[y0:y1, x0:x1], 2 * n_codes)
         if _disjoint(partition):
             counts[-1] = counts[1:-1].sum(axis=0)
         else:
@@ -145,16 +145,16 @@ def _counts(codes: Codes, gt: NDArray[np.bool_], partition: Partition, n_codes: 
     return counts.reshape(-1, 2, n_codes)
 
 
-def _count(joint: NDArray[np.uint16], n_cells: int) -> Values:
+def count_codes(codes: Codes, n_codes: int, mask: NDArray[np.uint8] | None = None) -> Values:
+    """Return how often each code occurs, where a mask is not zero."""
     # OpenCV counts faster than NumPy but in float32, so in strips that it can count exactly
-    if joint.size <= _FLOAT32_EXACT:
-        counts = cv2.calcHist([joint], [0], None, [n_cells], [0, n_cells])
-        return np.asarray(counts[:, 0], dtype=np.float64)
-    rows = max(1, _FLOAT32_EXACT // joint.shape[1])
-    total = np.zeros(n_cells)
-    for start in range(0, len(joint), rows):
-        strip = joint[start : start + rows]
-        total += cv2.calcHist([strip], [0], None, [n_cells], [0, n_cells])[:, 0]
+    rows = max(1, _FLOAT32_EXACT // codes.shape[1])
+    total = np.zeros(n_codes)
+    for start in range(0, len(codes), rows):
+        strip = slice(start, start + rows)
+        within = None if mask is None else mask[strip]
+        counts = cv2.calcHist([codes[strip]], [0], within, [n_codes], [0, n_codes])
+        total += np.asarray(counts).ravel()  # a column in OpenCV 4, a vector in OpenCV 5
     return total
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from sisod.arrays import Map, Normalize, grey_table, unit_values
 from sisod.frames import Frame
+from sisod.histograms import LEVELS, count_codes
 
 Values = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -43,8 +44,7 @@ class Pixels:
             p = self._float_values[window]
             return Moments.of(p[~gt]), Moments.of(p[gt])
         grey, salient = self.pred[window], gt.view(np.uint8)
-        both = cv2.calcHist([grey], [0], None, [256], [0, 256])[:, 0].astype(np.float64)
-        inside = cv2.calcHist([grey], [0], salient, [256], [0, 256])[:, 0].astype(np.float64)
+        both, inside = count_codes(grey, LEVELS), count_codes(grey, LEVELS, salient)
         return Moments.of(self._table, both - inside), Moments.of(self._table, inside)
 
     @functools.cached_property
