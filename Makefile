@@ -1,16 +1,27 @@
-# make demo   sets everything up and shows what this is about
-# make test   sets everything up and runs every check
-# make docs   sets everything up and builds the site into site/
+# make demo    installs what the demo needs and shows what this is about
+# make test    installs everything and runs every check
+# make quick   the same tests without the slow ones: under two minutes on two cores
+# make newest  the built wheel with the newest version of every dependency, tests of the core
+# make lowest  the same with the lowest versions that pyproject.toml admits
+# make wide    newest PyTorch, torchvision and timm (about 6 GB), the whole suite
+# make docs    builds the site into site/
+# make dist    builds the sdist, and from it the wheel, into dist/
 PYTHON ?= python3
 BIN := .venv/bin
+PIP := -m pip install --quiet --disable-pip-version-check
+PYTEST := -m pytest -n auto --dist loadfile --durations=15
+export OMP_NUM_THREADS ?= 1  # a process for every core, and one thread in each
 
-.PHONY: demo test check docs bench clean
+.PHONY: demo test quick check docs dist newest lowest wide bench clean
 
-demo: .venv/ready
+demo: .venv/demo
 	$(BIN)/sisod demo --out demo
 
 test: check docs
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile  # a process for every core
+	$(BIN)/python $(PYTEST)
+
+quick: .venv/ready
+	$(BIN)/python $(PYTEST) -m "not slow"
 
 check: .venv/ready
 	$(BIN)/ruff format --check .
@@ -21,6 +32,16 @@ check: .venv/ready
 docs: .venv/ready
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --fresh-env docs site
 
+dist: .venv-dist/ready
+	rm -rf dist
+	.venv-dist/bin/python -m build --outdir dist
+
+newest lowest: dist
+	$(PYTHON) tools/test_wheel.py $@ dist
+
+wide: .venv-wide/ready
+	.venv-wide/bin/python $(PYTEST) --allow-missing-packages
+
 bench: .venv/ready
 	$(BIN)/python benchmarks/engine.py
 	$(BIN)/python benchmarks/folders.py
@@ -30,10 +51,25 @@ bench: .venv/ready
 	$(BIN)/python benchmarks/compare.py
 	$(BIN)/python benchmarks/loader.py
 
-.venv/ready: pyproject.toml constraints.txt
+.venv/demo: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,report,torch,cluster,onnx,lite,docs]'
+	$(BIN)/python $(PIP) -c constraints.txt -e '.[report,torch]'
+	touch $@
+
+.venv/ready: .venv/demo
+	$(BIN)/python $(PIP) -c constraints.txt -e '.[dev,report,torch,cluster,onnx,lite,docs]'
+	touch $@
+
+.venv-dist/ready:
+	$(PYTHON) -m venv .venv-dist
+	.venv-dist/bin/python $(PIP) build
+	touch $@
+
+# without constraints, and so without the witnesses that cap versions
+.venv-wide/ready: pyproject.toml
+	$(PYTHON) -m venv .venv-wide
+	.venv-wide/bin/python $(PIP) --upgrade -e '.[test,report,torch,cluster,onnx,lite]' torchvision timm
 	touch $@
 
 clean:
-	rm -rf .venv demo site
+	rm -rf .venv .venv-dist .venv-wide dist demo site

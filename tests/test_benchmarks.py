@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 _BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 _ROWS = (
     "partition, count metrics and SI forms; PySODMetrics",
@@ -15,6 +17,7 @@ _ROWS = (
 )
 
 
+@pytest.mark.needs("py_sod_metrics")
 def test_engine_benchmark_prints_every_row_and_writes_nothing_when_quick() -> None:
     before = _written()
     command = [sys.executable, str(_BENCHMARKS / "engine.py"), "--quick"]
@@ -33,6 +36,7 @@ def test_engine_benchmark_prints_every_row_and_writes_nothing_when_quick() -> No
     assert _written() == before
 
 
+@pytest.mark.needs("torch")
 def test_networks_benchmark_prints_both_tables_and_writes_nothing_when_quick() -> None:
     before = _written()
     command = [sys.executable, str(_BENCHMARKS / "networks.py"), "--quick"]

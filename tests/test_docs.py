@@ -29,6 +29,7 @@ def build(folder: Path, **pages: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, env=plain)  # noqa: S603
 
 
+@pytest.mark.needs("sphinx")
 def test_pages_need_nothing_from_the_network(tmp_path: Path) -> None:
     run = build(tmp_path, index=INDEX, page=PAGE)
     assert (run.returncode, run.stderr) == (0, "")
@@ -50,6 +51,7 @@ def test_pages_need_nothing_from_the_network(tmp_path: Path) -> None:
     ],
     ids=["unlisted", "missing", "dead link"],
 )
+@pytest.mark.needs("sphinx")
 def test_strict_build_refuses(tmp_path: Path, pages: dict[str, str], text: str) -> None:
     run = build(tmp_path, index=INDEX, **pages)
     assert run.returncode != 0

@@ -261,6 +261,7 @@ def test_five_objects_or_more() -> None:
     assert groups == {"0": 0, "1": 0, "2": 0, "3": 0, "4": 1, "5+": 2}
 
 
+@pytest.mark.needs("matplotlib")
 def test_no_object_at_all(recwarn: pytest.WarningsRecorder) -> None:
     save("black", np.zeros((4, 4), dtype=bool))
     found = mask_statistics("gt", PROTOCOLS["default"])
@@ -272,6 +273,7 @@ def test_no_object_at_all(recwarn: pytest.WarningsRecorder) -> None:
 @pytest.mark.parametrize(
     ("ending", "start"), [("pdf", b"%PDF"), ("png", b"\x89PNG"), ("svg", b"<?xml"), ("PNG", b"\x89PNG")]
 )
+@pytest.mark.needs("matplotlib")
 def test_plot(ending: str, start: bytes) -> None:
     by_hand()
     result = run("stats", "gt", "--plot", f"new/p.{ending}")
@@ -292,6 +294,7 @@ def test_plot_of_another_ending() -> None:
     assert not Path("p.gif").exists()
 
 
+@pytest.mark.needs("matplotlib")
 def test_plot_where_nothing_can_be_written() -> None:
     by_hand()
     Path("file").touch()

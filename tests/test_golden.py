@@ -21,6 +21,7 @@ def test_values(name: str) -> None:
     assert {key: values[key] for key in expected} == pytest.approx(expected, abs=GOLDEN["tolerance"])
 
 
+@pytest.mark.needs("py_sod_metrics", "sklearn")
 def test_the_file_is_what_the_script_writes() -> None:
     made = golden()
     for tool in ("pysodmetrics", "scikit-learn"):

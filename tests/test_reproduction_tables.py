@@ -32,6 +32,7 @@ def test_level_of_an_object_agrees_with_found_at_one_half() -> None:
 
 
 @pytest.mark.parametrize("name", reproduction_figures.FIGURES)
+@pytest.mark.needs("matplotlib")
 def test_figure_is_what_the_rows_give(name: str, tmp_path: Path) -> None:
     save_figure(reproduction_figures.FIGURES[name](RESULTS), tmp_path / "drawn.svg")
     written = reproduction_figures.DOCS / f"reproduction_{name}.svg"

@@ -96,16 +96,26 @@ def _decoded(data: bytes, name: str, flags: int) -> NDArray[Any]:
     array = None
     if size is not None:  # what is not known here is not decoded: its size could be anything
         _check_size(size, name)
-        before = cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_ERROR)  # the refusal says it
+        before = _set_log_level(_LOG_ERRORS)  # the refusal says it
         try:
             array = cv2.imdecode(np.frombuffer(data, dtype=np.uint8), flags)
         except cv2.error:
             array = None
         finally:
-            cv2.utils.logging.setLogLevel(before)
+            _set_log_level(before)
     if array is None:
         raise InputError(f"{name!r} is not an image that can be read, or is cut short; replace the file")
     return np.asarray(array)
+
+
+_LOG_ERRORS = 2
+
+
+def _set_log_level(level: int) -> int:
+    """Set what OpenCV prints on standard error; return what it was."""
+    if hasattr(cv2, "setLogLevel"):  # up to OpenCV 4.12
+        return int(cv2.setLogLevel(level))
+    return int(cv2.utils.logging.setLogLevel(level))
 
 
 def _check_size(size: tuple[int, ...], name: str) -> None:
