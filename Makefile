@@ -68,7 +68,7 @@ bench: .venv/ready
 # without constraints, and so without the witnesses that cap versions
 .venv-wide/ready: pyproject.toml
 	$(PYTHON) -m venv .venv-wide
-	.venv-wide/bin/python $(PIP) --upgrade -e '.[test,report,torch,cluster,onnx,lite]' torchvision timm
+	.venv-wide/bin/python $(PIP) --upgrade -e '.[test,docs,report,torch,cluster,onnx,lite]' torchvision timm
 	touch $@
 
 clean:
