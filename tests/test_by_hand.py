@@ -4,7 +4,6 @@ import math
 from typing import Any
 
 import numpy as np
-import py_sod_metrics
 import pytest
 from numpy.typing import NDArray
 from scored import score_one
@@ -260,7 +259,13 @@ def test_kappa_by_hand() -> None:
     gt, pred = drawing("####......"), drawing("###.#.....")
     # TP 3, FP 1, FN 1, TN 5: agreement .8, by chance (4 * 4 + 6 * 6) / 100 = .52: .28 / .48
     assert sisod.score(pred, gt)["kappa_binary"] == pytest.approx(7 / 12, abs=1e-15)
-    # PySODMetrics takes (TN + FN)(TN + TP) for the second product: .8, .64: .16 / .36
+
+
+@pytest.mark.needs("py_sod_metrics")
+def test_kappa_of_pysodmetrics_by_hand() -> None:
+    import py_sod_metrics
+
+    # the same counts; it takes (TN + FN)(TN + TP) for the second product: .8, .64: .16 / .36
     handler = py_sod_metrics.KappaHandler(False, False)
     assert handler(*(np.array(count) for count in (3, 1, 5, 1))) == pytest.approx(4 / 9, abs=1e-15)
 
