@@ -11,11 +11,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from platforms import windows
+
 _WAIT = 60.0  # seconds for one answer, on a machine that does other things as well
 
 
 def chromium() -> str | None:
-    """Return the browser's command, or None where there is none."""
+    """Return the browser's command, or None where there is none, or no way to talk to it."""
+    if windows:  # hands no open files on to other programs
+        return None
     return shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 

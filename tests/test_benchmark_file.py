@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from platforms import byte_names, slashes
 from quotes import ROOT
 from typer.testing import CliRunner, Result
 
@@ -61,7 +62,7 @@ def refusal(*args: str) -> str:
     assert isinstance(result.exception, SystemExit), repr(result.exception)
     assert result.exit_code == 1
     assert result.stderr.startswith("error: ")
-    return result.stderr.removeprefix("error: ").rstrip("\n")
+    return slashes(result.stderr.removeprefix("error: ").rstrip("\n"))
 
 
 def usage(*args: str) -> str:
@@ -284,6 +285,7 @@ def test_suffixes_list_and_name_of_the_data_set() -> None:
     assert sisod.Evaluation.load("out/D/A").images["image"].to_list() == ["b", "d"]
 
 
+@byte_names
 def test_folder_whose_name_is_no_text() -> None:
     odd = os.fsdecode(b"A\xff")
     fill("gt")

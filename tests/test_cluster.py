@@ -14,6 +14,7 @@ from typing import Any
 
 import cv2
 import pytest
+from platforms import posix_signals
 
 import sisod
 from sisod.errors import InputError
@@ -101,6 +102,7 @@ def test_cluster_and_web_server(folder: Path, local: sisod.Evaluation, cluster: 
     assert_same(result, local)
 
 
+@posix_signals
 def test_a_worker_that_dies(folder: Path, local: sisod.Evaluation, cluster: Any, tmp_path: Path) -> None:
     victim = next(iter(cluster.workers.values())).pid
     work = tmp_path / ".out.partial"

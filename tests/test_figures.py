@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from platforms import slashes
 from report_runs import ablation_rows, image_options, one_object_scenes, write_benchmark
 from typer.testing import CliRunner, Result
 
@@ -36,7 +37,7 @@ def refusal(*args: str | Path) -> str:
     assert result.exit_code in (1, 2), (result.stderr, result.exception)
     assert result.stderr.startswith("error: ")
     assert result.stderr.count("\n") == 1
-    return result.stderr.removeprefix("error: ").rstrip("\n")
+    return slashes(result.stderr.removeprefix("error: ").rstrip("\n"))
 
 
 @pytest.fixture(scope="module")

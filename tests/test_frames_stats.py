@@ -6,6 +6,7 @@ import cv2
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from platforms import slashes
 from typer.testing import CliRunner, Result
 
 import sisod
@@ -40,7 +41,7 @@ def refusal(*args: str) -> str:
     assert result.exit_code == 1
     assert result.stderr.startswith("error: ")
     assert result.stderr.count("\n") == 1
-    return result.stderr.removeprefix("error: ").rstrip("\n")
+    return slashes(result.stderr.removeprefix("error: ").rstrip("\n"))
 
 
 def read(path: str) -> Image:
@@ -68,7 +69,8 @@ def test_one_picture_for_each_mask() -> None:
     by_hand()
     result = run("frames", "gt", "--out", "drawn")
     assert (result.exit_code, result.stdout, result.stderr) == (0, "3 pictures in drawn\n", "")
-    drawn = sorted(str(path.relative_to("drawn")) for path in Path("drawn").rglob("*") if path.is_file())
+    files = (path for path in Path("drawn").rglob("*") if path.is_file())
+    drawn = sorted(path.relative_to("drawn").as_posix() for path in files)
     assert drawn == ["a.1.png", "half.png", "run.json", "sub/none.png"]
     assert sorted(path.name for path in Path.cwd().iterdir()) == ["drawn", "gt"]
     assert read("drawn/a.1.png").shape == (480 + 32, 480, 3)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from platforms import links
 
 pytest.importorskip("lightning", reason="extra torch is not installed")
 
@@ -188,6 +189,7 @@ def test_tables_need_a_result(tmp_path: Path) -> None:
     assert "holds no result yet; run a cell first" in done.output
 
 
+@links
 def test_other_data_are_another_reproduction(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "a")
     for data in ("a", "a", "b/../a", "link"):

@@ -27,6 +27,7 @@ from evaluate_runs import (
     refusal,
     shards,
 )
+from platforms import posix_limits, posix_signals
 
 from sisod import files, runners
 
@@ -160,6 +161,7 @@ def test_full_disk_while_tables_are_written(monkeypatch: pytest.MonkeyPatch) -> 
     assert names("out/MSOD") == ["A"]
 
 
+@posix_limits
 @pytest.mark.parametrize("jobs", ["1", "2"])
 def test_files_that_cannot_grow(jobs: str, work: Path) -> None:
     code = (
@@ -211,6 +213,7 @@ def gone(pid: int) -> bool:
         return True
 
 
+@posix_signals
 @pytest.mark.usefixtures("many")
 def test_killed_again_and_again() -> None:
     partial = Path("out", "MSOD", ".A.partial")

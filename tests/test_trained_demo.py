@@ -2,7 +2,10 @@
 
 import io
 import json
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
@@ -13,6 +16,7 @@ from typer.testing import CliRunner
 import sisod
 from sisod.cli import app
 from sisod.errors import InputError
+from sisod.training import demo as training_demo
 from sisod.training.demo import LOSSES, Plan, TrainedDemo, run_trained_demo, tables_of, verdict
 
 SMALL, LARGE = slice(2, 6), slice(20, 80)  # 16 of 10,000 pixels, and 3600
@@ -108,6 +112,20 @@ def test_failed_training_is_told(tmp_path: Path) -> None:
     (tmp_path / "mine/thesis.txt").write_text("years of work")
     with pytest.raises(InputError, match="exists and is not a result of sisod"):
         run_trained_demo(tmp_path / "mine")
+
+
+def test_talkative_training_does_not_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pipe holds 64 kB on Linux and 4 kB on Windows; who writes more waits until somebody reads."""
+    start = subprocess.Popen
+
+    def talk(_: list[str], **options: Any) -> "subprocess.Popen[bytes]":
+        assert options["stderr"] != subprocess.PIPE
+        code = "import sys; sys.stderr.write('x' * 2**18 + '\\nerror: the last line'); sys.exit(1)"
+        return start([sys.executable, "-c", code], **options)
+
+    monkeypatch.setattr(subprocess, "Popen", talk)
+    with pytest.raises(InputError, match=r"^training si-0 failed: the last line$"):
+        training_demo._train_all(tmp_path, Plan(), [("si", 0)])
 
 
 def test_command_prints_both_parts(

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from platforms import posix_signals
 
 torch = pytest.importorskip("torch", reason="extra torch is not installed")
 pytest.importorskip("lightning", reason="extra torch is not installed")
@@ -170,6 +171,7 @@ def test_options_of_the_loss_reach_it() -> None:
     assert len(values) == 4
 
 
+@posix_signals
 def test_resume_after_sigkill_equals_the_unbroken_run(data: Path, tmp_path: Path) -> None:
     killed, whole = tmp_path / "killed", tmp_path / "whole"
     options = ("--set", "train.epochs=24", "--set", "data.crop=0.2")

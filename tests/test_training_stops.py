@@ -2,12 +2,12 @@
 
 import importlib.util
 import re
-import resource
 import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
+from platforms import posix_limits
 
 torch = pytest.importorskip("torch", reason="extra torch is not installed")
 pytest.importorskip("lightning", reason="extra torch is not installed")
@@ -83,7 +83,10 @@ def test_a_good_checkpoint_is_not_written_over(
     same_weights(out, tmp_path / "whole")
 
 
+@posix_limits
 def test_no_space_for_a_checkpoint(data: Path, tmp_path: Path) -> None:
+    import resource
+
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, hard))  # a checkpoint has 3.5 MB
     try:

@@ -15,7 +15,7 @@ from sisod import (
     reproduce_commands,
     training_commands,
 )
-from sisod.command import Format, FormatName, Overwrite, print_tables, told
+from sisod.command import Format, FormatName, Overwrite, make_output_safe, print_tables, told
 from sisod.networks import commands as network_commands
 
 app = typer.Typer(
@@ -40,12 +40,13 @@ def _print_version(wanted: bool) -> None:  # noqa: FBT001  (typer calls it with 
 @app.callback()
 def main(
     *,
-    version: Annotated[
+    version: Annotated[  # noqa: ARG001  (its callback has the value)
         bool,
         typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version."),
     ] = False,
 ) -> None:
     """Score, train and look at segmentation so that small objects count."""
+    make_output_safe()
 
 
 @app.command()

@@ -1,5 +1,7 @@
 """What every subcommand shares: failures told in a sentence, tables on the terminal, common options."""
 
+import io
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -41,6 +43,21 @@ def told(after_interrupt: str = "") -> Iterator[None]:
     except KeyboardInterrupt:
         typer.echo(f"stopped{after_interrupt}", err=True)
         raise typer.Exit(130) from None
+
+
+def make_output_safe(*, windows: bool = sys.platform == "win32") -> None:
+    """Keep an arrow or a name that the output's encoding lacks from ending a command.
+
+    Piped output on Windows becomes UTF-8, which documents and programs expect, instead of the system's
+    code page. Elsewhere the encoding of the locale stays, and what it lacks becomes a question mark.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if not isinstance(stream, io.TextIOWrapper) or stream.encoding.lower().startswith("utf"):
+            continue
+        if windows and not stream.isatty() and "PYTHONIOENCODING" not in os.environ:
+            stream.reconfigure(encoding="utf-8")
+        else:
+            stream.reconfigure(errors="replace")
 
 
 def print_tables(make: "Callable[[int], Sequence[Table]]") -> None:

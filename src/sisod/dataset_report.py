@@ -178,4 +178,4 @@ def _where(place: Place, root: Path) -> str:
 
 def _from(folder: Path, root: Path) -> str:
     base = root.absolute()
-    return str(folder.relative_to(base)) if folder.is_relative_to(base) else str(folder)
+    return folder.relative_to(base).as_posix() if folder.is_relative_to(base) else str(folder)

@@ -46,7 +46,7 @@ def run_demo(out_dir: Path, *, count: int = 24, seed: int = 0) -> Demo:
         _write(out_dir / "image" / f"{scene.name}.png", scene.image)
         _write(out_dir / "mask" / f"{scene.name}.png", scene.mask)
     figure = out_dir / "figure2.svg"
-    figure.write_text(draw_figure(scenes[0], results), encoding="utf-8")
+    figure.write_text(draw_figure(scenes[0], results), encoding="utf-8", newline="\n")
     return Demo(results, figure)
 
 

@@ -198,4 +198,5 @@ def write_run(folder: Path, content: dict[str, Any]) -> None:
 
 def write_json(path: Path, content: Any) -> None:
     """Write a JSON file that reads well and compares well."""
-    path.write_text(json.dumps(content, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+    path.write_text(text, encoding="utf-8", newline="\n")

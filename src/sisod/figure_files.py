@@ -105,8 +105,8 @@ def image_folders(given: Sequence[str], datasets: Sequence[str]) -> dict[str, Pa
     """Return data set -> folder of photographs, from texts DIR or DATASET=DIR.
 
     Example:
-        >>> image_folders(["MSOD=."], ["MSOD", "ECSSD"])
-        {'MSOD': PosixPath('.')}
+        >>> image_folders(["MSOD=."], ["MSOD", "ECSSD"]) == {"MSOD": Path(".")}
+        True
     """
     found = {}
     for text in given:

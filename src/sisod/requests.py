@@ -1,6 +1,9 @@
 """What `sisod evaluate` was asked for: folders on the command line, or a TOML file."""
 
 import os.path
+import re
+import sys
+import unicodedata
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
@@ -9,6 +12,12 @@ from sisod.errors import InputError, UsageError
 from sisod.storage import check_utf8, is_url
 
 _LONGEST_NAME = 200  # bytes; most file systems take 255, and the work folder's name is longer
+_NOT_ON_WINDOWS = re.compile(
+    r'.*[<>:"/\\|?*\x00-\x1f]'
+    r"|.*[. ]$"  # at the end
+    r"|(con|prn|aux|nul|(com|lpt)[0-9¹²³]) *(\.|$)",  # devices, whatever follows the dot
+    re.IGNORECASE | re.DOTALL,
+)
 # folder names that say what is inside and not which data set it is
 _GENERIC = {
     "mask",
@@ -69,7 +78,8 @@ def dataset_name(gt_root: str) -> str:
 def named(path: str) -> tuple[str, str]:
     """Split NAME=DIR; without a name, a folder is called by its own."""
     name, equals, root = path.partition("=")
-    if equals and name and "/" not in name and not os.path.exists(path):  # noqa: PTH110  (any text)
+    is_name = name and "/" not in name and os.sep not in name
+    if equals and is_name and not os.path.exists(path):  # noqa: PTH110  (any text)
         if not root:
             raise UsageError(f"{path!r} names a method but no folder; expected NAME=DIR")
         return name, root
@@ -78,7 +88,7 @@ def named(path: str) -> tuple[str, str]:
     return Path(path).resolve().name, path
 
 
-def _check_names(cells: Sequence[Cell]) -> None:
+def _check_names(cells: Sequence[Cell], *, windows: bool = sys.platform == "win32") -> None:
     seen = set()
     for cell in cells:
         for what, name in (("data set", cell.dataset), ("method", cell.method)):
@@ -87,6 +97,28 @@ def _check_names(cells: Sequence[Cell]) -> None:
                 raise InputError(f"{what} name {name[:20]!r}... is too long for a folder; shorten it")
             if name in ("", ".", "..") or "/" in name or "\0" in name or name.startswith("."):
                 raise InputError(f"{what} name {name!r} cannot name a folder; give it another")
+            if windows and _NOT_ON_WINDOWS.match(name):
+                raise InputError(
+                    f"{what} name {name!r} cannot name a folder on Windows; give it another"
+                )
         if (cell.dataset, cell.method) in seen:
             raise InputError(f"two predictions are called {cell.method!r}; give them names, as NAME=DIR")
         seen.add((cell.dataset, cell.method))
+    _check_spelling("data sets", [cell.dataset for cell in cells])
+    for dataset in dict.fromkeys(cell.dataset for cell in cells):
+        _check_spelling("methods", [cell.method for cell in cells if cell.dataset == dataset])
+
+
+def _check_spelling(what: str, names: Sequence[str]) -> None:
+    """Refuse names that are one folder where upper and lower case are not told apart, so everywhere.
+
+    Results are copied between systems, and on such a disk the second would replace the first.
+    """
+    spelled: dict[str, str] = {}
+    for name in names:
+        other = spelled.setdefault(unicodedata.normalize("NFC", name).casefold(), name)
+        if other != name:
+            raise InputError(
+                f"the {what} {other!r} and {name!r} would share a folder on Windows and macOS, where "
+                "case makes no difference; give one of them another name"
+            )

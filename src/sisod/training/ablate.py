@@ -83,7 +83,7 @@ def ablate(
     if not tests:
         raise UsageError("an ablation needs a data set to test on; name one with --test")
     datasets = [open_dataset(root, prefer=()) for root in tests]
-    if len({dataset.name for dataset in datasets}) < len(datasets):
+    if len({dataset.name.casefold() for dataset in datasets}) < len(datasets):  # each has a folder
         raise UsageError("two data sets of --test have the same name; give each its own")
     for dataset in datasets:
         check_samples(dataset.samples)

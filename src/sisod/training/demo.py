@@ -8,12 +8,13 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 import cv2
 import numpy as np
@@ -147,7 +148,7 @@ def _write_page(folder: Path) -> Path | None:
 
 def _train_all(folder: Path, plan: Plan, runs: Sequence[tuple[str, int]]) -> None:
     """Call `sisod train` for every run, one on each core; the first that fails stops all."""
-    waiting, active = list(runs), dict[tuple[str, int], subprocess.Popen[str]]()
+    waiting, active = list(runs), dict[tuple[str, int], _Training]()
     with progress_bar("training", plan.n_steps * len(runs)) as advance:
         counted = 0
         try:
@@ -156,40 +157,52 @@ def _train_all(folder: Path, plan: Plan, runs: Sequence[tuple[str, int]]) -> Non
                     run = waiting.pop(0)
                     active[run] = _start(folder, plan, *run)
                 time.sleep(0.1)
-                for run, process in list(active.items()):
-                    if process.poll() is not None:
+                for run, training in list(active.items()):
+                    if training.process.poll() is not None:
                         del active[run]
-                        _check(run, process)
+                        _check(run, training)
                 done = sum(_steps_done(folder / "runs" / _name(*run)) for run in runs)
                 advance(done - counted)
                 counted = done
         finally:
-            for process in active.values():
-                process.kill()
-                process.communicate()
+            for training in active.values():
+                training.process.kill()
+                training.process.wait()
+                training.errors.close()
 
 
-def _start(folder: Path, plan: Plan, loss: str, seed: int) -> subprocess.Popen[str]:
+@dataclass(frozen=True)
+class _Training:
+    """A process, and where it writes its errors: not a pipe, which would block it once full."""
+
+    process: subprocess.Popen[bytes]
+    errors: IO[bytes]
+
+
+def _start(folder: Path, plan: Plan, loss: str, seed: int) -> _Training:
     values = {"train.seed": seed, "data.size": plan.side, "train.epochs": plan.epochs}
     values["train.batch"] = _BATCH
     command = [sys.executable, "-m", "sisod", "train", "tiny", "--loss", loss, "--workers", "0"]
     command += ["--data", str(folder / "train"), "--out", str(folder / "runs" / _name(loss, seed))]
     command += [part for key, value in values.items() for part in ("--set", f"{key}={value}")]
     command += ["--devices", "1"]
-    return subprocess.Popen(  # noqa: S603  (our own command)
+    errors = tempfile.TemporaryFile()  # noqa: SIM115  (lives as long as the process)
+    process = subprocess.Popen(  # noqa: S603  (our own command)
         command,
         env=os.environ | {"OMP_NUM_THREADS": "1"},  # as many processes as cores
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
+        stderr=errors,
     )
+    return _Training(process, errors)
 
 
-def _check(run: tuple[str, int], process: "subprocess.Popen[str]") -> None:
-    _, told = process.communicate()
-    if process.returncode:
-        last = told.strip().splitlines()[-1:] or [f"exit code {process.returncode}"]
+def _check(run: tuple[str, int], training: _Training) -> None:
+    with training.errors as file:
+        file.seek(0)
+        written = file.read().decode("utf-8", errors="replace")
+    if training.process.returncode:
+        last = written.strip().splitlines()[-1:] or [f"exit code {training.process.returncode}"]
         raise InputError(f"training {_name(*run)} failed: {last[0].removeprefix('error: ')}")
 
 

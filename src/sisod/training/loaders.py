@@ -1,6 +1,5 @@
 """Loaders that feed a run: each process takes its share of every batch, whatever their number."""
 
-import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ from torch.utils.data import DataLoader
 
 from sisod.datasets import Sample
 from sisod.errors import UsageError
+from sisod.runners import default_jobs
 from sisod.training.data import (
     EpochSampler,
     Labels,
@@ -103,4 +103,4 @@ class Data(L.LightningDataModule):
 
 def default_workers() -> int:
     """Return as many workers as there are cores, up to eight."""
-    return min(8, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 2)
+    return min(8, default_jobs())

@@ -136,7 +136,7 @@ class MetricsFile(Logger):
         """Write one line; steps and epochs are counted from 1."""
         row = {**metrics, "step": (step or 0) + 1, "epoch": int(metrics.get("epoch", 0)) + 1}
         cells = ["" if row.get(key) is None else repr(row[key]) for key in COLUMNS]
-        with self.path.open("a", encoding="utf-8") as file:
+        with self.path.open("a", encoding="utf-8", newline="\n") as file:
             file.write(",".join(cells) + "\n")
 
 

@@ -1,0 +1,22 @@
+"""What some systems lack: marks that skip a test by name, and paths as they are written in the tests."""
+
+import os
+import sys
+
+import pytest
+
+windows = sys.platform == "win32"
+
+posix_signals = pytest.mark.skipif(windows, reason="Windows has no signals to other processes")
+posix_limits = pytest.mark.skipif(windows, reason="Windows has no limit on the size of files")
+posix_names = pytest.mark.skipif(windows, reason="the name cannot be that of a file on Windows")
+byte_names = pytest.mark.skipif(
+    sys.platform != "linux", reason="macOS and Windows refuse names that are not text"
+)
+pipes_by_name = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+links = pytest.mark.skipif(windows, reason="Windows lets only administrators make links")
+
+
+def slashes(text: str) -> str:
+    r"""Write the paths in a message as on other systems; Windows quotes them as 'out\\MSOD'."""
+    return text.replace("\\\\", "/") if windows else text
