@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+import sisod
 from sisod import demo, requests, runners
 from sisod.benchmark_file import Cell
 from sisod.command import make_output_safe
@@ -21,7 +22,7 @@ from sisod.errors import InputError
 from sisod.evaluation import write_json
 from sisod.memory import keep_freed_memory
 
-PACKAGE = Path(__file__).parent.parent / "src" / "sisod"
+PACKAGE = Path(sisod.__file__).parent
 TRANSLATED = {"write_text", "open", "fdopen"}  # \n becomes \r\n on Windows unless told otherwise
 
 
@@ -120,9 +121,9 @@ def test_the_same_bytes_everywhere(tmp_path: Path) -> None:
     assert b"\r" not in demo.run_demo(tmp_path, count=1).figure.read_bytes()
 
 
+@pytest.mark.needs("lightning")
 @pytest.mark.usefixtures("windows_files")
 def test_the_same_lines_of_a_run_everywhere(tmp_path: Path) -> None:
-    pytest.importorskip("lightning", reason="extra torch is not installed")
     from sisod.training.run_folder import MetricsFile
 
     metrics = MetricsFile(tmp_path)
@@ -173,6 +174,7 @@ def test_output_in_utf8_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (sys.stdout.encoding, sys.stdout.errors) == ("utf-8", "strict")
 
 
+@pytest.mark.slow
 def test_command_in_a_poor_encoding(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "sisod", "demo", "--quick", "--out", str(tmp_path)]
     done = subprocess.run(  # noqa: S603
@@ -240,10 +242,12 @@ def test_cores_where_the_system_does_not_say_which(monkeypatch: pytest.MonkeyPat
     assert runners.default_jobs() == 1
 
 
+@pytest.mark.needs("lightning")
 def test_workers_of_the_loader_where_the_system_does_not_say_which(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    loaders = pytest.importorskip("sisod.training.loaders", reason="extra torch is not installed")
+    from sisod.training import loaders
+
     monkeypatch.delattr(os, "sched_getaffinity", raising=False)
     for cores, workers in ((6, 6), (64, 8), (None, 1)):
         monkeypatch.setattr(os, "cpu_count", lambda cores=cores: cores)
@@ -261,11 +265,12 @@ def test_another_c_library(error: type[Exception], monkeypatch: pytest.MonkeyPat
     keep_freed_memory()
 
 
+@pytest.mark.needs("lightning")
 def test_loaders_can_be_sent_to_processes_that_are_not_forked(tmp_path: Path) -> None:
     """Windows, macOS and, from Python 3.14 on, Linux start workers afresh and send them everything."""
-    loaders = pytest.importorskip("sisod.training.loaders", reason="extra torch is not installed")
     from sisod.datasets import open_dataset
     from sisod.made_data import write_scenes
+    from sisod.training import loaders
     from sisod.training.recipes import find_recipe
 
     samples = open_dataset(write_scenes(tmp_path, 8, shape=(32, 32))).samples
