@@ -7,10 +7,14 @@
 # make docs    builds the site into site/
 # make dist    builds the sdist, and from it the wheel, into dist/
 PYTHON ?= python3
-BIN := .venv/bin
+SCRIPTS := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
+BIN := .venv/$(SCRIPTS)
+DIST_PYTHON := .venv-dist/$(SCRIPTS)/python
+WIDE_PYTHON := .venv-wide/$(SCRIPTS)/python
 PIP := -m pip install --quiet --disable-pip-version-check
 PYTEST := -m pytest -n auto --dist loadfile --durations=15
-export OMP_NUM_THREADS ?= 1  # a process for every core, and one thread in each
+# a process for every core, and one thread in each
+export OMP_NUM_THREADS ?= 1
 
 .PHONY: demo test quick check docs dist newest lowest wide bench clean
 
@@ -34,13 +38,13 @@ docs: .venv/ready
 
 dist: .venv-dist/ready
 	rm -rf dist
-	.venv-dist/bin/python -m build --outdir dist
+	$(DIST_PYTHON) -m build --outdir dist
 
 newest lowest: dist
 	$(PYTHON) tools/test_wheel.py $@ dist
 
 wide: .venv-wide/ready
-	.venv-wide/bin/python $(PYTEST) --allow-missing-packages
+	$(WIDE_PYTHON) $(PYTEST) --allow-missing-packages
 
 bench: .venv/ready
 	$(BIN)/python benchmarks/engine.py
@@ -62,13 +66,13 @@ bench: .venv/ready
 
 .venv-dist/ready:
 	$(PYTHON) -m venv .venv-dist
-	.venv-dist/bin/python $(PIP) build
+	$(DIST_PYTHON) $(PIP) build
 	touch $@
 
 # without constraints, and so without the witnesses that cap versions
 .venv-wide/ready: pyproject.toml
 	$(PYTHON) -m venv .venv-wide
-	.venv-wide/bin/python $(PIP) --upgrade -e '.[test,docs,report,torch,cluster,onnx,lite]' torchvision timm
+	$(WIDE_PYTHON) $(PIP) --upgrade -e '.[test,docs,report,torch,cluster,onnx,lite]' torchvision timm
 	touch $@
 
 clean:
