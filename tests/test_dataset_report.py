@@ -8,6 +8,7 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
+from image_files import encoded, exif, with_exif
 from test_datasets import write, write_set
 from typer.testing import CliRunner, Result
 
@@ -62,6 +63,22 @@ def test_sizes_are_read_off_headers(tmp_path: Path) -> None:
     assert found["other_size"] == [f"other_{kind}" for kind in ("bmp", "jpg", "png", "tif", "webp")]
     assert found["image_dir"] == str(tmp_path / "MSOD/image")
     assert (found["images"], found["expected"], found["trouble"]) == (10, 300, None)
+
+
+def test_sizes_are_those_that_are_shown(tmp_path: Path) -> None:
+    """Photographs on their side, of which WebP says so at the end of the file; masks drawn upright."""
+    write_set(tmp_path, "MSOD/image", "MSOD/mask", "plain")
+    for kind in ("jpg", "png", "webp"):
+        for name, shape in (("upright", (4, 6)), ("sideways", (6, 4))):
+            photo = encoded(f".{kind}", np.zeros((6, 4, 3), np.uint8))
+            (tmp_path / f"MSOD/image/{name}_{kind}.{kind}").write_bytes(with_exif(photo, exif(8)))
+            mask = encoded(".png", np.zeros(shape, np.uint8))
+            (tmp_path / f"MSOD/mask/{name}_{kind}.png").write_bytes(mask)
+    found = as_json(run(tmp_path / "MSOD", "--format", "json"))["MSOD"]
+    assert found["other_size"] == [f"sideways_{kind}" for kind in ("jpg", "png", "webp")]
+    (tmp_path / "MSOD/mask/plain.png").write_bytes(b"")
+    found = as_json(run(tmp_path / "MSOD", "--format", "json"))["MSOD"]
+    assert found["unreadable"] == ["plain.png"]
 
 
 def test_what_is_amiss_is_counted_and_fails(tmp_path: Path) -> None:

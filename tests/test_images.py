@@ -5,21 +5,17 @@ import struct
 import time
 import tracemalloc
 import zipfile
-import zlib
-from typing import Any, Literal
 
 import cv2
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
+from image_files import Array, bmp, encoded, grey_as, npy, png, tiff
 
 from sisod.errors import InputError
-from sisod.headers import image_size
+from sisod.headers import image_size, read_header
 from sisod.images import decode
-
-Array = NDArray[Any]
 
 GREY = np.random.default_rng(5).integers(0, 256, (12, 17), dtype=np.uint8)
 GREY[0, :2] = 0, 255
@@ -37,103 +33,11 @@ COLOURED = (
 )
 TRANSPARENT = "'{}' has transparent pixels; expected an opaque grey map; flatten it first"
 NOT_NPY = "'{}' is not a .npy file of one two-dimensional array of numbers; save it with numpy.save"
+HIDDEN = (
+    "'{}' has channels beside its grey one, such as alpha, that cannot be read; expected "
+    "an opaque grey map; save it without them"
+)
 TOO_LARGE = "'{}' is {} x {} pixels; expected at most 268 megapixels; scale it down, or leave it out"
-
-
-def grey_as(*channels: Array) -> Array:
-    return np.dstack(channels)
-
-
-def encoded(extension: str, array: Array, *options: int) -> bytes:
-    done, data = cv2.imencode(extension, array, options)
-    assert done
-    return data.tobytes()
-
-
-def packed(array: Array, bits: int) -> list[bytes]:
-    """Rows of samples of 1, 2, 4 or 8 bits."""
-    spread = (array.astype(np.uint8)[..., None] >> np.arange(bits)[::-1]) & 1
-    return [np.packbits(row.ravel()).tobytes() for row in spread]
-
-
-def png(
-    array: Array, *, colour: int = 0, bits: int = 8, palette: bytes = b"", transparent: bytes = b""
-) -> bytes:
-    """A PNG by hand: colour 0 grey, 3 palette, 4 grey and alpha."""
-
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    height, width = array.shape[:2]
-    rows = [row.tobytes() for row in array] if bits == 8 else packed(array, bits)
-    return b"".join(
-        [
-            b"\x89PNG\r\n\x1a\n",
-            chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, bits, colour, 0, 0, 0)),
-            chunk(b"PLTE", palette) if palette else b"",
-            chunk(b"tRNS", transparent) if transparent else b"",
-            chunk(b"IDAT", zlib.compress(b"".join(b"\0" + row for row in rows))),
-            chunk(b"IEND", b""),
-        ]
-    )
-
-
-def tiff(array: Array, *, order: Literal["<", ">"] = "<", photometric: int = 1) -> bytes:
-    """An uncompressed TIFF by hand; photometric 0 is white at zero, 1 black at zero, 2 RGB."""
-    samples = 1 if array.ndim == 2 else array.shape[2]
-    form = 3 if array.dtype.kind == "f" else 1
-    entries = [
-        (256, 4, array.shape[1]),
-        (257, 4, array.shape[0]),
-        (258, 3, 8 * array.itemsize),
-        (259, 3, 1),
-        (262, 3, photometric),
-        (273, 4, 0),
-        (277, 3, samples),
-        (278, 4, array.shape[0]),
-        (279, 4, array.nbytes),
-        *([(338, 3, 2)] if samples == 4 else []),
-        (339, 3, form),
-    ]
-    begin = 8 + 2 + 12 * len(entries) + 4
-    extra = {258: [8 * array.itemsize] * samples, 339: [form] * samples}
-    directory, tail = struct.pack(order + "H", len(entries)), b""
-    for tag, kind, value in entries:
-        count = samples if tag in extra else 1
-        head = struct.pack(order + "HHI", tag, kind, count)
-        if count > 2:
-            directory += head + struct.pack(order + "I", begin + len(tail))
-            tail += struct.pack(f"{order}{count}H", *extra[tag])
-        elif tag == 273:
-            directory += head + struct.pack(order + "I", begin + (2 * 2 * samples if samples > 2 else 0))
-        else:
-            directory += head + struct.pack(order + ("Hxx" if kind == 3 else "I"), value)
-    head = (b"II*\0" if order == "<" else b"MM\0*") + struct.pack(order + "I", 8)
-    pixels = array.astype(array.dtype.newbyteorder(order)).tobytes()
-    return head + directory + bytes(4) + tail + pixels
-
-
-def bmp(array: Array, *, bits: int = 8, top_down: bool = False, core: bool = False) -> bytes:
-    """A BMP with a grey palette by hand; `core` is the old header of OS/2."""
-    height, width = array.shape
-    rows = packed(array, bits)
-    rows = [row + bytes(-len(row) % 4) for row in (rows if top_down else rows[::-1])]
-    levels = [value * 255 // (2**bits - 1) for value in range(2**bits)]
-    palette = b"".join(bytes([v, v, v] if core else [v, v, v, 0]) for v in levels)
-    if core:
-        header = struct.pack("<IHHHH", 12, width, height, 1, bits)
-    else:
-        size = -height if top_down else height
-        header = struct.pack("<IiiHHIIiiII", 40, width, size, 1, bits, 0, 0, 0, 0, len(levels), 0)
-    start = 14 + len(header) + len(palette)
-    body = b"".join(rows)
-    return b"BM" + struct.pack("<IHHI", start + len(body), 0, 0, start) + header + palette + body
-
-
-def npy(array: Array, *, pickled: bool = False) -> bytes:
-    file = io.BytesIO()
-    np.save(file, array, allow_pickle=pickled)
-    return file.getvalue()
 
 
 def npy_header(text: str) -> bytes:
@@ -142,6 +46,12 @@ def npy_header(text: str) -> bytes:
 
 def npy_of_shape(shape: str) -> bytes:
     return npy_header(f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}")
+
+
+def odd_npy(array: Array) -> bytes:
+    """Without the blanks that let the values begin at a multiple of 64."""
+    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {array.shape}}}"
+    return npy_header(header + " " * (len(header) % 2)) + array.tobytes()
 
 
 def zipped() -> bytes:
@@ -191,11 +101,15 @@ READ: dict[str, tuple[str, bytes, Array]] = {
     ),
     "white is zero": ("x.tif", tiff(GREY, photometric=0), 255 - GREY),
     "white is zero in 16 bits": ("x.tif", tiff(WIDE, photometric=0), 65535 - WIDE),
+    "white is zero in floats": ("x.tif", tiff(REAL, photometric=0), 1 - REAL),
     "lossless webp": ("x.webp", encoded(".webp", GREY, cv2.IMWRITE_WEBP_QUALITY, 101), GREY),
     "bool npy": ("x.npy", npy(MASK), MASK),
     "uint8 npy": ("x.npy", npy(GREY), GREY),
     "float npy": ("x.npy", npy(REAL), REAL),
     "npy by columns": ("x.npy", npy(np.asfortranarray(REAL)), REAL),
+    "npy of no pixels": ("x.npy", npy(REAL[:0]), REAL[:0]),
+    "npy with more behind it": ("x.npy", npy(REAL) + b"more", REAL),
+    "npy that begins at an odd place": ("x.npy", odd_npy(REAL), REAL),
 }
 
 
@@ -256,6 +170,31 @@ REFUSED: dict[str, tuple[str, bytes, str]] = {
         encoded(".webp", grey_as(GREY, GREY, GREY, OPAQUE // 2), cv2.IMWRITE_WEBP_QUALITY, 101),
         TRANSPARENT,
     ),
+    "grey and alpha tiff": ("x.tif", tiff(grey_as(GREY, OPAQUE // 2)), HIDDEN),
+    "opaque tiff of grey and alpha": ("x.tif", tiff(grey_as(GREY, OPAQUE)), HIDDEN),
+    "grey and alpha tiff, white is zero": (
+        "x.tif",
+        tiff(grey_as(GREY, OPAQUE // 2), photometric=0),
+        HIDDEN,
+    ),
+    "grey and alpha tiff of 16 bits": ("x.tif", tiff(grey_as(WIDE, WIDE), order=">"), HIDDEN),
+    "tiff of three greys": ("x.tif", tiff(COLOUR), HIDDEN),
+    "transparent rgba tiff": (
+        "x.tif",
+        tiff(grey_as(GREY, GREY, GREY, OPAQUE // 2), photometric=2),
+        TRANSPARENT,
+    ),
+    "float rgb tiff with NaN in one channel": (
+        "x.tif",
+        tiff(grey_as(np.where(MASK, np.nan, REAL).astype(np.float32), REAL, REAL), photometric=2),
+        COLOURED,
+    ),
+    "float rgba tiff with NaN for alpha": (
+        "x.tif",
+        tiff(grey_as(REAL, REAL, REAL, np.full_like(REAL, np.nan)), photometric=2),
+        TRANSPARENT,
+    ),
+    "npy of a negative size": ("x.npy", npy_of_shape("(-3, 4)"), NOT_NPY),
     "3-D npy": ("x.npy", npy(GREY[..., None]), NOT_NPY),
     "1-D npy": ("x.npy", npy(GREY[0]), NOT_NPY),
     "object npy": ("x.npy", npy(np.array([[1, None]], dtype=object), pickled=True), NOT_NPY),
@@ -348,6 +287,65 @@ def test_bomb_is_refused_unopened(kind: str, monkeypatch: pytest.MonkeyPatch) ->
     assert str(caught.value) == TOO_LARGE.format(name, 30000, 30000)
     assert peak < 1_000_000
     assert time.perf_counter() - begin < 1
+
+
+HEAVY = {
+    "png": png(np.zeros((1, 1), np.uint8), colour=2, bits=16).replace(
+        struct.pack(">II", 1, 1), struct.pack(">II", 16384, 16384)
+    ),
+    "tif": tiff(REAL.astype(np.float64), width=16384, height=16384),
+}
+
+
+@pytest.mark.parametrize(("kind", "pixel_bytes"), [("png", 6), ("tif", 8)])
+def test_the_limit_counts_memory_too(kind: str, pixel_bytes: int) -> None:
+    """As many pixels as may be, of more bytes than those of 8 bits."""
+    with pytest.raises(InputError) as caught:
+        decode(HEAVY[kind], f"x.{kind}")
+    assert str(caught.value) == (
+        f"'x.{kind}' is 16384 x 16384 pixels of {pixel_bytes} bytes; expected at most 1073 megabytes; "
+        "scale it down, or leave it out"
+    )
+
+
+PIXEL_BYTES: dict[str, tuple[bytes, int]] = {
+    "grey": (png(GREY), 1),
+    "grey 16": (encoded(".png", WIDE), 2),
+    "rgb": (encoded(".png", COLOUR), 3),
+    "rgb 16": (encoded(".png", grey_as(WIDE, WIDE, WIDE)), 6),
+    "rgba": (encoded(".png", grey_as(GREY, GREY, GREY, OPAQUE)), 4),
+    "palette": (png(GREY, colour=3, palette=GREY_PALETTE), 3),
+    "transparent palette": (png(GREY, colour=3, palette=GREY_PALETTE, transparent=b"\0"), 4),
+    "grey and alpha": (png(grey_as(GREY, OPAQUE), colour=4), 4),
+    "grey jpg": (encoded(".jpg", GREY), 1),
+    "rgb jpg": (encoded(".jpg", COLOUR), 3),
+    "rgb bmp": (encoded(".bmp", COLOUR), 3),
+    "grey tiff": (tiff(GREY), 1),
+    "grey tiff 16": (tiff(WIDE), 2),
+    "float tiff": (tiff(REAL), 4),
+    "double tiff": (tiff(REAL.astype(np.float64)), 8),
+    "float rgb tiff": (tiff(grey_as(REAL, REAL, REAL), photometric=2), 12),
+    "webp": (encoded(".webp", COLOUR), 3),
+    "lossless webp with alpha": (
+        encoded(".webp", grey_as(COLOUR, OPAQUE // 2), cv2.IMWRITE_WEBP_QUALITY, 101),
+        4,
+    ),
+    "lossy webp with alpha": (
+        encoded(".webp", grey_as(COLOUR, OPAQUE // 2), cv2.IMWRITE_WEBP_QUALITY, 60),
+        4,
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", PIXEL_BYTES)
+def test_bytes_of_a_pixel_are_what_the_decoder_makes(kind: str) -> None:
+    data, expected = PIXEL_BYTES[kind]
+    header = read_header(data)
+    assert header is not None
+    assert header.pixel_bytes == expected
+    unpacked = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED)
+    assert unpacked is not None
+    assert unpacked.nbytes == expected * GREY.size
 
 
 SIZED = (

@@ -9,6 +9,7 @@ import numpy as np
 import published
 import pytest
 import torch
+from image_files import encoded, exif, with_exif
 from numpy.typing import NDArray
 from torch import nn
 from typer.testing import CliRunner, Result
@@ -121,6 +122,22 @@ def test_map_is_at_the_place_of_its_object(tmp_path: Path) -> None:
     near = [abs(a - b) for a, b in zip((30, 59), (rows.min(), rows.max()), strict=True)]
     near += [abs(a - b) for a, b in zip((100, 149), (columns.min(), columns.max()), strict=True)]
     assert max(near) <= 200 / SIDE
+
+
+def test_map_of_a_photograph_on_its_side_is_upright(network: networks.Network, tmp_path: Path) -> None:
+    """The map of a file with an orientation of EXIF is that of the file that was turned for good."""
+    photo = cv2.resize(np.random.default_rng(1).integers(0, 256, (8, 8, 3), np.uint8), (90, 40))
+    sideways = np.ascontiguousarray(np.rot90(photo))
+    for kind in ("turned", "tagged"):
+        (tmp_path / kind).mkdir()
+    (tmp_path / "turned/a.png").write_bytes(encoded(".png", photo))
+    (tmp_path / "tagged/a.png").write_bytes(with_exif(encoded(".png", sideways), exif(6)))
+    found = {}
+    for kind in ("turned", "tagged"):
+        predict(network, tmp_path / kind, tmp_path / f"of {kind}")
+        found[kind] = maps(tmp_path / f"of {kind}")["a.png"]
+    assert found["tagged"].shape == (40, 90)
+    np.testing.assert_array_equal(found["tagged"], found["turned"])
 
 
 def test_batch_changes_nothing(network: networks.Network, images: Path, tmp_path: Path) -> None:

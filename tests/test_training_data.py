@@ -9,6 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="extra torch is not installed")
 
+from image_files import encoded, exif, with_exif  # noqa: E402
 from training_runs import write_data  # noqa: E402
 
 from sisod.datasets import Sample, open_dataset  # noqa: E402
@@ -24,6 +25,7 @@ from sisod.training.data import (  # noqa: E402
     check_samples,
     choose,
     collate,
+    read_image,
     read_truth,
     resize,
 )
@@ -162,6 +164,31 @@ def broken(root: Path, what: str) -> str:
         )
     cv2.imwrite(str(mask), np.eye(48, 64, dtype=np.uint8))
     return f"{mask}: gt is an integer array whose maximum is 1: it looks like 0/1"
+
+
+def test_photographs_and_masks_are_read_the_same_way_up(tmp_path: Path) -> None:
+    """A photograph that a camera stored on its side, and the mask that was drawn over it upright."""
+    upright = np.zeros((48, 64, 3), np.uint8)
+    upright[5:17, 40:60] = 255
+    for kind in ("image", "mask"):
+        (tmp_path / kind).mkdir()
+    sideways = np.ascontiguousarray(np.rot90(upright))
+    tagged = with_exif(encoded(".jpg", sideways, cv2.IMWRITE_JPEG_QUALITY, 100), exif(6))
+    (tmp_path / "image/a.jpg").write_bytes(tagged)
+    (tmp_path / "mask/a.png").write_bytes(encoded(".png", upright[..., 0]))
+    samples = open_dataset(tmp_path).samples
+    assert check_samples(samples) == (samples, ())
+    image, mask = read_image(samples[0]), read_truth(samples[0])
+    np.testing.assert_array_equal(image[..., 0] >= 128, mask)
+
+    (tmp_path / "mask/a.png").write_bytes(encoded(".png", sideways[..., 0]))
+    with pytest.raises(InputError) as caught:
+        check_samples(samples)
+    assert str(caught.value) == (
+        f"{str(tmp_path / 'image/a.jpg')!r} is 64 x 48 pixels but its mask is 48 x 64; expected the "
+        "same form; turn or replace one of them (it lies on its side, as if drawn without the "
+        "photograph's EXIF orientation); or leave such images out with --skip-bad"
+    )
 
 
 @pytest.mark.parametrize("what", ["truncated", "colour", "form", "binary"])

@@ -1,5 +1,6 @@
 """What a folder holds of the known data sets: counts, what has no partner, sizes that differ."""
 
+import mmap
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,8 +14,6 @@ from sisod.progress import progress_bar
 
 if TYPE_CHECKING:
     from rich.table import Table
-
-_HEAD = 1 << 16  # bytes; more than the headers of most files, less than the rest of them
 
 
 @dataclass(frozen=True)
@@ -111,9 +110,10 @@ def _compare_sizes(title: str, samples: Iterable[Sample]) -> tuple[list[str], li
 
 def _size(path: Path) -> tuple[int, int] | None:
     try:
-        with path.open("rb") as file:
-            head = file.read(_HEAD)
-            return image_size(head) or image_size(head + file.read())
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            return image_size(data)
+    except ValueError:  # an empty file
+        return None
     except OSError as error:
         raise InputError(f"{str(path)!r} cannot be read: {error.strerror}") from error
 

@@ -1,12 +1,57 @@
-"""Size of an image read off its header, so that a bomb is refused before it is unpacked."""
+"""What a file says of its image before it is unpacked: size, memory, orientation, hidden channels.
 
+Read here and not by a decoder, so that a bomb is refused unopened, and so that no version of a decoder
+decides which way up an image is.
+"""
+
+import mmap
 import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 MOST_PIXELS = 1 << 28  # 268 megapixels, 16384 x 16384
+MOST_BYTES = 1 << 30  # of an unpacked image: so many pixels of four bytes
+
+Data = bytes | mmap.mmap
 
 
-def image_size(data: bytes) -> tuple[int, int] | None:
-    """Return height and width as the header states them, None for a format not known here.
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What is known of an image from its header.
+
+    Attributes:
+        height: rows of the image as it is shown, upright.
+        width: columns of it.
+        pixel_bytes: memory of one pixel once unpacked, all channels together.
+        orientation: how the stored pixels are to be turned, 1 to 8 as EXIF numbers it. 1, nothing to be
+            done, for TIFF, which OpenCV turns itself.
+        hidden_alpha: a level or colour is transparent, and OpenCV does not say which pixels that makes.
+        hidden_channels: there are channels beside the grey one that OpenCV leaves out.
+        white_is_zero: grey values are inverted.
+        is_cut: the file ends before its image does, which decoders notice late or never.
+    """
+
+    height: int
+    width: int
+    pixel_bytes: int
+    orientation: int = 1
+    hidden_alpha: bool = False
+    hidden_channels: bool = False
+    white_is_zero: bool = False
+    is_cut: bool = False
+
+
+def read_header(data: Data) -> Header | None:
+    """Return what the header states, None for a format not known here or a header that is broken."""
+    try:
+        header = _header(data)
+    except (struct.error, IndexError, OverflowError):  # cut short, or with offsets past all
+        return None
+    return header if header is not None and min(header.height, header.width) > 0 else None
+
+
+def image_size(data: Data) -> tuple[int, int] | None:
+    """Return height and width of the image as it is shown, None for a format not known here.
 
     Example:
         >>> import cv2, numpy as np
@@ -14,95 +59,192 @@ def image_size(data: bytes) -> tuple[int, int] | None:
         ...  for kind in (".png", ".jpg", ".bmp", ".tif", ".webp")]
         [(3, 5), (3, 5), (3, 5), (3, 5), (3, 5)]
     """
+    header = read_header(data)
+    return None if header is None else (header.height, header.width)
+
+
+def _header(data: Data) -> Header | None:
+    if data[:4] == b"\x89PNG":
+        return _png(data)
+    if data[:2] == b"BM":
+        return _bmp(data)
+    if data[:2] == b"\xff\xd8":
+        return _jpeg(data)
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return _webp(data)
+    return _tiff(data)
+
+
+def _turned(height: int, width: int, pixel_bytes: int, exif: bytes | None, **more: bool) -> Header:
+    orientation = 1 if exif is None else _orientation(exif)
+    if orientation >= 5:  # of these the sides are exchanged
+        height, width = width, height
+    return Header(height, width, pixel_bytes, orientation, **more)
+
+
+def _orientation(exif: bytes) -> int:
+    """Return the orientation of a block of EXIF; 1 if it states none, or what is not one."""
     try:
-        if data.startswith(b"\x89PNG"):
-            width, height = struct.unpack(">II", data[16:24])
-            return height, width
-        if data.startswith(b"BM"):
-            return _bmp_size(data)
-        if data.startswith(b"\xff\xd8"):
-            return _jpeg_size(data)
-        if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-            return _webp_size(data)
-        if data[:4] in _TIFF:
-            tags = tiff_tags(data)
-            return (tags[257], tags[256]) if {256, 257} <= tags.keys() else None
-    except (struct.error, IndexError):
+        orientation = tiff_tags(exif.removeprefix(b"Exif\0\0")).get(_ORIENTATION, 1)
+    except (struct.error, OverflowError):
+        return 1
+    return orientation if 1 <= orientation <= 8 else 1
+
+
+_PNG_CHANNELS = {0: 1, 2: 3, 3: 3, 4: 4, 6: 4}  # by type of colour, as OpenCV unpacks it
+_PNG_PALETTE = 3
+
+
+def _png(data: Data) -> Header | None:
+    width, height, bits, colour = struct.unpack_from(">IIBB", data, 16)
+    if colour not in _PNG_CHANNELS:
         return None
-    return None
-
-
-def has_transparent_level(data: bytes) -> bool:
-    """Say whether a PNG without alpha channel names a grey level or colour as transparent."""
-    if not data.startswith(b"\x89PNG"):
-        return False
-    at = 8
-    while at + 8 <= len(data):
-        length, kind = struct.unpack(">I4s", data[at : at + 8])
+    exif, transparent, kind = None, False, b""
+    at, end = 8, len(data)
+    while at + 8 <= end and kind != b"IEND":
+        length, kind = struct.unpack_from(">I4s", data, at)
         if kind == b"tRNS":
-            return data[25] in (0, 2)  # grey or RGB; OpenCV turns a palette's into an alpha channel
-        if kind == b"IDAT":
-            return False
+            transparent = True
+        elif kind == b"eXIf" and exif is None:  # before or after the pixels
+            exif = data[at + 8 : at + 8 + length]
         at += 12 + length
-    return False
+    channels = _PNG_CHANNELS[colour]
+    if transparent and colour == _PNG_PALETTE:  # which OpenCV turns into an alpha channel
+        channels, transparent = 4, False
+    pixel_bytes = channels * (2 if bits == 16 else 1)
+    # OpenCV takes memory for a chunk of any length, before it looks for its end
+    is_cut = kind != b"IEND" or at > end
+    return _turned(height, width, pixel_bytes, exif, hidden_alpha=transparent, is_cut=is_cut)
 
 
-def _bmp_size(data: bytes) -> tuple[int, int]:
-    form = "<HH" if data[14:18] == b"\x0c\0\0\0" else "<ii"  # the header of OS/2 is a short one
-    width, height = struct.unpack(form, data[18 : 18 + struct.calcsize(form)])
-    return abs(height), abs(width)  # negative for rows from the top down
+def _bmp(data: Data) -> Header:
+    if data[14:18] == b"\x0c\0\0\0":  # the header of OS/2 is a short one
+        width, height, _, bits = struct.unpack_from("<HHHH", data, 18)
+    else:
+        width, height, _, bits = struct.unpack_from("<iiHH", data, 18)
+    return Header(abs(height), abs(width), 4 if bits == 32 else 3)  # negative for rows from the top down
 
 
-def _jpeg_size(data: bytes) -> tuple[int, int] | None:
+_SCAN, _EXIF_SEGMENT = 0xDA, 0xE1
+_FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}  # markers that begin a frame
+_HUFFMAN = frozenset({0xC0, 0xC1, 0xC2, 0xC3})  # of those, the ones without arithmetic coding
+_ALONE = frozenset({0x01, *range(0xD0, 0xD8)})  # markers without a segment
+
+
+def _jpeg(data: Data) -> Header | None:
+    size, exif, least, is_cut = None, None, 0, True
+    for marker, begin, length in _jpeg_segments(data):
+        if marker == _SCAN:  # what is missing some decoders fill up with grey
+            is_cut = data.rfind(b"\xff\xd9", begin) < 0 or len(data) < least
+        elif marker in _FRAMES and size is None:
+            size = struct.unpack_from(">HHB", data, begin + 1)
+            if marker in _HUFFMAN:  # a bit or more for every 8 x 8 pixels
+                least = size[0] * size[1] // 512
+        elif marker == _EXIF_SEGMENT and exif is None and data[begin : begin + 6] == b"Exif\0\0":
+            exif = data[begin : begin + length]
+    if size is None:
+        return None
+    height, width, channels = size
+    return _turned(height, width, 1 if channels == 1 else 3, exif, is_cut=is_cut)
+
+
+def _jpeg_segments(data: Data) -> Iterator[tuple[int, int, int]]:
+    """Give marker, beginning and length of every segment up to the first scan."""
     at = 2
-    while at < len(data):
-        if data[at] != 0xFF:
-            return None
+    while at + 4 <= len(data) and data[at] == 0xFF:
         marker = data[at + 1]
         if marker == 0xFF:  # fill byte
             at += 1
-        elif 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):  # a start of frame
-            height, width = struct.unpack(">HH", data[at + 5 : at + 9])
-            return height, width
+        elif marker in _ALONE:
+            at += 2
+        elif marker >= 0xC0:
+            (length,) = struct.unpack_from(">H", data, at + 2)
+            yield marker, at + 4, length - 2
+            if marker == _SCAN:
+                return
+            at += 2 + length
         else:
-            at += 2 + struct.unpack(">H", data[at + 2 : at + 4])[0]
-    return None
+            return
 
 
-def _webp_size(data: bytes) -> tuple[int, int] | None:
+def _webp(data: Data) -> Header | None:
     kind, head = data[12:16], data[:30]
+    exif, channels = None, 3
     if kind == b"VP8X" and len(head) == 30:
         width, height = (int.from_bytes(head[at : at + 3], "little") + 1 for at in (24, 27))
-        return height, width
-    if kind == b"VP8L" and len(head) >= 25:
+        channels = 4 if head[20] & 0x10 else 3
+        exif = _webp_exif(data) if head[20] & 0x08 else None
+    elif kind == b"VP8L" and len(head) >= 25:
         bits = int.from_bytes(head[21:25], "little")
-        return (bits >> 14 & 0x3FFF) + 1, (bits & 0x3FFF) + 1
-    if kind == b"VP8 ":
-        width, height = struct.unpack("<HH", head[26:30])
-        return height & 0x3FFF, width & 0x3FFF
+        width, height = (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
+        channels = 4 if bits >> 28 & 1 else 3
+    elif kind == b"VP8 ":
+        width, height = (side & 0x3FFF for side in struct.unpack_from("<HH", head, 26))
+    else:
+        return None
+    return _turned(height, width, channels, exif)
+
+
+def _webp_exif(data: Data) -> bytes | None:
+    at, end = 12, len(data)
+    while at + 8 <= end:
+        kind, length = struct.unpack_from("<4sI", data, at)
+        if kind == b"EXIF":
+            return data[at + 8 : at + 8 + length]
+        at += 8 + length + length % 2
     return None
 
 
+# tags of TIFF and values of theirs
+_WIDTH, _HEIGHT, _BITS, _PHOTOMETRIC, _ORIENTATION, _SAMPLES = 256, 257, 258, 262, 274, 277
+_READ = (_WIDTH, _HEIGHT, _BITS, _PHOTOMETRIC, _ORIENTATION, _SAMPLES)
+_WHITE_IS_ZERO, _BLACK_IS_ZERO = 0, 1
 # byte order; type of offsets and values; type of the number of entries; letters of struct
 _TIFF = {b"II*\0": ("<", "I", "H"), b"MM\0*": (">", "I", "H")}
 _TIFF |= {b"II+\0": ("<", "Q", "Q"), b"MM\0+": (">", "Q", "Q")}  # BigTIFF
+_WHOLE = {1: "B", 3: "H", 4: "I", 6: "b", 8: "h", 9: "i", 16: "Q", 17: "q"}  # types of whole numbers
 
 
-def tiff_tags(data: bytes) -> dict[int, int]:
-    """Return the whole numbers of a TIFF's first directory, by tag; none for another format."""
+def _tiff(data: Data) -> Header | None:
+    tags = tiff_tags(data)
+    if not {_WIDTH, _HEIGHT} <= tags.keys():
+        return None
+    height, width = tags[_HEIGHT], tags[_WIDTH]
+    if 5 <= tags.get(_ORIENTATION, 1) <= 8:
+        height, width = width, height
+    bits, samples = tags.get(_BITS, 1), tags.get(_SAMPLES, 1)
+    photometric = tags.get(_PHOTOMETRIC)
+    is_grey = photometric in (_WHITE_IS_ZERO, _BLACK_IS_ZERO)
+    all_given = bits > 16 and samples in (3, 4)  # where OpenCV hands over what is beside the grey
+    channels = max(samples, 1 if is_grey else 3)
+    depth = next((size for size in (1, 2, 4) if bits <= 8 * size), 8)
+    return Header(
+        height,
+        width,
+        channels * depth,
+        hidden_channels=is_grey and samples > 1 and not all_given,
+        white_is_zero=photometric == _WHITE_IS_ZERO,
+    )
+
+
+def tiff_tags(data: Data) -> dict[int, int]:
+    """Return the first number of each tag that is of use here; none for another format."""
     if data[:4] not in _TIFF:
         return {}
     order, offset, count = _TIFF[data[:4]]
     size = struct.calcsize(offset)
     (at,) = struct.unpack_from(order + offset, data, size)
     (entries,) = struct.unpack_from(order + count, data, at)
-    tags = {}
+    tags: dict[int, int] = {}
     for index in range(min(entries, 1000)):
         begin = at + struct.calcsize(count) + index * (4 + 2 * size)
-        tag, kind = struct.unpack_from(order + "HH", data, begin)
-        if kind in _WHOLE:
-            (tags[tag],) = struct.unpack_from(order + _WHOLE[kind], data, begin + 4 + size)
+        tag, kind, length = struct.unpack_from(order + "HH" + offset, data, begin)
+        if tag not in _READ or tag in tags:  # of a tag that repeats the first counts, as for libtiff
+            continue
+        if kind not in _WHOLE:
+            return {}
+        place = begin + 4 + size
+        if length * struct.calcsize(_WHOLE[kind]) > size:  # too long for the entry, which says where
+            (place,) = struct.unpack_from(order + offset, data, place)
+        (tags[tag],) = struct.unpack_from(order + _WHOLE[kind], data, place)
     return tags
-
-
-_WHOLE = {3: "H", 4: "I", 16: "Q"}  # short, long, and BigTIFF's long

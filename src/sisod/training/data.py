@@ -266,9 +266,12 @@ def _complaint(sample: Sample) -> str | None:
         return str(error)
     (height, width), (mask_height, mask_width) = image.shape[:2], mask.shape
     if abs(height * mask_width / (width * mask_height) - 1) > _ASPECT_TOLERANCE:
+        on_its_side = abs(height * mask_height / (width * mask_width) - 1) <= _ASPECT_TOLERANCE
+        cause = " (it lies on its side, as if drawn without the photograph's EXIF orientation)"
         return (
             f"{str(sample.image)!r} is {width} x {height} pixels but its mask is {mask_width} x "
             f"{mask_height}; expected the same form; turn or replace one of them"
+            + (cause if on_its_side else "")
         )
     return None
 
