@@ -1,8 +1,6 @@
 """Files are paired by their path without extension; whatever does not fit is said in so many words."""
 
-import os
 import re
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -10,43 +8,15 @@ import cv2
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from platforms import byte_names, links, pipes_by_name, posix_names, slashes
+from pair_folders import Folders, fill
+from platforms import posix_names, slashes
 
 import sisod
 from sisod import PROTOCOLS, score
 from sisod.batches import Job, score_batch
 from sisod.errors import InputError, printable
-from sisod.pairs import Pairing, pair_files, read_names
+from sisod.pairs import pair_files, read_names
 from sisod.rows import Rows
-from sisod.storage import list_files
-
-
-def fill(root: Path, paths: Iterable[str]) -> Path:
-    """Make a folder of files; pairing looks at names only, so a byte each will do."""
-    root.mkdir()
-    for path in paths:
-        (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_bytes(b"x")
-    return root
-
-
-class _Folders:
-    """A folder of predictions and one of ground truths, called by the same names in every test."""
-
-    def __init__(self, preds: Iterable[str], gts: Iterable[str]) -> None:
-        self.preds = fill(Path("preds"), preds)
-        self.gts = fill(Path("gts"), gts)
-
-    def pair(self, **options: Any) -> Pairing:
-        return pair_files("preds", "gts", **options)
-
-    def paired(self, **options: Any) -> list[tuple[str, str, str]]:
-        return [(p.name, p.pred.path, p.gt.path) for p in self.pair(**options).pairs]
-
-    def refusal(self, **options: Any) -> str:
-        with pytest.raises(InputError) as caught:
-            self.pair(**options)
-        return slashes(str(caught.value))
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +25,7 @@ def _inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_by_relative_stem_whatever_the_extension() -> None:
-    folders = _Folders(
+    folders = Folders(
         ["a.PNG", "b.jpeg", "sub/a.npy", "sub/deep/c.webp"],
         ["a.bmp", "b.tif", "sub/a.tiff", "sub/deep/c.jpg"],
     )
@@ -88,7 +58,7 @@ ODD = [
 
 @pytest.mark.parametrize("name", ODD)
 def test_odd_names(name: str) -> None:
-    folders = _Folders([f"{name}.png", "b.png"], [f"{name}.jpg", "b.jpg"])
+    folders = Folders([f"{name}.png", "b.png"], [f"{name}.jpg", "b.jpg"])
     assert (name, f"{name}.png", f"{name}.jpg") in folders.paired()
     Path("preds", f"{name}.png").unlink()
     assert folders.refusal() == (
@@ -98,22 +68,22 @@ def test_odd_names(name: str) -> None:
 
 
 def test_folder_of_one() -> None:
-    assert _Folders(["only.png"], ["only.png"]).paired() == [("only", "only.png", "only.png")]
+    assert Folders(["only.png"], ["only.png"]).paired() == [("only", "only.png", "only.png")]
 
 
 def test_names_that_are_all_extension_are_no_images() -> None:
-    folders = _Folders(["a.png", ".png", "sub/.png"], ["a.png", ".png", "sub/.png"])
+    folders = Folders(["a.png", ".png", "sub/.png"], ["a.png", ".png", "sub/.png"])
     assert [name for name, _, _ in folders.paired()] == ["a"]
 
 
 def test_other_files_are_not_looked_at() -> None:
-    folders = _Folders(["a.png", "a.txt", "log", "b.png.tmp"], ["a.png", "Thumbs.db", "c.xml"])
+    folders = Folders(["a.png", "a.txt", "log", "b.png.tmp"], ["a.png", "Thumbs.db", "c.xml"])
     assert folders.paired() == [("a", "a.png", "a.png")]
     assert folders.pair().extra == ()
 
 
 def test_suffixes() -> None:
-    folders = _Folders(["a_sal.png", "b_sal.png", "a_edge.png"], ["a.mask.png", "b.mask.png", "b.png"])
+    folders = Folders(["a_sal.png", "b_sal.png", "a_edge.png"], ["a.mask.png", "b.mask.png", "b.png"])
     expected = [("a", "a_sal.png", "a.mask.png"), ("b", "b_sal.png", "b.mask.png")]
     assert folders.paired(pred_suffix="_sal", gt_suffix=".mask") == expected
     assert folders.refusal(gt_suffix="_gt") == (
@@ -123,7 +93,7 @@ def test_suffixes() -> None:
 
 
 def test_missing_are_counted_and_named() -> None:
-    folders = _Folders(["a.png", "e.png"], [f"{name}.png" for name in "abcdef"])
+    folders = Folders(["a.png", "e.png"], [f"{name}.png" for name in "abcdef"])
     assert folders.refusal() == (
         "4 of 6 ground truths have no prediction in 'preds' (b, c, d, ...); "
         "use --allow-missing to score the other 2"
@@ -134,13 +104,13 @@ def test_missing_are_counted_and_named() -> None:
 
 
 def test_extra_are_counted() -> None:
-    folders = _Folders(["a.png", "z.png", "y/b.png"], ["a.png"])
+    folders = Folders(["a.png", "z.png", "y/b.png"], ["a.png"])
     assert folders.pair().extra == ("y/b", "z")
 
 
 @pytest.mark.parametrize("where", ["preds", "gts"])
 def test_duplicates(where: str) -> None:
-    folders = _Folders(["s/a.png"], ["s/a.png"])
+    folders = Folders(["s/a.png"], ["s/a.png"])
     Path(where, "s", "a.jpg").write_bytes(b"x")
     assert folders.refusal() == (
         f"{where!r} has two files for the image 's/a': 's/a.jpg' and 's/a.png'; keep one of them"
@@ -148,7 +118,7 @@ def test_duplicates(where: str) -> None:
 
 
 def test_nothing_in_common() -> None:
-    folders = _Folders(["a_sal.png", "b_sal.png", "c_sal.png"], ["a.png", "b.png"])
+    folders = Folders(["a_sal.png", "b_sal.png", "c_sal.png"], ["a.png", "b.png"])
     assert folders.refusal(allow_missing=True) == (
         "none of the 2 ground truths has a prediction in 'preds'; it has a_sal, b_sal, ... where a, b "
         "were expected; if names end differently use --pred-suffix or --gt-suffix"
@@ -156,7 +126,7 @@ def test_nothing_in_common() -> None:
 
 
 def test_empty_folders() -> None:
-    folders = _Folders([], ["a.png"])
+    folders = Folders([], ["a.png"])
     text = "none of the 1 ground truths has a prediction in 'preds'; it has no image files at all"
     assert folders.refusal(allow_missing=True) == text
     Path("gts", "a.png").unlink()
@@ -176,85 +146,9 @@ def test_no_folder_and_a_file_instead_of_one() -> None:
 
 
 def test_directory_with_the_name_of_an_image() -> None:
-    folders = _Folders(["x.png/a.png", "b.png"], ["x.png/a.png", "b.png"])
+    folders = Folders(["x.png/a.png", "b.png"], ["x.png/a.png", "b.png"])
     Path("preds", "b.jpg").mkdir()
     assert [name for name, _, _ in folders.paired()] == ["b", "x.png/a"]
-
-
-@links
-def test_links_to_files_and_folders_are_followed() -> None:
-    folders = _Folders([], ["a.png", "sub/b.png"])
-    fill(Path("store"), ["1.png", "far/b.png"])
-    (folders.preds / "a.png").symlink_to("../store/1.png")
-    (folders.preds / "sub").symlink_to("../store/far", target_is_directory=True)
-    assert folders.paired() == [("a", "a.png", "a.png"), ("sub/b", "sub/b.png", "sub/b.png")]
-
-
-@links
-def test_two_links_to_one_folder_are_both_followed() -> None:
-    folders = _Folders(["day/a.png"], ["day/a.png", "night/a.png", "noon/a.png"])
-    for name in ("night", "noon"):
-        (folders.preds / name).symlink_to("day", target_is_directory=True)
-    assert [name for name, _, _ in folders.paired()] == ["day/a", "night/a", "noon/a"]
-
-
-@links
-def test_links_that_lead_nowhere_or_in_circles() -> None:
-    folders = _Folders(["a.png", "sub/b.png"], ["a.png", "sub/b.png"])
-    (folders.preds / "sub" / "up").symlink_to("..", target_is_directory=True)
-    (folders.preds / "dangling.png").symlink_to("nowhere.png")
-    assert [name for name, _, _ in folders.paired()] == ["a", "sub/b"]
-    assert folders.pair().extra == ()
-
-
-@links
-def test_link_to_itself() -> None:
-    folders = _Folders(["a.png"], ["a.png"])
-    (folders.preds / "self.png").symlink_to("self.png")
-    assert folders.paired() == [("a", "a.png", "a.png")]
-
-
-@pipes_by_name
-def test_pipes_are_not_opened() -> None:
-    folders = _Folders(["a.png"], ["a.png"])
-    os.mkfifo(folders.preds / "b.png")
-    assert folders.paired() == [("a", "a.png", "a.png")]
-
-
-@byte_names
-def test_names_that_are_no_text() -> None:
-    folders = _Folders(["a.png"], ["a.png"])
-    Path(os.fsdecode(b"preds/b\xff.png")).write_bytes(b"x")
-    assert folders.refusal() == (
-        "preds: the file name 'b\\udcff.png' is not valid UTF-8; rename the file"
-    )
-
-
-def test_unreadable_folder(monkeypatch: pytest.MonkeyPatch) -> None:
-    folders = _Folders(["a.png", "locked/b.png"], ["a.png"])
-    real = os.scandir
-
-    def scandir(path: Path) -> Any:
-        if Path(path).name == "locked":
-            raise PermissionError(13, "Permission denied", str(path))
-        return real(path)
-
-    monkeypatch.setattr(os, "scandir", scandir)
-    text = folders.refusal()
-    assert "preds/locked" in text
-    assert "Permission denied" in text
-
-
-def test_stamp_tells_size_and_time() -> None:
-    folders = _Folders(["a.png"], [])
-    file = folders.preds / "a.png"
-    stamps = {list_files("preds")[0].stamp}
-    os.utime(file, ns=(1, 1))
-    stamps.add(list_files("preds")[0].stamp)
-    file.write_bytes(b"xx")
-    os.utime(file, ns=(1, 1))
-    stamps.add(list_files("preds")[0].stamp)
-    assert len(stamps) == 3
 
 
 def listed(content: str | bytes) -> list[str]:
@@ -277,7 +171,7 @@ def test_list_file(content: str, names: list[str]) -> None:
 
 
 def test_only_what_is_listed() -> None:
-    folders = _Folders(["a.png", "b.png", "z.png"], ["a.png", "b.png", "c.png"])
+    folders = Folders(["a.png", "b.png", "z.png"], ["a.png", "b.png", "c.png"])
     found = folders.pair(names=["b", "b"])
     assert [pair.name for pair in found.pairs] == ["b"]
     assert (found.missing, found.extra) == ((), ("z",))
@@ -291,7 +185,7 @@ def test_only_what_is_listed() -> None:
 
 
 def test_empty_list() -> None:
-    folders = _Folders(["a.png"], ["a.png"])
+    folders = Folders(["a.png"], ["a.png"])
     with pytest.raises(InputError) as caught:
         listed(" \n\n")
     assert str(caught.value) == "list file 'list.txt' names no image; expected one name a line"

@@ -11,7 +11,7 @@ from sisod.images import EXTENSIONS
 from sisod.known_datasets import IMAGE_WORDS, KNOWN, MASK_WORDS, Known, plain, recognised
 from sisod.pairs import files_by_name
 from sisod.protocols import unknown
-from sisod.storage import StoredFile
+from sisod.storage import StoredFile, check_utf8
 
 _DEEPEST = 3  # folders between a root and a data set's own
 
@@ -237,8 +237,11 @@ def _is_visible(name: str) -> bool:
 
 def visible_files(root: str | Path) -> dict[str, StoredFile]:
     """Return the image files below a folder or URL by name, without hidden ones."""
-    files = files_by_name(root)
-    return {name: file for name, file in files.items() if all(map(_is_visible, name.split("/")))}
+    files = files_by_name(root, all_used=False)
+    shown = {name: file for name, file in files.items() if all(map(_is_visible, name.split("/")))}
+    for file in shown.values():
+        check_utf8(file.path, f"{root}: the file name")
+    return shown
 
 
 def _title(folder: Path) -> str:

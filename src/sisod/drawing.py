@@ -51,7 +51,7 @@ def draw_folder(
     masks = files_by_name(gt_root)
     if not masks:
         raise InputError(f"{str(gt_root)!r} has no image files; expected a folder of masks")
-    images = {} if image_root is None else files_by_name(image_root)
+    images = {} if image_root is None else files_by_name(image_root, all_used=False)
     without = [name for name in masks if name not in images]
     if image_root is not None and without:
         raise InputError(

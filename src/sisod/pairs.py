@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sisod.errors import InputError, some
 from sisod.images import EXTENSIONS
-from sisod.storage import StoredFile, list_files
+from sisod.storage import StoredFile, check_utf8, list_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +46,14 @@ def pair_files(
         names: only these images; each must have a ground truth.
         allow_missing: go on without the images that have no prediction.
     """
-    truths = files_by_name(gt_root, gt_suffix)
+    truths = files_by_name(gt_root, gt_suffix, all_used=names is None)
     if not truths:
         ending = f" ending in {gt_suffix!r}" if gt_suffix else ""
         raise InputError(
             f"{str(gt_root)!r} has no image files{ending}; expected ground truths as "
             + ", ".join(extension[1:] for extension in EXTENSIONS)
         )
-    found = files_by_name(pred_root, pred_suffix)
+    found = files_by_name(pred_root, pred_suffix, all_used=False)
     wanted = sorted(truths) if names is None else _listed(names, truths, gt_root)
     missing = [name for name in wanted if name not in found]
     pairs = tuple(Pair(name, found[name], truths[name]) for name in wanted if name in found)
@@ -68,8 +68,8 @@ def pair_files(
             f"({some(missing)}); use --allow-missing to score the other {len(pairs)}"
         )
     chosen = set(wanted) if names is None else set(truths)
-    extra = tuple(sorted(name for name in found if name not in chosen))
-    return Pairing(pairs, tuple(missing), extra)
+    extra = sorted(name.encode(errors="backslashreplace").decode() for name in found.keys() - chosen)
+    return Pairing(pairs, tuple(missing), tuple(extra))
 
 
 def read_names(path: Path) -> list[str]:
@@ -86,14 +86,20 @@ def read_names(path: Path) -> list[str]:
     return names
 
 
-def files_by_name(root: str | Path, suffix: str = "") -> dict[str, StoredFile]:
-    """Return the image files below a root by the name of their image."""
+def files_by_name(root: str | Path, suffix: str = "", *, all_used: bool = True) -> dict[str, StoredFile]:
+    """Return the image files below a root by the name of their image.
+
+    Tables and JSON cannot hold a name that is not UTF-8. If all files are used, that is an error. If
+    they are only looked up by name, such a file is one that nobody asks for.
+    """
     files: dict[str, StoredFile] = {}
     for file in list_files(root):
         name = _without_extension(file.path)
         if name == file.path or not name.endswith(suffix) or not name.removesuffix(suffix):
             continue
         name = name.removesuffix(suffix)
+        if all_used:
+            check_utf8(file.path, f"{root}: the file name")
         if name in files:
             raise InputError(
                 f"{str(root)!r} has two files for the image {name!r}: {files[name].path!r} and "
@@ -120,6 +126,8 @@ def _listed(names: Sequence[str], truths: dict[str, StoredFile], gt_root: str | 
             f"{len(unknown)} of {len(names)} listed images have no ground truth in {str(gt_root)!r} "
             f"({some(unknown)}); correct the list"
         )
+    for name in names:
+        check_utf8(truths[name].path, f"{gt_root}: the file name")
     return sorted(set(names))
 
 

@@ -115,7 +115,7 @@ class PixelFiles:
 
     @cached_property
     def _images(self) -> dict[str, StoredFile]:
-        return {} if self.image_root is None else files_by_name(self.image_root)
+        return {} if self.image_root is None else files_by_name(self.image_root, all_used=False)
 
     @cached_property
     def _masks(self) -> dict[str, StoredFile]:
@@ -131,7 +131,7 @@ class PixelFiles:
             self.trouble.append("a result made in memory does not say where its maps are")
             return {}
         try:
-            return files_by_name(inputs[what], inputs.get(suffix, ""))
+            return files_by_name(inputs[what], inputs.get(suffix, ""), all_used=False)
         except InputError as error:
             self.trouble.append(str(error))
             return {}

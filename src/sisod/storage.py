@@ -1,12 +1,16 @@
 """Where files are: a local folder, or any store that fsspec knows, by URL."""
 
+import errno
 import os
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from sisod.errors import InputError
+
+MOST_CONTENT = 1 << 31  # bytes of a file that is read: twice what the largest image takes unpacked
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +27,14 @@ def is_url(root: str | Path) -> bool:
 
 
 def list_files(root: str | Path) -> list[StoredFile]:
-    """Return every file below a root, links followed, sorted by path."""
+    """Return every file below a root, links followed, sorted by path.
+
+    A folder that several links lead to is listed below each of them. Not followed are a link to a
+    folder that it lies in, and a link that was followed before and is met again behind another one:
+    what is there has been listed, and links in linked folders would list it 2^n times.
+    """
     check_utf8(str(root), "the folder name")
-    found = list(_list_url(str(root)) if is_url(root) else _list_folder(Path(root)))
-    for file in found:
-        check_utf8(file.path, f"{root}: the file name")
+    found = _list_url(str(root)) if is_url(root) else _list_folder(Path(root))
     return sorted(found, key=lambda file: file.path)
 
 
@@ -46,6 +53,8 @@ def read_bytes(root: str | Path, path: str) -> bytes:
         content: bytes = system.cat_file(f"{base}/{path}")
         return content
     with open(os.path.join(root, path), "rb", buffering=0) as file:  # noqa: PTH118, PTH123  (in a hot loop)
+        if os.fstat(file.fileno()).st_size > MOST_CONTENT:
+            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
         return file.read()
 
 
@@ -54,23 +63,59 @@ def _list_folder(root: Path) -> Iterator[StoredFile]:
         raise InputError(f"{str(root)!r} does not exist; expected a folder of maps")
     if not root.is_dir():
         raise InputError(f"{str(root)!r} is a file; expected a folder of maps")
-    waiting: list[tuple[Path, str, frozenset[tuple[int, int]]]] = [(root, "", frozenset())]
-    while waiting:
-        folder, prefix, above = waiting.pop()
-        try:
-            state = folder.stat()
-            if (state.st_dev, state.st_ino) in above:  # a link to a folder above would never end
-                continue
-            with os.scandir(folder) as entries:
-                inside = above | {(state.st_dev, state.st_ino)}
-                for entry in entries:
-                    kind, stamp = _kind(entry)
-                    if kind == "folder":
-                        waiting.append((Path(entry.path), f"{prefix}{entry.name}/", inside))
-                    elif kind == "file":
-                        yield StoredFile(prefix + entry.name, stamp)
-        except OSError as error:
-            raise InputError(f"{str(folder)!r} cannot be read: {error.strerror}") from error
+    followed: set[tuple[_Identity, str]] = set()
+    links: deque[_Link] = deque([_Link((0, 0), "", _Folder(root, "", frozenset()))])
+    while links:  # those with the fewest links on the way to them first
+        folder_of_link, name, start = links.popleft()
+        if (folder_of_link, name) in followed:
+            continue
+        followed.add((folder_of_link, name))
+        behind: list[_Link] = []
+        waiting = [start]
+        while waiting:
+            folder = waiting.pop()
+            try:
+                itself = _identity(folder.path.stat())
+                if itself in folder.above:  # a link to a folder above would never end
+                    continue
+                inside = folder.above | {itself}
+                with os.scandir(folder.path) as entries:
+                    for entry in entries:
+                        kind, stamp = _kind(entry)
+                        if kind == "file":
+                            yield StoredFile(folder.prefix + entry.name, stamp)
+                        elif kind == "folder":
+                            below = _Folder(Path(entry.path), f"{folder.prefix}{entry.name}/", inside)
+                            if not entry.is_symlink():
+                                waiting.append(below)
+                            elif _identity(entry.stat()) not in inside:
+                                behind.append(_Link(itself, entry.name, below))
+            except OSError as error:
+                raise InputError(f"{str(folder.path)!r} cannot be read: {error.strerror}") from error
+        links.extend(sorted(behind, key=lambda link: link.folder.prefix))  # whatever the system's order
+
+
+_Identity = tuple[int, int]  # of a folder, however many paths lead to it
+
+
+class _Folder(NamedTuple):
+    """A folder to be listed, the beginning of its files' paths, and the folders on the way to it."""
+
+    path: Path
+    prefix: str
+    above: frozenset[_Identity]
+
+
+class _Link(NamedTuple):
+    """A link to a folder: the folder that it is in, its name, and where it leads."""
+
+    inside: _Identity
+    name: str
+    folder: _Folder
+
+
+def _identity(state: os.stat_result) -> _Identity:
+    return state.st_dev, state.st_ino
 
 
 def _kind(entry: "os.DirEntry[str]") -> tuple[str, str]:
