@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -151,3 +152,31 @@ def test_images_scored_together_equal_images_scored_one_by_one(seed: int) -> Non
     np.testing.assert_array_equal(together.curves, np.concatenate([one.curves for one in alone]))
     for key, column in together.objects.items():
         np.testing.assert_array_equal(column, np.concatenate([one.objects[key] for one in alone]))
+
+
+def test_numbers_of_nameless_images_are_no_name_of_another() -> None:
+    gt = np.eye(4, dtype=bool)
+    evaluator = sisod.Evaluator(metrics="mae")
+    for name in (None, None, "000001", "000001_", None):
+        evaluator.update(gt, gt, name=name)
+    result = evaluator.result()
+    assert result.images["image"].to_list() == ["000000", "000001__", "000001", "000001_", "000004"]
+    assert result.objects["image"].unique().len() == 5
+
+
+@pytest.mark.parametrize("name", ["\ud800", "a\udcff"])
+def test_names_that_no_table_holds_are_refused_at_once(name: str) -> None:
+    gt = np.eye(4, dtype=bool)
+    evaluator = sisod.Evaluator(metrics="mae")
+    with pytest.raises(ValueError, match=r"^the name '.*' is not valid UTF-8, which tables cannot hold"):
+        evaluator.update(gt, gt, name=name)
+    assert len(evaluator) == 0
+    evaluator.update(gt, gt, name="a")
+    assert evaluator.result().images["image"].to_list() == ["a"]
+
+
+def test_names_are_text() -> None:
+    gt = np.eye(4, dtype=bool)
+    number: Any = 5
+    with pytest.raises(TypeError, match=r"^the name of an image must be text, got 5$"):
+        sisod.Evaluator(metrics="mae").update(gt, gt, name=number)

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -119,7 +120,7 @@ def make_tables(rows: Rows) -> "dict[str, pl.DataFrame]":
     """Return the tables with a row per image or object; nameless images are numbered."""
     import polars as pl
 
-    names = [f"{i:06d}" if name is None else name for i, name in enumerate(rows.names)]
+    names = _all_named(rows.names)
     images: dict[str, Any] = {
         "image": names,
         "height": rows.shapes[:, 0],
@@ -139,6 +140,19 @@ def make_tables(rows: Rows) -> "dict[str, pl.DataFrame]":
         "objects": pl.DataFrame(objects | rows.objects, schema_overrides={"image": pl.String}),
         "curves": pl.DataFrame({"image": names, **curves}),
     }
+
+
+def _all_named(names: Sequence[str | None]) -> list[str]:
+    """Number the nameless by their place; a number that is the name of another gets an underscore."""
+    taken = set(names)
+
+    def number(index: int) -> str:
+        name = f"{index:06d}"
+        while name in taken:
+            name += "_"
+        return name
+
+    return [number(index) if name is None else name for index, name in enumerate(names)]
 
 
 def curve_table(totals: Totals) -> "pl.DataFrame":

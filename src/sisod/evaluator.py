@@ -45,19 +45,34 @@ class Evaluator:
         name: str | None = None,
         partition: Partition | None = None,
     ) -> None:
-        """Score one pair and keep the result; see `sisod.score` for what is accepted."""
+        """Score one pair and keep the result; see `sisod.score` for what is accepted.
+
+        Images without a name are numbered by their place, `000000`, `000001`, ...
+        """
+        if name is not None:
+            self._check_name(name)
         scores = score_pair(pred, gt, protocol=self.protocol, keys=self.keys, partition=partition)
         if scores.looks_binary[0]:
             warn_binary(name)
         if name is not None:
-            if name in self._known:
-                raise ValueError(f"an image named {name!r} was already scored; names must differ")
             self._known.add(name)
         self._parts.append(Rows.of([name], scores))
         self._single += 1
         if self._single == _FOLD:
             self._parts[-_FOLD:] = [Rows.joined(self._parts[-_FOLD:])]
             self._single = 0
+
+    def _check_name(self, name: str) -> None:
+        if not isinstance(name, str):
+            raise TypeError(f"the name of an image must be text, got {name!r}")
+        try:
+            name.encode("utf-8")
+        except UnicodeEncodeError:
+            raise ValueError(
+                f"the name {name!r} is not valid UTF-8, which tables cannot hold; give another name"
+            ) from None
+        if name in self._known:
+            raise ValueError(f"an image named {name!r} was already scored; names must differ")
 
     def merge(self, other: "Evaluator") -> "Evaluator":
         """Take over the images of another evaluator, after one's own; return self."""
