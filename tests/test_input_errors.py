@@ -2,15 +2,19 @@
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 import sisod
+from sisod.size_invariant import make_composite
 
 GT = np.eye(3, dtype=bool)
 GREY = np.full((3, 3), 9, np.uint8)
+masked_array: Any = np.ma.masked_array  # which has no types
 
 
 def score(pred: Any, gt: Any = GT, **options: Any) -> dict[str, float]:
@@ -63,6 +67,44 @@ REFUSED: dict[str, tuple[Callable[[], object], type[Exception], list[str]]] = {
         lambda: sisod.partition(GT.astype(np.uint16)),
         ValueError,
         ["gt", "looks like 0/1"],
+    ),
+    "pred masked": (
+        lambda: score(masked_array(GREY, GT)),
+        ValueError,
+        ["pred is a masked array with masked pixels", "fill them first", "pred.filled(0)"],
+    ),
+    "gt masked": (
+        lambda: sisod.Evaluator().update(GREY, masked_array(GT, GT)),
+        ValueError,
+        ["gt is a masked array with masked pixels"],
+    ),
+    "partition of a masked gt": (
+        lambda: sisod.partition(masked_array(GT, GT)),
+        ValueError,
+        ["gt is a masked array with masked pixels"],
+    ),
+    "labels masked": (
+        lambda: sisod.partition(labels=masked_array(GT.astype(int), GT)),
+        ValueError,
+        ["labels is a masked array with masked pixels"],
+    ),
+    "rows masked": (
+        lambda: score(list(masked_array(GREY, GT))),
+        ValueError,
+        ["pred is a masked array with masked pixels"],
+    ),
+    "own metric of a masked pred": (
+        lambda: make_composite(lambda pred, _: float(np.asarray(pred, float).mean()))(
+            masked_array(GREY, GT), GT
+        ),
+        ValueError,
+        ["pred is a masked array with masked pixels"],
+    ),
+    "ragged": (lambda: score([[1.0, 0.5], [0.1]]), TypeError, ["pred cannot be made a NumPy array"]),
+    "objects": (
+        lambda: score(GREY.astype(object)),
+        TypeError,
+        ["pred has dtype object; expected uint8"],
     ),
     "three dimensions": (lambda: score(np.zeros((3, 3, 3))), ValueError, ["pred has shape (3, 3, 3)"]),
     "gt of three": (
@@ -155,3 +197,50 @@ def test_a_prediction_of_0_and_1_is_warned_about_and_scored(dtype: type) -> None
 def test_a_black_prediction_and_a_black_gt_are_not_0_and_1() -> None:
     black = np.zeros((3, 3), np.uint8)
     assert sisod.score(black, black, metrics="mae") == {"mae": 0.0}
+
+
+PRED = np.random.default_rng(2).integers(0, 256, (12, 15), dtype=np.uint8)
+SAME: dict[str, Callable[[Any], Any]] = {
+    "read-only": lambda array: np.frombuffer(array.tobytes(), array.dtype).reshape(array.shape),
+    "by columns": np.asfortranarray,
+    "negative strides": lambda array: np.ascontiguousarray(array[::-1, ::-1])[::-1, ::-1],
+    "every other column": lambda array: np.repeat(array, 2, axis=1)[:, ::2],
+    "masked without masked pixels": masked_array,
+    "polars": pl.DataFrame,
+}
+
+
+@pytest.mark.parametrize("kind", SAME)
+def test_other_arrays_score_alike(kind: str) -> None:
+    gt = PRED[::-1] >= 128
+    same = SAME[kind]
+    np.testing.assert_equal(
+        sisod.score(same(PRED), same(gt), metrics="all"), sisod.score(PRED, gt, metrics="all")
+    )
+
+
+@pytest.mark.parametrize("dtype", ["u2", "f4", "f8"])
+def test_big_endian_arrays_score_alike(dtype: str) -> None:
+    gt = PRED[::-1] >= 128
+    pred = (PRED * 257.0 if dtype == "u2" else PRED / 255).astype(dtype)
+    np.testing.assert_equal(sisod.score(pred.astype(f">{dtype}"), gt), sisod.score(pred, gt))
+
+
+def test_memory_maps_score_alike_and_stay_as_they_are(tmp_path: Path) -> None:
+    gt = PRED[::-1] >= 128
+    np.save(tmp_path / "pred.npy", PRED / 255)
+    mapped = np.load(tmp_path / "pred.npy", mmap_mode="r+")
+    np.testing.assert_equal(sisod.score(mapped, gt), sisod.score(PRED / 255, gt))
+    np.testing.assert_array_equal(mapped, PRED / 255)
+
+
+@pytest.mark.needs("torch")
+def test_tensors_score_alike_or_say_what_to_do() -> None:
+    torch = pytest.importorskip("torch")
+    gt = PRED[::-1] >= 128
+    pred = torch.from_numpy(PRED / 255)
+    expected = sisod.score(PRED / 255, gt)
+    np.testing.assert_equal(sisod.score(pred, torch.from_numpy(gt.copy())), expected)
+    for odd in (pred.clone().requires_grad_(), pred.bfloat16()):
+        with pytest.raises(TypeError, match=r"^pred cannot be made .*pred\.detach\(\)\.float\(\)\.cpu"):
+            sisod.score(odd, gt)

@@ -111,7 +111,8 @@ def unit_values(pred: Map, *, normalize: Normalize) -> NDArray[np.float64]:
     if normalize == "minmax":
         lowest, highest = p.min(), p.max()
         if lowest != highest:
-            p = (p - lowest) / (highest - lowest)
+            p -= lowest  # in place: of a large map every other copy counts
+            p /= highest - lowest
     return np.asarray(p, dtype=np.float64)
 
 
@@ -124,8 +125,26 @@ def grey_table(low: int, high: int, *, normalize: Normalize) -> NDArray[np.float
     return p
 
 
+def as_array(array: ArrayLike, name: str) -> NDArray[Any]:
+    """Return what can be an array as one; refuse masked pixels, which an array would show again."""
+    rows = array if isinstance(array, list | tuple) else [array]
+    if any(isinstance(row, np.ma.MaskedArray) and np.ma.is_masked(row) for row in rows):
+        raise ValueError(
+            f"{name} is a masked array with masked pixels; expected a value for every pixel; "
+            f"fill them first, for example with {name}.filled(0)"
+        )
+    try:
+        return np.asarray(array)
+    except (TypeError, ValueError, RuntimeError) as error:
+        first = (str(error).splitlines() or [""])[0]
+        raise TypeError(
+            f"{name} cannot be made a NumPy array ({first}); expected numbers, (height, width); convert "
+            f"it first, a tensor with {name}.detach().float().cpu().numpy()"
+        ) from error
+
+
 def _plane(array: ArrayLike, name: str) -> NDArray[Any]:
-    plane = np.asarray(array)
+    plane = as_array(array, name)
     if not plane.dtype.isnative:
         plane = plane.astype(plane.dtype.newbyteorder("="))
     if plane.ndim != 2:

@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sisod.arrays import as_mask
+from sisod.arrays import as_array, as_mask
 
 Kind = Literal["boxes", "voronoi"]
 Alpha = Literal["ratio", "union"] | float
@@ -159,7 +159,7 @@ def cut_labels(
     labels: ArrayLike, *, kind: Kind = "boxes", min_area: float = 0.0002, alpha: Alpha = "ratio"
 ) -> Partition:
     """Cut an instance label map: one frame per label, connected or not."""
-    array = np.asarray(labels)
+    array = as_array(labels, "labels")
     if array.ndim != 2 or array.size == 0:
         raise ValueError(f"labels has shape {array.shape}; expected (height, width)")
     if array.dtype.kind not in "iu":

@@ -99,7 +99,9 @@ def _grey_cuts(low: int, high: int, normalize: Normalize) -> tuple[Values, NDArr
 def _of_values(p: Values, gt: NDArray[np.bool_], partition: Partition) -> Histogram:
     adaptive = min(2.0 * float(p.mean()), 1.0)
     # every summand is a step function of p, so the code is ordered as p is
-    codes = np.floor(255 * p).astype(np.uint16)
+    levels = 255 * p
+    codes = np.floor(levels, out=levels).astype(np.uint16)
+    del levels  # in place and freed early: of a large map every other copy counts
     codes += p > 0.5
     codes += p >= adaptive
     cuts = np.empty(COLUMNS, dtype=np.intp)
@@ -108,13 +110,11 @@ def _of_values(p: Values, gt: NDArray[np.bool_], partition: Partition) -> Histog
     cuts[BINARY] = 128 + (adaptive <= 0.5)
     cuts[ADAPTIVE] = level + (adaptive > 0.5) + 1
     counts = _counts(codes, gt, partition, COLUMNS)
-    miss = np.abs(p - gt)
-    return Histogram(
-        _above(counts, cuts),
-        counts.sum(axis=2),
-        _row_sums(miss, partition),
-        _row_sums(miss * miss, partition),
-    )
+    del codes
+    miss = np.subtract(p, gt)
+    absolute = _row_sums(np.abs(miss, out=miss), partition)
+    squared = _row_sums(np.multiply(miss, miss, out=miss), partition)
+    return Histogram(_above(counts, cuts), counts.sum(axis=2), absolute, squared)
 
 
 def _above(counts: Values, cuts: NDArray[np.intp]) -> Values:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sisod.arrays import as_mask
+from sisod.arrays import as_array, as_mask
 from sisod.frames import Partition, partition
 
 Metric = Callable[[NDArray[np.generic], NDArray[np.bool_]], float]
@@ -115,7 +115,7 @@ def make_composite(metric: Metric) -> Callable[..., float]:
 def _prepared(
     pred: ArrayLike, gt: ArrayLike, given: Partition | None
 ) -> tuple[NDArray[np.generic], NDArray[np.bool_], Partition]:
-    pred, mask = np.asarray(pred), as_mask(gt)
+    pred, mask = as_array(pred, "pred"), as_mask(gt)
     return pred, mask, partition(mask) if given is None else given
 
 
