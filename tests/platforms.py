@@ -1,6 +1,7 @@
 """What some systems lack: marks that skip a test by name, and paths as they are written in the tests."""
 
 import os
+import platform
 import sys
 
 import pytest
@@ -14,6 +15,11 @@ byte_names = pytest.mark.skipif(
     sys.platform != "linux", reason="macOS and Windows refuse names that are not text"
 )
 pipes_by_name = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
+forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows does not fork")
+linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux says what a process took at most")
+glibc = pytest.mark.skipif(
+    platform.libc_ver()[0] != "glibc", reason="decoders can be kept from printing with glibc only"
+)
 links = pytest.mark.skipif(windows, reason="Windows lets only administrators make links")
 
 

@@ -88,7 +88,7 @@ def _list_folder(root: Path) -> Iterator[StoredFile]:
                             below = _Folder(Path(entry.path), f"{folder.prefix}{entry.name}/", inside)
                             if not entry.is_symlink():
                                 waiting.append(below)
-                            elif _identity(entry.stat()) not in inside:
+                            elif _identity(below.path.stat()) not in inside:
                                 behind.append(_Link(itself, entry.name, below))
             except OSError as error:
                 raise InputError(f"{str(folder.path)!r} cannot be read: {error.strerror}") from error
