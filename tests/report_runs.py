@@ -1,7 +1,11 @@
-"""Made benchmarks for the tests of figures and of the report: scenes, imagined methods, results."""
+"""For the tests of figures and of the report: made benchmarks, and a reader of pages."""
 
+import json
+import re
 from collections.abc import Callable, Sequence
+from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
@@ -112,3 +116,46 @@ def image_options(root: Path) -> list[str]:
 def _write(path: Path, picture: Grey) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     assert cv2.imwrite(str(path), picture)
+
+
+class Tables(HTMLParser):
+    """The cells of every table by its caption: (text, attributes)."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tables: dict[str, list[list[tuple[str, dict[str, str | None]]]]] = {}
+        self.rows: list[list[tuple[str, dict[str, str | None]]]] = []
+        self.inside: list[str] = []
+        self.caption = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Called by the parser."""
+        self.inside.append(tag)
+        if tag == "table":
+            self.rows, self.caption = [], ""
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th"):
+            self.rows[-1].append(("", dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        """Called by the parser."""
+        while self.inside and self.inside.pop() != tag:
+            pass
+        if tag == "table":
+            self.tables[self.caption] = self.rows
+
+    def handle_data(self, data: str) -> None:
+        """Called by the parser."""
+        if "caption" in self.inside:
+            self.caption += data
+        elif "td" in self.inside or "th" in self.inside:
+            text, attributes = self.rows[-1][-1]
+            self.rows[-1][-1] = (text + data, attributes)
+
+
+def data_of(page: str) -> Any:
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)
+    assert found is not None
+    return json.loads(found[1])

@@ -4,7 +4,6 @@ import base64
 import builtins
 import json
 import re
-from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from report_runs import ablation_rows, image_options
+from report_runs import Tables, ablation_rows, data_of, image_options
 from typer.testing import CliRunner, Result
 
 import sisod
@@ -33,49 +32,6 @@ METHODS = ["Net", "Net+si", "coarse", "large only"]
 
 def run(*args: str | Path) -> Result:
     return CliRunner().invoke(app, [str(arg) for arg in args])
-
-
-class Tables(HTMLParser):
-    """The cells of every table by its caption: (text, attributes)."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.tables: dict[str, list[list[tuple[str, dict[str, str | None]]]]] = {}
-        self.rows: list[list[tuple[str, dict[str, str | None]]]] = []
-        self.inside: list[str] = []
-        self.caption = ""
-        self.feed(page)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Called by the parser."""
-        self.inside.append(tag)
-        if tag == "table":
-            self.rows, self.caption = [], ""
-        if tag == "tr":
-            self.rows.append([])
-        if tag in ("td", "th"):
-            self.rows[-1].append(("", dict(attrs)))
-
-    def handle_endtag(self, tag: str) -> None:
-        """Called by the parser."""
-        while self.inside and self.inside.pop() != tag:
-            pass
-        if tag == "table":
-            self.tables[self.caption] = self.rows
-
-    def handle_data(self, data: str) -> None:
-        """Called by the parser."""
-        if "caption" in self.inside:
-            self.caption += data
-        elif "td" in self.inside or "th" in self.inside:
-            text, attributes = self.rows[-1][-1]
-            self.rows[-1][-1] = (text + data, attributes)
-
-
-def data_of(page: str) -> Any:
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)
-    assert found is not None
-    return json.loads(found[1])
 
 
 @pytest.fixture(scope="module")

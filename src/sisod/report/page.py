@@ -3,7 +3,9 @@
 import base64
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -19,10 +21,37 @@ from sisod.paper import against_paper as against_paper_row
 from sisod.progress import progress_bar
 from sisod.report.charts import chart_data
 from sisod.report.failures import failure_data
-from sisod.report.scores import ScoreTable, compared_rows, rank_note, score_table
+from sisod.report.scores import ScoreTable, compared_pairs, rank_note, score_table
 from sisod.results import Result, datasets_of, methods_of
 
 TITLE = "Size-invariant evaluation"
+
+
+# What the template reads by name is a dataclass: of a dict, jinja2 takes the methods (clear, items)
+# before the keys.
+@dataclass(frozen=True)
+class AblationCell:
+    """One loss by one metric: as printed, over so many seeds."""
+
+    mean: str
+    deviation: str
+    seeds: int
+    best: bool
+
+
+@dataclass(frozen=True)
+class AblationTable:
+    """Losses down; data sets and, in them, metrics across.
+
+    Attributes:
+        datasets: each with its number of columns.
+        columns: titles of the metrics.
+        rows: each a loss and its cells.
+    """
+
+    datasets: tuple[tuple[str, int], ...]
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[AblationCell, ...]], ...]
 
 
 def write_report(
@@ -95,14 +124,15 @@ def render_report(
     page: str = template.render(
         title=title,
         tables=tables,
-        compared={t.dataset: compared_rows(t.comparison) for t in tables if t.comparison is not None},
+        compared={t.dataset: compared_pairs(t.comparison) if t.comparison else [] for t in tables},
         ranks=[note for name, here in by_dataset.items() if (note := rank_note(name, here))],
         ablation=_ablation(read_ablation(ablation)) if ablation is not None else None,
         against_paper=against_paper,
         published=published,
         unmatched=unmatched,
         data=safe_json(data),
-        failures=failures,
+        n_failures=len(failures["items"]),
+        n_left_out=failures["left_out"],
         picture_notes=notes,
         n_pictures=sum(bool(item["pictures"]) for item in failures["items"]),
         facts=_facts(results, tables),
@@ -110,7 +140,6 @@ def render_report(
         style=_part("page.css"),
         script=script,
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii"),
-        number=number,
     )
     return page, [*unmatched, *notes]
 
@@ -156,8 +185,7 @@ def _plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 
-def _ablation(rows: Sequence[AblationRow]) -> dict[str, Any]:
-    """The table of the ablation: losses down; data sets and, in them, metrics across."""
+def _ablation(rows: Sequence[AblationRow]) -> AblationTable:
     losses = list(dict.fromkeys(row.loss for row in rows))
     columns = list(dict.fromkeys((row.dataset, row.metric) for row in rows))
     cells = {(row.loss, row.dataset, row.metric): row for row in rows}
@@ -168,28 +196,21 @@ def _ablation(rows: Sequence[AblationRow]) -> dict[str, Any]:
         if len(shown) > 1:
             choose = max if METRICS[column[1]].direction == "up" else min
             best[column] = choose(shown, key=float)
-    return {
-        "datasets": {
-            name: sum(c[0] == name for c in columns) for name in dict.fromkeys(c[0] for c in columns)
-        },
-        "columns": [METRICS[metric].title for _, metric in columns],
-        "rows": [
-            (loss, [_ablation_cell(cells.get((loss, *c)), best.get(c)) for c in columns])
+    return AblationTable(
+        datasets=tuple(Counter(dataset for dataset, _ in columns).items()),
+        columns=tuple(METRICS[metric].title for _, metric in columns),
+        rows=tuple(
+            (loss, tuple(_ablation_cell(cells.get((loss, *c)), best.get(c)) for c in columns))
             for loss in losses
-        ],
-    }
+        ),
+    )
 
 
-def _ablation_cell(row: AblationRow | None, best: str | None) -> dict[str, Any]:
+def _ablation_cell(row: AblationRow | None, best: str | None) -> AblationCell:
     if row is None:
-        return {"mean": "-", "deviation": "-", "seeds": 0, "best": False}
+        return AblationCell("-", "-", 0, best=False)
     mean = number(row.mean)
-    return {
-        "mean": mean,
-        "deviation": number(row.deviation),
-        "seeds": len(row.values),
-        "best": mean == best,
-    }
+    return AblationCell(mean, number(row.deviation), len(row.values), best=mean == best)
 
 
 def _template() -> Any:
@@ -199,8 +220,18 @@ def _template() -> Any:
         raise InputError(
             "the report needs jinja2; install it with: pip install 'sisod[report]'"
         ) from None
+
+    def printed(value: Any) -> Any:
+        if not isinstance(value, str | int | float | jinja2.Undefined):  # which refuses by itself
+            raise TypeError(f"page.html prints {value!r}; expected text or a number")
+        return value
+
     environment = jinja2.Environment(
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=printed,
     )
     return environment.from_string(_part("page.html"))
 

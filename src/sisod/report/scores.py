@@ -78,6 +78,30 @@ class Family:
         return directions.pop() if len(directions) == 1 else ""
 
 
+@dataclass(frozen=True)
+class Pair:
+    """Two methods by one metric, as the page shows them.
+
+    Attributes:
+        metric: its title.
+        a, b: the methods.
+        difference: a less b.
+        interval: of the difference.
+        clear: whether the interval leaves out zero.
+        leads: how often a leads.
+        p: of the sign test.
+    """
+
+    metric: str
+    a: str
+    b: str
+    difference: str
+    interval: str
+    clear: str
+    leads: str
+    p: str
+
+
 @dataclass(frozen=True, eq=False)
 class ScoreTable:
     """The scores of every method on one data set."""
@@ -176,22 +200,28 @@ def _compared(
         return None
 
 
-def compared_rows(comparison: Comparison) -> list[dict[str, str]]:
+def compared_pairs(comparison: Comparison) -> list[Pair]:
     """Return the pairs of methods as text, by the metrics that tell the story."""
     return [
-        {
-            "metric": title(row["metric"]),
-            "a": row["a"],
-            "b": row["b"],
-            "difference": number(row["difference"], sign=True),
-            "interval": _span(row["low"], row["high"], sign=True),
-            "leads": "-" if math.isnan(row["a_leads"]) else f"{100 * row['a_leads']:.1f} %",
-            "clear": "yes" if row["low"] > 0 or row["high"] < 0 else "no",
-            "p": "-" if math.isnan(row["p_holm"]) else f"{row['p_holm']:.2g}",
-        }
+        Pair(
+            metric=title(row["metric"]),
+            a=row["a"],
+            b=row["b"],
+            difference=number(row["difference"], sign=True),
+            interval=_span(row["low"], row["high"], sign=True) or "-",
+            clear=_clear(row["low"], row["high"]),
+            leads="-" if math.isnan(row["a_leads"]) else f"{100 * row['a_leads']:.1f} %",
+            p="-" if math.isnan(row["p_holm"]) else f"{row['p_holm']:.2g}",
+        )
         for row in comparison.table.iter_rows(named=True)
         if row["metric"] in _COMPARED
     ]
+
+
+def _clear(low: float, high: float) -> str:
+    if math.isnan(low):
+        return "-"
+    return "yes" if low > 0 or high < 0 else "no"
 
 
 def _span(low: float, high: float, *, sign: bool = False) -> str:
