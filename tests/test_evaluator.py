@@ -128,6 +128,34 @@ def test_a_protocol_of_ones_own_needs_its_own_name() -> None:
         sisod.score(np.zeros((2, 2)), np.eye(2, dtype=bool), protocol="papr")
 
 
+def test_tiny_objects_are_counted_however_results_are_merged() -> None:
+    speck, object_and_speck = np.zeros((2, 100, 100), dtype=bool)  # the least size is two pixels
+    speck[10, 10] = object_and_speck[10, 10] = object_and_speck[40:60, 40:60] = True
+    masks = [speck if place % 3 else object_and_speck for place in range(40)]  # folded once at 32
+    counts = []
+    for cut in (0, 7, 40):
+        parts = sisod.Evaluator(metrics=["mae"]), sisod.Evaluator(metrics=["mae"])
+        for place, mask in enumerate(masks):
+            parts[place >= cut].update(mask, mask, name=str(place))
+        run = parts[0].merge(parts[1]).result().run
+        counts.append((run["tiny"], run["objects"]))
+    assert counts == [(26, 40)] * 3
+
+
+def test_frames_of_ones_own_are_never_tiny() -> None:
+    gt = np.zeros((100, 100), dtype=bool)
+    gt[10, 10] = True
+    for partition, tiny in (
+        (None, 1),
+        (sisod.partition(gt), 0),
+        (sisod.partition(labels=gt.astype(np.int32), min_area=0), 0),
+    ):
+        evaluator = sisod.Evaluator(metrics=["mae"])
+        evaluator.update(gt, gt, partition=partition)
+        run = evaluator.result().run
+        assert (run["tiny"], run["objects"]) == (tiny, 1)
+
+
 def test_binary_looking_predictions_are_warned_about() -> None:
     with pytest.warns(UserWarning, match="pred of 'a' is an integer map whose maximum is 1"):
         sisod.Evaluator().update(np.eye(2, dtype=np.uint8), np.eye(2, dtype=bool), name="a")
@@ -149,6 +177,7 @@ def test_images_scored_together_equal_images_scored_one_by_one(seed: int) -> Non
     together = score_counted(counted, protocol=protocol, keys=keys)
     alone = [score_counted([one], protocol=protocol, keys=keys) for one in counted]
     np.testing.assert_array_equal(together.values, np.concatenate([one.values for one in alone]))
+    np.testing.assert_array_equal(together.n_tiny, np.concatenate([one.n_tiny for one in alone]))
     np.testing.assert_array_equal(together.curves, np.concatenate([one.curves for one in alone]))
     for key, column in together.objects.items():
         np.testing.assert_array_equal(column, np.concatenate([one.objects[key] for one in alone]))

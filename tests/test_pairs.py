@@ -271,8 +271,18 @@ def test_objects_that_are_scored_for_want_of_larger_ones_are_counted_and_told(tm
     with pytest.warns(UserWarning, match=re.escape(text)):
         found = sisod.evaluate(tmp_path / "pred", tmp_path / "gt", jobs=1)
     assert (found.run["tiny"], found.run["objects"]) == (1, 2)
+    assert gathered(masks).run["tiny"] == 1
     all_of_them = sisod.evaluate(tmp_path / "pred", tmp_path / "gt", jobs=1, protocol="paper")
     assert (all_of_them.run["tiny"], all_of_them.run["objects"]) == (0, 4)
+    assert gathered(masks, protocol="paper").run["tiny"] == 0
+
+
+def gathered(masks: dict[str, NDArray[np.uint8]], protocol: str = "default") -> sisod.Evaluation:
+    """The same as `evaluate` makes of their files."""
+    evaluator = sisod.Evaluator(protocol=protocol)
+    for name, mask in masks.items():
+        evaluator.update(mask, mask, name=name)
+    return evaluator.result()
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,12 @@ import numpy as np
 
 from sisod.arrays import Map
 from sisod.errors import InputError
-from sisod.frames import least_area
 from sisod.images import read_map, read_mask, where
 from sisod.measuring import Counted
 from sisod.official import OfficialImage, measure_official
 from sisod.protocols import Protocol
 from sisod.rows import Rows
-from sisod.scoring import Scores, count_pair, score_counted
+from sisod.scoring import count_pair, score_counted
 
 Pairs = Sequence[Sequence[str]]  # each a name, the prediction's path, the ground truth's
 BATCH = 32  # images; fixed, so that nothing depends on how many processes share the work
@@ -73,15 +72,7 @@ def score_batch(job: Job, pairs: Pairs) -> Rows:
         counted.append(count_pair(pred, gt, protocol=job.protocol, keys=job.keys))
     scores = score_counted(counted, protocol=job.protocol, keys=job.keys)
     names = [name for name, _, _ in pairs]
-    return Rows.of(names, scores, resized=resized, n_tiny=_count_tiny(scores, job.protocol))
-
-
-def _count_tiny(scores: Scores, protocol: Protocol) -> int:
-    """Frames below the least size: an image without a larger component has its largest as a frame."""
-    if protocol.released_code:  # which has no such rule
-        return 0
-    least = [least_area(protocol.min_area, int(h * w)) for h, w in scores.shapes]
-    return int(np.count_nonzero(scores.objects["area"] < np.repeat(least, scores.n_objects)))
+    return Rows.of(names, scores, resized=resized)
 
 
 def _resized(pred: Map, shape: tuple[int, ...]) -> Map:

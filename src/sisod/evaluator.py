@@ -48,6 +48,7 @@ class Evaluator:
         """Score one pair and keep the result; see `sisod.score` for what is accepted.
 
         Images without a name are numbered by their place, `000000`, `000001`, ...
+        Frames of a `partition` are never counted in `run["tiny"]`: the least size is the protocol's.
         """
         if name is not None:
             self._check_name(name)

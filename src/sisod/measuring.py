@@ -22,12 +22,14 @@ class Counted:
     Attributes:
         histogram: its counts and sums of errors.
         partition: its frames.
+        own_frames: the caller brought the frames; the protocol's rules did not choose them.
         structural: the metrics that no count holds, by key.
         looks_binary: an integer prediction with maximum 1.
     """
 
     histogram: Histogram
     partition: Partition
+    own_frames: bool
     structural: dict[str, float]
     looks_binary: bool
 

@@ -70,7 +70,8 @@ class Totals:
         n_objects: number of frames in all of them.
         n_resized: predictions that had to be resized.
         n_binary: integer predictions with maximum 1.
-        n_tiny: frames that are there only because their image has no component that is large enough.
+        n_tiny: frames that are there only because their image has no component that is large enough;
+            frames that the caller brought are never counted.
     """
 
     keys: tuple[str, ...]
@@ -156,7 +157,6 @@ class Rows:
         scores: Scores,
         *,
         resized: Sequence[bool] = (),
-        n_tiny: int = 0,
     ) -> "Rows":
         """Return the rows of some images."""
         kept = [scores.curve_names.index(key) for key in IMAGE_CURVES]
@@ -169,7 +169,7 @@ class Rows:
             n_objects=int(scores.n_objects.sum()),
             n_resized=sum(resized),
             n_binary=int(np.count_nonzero(scores.looks_binary)),
-            n_tiny=n_tiny,
+            n_tiny=int(scores.n_tiny.sum()),
         )
         return cls(
             names=tuple(names),

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sisod import arrays
-from sisod.frames import Partition
+from sisod.frames import Partition, least_area
 from sisod.histograms import ADAPTIVE, BINARY, LEVELS, histogram
 from sisod.measuring import Counted, Measured, measure
 from sisod.metrics import FAMILIES, METRICS, Family, find_metrics
@@ -38,6 +38,7 @@ class Scores:
         n_objects: frames of each image.
         alphas: weight of the background of each image.
         looks_binary: images with an integer prediction whose maximum is 1.
+        n_tiny: frames of each image that are there only because none of its components is large enough.
     """
 
     keys: tuple[str, ...]
@@ -49,6 +50,7 @@ class Scores:
     n_objects: NDArray[np.int64]
     alphas: Values
     looks_binary: NDArray[np.bool_]
+    n_tiny: NDArray[np.int64]
 
 
 def score(
@@ -67,7 +69,8 @@ def score(
         protocol: `"default"`, `"paper"`, `"pysodmetrics"`, `"official"`, or a `Protocol` of your own.
         metrics: None for every metric that is a function of the counts, `"all"` also S, weighted F and
             multi-scale IoU, `"paper"` the columns of the paper's Table 1, or a list of keys.
-        partition: frames of your own, for example from instance labels; by default the protocol's.
+        partition: frames of your own, for example from instance labels; by default the protocol's. The
+            protocol's `connectivity` and `min_area` have no say in them.
 
     Undefined values are NaN.
 
@@ -118,6 +121,7 @@ def count_pair(
     if protocol.released_code:
         _check_no_partition(partition)
         return measure_official(array, gt)
+    own_frames = partition is not None
     if partition is None:
         partition = protocol.partition(mask)
     elif partition.shape != mask.shape:
@@ -133,6 +137,7 @@ def count_pair(
     return Counted(
         histogram=histogram(array, mask, partition, normalize=protocol.normalize),
         partition=partition,
+        own_frames=own_frames,
         structural=scores,
         looks_binary=arrays.looks_binary(array),
     )
@@ -184,7 +189,16 @@ def score_counted(
         n_objects=np.array([len(one.partition) for one in counted]),
         alphas=np.array([one.partition.alpha for one in counted]),
         looks_binary=np.array([one.looks_binary for one in counted]),
+        n_tiny=np.array([_count_tiny(one, protocol) for one in counted]),
     )
+
+
+def _count_tiny(counted: Counted, protocol: Protocol) -> int:
+    """Frames below the least size: an image without a larger component has its largest as a frame."""
+    if counted.own_frames:  # the least size is a rule of the protocol, for the frames that it cuts
+        return 0
+    areas, size = counted.partition.areas, counted.partition.background.size
+    return int(np.count_nonzero(areas < least_area(protocol.min_area, size)))
 
 
 def _official_scores(images: Sequence[OfficialImage], keys: tuple[str, ...]) -> Scores:
@@ -201,6 +215,7 @@ def _official_scores(images: Sequence[OfficialImage], keys: tuple[str, ...]) -> 
         n_objects=np.array([image.n_objects for image in images]),
         alphas=np.array([image.alpha for image in images]),
         looks_binary=np.array([image.looks_binary for image in images]),
+        n_tiny=np.zeros(len(images), dtype=np.int64),  # the released code has no such rule
     )
 
 
