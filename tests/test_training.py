@@ -14,12 +14,13 @@ import pytest
 from platforms import posix_signals
 
 torch = pytest.importorskip("torch", reason="extra torch is not installed")
-pytest.importorskip("lightning", reason="extra torch is not installed")
+lightning = pytest.importorskip("lightning", reason="extra torch is not installed")
 
 from training_runs import SMALL, losses, run, same_weights, write_data  # noqa: E402
 
 import sisod  # noqa: E402
 from sisod import networks  # noqa: E402
+from sisod.children import module_settings  # noqa: E402
 from sisod.networks.ldf import split_label  # noqa: E402
 from sisod.training.data import Batch, Item, collate  # noqa: E402
 from sisod.training.module import SaliencyModule, make_loss, make_optimizer  # noqa: E402
@@ -206,6 +207,24 @@ def test_workers_change_nothing(data: Path, tmp_path: Path, sgd: str) -> None:
             Machine(workers=workers),
         )
     assert losses(tmp_path / "0") == losses(tmp_path / "2")
+
+
+def test_processes_of_a_run_import_nothing_of_the_current_folder(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The workers of loaders and those of other devices, which Lightning starts inside `fit`."""
+    before, during = dict(os.environ), dict[str, str]()
+    fit = lightning.Trainer.fit
+
+    def noted(*args: Any, **options: Any) -> None:
+        during.update(os.environ)
+        fit(*args, **options)
+
+    monkeypatch.setattr(lightning.Trainer, "fit", noted)
+    run(data, tmp_path / "run", "train.epochs=1")
+    settings = module_settings(with_program=True)
+    assert {name: during.get(name) for name in settings} == settings
+    assert {name: os.environ.get(name) for name in settings} == {n: before.get(n) for n in settings}
 
 
 def test_accumulating_two_fours_equals_one_eight(data: Path, tmp_path: Path, sgd: str) -> None:

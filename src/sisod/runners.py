@@ -15,8 +15,10 @@ from typing import IO, Any
 import cv2
 
 from sisod.batches import Batch, Job, Pairs, score_batch
+from sisod.children import module_settings
 from sisod.errors import InputError
 from sisod.files import write_whole
+from sisod.worker import READY, START
 
 Advance = Callable[[int], None]
 _AHEAD = 2  # batches a worker has at a time: the one it scores and the next
@@ -96,14 +98,16 @@ class _Worker:
 
     def __init__(self, job: Job) -> None:
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  (lives as long as the process)
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "sisod.worker"],
+        self._process = subprocess.Popen(  # noqa: S603  (our own command)
+            [sys.executable, "-c", START],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._errors,
-            env=os.environ | _worker_settings(),
+            # no threads: the work is shared out by processes
+            env=os.environ | module_settings() | {"OPENBLAS_NUM_THREADS": "1"},
             start_new_session=True,  # ctrl-C reaches the parent, which ends its workers
         )
+        self._is_ready = False
         self._send(job.to_json())
 
     def send(self, batch: Batch) -> None:
@@ -111,15 +115,20 @@ class _Worker:
 
     def wait(self) -> None:
         """Read the answer to the oldest batch not yet answered."""
-        assert self._process.stdout is not None  # noqa: S101
-        line = self._process.stdout.readline()
-        if not line:
-            raise InputError(self._death())
-        answer = json.loads(line)
+        while not self._is_ready:
+            self._is_ready = self._line().endswith(READY)
+        answer = json.loads(self._line())
         if "errno" in answer:
             raise OSError(answer["errno"], answer["error"])
         if "error" in answer:
             raise InputError(answer["error"])
+
+    def _line(self) -> str:
+        assert self._process.stdout is not None  # noqa: S101
+        line = self._process.stdout.readline()
+        if not line:
+            raise InputError(self._death())
+        return line.decode(errors="replace").rstrip()
 
     def stop(self) -> None:
         self._process.kill()
@@ -144,12 +153,6 @@ class _Worker:
         last = self._errors.read().decode(errors="replace").strip().splitlines()[-1:]
         said = f": {last[0]}" if last else ""
         return f"a worker process ended with code {code}{said}; what was finished is kept, use --resume"
-
-
-def _worker_settings() -> dict[str, str]:
-    """The same modules as here, and no threads: the work is shared out by processes."""
-    modules = os.pathsep.join(path for path in sys.path if path)
-    return {"PYTHONPATH": modules, "OPENBLAS_NUM_THREADS": "1"}
 
 
 def run_cluster(job: Job, batches: Sequence[Batch], advance: Advance, *, address: str) -> None:

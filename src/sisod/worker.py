@@ -2,6 +2,9 @@
 
 Started by `sisod.runners`. A process of our own, rather than Python's process pool, needs no
 `if __name__ == "__main__"` in the caller's script, forks nothing, and ends with its parent.
+
+Standard output is where libraries print, those in C as well, and one line of theirs among the answers
+would end the run. So answers go through a duplicate of it, and what is printed goes to standard error.
 """
 
 import json
@@ -17,17 +20,23 @@ from sisod.errors import InputError
 from sisod.files import write_whole
 from sisod.memory import keep_freed_memory
 
+# run by `python -c`: `-m` would import the package, and so OpenCV, before the first line of this file
+START = (
+    "import os; answers = os.dup(1); os.dup2(2, 1); from sisod.worker import main; main(answers=answers)"
+)
+READY = "answers of sisod.worker follow"  # what comes before it was printed while Python started
 
-def main() -> None:
-    """Answer every line of standard input until it ends."""
+
+def main(*, answers: int) -> None:
+    """Answer every line of standard input until it ends, on this file descriptor."""
     cv2.setNumThreads(1)  # the work is shared out by processes
     keep_freed_memory()
     parent = os.getppid()
-    job = Job.from_json(json.loads(sys.stdin.readline()))
-    for line in sys.stdin:
-        answer = _answer(job, json.loads(line), parent)
-        sys.stdout.write(json.dumps(answer) + "\n")
-        sys.stdout.flush()
+    with os.fdopen(answers, "w", encoding="utf-8", buffering=1) as out:  # line by line
+        out.write(f"{READY}\n")
+        job = Job.from_json(json.loads(sys.stdin.readline()))
+        for line in sys.stdin:
+            out.write(json.dumps(_answer(job, json.loads(line), parent)) + "\n")
 
 
 def _answer(job: Job, task: dict[str, Any], parent: int) -> dict[str, Any]:
@@ -41,7 +50,3 @@ def _answer(job: Job, task: dict[str, Any], parent: int) -> dict[str, Any]:
     except OSError as error:
         return {"error": error.strerror or str(error), "errno": error.errno}
     return {"images": len(task["pairs"])}
-
-
-if __name__ == "__main__":
-    main()

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import sisod
+from sisod.children import module_settings
 from sisod.errors import InputError
 from sisod.evaluation import Evaluation, write_run
 from sisod.files import check_free
@@ -189,7 +190,7 @@ def _start(folder: Path, plan: Plan, loss: str, seed: int) -> _Training:
     errors = tempfile.TemporaryFile()  # noqa: SIM115  (lives as long as the process)
     process = subprocess.Popen(  # noqa: S603  (our own command)
         command,
-        env=os.environ | {"OMP_NUM_THREADS": "1"},  # as many processes as cores
+        env=os.environ | module_settings() | {"OMP_NUM_THREADS": "1"},  # as many processes as cores
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=errors,

@@ -22,6 +22,7 @@ from lightning.pytorch.plugins import TorchCheckpointIO
 from torch import nn
 
 from sisod import networks
+from sisod.children import safe_children
 from sisod.datasets import Dataset, Sample, open_dataset
 from sisod.errors import InputError, UsageError
 from sisod.files import readable_errors, write_whole
@@ -180,7 +181,7 @@ def _fit(
     resumed = request.resume and path.exists()
     metrics.begin(step=_step_of(path) if resumed else 0)
     start = time.perf_counter()
-    with _quiet(), _worker_errors():
+    with _quiet(), _worker_errors(), safe_children():
         try:
             trainer.fit(module, data, ckpt_path=path if resumed else None, weights_only=True)
         except SystemExit:  # how Lightning ends when it is interrupted
