@@ -124,6 +124,7 @@ def test_found_by_number_agrees_with_found(page: str, saved: list[Saved]) -> Non
 def test_failures_hold_the_worst_of_every_group(page: str, saved: list[Saved]) -> None:
     content = data_of(page)["failures"]
     items = {(i["dataset"], i["image"], i["index"]): i for i in content["items"]}
+    n_checked = 0
     for result in saved:
         objects = result.evaluation.objects
         place = METHODS.index(result.method)
@@ -139,7 +140,10 @@ def test_failures_hold_the_worst_of_every_group(page: str, saved: list[Saved]) -
                     round(worst["f_mean"], 4), round(worst["recall_binary"], 4),
                 ]  # fmt: skip
                 assert (place in item["missed"]) == (worst["recall_binary"] < 0.5)
-    assert all(set(item["pictures"]) == {"photo", "0", "1", "2", "3"} for item in items.values())
+                n_checked += 1
+    assert n_checked > 4 * len(saved)  # of a result most size groups have an object
+    pictures = [set(item["pictures"]) for item in items.values()]
+    assert pictures == [{"photo", "0", "1", "2", "3"}] * len(content["items"])
 
 
 def test_failures_are_taken_in_turn() -> None:
@@ -224,7 +228,8 @@ def test_missing_pictures_are_said(tmp_path: Path, benchmark_root: Path) -> None
 def test_mask_stands_in_for_a_photograph(saved: list[Saved], tmp_path: Path) -> None:
     write_report(saved[:1], tmp_path / "r.html", resamples=20)
     items = data_of((tmp_path / "r.html").read_text())["failures"]["items"]
-    assert all("photo" in item["pictures"] for item in items)
+    assert len(items) > 5
+    assert [set(item["pictures"]) for item in items] == [{"photo", "0"}] * len(items)
 
 
 def test_files_with_suffixes_are_found(benchmark_root: Path, tmp_path: Path) -> None:
@@ -241,14 +246,17 @@ def test_files_with_suffixes_are_found(benchmark_root: Path, tmp_path: Path) -> 
     )  # fmt: skip
     assert write_report(load_results([tmp_path / "results"]), tmp_path / "r.html", resamples=20) == []
     items = data_of((tmp_path / "r.html").read_text())["failures"]["items"]
-    assert all(set(item["pictures"]) == {"photo", "0"} for item in items)
+    assert len(items) > 5
+    assert [set(item["pictures"]) for item in items] == [{"photo", "0"}] * len(items)
 
 
 def test_pictures_show_the_object(benchmark_root: Path, tmp_path: Path) -> None:
     """In the picture of the mask, what the frame surrounds is the object, to its edges."""
     saved = load_results([benchmark_root / "results" / "mixed" / "Net"])
     write_report(saved, tmp_path / "r.html", resamples=20)
-    for item in data_of((tmp_path / "r.html").read_text())["failures"]["items"]:
+    items = data_of((tmp_path / "r.html").read_text())["failures"]["items"]
+    assert len(items) > 5
+    for item in items:
         code = np.frombuffer(base64.b64decode(item["pictures"]["photo"]), dtype=np.uint8)
         picture = cv2.imdecode(code, cv2.IMREAD_GRAYSCALE)
         assert picture is not None

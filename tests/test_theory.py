@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from theory_cases import Mask, bars, exchanges, overlapping, pairs
+from theory_cases import Mask, bars, exchanges, overlapping, pairs, rows_of_objects
 
 import sisod
 from sisod import theory
@@ -91,9 +91,11 @@ def test_frames_against_loops(pair: tuple[NDArray[np.float64], Mask], metric: st
     for frame, value in zip(parts, found.values[:-1].tolist(), strict=True):
         expected = slow_value(metric, pred[frame.window], gt[frame.window])
         assert value == pytest.approx(expected, nan_ok=True)
-    overlap = sum(frame.area for frame in parts) + int(parts.background.sum()) > gt.size
-    assert found.shares.sum() == pytest.approx(1) or overlap
-    assert found.holds or overlap
+    counted = sum(frame.area for frame in parts) + int(parts.background.sum())  # some of them twice
+    assert found.shares.sum() * gt.size == pytest.approx(counted)
+    assert found.right == pytest.approx(np.nansum(found.weights * found.values))
+    assert found.holds == (found.left == pytest.approx(found.right, rel=1e-9, abs=1e-12))
+    assert found.holds or counted > gt.size
 
 
 def slow_value(metric: str, pred: NDArray[np.float64], gt: Mask) -> float:
@@ -172,10 +174,15 @@ def test_auc_against_all_pairs(pair: tuple[NDArray[np.float64], Mask]) -> None:
 # -------------------------------------------------------------------------------- 3.3
 
 
-@given(pairs())
-def test_one_object_makes_mae(pair: tuple[NDArray[np.float64], Mask]) -> None:
-    pred, gt = pair
+@given(rows_of_objects(least=1), st.integers(0, 2**32))
+def test_one_object_makes_mae(gt: Mask, seed: int) -> None:
+    pred = np.random.default_rng(seed).choice([0.0, 0.2, 0.4, 1.0], gt.shape)
     sides = theory.single_object(pred, gt)
+    assert (sides.left, sides.right) == pytest.approx(
+        (engine(pred, gt, "si_mae"), engine(pred, gt, "mae"))
+    )
+    assert sides.assumed == (len(sisod.partition(gt, min_area=0)) == 1)
+    assert sides.holds == (sides.left == sides.right)
     assert sides.holds or not sides.assumed
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from theory_cases import Mask, overlapping, pairs, rows_of_objects
+from theory_cases import Mask, overlapping, rows_of_objects
 
 import sisod
 from sisod import theory
@@ -74,25 +74,56 @@ def test_a_tie_is_not_more() -> None:
 def test_proposition_4_1(gt: Mask) -> None:
     parts = sisod.partition(gt, min_area=0)
     found = theory.proposition_4_1(parts)
-    assert found.item_1.holds
-    assert found.item_2.holds
+    areas, scale = parts.frame_areas.tolist(), len(parts) + parts.alpha
     assert found.weights.sum() == pytest.approx(1)
-    assert found.limit == pytest.approx(gt.size / (len(parts) + parts.alpha))
-    assert found.item_1.assumed == any(
-        area < found.limit * (1 - 1e-12) for area in parts.frame_areas.tolist()
-    )
+    assert found.limit == pytest.approx(gt.size / scale)
+    small = [area for area in areas if area < found.limit * (1 - 1e-12)]
+    assert (found.item_1.assumed, found.item_1.holds) == (small != [], True)
+    if small:  # frames do not meet here: a pixel weighs 1/S_k
+        assert found.item_1.left == pytest.approx(1 / (max(small) * scale))
+        assert found.item_1.left > found.item_1.right == 1 / gt.size
+    pairs_of_sizes = [(a, b) for a, b in itertools.product(areas, areas) if a < b]
+    assert (found.item_2.assumed, found.item_2.holds) == (pairs_of_sizes != [], True)
+    if pairs_of_sizes:
+        least = min(b / a for a, b in pairs_of_sizes)
+        assert found.item_2.left / found.item_2.right == pytest.approx(least)
     slow = np.zeros(gt.shape)
     for frame in parts:
         for y, x in itertools.product(range(frame.y0, frame.y1), range(frame.x0, frame.x1)):
             slow[y, x] += 1 / frame.area
     slow[slow == 0] = parts.alpha / max(int(parts.background.sum()), 1)
-    assert found.weights == pytest.approx(slow / (len(parts) + parts.alpha))
+    assert found.weights == pytest.approx(slow / scale)
 
 
-@given(pairs())
-def test_item_1_survives_overlap(pair: tuple[NDArray[np.float64], Mask]) -> None:
-    parts = sisod.partition(pair[1], min_area=0)
-    assert theory.proposition_4_1(parts).item_1.holds
+def test_what_is_not_assumed_has_no_sides() -> None:
+    """One frame is as large as the limit; two of a size are not a smaller and a larger one."""
+    alone = np.zeros((4, 4), dtype=np.bool_)
+    alone[0, 0] = True
+    found = theory.proposition_4_1(sisod.partition(alone))
+    assert (found.item_1.assumed, found.item_2.assumed) == (False, False)
+    assert math.isnan(found.item_1.left)
+    twins = alone.copy()
+    twins[3, 3] = True
+    found = theory.proposition_4_1(sisod.partition(twins))
+    assert (found.item_1.assumed, found.item_2.assumed) == (True, False)
+    assert math.isnan(found.item_2.left)
+    assert math.isnan(found.item_2.right)
+
+
+def test_item_1_survives_overlap() -> None:
+    rng, n_tried = np.random.default_rng(0), 0
+    for _ in range(100):
+        gt = rng.random((16, 16)) < 0.25
+        parts = sisod.partition(gt, min_area=0)
+        overlap = parts.frame_areas.sum() + parts.background_area > gt.size
+        found = theory.proposition_4_1(parts)
+        small = [frame for frame in parts if frame.area < found.limit]
+        assert found.item_1.assumed == bool(small)
+        for frame in small:
+            assert found.weights[frame.window].min() > 1 / gt.size
+        assert found.item_1.holds
+        n_tried += bool(overlap and small)
+    assert n_tried > 50
 
 
 # -------------------------------------------------------------------------------- 4.2

@@ -10,6 +10,7 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
+from report_runs import Tables, data_of
 from rich.console import Console
 from typer.testing import CliRunner
 
@@ -17,6 +18,7 @@ import sisod
 from sisod.cli import app
 from sisod.errors import InputError
 from sisod.training import demo as training_demo
+from sisod.metrics import PAPER_KEYS
 from sisod.training.demo import LOSSES, Plan, TrainedDemo, run_trained_demo, tables_of, verdict
 
 SMALL, LARGE = slice(2, 6), slice(20, 80)  # 16 of 10,000 pixels, and 3600
@@ -88,15 +90,20 @@ def test_whole_way_in_small(tmp_path: Path) -> None:
         assert found.results[loss, 7].run["images"] == 12
         settings = json.loads((folder / f"runs/{loss}-7/run.json").read_text())["asked"]
         assert (settings["loss"], settings["seed"], settings["images"]) == (loss, 7, 16)
-        assert sisod.Evaluation.load(folder / f"results/made/{loss}-7").summary.keys()
+        saved = sisod.Evaluation.load(folder / f"results/made/{loss}-7")
+        assert tuple(saved.summary) == PAPER_KEYS
+        assert saved.summary == found.results[loss, 7].summary
         assert len(list((folder / f"maps/{loss}-7").glob("*.png"))) == 12
-    assert found.scores("mae")["plain"] != found.scores("mae")["si"]
+    ((plain,), (si,)) = (found.scores("mae")[loss].tolist() for loss in LOSSES)
+    assert 0 < min(plain, si) < max(plain, si) < 1
     record = json.loads((folder / "run.json").read_text())
     assert (record["finished"], record["plan"]["n_train"]) == (True, 16)
     assert found.page == folder / "report.html"
     page = found.page.read_text()
-    assert "plain-7" in page
-    assert '"pictures":{"photo":' in page
+    assert [row[0][0] for row in Tables(page).tables["Scores on made"][2:]] == ["plain-7", "si-7"]
+    pictures = [set(item["pictures"]) for item in data_of(page)["failures"]["items"]]
+    assert pictures
+    assert pictures == [{"photo", "0", "1"}] * len(pictures)
     picture = cv2.imread(str(found.examples))
     assert picture is not None
     assert picture.shape[1] == 4 * 2 * 48
@@ -149,5 +156,8 @@ def test_command_prints_both_parts(
         verdict(found),
         f"Maps, results and pictures (examples.png): {tmp_path / 'trained'}",
     ]
-    assert CliRunner().invoke(app, ["demo", "--quick", "--out", str(tmp_path)]).exit_code == 0
+    quick = CliRunner().invoke(app, ["demo", "--quick", "--out", str(tmp_path)])
+    assert (quick.exit_code, quick.stderr) == (0, "")
+    assert "Method A is preferred by MAE" in quick.stdout
+    assert "Now a small network learns such scenes" not in quick.stdout
     assert len(asked) == 1

@@ -21,6 +21,7 @@ from training_runs import SMALL, losses, run, same_weights, write_data  # noqa: 
 import sisod  # noqa: E402
 from sisod import networks  # noqa: E402
 from sisod.children import module_settings  # noqa: E402
+from sisod.losses import PlainLoss, SizeInvariantLoss  # noqa: E402
 from sisod.networks.ldf import split_label  # noqa: E402
 from sisod.training.data import Batch, Item, collate  # noqa: E402
 from sisod.training.module import SaliencyModule, make_loss, make_optimizer  # noqa: E402
@@ -165,11 +166,21 @@ def test_options_of_the_loss_reach_it() -> None:
     gt[:, :, :8, :8] = gt[:, :, 20, 20] = 1
     with torch.no_grad():
         maps = network(torch.zeros(1, 3, 32, 32))
-    values = {
-        float(make_loss("si", find_recipe("tiny", settings), network)(maps, gt))
-        for settings in (["loss.alpha=0"], ["loss.alpha=1"], [], ["loss.normalize=false"])
-    }
-    assert len(values) == 4
+    cases: tuple[tuple[Any, list[str], Any], ...] = (
+        ("si", [], SizeInvariantLoss("bce")),
+        ("si", ["loss.alpha=0"], SizeInvariantLoss("bce", alpha=0.0)),
+        ("si", ["loss.alpha=1"], SizeInvariantLoss("bce", alpha=1.0)),
+        ("si", ["loss.normalize=false"], SizeInvariantLoss("bce", normalize=False)),
+        ("si", ['loss.terms=["bce", "dice"]'], SizeInvariantLoss("bce", "dice")),
+        ("plain", ['loss.terms=["mse", "iou"]'], PlainLoss("mse", "iou")),
+    )
+    expected = [float(loss(maps, gt)) for _, _, loss in cases]
+    found = [
+        float(make_loss(kind, find_recipe("tiny", settings), network)(maps, gt))
+        for kind, settings, _ in cases
+    ]
+    assert found == expected
+    assert len(set(expected)) == len(cases)
 
 
 @posix_signals
@@ -317,9 +328,14 @@ def test_biases_of_gatenet_have_twice_the_rate_and_no_decay() -> None:
     recipe = find_recipe(
         "gatenet", ["network.encoder=efficientnet_lite0", "network.encoder_weights=none"]
     )
-    groups = make_optimizer(make_network(recipe), recipe).param_groups
+    network = make_network(recipe)
+    groups = make_optimizer(network, recipe).param_groups
     assert [(group["lr"], group["weight_decay"]) for group in groups] == [(1e-3, 5e-4), (2e-3, 0.0)]
-    assert all(value.ndim == 1 for value in groups[1]["params"])
+    names = {id(value): name for name, value in network.named_parameters()}
+    others, biases = ([names[id(value)] for value in group["params"]] for group in groups)
+    assert len(others) > 10 < len(biases)
+    assert {name.endswith(".bias") for name in others} == {False}
+    assert {name.endswith(".bias") for name in biases} == {True}
 
 
 def test_the_command(data: Path, tmp_path: Path) -> None:
@@ -349,4 +365,5 @@ def test_the_command(data: Path, tmp_path: Path) -> None:
         "error: tiny.toml --set train.epochs=1 --set optimizer.rate=1: unknown key 'rate'"
         in wrong.output
     )
-    assert CliRunner().invoke(app, ["train", "tini", "--data", "x", "--out", "y"]).exit_code == 2
+    unknown = CliRunner().invoke(app, ["train", "tini", "--data", "x", "--out", "y"])
+    assert (unknown.exit_code, unknown.output.partition(";")[0]) == (2, "error: unknown recipe 'tini'")

@@ -2,6 +2,7 @@
 
 import multiprocessing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -27,10 +28,12 @@ def data() -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
     return (np.stack(preds) / 255).astype(np.float32), np.stack(masks)
 
 
-def expected() -> dict[str, float]:
+def expected(kind: Any = None) -> dict[str, float]:
+    """What the engine says; of maps rounded to this type, if one is given."""
     evaluator = sisod.Evaluator(metrics=KEYS)
     for pred, gt in zip(*data(), strict=True):
-        evaluator.update(pred, gt)
+        rounded = pred if kind is None else torch.from_numpy(pred).to(kind).float().numpy()
+        evaluator.update(rounded, gt)
     return evaluator.result().summary
 
 
@@ -77,17 +80,25 @@ def test_two_processes_equal_one(tmp_path: Path) -> None:
         np.testing.assert_array_equal(np.load(tmp_path / f"{rank}.npy"), list(expected().values()))
 
 
-def test_half_precision_and_errors() -> None:
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16])
+def test_half_precision(kind: Any) -> None:
     preds, masks = (torch.from_numpy(array) for array in data())
-    scores = SizeInvariantScores()
-    scores.update(preds.bfloat16(), masks)
-    assert 0 < float(scores.compute()["si_mae"]) < 1
+    scores = SizeInvariantScores(metrics=KEYS)
+    scores.update(preds.to(kind), masks)
+    found = {key: float(value) for key, value in scores.compute().items()}
+    assert found == expected(kind)
+    assert found != expected()  # it was rounded
+
+
+def test_errors() -> None:
+    preds, masks = (torch.from_numpy(array) for array in data())
+    scores = SizeInvariantScores(metrics=KEYS)
     with pytest.raises(ValueError, match="apply the sigmoid"):
         scores.update(preds * 20 - 10, masks)
     with pytest.raises(ValueError, match=r"preds has shape \(7, 40, 48\) and target \(7, 1, 40, 48\)"):
         scores.update(preds, masks[:, None])
-    assert scores.higher_is_better_of("si_auc")
-    assert not scores.higher_is_better_of("si_mae")
+    better = {key: scores.higher_is_better_of(key) for key in KEYS}
+    assert [key for key, more in better.items() if not more] == ["mae", "si_mae"]
 
 
 def test_plot() -> None:
@@ -98,5 +109,8 @@ def test_plot() -> None:
     preds, masks = (torch.from_numpy(array) for array in data())
     scores = SizeInvariantScores(metrics=KEYS)
     scores.update(preds, masks)
-    figure, _ = scores.plot()
-    assert figure.axes
+    figure, axes = scores.plot()
+    assert figure.axes == [axes]
+    drawn = {line.get_label(): list(line.get_ydata()) for line in axes.get_lines()}
+    assert {key: drawn[key] for key in KEYS} == {key: [value] for key, value in expected().items()}
+    mpl.pyplot.close(figure)
