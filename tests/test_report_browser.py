@@ -1,5 +1,6 @@
 """The page in a real Chromium: what a person does with it."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -55,6 +56,14 @@ def column(page: Browser, number: int) -> list[str]:
 
 def click(page: Browser, selector: str, number: int = 0) -> None:
     page.evaluate(f"document.querySelectorAll({selector!r})[{number}].click()")
+
+
+def every(page: Browser, selector: str, condition: str) -> int:
+    """Fail unless an expression is true of every element `e`; return how many there are."""
+    elements = f"[...document.querySelectorAll({selector!r})]"
+    wrong = page.evaluate(f"{elements}.filter(e => !({condition})).map(e => e.outerHTML.slice(0, 200))")
+    assert wrong == [], (selector, condition)
+    return int(page.evaluate(f"{elements}.length"))
 
 
 def choose(page: Browser, name: str, value: str) -> None:
@@ -173,9 +182,14 @@ def test_filters_filter(page: Browser) -> None:
     page.evaluate("document.getElementById('f-missed').click()")
     after = int(page.evaluate(count).split()[0])
     assert 0 < after < before
-    scores = page.evaluate(f"{cards}.map(c => c.querySelectorAll('figcaption')[1].textContent)")
-    values = [float(text.split("F ")[1][:6]) for text in scores]
+    said = f"{cards}.map(c => c.querySelectorAll('figcaption')[1].textContent)"
+    assert len(page.evaluate(said)) == min(after, 18)
+    assert {text.partition("F ")[0] for text in page.evaluate(said)} == {"large only"}
+    assert {"missed" in text for text in page.evaluate(said)} == {True}
+    choose(page, "f-a", "0")  # of those that "large only" misses, all score the same
+    values = [float(text.split("F ")[1][:6]) for text in page.evaluate(said)]
     assert values == sorted(values)  # the worst first
+    assert len(set(values)) > 5
     choose(page, "f-b", "")
     assert page.evaluate(f"{cards}[0].querySelectorAll('figure').length") == 2
 
@@ -183,8 +197,13 @@ def test_filters_filter(page: Browser) -> None:
 def test_pictures_are_shown_with_words(page: Browser) -> None:
     images = "[...document.querySelectorAll('#f-items img')]"
     page.evaluate(f"Promise.all({images}.map(i => i.decode()))")
-    assert page.evaluate(f"{images}.every(i => i.naturalWidth > 50 && i.alt.length > 5)")
     before = page.evaluate(f"{images}.length")
+    assert before == 3 * 18  # of each card the photograph and the maps of two methods
+    assert every(page, "#f-items img", "e.naturalWidth > 50") == before
+    alts = page.evaluate(f"{images}.map(i => i.alt)")
+    assert {re.sub(r"\d+", "N", alt) for alt in alts[::3]} == {"object N of sceneN in its frame"}
+    assert alts[1::3] == ["map of Net around the object"] * 18
+    assert alts[2::3] == ["map of Net+si around the object"] * 18
     click(page, "#f-more")
     assert page.evaluate(f"{images}.length") > before
 
@@ -212,22 +231,21 @@ def test_narrow_screen_does_not_scroll_sideways(page: Browser) -> None:
 def test_prints(page: Browser) -> None:
     data = page.pdf()
     assert data.startswith(b"%PDF")
-    assert len(data) > 20_000
+    assert len(data) > 300_000  # with the pictures; of the words alone it would be a tenth
 
 
 def test_headings_and_labels_for_screen_readers(page: Browser) -> None:
-    assert page.evaluate(
-        "[...document.querySelectorAll('h1,h2,h3,h4')].every(h => h.textContent.trim())"
-    )
-    assert page.evaluate("[...document.querySelectorAll('table')].every(t => t.caption?.textContent)")
-    assert page.evaluate(
-        "[...document.querySelectorAll('select, input')].every(i => i.labels.length === 1)"
-    )
-    assert page.evaluate(
-        "[...document.querySelectorAll('button')].every(b => b.textContent.trim() || b.ariaLabel)"
-    )
+    for selector, named, least in (
+        ("h1, h2, h3, h4", "e.textContent.trim()", 8),
+        ("table", "e.caption.textContent.trim()", 6),
+        ("select, input", "e.labels.length === 1 && e.labels[0].textContent.trim()", 6),
+        ("button", "e.textContent.trim() || e.ariaLabel", 20),
+        ("img", "e.alt.trim()", 30),
+        ("svg.plot", "e.ariaLabel", 5),
+    ):
+        assert every(page, selector, named) >= least, selector
     ids = page.evaluate("[...document.querySelectorAll('[id]')].map(e => e.id)")
-    assert len(ids) == len(set(ids))
+    assert len(ids) == len(set(ids)) > 20
 
 
 def test_names_are_shown_as_text(browser: Browser, tmp_path: Path) -> None:
