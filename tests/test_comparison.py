@@ -331,7 +331,9 @@ def test_the_command(results: Path) -> None:
 
 def test_the_command_names_what_is_wrong(results: Path) -> None:
     a = str(results / "A")
-    assert call(a).stderr == "error: expected two or more results to compare, got 1\n"
+    alone = call(a)
+    assert alone.exit_code == 2
+    assert alone.stderr == "error: expected two or more results to compare, got 1\n"
     twice = call(a, a)
     assert twice.exit_code == 2
     assert twice.stderr == "error: two results are called 'A'; give them names, as NAME=DIR\n"

@@ -132,13 +132,18 @@ def test_root_that_is_none(tmp_path: Path) -> None:
     assert "does not exist; expected a folder of images or of data sets" in result.stderr
     empty = run(tmp_path)
     assert empty.exit_code == 0
-    assert all(cells[0].startswith("missing") for cells in rows(empty).values())
-    assert run(tmp_path, "--format", "xml").exit_code == 2
+    counts = {name: cells[0] for name, cells in rows(empty).items()}
+    assert counts == {name: f"missing, {known.count}" for name, known in KNOWN.items()}
+    wrong = run(tmp_path, "--format", "xml")
+    assert (wrong.exit_code, wrong.stdout) == (2, "")
+    assert "Invalid value for '--format'" in wrong.stderr
 
 
 @pytest.mark.skipif(not (DATA / "MSOD").is_dir(), reason="needs the real data, SISOD_DATA")
 def test_real_subsets() -> None:
-    table = rows(run(DATA))
+    result = run(DATA)
+    assert result.exit_code == 0, result.stderr
+    table = rows(result)
     assert [table[name][0] for name in ("DUTS-TR", "DUTS-TE", "ECSSD", "MSOD")] == [
         "6000 of 10553",
         "2000 of 5019",

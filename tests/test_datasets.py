@@ -135,7 +135,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
     )
     assert refusal(root, prefer=[]).endswith("the like); it holds ECSSD: give the folder of one of them")
     assert refusal(root, prefer=["DUTS"]).startswith("unknown data set 'DUTS'; did you mean 'DUTS-T")
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError, match=r"^unknown data set 'DUTS'"):
         open_dataset(root, prefer=["DUTS"])
     assert refusal(root / "a.png").startswith("'/a.png' is a file; expected a folder")
 

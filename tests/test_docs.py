@@ -68,9 +68,11 @@ def test_every_page_is_listed_once() -> None:
 
 def test_citation_is_that_of_the_file() -> None:
     cite, file = ((ROOT / name).read_text() for name in ("docs/cite.md", "CITATION.cff"))
-    for title in re.findall(r'title: "(.*)"', file):
-        assert f"{{{title}}}" in cite or f"{title}}}" in cite
+    software, article, conference = re.findall(r'title: "(.*)"', file)
+    assert re.findall(r"^  title +=  *\{(.*)\},$", cite, re.MULTILINE) == [article, software]
+    assert f"booktitle = {{{conference}}}" in cite
     people = re.findall(r"family-names: (\w+)\n +given-names: (\w+)", file)
+    assert len(people) > 1
     assert " and ".join(f"{last}, {first}" for last, first in people) in cite
     assert f"version = {{{sisod.__version__}}}" in cite
     assert f"version: {sisod.__version__}" in file

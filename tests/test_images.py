@@ -390,6 +390,8 @@ def test_rubbish_is_refused_by_name(name: str, start: bytes, rest: bytes) -> Non
 
 def test_opencv_says_nothing_beside_our_sentence(capfd: pytest.CaptureFixture[str]) -> None:
     cut = encoded(".png", GREY)[:-20]
-    with pytest.raises(InputError):
+    with pytest.raises(
+        InputError, match=r"^'cut\.png' is not an image that can be read, or is cut short"
+    ):
         decode(cut, "cut.png")
     assert capfd.readouterr().err == ""

@@ -109,7 +109,7 @@ def test_no_value_is_read_from_a_device(boxes_device: str, alpha: Any) -> None:
     """Tensors on the device `meta` have no values: whatever asked for one would raise."""
     maps, gt, boxes = batch()
     unreadable = [map_.detach().to("meta").requires_grad_() for map_ in maps]
-    with pytest.raises((RuntimeError, NotImplementedError)):
+    with pytest.raises((RuntimeError, NotImplementedError), match="meta tensor"):
         unreadable[0].sum().item()
     value, gradients = slopes(
         SizeInvariantLoss(*ALL, alpha=alpha), unreadable, gt.to("meta"), boxes.to(boxes_device)

@@ -55,6 +55,12 @@ def images(tmp_path: Path) -> Path:
     return folder
 
 
+def assert_same(found: dict[str, NDArray[np.uint8]], expected: dict[str, NDArray[np.uint8]]) -> None:
+    assert list(found) == list(expected)
+    for name, array in expected.items():
+        np.testing.assert_array_equal(found[name], array)
+
+
 def maps(folder: Path) -> dict[str, NDArray[np.uint8]]:
     found = {}
     for path in sorted(folder.rglob("*.png")):
@@ -169,9 +175,10 @@ def test_cut_off_run_goes_on(network: networks.Network, images: Path, tmp_path: 
     before = {path: path.stat().st_mtime_ns for path in out.rglob("*.png") if path.name != ".im9.png.x1"}
     done = predict(network, images, out, batch=2, resume=True)
     assert (done.n_made, done.n_kept) == (9 - made, made)
-    assert all(path.stat().st_mtime_ns == stamp for path, stamp in before.items())
+    assert len(before) == made
+    assert {path: path.stat().st_mtime_ns for path in before} == before
     assert not (out / ".im9.png.x1").exists()
-    assert all((array == maps(whole)[name]).all() for name, array in maps(out).items())
+    assert_same(maps(out), maps(whole))
     assert len(maps(out)) == 9
     assert predict(network, images, out, resume=True) == Prediction(out, 0, 9)
 
@@ -247,11 +254,11 @@ def test_command_takes_what_training_and_saving_write(
         result = run(tmp_path / checkpoint, images, tmp_path / "b", "--overwrite")
         assert result.exit_code == 0, result.stderr
         assert json.loads((tmp_path / "b/run.json").read_text())["size"] == 96
-        assert all(
-            (array == maps(tmp_path / "a")[name]).all() for name, array in maps(tmp_path / "b").items()
-        )
+        assert len(maps(tmp_path / "b")) == 9
+        assert_same(maps(tmp_path / "b"), maps(tmp_path / "a"))
     assert trained_size(tmp_path / "saved") is None
-    assert run(tmp_path / "run", images, tmp_path / "b").exit_code == 1
+    again = run(tmp_path / "run", images, tmp_path / "b")
+    assert (again.exit_code, "exists already" in again.stderr) == (1, True), again.stderr
     result = run(tmp_path / "run", images, tmp_path / "b", "--resume")
     assert result.stdout.endswith("b, 9 were there\n")
 
