@@ -17,8 +17,8 @@ from typer.testing import CliRunner
 import sisod
 from sisod.cli import app
 from sisod.errors import InputError
-from sisod.training import demo as training_demo
 from sisod.metrics import PAPER_KEYS
+from sisod.training import demo as training_demo
 from sisod.training.demo import LOSSES, Plan, TrainedDemo, run_trained_demo, tables_of, verdict
 
 SMALL, LARGE = slice(2, 6), slice(20, 80)  # 16 of 10,000 pixels, and 3600

@@ -32,7 +32,7 @@ def main(*, answers: int) -> None:
     cv2.setNumThreads(1)  # the work is shared out by processes
     keep_freed_memory()
     parent = os.getppid()
-    with os.fdopen(answers, "w", encoding="utf-8", buffering=1) as out:  # line by line
+    with os.fdopen(answers, "w", buffering=1, encoding="utf-8", newline="\n") as out:
         out.write(f"{READY}\n")
         job = Job.from_json(json.loads(sys.stdin.readline()))
         for line in sys.stdin:
