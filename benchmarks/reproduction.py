@@ -28,6 +28,7 @@ from sisod.datasets import open_dataset
 from sisod.images import read_map, read_mask
 from sisod.metrics import PAPER_KEYS
 from sisod.pairs import pair_files
+from sisod.parquet import read_table, write_table
 
 HERE = Path(__file__).parent
 TABLES = HERE / "reproduction"
@@ -136,8 +137,8 @@ def score_run(name: str, data: Path, out: Path) -> None:
         if not (levels / "marked.parquet").exists():
             levels.mkdir(parents=True, exist_ok=True)
             objects, marked = score_levels(maps, found.mask_dir)
-            objects.write_parquet(levels / "objects.parquet")
-            marked.write_parquet(levels / "marked.parquet")
+            write_table(objects, levels / "objects.parquet")
+            write_table(marked, levels / "marked.parquet")
 
 
 def score_levels(maps: Path, masks: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -179,14 +180,13 @@ def gather(out: Path) -> None:
             images.append(_small(found.images.select(*_IMAGE_COLUMNS, *PAPER_KEYS), name, test))
             levels = out / "levels" / test / name
             rows = found.objects.select(_OBJECT_COLUMNS)
-            rows = rows.join(pl.read_parquet(levels / "objects.parquet"), on=["image", "index"])
+            rows = rows.join(read_table(levels / "objects.parquet"), on=["image", "index"])
             objects.append(_small(rows.cast({"level": pl.UInt8}), name, test))
-            marked.append(_small(pl.read_parquet(levels / "marked.parquet"), name, test))
+            marked.append(_small(read_table(levels / "marked.parquet"), name, test))
         records[name] = _record(run, out / "runs" / name)
     TABLES.mkdir(exist_ok=True)
     for kind, tables in (("images", images), ("objects", objects), ("marked", marked)):
-        path = TABLES / f"{kind}.parquet"
-        pl.concat(tables).write_parquet(path, compression="zstd", compression_level=19)
+        write_table(pl.concat(tables), TABLES / f"{kind}.parquet", compression_level=19)
     content = {"runs": records, "machine": machine(("sisod", "torch", "numpy"))}
     (TABLES / "runs.json").write_text(json.dumps(content, indent=2) + "\n")
 

@@ -19,6 +19,7 @@ from sisod import paper
 from sisod.analysis import by_number, by_size, is_found
 from sisod.comparison import compare
 from sisod.metrics import METRICS, PAPER_KEYS
+from sisod.parquet import read_table
 
 HERE = Path(__file__).parent
 TABLES = HERE / "reproduction"
@@ -57,9 +58,9 @@ class Results:
     """The saved rows, as results that the analysis reads."""
 
     def __init__(self, folder: Path = TABLES) -> None:
-        self.images = pl.read_parquet(folder / "images.parquet")
-        self.objects = pl.read_parquet(folder / "objects.parquet")
-        self.marked = pl.read_parquet(folder / "marked.parquet")
+        self.images = read_table(folder / "images.parquet")
+        self.objects = read_table(folder / "objects.parquet")
+        self.marked = read_table(folder / "marked.parquet")
         self.records = json.loads((folder / "runs.json").read_text())["runs"]
 
     def seeds(self, network: str) -> list[int]:

@@ -17,8 +17,8 @@ from made_maps import make_pairs
 from timing import machine, markdown, progress
 
 from sisod.batches import BATCH
+from sisod.cluster import TASK_BATCHES
 from sisod.evaluator import Evaluator
-from sisod.runners import TASK_BATCHES
 
 HERE = Path(__file__).parent
 IMAGES = 10**9

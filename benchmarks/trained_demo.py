@@ -17,6 +17,7 @@ from timing import machine
 
 import sisod
 from sisod.metrics import PAPER_KEYS
+from sisod.parquet import read_table, write_table
 from sisod.training.demo import GROUPS, Plan, TrainedDemo, run_trained_demo, tables_of, verdict
 
 HERE = Path(__file__).parent
@@ -43,13 +44,13 @@ def main(folder: Path) -> None:
         result.objects.select(_OBJECT_COLUMNS).with_columns(loss=pl.lit(loss), seed=pl.lit(seed))
         for (loss, seed), result in found.results.items()
     ]
-    pl.concat(objects).write_parquet(HERE / "trained_demo.parquet", compression_level=19)
+    write_table(pl.concat(objects), HERE / "trained_demo.parquet", compression_level=19)
 
 
 def saved() -> TrainedDemo:
     """What was found when the files were written."""
     facts = json.loads((HERE / "trained_demo.json").read_text())
-    objects = pl.read_parquet(HERE / "trained_demo.parquet")
+    objects = read_table(HERE / "trained_demo.parquet")
     results = {}
     for scores in facts["scores"]:
         loss, seed = scores["loss"], scores["seed"]

@@ -20,6 +20,7 @@ COUNT, SOME = 320, 70  # images: ten batches of 32, and three
 FILES = {
     "curves.parquet",
     "dataset_curves.parquet",
+    "files.parquet",
     "images.parquet",
     "objects.parquet",
     "run.json",

@@ -280,13 +280,14 @@ def test_half_of_the_maps() -> None:
     loaded = sisod.Evaluation.load("out/half/A")
     assert loaded.images["image"].to_list() == ["b", "d"]
     assert loaded.run["inputs"] == {
-        "predictions": "A",
-        "ground_truths": "gt",
+        "predictions": str(Path("A").resolve()),
+        "ground_truths": str(Path("gt").resolve()),
         "pred_suffix": "",
         "gt_suffix": "",
         "missing": ["a", "c"],
         "extra": 1,
         "extra_names": ["x"],
+        "files": "files.parquet",
     }
 
 

@@ -87,14 +87,17 @@ def test_files_and_loading(few: Path) -> None:
     assert result.run["images"] == 4
     assert result.run["objects"] == len(result.objects)
     assert result.run["inputs"] == {
-        "predictions": "A",
-        "ground_truths": "MSOD/mask",
+        "predictions": str(few / "A"),
+        "ground_truths": str(few / "MSOD" / "mask"),
         "pred_suffix": "",
         "gt_suffix": "",
         "missing": [],
         "extra": 0,
         "extra_names": [],
+        "files": "files.parquet",
     }
+    assert result.files is not None
+    assert result.files["prediction"].to_list() == [f"scene00{i}.png" for i in range(4)]
     result.save("copy")
     assert content("copy") == content("out/MSOD/A")
     with pytest.raises(InputError, match=r"^'copy' exists already; use --overwrite"):

@@ -12,7 +12,7 @@ from quotes import ROOT, TABLES, WHOLE
 pytest.importorskip("lightning", reason="extra torch is not installed")
 
 from sisod.batches import BATCH
-from sisod.runners import TASK_BATCHES
+from sisod.cluster import TASK_BATCHES
 from sisod.training.demo import Plan
 from sisod.training.recipes import find_recipe
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from sisod.errors import InputError, UsageError
 from sisod.metrics import METRICS, PAPER_KEYS
+from sisod.parquet import read_table
 from sisod.plots import COLOURS, new_figure, plain_text, say_nothing_there, style
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def read_ablation(path: Path) -> list[AblationRow]:
     """Read ablation.json or ablation.parquet of `sisod ablate`, as far as the paper's metrics go."""
     try:
         if path.suffix == ".parquet":
-            records = _parquet_records(path)
+            records = read_table(path).to_dicts()
         elif path.suffix == ".json":
             content = json.loads(path.read_text(encoding="utf-8"))
             records = [record | record["scores"] for record in content["rows"]]
@@ -54,20 +55,13 @@ def read_ablation(path: Path) -> list[AblationRow]:
         rows = _grouped(records)
     except UsageError:
         raise
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except KeyError as error:
+        raise InputError(f"{str(path)!r} is not a table of 'sisod ablate': no field {error}") from error
+    except (OSError, ValueError, TypeError, ArithmeticError, RecursionError) as error:
         raise InputError(f"{str(path)!r} is not a table of 'sisod ablate': {error}") from error
     if not rows:
         raise InputError(f"{str(path)!r} is not a table of 'sisod ablate': it has no scores")
     return rows
-
-
-def _parquet_records(path: Path) -> list[dict[str, Any]]:
-    import polars as pl
-
-    try:
-        return pl.read_parquet(path).to_dicts()
-    except pl.exceptions.PolarsError as error:
-        raise ValueError(error) from error
 
 
 def _grouped(records: list[dict[str, Any]]) -> list[AblationRow]:
@@ -75,10 +69,24 @@ def _grouped(records: list[dict[str, Any]]) -> list[AblationRow]:
     for record in records:
         for metric in PAPER_KEYS:
             if metric in record:
-                value = record[metric]
-                key = (str(record["variant"]), str(record["dataset"]), metric)
-                groups.setdefault(key, []).append(math.nan if value is None else float(value))
+                key = (_text(record, "variant"), _text(record, "dataset"), metric)
+                groups.setdefault(key, []).append(_score(record, metric))
     return [AblationRow(*key, tuple(values)) for key, values in groups.items()]
+
+
+def _text(record: dict[str, Any], field: str) -> str:
+    if not isinstance(record[field], str):
+        raise ValueError(f"{field} is {record[field]!r}; expected a text")
+    return str(record[field])
+
+
+def _score(record: dict[str, Any], metric: str) -> float:
+    value = record[metric]
+    if value is None:
+        return math.nan
+    if isinstance(value, bool) or not isinstance(value, int | float) or math.isinf(value):
+        raise ValueError(f"{metric} is {value!r}; expected a number")
+    return float(value)
 
 
 def ablation_figure(rows: list[AblationRow]) -> "Figure":

@@ -45,10 +45,11 @@ class Job:
 
 @dataclass(frozen=True)
 class Batch:
-    """Pairs still to be scored, and the file that will hold their rows."""
+    """Pairs still to be scored, the file that will hold their rows, and the stamps of both files."""
 
     shard: Path
     pairs: Pairs
+    stamps: Sequence[tuple[str, str]] = ()
 
 
 def score_batch(job: Job, pairs: Pairs) -> Rows:

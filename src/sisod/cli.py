@@ -92,12 +92,12 @@ def evaluate(
 ) -> None:
     """Score folders of maps; print the table, write summary, images, objects and curves."""
     from sisod.evaluate import Options, Request, check_request, evaluate_to
-    from sisod.evaluation import read_summary
     from sisod.memory import keep_freed_memory
     from sisod.metrics import find_metrics
     from sisod.pairs import read_names
     from sisod.protocols import find_protocol
     from sisod.requests import read_request
+    from sisod.saved import read_summary
     from sisod.tables import Line, render, shown_keys, terminal_tables
 
     keep_freed_memory()

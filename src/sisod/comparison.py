@@ -157,7 +157,7 @@ def compare_many(
         )
     ]
     intervals = [
-        _interval_row(score, values[name][:, place]) | {"method": name}
+        {"method": name} | _interval_row(score, values[name][:, place])
         for name, found in scores.items()
         for place, score in enumerate(found)
     ]
@@ -165,7 +165,7 @@ def compare_many(
     return Comparison(
         methods=tuple(evaluations),
         table=pl.DataFrame(rows),
-        intervals=pl.DataFrame(intervals).select("method", "metric", "value", "low", "high"),
+        intervals=pl.DataFrame(intervals),
         images=n_images,
         resamples=resamples,
         seed=seed,

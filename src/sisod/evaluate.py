@@ -1,7 +1,8 @@
 """Folders -> results: paired, scored in parallel, resumable, written whole or not at all."""
 
-import errno
+import dataclasses
 import json
+import re
 import secrets
 import shutil
 import tempfile
@@ -16,19 +17,23 @@ from sisod.errors import InputError, UsageError, some
 from sisod.evaluation import (
     Evaluation,
     curve_table,
+    file_table,
     make_tables,
     run_record,
     write_json,
     write_summary,
 )
 from sisod.files import check_free, put_in_place, readable_errors, recover, write_whole
+from sisod.forks import check_not_forked
 from sisod.metrics import find_metrics
 from sisod.pairs import Pair, Pairing, pair_files
+from sisod.parquet import join_tables, write_table
 from sisod.progress import progress_bar
 from sisod.protocols import Protocol, find_protocol
 from sisod.rows import Rows, Totals
+from sisod.saved import FILES, read_run
 from sisod.scoring import MetricChoice
-from sisod.storage import is_url
+from sisod.storage import resolved_root
 
 _GROUP = 64  # batches whose tables are made at a time: memory does not grow with the data set
 
@@ -118,6 +123,11 @@ class Request:
             allow_missing=self.allow_missing,
         )
 
+    def resolved(self) -> "Request":
+        """Return the same with roots that mean the same in every working folder."""
+        pred_root, gt_root = resolved_root(self.pred_root), resolved_root(self.gt_root)
+        return dataclasses.replace(self, pred_root=pred_root, gt_root=gt_root)
+
     def job(self) -> Job:
         """Return what the workers need to know."""
         return Job(self.pred_root, self.gt_root, self.protocol, self.keys, self.strict)
@@ -142,6 +152,7 @@ class Options:
 
 def check_request(out: Path, request: Request, options: Options) -> Pairing:
     """Find the pairs, and refuse now what would be refused after hours of other work."""
+    check_not_forked()
     pairing = request.pairing()
     if not options.resume:
         with readable_errors(out, ""):
@@ -165,29 +176,31 @@ def evaluate_to(
         recover(out)
         if options.resume and _is_finished(out, plan):
             shutil.rmtree(work, ignore_errors=True)  # of a run ended just before it removed it
-            return _notes(json.loads((out / "run.json").read_text(encoding="utf-8")))
+            return _notes(read_run(out), request)
         token = _prepare(work, plan, options)
         batches = list(_batches(work, token, pairing.pairs))
         todo = [batch for batch in batches if not batch.shard.exists()]
         done = len(pairing.pairs) - sum(len(batch.pairs) for batch in todo)
         with progress_bar(options.title, len(pairing.pairs), done=done) as advance:
-            _run(request.job(), todo, advance, options)
+            _run(request, todo, advance, options)
         run = _write_result(work, batches, request, pairing, plan)
         put_in_place(work / "result", out)
         shutil.rmtree(work)
-    return _notes(run)
+    return _notes(run, request)
 
 
-def _run(job: Job, todo: list[Batch], advance: Any, options: Options) -> None:
-    from sisod.runners import default_jobs, run_cluster, run_here, run_processes
+def _run(request: Request, todo: list[Batch], advance: Any, options: Options) -> None:
+    from sisod.runners import default_jobs, run_here, run_processes
 
     jobs = min(options.jobs or default_jobs(), len(todo))
     if options.cluster is not None:
-        run_cluster(job, todo, advance, address=options.cluster)
+        from sisod.cluster import run_cluster
+
+        run_cluster(request.resolved().job(), todo, advance, address=options.cluster)
     elif jobs <= 1:
-        run_here(job, todo, advance)
+        run_here(request.job(), todo, advance)
     else:
-        run_processes(job, todo, advance, jobs=jobs)
+        run_processes(request.job(), todo, advance, jobs=jobs)
 
 
 def _plan(request: Request, pairing: Pairing) -> dict[str, Any]:
@@ -197,18 +210,14 @@ def _plan(request: Request, pairing: Pairing) -> dict[str, Any]:
     job = request.job().to_json()
     settings = {
         "version of sisod": __version__,
-        "predictions": _resolved(request.pred_root),
-        "ground truths": _resolved(request.gt_root),
+        "predictions": resolved_root(request.pred_root),
+        "ground truths": resolved_root(request.gt_root),
         "protocol": job["protocol"],
         "metrics": list(job["keys"]),
         "strict": job["strict"],
     }
     pairs = [[p.name, p.pred.path, p.pred.stamp, p.gt.path, p.gt.stamp] for p in pairing.pairs]
     return {"settings": settings, "pairs": pairs}
-
-
-def _resolved(root: str) -> str:
-    return root if is_url(root) else str(Path(root).resolve())
 
 
 def _digest(plan: dict[str, Any]) -> str:
@@ -222,8 +231,8 @@ def _is_finished(out: Path, plan: dict[str, Any]) -> bool:
     if not out.exists() or (out.is_dir() and not any(out.iterdir())):
         return False
     try:
-        run = json.loads((out / "run.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        run = read_run(out)
+    except InputError:
         run = {}
     if run.get("digest") != _digest(plan):
         raise InputError(
@@ -256,7 +265,7 @@ def _prepare(work: Path, plan: dict[str, Any], options: Options) -> str:
 
 def _check_resumable(work: Path, plan: dict[str, Any]) -> str:
     """Refuse to go on if what was scored would now be scored otherwise; what was not may change."""
-    old = json.loads((work / "plan.json").read_text(encoding="utf-8"))
+    old = _read_plan(work / "plan.json")
     for key, value in plan["settings"].items():
         before = old["settings"].get(key)
         if before != value:
@@ -269,7 +278,7 @@ def _check_resumable(work: Path, plan: dict[str, Any]) -> str:
             f"cannot resume: there were {len(old['pairs'])} images and there are {len(plan['pairs'])}, "
             "or their names changed; use --overwrite to begin again"
         )
-    token = str(old["token"])
+    token: str = old["token"]
     scored = [
         (then, now)
         for index, (then, now) in enumerate(zip(old["pairs"], plan["pairs"], strict=True))
@@ -282,6 +291,19 @@ def _check_resumable(work: Path, plan: dict[str, Any]) -> str:
             f"({some(changed)}); use --overwrite to begin again"
         )
     return token
+
+
+def _read_plan(path: Path) -> dict[str, Any]:
+    try:
+        old: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        whole = isinstance(old["settings"], dict) and re.fullmatch("[0-9a-f]{8}", old["token"])
+        if not whole or not all(isinstance(pair[0], str) for pair in old["pairs"]):
+            raise ValueError
+    except (ValueError, LookupError, TypeError, RecursionError):
+        raise InputError(
+            f"cannot resume: {str(path)!r} is damaged; use --overwrite to begin again"
+        ) from None
+    return old
 
 
 def _short(value: Any) -> str:
@@ -299,7 +321,8 @@ def _batches(work: Path, token: str, pairs: Sequence[Pair]) -> Iterator[Batch]:
     for index in range(0, len(pairs), BATCH):
         chosen = pairs[index : index + BATCH]
         names = tuple((pair.name, pair.pred.path, pair.gt.path) for pair in chosen)
-        yield Batch(_shard(work, token, index // BATCH), names)
+        stamps = tuple((pair.pred.stamp, pair.gt.stamp) for pair in chosen)
+        yield Batch(_shard(work, token, index // BATCH), names, stamps)
 
 
 def _write_result(
@@ -310,25 +333,21 @@ def _write_result(
     plan: dict[str, Any],
 ) -> dict[str, Any]:
     """Write everything into the folder that will be the result; return its record."""
-    import polars as pl
-
     result = work / "result"
     result.mkdir(parents=True)
-    try:
-        totals = _write_tables(result, batches)
-        curve_table(totals).write_parquet(result / "dataset_curves.parquet")
-    except pl.exceptions.PolarsError as error:  # polars does not raise OSError for a full disk
-        number = errno.ENOSPC if "No space left" in str(error) else errno.EIO
-        raise OSError(number, str(error).splitlines()[0]) from error
+    totals = _write_tables(result, batches)
+    write_table(curve_table(totals), result / "dataset_curves.parquet")
+    write_table(file_table(pairing.pairs), result / f"{FILES}.parquet")
     write_summary(result, totals.summary(), totals.defined())
     inputs = {
-        "predictions": request.pred_root,
-        "ground_truths": request.gt_root,
+        "predictions": resolved_root(request.pred_root),
+        "ground_truths": resolved_root(request.gt_root),
         "pred_suffix": request.pred_suffix,
         "gt_suffix": request.gt_suffix,
         "missing": list(pairing.missing),
         "extra": len(pairing.extra),
         "extra_names": list(pairing.extra[:4]),
+        FILES: f"{FILES}.parquet",
     }
     record = run_record(totals, request.protocol) | {"inputs": inputs, "digest": _digest(plan)}
     write_json(result / "run.json", record)
@@ -337,17 +356,15 @@ def _write_result(
 
 def _write_tables(result: Path, batches: Sequence[Batch]) -> Totals:
     """Make the tables group by group, then join their files without reading them into memory."""
-    import polars as pl
-
     parts = result / "parts"
     parts.mkdir()
     totals: Totals | None = None
     for start in range(0, len(batches), _GROUP):
         group = batches[start : start + _GROUP]
-        rows = Rows.joined([Rows.from_bytes(batch.shard.read_bytes()) for batch in group])
+        rows = Rows.joined([_rows(batch) for batch in group])
         totals = rows.totals if totals is None else totals.plus(rows.totals)
         for name, table in make_tables(rows).items():
-            table.write_parquet(parts / f"{name}-{start // _GROUP:05d}.parquet")
+            write_table(table, parts / f"{name}-{start // _GROUP:05d}.parquet")
     assert totals is not None  # noqa: S101  (a pairing has at least one pair)
     for name in ("images", "objects", "curves"):
         files = sorted(parts.glob(f"{name}-*.parquet"))
@@ -355,45 +372,52 @@ def _write_tables(result: Path, batches: Sequence[Batch]) -> Totals:
             files[0].rename(result / f"{name}.parquet")
         else:
             # small row groups: what is being written is held in memory a group at a time
-            pl.scan_parquet(files).sink_parquet(
-                result / f"{name}.parquet", maintain_order=True, row_group_size=_GROUP * BATCH
-            )
+            join_tables(files, result / f"{name}.parquet", row_group_size=_GROUP * BATCH)
     shutil.rmtree(parts)
     return totals
 
 
-def _notes(run: dict[str, Any]) -> list[str]:
-    """What the record of a run holds that a user should hear of."""
-    inputs = run["inputs"]
-    where = f"in {inputs['predictions']!r}"
+def _rows(batch: Batch) -> Rows:
+    try:
+        return Rows.from_bytes(batch.shard.read_bytes())
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"{str(batch.shard)!r}, what was scored of {len(batch.pairs)} images, is damaged; remove it "
+            "and use --resume"
+        ) from error
+
+
+def _notes(run: dict[str, Any], request: Request) -> list[str]:
+    """What the record of a run holds that a user should hear of; paths are as they were given."""
+    inputs = run.get("inputs", {})
+    where = f"in {request.pred_root!r}"
     notes = []
-    if inputs["missing"]:
-        missing = inputs["missing"]
+    if missing := inputs.get("missing"):
         notes.append(
             f"{len(missing)} ground truths have no prediction {where} ({some(missing)}) "
             "and were left out"
         )
-    if inputs["extra"]:
-        names = some(inputs["extra_names"])
+    if inputs.get("extra"):
+        names = some(inputs.get("extra_names", []))
         notes.append(
             f"{inputs['extra']} files {where} have no ground truth ({names}) and were not scored"
         )
-    if run["resized"]:
+    if run.get("resized"):
         notes.append(
             f"{run['resized']} predictions {where} had another size than their ground truth "
             "and were resized"
         )
-    if run["looks_binary"]:
+    if run.get("looks_binary"):
         notes.append(
             f"{run['looks_binary']} predictions {where} are integers with maximum 1: "
             "they look like 0/1 instead of 0/255"
         )
-    if run["tiny"]:
-        least = run["protocol"]["min_area"]
+    if run.get("tiny"):
+        least = request.protocol.min_area
         size = f"{least} pixels" if isinstance(least, int) else f"{100 * least:g} % of the image"
         notes.append(
             f"{run['tiny']} objects are scored only because their ground truth in "
-            f"{inputs['ground_truths']!r} has no component of {size} or more; smaller ones beside them "
+            f"{request.gt_root!r} has no component of {size} or more; smaller ones beside them "
             "are not scored; --protocol paper scores all"
         )
     return notes

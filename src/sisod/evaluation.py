@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sisod.errors import InputError
 from sisod.files import write_folder
 from sisod.histograms import LEVELS
+from sisod.pairs import Pair
+from sisod.parquet import write_table
 from sisod.protocols import Protocol
 from sisod.rows import IMAGE_CURVES, Rows, Totals
+from sisod.saved import FILES, read_saved
 
 if TYPE_CHECKING:
     import polars as pl
@@ -35,6 +37,9 @@ class Evaluation:
         image_curves: F and SI-F curves of every image, in float32.
         protocol: the conventions used.
         run: version, settings, inputs, and counts of what was resized, missing, undefined.
+        files: one row per image: the files of its prediction and its ground truth, below the folders
+            that `run` names, and a stamp of each that differs once it has changed; None for a result
+            that was made in memory.
     """
 
     summary: dict[str, float]
@@ -45,6 +50,7 @@ class Evaluation:
     image_curves: "pl.DataFrame"
     protocol: Protocol
     run: dict[str, Any] = field(default_factory=dict)
+    files: "pl.DataFrame | None" = None
 
     @classmethod
     def of(cls, rows: Rows, *, protocol: Protocol) -> "Evaluation":
@@ -65,32 +71,24 @@ class Evaluation:
         """Write the result to a folder, whole or not at all."""
         with write_folder(Path(folder), overwrite=overwrite) as inside:
             for name, table in self._tables().items():
-                table.write_parquet(inside / f"{name}.parquet")
+                write_table(table, inside / f"{name}.parquet")
             write_summary(inside, self.summary, self.defined)
             write_json(inside / "run.json", self.run)
 
     @classmethod
     def load(cls, folder: Path | str) -> "Evaluation":
         """Read what `save`, or `sisod evaluate`, wrote."""
-        import polars as pl
-
-        inside = Path(folder)
-        summary, defined = read_summary(inside)
-        try:
-            run = json.loads((inside / "run.json").read_text(encoding="utf-8"))
-            tables = {name: pl.read_parquet(inside / f"{name}.parquet") for name in TABLES}
-            protocol = Protocol(**run["protocol"])
-        except (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError) as error:
-            raise InputError(_unreadable(inside, error)) from error
+        saved = read_saved(Path(folder))
         return cls(
-            summary=summary,
-            defined=defined,
-            images=tables["images"],
-            objects=tables["objects"],
-            curves=tables["dataset_curves"],
-            image_curves=tables["curves"],
-            protocol=protocol,
-            run=run,
+            summary=saved.summary,
+            defined=saved.defined,
+            images=saved.tables["images"],
+            objects=saved.tables["objects"],
+            curves=saved.tables["dataset_curves"],
+            image_curves=saved.tables["curves"],
+            protocol=saved.protocol,
+            run=saved.run,
+            files=saved.tables.get(FILES),
         )
 
     def plot(self) -> "Figure":
@@ -105,15 +103,13 @@ class Evaluation:
         return summary_grid(self).html(summary_caption(self))
 
     def _tables(self) -> "dict[str, pl.DataFrame]":
-        return {
+        tables = {
             "images": self.images,
             "objects": self.objects,
             "curves": self.image_curves,
             "dataset_curves": self.curves,
         }
-
-
-TABLES = ("images", "objects", "curves", "dataset_curves")
+        return tables if self.files is None else tables | {FILES: self.files}
 
 
 def make_tables(rows: Rows) -> "dict[str, pl.DataFrame]":
@@ -162,6 +158,21 @@ def curve_table(totals: Totals) -> "pl.DataFrame":
     return pl.DataFrame({"threshold": np.arange(LEVELS), **totals.mean_curves()})
 
 
+def file_table(pairs: Sequence[Pair]) -> "pl.DataFrame":
+    """Return what was scored: the files of each image, and a stamp that differs once one has changed."""
+    import polars as pl
+
+    return pl.DataFrame(
+        {
+            "image": [pair.name for pair in pairs],
+            "prediction": [pair.pred.path for pair in pairs],
+            "prediction_stamp": [pair.pred.stamp for pair in pairs],
+            "ground_truth": [pair.gt.path for pair in pairs],
+            "ground_truth_stamp": [pair.gt.stamp for pair in pairs],
+        }
+    )
+
+
 def run_record(totals: Totals, protocol: Protocol) -> dict[str, Any]:
     """Return what every result says of itself."""
     from sisod import __version__
@@ -187,20 +198,6 @@ def write_summary(folder: Path, summary: dict[str, float], defined: dict[str, in
         for key, value in summary.items()
     }
     write_json(folder / "summary.json", rows)
-
-
-def read_summary(folder: Path) -> tuple[dict[str, float], dict[str, int]]:
-    """Read summary.json: values, and on how many images each was defined."""
-    try:
-        rows = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
-        values = {key: math.nan if row["value"] is None else row["value"] for key, row in rows.items()}
-        return values, {key: row["images"] for key, row in rows.items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(_unreadable(folder, error)) from error
-
-
-def _unreadable(folder: Path, error: Exception) -> str:
-    return f"{str(folder)!r} is not a result of 'sisod evaluate' that can be read: {error}"
 
 
 def write_run(folder: Path, content: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ import cv2
 import numpy as np
 
 from sisod.errors import InputError, some
+from sisod.forks import check_not_forked
 from sisod.plots import COLOURS, WIDTH, new_figure, plain_text, style
 from sisod.results import Picture, PixelFiles, Result, datasets_of, methods_of
 
@@ -25,6 +26,7 @@ def example_figure(
     *,
     image_roots: Mapping[str, Path],
     names: Sequence[str] = (),
+    fetch: bool = False,
 ) -> "Figure":
     """Draw some images: by default those on which the methods differ most.
 
@@ -32,7 +34,9 @@ def example_figure(
         results: the saved results; their record tells where the maps are.
         image_roots: data set -> folder of its photographs; without one the column stays out.
         names: of images; each must be in a data set.
+        fetch: read also maps that a record names by URLs of other machines.
     """
+    check_not_forked()
     for result in results:
         if result.evaluation.protocol.released_code:
             raise InputError(
@@ -53,6 +57,10 @@ def example_figure(
             if unknown
             else "the results have no image with an object; there is nothing to draw"
         )
+    files = {
+        (r.dataset, r.method): PixelFiles(r.evaluation, image_roots.get(r.dataset), fetch)
+        for r in results
+    }
     methods = methods_of(results)
     titles = [*(["image"] if image_roots else []), "ground truth", *methods]
     with style():
@@ -65,12 +73,12 @@ def example_figure(
             axes.set_axis_off()
         for place, (dataset, name) in enumerate(rows):
             here = [r for r in results if r.dataset == dataset]
-            truth = PixelFiles(here[0].evaluation, image_roots.get(dataset))
             *left, gt_panel = panels[place, : len(titles) - len(methods)]
-            shape = _draw_truth(gt_panel, left, here[0], truth, name)
+            shape = _draw_truth(gt_panel, left, here[0], files[dataset, here[0].method], name)
             for result in here:
                 column = len(titles) - len(methods) + methods.index(result.method)
-                _draw_prediction(panels[place, column], result, name, shape)
+                axes = panels[place, column]
+                _draw_prediction(axes, result, files[dataset, result.method], name, shape)
         for axes, title in zip(panels[0], titles, strict=True):
             axes.set_title(plain_text(title))
     return figure
@@ -119,8 +127,7 @@ def _draw_truth(
     mask = files.mask(name)
     if mask is None:
         raise InputError(
-            f"the ground truth of {name!r} is not where the result says "
-            f"({some(files.trouble)}); run this in the folder 'sisod evaluate' was run in"
+            f"the ground truth of {name!r} is not what the result was scored from: {some(files.trouble)}"
         )
     shape = (mask.shape[0], mask.shape[1])
     _show(axes, mask.astype(np.uint8) * np.uint8(255), shape)
@@ -132,12 +139,13 @@ def _draw_truth(
     return shape
 
 
-def _draw_prediction(axes: "Axes", result: Result, name: str, shape: tuple[int, int]) -> None:
-    pred = PixelFiles(result.evaluation).prediction(name, shape)
+def _draw_prediction(
+    axes: "Axes", result: Result, files: PixelFiles, name: str, shape: tuple[int, int]
+) -> None:
+    pred = files.prediction(name, shape)
     if pred is None:
         raise InputError(
-            f"the map of {result.method!r} for {name!r} is not where the result says; "
-            "run this in the folder 'sisod evaluate' was run in"
+            f"the map of {result.method!r} for {name!r} is not what was scored: {some(files.trouble)}"
         )
     _show(axes, pred, shape)
     _draw_objects(axes, result, name, scores=True)

@@ -23,12 +23,14 @@ class FigureRequest:
         image_roots: data set -> folder of its photographs.
         ablation: the table of `sisod ablate`, or None.
         examples: images of the qualitative grid; by default those on which methods differ most.
+        fetch: read also maps that a result names by URLs of other machines.
     """
 
     results: Sequence[Result]
     image_roots: Mapping[str, Path] = field(default_factory=dict)
     ablation: Path | None = None
     examples: Sequence[str] = ()
+    fetch: bool = False
 
 
 def draw(name: str, request: FigureRequest) -> "Figure":
@@ -74,7 +76,12 @@ def _ablation(request: FigureRequest) -> "Figure":
 def _examples(request: FigureRequest) -> "Figure":
     from sisod.example_figure import example_figure
 
-    return example_figure(request.results, image_roots=request.image_roots, names=request.examples)
+    return example_figure(
+        request.results,
+        image_roots=request.image_roots,
+        names=request.examples,
+        fetch=request.fetch,
+    )
 
 
 def write_figure(path: Path, name: str, request: FigureRequest) -> None:

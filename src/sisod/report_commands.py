@@ -22,6 +22,14 @@ Ablation = Annotated[
     Path | None, typer.Option("--ablation", help="Table of 'sisod ablate', .json or .parquet.")
 ]
 
+Fetch = Annotated[
+    bool,
+    typer.Option(
+        "--fetch",
+        help="Read maps and masks also where results name URLs; without it no other machine is asked.",
+    ),
+]
+
 
 class Kind(StrEnum):
     """Formats of figures."""
@@ -58,6 +66,7 @@ def plot(
         list[str] | None,
         typer.Option(help="Image for the examples; may repeat. By default where methods differ most."),
     ] = None,
+    fetch: Fetch = False,
 ) -> None:
     """Draw figures for a paper: curves, scores by size and number, the ablation, examples."""
     with told():
@@ -72,7 +81,11 @@ def plot(
             raise UsageError(f"{str(out)!r} is one file; say by --figure what is to be drawn to it")
         results = load_results(paths)
         request = FigureRequest(
-            results, image_folders(images or [], datasets_of(results)), ablation, tuple(example or ())
+            results,
+            image_folders(images or [], datasets_of(results)),
+            ablation,
+            tuple(example or ()),
+            fetch,
         )
         if figure is not None:
             write_figure(out, figure, request)
@@ -100,6 +113,7 @@ def report(
         ),
     ] = False,
     title: Annotated[str, typer.Option(help="Title of the page.")] = "Size-invariant evaluation",
+    fetch: Fetch = False,
 ) -> None:
     """Write one web page: scores with intervals, curves, sizes, and a browser of failures."""
     with told():
@@ -116,6 +130,7 @@ def report(
             ablation=ablation,
             against_paper=against_paper,
             title=title,
+            fetch=fetch,
         )
         for note in notes:
             typer.echo(f"warning: {note}", err=True)

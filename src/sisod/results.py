@@ -4,17 +4,21 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from sisod.arrays import Map, unit_values
-from sisod.errors import InputError
+from sisod.errors import InputError, some
 from sisod.evaluation import Evaluation
 from sisod.images import read_colour, read_map, read_mask
 from sisod.pairs import files_by_name
-from sisod.storage import StoredFile
+from sisod.storage import StoredFile, is_remote, is_url, list_files
+
+if TYPE_CHECKING:
+    import polars as pl
 
 Picture = NDArray[np.uint8]
 
@@ -80,14 +84,18 @@ def _is_hidden(folder: Path, root: Path) -> bool:
 class PixelFiles:
     """The files that one result was scored from, and the photographs if their folder is known.
 
+    A file that is not the one that was scored is not read: `trouble` says that it changed.
+
     Attributes:
-        evaluation: whose record names the folders, as they were given then.
+        evaluation: whose record names the folders.
         image_root: folder of the photographs, named like the ground truths.
+        fetch: whether URLs of other machines that the record names may be asked.
     """
 
     evaluation: Evaluation
     image_root: Path | None = None
-    # an unreadable folder is one fact, told once; not an exception for every picture
+    fetch: bool = False
+    # what is wrong with a folder is one fact, reported once; not an exception for every picture
     trouble: list[str] = field(default_factory=list)
 
     def image(self, name: str) -> Picture | None:
@@ -98,19 +106,19 @@ class PixelFiles:
         return read_colour(self.image_root, file.path)
 
     def mask(self, name: str) -> NDArray[np.bool_] | None:
-        """Return the ground truth, or None if its file is gone."""
-        file = self._masks.get(name)
-        if file is None:
+        """Return the ground truth, or None if its file is gone or another."""
+        path = self._masks.get(name)
+        if path is None:
             return None
         root = self.evaluation.run["inputs"]["ground_truths"]
-        return read_mask(root, file.path, level=self.evaluation.protocol.gt_level)
+        return read_mask(root, path, level=self.evaluation.protocol.gt_level)
 
     def prediction(self, name: str, shape: tuple[int, int]) -> Picture | None:
         """Return the map as it was scored, stretched and of the image's shape, in grey values."""
-        file = self._predictions.get(name)
-        if file is None:
+        path = self._predictions.get(name)
+        if path is None:
             return None
-        pred = read_map(self.evaluation.run["inputs"]["predictions"], file.path)
+        pred = read_map(self.evaluation.run["inputs"]["predictions"], path)
         return grey(pred, shape, self.evaluation)
 
     @cached_property
@@ -118,23 +126,59 @@ class PixelFiles:
         return {} if self.image_root is None else files_by_name(self.image_root, all_used=False)
 
     @cached_property
-    def _masks(self) -> dict[str, StoredFile]:
-        return self._listed("ground_truths", "gt_suffix")
+    def _masks(self) -> dict[str, str]:
+        return self._paths("ground_truths", "ground_truth", "gt_suffix")
 
     @cached_property
-    def _predictions(self) -> dict[str, StoredFile]:
-        return self._listed("predictions", "pred_suffix")
+    def _predictions(self) -> dict[str, str]:
+        return self._paths("predictions", "prediction", "pred_suffix")
 
-    def _listed(self, what: str, suffix: str) -> dict[str, StoredFile]:
+    def _paths(self, what: str, column: str, suffix: str) -> dict[str, str]:
+        """Return image -> path of the file that was scored, as far as it is there and the same."""
         inputs = self.evaluation.run.get("inputs", {})
-        if what not in inputs:
+        root = inputs.get(what)
+        files = self.evaluation.files
+        if root is None:
             self.trouble.append("a result made in memory does not say where its maps are")
-            return {}
-        try:
-            return files_by_name(inputs[what], inputs.get(suffix, ""), all_used=False)
-        except InputError as error:
-            self.trouble.append(str(error))
-            return {}
+        elif is_remote(root) and not self.fetch:
+            self.trouble.append(f"{root!r} is not asked for pictures; use --fetch to allow that")
+        elif files is None and not is_url(root) and not Path(root).is_absolute():
+            self.trouble.append(
+                f"this result of an older version does not say where its folder {root!r} is; "
+                "evaluate again to see pictures"
+            )
+        else:
+            try:
+                if files is None:
+                    named = files_by_name(root, inputs.get(suffix, ""), all_used=False)
+                    return {name: file.path for name, file in named.items()}
+                return self._unchanged(root, what, files[column], files[f"{column}_stamp"])
+            except InputError as error:
+                self.trouble.append(str(error))
+        return {}
+
+    def _unchanged(
+        self, root: str, what: str, paths: "pl.Series", stamps: "pl.Series"
+    ) -> dict[str, str]:
+        there = {file.path: file.stamp for file in list_files(root)}
+        names = self.evaluation.images["image"].to_list()
+        same: dict[str, str] = {}
+        changed: list[str] = []
+        gone: list[str] = []
+        for name, path, stamp in zip(names, paths.to_list(), stamps.to_list(), strict=True):
+            if there.get(path) == stamp:
+                same[name] = path
+            else:
+                (changed if path in there else gone).append(name)
+        noun = "map" if what == "predictions" else "ground truth"
+        for which, happened in ((changed, "changed"), (gone, "gone")):
+            if which:
+                ending, verb = ("", "it was") if len(which) == 1 else ("s", "they were")
+                self.trouble.append(
+                    f"{len(which)} {noun}{ending} {happened} since {verb} scored ({some(which)}), in "
+                    f"{root!r}; evaluate again to see more"
+                )
+        return same
 
 
 def grey(pred: Map, shape: tuple[int, int], evaluation: Evaluation) -> Picture:

@@ -1,4 +1,4 @@
-"""Who scores the batches: this process, several on this machine, or a Dask cluster."""
+"""Who scores the batches: this process, or several on this machine; `sisod.cluster` is for more."""
 
 import collections
 import contextlib
@@ -9,12 +9,12 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Sequence
-from typing import IO, Any
+from collections.abc import Callable, Iterable
+from typing import IO
 
 import cv2
 
-from sisod.batches import Batch, Job, Pairs, score_batch
+from sisod.batches import Batch, Job, score_batch
 from sisod.children import module_settings
 from sisod.errors import InputError
 from sisod.files import write_whole
@@ -22,7 +22,6 @@ from sisod.worker import READY, START
 
 Advance = Callable[[int], None]
 _AHEAD = 2  # batches a worker has at a time: the one it scores and the next
-TASK_BATCHES = 8  # batches in a task of a large cluster run
 
 
 def default_jobs() -> int:
@@ -153,41 +152,3 @@ class _Worker:
         last = self._errors.read().decode(errors="replace").strip().splitlines()[-1:]
         said = f": {last[0]}" if last else ""
         return f"a worker process ended with code {code}{said}; what was finished is kept, use --resume"
-
-
-def run_cluster(job: Job, batches: Sequence[Batch], advance: Advance, *, address: str) -> None:
-    """Score on a Dask cluster; a worker that dies is replaced by another, by Dask."""
-    try:
-        from dask.distributed import Client, as_completed
-    except ImportError:
-        raise InputError("--cluster needs Dask; install it with: pip install 'sisod[cluster]'") from None
-    try:
-        client = Client(address, timeout="10s")
-    except (OSError, TimeoutError) as error:
-        raise InputError(f"no Dask scheduler answers at {address!r}: {error}") from error
-    with client:
-        threads = max(1, sum(client.nthreads().values()))
-        # large tasks spare the scheduler, but every thread should get several
-        size = max(1, min(TASK_BATCHES, len(batches) // (4 * threads)))
-        waiting = iter([batches[at : at + size] for at in range(0, len(batches), size)])
-        description = job.to_json()
-        running = {}
-        finished = as_completed()
-
-        def submit(count: int) -> None:
-            for _, group in zip(range(count), waiting, strict=False):
-                pairs = [batch.pairs for batch in group]
-                future = client.submit(_score_to_bytes, description, pairs, pure=False)
-                running[future] = group
-                finished.add(future)
-
-        submit(4 * threads)  # enough to keep all busy, few to hold in memory
-        for future in finished:
-            for batch, data in zip(running.pop(future), future.result(), strict=True):
-                write_whole(batch.shard, data)
-                advance(len(batch.pairs))
-            submit(1)
-
-
-def _score_to_bytes(job: dict[str, Any], groups: list[Pairs]) -> list[bytes]:
-    return [score_batch(Job.from_json(job), pairs).to_bytes() for pairs in groups]

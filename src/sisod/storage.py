@@ -2,13 +2,18 @@
 
 import errno
 import os
+import re
 from collections import deque
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sisod.errors import InputError
+from sisod.errors import InputError, printable
+
+_LOCAL_PATHS = {"file", "local"}  # protocols that take a relative path below the working folder
+_ON_THIS_MACHINE = _LOCAL_PATHS | {"memory", "zip", "tar", "dir"}
 
 MOST_CONTENT = 1 << 31  # bytes of a file that is read: twice what the largest image takes unpacked
 
@@ -46,11 +51,48 @@ def check_utf8(name: str, what: str) -> None:
         raise InputError(f"{what} {name!r} is not valid UTF-8; rename the file") from None
 
 
+def resolved_root(root: str | Path) -> str:
+    """Return a root that means the same in every working folder, of this process and of others.
+
+    Example:
+        >>> resolved_root("zip://maps::/data/edn.zip"), resolved_root("s3://bucket/maps")
+        ('zip://maps::/data/edn.zip', 's3://bucket/maps')
+    """
+    if not is_url(root):
+        return str(Path(root).resolve())
+    return "::".join(_resolved_link(link) for link in str(root).split("::"))
+
+
+def _resolved_link(link: str) -> str:
+    """One link of a chain of URLs: a URL, the name of a protocol alone, or a local path."""
+    protocol, separator, path = link.rpartition("://")
+    if separator and protocol in _LOCAL_PATHS:
+        return f"{protocol}://{Path(path).resolve()}"
+    if separator or re.fullmatch("[a-z]*", link):  # as fsspec tells a name from a path
+        return link
+    return str(Path(link).resolve())
+
+
+def is_remote(root: str | Path) -> bool:
+    """Say whether reading below a root asks other machines, as far as its URL tells.
+
+    Example:
+        >>> is_remote("zip://maps::edn.zip"), is_remote("http://host/maps")
+        (False, True)
+    """
+    if not is_url(root):
+        return False
+    links = str(root).split("::")
+    protocols = [link.partition("://")[0] for link in links if "://" in link]
+    return not set(protocols) <= _ON_THIS_MACHINE
+
+
 def read_bytes(root: str | Path, path: str) -> bytes:
     """Return the content of one file below a root."""
     if is_url(root):
-        system, base = _file_system(str(root))
-        content: bytes = system.cat_file(f"{base}/{path}")
+        with _url_errors(f"{str(root).rstrip('/')}/{path}"):
+            system, base = _file_system(str(root))
+            content: bytes = system.cat_file(f"{base}/{path}")
         return content
     with open(os.path.join(root, path), "rb", buffering=0) as file:  # noqa: PTH118, PTH123  (in a hot loop)
         if os.fstat(file.fileno()).st_size > MOST_CONTENT:
@@ -132,14 +174,34 @@ def _kind(entry: "os.DirEntry[str]") -> tuple[str, str]:
 
 
 def _list_url(root: str) -> Iterator[StoredFile]:
-    system, base = _file_system(root)
-    if not system.isdir(base):
+    with _url_errors(root):
+        system, base = _file_system(root)
+        files = system.find(base, detail=True) if system.isdir(base) else None
+    if files is None:
         raise InputError(f"{root!r} does not exist or is not a folder; expected a folder of maps")
-    for path, info in system.find(base, detail=True).items():
+    for path, info in files.items():
         changed = next(
             (info[key] for key in ("ETag", "etag", "mtime", "LastModified") if key in info), ""
         )
-        yield StoredFile(path[len(base) :].lstrip("/"), f"{info['size']}-{changed}")
+        yield StoredFile(path[len(base) :].lstrip("/"), f"{info.get('size')}-{changed}")
+
+
+@contextmanager
+def _url_errors(url: str) -> Iterator[None]:
+    """Say in one sentence which URL failed: what is behind fsspec raises exceptions of every kind."""
+    try:
+        yield
+    except InputError:
+        raise
+    except ImportError as error:
+        raise InputError(f"{url!r} needs a package that is not installed: {_reason(error)}") from error
+    except Exception as error:
+        raise InputError(f"{url!r} cannot be read: {_reason(error)}") from error
+
+
+def _reason(error: Exception) -> str:
+    text = str(error).strip().partition("\n")[0]
+    return printable(text or type(error).__name__)
 
 
 def _file_system(root: str) -> tuple[Any, str]:

@@ -99,8 +99,9 @@ def _draw_bars(axes: "Axes", values: list[float], names: list[str], counts: list
 
 def comparison_figure(comparison: "Comparison") -> "Figure":
     """Draw the difference of every two methods with its interval; right of zero the first is better."""
-    pairs = list(comparison.table.select("a", "b").unique(maintain_order=True).iter_rows())
-    metrics = comparison.table["metric"].unique(maintain_order=True).to_list()
+    table = comparison.table
+    pairs = list(dict.fromkeys(zip(table["a"].to_list(), table["b"].to_list(), strict=True)))
+    metrics = list(dict.fromkeys(table["metric"].to_list()))
     columns = min(4, len(pairs))
     rows = math.ceil(len(pairs) / columns)
     with style():

@@ -37,13 +37,13 @@ class Failure:
 
 
 def failure_data(
-    results: Sequence[Result], image_roots: Mapping[str, Path]
+    results: Sequence[Result], image_roots: Mapping[str, Path], *, fetch: bool = False
 ) -> tuple[dict[str, Any], list[str]]:
     """Return the failures with their pictures for the page's script, and what went wrong."""
     methods = list(dict.fromkeys(result.method for result in results))
     tables = {(r.dataset, r.method): _Rows(r) for r in results}
     chosen = choose_failures(results, min(MOST_OBJECTS, MOST_BYTES // (3000 * (len(methods) + 1))))
-    cutter = _Cutter(results, image_roots)
+    cutter = _Cutter(results, image_roots, fetch=fetch)
     made: dict[Failure, dict[str, Any]] = {}
     with progress_bar("failures", len(chosen)) as advance:
         for failure in sorted(chosen, key=lambda f: (f.dataset, f.image)):  # each image is read once
@@ -146,9 +146,12 @@ def _object(failure: Failure, tables: Mapping[tuple[str, str], _Rows]) -> dict[s
 class _Cutter:
     """Cuts pictures out of files, the last image's kept open."""
 
-    def __init__(self, results: Sequence[Result], image_roots: Mapping[str, Path]) -> None:
+    def __init__(
+        self, results: Sequence[Result], image_roots: Mapping[str, Path], *, fetch: bool
+    ) -> None:
         self.files = {
-            (r.dataset, r.method): PixelFiles(r.evaluation, image_roots.get(r.dataset)) for r in results
+            (r.dataset, r.method): PixelFiles(r.evaluation, image_roots.get(r.dataset), fetch)
+            for r in results
         }
         self.datasets = datasets_of(results)
         self.roots = image_roots

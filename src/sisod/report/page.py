@@ -63,6 +63,7 @@ def write_report(
     against_paper: bool = False,
     title: str = TITLE,
     resamples: int = RESAMPLES,
+    fetch: bool = False,
 ) -> list[str]:
     """Write the page to a file; return what the user should be warned of.
 
@@ -74,6 +75,7 @@ def write_report(
         against_paper: set each result beside the paper's row of the same data set and network.
         title: of the page.
         resamples: behind the intervals.
+        fetch: read also maps that a result names by URLs of other machines.
     """
     if out.suffix.lower() not in (".html", ".htm"):
         raise UsageError(f"{str(out)!r}: expected a name ending in .html")
@@ -84,6 +86,7 @@ def write_report(
         against_paper=against_paper,
         title=title,
         resamples=resamples,
+        fetch=fetch,
     )
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -101,6 +104,7 @@ def render_report(
     against_paper: bool,
     title: str,
     resamples: int,
+    fetch: bool = False,
 ) -> tuple[str, list[str]]:
     """Return the page as text, and what the user should be warned of."""
     template = _template()  # refuse a missing extra before the work
@@ -113,7 +117,7 @@ def render_report(
             tables.append(score_table(name, here, resamples=resamples))
             advance(1)
     published, unmatched = beside_paper(results) if against_paper else ([], [])
-    failures, notes = failure_data(results, image_roots)
+    failures, notes = failure_data(results, image_roots, fetch=fetch)
     data = {
         "methods": methods_of(results),
         "datasets": list(by_dataset),

@@ -4,7 +4,6 @@ Absolute values depend on the machine's luck and on what the paper does not say;
 loss makes is the paper's claim.
 """
 
-import io
 import itertools
 import json
 import math
@@ -16,12 +15,14 @@ import polars as pl
 from sisod import paper
 from sisod.bench import Bench, read_bench
 from sisod.errors import InputError
-from sisod.evaluation import read_summary
 from sisod.files import readable_errors, write_whole
+from sisod.forks import check_not_forked
 from sisod.grids import Grid, number, plain
 from sisod.metrics import METRICS, PAPER_KEYS
+from sisod.parquet import table_bytes
 from sisod.reproduction.cells import ABLATED, ABLATION, find_cell, grid
 from sisod.reproduction.run import PROTOCOLS, Work, read_json
+from sisod.saved import read_summary
 from sisod.tables import arrow
 
 Scores = dict[tuple[str, str, str], dict[str, float]]  # protocol, data set, cell -> metric -> value
@@ -89,6 +90,7 @@ class Tables:
 
 def make_tables(work: Work) -> Tables:
     """Read what is there; nothing is computed that takes time."""
+    check_not_forked()
     scores = _read(work)
     if not scores:
         raise InputError(f"{str(work.out)!r} holds no result yet; run a cell first")
@@ -128,9 +130,7 @@ def write_tables(tables: Tables, work: Work) -> None:
     with readable_errors(folder, "make room there and write them again with --cell tables"):
         folder.mkdir(parents=True, exist_ok=True)
         for name, frame in frames.items():
-            buffer = io.BytesIO()
-            frame.write_parquet(buffer)
-            write_whole(folder / f"{name}.parquet", buffer.getvalue())
+            write_whole(folder / f"{name}.parquet", table_bytes(frame))
         text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
         write_whole(folder / "reproduction.json", text.encode())
         for protocol in PROTOCOLS:
@@ -171,7 +171,7 @@ def _read(work: Work) -> Scores:
             for cell in grid():
                 folder = work.result(cell, dataset, protocol)
                 if (folder / "summary.json").exists():
-                    summary, defined = read_summary(folder)
+                    summary, defined = read_summary(folder, needed=PAPER_KEYS)
                     values = {key: summary[key] for key in PAPER_KEYS}
                     # MAE is defined on every image
                     found[protocol, dataset, cell.name] = {"images": float(defined["mae"]), **values}

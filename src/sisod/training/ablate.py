@@ -17,11 +17,12 @@ import torch
 from sisod import networks
 from sisod.datasets import Dataset, open_dataset
 from sisod.errors import InputError, UsageError
-from sisod.evaluation import read_summary
 from sisod.evaluator import Evaluator
 from sisod.files import readable_errors, write_whole
 from sisod.metrics import METRICS, PAPER_KEYS
+from sisod.parquet import table_bytes
 from sisod.progress import progress_bar
+from sisod.saved import read_summary
 from sisod.training.data import check_samples, read_image, read_truth, resize
 from sisod.training.predict import predict_batch
 from sisod.training.recipes import Recipe
@@ -123,7 +124,7 @@ def _scored(run: Path, dataset: Dataset, folder: Path, recipe: Recipe) -> dict[s
     """Score the network of a run, or read what was scored before."""
     if not (folder / "summary.json").exists():
         evaluate_run(run, dataset, size=recipe.data.size).save(folder)
-    return read_summary(folder)[0]
+    return read_summary(folder, needed=PAPER_KEYS)[0]
 
 
 def evaluate_run(run: Path, dataset: Dataset, *, size: int) -> Any:
@@ -161,9 +162,14 @@ def summarise(rows: Sequence[Row], dataset: str) -> dict[str, dict[str, tuple[fl
                 statistics.fmean(scores[key] for scores in of),
                 statistics.stdev(scores[key] for scores in of) if len(of) > 1 else float("nan"),
             )
-            for key in (of[0] if of else {})
+            for key in _common_keys(of)
         }
     return found
+
+
+def _common_keys(scores: Sequence[dict[str, float]]) -> list[str]:
+    """Metrics of all runs: one that was scored by another version may have more or fewer."""
+    return [key for key in (scores[0] if scores else {}) if all(key in one for one in scores)]
 
 
 def ablation_table(rows: Sequence[Row], dataset: str, network: str) -> "Table":
@@ -197,20 +203,16 @@ def ablation_table(rows: Sequence[Row], dataset: str, network: str) -> "Table":
 
 def _write(out: Path, rows: Sequence[Row]) -> None:
     """Write the rows so far, and their means."""
-    import io
-
     import polars as pl
 
-    keys = list(rows[0].scores)
+    keys = _common_keys([row.scores for row in rows])
     columns: dict[str, Any] = {
         "variant": [row.variant for row in rows],
         "seed": [row.seed for row in rows],
         "dataset": [row.dataset for row in rows],
     }
     columns |= {key: [row.scores[key] for row in rows] for key in keys}
-    buffer = io.BytesIO()
-    pl.DataFrame(columns).write_parquet(buffer)
-    write_whole(out / "ablation.parquet", buffer.getvalue())
+    write_whole(out / "ablation.parquet", table_bytes(pl.DataFrame(columns)))
     means = {
         dataset: {
             variant: {

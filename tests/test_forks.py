@@ -1,0 +1,90 @@
+"""In a forked process polars would wait for ever for threads that it does not have: it is refused."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+
+# the child ends itself, by an alarm, if it waits for polars
+START = """
+import os, signal, sys, warnings
+import numpy as np
+import sisod
+from sisod.errors import InputError
+
+warnings.simplefilter("ignore")  # Python's own, of forking a process with threads
+
+def in_child(*calls):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)
+        for call in calls:
+            try:
+                call()
+                print("works", flush=True)
+            except InputError as error:
+                print(error, flush=True)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+
+def evaluator():
+    evaluator = sisod.Evaluator(metrics=["mae", "si_mae"])
+    evaluator.update(np.eye(4), np.eye(4, dtype=bool), name="a")
+    return evaluator
+
+def scored():
+    return sisod.evaluate("A", "MSOD/mask", metrics=["mae", "si_mae"], jobs=1)
+"""
+REFUSED = (
+    "this process was forked from one that had used polars, whose threads a fork does not copy, so "
+    "tables would be waited for without end; start processes with multiprocessing.get_context('spawn')"
+)
+
+
+def run(code: str, folder: Path) -> list[str]:
+    command = [sys.executable, "-c", START + code]
+    ended = subprocess.run(  # noqa: S603
+        command, cwd=folder, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout.splitlines()
+
+
+def test_after_polars_was_used(few: Path) -> None:
+    """What needs its threads is refused before any work; the rest, such as scoring, goes on."""
+    code = """
+from sisod.comparison import compare
+from sisod.figure_files import FigureRequest, draw
+from sisod.results import Result
+
+result = sisod.evaluate("A", "MSOD/mask", metrics=["mae", "si_mae"], jobs=1, out="out")
+in_child(
+    scored,
+    lambda: sisod.Evaluation.load("out"),
+    lambda: result.save("copy"),
+    lambda: draw("examples", FigureRequest([Result("D", "m", result)])),
+)
+in_child(
+    lambda: evaluator().result(),
+    lambda: compare(result, result, resamples=9).plot(),
+    lambda: result._repr_html_(),
+)
+"""
+    assert run(code, few) == [REFUSED] * 4 + ["works"] * 3
+    assert not (few / "copy").exists()
+
+
+def test_before_polars_was_used(few: Path) -> None:
+    """Neither the import of polars nor scoring starts its threads."""
+    code = """
+import polars
+evaluator().result()
+in_child(scored)
+scored()
+in_child(lambda: in_child(scored))  # a child of the child
+"""
+    assert run(code, few) == ["works", REFUSED, "works"]
