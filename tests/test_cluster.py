@@ -4,8 +4,12 @@ import contextlib
 import functools
 import http.server
 import os
+import shutil
 import signal
+import socket
 import socketserver
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -15,10 +19,17 @@ from typing import Any
 import cv2
 import pytest
 from platforms import posix_signals
+from typer.testing import CliRunner
 
 import sisod
-from sisod.errors import InputError
+from sisod import cluster as cluster_module
+from sisod.batches import Job
+from sisod.cli import app
+from sisod.cluster import score_on_worker
+from sisod.errors import InputError, UsageError
+from sisod.files import write_whole
 from sisod.scenes import make_scenes, sees_all_coarsely
+from sisod.storage import read_bytes
 
 fsspec = pytest.importorskip("fsspec", reason="extra cluster is not installed")
 distributed = pytest.importorskip("distributed", reason="extra cluster is not installed")
@@ -131,6 +142,199 @@ def test_bad_file_on_the_cluster(folder: Path, cluster: Any, tmp_path: Path) -> 
         sisod.evaluate(tmp_path / "a", tmp_path / "b", cluster=cluster.scheduler_address)
 
 
+def test_relative_paths(
+    folder: Path, local: sisod.Evaluation, cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Workers are in a folder of their own, where other files have the same names."""
+    for name in ("pred", "gt"):
+        shutil.copytree(folder / "gt", tmp_path / name)
+    archive = shutil.make_archive(str(tmp_path / "gt"), "zip", folder / "gt")
+    monkeypatch.chdir(folder)
+    address = cluster.scheduler_address
+    with distributed.Client(address) as client:
+        before = client.run(os.getcwd)
+        client.run(os.chdir, str(tmp_path))
+        try:
+            for pred, gt in (("pred", "gt"), ("file://pred", f"zip://::{os.path.relpath(archive)}")):
+                assert_same(sisod.evaluate(pred, gt, cluster=address), local)
+        finally:
+            for worker, place in before.items():
+                client.run(os.chdir, place, workers=[worker])
+
+
+def test_what_a_worker_does_not_see(folder: Path, cluster: Any) -> None:
+    fsspec.filesystem("memory").put(f"{folder}/gt/", "/sisod-seen/", recursive=True)
+    with pytest.raises(
+        InputError,
+        match=r"^'memory://sisod-seen/.*png' cannot be read: it does not exist \(on the Dask worker '.+'\)$",
+    ):
+        sisod.evaluate("memory://sisod-seen", "memory://sisod-seen", cluster=cluster.scheduler_address)
+    job = Job(str(folder / "pred"), str(folder / "gt"), sisod.PROTOCOLS["default"], ("mae",), False)
+    size = (folder / "gt" / "000.png").stat().st_size
+    end = r"\); workers read files themselves: give folders that all of them share, or URLs$"
+    for path, stamp, what in (
+        ("gone.png", "1-1", "No such file or directory"),
+        ("000.png", "1-1", f"another file, of {size} bytes instead of 1"),
+    ):
+        pairs = [("a", "000.png", path)]
+        stamps = [(f"{(folder / 'pred' / '000.png').stat().st_size}-0", stamp)]
+        with pytest.raises(
+            InputError,
+            match=rf"^the Dask worker '.+' does not see the file '.*/gt/{path}' \({what}{end}",
+        ):
+            score_on_worker(job.to_json(), [pairs], [stamps])
+
+
+# addresses where there is no cluster
+
+
+def refusal(folder: Path, address: str, **options: Any) -> str:
+    with pytest.raises(InputError) as info:
+        sisod.evaluate(folder / "pred", folder / "gt", cluster=address, **options)
+    assert "\n" not in str(info.value)
+    assert isinstance(info.value, UsageError) == str(info.value).startswith("--cluster")
+    return str(info.value)
+
+
+def test_addresses_that_are_none(folder: Path) -> None:
+    for address in ("", " "):
+        assert refusal(folder, address) == (
+            "--cluster is empty; expected the address of a scheduler, tcp://HOST:PORT"
+        )
+    assert refusal(folder, "nonsense") == (
+        "--cluster 'nonsense' is not the address of a Dask scheduler: ValueError: missing port number "
+        "in address 'nonsense'; expected tcp://HOST:PORT"
+    )
+    assert refusal(folder, "http://localhost:8000").startswith(
+        "--cluster 'http://localhost:8000' is not the address of a Dask scheduler: "
+    )
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert cluster_module._PATIENCE == 10
+    monkeypatch.setattr(cluster_module, "_PATIENCE", 0.5)
+
+
+@pytest.mark.usefixtures("impatient")
 def test_nobody_at_the_address(folder: Path) -> None:
-    with pytest.raises(InputError, match=r"no Dask scheduler answers at 'tcp://127.0.0.1:9'"):
-        sisod.evaluate(folder / "pred", folder / "gt", cluster="tcp://127.0.0.1:9")
+    assert refusal(folder, "tcp://127.0.0.1:9") == (
+        "no Dask scheduler answers at 'tcp://127.0.0.1:9' in 0.5 seconds; start one with "
+        "'dask scheduler', and give the address that it prints"
+    )
+
+
+@pytest.mark.usefixtures("impatient")
+def test_somebody_else_at_the_address(folder: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent, served(folder) as url:
+        for port in (silent.getsockname()[1], url.rpartition(":")[2]):
+            began = time.monotonic()
+            assert refusal(folder, f"tcp://127.0.0.1:{port}") == (
+                f"what listens at 'tcp://127.0.0.1:{port}' is not a Dask scheduler: it gave no answer "
+                "in 0.5 seconds; expected the address that 'dask scheduler' prints"
+            )
+            assert time.monotonic() - began < 5
+
+
+def test_a_worker_at_the_address(folder: Path, cluster: Any) -> None:
+    address = next(iter(cluster.workers.values())).worker_address
+    assert refusal(folder, address) == (
+        f"a Dask Worker answers at {address!r}; expected the scheduler's address"
+    )
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_scheduler_without_workers(folder: Path) -> None:
+    options = {"n_workers": 0, "processes": True, "dashboard_address": ":0", "silence_logs": 50}
+    with distributed.LocalCluster(**options) as idle:
+        address = idle.scheduler_address
+        assert refusal(folder, address) == (
+            f"the Dask scheduler at {address!r} has no workers; start some with 'dask worker {address}'"
+        )
+
+
+ALONE = """
+import time
+from distributed import LocalCluster
+if __name__ == "__main__":
+    options = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": ":0"}
+    print(LocalCluster(**options, protocol="tcp://").scheduler_address, flush=True)
+    time.sleep(60)
+"""
+
+
+def test_a_scheduler_that_is_killed(
+    folder: Path, local: sisod.Evaluation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = subprocess.Popen([sys.executable, "-c", ALONE], stdout=subprocess.PIPE, text=True)  # noqa: S603
+    assert started.stdout is not None
+    address = started.stdout.readline().strip()
+
+    def write_and_kill(path: Path, data: bytes) -> None:
+        write_whole(path, data)
+        started.kill()
+        started.wait()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(cluster_module, "write_whole", write_and_kill)
+        assert refusal(folder, address, out=tmp_path / "out") == (
+            f"the Dask scheduler at {address!r} does not answer any more; what was finished is kept, "
+            "use --resume"
+        )
+    started.stdout.close()
+    assert list((tmp_path / ".out.partial").glob("*.rows"))
+    out = tmp_path / "out"
+    assert_same(sisod.evaluate(folder / "pred", folder / "gt", out=out, resume=True, jobs=1), local)
+
+
+def test_workers_that_are_lost(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_module, "_NO_WORKERS", 0.5)
+    monkeypatch.setattr(cluster_module, "_LOOK", 0.2)
+    options = {"n_workers": 1, "processes": True, "dashboard_address": ":0", "silence_logs": 50}
+    with distributed.LocalCluster(**options) as small:
+        address = small.scheduler_address
+
+        def write_and_stop(path: Path, data: bytes) -> None:
+            write_whole(path, data)
+            small.scale(0)
+            while small.scheduler.workers:
+                time.sleep(0.01)
+
+        monkeypatch.setattr(cluster_module, "write_whole", write_and_stop)
+        assert refusal(folder, address) == (
+            f"the Dask scheduler at {address!r} has lost all its workers; what was finished is kept, "
+            "use --resume"
+        )
+
+
+# URLs that cannot be read
+
+
+@pytest.mark.parametrize(
+    ("url", "text"),
+    [
+        ("foo://maps", "'foo://maps' cannot be read: Protocol not known: foo"),
+        ("zip://x::no.zip", "'zip://x::no.zip' cannot be read: [Errno 2] No such file or directory: "),
+        ("zip://x::pred/000.png", "'zip://x::pred/000.png' cannot be read: File is not a zip file"),
+        ("ftp://127.0.0.1:9/x", "'ftp://127.0.0.1:9/x' cannot be read: [Errno 111] Connection refused"),
+        ("http://127.0.0.1:9/x", "'http://127.0.0.1:9/x' cannot be read: Cannot connect to host "),
+    ],
+)
+def test_urls(url: str, text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if url.startswith("http"):
+        pytest.importorskip("aiohttp", reason="fsspec reads http with aiohttp, which is not installed")
+    monkeypatch.chdir(folder)
+    for pred, gt in ((url, "gt"), ("pred", url)):
+        result = CliRunner().invoke(app, ["evaluate", f"A={pred}", gt, "--dataset", "D", "--out", "out"])
+        assert isinstance(result.exception, SystemExit), repr(result.exception)
+        assert result.exit_code == 1
+        assert result.stderr.startswith(f"error: {text}")
+        assert result.stderr.count("\n") == 1
+    assert not (folder / "out").exists()
+
+
+def test_a_url_whose_file_is_gone() -> None:
+    with pytest.raises(
+        InputError, match=r"^'memory://sisod-none/a.png' cannot be read: it does not exist$"
+    ):
+        read_bytes("memory://sisod-none", "a.png")

@@ -10,7 +10,7 @@ import os
 import queue
 import socket
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -58,7 +58,7 @@ def run_cluster(job: Job, batches: Sequence[Batch], advance: Advance, *, address
 
         submit(4 * threads)  # enough to keep all busy, few to hold in memory
         while running:
-            future = watch.wait(finished, running)
+            future = watch.wait(finished)
             _, group = running.pop(future.key)
             for batch, data in zip(group, watch.answer(future), strict=True):
                 write_whole(batch.shard, data)
@@ -164,14 +164,14 @@ class _Watch:
         self._lost = 0.0  # when the scheduler answered the last time
         self._alone = 0.0  # when it had a worker the last time
 
-    def wait(self, finished: "queue.SimpleQueue[Any]", running: Running) -> Any:
+    def wait(self, finished: "queue.SimpleQueue[Any]") -> Any:
         """Return the next future that is done."""
         self._lost = self._alone = time.monotonic()
         while True:
             try:
                 return finished.get(timeout=_LOOK)
             except queue.Empty:
-                self._look(future for future, _ in running.values())
+                self._look()
 
     def answer(self, future: Any) -> list[bytes]:
         """Return what came of a future that is done; it may have to be done again to be fetched."""
@@ -189,13 +189,13 @@ class _Watch:
                         f"the Dask cluster at {self._address!r} could not score a batch: "
                         f"{_reason(error)}; {_KEPT}"
                     ) from error
-                self._look([future])
+                self._look()
             else:
                 return answer
 
-    def _look(self, futures: Iterable[Any]) -> None:
-        workers = None  # unless the scheduler answers, and still knows what it was asked for
-        if self._client.status == "running" and all(future.status != "lost" for future in futures):
+    def _look(self) -> None:
+        workers = None  # unless the scheduler answers
+        if self._client.status == "running":
             # whatever goes wrong here, it is no answer
             with contextlib.suppress(Exception):
                 workers = self._client.sync(self._client.scheduler.ncores, callback_timeout=_LOOK)

@@ -10,7 +10,7 @@ import numpy as np
 from sisod.errors import InputError, some
 from sisod.forks import check_not_forked
 from sisod.plots import COLOURS, WIDTH, new_figure, plain_text, style
-from sisod.results import Picture, PixelFiles, Result, datasets_of, methods_of
+from sisod.results import PREDICTIONS, TRUTHS, Picture, PixelFiles, Result, datasets_of, methods_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -126,9 +126,7 @@ def _draw_truth(
     """Draw mask and frames, and the photograph if there is a panel for it; return the image's shape."""
     mask = files.mask(name)
     if mask is None:
-        raise InputError(
-            f"the ground truth of {name!r} is not what the result was scored from: {some(files.trouble)}"
-        )
+        raise InputError(f"the ground truth of {name!r} is not what was scored: {files.why(TRUTHS)}")
     shape = (mask.shape[0], mask.shape[1])
     _show(axes, mask.astype(np.uint8) * np.uint8(255), shape)
     _draw_objects(axes, result, name, scores=False)
@@ -145,7 +143,7 @@ def _draw_prediction(
     pred = files.prediction(name, shape)
     if pred is None:
         raise InputError(
-            f"the map of {result.method!r} for {name!r} is not what was scored: {some(files.trouble)}"
+            f"the map of {result.method!r} for {name!r} is not what was scored: {files.why(PREDICTIONS)}"
         )
     _show(axes, pred, shape)
     _draw_objects(axes, result, name, scores=True)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 Picture = NDArray[np.uint8]
+PREDICTIONS, TRUTHS = "predictions", "ground_truths"  # as the record of a result calls their folders
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +85,7 @@ def _is_hidden(folder: Path, root: Path) -> bool:
 class PixelFiles:
     """The files that one result was scored from, and the photographs if their folder is known.
 
-    A file that is not the one that was scored is not read: `trouble` says that it changed.
+    A file that is not the one that was scored is not read; `trouble` says that it changed.
 
     Attributes:
         evaluation: whose record names the folders.
@@ -96,7 +97,16 @@ class PixelFiles:
     image_root: Path | None = None
     fetch: bool = False
     # what is wrong with a folder is one fact, reported once; not an exception for every picture
-    trouble: list[str] = field(default_factory=list)
+    _reasons: dict[str, list[str]] = field(default_factory=lambda: {PREDICTIONS: [], TRUTHS: []})
+
+    @property
+    def trouble(self) -> list[str]:
+        """What went wrong so far."""
+        return [reason for reasons in self._reasons.values() for reason in reasons]
+
+    def why(self, what: str) -> str:
+        """Say why files of a kind, `PREDICTIONS` or `TRUTHS`, are not read."""
+        return "; ".join(self._reasons[what])
 
     def image(self, name: str) -> Picture | None:
         """Return the photograph (BGR), or None if there is none."""
@@ -110,7 +120,7 @@ class PixelFiles:
         path = self._masks.get(name)
         if path is None:
             return None
-        root = self.evaluation.run["inputs"]["ground_truths"]
+        root = self.evaluation.run["inputs"][TRUTHS]
         return read_mask(root, path, level=self.evaluation.protocol.gt_level)
 
     def prediction(self, name: str, shape: tuple[int, int]) -> Picture | None:
@@ -118,7 +128,7 @@ class PixelFiles:
         path = self._predictions.get(name)
         if path is None:
             return None
-        pred = read_map(self.evaluation.run["inputs"]["predictions"], path)
+        pred = read_map(self.evaluation.run["inputs"][PREDICTIONS], path)
         return grey(pred, shape, self.evaluation)
 
     @cached_property
@@ -127,23 +137,24 @@ class PixelFiles:
 
     @cached_property
     def _masks(self) -> dict[str, str]:
-        return self._paths("ground_truths", "ground_truth", "gt_suffix")
+        return self._paths(TRUTHS, "ground_truth", "gt_suffix")
 
     @cached_property
     def _predictions(self) -> dict[str, str]:
-        return self._paths("predictions", "prediction", "pred_suffix")
+        return self._paths(PREDICTIONS, "prediction", "pred_suffix")
 
     def _paths(self, what: str, column: str, suffix: str) -> dict[str, str]:
         """Return image -> path of the file that was scored, as far as it is there and the same."""
         inputs = self.evaluation.run.get("inputs", {})
         root = inputs.get(what)
         files = self.evaluation.files
+        reasons = self._reasons[what]
         if root is None:
-            self.trouble.append("a result made in memory does not say where its maps are")
+            reasons.append("a result made in memory does not say where its maps are")
         elif is_remote(root) and not self.fetch:
-            self.trouble.append(f"{root!r} is not asked for pictures; use --fetch to allow that")
+            reasons.append(f"{root!r} is not asked for pictures; use --fetch to allow that")
         elif files is None and not is_url(root) and not Path(root).is_absolute():
-            self.trouble.append(
+            reasons.append(
                 f"this result of an older version does not say where its folder {root!r} is; "
                 "evaluate again to see pictures"
             )
@@ -154,7 +165,7 @@ class PixelFiles:
                     return {name: file.path for name, file in named.items()}
                 return self._unchanged(root, what, files[column], files[f"{column}_stamp"])
             except InputError as error:
-                self.trouble.append(str(error))
+                reasons.append(str(error))
         return {}
 
     def _unchanged(
@@ -170,11 +181,11 @@ class PixelFiles:
                 same[name] = path
             else:
                 (changed if path in there else gone).append(name)
-        noun = "map" if what == "predictions" else "ground truth"
+        noun = "map" if what == PREDICTIONS else "ground truth"
         for which, happened in ((changed, "changed"), (gone, "gone")):
             if which:
                 ending, verb = ("", "it was") if len(which) == 1 else ("s", "they were")
-                self.trouble.append(
+                self._reasons[what].append(
                     f"{len(which)} {noun}{ending} {happened} since {verb} scored ({some(which)}), in "
                     f"{root!r}; evaluate again to see more"
                 )

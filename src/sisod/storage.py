@@ -200,6 +200,8 @@ def _url_errors(url: str) -> Iterator[None]:
 
 
 def _reason(error: Exception) -> str:
+    if isinstance(error, FileNotFoundError) and error.strerror is None:
+        return "it does not exist"
     text = str(error).strip().partition("\n")[0]
     return printable(text or type(error).__name__)
 

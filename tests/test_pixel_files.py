@@ -1,0 +1,155 @@
+"""Pictures are of the files that were scored, wherever one is, and of no others; no URL is asked."""
+
+import json
+import os
+import shutil
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+import sisod
+from sisod.cli import app
+from sisod.results import PixelFiles
+
+pytest.importorskip("jinja2", reason="extra report is not installed")
+
+
+def run(*args: str | Path) -> Result:
+    return CliRunner().invoke(app, [str(arg) for arg in args])
+
+
+@pytest.fixture
+def scored(few: Path) -> Path:
+    """Two methods scored by relative paths, in a folder that is left for one of the same names."""
+    result = run("evaluate", "A", "B", "MSOD/mask", "--out", "out", "--metrics", "mae,si_mae")
+    assert result.exit_code == 0, result.stderr
+    elsewhere = few / "elsewhere"
+    shutil.copytree("MSOD", elsewhere / "MSOD")
+    for ours, theirs in (("A", "B"), ("B", "A")):
+        shutil.copytree(ours, elsewhere / theirs)
+    return few
+
+
+def n_pictures(page: Path) -> list[int]:
+    """How many pictures there are of the photograph or mask, and of each method."""
+    data = page.read_text().split('<script type="application/json" id="data">')[1].split("</script>")[0]
+    items = json.loads(data)["failures"]["items"]
+    return [sum(key in item["pictures"] for item in items) for key in ("photo", "0", "1")]
+
+
+def test_the_same_page_from_any_folder(scored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pages = []
+    for folder in (scored, scored / "elsewhere"):
+        monkeypatch.chdir(folder)
+        result = run("report", scored / "out", "--out", scored / "page.html")
+        assert (result.exit_code, result.stderr) == (0, "")
+        pages.append((scored / "page.html").read_bytes())
+    assert pages[0] == pages[1]
+
+
+def test_files_that_changed(scored: Path) -> None:
+    for name in ("scene000", "scene001", "scene002"):
+        shutil.copy(f"B/{name}.png", f"A/{name}.png")
+    Path("B/scene003.png").unlink()
+    shutil.copy("MSOD/mask/scene000.png", "MSOD/mask/scene001.png")
+    result = run("report", "out", "--out", "page.html")
+    assert result.exit_code == 0
+    where = str(scored)
+    assert set(result.stderr.splitlines()) == {
+        f"warning: {text}; evaluate again to see more"
+        for text in (
+            f"3 maps changed since they were scored (scene000, scene001, scene002), in '{where}/A'",
+            f"1 map gone since it was scored (scene003), in '{where}/B'",
+            f"1 ground truth changed since it was scored (scene001), in '{where}/MSOD/mask'",
+        )
+    }
+    evaluation = sisod.Evaluation.load("out/MSOD/A")
+    files = PixelFiles(evaluation)
+    assert [files.prediction(f"scene00{i}", (24, 32)) is None for i in range(4)] == [True] * 3 + [False]
+    assert [files.mask(f"scene00{i}") is None for i in range(4)] == [False, True, False, False]
+    assert len(files.trouble) == 2
+    drawn = run("plot", "out", "--figure", "examples", "--example", "scene000", "--out", "e.pdf")
+    assert drawn.exit_code == 1
+    assert drawn.stderr == (
+        "error: the map of 'A' for 'scene000' is not what was scored: 3 maps changed since they were "
+        f"scored (scene000, scene001, scene002), in '{where}/A'; evaluate again to see more\n"
+    )
+    assert not Path("e.pdf").exists()
+
+
+def test_a_file_that_was_only_touched(scored: Path) -> None:
+    """Contents are not compared: a file with another time may be another file."""
+    os.utime(scored / "A" / "scene000.png", ns=(1, 1))
+    files = PixelFiles(sisod.Evaluation.load("out/MSOD/A"))
+    assert files.prediction("scene000", (24, 32)) is None
+    assert files.trouble[0].startswith("1 map changed since it was scored (scene000), in ")
+
+
+def test_files_that_were_added(scored: Path) -> None:
+    """A second file of an image does not take the place of the one that was scored."""
+    shutil.copy("B/scene000.png", "A/scene000.bmp")
+    files = PixelFiles(sisod.Evaluation.load(scored / "out/MSOD/A"))
+    assert files.prediction("scene000", (24, 32)) is not None
+    assert files.trouble == []
+
+
+def test_older_results(scored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They do not say which folder their paths were relative to; absolute ones are good."""
+    for root, pictures in (("A", False), (str(scored / "A"), True)):
+        folder = scored / "out/MSOD/A"
+        record = json.loads((folder / "run.json").read_text())
+        record["inputs"].pop("files", None)
+        (folder / "files.parquet").unlink(missing_ok=True)
+        record["inputs"]["predictions"] = root
+        (folder / "run.json").write_text(json.dumps(record))
+        monkeypatch.chdir(scored / "elsewhere")
+        files = PixelFiles(sisod.Evaluation.load(folder))
+        assert (files.prediction("scene000", (24, 32)) is not None) == pictures
+        assert files.trouble == [
+            "this result of an older version does not say where its folder 'A' is; "
+            "evaluate again to see pictures"
+        ] * (not pictures)
+
+
+@pytest.fixture
+def listener() -> Iterator[tuple[str, list[str]]]:
+    """An address, and who has connected to it."""
+    seen: list[str] = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def accept() -> None:
+            while True:
+                try:
+                    connection, _ = server.accept()
+                except OSError:
+                    return
+                seen.append("somebody")
+                connection.close()
+
+        threading.Thread(target=accept, daemon=True).start()
+        yield f"http://127.0.0.1:{server.getsockname()[1]}/maps", seen
+        server.shutdown(socket.SHUT_RDWR)
+
+
+def test_nobody_is_asked(scored: Path, listener: tuple[str, list[str]]) -> None:
+    url, seen = listener
+    file = scored / "out/MSOD/A/run.json"
+    record = json.loads(file.read_text())
+    record["inputs"] |= {"predictions": url, "ground_truths": f"simplecache::{url}"}
+    file.write_text(json.dumps(record))
+    result = run("report", "out", "--out", "page.html")
+    assert result.exit_code == 0
+    assert f"warning: {url!r} is not asked for pictures; use --fetch to allow that\n" in result.stderr
+    assert n_pictures(scored / "page.html")[1] == 0
+    assert run("plot", "out", "--figure", "examples", "--out", "e.pdf").exit_code == 1
+    assert run("compare", "out/MSOD/A", "out/MSOD/B", "--resamples", "9").exit_code == 0
+    assert seen == []
+    pytest.importorskip("aiohttp", reason="fsspec reads http with aiohttp, which is not installed")
+    result = run("report", "out", "--out", "page.html", "--fetch")
+    assert result.exit_code == 0
+    assert f"warning: {url!r} cannot be read: " in result.stderr
+    assert seen
