@@ -166,7 +166,7 @@ def test_what_a_worker_does_not_see(folder: Path, cluster: Any) -> None:
     fsspec.filesystem("memory").put(f"{folder}/gt/", "/sisod-seen/", recursive=True)
     with pytest.raises(
         InputError,
-        match=r"^'memory://sisod-seen/.*png' cannot be read: it does not exist \(on the Dask worker '.+'\)$",
+        match=r"^'memory://sisod-seen.*' cannot be read: it does not exist \(on the Dask worker '.+'\)$",
     ):
         sisod.evaluate("memory://sisod-seen", "memory://sisod-seen", cluster=cluster.scheduler_address)
     job = Job(str(folder / "pred"), str(folder / "gt"), sisod.PROTOCOLS["default"], ("mae",), False)
