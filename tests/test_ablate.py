@@ -90,6 +90,15 @@ def test_means_deviations_and_the_best_by_hand() -> None:
     assert one.title == "tiny on made, 1 seed"
 
 
+def test_runs_with_different_metrics() -> None:
+    """One that another version scored; means are of what all have."""
+    rows = [
+        Row("plain", 0, "D", {"mae": 0.1, "si_mae": 0.2}),
+        Row("plain", 1, "D", {"si_mae": 0.4, "mse": 0.3}),
+    ]
+    assert list(summarise(rows, "D")["plain"]) == ["si_mae"]
+
+
 def test_an_ablation_needs_tests_of_different_names(tmp_path: Path) -> None:
     data = write_data(tmp_path / "made", 8)
     twice = CliRunner().invoke(app, arguments(data, tmp_path / "out", "--test", str(data)))

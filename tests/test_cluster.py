@@ -316,7 +316,7 @@ def test_workers_that_are_lost(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
         ("foo://maps", "'foo://maps' cannot be read: Protocol not known: foo"),
         ("zip://x::no.zip", "'zip://x::no.zip' cannot be read: [Errno 2] No such file or directory: "),
         ("zip://x::pred/000.png", "'zip://x::pred/000.png' cannot be read: File is not a zip file"),
-        ("ftp://127.0.0.1:9/x", "'ftp://127.0.0.1:9/x' cannot be read: [Errno 111] Connection refused"),
+        ("ftp://127.0.0.1:9/x", "'ftp://127.0.0.1:9/x' cannot be read: "),
         ("http://127.0.0.1:9/x", "'http://127.0.0.1:9/x' cannot be read: Cannot connect to host "),
     ],
 )

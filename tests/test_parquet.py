@@ -7,6 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from evaluate_runs import content, finished
+from platforms import posix_names
 from typer.testing import CliRunner
 
 import sisod
@@ -20,6 +21,7 @@ ROOT = Path(__file__).parent.parent
 NAMES = ["*", "EDN?", "[", "[ab]", "a{b,c}", "**", "~", "x=1", "s3:", "a%20b", "a\nb"]
 
 
+@posix_names
 @pytest.mark.parametrize("name", NAMES)
 def test_every_name_is_literal(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for folder in ("EDN1", "a", "ab", name):
@@ -33,6 +35,7 @@ def test_every_name_is_literal(name: str, tmp_path: Path, monkeypatch: pytest.Mo
     assert read_table(Path(name, "j.parquet"))["v"].to_list() == [name, "a"]
 
 
+@posix_names
 def test_a_method_called_like_a_pattern(few: Path) -> None:
     finished("--metrics", "mae", preds=("EDN?=A", "EDN1=B", "*=B"))
     for method, source in (("EDN?", "A"), ("EDN1", "B"), ("*", "B")):
@@ -57,6 +60,7 @@ def test_a_folder_called_like_a_pattern(work: Path, monkeypatch: pytest.MonkeyPa
     assert sisod.Evaluation.load(out).images.height == 70
 
 
+@posix_names
 def test_what_is_not_parquet(tmp_path: Path) -> None:
     file = tmp_path / "a\nb"
     with pytest.raises(InputError, match=r"^'.*/a\\nb' does not exist$"):

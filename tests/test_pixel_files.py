@@ -58,13 +58,13 @@ def test_files_that_changed(scored: Path) -> None:
     shutil.copy("MSOD/mask/scene000.png", "MSOD/mask/scene001.png")
     result = run("report", "out", "--out", "page.html")
     assert result.exit_code == 0
-    where = str(scored)
+    where = {name: repr(str(scored / name)) for name in ("A", "B", "MSOD/mask")}
     assert set(result.stderr.splitlines()) == {
         f"warning: {text}; evaluate again to see more"
         for text in (
-            f"3 maps changed since they were scored (scene000, scene001, scene002), in '{where}/A'",
-            f"1 map gone since it was scored (scene003), in '{where}/B'",
-            f"1 ground truth changed since it was scored (scene001), in '{where}/MSOD/mask'",
+            f"3 maps changed since they were scored (scene000, scene001, scene002), in {where['A']}",
+            f"1 map gone since it was scored (scene003), in {where['B']}",
+            f"1 ground truth changed since it was scored (scene001), in {where['MSOD/mask']}",
         )
     }
     evaluation = sisod.Evaluation.load("out/MSOD/A")
@@ -76,7 +76,7 @@ def test_files_that_changed(scored: Path) -> None:
     assert drawn.exit_code == 1
     assert drawn.stderr == (
         "error: the map of 'A' for 'scene000' is not what was scored: 3 maps changed since they were "
-        f"scored (scene000, scene001, scene002), in '{where}/A'; evaluate again to see more\n"
+        f"scored (scene000, scene001, scene002), in {where['A']}; evaluate again to see more\n"
     )
     assert not Path("e.pdf").exists()
 

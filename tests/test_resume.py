@@ -3,6 +3,7 @@
 import errno
 import importlib
 import itertools
+import json
 import os
 import random
 import re
@@ -108,6 +109,50 @@ def test_resuming_a_finished_run(few: Path) -> None:
     (few / "out" / "MSOD" / ".A.partial").mkdir()  # ended just before this was to be removed
     finished("--resume", "--metrics", "mae")
     assert names("out/MSOD") == ["A"]
+
+
+def test_work_that_was_damaged(work: Path) -> None:
+    """What a run kept of itself: its plan, and what was scored."""
+    file = work / "A" / "scene066.png"
+    whole = file.read_bytes()
+    file.write_bytes(b"")
+    refusal("--metrics", "mae")
+    partial = Path("out/MSOD/.A.partial")
+    plan = json.loads((partial / "plan.json").read_text(encoding="utf-8"))
+    others: list[Any] = [None, 1, "x", [], [1], {}]
+    damaged: list[Any] = [*others, *(plan | {key: value} for key in plan for value in others)]
+    damaged += [{k: v for k, v in plan.items() if k != key} for key in plan]
+    for one in damaged:
+        (partial / "plan.json").write_text(json.dumps(one), encoding="utf-8", newline="\n")
+        assert refusal("--metrics", "mae", "--resume").startswith("cannot resume: ")
+    (partial / "plan.json").write_text(json.dumps(plan), encoding="utf-8", newline="\n")
+    file.write_bytes(whole)
+    shard = partial / shards()[0]
+    scored = shard.read_bytes()
+    for data in (b"", b"{}\n", b"[]\n", scored[:-9]):
+        shard.write_bytes(data)
+        assert refusal("--metrics", "mae", "--resume") == (
+            f"'out/MSOD/.A.partial/{shard.name}', what was scored of 32 images, is damaged; remove it "
+            "and use --resume"
+        )
+    shard.unlink()
+    finished("--metrics", "mae", "--resume")
+    assert set(content("out/MSOD/A")) == FILES
+
+
+def test_resuming_a_finished_run_whose_record_lacks_fields(few: Path) -> None:
+    finished("--metrics", "mae")
+    file = few / "out" / "MSOD" / "A" / "run.json"
+    run = json.loads(file.read_text(encoding="utf-8"))
+    for kept in ({"protocol", "digest"}, {"protocol", "digest", "inputs"}):
+        left = {key: value for key, value in run.items() if key in kept}
+        file.write_text(json.dumps(left | {"inputs": {}}), encoding="utf-8", newline="\n")
+        assert finished("--metrics", "mae", "--resume") == ""
+    for text in ("[]", "{", json.dumps(run | {"protocol": 1})):
+        file.write_text(text, encoding="utf-8", newline="\n")
+        assert refusal("--metrics", "mae", "--resume").startswith(
+            "'out/MSOD/A' holds the result of other"
+        )
 
 
 def test_resuming_into_an_empty_folder(few: Path) -> None:

@@ -55,8 +55,8 @@ def resolved_root(root: str | Path) -> str:
     """Return a root that means the same in every working folder, of this process and of others.
 
     Example:
-        >>> resolved_root("zip://maps::/data/edn.zip"), resolved_root("s3://bucket/maps")
-        ('zip://maps::/data/edn.zip', 's3://bucket/maps')
+        >>> resolved_root("s3://bucket/maps"), resolved_root("maps") == str(Path.cwd() / "maps")
+        ('s3://bucket/maps', True)
     """
     if not is_url(root):
         return str(Path(root).resolve())
