@@ -196,9 +196,9 @@ def refusal(folder: Path, address: str, **options: Any) -> str:
     return str(info.value)
 
 
-def test_addresses_that_are_none(folder: Path) -> None:
+def test_addresses_that_are_none(folder: Path, tmp_path: Path) -> None:
     for address in ("", " "):
-        assert refusal(folder, address) == (
+        assert refusal(folder, address, out=tmp_path / "out") == (
             "--cluster is empty; expected the address of a scheduler, tcp://HOST:PORT"
         )
     assert refusal(folder, "nonsense") == (
@@ -208,6 +208,7 @@ def test_addresses_that_are_none(folder: Path) -> None:
     assert refusal(folder, "http://localhost:8000").startswith(
         "--cluster 'http://localhost:8000' is not the address of a Dask scheduler: "
     )
+    assert list(tmp_path.iterdir()) == []  # nothing was begun that would have to be resumed
 
 
 @pytest.fixture

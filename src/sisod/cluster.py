@@ -12,6 +12,7 @@ import socket
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -80,21 +81,21 @@ def _connected(address: str) -> Iterator[Any]:
 
 
 def _connect(address: str) -> Any:
-    try:
-        from dask.distributed import Client
-    except ImportError:
-        raise InputError("--cluster needs Dask; install it with: pip install 'sisod[cluster]'") from None
-    if not address.strip():
-        raise UsageError("--cluster is empty; expected the address of a scheduler, tcp://HOST:PORT")
-    _check_scheduler(address)
+    check_scheduler(address)
+    from distributed import Client
+
     try:
         return Client(address, timeout=_PATIENCE)
     except Exception as error:
         raise InputError(f"no Dask scheduler answers at {address!r}: {_reason(error)}") from error
 
 
-def _check_scheduler(address: str) -> None:
+def check_scheduler(address: str) -> None:
     """Refuse an address where no scheduler answers; Dask itself waits for minutes if nothing does."""
+    if find_spec("distributed") is None:
+        raise InputError("--cluster needs Dask; install it with: pip install 'sisod[cluster]'")
+    if not address.strip():
+        raise UsageError("--cluster is empty; expected the address of a scheduler, tcp://HOST:PORT")
     if address.startswith("inproc://"):  # of this very process
         return
     try:

@@ -31,6 +31,7 @@ from sisod.parquet import join_tables, write_table
 from sisod.progress import progress_bar
 from sisod.protocols import Protocol, find_protocol
 from sisod.rows import Rows, Totals
+from sisod.run_notes import notes_of
 from sisod.saved import FILES, read_run
 from sisod.scoring import MetricChoice
 from sisod.storage import resolved_root
@@ -154,6 +155,10 @@ def check_request(out: Path, request: Request, options: Options) -> Pairing:
     """Find the pairs, and refuse now what would be refused after hours of other work."""
     check_not_forked()
     pairing = request.pairing()
+    if options.cluster is not None:
+        from sisod.cluster import check_scheduler
+
+        check_scheduler(options.cluster)
     if not options.resume:
         with readable_errors(out, ""):
             recover(out)
@@ -176,7 +181,7 @@ def evaluate_to(
         recover(out)
         if options.resume and _is_finished(out, plan):
             shutil.rmtree(work, ignore_errors=True)  # of a run ended just before it removed it
-            return _notes(read_run(out), request)
+            return notes_of(read_run(out), request)
         token = _prepare(work, plan, options)
         batches = list(_batches(work, token, pairing.pairs))
         todo = [batch for batch in batches if not batch.shard.exists()]
@@ -186,7 +191,7 @@ def evaluate_to(
         run = _write_result(work, batches, request, pairing, plan)
         put_in_place(work / "result", out)
         shutil.rmtree(work)
-    return _notes(run, request)
+    return notes_of(run, request)
 
 
 def _run(request: Request, todo: list[Batch], advance: Any, options: Options) -> None:
@@ -385,39 +390,3 @@ def _rows(batch: Batch) -> Rows:
             f"{str(batch.shard)!r}, what was scored of {len(batch.pairs)} images, is damaged; remove it "
             "and use --resume"
         ) from error
-
-
-def _notes(run: dict[str, Any], request: Request) -> list[str]:
-    """What the record of a run holds that a user should hear of; paths are as they were given."""
-    inputs = run.get("inputs", {})
-    where = f"in {request.pred_root!r}"
-    notes = []
-    if missing := inputs.get("missing"):
-        notes.append(
-            f"{len(missing)} ground truths have no prediction {where} ({some(missing)}) "
-            "and were left out"
-        )
-    if inputs.get("extra"):
-        names = some(inputs.get("extra_names", []))
-        notes.append(
-            f"{inputs['extra']} files {where} have no ground truth ({names}) and were not scored"
-        )
-    if run.get("resized"):
-        notes.append(
-            f"{run['resized']} predictions {where} had another size than their ground truth "
-            "and were resized"
-        )
-    if run.get("looks_binary"):
-        notes.append(
-            f"{run['looks_binary']} predictions {where} are integers with maximum 1: "
-            "they look like 0/1 instead of 0/255"
-        )
-    if run.get("tiny"):
-        least = request.protocol.min_area
-        size = f"{least} pixels" if isinstance(least, int) else f"{100 * least:g} % of the image"
-        notes.append(
-            f"{run['tiny']} objects are scored only because their ground truth in "
-            f"{request.gt_root!r} has no component of {size} or more; smaller ones beside them "
-            "are not scored; --protocol paper scores all"
-        )
-    return notes
