@@ -70,7 +70,7 @@ in_child(
 )
 in_child(
     lambda: evaluator().result(),
-    lambda: compare(result, result, resamples=9).plot(),
+    lambda: compare(result, result, resamples=9).render("csv"),
     lambda: result._repr_html_(),
 )
 """

@@ -164,6 +164,8 @@ EDITS: dict[str, Callable[[str], Edit]] = {
     "infinite": lambda name: lambda table: table.with_columns(pl.lit(math.inf).alias(name)),
     "undefined": lambda name: lambda table: table.with_columns(pl.lit(math.nan).alias(name)),
     "large": lambda name: lambda table: table.with_columns(pl.lit(2**62).alias(name)),
+    "unsigned": lambda name: lambda table: table.with_columns(pl.lit(1, pl.UInt64).alias(name)),
+    "half as long": lambda name: lambda table: table.with_columns(pl.lit(0.5, pl.Float32).alias(name)),
     "texts": lambda name: lambda table: table.with_columns(pl.lit("x").alias(name)),
     "flags": lambda name: lambda table: table.with_columns(pl.lit(value=True).alias(name)),
     "lists": lambda name: lambda table: table.with_columns(pl.Series(name, [[1.0]] * table.height)),
