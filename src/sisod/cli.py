@@ -33,7 +33,8 @@ ProtocolName = Annotated[
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001  (typer calls it with the flag)
     if wanted:
-        typer.echo(f"sisod {sisod.__version__}")
+        with told():
+            typer.echo(f"sisod {sisod.__version__}")
         raise typer.Exit
 
 

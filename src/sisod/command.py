@@ -1,10 +1,11 @@
 """What every subcommand shares: failures told in a sentence, tables on the terminal, common options."""
 
+import errno
 import io
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,8 +14,11 @@ import typer
 from sisod.errors import InputError, UsageError
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
+# what is written to files says so itself: these, without the name of a file, are of the output
+_OUTPUT_ERRORS = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")]
 
 
@@ -40,6 +44,12 @@ def told(after_interrupt: str = "") -> Iterator[None]:
     except (InputError, ImportError) as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(2 if isinstance(error, UsageError) else 1) from None
+    except OSError as error:
+        if error.filename is not None or error.errno not in _OUTPUT_ERRORS:
+            raise
+        typer.echo(f"error: cannot write to standard output: {error.strerror}", err=True)
+        _drop_output()
+        raise typer.Exit(1) from None
     except KeyboardInterrupt:
         typer.echo(f"stopped{after_interrupt}", err=True)
         raise typer.Exit(130) from None
@@ -65,5 +75,20 @@ def print_tables(make: "Callable[[int], Sequence[Table]]") -> None:
     from rich.console import Console
 
     console = Console() if sys.stdout.isatty() else Console(width=10_000)
-    for table in make(console.width):
-        console.print(table)
+    print_rich(console, make(console.width))
+
+
+def print_rich(console: "Console", tables: "Sequence[Table]") -> None:
+    """Print tables; unlike rich itself, not silent when the output cannot be written."""
+    with console.capture() as text:
+        for table in tables:
+            console.print(table)
+    typer.echo(text.get(), nl=False)
+
+
+def _drop_output() -> None:
+    """Send what is left for standard output nowhere, so that Python does not fail again at its end."""
+    with suppress(OSError, ValueError):  # in a test it is no file
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sisod.command import told
+from sisod.command import Overwrite, print_rich, told
 
 
 class LossName(StrEnum):
@@ -78,7 +78,7 @@ def train(
     workers: Workers = None,
     logger: Annotated[LoggerName, typer.Option(help="Log to this beside metrics.csv.")] = LoggerName.CSV,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an unfinished run.")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")] = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Train a network: checkpoints, metrics and the network itself go to RUN."""
     with told(f"; go on with --resume --out {out}"):
@@ -152,5 +152,5 @@ def ablate(
         machine = Machine(devices, nodes, strategy, precision, workers)
         rows = run(settled, request, test, n_seeds=seeds, machine=machine)
         console = Console(width=None if sys.stdout.isatty() else 200)
-        for dataset in dict.fromkeys(row.dataset for row in rows):
-            console.print(ablation_table(rows, dataset, settled.name))
+        tested = dict.fromkeys(row.dataset for row in rows)
+        print_rich(console, [ablation_table(rows, dataset, settled.name) for dataset in tested])

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from sisod.command import Overwrite, told
+from sisod.command import Overwrite, print_rich, told
 from sisod.errors import InputError, UsageError
 
 
@@ -43,7 +43,7 @@ def show_networks(
     with told():
         from sisod.networks.table import networks_table
 
-        Console(width=120).print(networks_table(encoder.value))
+        print_rich(Console(width=120), [networks_table(encoder.value)])
 
 
 def convert(
@@ -64,9 +64,9 @@ def convert(
         from sisod.networks.saved import convert_published
 
         converted = convert_published(checkpoint, out, name=network, origin=origin.value)
-    typer.echo(
-        f"{converted.facts.title} of {origin.value}, {len(converted.state_dict())} tensors: {out}"
-    )
+        typer.echo(
+            f"{converted.facts.title} of {origin.value}, {len(converted.state_dict())} tensors: {out}"
+        )
 
 
 def export(
@@ -96,8 +96,8 @@ def export(
         from sisod.networks.export import export_onnx
 
         export_onnx(network, out, size=(height, width), dynamic_size=dynamic_size)
-    size = "any size" if dynamic_size else f"{height} x {width}"
-    typer.echo(f"{network.facts.title}, any batch of {size}: {out}")
+        free = "any size" if dynamic_size else f"{height} x {width}"
+        typer.echo(f"{network.facts.title}, any batch of {free}: {out}")
 
 
 def _check_out(path: Path, suffix: str, *, overwrite: bool) -> None:
