@@ -45,6 +45,9 @@ def _answer(job: Job, task: dict[str, Any], parent: int) -> dict[str, Any]:
         if os.getppid() != parent:  # it was killed, and somebody may be at work in its folder
             raise SystemExit
         write_whole(Path(task["shard"]), data)
+        if os.getppid() != parent:  # meanwhile
+            Path(task["shard"]).unlink(missing_ok=True)
+            raise SystemExit
     except InputError as error:
         return {"error": str(error)}
     except OSError as error:
