@@ -113,7 +113,7 @@ def names(folder: str | Path) -> list[str]:
 
 
 def shards(out: str = "out") -> list[str]:
-    return sorted(path.name for path in Path(out, "MSOD", ".A.partial").glob("*.rows"))
+    return sorted(path.name for path in Path(out, "MSOD", ".A.sisod-partial").glob("*.rows"))
 
 
 def record(out: str = "out") -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 import sisod
 from sisod.cli import app
+from sisod.files import lock
 from sisod.training.ablate import Row, ablation_table, summarise
 
 VARIANTS = ["plain", "alpha0", "alpha1", "ratio"]
@@ -104,3 +105,26 @@ def test_an_ablation_needs_tests_of_different_names(tmp_path: Path) -> None:
     twice = CliRunner().invoke(app, arguments(data, tmp_path / "out", "--test", str(data)))
     assert twice.exit_code == 2
     assert "two data sets of --test have the same name" in twice.output
+
+
+def test_an_ablation_is_not_mixed_with_something_else(tmp_path: Path) -> None:
+    data, out = write_data(tmp_path / "made", 8), tmp_path / "mine"
+    out.mkdir()
+    (out / "ablation.json").write_text("years of work")
+    for option in ([], ["--resume"]):
+        refused = CliRunner().invoke(app, arguments(data, out, *option))
+        assert refused.exit_code == 1
+        assert "exists and is not a result of 'sisod ablate'" in refused.output
+    assert [path.name for path in out.iterdir()] == ["ablation.json"]
+    with lock(tmp_path / "new"):
+        refused = CliRunner().invoke(app, arguments(data, tmp_path / "new"))
+    assert refused.exit_code == 1
+    assert "is writing to" in refused.output
+    (tmp_path / "deep").mkdir()
+    words = arguments(data, tmp_path / "new")
+    words[words.index("--test") + 1] = str(data / "..")  # its name would lead out of the results
+    (tmp_path / "image").symlink_to(data / "image")
+    (tmp_path / "mask").symlink_to(data / "mask")
+    refused = CliRunner().invoke(app, words)
+    assert refused.exit_code == 1
+    assert "the name '..' does not lead to a place inside the output folder" in refused.output

@@ -116,7 +116,7 @@ def test_cluster_and_web_server(folder: Path, local: sisod.Evaluation, cluster: 
 @posix_signals
 def test_a_worker_that_dies(folder: Path, local: sisod.Evaluation, cluster: Any, tmp_path: Path) -> None:
     victim = next(iter(cluster.workers.values())).pid
-    work = tmp_path / ".out.partial"
+    work = tmp_path / ".out.sisod-partial"
 
     def kill_after_the_first_batch() -> None:
         deadline = time.monotonic() + 60

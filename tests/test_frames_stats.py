@@ -1,5 +1,8 @@
 """`sisod frames` draws what is scored, `sisod stats` says what a data set is like."""
 
+import io
+import tarfile
+import zipfile
 from pathlib import Path
 
 import cv2
@@ -303,3 +306,43 @@ def test_plot_where_nothing_can_be_written() -> None:
     result = run("stats", "gt", "--plot", "file/p.png")
     assert result.exit_code == 1
     assert result.stderr.startswith("error: cannot write 'file/p.png': ")
+
+
+# names from archives
+
+
+def archive(kind: str, names: list[str]) -> str:
+    """An archive with a mask under each name, and the URL of its folder `m`."""
+    encoded, data = cv2.imencode(".png", np.eye(8, dtype=np.uint8) * np.uint8(255))
+    assert encoded
+    path = Path(f"masks.{kind}")
+    if kind == "zip":
+        with zipfile.ZipFile(path, "w") as made:
+            for name in names:
+                made.writestr(name, data.tobytes())
+    else:
+        with tarfile.open(path, "w") as packed:
+            for name in names:
+                member = tarfile.TarInfo(name)
+                member.size = len(data.tobytes())
+                packed.addfile(member, io.BytesIO(data.tobytes()))
+    return f"{kind}://m::{path}"
+
+
+@pytest.mark.parametrize("kind", ["zip", "tar"])
+def test_archives(kind: str) -> None:
+    pytest.importorskip("fsspec", reason="extra cluster is not installed")
+    url = archive(kind, ["m/a.png", "m/deep/b.png"])
+    assert run("frames", url, "--out", "out/drawn").exit_code == 0
+    assert sorted(path.name for path in Path("out/drawn").rglob("*.png")) == ["a.png", "b.png"]
+
+
+@pytest.mark.parametrize("evil", ["m/../../../x.png", "m/deep/../../../../x.png"])
+@pytest.mark.parametrize("kind", ["zip", "tar"])
+def test_archives_that_lead_out_of_the_folder(kind: str, evil: str) -> None:
+    pytest.importorskip("fsspec", reason="extra cluster is not installed")
+    url = archive(kind, ["m/a.png", evil])
+    before = sorted(Path().rglob("*"))
+    text = refusal("frames", url, "--out", "deep/er/drawn")
+    assert "does not lead to a place inside the output folder; rename the file" in text
+    assert sorted(Path().rglob("*")) == before

@@ -1,6 +1,7 @@
 """Maps are the network's own, at the images' sizes and under their names; a cut-off run goes on."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -168,16 +169,18 @@ def test_cut_off_run_goes_on(network: networks.Network, images: Path, tmp_path: 
     assert json.loads((out / "run.json").read_text())["finished"] is False
     made = len(maps(out))
     assert 0 < made < 9
-    (out / ".im9.png.x1").write_bytes(b"half")  # what a kill leaves
+    left, mine = out / ".sisod-0123456789abcdef.tmp", out / ".im9.png.x1"
+    left.write_bytes(b"half")  # by a kill
+    mine.write_bytes(b"notes")
     bad.write_bytes(good)
     with pytest.raises(InputError, match="is unfinished; use --resume to go on with it, or --overwrite"):
         predict(network, images, out, batch=2)
-    before = {path: path.stat().st_mtime_ns for path in out.rglob("*.png") if path.name != ".im9.png.x1"}
+    before = {path: path.stat().st_mtime_ns for path in out.rglob("*.png")}
     done = predict(network, images, out, batch=2, resume=True)
     assert (done.n_made, done.n_kept) == (9 - made, made)
     assert len(before) == made
     assert {path: path.stat().st_mtime_ns for path in before} == before
-    assert not (out / ".im9.png.x1").exists()
+    assert (left.exists(), mine.exists()) == (False, True)
     assert_same(maps(out), maps(whole))
     assert len(maps(out)) == 9
     assert predict(network, images, out, resume=True) == Prediction(out, 0, 9)
@@ -328,3 +331,86 @@ def test_validation_scores_are_those_of_the_written_maps(tmp_path: Path) -> None
     assert trained_size(tmp_path / "run") == 48
     for key in ("mae", "si_mae", "si_f_mean"):
         assert scores[key] == pytest.approx(found.summary[key], abs=2e-5)  # a level here and there
+
+
+# ----------------------------------------------------------------------------------- nothing is lost
+
+
+def state(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_maps_of_changed_images_do_not_stay(
+    network: networks.Network, images: Path, tmp_path: Path
+) -> None:
+    """The rule of `sisod evaluate`: what was done must be as it was, what was not may change."""
+    out, bad = tmp_path / "out", images / "more/deep/im7.v1.png"
+    good = bad.read_bytes()
+    bad.write_bytes(b"")
+    with pytest.raises(InputError, match="im7"):
+        predict(network, images, out, batch=2)
+    before = state(out)
+    other = cv2.imread(str(images / "im0.v1.png"))
+    assert other is not None
+    assert cv2.imwrite(str(images / "grey.png"), other)
+    (images / "im0.v1.png").unlink()
+    bad.write_bytes(good)
+    with pytest.raises(InputError) as caught:
+        predict(network, images, out, batch=2, resume=True)
+    assert str(caught.value) == (
+        f"cannot resume into {str(out)!r}: 2 images were predicted and their files changed or are gone "
+        "since (grey, im0.v1); put them back, or --overwrite to begin again"
+    )
+    assert state(out) == before
+    predict(network, images, out, batch=2, overwrite=True)
+    assert np.ptp(maps(out)["grey.png"]) > 100  # that of the new image
+    assert len(maps(out)) == 8
+    assert cv2.imwrite(str(images / "added.png"), other)
+    assert predict(network, images, out, batch=2, resume=True) == Prediction(out, 1, 8)
+
+
+def test_overwriting_run_that_is_cut_off_goes_on(
+    network: networks.Network, images: Path, tmp_path: Path
+) -> None:
+    out, beside, bad = tmp_path / "out", tmp_path / ".out.sisod-partial", images / "grey.png"
+    predict(network, images, out, size=32)
+    before, good = state(out), bad.read_bytes()
+    bad.rename(images / "z.png")  # the last
+    (images / "z.png").write_bytes(b"")
+    with pytest.raises(InputError, match=r"z\.png"):
+        predict(network, images, out, batch=1, overwrite=True)
+    assert (state(out), len(maps(beside))) == (before, 8)
+    with pytest.raises(InputError, match="is unfinished; use --resume to go on with it, or --overwrite"):
+        predict(network, images, out, batch=1)
+    (images / "z.png").write_bytes(good)
+    assert predict(network, images, out, batch=1, resume=True) == Prediction(out, 1, 8)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["images", "out"]
+    predict(network, images, tmp_path / "whole", batch=1)
+    assert all((array == maps(tmp_path / "whole")[name]).all() for name, array in maps(out).items())
+
+
+def test_resuming_predicts_the_same_batches(
+    network: networks.Network, images: Path, tmp_path: Path
+) -> None:
+    """To the last bit, whichever maps a kill left."""
+    predict(network, images, tmp_path / "whole", batch=4)
+    shutil.copytree(tmp_path / "whole", tmp_path / "out")
+    for name in ("grey", "im4.v1", "more/deep/im3.v1"):
+        (tmp_path / "out" / f"{name}.png").unlink()
+    done = predict(network, images, tmp_path / "out", batch=4, resume=True)
+    assert (done.n_made, done.n_kept) == (3, 6)
+    whole = maps(tmp_path / "whole")
+    assert all((array == whole[name]).all() for name, array in maps(tmp_path / "out").items())
+
+
+def test_maps_do_not_follow_a_link_out_of_their_folder(
+    network: networks.Network, images: Path, tmp_path: Path
+) -> None:
+    out, elsewhere = tmp_path / "out", tmp_path / "elsewhere"
+    predict(network, images, out)
+    shutil.move(out / "more", elsewhere)
+    (out / "more").symlink_to(elsewhere)
+    (elsewhere / "deep/im1.v1.png").unlink()
+    with pytest.raises(InputError, match="out/more' is a link that leads out of the output folder"):
+        predict(network, images, out, resume=True)
+    assert not (elsewhere / "deep/im1.v1.png").exists()

@@ -1,6 +1,7 @@
 """The paper's whole grid at the tiny scale, end to end: trained, scored, resumed, its tables by hand."""
 
 import json
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ from typer.testing import CliRunner, Result
 
 from sisod import Evaluation, evaluate, paper
 from sisod.cli import app
+from sisod.files import lock
 from sisod.made_data import write_scenes
 from sisod.metrics import PAPER_KEYS
 from sisod.reproduction.cells import grid
@@ -211,18 +213,15 @@ def test_another_scale_or_folder_is_refused(whole: tuple[Path, Result], tmp_path
 
 
 def test_second_process_is_kept_off_a_cell(whole: tuple[Path, Result]) -> None:
-    import fcntl
-
     out, _ = whole
     time = out / "cells/time/time.json"
     content = time.read_bytes()
     time.unlink()
-    with (out / "cells/time/.lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    with lock(out / "cells/time"):
         refused = reproduce(out, "--cell", "time")
     time.write_bytes(content)
     assert refused.exit_code == 1
-    assert "error: time: another process works on the cell 'time'" in refused.output
+    assert f"error: time: another sisod process (pid {os.getpid()}) is writing to" in refused.output
     assert "1 of 1 cells failed (time)" in refused.output
 
 
@@ -231,5 +230,5 @@ def stamps(folder: Path) -> dict[Path, Any]:
     return {
         path: path.stat().st_mtime_ns
         for path in folder.rglob("*")
-        if path.is_file() and "tables" not in path.parts and path.name != ".lock"
+        if path.is_file() and "tables" not in path.parts
     }

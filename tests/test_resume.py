@@ -46,8 +46,8 @@ def test_unreadable_file_then_mended(work: Path) -> None:
     assert refusal() == text
     assert [name.split(".")[0] for name in shards()] == ["0000000", "0000001"]
     assert refusal() == (
-        "a run into 'out/MSOD/.A.partial' is unfinished, or still at work; use --resume to go on with "
-        "it, or --overwrite to begin again"
+        "a run into 'out/MSOD/.A.sisod-partial' is unfinished, or still at work; use --resume to go on "
+        "with it, or --overwrite to begin again"
     )
     assert refusal("--resume", jobs=2) == text
     assert len(shards()) >= 2
@@ -106,7 +106,7 @@ def test_resuming_a_finished_run(few: Path) -> None:
         "use --overwrite to replace it, or give another folder"
     )
     assert refusal("--resume", "--metrics", "mse") == text
-    (few / "out" / "MSOD" / ".A.partial").mkdir()  # ended just before this was to be removed
+    (few / "out" / "MSOD" / ".A.sisod-partial").mkdir()  # ended just before this was to be removed
     finished("--resume", "--metrics", "mae")
     assert names("out/MSOD") == ["A"]
 
@@ -261,7 +261,7 @@ def gone(pid: int) -> bool:
 @posix_signals
 @pytest.mark.usefixtures("many")
 def test_killed_again_and_again() -> None:
-    partial = Path("out", "MSOD", ".A.partial")
+    partial = Path("out", "MSOD", ".A.sisod-partial")
     chance = random.Random(3)  # noqa: S311
     places: list[Callable[[], object]] = [
         (partial / "plan.json").exists,
@@ -335,3 +335,25 @@ def test_workers_of_a_killed_run_do_not_write_into_the_next(monkeypatch: pytest.
             os.kill(pid, signal.SIGCONT)
     wait_for(lambda: all(gone(pid) for pid in pids))
     assert content("out") == before
+
+
+@pytest.mark.usefixtures("many")
+def test_a_second_run_into_the_same_folder() -> None:
+    """Whatever it is asked for; the first one goes on undisturbed, and a kill frees the folder."""
+    plan = Path("out", "MSOD", ".A.sisod-partial", "plan.json")
+    first = start()
+    wait_for(plan.exists, first)
+    os.kill(first.pid, signal.SIGSTOP)  # as if its batches took long
+    text = f"another sisod process (pid {first.pid}) is writing to 'out/MSOD/A'; "
+    for option in ([], ["--resume"], ["--overwrite"]):
+        assert refusal("--metrics", "all", *option) == text + "wait for it or give another folder"
+    os.kill(first.pid, signal.SIGCONT)
+    _, said = first.communicate(timeout=60)
+    assert (first.returncode, said) == (0, "")
+    assert names("out/MSOD") == ["A"]
+    second = start("--overwrite")
+    wait_for(plan.exists, second)
+    os.killpg(second.pid, signal.SIGKILL)
+    second.communicate(timeout=60)
+    finished("--resume", "--metrics", "all")
+    assert names("out/MSOD") == ["A"]

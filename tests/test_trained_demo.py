@@ -161,3 +161,43 @@ def test_command_prints_both_parts(
     assert "Method A is preferred by MAE" in quick.stdout
     assert "Now a small network learns such scenes" not in quick.stdout
     assert len(asked) == 1
+
+
+def test_a_second_demo_replaces_the_first_when_it_is_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trainings are left out here: what they write is one file."""
+
+    def trained(folder: Path, plan: Plan, runs: list[tuple[str, int]]) -> None:
+        from sisod import networks
+
+        for loss, seed in runs:
+            networks.create("tiny").save_pretrained(folder / "runs" / f"{loss}-{seed}")
+        (folder / "trained").write_text(str(plan.seeds))
+
+    monkeypatch.setattr("sisod.training.demo._train_all", trained)
+    folder, plan = tmp_path / "demo", Plan(n_train=2, n_test=12, side=48, seeds=(7,))
+    run_trained_demo(folder, plan)
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("sisod.training.demo._write_page", full)
+        with pytest.raises(
+            InputError, match=r"cannot write below .*demo': No space left on device; free"
+        ):
+            run_trained_demo(folder, plan)
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+    found = run_trained_demo(folder, Plan(n_train=2, n_test=12, side=48, seeds=(8,)))
+    assert (folder / "trained").read_text() == "(8,)"
+    assert [path.name for path in tmp_path.iterdir()] == ["demo"]
+    # the records say where things are now
+    maps = Path(found.results["si", 8].run["inputs"]["predictions"])
+    assert maps == folder / "maps/si-8"
+    assert len(list(maps.glob("*.png"))) == 12
+    for path in folder.rglob("run.json"):
+        assert "sisod-partial" not in path.read_text()
+    assert found.page == folder / "report.html"
+    assert '"pictures":{"photo":' in found.page.read_text()

@@ -215,3 +215,58 @@ def test_a_batch_must_be_shared_evenly(data: Path) -> None:
     loaders = Data(find_recipe("tiny"), open_dataset(data).samples, (), workers=0, labels=None)
     with pytest.raises(UsageError, match=r"^a batch of 8 images cannot be shared by 3 processes; set "):
         loaders.set_processes(0, 3)
+
+
+def test_overwriting_run_that_is_cut_off_goes_on(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The old run stays until the new one is finished; then it is as if it had never been broken off."""
+    out, beside = tmp_path / "run", tmp_path / ".run.sisod-partial"
+    run(data, out, "train.epochs=1", "train.seed=5")
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    step = SaliencyModule.training_step
+
+    def broken(self: SaliencyModule, batch: Any, index: int) -> Any:
+        if self.current_epoch == 1:
+            raise InputError("broken")
+        return step(self, batch, index)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(SaliencyModule, "training_step", broken)
+        with pytest.raises(InputError, match="broken"):
+            run(data, out, overwrite=True)
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+    assert (beside / "checkpoints" / "last.ckpt").exists()
+    with pytest.raises(InputError, match="is unfinished; use --resume to go on with it, or --overwrite"):
+        run(data, out)
+    # the old one is still what it was: finished, with its settings
+    assert run(data, out, "train.epochs=1", "train.seed=5", resume=True)["finished"] is True
+    with pytest.raises(InputError, match="is another run"):
+        run(data, out, "train.seed=6", resume=True)
+    assert run(data, out, resume=True)["steps"] == 4
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+    run(data, tmp_path / "whole")
+    same_weights(out, tmp_path / "whole")
+    assert (out / "metrics.csv").read_text() == (tmp_path / "whole" / "metrics.csv").read_text()
+
+
+def test_a_refused_run_leaves_nothing(data: Path, tmp_path: Path) -> None:
+    for settings in (['network.frozen=["stem"]'], ['loss.terms=["bcee"]'], ["train.batch=64"]):
+        with pytest.raises(InputError):
+            run(data, tmp_path / "new" / "run", *settings)
+    with pytest.raises(InputError, match=r"has no folders body and detail; expected the folder labels"):
+        run(data, tmp_path / "new" / "run", labels=tmp_path)
+    with pytest.raises(UsageError, match="--resume goes on with a run and --overwrite begins again"):
+        run(data, tmp_path / "new" / "run", resume=True, overwrite=True)
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_what_a_run_is_made_from_is_not_replaced(data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    run(data, out, "train.epochs=1")
+    inside = write_data(out / "more", 8)
+    with pytest.raises(
+        InputError, match=r"is not replaced: .*, from which the result is made, is inside"
+    ):
+        run(inside, out, overwrite=True)
+    assert (out / "model.safetensors").exists()

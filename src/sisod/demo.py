@@ -5,12 +5,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from sisod.evaluation import Evaluation
 from sisod.evaluator import Evaluator
+from sisod.files import followed, lock, png_bytes, readable_errors, write_files
+from sisod.folders import begin, check_free
 from sisod.frames import Frame, partition
 from sisod.metrics import METRICS
 from sisod.scenes import Scene, make_scenes, sees_all_coarsely, sees_only_large
@@ -34,20 +35,24 @@ class Demo:
 def run_demo(out_dir: Path, *, count: int = 24, seed: int = 0) -> Demo:
     """Make scenes, let both methods predict, score them, and write maps, tables and the figure."""
     scenes = make_scenes(count, seed=seed)
-    results = {}
+    results, files = {}, {}
     for method, predict in METHODS.items():
         evaluator = Evaluator(metrics=KEYS)
         for scene in scenes:
             pred = predict(scene)
-            _write(out_dir / method / f"{scene.name}.png", pred)
+            files[f"{method}/{scene.name}.png"] = png_bytes(pred)
             evaluator.update(pred, scene.mask, name=scene.name)
         results[method] = evaluator.result()
     for scene in scenes:
-        _write(out_dir / "image" / f"{scene.name}.png", scene.image)
-        _write(out_dir / "mask" / f"{scene.name}.png", scene.mask)
-    figure = out_dir / "figure2.svg"
-    figure.write_text(draw_figure(scenes[0], results), encoding="utf-8", newline="\n")
-    return Demo(results, figure)
+        files[f"image/{scene.name}.png"] = png_bytes(scene.image)
+        files[f"mask/{scene.name}.png"] = png_bytes(scene.mask)
+    files["figure2.svg"] = draw_figure(scenes[0], results).encode()
+    target = followed(out_dir)
+    with readable_errors(target / "x", "make room there or give another folder"), lock(target):
+        check_free(target, kind="demo", overwrite=True)
+        begin(target, "demo")
+        write_files(target, files)
+    return Demo(results, out_dir / "figure2.svg")
 
 
 def draw_figure(scene: Scene, results: dict[str, Evaluation]) -> str:
@@ -107,15 +112,8 @@ def _of(result: Evaluation, scene: Scene, key: str) -> float:
 
 def _picture(image: NDArray[np.uint8], title: str) -> str:
     height, width = image.shape[:2]
-    _, data = cv2.imencode(".png", image)
-    code = base64.b64encode(data.tobytes()).decode("ascii")
+    code = base64.b64encode(png_bytes(image)).decode("ascii")
     return (
         f'<image width="{width}" height="{height}" href="data:image/png;base64,{code}"/>'
         f'<text x="8" y="{height + 22}">{title}</text>'
     )
-
-
-def _write(path: Path, image: NDArray[np.uint8]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    _, data = cv2.imencode(".png", image)
-    path.write_bytes(data.tobytes())

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from sisod.errors import InputError, some
 from sisod.evaluation import write_run
-from sisod.files import write_folder, write_whole
+from sisod.files import output_path, write_png
+from sisod.folders import write_folder
 from sisod.frames import Partition
 from sisod.images import read_colour, read_mask
 from sisod.pairs import files_by_name
@@ -58,8 +59,10 @@ def draw_folder(
             f"{len(without)} of {len(masks)} masks have no image in {str(image_root)!r} "
             f"({some(without)}); add them, or leave out --images"
         )
+    for name in masks:
+        output_path(out, name, ".png")
     with (
-        write_folder(out, overwrite=overwrite) as inside,
+        write_folder(out, kind="frames", overwrite=overwrite, inputs=(gt_root, image_root)) as inside,
         progress_bar("drawing", len(masks)) as advance,
     ):
         for name, file in masks.items():
@@ -68,13 +71,11 @@ def draw_folder(
             if image_root is not None:
                 image = read_colour(image_root, images[name].path)
                 canvas = np.asarray(cv2.resize(image, mask.shape[::-1]), dtype=np.uint8)
-            _, data = cv2.imencode(".png", draw_frames(canvas, protocol.partition(mask)))
-            target = inside / f"{name}.png"
-            target.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(target, data.tobytes())
+            picture = draw_frames(canvas, protocol.partition(mask))
+            write_png(output_path(inside, name, ".png"), picture)
             advance(1)
         settings = {"masks": str(gt_root), "images": None if image_root is None else str(image_root)}
-        write_run(inside, {"command": "frames", "protocol": protocol.name, **settings})
+        write_run(inside, {"kind": "frames", "command": "frames", "protocol": protocol.name, **settings})
     return len(masks)
 
 

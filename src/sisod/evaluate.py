@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sisod import folders
 from sisod.batches import BATCH, Batch, Job
 from sisod.errors import InputError, UsageError, some
 from sisod.evaluation import (
@@ -23,7 +24,7 @@ from sisod.evaluation import (
     write_json,
     write_summary,
 )
-from sisod.files import check_free, put_in_place, readable_errors, recover, write_whole
+from sisod.files import followed, lock, readable_errors, write_whole
 from sisod.forks import check_not_forked
 from sisod.metrics import find_metrics
 from sisod.pairs import Pair, Pairing, pair_files
@@ -36,6 +37,7 @@ from sisod.saved import FILES, read_run
 from sisod.scoring import MetricChoice
 from sisod.storage import resolved_root
 
+KIND = "evaluation"
 _GROUP = 64  # batches whose tables are made at a time: memory does not grow with the data set
 
 
@@ -159,11 +161,18 @@ def check_request(out: Path, request: Request, options: Options) -> Pairing:
         from sisod.cluster import check_scheduler
 
         check_scheduler(options.cluster)
-    if not options.resume:
-        with readable_errors(out, ""):
-            recover(out)
-            check_free(out, overwrite=options.overwrite)
+    out = followed(out)
+    if out.parent.is_dir():
+        with readable_errors(out, ""), lock(out):
+            _check_free(out, request, options)
     return pairing
+
+
+def _check_free(out: Path, request: Request, options: Options) -> None:
+    folders.recover(out)
+    if not options.resume:
+        inputs = (request.pred_root, request.gt_root)
+        folders.check_free(out, kind=KIND, overwrite=options.overwrite, inputs=inputs)
 
 
 def evaluate_to(
@@ -176,11 +185,14 @@ def evaluate_to(
     if pairing is None:
         pairing = check_request(out, request, options)
     plan = _plan(request, pairing)
-    work = out.parent / f".{out.name}.partial"
-    with readable_errors(out, "what was finished is kept, make room and use --resume"):
-        recover(out)
+    out = followed(out)
+    work = folders.partial_folder(out)
+    full = "what was finished is kept, make room and use --resume"
+    with readable_errors(out, full), lock(out):
+        _check_free(out, request, options)
+        folders.check_partial(work, KIND)
         if options.resume and _is_finished(out, plan):
-            shutil.rmtree(work, ignore_errors=True)  # of a run ended just before it removed it
+            folders.discard(work)  # of a run ended just before it removed it
             return notes_of(read_run(out), request)
         token = _prepare(work, plan, options)
         batches = list(_batches(work, token, pairing.pairs))
@@ -189,8 +201,8 @@ def evaluate_to(
         with progress_bar(options.title, len(pairing.pairs), done=done) as advance:
             _run(request, todo, advance, options)
         run = _write_result(work, batches, request, pairing, plan)
-        put_in_place(work / "result", out)
-        shutil.rmtree(work)
+        folders.put_in_place(work / "result", out)
+        folders.discard(work)
     return notes_of(run, request)
 
 
@@ -233,7 +245,7 @@ def _digest(plan: dict[str, Any]) -> str:
 
 def _is_finished(out: Path, plan: dict[str, Any]) -> bool:
     """Say whether `out` holds the result of this very plan; refuse if it holds another."""
-    if not out.exists() or (out.is_dir() and not any(out.iterdir())):
+    if folders.is_free(out):
         return False
     try:
         run = read_run(out)
@@ -252,9 +264,9 @@ def _prepare(work: Path, plan: dict[str, Any], options: Options) -> str:
 
     The token keeps a worker that outlives a killed run from passing its batch off on the next.
     """
-    if work.exists() and options.overwrite:
-        shutil.rmtree(work)
-    if work.exists() and not options.resume:
+    if options.overwrite:
+        folders.discard(work)
+    if not folders.is_free(work) and not options.resume:
         raise InputError(
             f"a run into {str(work)!r} is unfinished, or still at work; use --resume to go on with it, "
             "or --overwrite to begin again"
@@ -262,7 +274,7 @@ def _prepare(work: Path, plan: dict[str, Any], options: Options) -> str:
     token = secrets.token_hex(4)
     if (work / "plan.json").exists():
         token = _check_resumable(work, plan)
-    work.mkdir(parents=True, exist_ok=True)
+    folders.begin(work, KIND)
     shutil.rmtree(work / "result", ignore_errors=True)  # of a run ended while writing its tables
     write_whole(work / "plan.json", json.dumps(plan | {"token": token}).encode())
     return token

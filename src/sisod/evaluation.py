@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sisod.files import write_folder
+from sisod.folders import write_folder
 from sisod.histograms import LEVELS
 from sisod.pairs import Pair
 from sisod.parquet import write_table
@@ -69,7 +69,7 @@ class Evaluation:
 
     def save(self, folder: Path | str, *, overwrite: bool = False) -> None:
         """Write the result to a folder, whole or not at all."""
-        with write_folder(Path(folder), overwrite=overwrite) as inside:
+        with write_folder(Path(folder), kind="evaluation", overwrite=overwrite) as inside:
             for name, table in self._tables().items():
                 write_table(table, inside / f"{name}.parquet")
             write_summary(inside, self.summary, self.defined)
@@ -180,6 +180,7 @@ def run_record(totals: Totals, protocol: Protocol) -> dict[str, Any]:
     undefined = {key: totals.n_images - n for key, n in totals.defined().items() if n < totals.n_images}
     return {
         "sisod": __version__,
+        "kind": "evaluation",
         "protocol": dataclasses.asdict(protocol),
         "metrics": list(totals.keys),
         "images": totals.n_images,

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sisod.errors import InputError, UsageError
-from sisod.plots import check_plot_path, save_figure
+from sisod.files import followed, lock, readable_errors, write_files
+from sisod.plots import check_plot_path, figure_bytes, save_figure
 from sisod.protocols import unknown
 from sisod.results import Result
 
@@ -91,21 +92,27 @@ def write_figure(path: Path, name: str, request: FigureRequest) -> None:
 
 
 def write_figures(folder: Path, kind: str, request: FigureRequest) -> tuple[list[Path], list[str]]:
-    """Draw every figure that can be drawn into a folder; return the files, and why any is missing."""
-    written, missing = [], []
+    """Draw every figure that can be drawn into a folder; return the files, and why any is missing.
+
+    Nothing is written before all are drawn: a folder holds figures of the same results.
+    """
+    drawn: dict[str, bytes] = {}
+    missing = []
     for name in figure_names():
         if name == "ablation" and request.ablation is None:
             continue
-        path = folder / f"{name}.{kind}"
+        check_plot_path(Path(f"{name}.{kind}"))
         try:
-            write_figure(path, name, request)
+            drawn[f"{name}.{kind}"] = figure_bytes(draw(name, request), kind)
         except UsageError:
             raise
         except InputError as error:  # the pixels are gone, or a metric was not asked for
-            missing.append(f"{path.name} is not drawn: {error}")
-        else:
-            written.append(path)
-    return written, missing
+            missing.append(f"{name}.{kind} is not drawn: {error}")
+    target = followed(folder)
+    with readable_errors(target / "x", "make room there or give another folder"), lock(target):
+        target.mkdir(parents=True, exist_ok=True)
+        write_files(target, drawn)
+    return [folder / name for name in drawn], missing
 
 
 def image_folders(given: Sequence[str], datasets: Sequence[str]) -> dict[str, Path]:

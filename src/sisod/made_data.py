@@ -12,7 +12,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from sisod.files import write_whole
+from sisod.files import write_png
 from sisod.scenes import Scene
 
 Plane = NDArray[np.float32]
@@ -46,8 +46,7 @@ def write_scenes(
         (target / kind).mkdir(parents=True, exist_ok=True)
     for scene in textured_scenes(count, seed=seed, shape=shape):
         for kind, picture in (("image", scene.image), ("mask", scene.mask)):
-            _, data = cv2.imencode(".png", picture)
-            write_whole(target / kind / f"{scene.name}.png", data.tobytes())
+            write_png(target / kind / f"{scene.name}.png", picture)
     return target
 
 

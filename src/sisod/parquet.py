@@ -4,7 +4,6 @@ polars takes `*`, `?` and `[` in a path for patterns and `~` for the home folder
 folder may be called anything.
 """
 
-import errno
 import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sisod.errors import InputError, printable
+from sisod.files import system_error
 from sisod.forks import check_not_forked
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def write_table(table: "pl.DataFrame", path: Path, *, compression_level: int | N
     options: dict[str, Any] = (
         {} if compression_level is None else {"compression_level": compression_level}
     )
-    with _writing():
+    with _writing(path):
         table.write_parquet(_literal(path), **options)
 
 
@@ -46,7 +46,7 @@ def join_tables(parts: Sequence[Path], path: Path, *, row_group_size: int) -> No
     """Put the rows of several files into one, in their order, without reading all into memory."""
     import polars as pl
 
-    with _writing():
+    with _writing(path):
         table = pl.scan_parquet([_literal(part) for part in parts], glob=False, hive_partitioning=False)
         table.sink_parquet(_literal(path), maintain_order=True, row_group_size=row_group_size)
 
@@ -64,7 +64,7 @@ def _literal(path: Path) -> Path:
 
 
 @contextmanager
-def _writing() -> Iterator[None]:
+def _writing(path: Path) -> Iterator[None]:
     """Turn polars' errors into OSError, which it does not raise for a full disk."""
     import polars as pl
 
@@ -72,5 +72,4 @@ def _writing() -> Iterator[None]:
     try:
         yield
     except pl.exceptions.PolarsError as error:
-        number = errno.ENOSPC if "No space left" in str(error) else errno.EIO
-        raise OSError(number, str(error).splitlines()[0]) from error
+        raise system_error(error, path.parent) from error

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sisod.errors import InputError, UsageError, printable
-from sisod.files import write_whole
+from sisod.files import write_output
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -119,17 +119,17 @@ def say_nothing_there(axes: "Axes", text: str) -> None:
 
 
 def save_figure(figure: "Figure", path: Path) -> None:
-    """Write a figure, whole or not at all, the same bytes for the same figure."""
-    kind = path.suffix.lower()[1:]
+    """Write a figure, whole or not at all."""
+    write_output(path, figure_bytes(figure, path.suffix.lower()[1:]))
+
+
+def figure_bytes(figure: "Figure", kind: str) -> bytes:
+    """Return the bytes of a figure's file, the same for the same figure."""
     dates = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {}}
     buffer = io.BytesIO()
     with style():
         figure.savefig(buffer, format=kind, metadata=dates[kind])
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, buffer.getvalue())
-    except OSError as error:
-        raise InputError(f"cannot write {str(path)!r}: {error.strerror or error}") from error
+    return buffer.getvalue()
 
 
 def _matplotlib() -> Any:

@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from sisod.benchmark_file import BenchmarkFile, Cell, read_benchmark_file
 from sisod.errors import InputError, UsageError
+from sisod.files import stays_inside
 from sisod.storage import check_utf8, is_url
 
 _LONGEST_NAME = 200  # bytes; most file systems take 255, and the work folder's name is longer
@@ -95,7 +96,7 @@ def _check_names(cells: Sequence[Cell], *, windows: bool = sys.platform == "win3
             check_utf8(name, f"{what} name")
             if len(name.encode()) > _LONGEST_NAME:
                 raise InputError(f"{what} name {name[:20]!r}... is too long for a folder; shorten it")
-            if name in ("", ".", "..") or "/" in name or "\0" in name or name.startswith("."):
+            if not stays_inside(name) or "/" in name or name.startswith("."):
                 raise InputError(f"{what} name {name!r} cannot name a folder; give it another")
             if windows and _NOT_ON_WINDOWS.match(name):
                 raise InputError(

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from sisod.errors import InputError, some
-from sisod.files import write_file
+from sisod.files import system_error, write_file
 from sisod.networks.input_spec import InputSpec
 
 Rules = Sequence[tuple[str, str]]
@@ -69,12 +69,16 @@ def parse_config(text: str, *, source: str) -> dict[str, Any]:
 
 def write_state(path: Path, state: Mapping[str, Tensor], config: Mapping[str, Any]) -> None:
     """Write tensors and config as one safetensors file, wholly or not at all."""
+    from safetensors import SafetensorError
     from safetensors.torch import save_file
 
     tensors = {key: value.detach().cpu().contiguous() for key, value in state.items()}
     metadata = {METADATA_KEY: json.dumps(config, sort_keys=True), "format": "pt"}
     with write_file(path) as unfinished:
-        save_file(tensors, unfinished, metadata)
+        try:
+            save_file(tensors, unfinished, metadata)
+        except SafetensorError as error:
+            raise system_error(error, unfinished.parent) from error
 
 
 def fetch(repo_id: str, file: str, **hub_options: Any) -> Path:

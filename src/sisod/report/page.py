@@ -13,7 +13,7 @@ from typing import Any
 from sisod.ablation_table import AblationRow, read_ablation
 from sisod.comparison import RESAMPLES
 from sisod.errors import InputError, UsageError
-from sisod.files import write_whole
+from sisod.files import write_output
 from sisod.grids import number
 from sisod.metrics import METRICS
 from sisod.paper import AgainstPaper
@@ -88,11 +88,7 @@ def write_report(
         resamples=resamples,
         fetch=fetch,
     )
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(out, page.encode("utf-8"))
-    except OSError as error:
-        raise InputError(f"cannot write {str(out)!r}: {error.strerror or error}") from error
+    write_output(out, page.encode("utf-8"))
     return notes
 
 

@@ -16,13 +16,14 @@ from sisod.datasets import Dataset
 from sisod.errors import InputError
 from sisod.evaluate import Options, evaluate_to
 from sisod.evaluate import Request as Scoring
-from sisod.files import readable_errors, write_whole
+from sisod.files import lock, readable_errors, write_whole
+from sisod.folders import OtherRunError
 from sisod.metrics import find_metrics
 from sisod.networks.network import WEIGHTS_FILE, Network
 from sisod.protocols import find_protocol
 from sisod.reproduction.cells import LABELS, Cell, Scale, find_cell, recipe_of
 from sisod.reproduction.sets import Sets
-from sisod.training.predict import load_network, predict_folder, weights_digest
+from sisod.training.predict import load_network, predict_folder
 from sisod.training.run_folder import read_record
 from sisod.training.train import Machine, Request, make_labels, train
 
@@ -134,7 +135,7 @@ def run_cell(cell: Cell, work: Work, tell: Tell) -> None:
     for name in cell.needs:
         if not is_finished(needed := find_cell(name), work):
             run_cell(needed, work, tell)
-    with _held(cell, work.folder(cell)):
+    with _held(work.folder(cell)):
         if cell.kind == "time":
             found = run_bench(QUICK_BENCH if work.scale.made else FULL_BENCH)
             write_whole(work.time_file(), _json(found.content()))
@@ -188,8 +189,10 @@ def _train_and_score(cell: Cell, work: Work, tell: Tell) -> None:
 def _score(cell: Cell, network: Network, dataset: Dataset, work: Work, tell: Tell) -> None:
     maps = work.folder(cell) / "maps" / dataset.name
     size = recipe_of(cell, work.scale).data.size
-    stale = _weights_of_maps(maps) not in (None, weights_digest(network))  # of a run that was removed
-    predict_folder(network, dataset.image_dir, maps, size=size, resume=not stale, overwrite=stale)
+    try:
+        predict_folder(network, dataset.image_dir, maps, size=size, resume=True)
+    except OtherRunError:  # of a run that was removed, or of images that have changed
+        predict_folder(network, dataset.image_dir, maps, size=size, overwrite=True)
     for name, metrics in PROTOCOLS.items():
         protocol = find_protocol(name)
         asked = Scoring(str(maps), str(dataset.mask_dir), protocol, find_metrics(metrics, protocol))
@@ -203,14 +206,6 @@ def _score(cell: Cell, network: Network, dataset: Dataset, work: Work, tell: Tel
     mark = work.mark(cell, dataset)
     mark.parent.mkdir(exist_ok=True)
     write_whole(mark, _json(_scored_now(cell, dataset, work)))
-
-
-def _weights_of_maps(maps: Path) -> str | None:
-    """Which network predicted them; None if nothing says so."""
-    try:
-        return str(json.loads((maps / "run.json").read_text(encoding="utf-8"))["weights"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
 
 
 def _request(cell: Cell, work: Work) -> Request:
@@ -266,23 +261,11 @@ def _scored_now(cell: Cell, dataset: Dataset, work: Work) -> dict[str, Any]:
 
 
 @contextmanager
-def _held(cell: Cell, folder: Path) -> Iterator[None]:
-    """Keep a second process off the same cell; the system lets go when a process ends, however."""
+def _held(folder: Path) -> Iterator[None]:
+    """Keep a second process off the same cell."""
     with readable_errors(folder / "x", "make room there and run the cell again"):
         folder.mkdir(parents=True, exist_ok=True)
-        file = (folder / ".lock").open("w")
-    with file:
-        try:
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise InputError(
-                f"another process works on the cell {cell.name!r} in {str(folder)!r}; "
-                "wait until it has ended"
-            ) from None
-        except (ImportError, OSError):
-            pass  # a system or disk without locks
+    with lock(folder):
         yield
 
 

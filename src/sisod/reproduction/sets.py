@@ -6,7 +6,8 @@ from pathlib import Path
 from sisod import paper
 from sisod.datasets import Dataset, Place, find_known, open_dataset
 from sisod.errors import InputError
-from sisod.files import write_folder
+from sisod.files import lock, readable_errors
+from sisod.folders import write_folder
 from sisod.known_datasets import KNOWN
 from sisod.made_data import write_scenes
 
@@ -69,16 +70,13 @@ def find_sets(root: Path) -> Sets:
 
 def make_sets(folder: Path) -> Path:
     """Write made scenes as all of the paper's data sets, unless they are there."""
-    for seed, name in enumerate((TRAINING, *paper.datasets())):
-        count = _N_TRAINING if name == TRAINING else _N_TEST
-        if (folder / name).exists():
-            continue
-        try:
-            with write_folder(folder / name, overwrite=True) as unfinished:
+    with readable_errors(folder, "make room there"), lock(folder, wait=True):  # processes want the same
+        for seed, name in enumerate((TRAINING, *paper.datasets())):
+            count = _N_TRAINING if name == TRAINING else _N_TEST
+            if (folder / name).exists():
+                continue
+            with write_folder(folder / name, kind="scenes", overwrite=True) as unfinished:
                 write_scenes(unfinished, count, seed=seed, shape=(_SIDE, _SIDE))
-        except InputError:
-            if not (folder / name).is_dir():  # else another process was first
-                raise
     return folder
 
 

@@ -3,22 +3,24 @@
 runs/VARIANT-seedN/                the run folders of `sisod train`
 results/DATASET/VARIANT-seedN/     what `sisod evaluate` would write: input of compare, plot and report
 ablation.parquet, ablation.json    one row per variant, seed and data set; the means in the latter
+run.json                           says that it is an ablation
 """
 
 import json
 import statistics
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from sisod import networks
+from sisod import folders, networks
 from sisod.datasets import Dataset, open_dataset
 from sisod.errors import InputError, UsageError
 from sisod.evaluator import Evaluator
-from sisod.files import readable_errors, write_whole
+from sisod.files import followed, lock, output_path, readable_errors, write_whole
 from sisod.metrics import METRICS, PAPER_KEYS
 from sisod.parquet import table_bytes
 from sisod.progress import progress_bar
@@ -32,6 +34,7 @@ from sisod.training.train import Machine, Request, is_first_process, train
 if TYPE_CHECKING:
     from rich.table import Table
 
+_FULL = "free some space and go on with --resume"
 # the columns of the paper's tables of alpha
 SHOWN = ("mae", "si_mae", "auc", "f_mean", "si_f_mean", "f_max_image", "si_f_max_frame", "e_mean")
 
@@ -80,7 +83,7 @@ def ablate(
         n_seeds: seeds from the recipe's own on.
         machine: as for `train`.
     """
-    out = request.out
+    out, machine = followed(request.out), machine or Machine()
     if not tests:
         raise UsageError("an ablation needs a data set to test on; name one with --test")
     datasets = [open_dataset(root, prefer=()) for root in tests]
@@ -88,11 +91,33 @@ def ablate(
         raise UsageError("two data sets of --test have the same name; give each its own")
     for dataset in datasets:
         check_samples(dataset.samples)
-    if out.exists() and any(out.iterdir()) and not request.resume:
+        output_path(out / "results", dataset.name)
+    first = is_first_process(machine)
+    with readable_errors(out / "x", _FULL), lock(out) if first else nullcontext():
+        if first:
+            _begin(out, resume=request.resume)
+        return _run(recipe, replace(request, out=out), datasets, n_seeds=n_seeds, machine=machine)
+
+
+def _begin(out: Path, *, resume: bool) -> None:
+    """Make the folder of an ablation, or refuse to write into one of something else."""
+    is_older = (out / "runs").is_dir() and not (out / folders.RUN_FILE).exists()  # of 0.1.0
+    if not folders.is_free(out) and folders.kind_of(out) != "ablation" and not is_older:
+        raise InputError(
+            f"{str(out)!r} exists and is not a result of 'sisod ablate'; "
+            "give another folder or remove it yourself"
+        )
+    if not folders.is_free(out) and not resume:
         raise InputError(
             f"{str(out)!r} exists already; use --resume to go on with it, or give another folder"
         )
-    rows = []
+    folders.begin(out, "ablation")
+
+
+def _run(
+    recipe: Recipe, request: Request, datasets: Sequence[Dataset], *, n_seeds: int, machine: Machine
+) -> list[Row]:
+    out, rows = request.out, list[Row]()
     for seed in range(recipe.train.seed, recipe.train.seed + n_seeds):
         for variant in VARIANTS:
             run = out / "runs" / f"{variant.name}-seed{seed}"
@@ -105,13 +130,12 @@ def ablate(
                 labels=request.labels or (labels if labels.is_dir() and run != labels.parent else None),
             )
             train(_of_variant(recipe, variant, seed), asked, machine)
-            if not is_first_process(machine or Machine()):
+            if not is_first_process(machine):
                 continue
             for dataset in datasets:
                 folder = out / "results" / dataset.name / run.name
                 rows.append(Row(variant.name, seed, dataset.name, _scored(run, dataset, folder, recipe)))
-            with readable_errors(out / "ablation", "free some space and go on with --resume"):
-                _write(out, rows)
+            _write(out, rows)
     return rows
 
 

@@ -4,8 +4,8 @@ Plain and size-invariant runs differ in the loss only. Everything that a seed de
 flips) is the same for both, so that differences are taken seed by seed.
 """
 
+import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -21,10 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 import sisod
+from sisod import folders
 from sisod.children import module_settings
 from sisod.errors import InputError
 from sisod.evaluation import Evaluation, write_run
-from sisod.files import check_free
+from sisod.files import followed, lock, readable_errors, write_png, write_whole
 from sisod.images import read_array, read_colour
 from sisod.made_data import write_scenes
 from sisod.metrics import METRICS, PAPER_KEYS
@@ -108,13 +109,31 @@ class TrainedDemo:
 
 
 def run_trained_demo(folder: Path, plan: Plan | None = None) -> TrainedDemo:
-    """Make scenes, train with both losses and every seed, predict, evaluate; all goes to the folder."""
-    plan = plan or Plan()
-    check_free(folder, overwrite=True)
-    if folder.exists():
-        shutil.rmtree(folder)
-    folder.mkdir(parents=True)
-    write_run(folder, {"command": "demo", "plan": asdict(plan), "finished": False})
+    """Make scenes, train with both losses and every seed, predict, evaluate; all goes to the folder.
+
+    An earlier demo is replaced when the new one is finished.
+    """
+    plan, target = plan or Plan(), followed(folder)
+    with readable_errors(target / "x", "free some room and begin again"), lock(target):
+        folders.recover(target)
+        folders.check_free(target, kind="demo", overwrite=True)
+        work = target if folders.is_free(target) else folders.partial_folder(target)
+        folders.check_partial(work, "demo")
+        if work != target:
+            folders.discard(work)
+        folders.begin(work, "demo")
+        results = _run(work, plan)
+        if work != target:
+            _rename(work, target.name)
+            folders.put_in_place(work, target)
+            results = {run: Evaluation.load(_result(target, *run)) for run in results}
+    page = folder / "report.html"
+    return TrainedDemo(plan, folder, results, folder / "examples.png", page if page.exists() else None)
+
+
+def _run(folder: Path, plan: Plan) -> dict[tuple[str, int], Evaluation]:
+    record = {"kind": "demo", "command": "demo", "plan": asdict(plan)}
+    write_run(folder, record | {"finished": False})
     begin = time.perf_counter()
     shape = (plan.side, plan.side)
     write_scenes(folder / "train", plan.n_train, seed=1, shape=shape)
@@ -122,29 +141,33 @@ def run_trained_demo(folder: Path, plan: Plan | None = None) -> TrainedDemo:
     runs = [(loss, seed) for seed in plan.seeds for loss in LOSSES]
     _train_all(folder, plan, runs)
     results = {run: _evaluated(folder, *run, plan.side) for run in runs}
-    examples = folder / "examples.png"
-    _draw_examples(folder, plan, examples)
-    record = {"plan": asdict(plan), "seconds": round(time.perf_counter() - begin, 1), "finished": True}
-    write_run(folder, {"command": "demo", **record})
-    return TrainedDemo(plan, folder, results, examples, _write_page(folder))
+    _draw_examples(folder, plan, folder / "examples.png")
+    _write_page(folder)
+    seconds = round(time.perf_counter() - begin, 1)
+    write_run(folder, record | {"seconds": seconds, "finished": True})
+    return results
 
 
-def _write_page(folder: Path) -> Path | None:
+def _rename(folder: Path, name: str) -> None:
+    """Let the records below a folder say where the files will be, once the folder has its name."""
+    before, after = (json.dumps(text, ensure_ascii=False)[1:-1] for text in (folder.name, name))
+    for path in folder.rglob(folders.RUN_FILE):
+        write_whole(path, path.read_bytes().replace(before.encode(), after.encode()))
+
+
+def _write_page(folder: Path) -> None:
     """Write the report on all runs, where what it needs is installed."""
     if find_spec("jinja2") is None:
-        return None
+        return
     from sisod.report import write_report
     from sisod.results import load_results
 
-    page = folder / "report.html"
-    title = "Plain and size-invariant loss on made scenes"
     write_report(
         load_results([folder / "results"]),
-        page,
+        folder / "report.html",
         image_roots={"made": folder / "test/image"},
-        title=title,
+        title="Plain and size-invariant loss on made scenes",
     )
-    return page
 
 
 def _train_all(folder: Path, plan: Plan, runs: Sequence[tuple[str, int]]) -> None:
@@ -221,8 +244,12 @@ def _evaluated(folder: Path, loss: str, seed: int, side: int) -> Evaluation:
     maps = folder / "maps" / name
     predict_folder(load_network(folder / "runs" / name), folder / "test/image", maps, size=side)
     return sisod.evaluate(
-        maps, folder / "test/mask", metrics="paper", jobs=1, out=folder / "results/made" / name
+        maps, folder / "test/mask", metrics="paper", jobs=1, out=_result(folder, loss, seed)
     )
+
+
+def _result(folder: Path, loss: str, seed: int) -> Path:
+    return folder / "results/made" / _name(loss, seed)
 
 
 def _name(loss: str, seed: int) -> str:
@@ -246,8 +273,7 @@ def _draw_examples(folder: Path, plan: Plan, path: Path) -> None:
     for index, text in enumerate(("image", "mask", "plain loss", "SI loss")):
         place = (index * 2 * plan.side + 6, 20)
         cv2.putText(strip, text, place, cv2.FONT_HERSHEY_SIMPLEX, 0.5, (0, 0, 0), 1, cv2.LINE_AA)
-    _, data = cv2.imencode(".png", np.vstack([strip, picture]))
-    path.write_bytes(data.tobytes())
+    write_png(path, np.vstack([strip, picture]))
 
 
 def tables_of(found: TrainedDemo) -> "list[Table]":

@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-import cv2
 import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812  (the name everybody knows it by)
 
 from sisod.datasets import Sample
 from sisod.evaluation import write_run
-from sisod.files import write_folder
+from sisod.files import output_path, write_png
+from sisod.folders import write_folder
 from sisod.networks.network import Network
 from sisod.progress import progress_bar
 from sisod.training.data import read_image, resize
@@ -24,18 +24,17 @@ def write_labels(network: Network, samples: Sequence[Sample], folder: Path, *, s
     last = {kind: max(i for i, target in enumerate(network.targets) if target == kind) for kind in KINDS}
     place = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     network.to(place).eval()
-    with write_folder(folder, overwrite=True) as inside, progress_bar("labels", len(samples)) as advance:
+    with (
+        write_folder(folder, kind="labels", overwrite=True) as inside,
+        progress_bar("labels", len(samples)) as advance,
+    ):
         for sample in samples:
             image = read_image(sample)
             x = torch.from_numpy(resize(image, size).transpose(2, 0, 1)[None].copy())
             maps = network(network.input_spec.apply(x.to(place)))
             for kind in KINDS:
                 probs = F.interpolate(maps[last[kind]], size=image.shape[:2], mode="bilinear").sigmoid()
-                path = inside / kind / f"{sample.name}.png"
-                path.parent.mkdir(parents=True, exist_ok=True)
-                _, data = cv2.imencode(
-                    ".png", (probs[0, 0] * 255).round().cpu().numpy().astype(np.uint8)
-                )
-                path.write_bytes(data.tobytes())
+                label = (probs[0, 0] * 255).round().cpu().numpy().astype(np.uint8)
+                write_png(output_path(inside / kind, sample.name, ".png"), label)
             advance(1)
         write_run(inside, {"images": len(samples), "size": size})

@@ -121,9 +121,12 @@ class SaliencyModule(L.LightningModule):
 def make_loss(kind: LossKind, recipe: Recipe, network: Network) -> nn.Module:
     """Return the loss of a recipe, size-invariant or plain; both are called alike."""
     part = recipe.loss
-    loss: nn.Module = PlainLoss(*part.terms)
-    if kind == "si":
-        loss = SizeInvariantLoss(*part.terms, alpha=part.alpha, normalize=part.normalize)  # type: ignore[arg-type]
+    try:
+        loss: nn.Module = PlainLoss(*part.terms)
+        if kind == "si":
+            loss = SizeInvariantLoss(*part.terms, alpha=part.alpha, normalize=part.normalize)  # type: ignore[arg-type]
+    except ValueError as error:
+        raise InputError(f"[loss] {error}") from error
     return DecoupledLoss(loss, PlainLoss("bce")) if "body" in network.targets else loss
 
 

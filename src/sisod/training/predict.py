@@ -1,27 +1,32 @@
 """Images -> 8-bit maps at their own size, with any network that can be loaded; never by unpickling."""
 
-import contextlib
 import hashlib
 import json
-import shutil
 import tomllib
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812  (the name everybody knows it by)
 from numpy.typing import NDArray
 from torch import Tensor
 
-from sisod import networks
+from sisod import folders, networks
 from sisod.datasets import visible_files
-from sisod.errors import InputError, UsageError
-from sisod.files import check_free, readable_errors, write_whole
+from sisod.errors import InputError, UsageError, some
+from sisod.files import (
+    followed,
+    lock,
+    output_path,
+    readable_errors,
+    remove_temporary,
+    write_png,
+    write_whole,
+)
 from sisod.images import read_colour
 from sisod.networks.checkpoints import read_state
 from sisod.networks.network import WEIGHTS_FILE, Network
@@ -32,8 +37,9 @@ from sisod.training.data import resize
 
 DEFAULT_SIZE = 384  # of the paper
 _THREADS = 4  # that read and write files beside the network
-_RUN_FILE = "run.json"
+KIND = "prediction"
 RECIPE_FILE = "recipe.toml"  # of a run folder
+_Names = Sequence[tuple[str, str]]  # names of a batch, and their files
 
 
 @dataclass(frozen=True)
@@ -111,15 +117,19 @@ def predict_folder(
         batch: images at a time.
         device: where the network runs, as PyTorch names it; `"auto"`: on the first GPU if there is one.
         resume: keep the maps that an unfinished run of the same network on the same images has made.
-        overwrite: replace an earlier result.
+        overwrite: replace an earlier result of `predict`; it stays until all maps are made.
     """
-    place, target = _device(device), Path(out)
+    place, target = _device(device), followed(Path(out))
     if size < 1 or batch < 1:
         raise UsageError(f"size and batch must be at least 1, got {size} and {batch}")
-    names = {name: file.path for name, file in visible_files(images).items()}
-    if not names:
+    if resume and overwrite:
+        raise UsageError("--resume goes on with a run and --overwrite begins again; choose one")
+    files = visible_files(images)
+    if not files:
         raise InputError(f"{str(images)!r} has no image files; expected jpg, png or the like")
     _check_apart(target, images)
+    for name in files:
+        output_path(target, name, ".png")
     settings = {
         "command": "predict",
         "images": str(images) if is_url(images) else str(Path(images).resolve()),
@@ -127,35 +137,45 @@ def predict_folder(
         "weights": weights_digest(network),
         "size": size,
     }
-    with readable_errors(target / "maps", "free some room and go on with --resume"):
-        kept = _prepare(target, settings, resume=resume, overwrite=overwrite) & names.keys()
-        _write_run(target, settings, finished=False)
-        waiting = {name: path for name, path in names.items() if name not in kept}
+    stamps = {name: f"{file.path} {file.stamp}" for name, file in files.items()}
+    full = "free some room and go on with --resume"
+    with readable_errors(target / "maps", full), lock(target):
+        work = _prepare(target, settings, stamps, resume=resume, overwrite=overwrite)
+        kept = _maps(work) & files.keys()
+        _write_run(work, settings, finished=False, files=stamps)
+        # batches are those of an unbroken run, so that a map is the same to the last bit
+        listed = [(name, file.path) for name, file in files.items()]
+        batches = [listed[begin : begin + batch] for begin in range(0, len(listed), batch)]
+        waiting = [chunk for chunk in batches if not kept.issuperset(name for name, _ in chunk)]
         network = network.to(place).eval()
-        with progress_bar("predicting", len(names), done=len(kept)) as advance:
-            for done in _predict(network, str(images), waiting, target, size=size, batch=batch):
+        with progress_bar("predicting", len(files), done=len(kept)) as advance:
+            for done in _predict(network, str(images), waiting, work, kept, size=size):
                 advance(done)
-        _write_run(target, settings, finished=True, n_maps=len(names))
-    return Prediction(target, len(waiting), len(kept))
+        _write_run(work, settings, finished=True, n_maps=len(files), files=stamps)
+        if work != target:
+            folders.put_in_place(work, target)
+    return Prediction(Path(out), len(files) - len(kept), len(kept))
 
 
 def _predict(
-    network: Network, root: str, files: dict[str, str], out: Path, *, size: int, batch: int
+    network: Network, root: str, batches: Sequence[_Names], out: Path, kept: set[str], *, size: int
 ) -> Iterator[int]:
-    """Predict batch by batch while the next is read and the last is written; give their lengths."""
+    """Predict batch by batch while the next is read and the last is written; give how many are new."""
+    written: list[Future[None]] = []
     with ThreadPoolExecutor(_THREADS) as pool:
         try:
-            written: list[Future[None]] = []
-            for pictures in _read_ahead(pool, root, files, size=size, batch=batch):
+            for pictures in _read_ahead(pool, root, batches, size=size):
                 maps = predict_batch(network, pictures_tensor(pictures), [p.shape for p in pictures])
                 _finish(written)
                 written = [
-                    pool.submit(_write_map, out / f"{picture.name}.png", array)
+                    pool.submit(write_png, output_path(out, picture.name, ".png"), array)
                     for picture, array in zip(pictures, maps, strict=True)
+                    if picture.name not in kept
                 ]
-                yield len(pictures)
+                yield len(written)
             _finish(written)
         except BaseException:
+            wait(written)  # they are made
             pool.shutdown(cancel_futures=True)
             raise
 
@@ -192,13 +212,11 @@ def pictures_tensor(pictures: Sequence[_Picture]) -> Tensor:
 
 
 def _read_ahead(
-    pool: ThreadPoolExecutor, root: str, files: dict[str, str], *, size: int, batch: int
+    pool: ThreadPoolExecutor, root: str, batches: Sequence[_Names], *, size: int
 ) -> Iterator[list[_Picture]]:
     """Give batches; the next one is being read meanwhile."""
     ahead: list[Future[_Picture]] = []
-    listed = list(files.items())
-    for begin in range(0, len(listed), batch):
-        chunk = listed[begin : begin + batch]
+    for chunk in batches:
         reading = [pool.submit(_read, root, name, path, size) for name, path in chunk]
         if ahead:
             yield [future.result() for future in ahead]
@@ -211,12 +229,6 @@ def _read(root: str, name: str, path: str, size: int) -> _Picture:
     image = read_colour(root, path)
     height, width = image.shape[:2]
     return _Picture(name, resize(image, size), (height, width))
-
-
-def _write_map(path: Path, array: NDArray[np.uint8]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    _, data = cv2.imencode(".png", array)
-    write_whole(path, data.tobytes())
 
 
 def _finish(written: Sequence[Future[None]]) -> None:
@@ -246,53 +258,70 @@ def _check_apart(out: Path, images: str | Path) -> None:
         )
 
 
-def _prepare(out: Path, settings: dict[str, Any], *, resume: bool, overwrite: bool) -> set[str]:
-    """Make the folder; return the names of the maps that are there and may stay."""
-    if out.is_dir() and resume and any(out.iterdir()):
-        _check_same(out, settings)
-        for unfinished in out.rglob(".*.png.*"):  # of a run that was killed
-            unfinished.unlink()
-        return {path.relative_to(out).with_suffix("").as_posix() for path in out.rglob("*.png")}
-    if (
-        not resume
-        and not overwrite
-        and (out / _RUN_FILE).exists()
-        and not _read_run(out).get("finished")
-    ):
+def _prepare(
+    target: Path, settings: dict[str, Any], stamps: dict[str, str], *, resume: bool, overwrite: bool
+) -> Path:
+    """Make the folder to write to, or find the one to go on with."""
+    folders.recover(target)
+    if not (resume or overwrite or folders.is_free(target) or _is_finished(target)):
         raise InputError(
-            f"a run into {str(out)!r} is unfinished; use --resume to go on with it, or --overwrite to "
-            "begin again"
+            f"a run into {str(target)!r} is unfinished; use --resume to go on with it, or "
+            "--overwrite to begin again"
         )
-    check_free(out, overwrite=overwrite)
-    if out.exists():
-        shutil.rmtree(out)
-    out.mkdir(parents=True)
-    return set()
+    work, goes_on = folders.choose_folder(
+        target,
+        kind=KIND,
+        resume=resume,
+        overwrite=overwrite,
+        differs=lambda folder: _difference(folder, settings, stamps),
+    )
+    if not goes_on:
+        folders.check_free(target, kind=KIND, overwrite=overwrite, inputs=(settings["images"],))
+        if work != target:
+            folders.discard(work)
+        folders.begin(work, KIND)
+    remove_temporary(work)  # of a run that was killed
+    return work
 
 
-def _check_same(out: Path, settings: dict[str, Any]) -> None:
-    before = _read_run(out)
+def _maps(folder: Path) -> set[str]:
+    return {path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.png")}
+
+
+def _is_finished(folder: Path) -> bool:
+    return folders.kind_of(folder) != KIND or bool(folders.read_run(folder).get("finished"))
+
+
+def _difference(folder: Path, settings: dict[str, Any], stamps: dict[str, str]) -> str | None:
+    """Say why the maps in a folder are not of these settings and images; None if they are.
+
+    Images may be added; those that were predicted must be as they were, as for `sisod evaluate`.
+    """
+    before, advice = folders.read_run(folder), "or --overwrite to begin again"
     for key, value in json.loads(json.dumps(settings)).items():
         if before.get(key) != value:
-            raise InputError(
-                f"cannot resume into {str(out)!r}: {key} differs from that of the maps there; use the "
-                "settings of the unfinished run, or --overwrite to begin again"
+            return (
+                f"cannot resume into {str(folder)!r}: {key} differs from that of the maps there; "
+                f"use the settings of the unfinished run, {advice}"
             )
-
-
-def _read_run(out: Path) -> dict[str, Any]:
-    with contextlib.suppress(OSError, ValueError):
-        run = json.loads((out / _RUN_FILE).read_text(encoding="utf-8"))
-        if isinstance(run, dict):
-            return run
-    return {}
+    then = before.get("files", {})
+    changed = sorted(
+        name for name in _maps(folder) if name not in then or stamps.get(name) != then[name]
+    )
+    if changed:
+        return (
+            f"cannot resume into {str(folder)!r}: {len(changed)} images were predicted and their files "
+            f"changed or are gone since ({some(changed)}); put them back, {advice}"
+        )
+    return None
 
 
 def _write_run(out: Path, settings: dict[str, Any], **more: Any) -> None:
     from sisod import __version__
 
-    record = {"sisod": __version__, "torch": torch.__version__, **settings, **more}
-    write_whole(out / _RUN_FILE, (json.dumps(record, indent=2, ensure_ascii=False) + "\n").encode())
+    versions = {"sisod": __version__, "kind": KIND, "torch": torch.__version__}
+    text = json.dumps({**versions, **settings, **more}, indent=2, ensure_ascii=False)
+    write_whole(out / folders.RUN_FILE, f"{text}\n".encode())
 
 
 def weights_digest(network: Network) -> str:

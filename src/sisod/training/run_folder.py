@@ -10,7 +10,8 @@ model.safetensors    the network, with config.json: for predict, export and from
 import csv
 import json
 import platform
-import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -18,60 +19,81 @@ from typing import Any
 from lightning.pytorch.loggers.logger import Logger
 from lightning.pytorch.utilities import rank_zero_only
 
+from sisod import folders
 from sisod.errors import InputError
-from sisod.files import recover, write_whole
+from sisod.files import remove_temporary, write_whole
 from sisod.metrics import PAPER_KEYS
 
-RUN_FILE = "run.json"
+KIND = "training"
 METRICS_FILE = "metrics.csv"
 COLUMNS = ("epoch", "step", "loss", "lr", *PAPER_KEYS)
 _PACKAGES = ("sisod", "torch", "lightning", "torchmetrics", "numpy", "opencv-python-headless")
 
 
-def prepare(folder: Path, wanted: dict[str, Any], *, resume: bool, overwrite: bool) -> dict[str, Any]:
-    """Make the folder of a run, or check that it holds the same run; return its record."""
-    recover(folder)
-    record = read_record(folder)
-    if resume and record is not None:
-        _check_same(folder, record["asked"], wanted)
-        return record
-    if folder.exists() and (not folder.is_dir() or _visible(folder)):
-        if record is None:
-            raise InputError(
-                f"{str(folder)!r} exists and is not a result of sisod; "
-                "it is not replaced, give another folder or remove it yourself"
-            )
-        if not overwrite:
-            raise InputError(
-                f"{str(folder)!r} exists already; use --resume to go on with it, --overwrite to replace "
-                "it, or give another folder"
-            )
-        shutil.rmtree(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    record = {"sisod": version("sisod"), "finished": False, "asked": wanted, "versions": versions()}
-    write_record(folder, record)  # first: without it the folder would be nobody's
-    (folder / "checkpoints").mkdir(exist_ok=True)
+@dataclass(frozen=True)
+class Place:
+    """Where a run is: the folder it works in, and what is noted there already; None: it begins."""
+
+    folder: Path
+    record: dict[str, Any] | None
+
+
+def find_place(out: Path, wanted: dict[str, Any], *, resume: bool, overwrite: bool) -> Place:
+    """Return where a run works, beside `out` if that is to be replaced. Changes nothing."""
+    folder, goes_on = folders.choose_folder(
+        out,
+        kind=KIND,
+        resume=resume,
+        overwrite=overwrite,
+        differs=lambda there: _difference(there, wanted),
+    )
+    return Place(folder, read_record(folder) if goes_on else None)
+
+
+def check_place(
+    place: Place, out: Path, *, overwrite: bool, inputs: Sequence[str | Path | None]
+) -> None:
+    """Refuse what may not be replaced, before there is anything to replace it."""
+    if place.record is not None:
+        return
+    if not overwrite and folders.kind_of(out) == KIND:
+        raise InputError(
+            f"{str(out)!r} exists already; use --resume to go on with it, --overwrite to replace "
+            "it, or give another folder"
+        )
+    folders.check_free(out, kind=KIND, overwrite=overwrite, inputs=inputs)
+
+
+def prepare(place: Place, out: Path, wanted: dict[str, Any]) -> dict[str, Any]:
+    """Make the folder of a run, unless it is there; return its record."""
+    if place.record is not None:
+        remove_temporary(place.folder)  # of a run that was killed
+        return place.record
+    if place.folder != out:
+        folders.discard(place.folder)
+    folders.begin(place.folder, KIND)
+    record = {
+        "sisod": version("sisod"),
+        "kind": KIND,
+        "finished": False,
+        "asked": wanted,
+        "versions": versions(),
+    }
+    write_record(place.folder, record)
+    (place.folder / "checkpoints").mkdir(exist_ok=True)
     return record
-
-
-def _visible(folder: Path) -> bool:
-    """Say whether there is more than what a write that was cut off left."""
-    return any(not path.name.startswith(".") for path in folder.iterdir())
 
 
 def read_record(folder: Path) -> dict[str, Any] | None:
     """Return what a run's folder says of itself, None if it is no such folder."""
-    try:
-        record = json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return record if isinstance(record, dict) and "asked" in record else None
+    record = folders.read_run(folder)
+    return record if "asked" in record else None
 
 
 def write_record(folder: Path, record: dict[str, Any]) -> None:
     """Write run.json."""
     text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
-    write_whole(folder / RUN_FILE, text.encode())
+    write_whole(folder / folders.RUN_FILE, text.encode())
 
 
 def versions() -> dict[str, str]:
@@ -79,15 +101,23 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), **{name: version(name) for name in _PACKAGES}}
 
 
-def _check_same(folder: Path, was: dict[str, Any], wanted: dict[str, Any]) -> None:
-    before, now = _flat(was), _flat(json.loads(json.dumps(wanted)))
-    differ = [key for key in sorted(before | now) if before.get(key) != now.get(key)]
-    if differ:
-        key = differ[0]
-        raise InputError(
-            f"{str(folder)!r} is another run: {key} was {before.get(key)!r} and is now "
-            f"{now.get(key)!r}; ask for the same, or give another folder"
+def _difference(folder: Path, wanted: dict[str, Any]) -> str | None:
+    """Say why the run in a folder is not the one that is wanted; None if it is."""
+    record = read_record(folder)
+    if record is None:
+        return (
+            f"{str(folder)!r} exists and is not a result of 'sisod train'; "
+            "give another folder or remove it yourself"
         )
+    before, now = _flat(record["asked"]), _flat(json.loads(json.dumps(wanted)))
+    differ = [key for key in sorted(before | now) if before.get(key) != now.get(key)]
+    if not differ:
+        return None
+    key = differ[0]
+    return (
+        f"{str(folder)!r} is another run: {key} was {before.get(key)!r} and is now "
+        f"{now.get(key)!r}; ask for the same, or give another folder"
+    )
 
 
 def _flat(tables: dict[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -8,7 +8,7 @@ import sys
 import time
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,20 +19,23 @@ from lightning.fabric.plugins.environments.lightning import LightningEnvironment
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.callbacks import ModelCheckpoint, RichProgressBar
 from lightning.pytorch.plugins import TorchCheckpointIO
+from safetensors import SafetensorError
 from torch import nn
 
-from sisod import networks
+from sisod import folders, networks
 from sisod.children import safe_children
 from sisod.datasets import Dataset, Sample, open_dataset
 from sisod.errors import InputError, UsageError
-from sisod.files import readable_errors, write_whole
+from sisod.files import followed, lock, readable_errors, system_error, write_whole
 from sisod.networks.network import Network
 from sisod.training.data import Labels, check_samples, choose
-from sisod.training.labels import write_labels
+from sisod.training.labels import KINDS, write_labels
 from sisod.training.loaders import Data
 from sisod.training.module import SaliencyModule
 from sisod.training.recipes import LabelsPart, Recipe, write_toml
-from sisod.training.run_folder import MetricsFile, prepare, read_record, write_record
+from sisod.training.run_folder import MetricsFile, check_place, find_place, prepare, write_record
+
+_FULL = "free some space and go on with --resume"
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,8 @@ def train(
     `criterion(logits, gt, boxes)`.
     """
     machine = machine or Machine()
+    if request.resume and request.overwrite:
+        raise UsageError("--resume goes on with a run and --overwrite begins again; choose one")
     dataset = open_dataset(request.data, masks=request.masks)
     validation = None if request.val is None else open_dataset(request.val, prefer=())
     samples, bad = check_samples(choose(dataset.samples, request.limit), skip_bad=request.skip_bad)
@@ -90,19 +95,30 @@ def train(
     asked = _asked(recipe, request, dataset, validation, len(samples))
     if criterion is not None:
         asked["criterion"] = type(criterion).__name__
-    with readable_errors(request.out / "x", "free some space and go on with --resume"):
-        record = (read_record(request.out) if request.resume else None) or {"asked": asked}
-        if is_first_process(machine):
-            record = prepare(request.out, asked, resume=request.resume, overwrite=request.overwrite)
-            write_whole(request.out / "recipe.toml", write_toml(recipe).encode())
-        if record.get("finished"):
-            return record
-        if recipe.labels.epochs and request.labels is None:
-            request = replace(request, labels=_first_stage(recipe, request, machine, samples))
-        found = _fit(recipe, request, machine, samples, val_samples, criterion)
-        record = record | {"finished": True, "skipped": list(bad), **found}
-        if is_first_process(machine):
-            write_record(request.out, record)
+    out, first = followed(request.out), is_first_process(machine)
+    options = {"resume": request.resume, "overwrite": request.overwrite}
+    with readable_errors(out / "x", _FULL), lock(out) if first else nullcontext():
+        if first:
+            folders.recover(out)
+        place = find_place(out, asked, **options)
+        if first:
+            check_place(place, out, overwrite=request.overwrite, inputs=_inputs(recipe, request))
+        record = place.record or {"asked": asked}
+        if not record.get("finished"):
+            request = replace(request, out=place.folder)
+            # all that can be refused is, before anything is written
+            built = _build(recipe, request, machine, samples, val_samples, criterion)
+            if first:
+                record = prepare(place, out, asked)
+                write_whole(place.folder / "recipe.toml", write_toml(recipe).encode())
+            if recipe.labels.epochs and request.labels is None:
+                request = replace(request, labels=_first_stage(recipe, request, machine, samples))
+                built = _build(recipe, request, machine, samples, val_samples, criterion)
+            record = record | {"finished": True, "skipped": list(bad), **_fit(built, request)}
+            if first:
+                write_record(place.folder, record)
+        if first and place.folder != out:
+            folders.put_in_place(place.folder, out)
     return record
 
 
@@ -113,7 +129,7 @@ def make_labels(recipe: Recipe, request: Request, machine: Machine | None = None
     """
     dataset = open_dataset(request.data, masks=request.masks)
     samples, _ = check_samples(choose(dataset.samples, request.limit), skip_bad=request.skip_bad)
-    with readable_errors(request.out / "x", "free some space and go on with --resume"):
+    with readable_errors(request.out / "x", _FULL):
         return _first_stage(recipe, request, machine or Machine(), samples)
 
 
@@ -127,21 +143,34 @@ def _first_stage(recipe: Recipe, request: Request, machine: Machine, samples: Se
         train=replace(recipe.train, epochs=recipe.labels.epochs, steps=0),
         labels=LabelsPart(),
     )
-    train(plain, replace(request, out=first, loss="plain", val=None, resume=True), machine)
+    asked = replace(request, out=first, loss="plain", val=None, resume=True, overwrite=False)
+    train(plain, asked, machine)
     if is_first_process(machine):
         write_labels(networks.from_pretrained(first), samples, labels, size=recipe.data.size)
     return labels
 
 
-def _fit(
+@dataclass(frozen=True, eq=False)
+class _Built:
+    """Everything that a run needs, made from a recipe that could be followed."""
+
+    network: Network
+    data: Data
+    module: SaliencyModule
+    trainer: L.Trainer
+    metrics: MetricsFile
+    best: ModelCheckpoint
+
+
+def _build(
     recipe: Recipe,
     request: Request,
     machine: Machine,
     samples: Sequence[Sample],
     val_samples: Sequence[Sample],
     criterion: nn.Module | None,
-) -> dict[str, Any]:
-    """Train, write the network, return what is worth noting."""
+) -> _Built:
+    """Make network, loss, loaders and trainer. Writes nothing."""
     L.seed_everything(recipe.train.seed, verbose=False)
     network = make_network(recipe)
     data = Data(recipe, samples, val_samples, workers=machine.workers, labels=_labels(recipe, request))
@@ -177,25 +206,31 @@ def _fit(
             default_root_dir=request.out,
         )
     data.set_processes(trainer.global_rank, trainer.world_size)
-    path = checkpoints / "last.ckpt"
+    return _Built(network, data, module, trainer, metrics, best)
+
+
+def _fit(built: _Built, request: Request) -> dict[str, Any]:
+    """Train, write the network, return what is worth noting."""
+    trainer, path = built.trainer, request.out / "checkpoints" / "last.ckpt"
     resumed = request.resume and path.exists()
-    metrics.begin(step=_step_of(path) if resumed else 0)
+    built.metrics.begin(step=_step_of(path) if resumed else 0)
     start = time.perf_counter()
     with _quiet(), _worker_errors(), safe_children():
         try:
-            trainer.fit(module, data, ckpt_path=path if resumed else None, weights_only=True)
+            trainer.fit(built.module, built.data, ckpt_path=path if resumed else None, weights_only=True)
         except SystemExit:  # how Lightning ends when it is interrupted
             raise KeyboardInterrupt from None
-    kept = "best" if val_samples else "last"
+    kept = "best" if len(built.data.validation) else "last"
     if trainer.is_global_zero:
-        _write_network(network, checkpoints / f"{kept}.ckpt", request.out)
+        _write_network(built.network, path.with_name(f"{kept}.ckpt"), request.out)
+    best = built.best.best_model_score
     return {
-        "epochs": module.n_epochs,
+        "epochs": built.module.n_epochs,
         "steps": trainer.global_step,
-        "images": len(samples),
+        "images": len(built.data.training),
         "seconds": round(time.perf_counter() - start, 1),
         "model": kept,
-        "best_si_mae": None if best.best_model_score is None else float(best.best_model_score),
+        "best_si_mae": None if best is None else float(best),
         "scores": {key: float(value) for key, value in trainer.callback_metrics.items() if key != "lr"},
     }
 
@@ -233,7 +268,16 @@ def is_first_process(machine: Machine) -> bool:
     return all(rank == "0" for rank in ranks)
 
 
+def _inputs(recipe: Recipe, request: Request) -> tuple[str | Path | None, ...]:
+    return request.data, request.masks, request.val, request.labels, recipe.network.encoder_weights
+
+
 def _labels(recipe: Recipe, request: Request) -> Labels | None:
+    if request.labels is not None and not all((request.labels / kind).is_dir() for kind in KINDS):
+        raise InputError(
+            f"{str(request.labels)!r} has no folders {' and '.join(KINDS)}; expected the folder labels "
+            "of another run"
+        )
     return Labels(request.labels) if recipe.network.name == "ldf" else None
 
 
@@ -279,8 +323,11 @@ def _write_network(network: Network, checkpoint: Path, folder: Path) -> None:
         key.removeprefix("network."): value for key, value in state.items() if key.startswith("network.")
     }
     network.to("cpu").load_state_dict(mine)
-    inside = folder / ".model"
-    network.save_pretrained(inside)
+    inside = folder / ".sisod-model"
+    try:
+        network.save_pretrained(inside)
+    except SafetensorError as error:
+        raise system_error(error, folder) from error
     for file in inside.iterdir():
         file.replace(folder / file.name)
     inside.rmdir()
