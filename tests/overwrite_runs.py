@@ -1,0 +1,261 @@
+"""Every command that replaces output, tiny inputs for it, and the ways in which it can fail."""
+
+import importlib
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import cv2
+
+import sisod
+from sisod.scenes import make_scenes, sees_only_large
+
+SIZE = ("--set", "data.size=32", "--set", "train.epochs=1", "--set", "train.batch=2")
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command line that replaces what is at `out`.
+
+    Attributes:
+        line: the words, `--overwrite` included where the command knows it.
+        out: folder or file.
+        middle: a function that is called when half of the work is done.
+        bad: options, each of which cannot work.
+        broken: a file of the input.
+        without: a module that is missing, and the options that need it.
+        real: whether the old output is made by the command; otherwise it is a few bytes.
+    """
+
+    line: str
+    out: str
+    middle: str
+    bad: tuple[tuple[str, ...], ...] = ()
+    broken: str | None = None
+    without: tuple[str, tuple[str, ...]] | None = None
+    real: bool = True
+
+    @property
+    def words(self) -> list[str]:
+        """The command line."""
+        return self.line.split()
+
+
+COMMANDS = {
+    "evaluate": Command(
+        "evaluate A=maps mask --out out --dataset MSOD --jobs 1 --metrics mae --overwrite",
+        "out/MSOD/A",
+        "sisod.runners.score_batch",
+        bad=(("--metrics", "nonsense"), ("--protocol", "nonsense"), ("--pred-suffix", "_x")),
+        broken="maps/scene001.png",
+        without=("dask.distributed", ("--cluster", "tcp://127.0.0.1:9")),
+    ),
+    "predict": Command(
+        "predict net image out --size 32 --batch 1 --device cpu --overwrite",
+        "out",
+        "sisod.training.predict.write_png",
+        bad=(("--device", "gpu"), ("--network", "edn")),
+        broken="image/scene001.png",
+        without=("sisod.training.predict", ()),
+    ),
+    "train": Command(
+        "train tiny --data . --out out --workers 0 --devices 1 --overwrite " + " ".join(SIZE),
+        "out",
+        "sisod.training.module.SaliencyModule.training_step",
+        bad=(
+            ("--set", "network.name=edm"),
+            ("--set", 'loss.terms=["bcee"]'),
+            ("--set", "train.batch=64"),
+            ("--precision", "12"),
+            ("--set", 'network.frozen=["stem"]'),
+            ("--set", "network.encoder_weights=nowhere.pth"),
+            ("--strategy", "magic"),
+            ("--val", "nowhere"),
+            ("--resume",),
+        ),
+        broken="image/scene001.png",
+        without=("sisod.training.train", ()),
+    ),
+    "frames": Command(
+        "frames mask --out out --overwrite",
+        "out",
+        "sisod.drawing.write_png",
+        bad=(("--protocol", "nonsense"), ("--images", "net")),
+        broken="mask/scene001.png",
+        without=("fsspec", ("--images", "memory://nowhere")),
+    ),
+    "convert": Command(
+        "convert published.pth out.safetensors --overwrite",
+        "out.safetensors",
+        "safetensors.torch.save_file",
+        bad=(("--network", "edm"), ("--origin", "nobody")),
+        broken="published.pth",
+        without=("sisod.networks.saved", ()),
+        real=False,
+    ),
+    "export": Command(
+        "export net out.onnx --height 32 --width 32 --overwrite",
+        "out.onnx",
+        "torch.onnx.export",
+        bad=(("--height", "0"),),
+        broken="net/model.safetensors",
+        without=("onnxscript", ()),
+        real=False,
+    ),
+    "plot": Command(
+        "plot results --out figures --format svg",
+        "figures",
+        "sisod.figure_files.figure_bytes",
+        bad=(("--images", "nowhere"), ("--example", "nothing")),
+        broken="results/MSOD/A/images.parquet",
+        without=("matplotlib", ()),
+        real=False,
+    ),
+    "plot one": Command(
+        "plot results --figure pr --out out.svg",
+        "out.svg",
+        "sisod.plots.figure_bytes",
+        bad=(("--figure", "nonsense"),),
+        broken="results/MSOD/A/images.parquet",
+        without=("matplotlib", ()),
+        real=False,
+    ),
+    "stats": Command(
+        "stats mask --plot out.svg",
+        "out.svg",
+        "sisod.plots.figure_bytes",
+        bad=(("--protocol", "nonsense"),),
+        broken="mask/scene001.png",
+        without=("matplotlib", ()),
+        real=False,
+    ),
+    "report": Command(
+        "report results --out out.html",
+        "out.html",
+        "sisod.report.page.failure_data",
+        bad=(("--images", "nowhere"), ("--ablation", "nowhere.json")),
+        broken="results/MSOD/A/images.parquet",
+        without=("jinja2", ()),
+        real=False,
+    ),
+    "demo": Command("demo --quick --out demo", "demo", "sisod.demo.draw_figure"),
+}
+
+
+def write_world(root: Path) -> None:
+    """Write everything that the commands read, in a fraction of a second."""
+    for name in ("image", "mask", "maps", "figures"):
+        (root / name).mkdir()
+    for scene in make_scenes(4, seed=2, shape=(40, 48)):
+        pictures = {"image": scene.image, "mask": scene.mask, "maps": sees_only_large(scene)}
+        for name, picture in pictures.items():
+            assert cv2.imwrite(str(root / name / f"{scene.name}.png"), picture)
+    sisod.evaluate(root / "maps", root / "mask", out=root / "results/MSOD/A", jobs=1)
+    (root / "figures/pr.svg").write_text("old")
+    (root / "figures/iou.svg").write_text("old")
+    for name in ("out.safetensors", "out.onnx", "out.svg", "out.html"):
+        (root / name).write_text("old")
+    import torch
+
+    from sisod import networks
+
+    network = networks.create("tiny")
+    network.save_pretrained(root / "net")
+    torch.save(network.state_dict(), root / "published.pth")
+
+
+def prepare(name: str, patch: Callable[[str, Any], Any]) -> None:
+    """Replace what would take long, none of which reads a setting or writes a file."""
+    if name == "convert":  # the published networks have a hundred megabytes
+        from sisod import networks
+
+        network = networks.create("tiny")
+        patch("sisod.networks.saved.recognise", lambda *_, **__: "tiny")
+        patch("sisod.networks.tiny.Tiny.load_published", lambda *_, **__: network)
+    if name == "export":
+        patch("torch.onnx.export", lambda *_, **__: _Program())
+    if name == "demo":
+        patch("sisod.demo.make_scenes", lambda _, seed: make_scenes(2, seed=seed))
+    if name.startswith("plot"):
+        patch("sisod.figure_files.draw", _draw)
+
+
+class _Program:
+    """What PyTorch's exporter returns, as far as it is used."""
+
+    def __init__(self) -> None:
+        self.model = mock.Mock(metadata_props={})
+
+    def save(self, path: Path, **_: object) -> None:
+        path.write_bytes(bytes(100_000))
+
+
+def _draw(name: str, request: Any) -> Any:
+    from matplotlib.figure import Figure
+
+    from sisod.errors import UsageError
+
+    if name == "nonsense" or request.examples:
+        raise UsageError("not to be drawn")
+    return Figure(figsize=(1, 1))
+
+
+def find(path: str) -> tuple[Any, str]:
+    """Return the object that holds a function, and the function's name in it."""
+    parts = path.split(".")
+    for count in range(len(parts) - 1, 0, -1):
+        try:
+            holder: Any = importlib.import_module(".".join(parts[:count]))
+        except ImportError:
+            continue
+        for part in parts[count:-1]:
+            holder = getattr(holder, part)
+        return holder, parts[-1]
+    raise LookupError(path)
+
+
+def after(calls: int, function: Callable[..., Any], act: Callable[[], None]) -> Callable[..., Any]:
+    """Return a function that acts instead of being called so often."""
+    left = [calls]
+
+    def called(*args: Any, **options: Any) -> Any:
+        left[0] -= 1
+        if left[0] < 0:
+            act()
+        return function(*args, **options)
+
+    return called
+
+
+def main(name: str, words: Sequence[str]) -> None:
+    """Run a command until it kills itself in the middle, on its second call there if there is one."""
+    from sisod.cli import app
+
+    patches = []
+
+    def patch(path: str, value: Any) -> None:
+        patches.append(mock.patch.object(*find(path), value))
+        patches[-1].start()
+
+    prepare(name, patch)
+    holder, attribute = find(COMMANDS[name].middle)
+    kill = after(N_CALLS.get(name, 0), getattr(holder, attribute), _kill)
+    patch(COMMANDS[name].middle, kill)
+    app(list(words))
+
+
+# so many calls in the middle go well; the others are called once
+N_CALLS = {"predict": 2, "frames": 2, "train": 1, "plot": 2}
+
+
+def _kill() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2:])
