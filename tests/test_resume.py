@@ -117,7 +117,7 @@ def test_work_that_was_damaged(work: Path) -> None:
     whole = file.read_bytes()
     file.write_bytes(b"")
     refusal("--metrics", "mae")
-    partial = Path("out/MSOD/.A.partial")
+    partial = Path("out/MSOD/.A.sisod-partial")
     plan = json.loads((partial / "plan.json").read_text(encoding="utf-8"))
     others: list[Any] = [None, 1, "x", [], [1], {}]
     damaged: list[Any] = [*others, *(plan | {key: value} for key in plan for value in others)]
@@ -132,7 +132,7 @@ def test_work_that_was_damaged(work: Path) -> None:
     for data in (b"", b"{}\n", b"[]\n", scored[:-9]):
         shard.write_bytes(data)
         assert refusal("--metrics", "mae", "--resume") == (
-            f"'out/MSOD/.A.partial/{shard.name}', what was scored of 32 images, is damaged; remove it "
+            f"'out/MSOD/.A.sisod-partial/{shard.name}', what was scored of 32 images, is damaged; remove it "
             "and use --resume"
         )
     shard.unlink()

@@ -166,6 +166,7 @@ _ROW: dict[str, Field] = {
 }
 _RUN: dict[str, Field] = {
     "sisod": _TEXT,
+    "kind": _one_of("evaluation"),
     "protocol": _OBJECT,
     "metrics": _TEXTS,
     "images": _COUNT,
