@@ -34,7 +34,7 @@ def default_jobs() -> int:
 def run_here(job: Job, batches: Iterable[Batch], advance: Advance) -> None:
     """Score in this process, on one core."""
     threads = cv2.getNumThreads()
-    cv2.setNumThreads(1)
+    cv2.setNumThreads(0)  # none but this one; 1 would wait for the others to end, which a fork has not
     try:
         for batch in batches:
             write_whole(batch.shard, score_batch(job, batch.pairs).to_bytes())
