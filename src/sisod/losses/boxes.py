@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from sisod.frames import cut_mask
-from sisod.losses.checks import check_unit_range, on_host
+from sisod.losses.checks import as_array, check_unit_range, is_batched, on_host
 
 
 def boxes_of(
@@ -35,7 +35,9 @@ def boxes_of(
                 [1, 0, 0, 1, 1],
                 [1, 7, 7, 8, 8]])
     """
-    masks = torch.as_tensor(gt).detach().cpu()
+    given = torch.as_tensor(gt)
+    _refuse_batched(given, "gt")
+    masks = given.detach().cpu()
     if masks.ndim not in (2, 3, 4) or (masks.ndim == 4 and masks.shape[1] != 1):
         raise ValueError(
             f"gt has shape {tuple(masks.shape)}; expected (B, 1, H, W), (B, H, W) or (H, W)"
@@ -45,7 +47,7 @@ def boxes_of(
     return collate_boxes(
         [
             cut_mask(np.ascontiguousarray(mask), connectivity=connectivity, min_area=min_area).boxes
-            for mask in salient.numpy()
+            for mask in as_array(salient)
         ]
     )
 
@@ -85,9 +87,10 @@ def check_boxes(boxes: Tensor, shape: Sequence[int]) -> None:
             "(image, y0, x0, y1, x1); collate_boxes joins the boxes of single images"
         )
     if not on_host(boxes):
+        _refuse_batched(boxes, "boxes")
         return
     n_images, height, width = shape
-    image, y0, x0, y1, x1 = rows = boxes.detach().numpy().T
+    image, y0, x0, y1, x1 = rows = as_array(boxes).T
     right = (image >= 0) & (image < n_images)
     right &= (y0 >= 0) & (y0 < y1) & (y1 <= height) & (x0 >= 0) & (x0 < x1) & (x1 <= width)
     if not right.all():
@@ -95,4 +98,12 @@ def check_boxes(boxes: Tensor, shape: Sequence[int]) -> None:
         raise ValueError(
             f"boxes row {index} is {tuple(rows[:, index].tolist())}; expected (image, y0, x0, y1, x1) "
             f"inside {n_images} images of {height} x {width}, y0 < y1 and x0 < x1"
+        )
+
+
+def _refuse_batched(tensor: Tensor, name: str) -> None:
+    if not torch.compiler.is_compiling() and is_batched(tensor):
+        raise ValueError(
+            f"{name} is mapped over by torch.func.vmap, and images differ in their number of boxes; map "
+            "over the logits only, with boxes=boxes_of(gt) from outside, or loop over the images"
         )

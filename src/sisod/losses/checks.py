@@ -3,16 +3,38 @@
 import functools
 import warnings
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
+from torch._C._functorch import get_unwrapped, is_batchedtensor, is_functorch_wrapped_tensor
 
 Maps = Tensor | Sequence[Tensor]
 
 
 def on_host(tensor: Tensor) -> bool:
-    """Say whether values may be read: they are in memory, and nothing is being traced."""
-    return tensor.device.type == "cpu" and not torch.compiler.is_compiling()
+    """Say whether values may be read: they are in memory, not traced, and not many at once (vmap)."""
+    if tensor.device.type != "cpu" or torch.compiler.is_compiling():
+        return False
+    return not is_functorch_wrapped_tensor(tensor) or not is_batched(tensor)
+
+
+def is_batched(tensor: Tensor) -> bool:
+    """Say whether a tensor stands for many, inside `torch.func.vmap`."""
+    while is_functorch_wrapped_tensor(tensor):
+        if is_batchedtensor(tensor):
+            return True
+        tensor = get_unwrapped(tensor)
+    return False
+
+
+def as_array(tensor: Tensor) -> NDArray[Any]:
+    """Return the values of a tensor that may be read."""
+    if torch._C._are_functorch_transforms_active():  # in which every tensor hides its memory
+        return np.array(tensor.tolist()).reshape(tensor.shape)
+    return tensor.detach().numpy()
 
 
 def as_planes(logits: Maps, gt: Tensor, *, from_probs: bool) -> tuple[list[Tensor], Tensor]:

@@ -13,9 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.amp.autocast_mode import is_autocast_available
-from torch.autograd.function import once_differentiable
+from torch.autograd.forward_ad import unpack_dual
 
-from sisod.losses.checks import on_host
+from sisod.losses.checks import as_array, on_host
 
 _FEW = 24  # boxes an image, up to which cutting it into bands costs more than it saves
 _BAND = 48  # least height of a band
@@ -47,7 +47,7 @@ class Frames:
         It is a constant map such as the ground truth, or `values` once more for the sum of squares.
         """
         layout = (self.rows, self.columns, self.owner, len(self.image))
-        if torch.compiler.is_compiling():  # the compiler fuses what we do by hand below
+        if not _by_hand(values):
             return tuple(_box_sum(_product(values, one), *layout) for one in times)
         degrees = [2 if one is values else 1 for one in times]
         return cast("tuple[Tensor, ...]", cast("Any", _BoxSums.apply)(values, degrees, *layout, *times))
@@ -123,7 +123,7 @@ def _bands(boxes: Tensor, shape: tuple[int, int, int]) -> tuple[Tensor, Tensor]:
     cutting the images into bands keeps the slots few.
     """
     n_images, height, _ = shape
-    rows = boxes.detach().numpy().astype(np.int64)
+    rows = as_array(boxes).astype(np.int64)
     most = np.bincount(rows[:, 0], minlength=1).max()
     n_bands = 1 if most <= _FEW else _divisor(height, at_most=height // _BAND)
     band_height = height // n_bands
@@ -152,10 +152,20 @@ def _divisor(number: int, *, at_most: int) -> int:
     return next((n for n in range(at_most, 1, -1) if number % n == 0), 1)
 
 
+def _by_hand(values: Tensor) -> bool:
+    """Say whether the gradient is ours; the compiler fuses as well, the others need plain operations."""
+    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
+        return False
+    dual = unpack_dual(values)  # type: ignore[no-untyped-call]
+    return dual.tangent is None  # there is one in forward-mode differentiation
+
+
 class _BoxSums(torch.autograd.Function):
     """Sums over boxes of values times constant maps, or times themselves (degree 2).
 
-    By hand because autograd would allocate whole maps that are not needed.
+    By hand because autograd would allocate whole maps that are not needed. The gradient is made of
+    operations that can be differentiated again (`times` holds `values` with its graph), so gradients of
+    any order are right.
     """
 
     @staticmethod
@@ -182,7 +192,6 @@ class _BoxSums(torch.autograd.Function):
         ctx.save_for_backward(*layout, *inputs[6:])
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         rows, columns, owner, *times = ctx.saved_tensors
         total: Tensor | None = None

@@ -1,0 +1,163 @@
+"""Derivatives of the losses beyond the first, forward mode, and the transforms of `torch.func`."""
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad, functional
+
+from sisod.losses import PlainLoss, SizeInvariantLoss, boxes_of, region_term
+from sisod.losses.sums import _bands, make_frames
+
+TERMS = ["bce", "mse", "l1", "dice", "iou", "auc"]
+Loss = Callable[[Tensor], Tensor]
+# PyTorch's own forward mode, when it is first used
+pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.script.* is deprecated:DeprecationWarning")
+
+
+@region_term
+def own_tversky(p: Tensor, g: Tensor, box_sum: Callable[[Tensor], Tensor]) -> Tensor:
+    hits = box_sum(p * g)
+    return 1 - hits / (0.7 * box_sum(g) + 0.3 * box_sum(p))
+
+
+def made() -> tuple[Tensor, Tensor, Tensor]:
+    """Logits, truth and boxes; objects do not fill their boxes, which would make IoU linear."""
+    gt = torch.zeros(2, 4, 5, dtype=torch.float64)
+    gt[0, 0:2, 0:2] = gt[0, 1, 2] = gt[0, 3, 4] = gt[1, 1:4, 3] = gt[1, 2, 1:4] = 1
+    logits = torch.randn(gt.shape, dtype=gt.dtype, generator=torch.Generator().manual_seed(5))
+    return logits, gt, boxes_of(gt, min_area=0)
+
+
+def loss_of(term: Any, kind: Any = SizeInvariantLoss, **options: Any) -> tuple[Loss, Tensor]:
+    logits, gt, boxes = made()
+    loss = kind(term, **options)
+    given = logits.sigmoid() if options.get("from_probs") else logits
+    return (lambda x: loss(x, gt, boxes)), given
+
+
+CASES = [
+    pytest.param(term, kind, probs, id=f"{getattr(term, '__name__', term)}-{kind.__name__}-{probs}")
+    for term in [*TERMS, own_tversky]
+    for kind, probs in [(SizeInvariantLoss, False), (SizeInvariantLoss, True), (PlainLoss, False)]
+]
+
+
+@pytest.mark.parametrize(("term", "kind", "probs"), CASES)
+def test_second_order_is_right(term: Any, kind: Any, probs: bool) -> None:
+    loss, given = loss_of(term, kind, from_probs=probs)
+    given.requires_grad_()
+    assert torch.autograd.gradgradcheck(loss, (given,))
+    # products and gradients computed for many vectors at once give the same
+    assert torch.autograd.gradcheck(loss, (given,), check_forward_ad=True, check_batched_grad=True)
+
+
+@pytest.mark.parametrize("term", [*TERMS, own_tversky])
+def test_transforms_agree_with_autograd(term: Any) -> None:
+    loss, given = loss_of(term)
+    value = loss(given)
+    slope = torch.autograd.functional.jacobian(loss, given)  # type: ignore[no-untyped-call]
+    curvature = functional.hessian(loss, given)  # type: ignore[no-untyped-call]
+    direction = torch.linspace(-1, 1, given.numel(), dtype=given.dtype).view_as(given)
+    func = cast("Any", torch.func)
+    for found, expected in [
+        (func.grad(loss)(given), slope),
+        (func.jvp(loss, (given,), (direction,)), (value, (slope * direction).sum())),
+        (func.hessian(loss)(given), curvature),  # forward over reverse
+        (func.jacrev(func.jacrev(loss))(given), curvature),
+        (cast("Any", functional.hessian)(loss, given, vectorize=True), curvature),
+        (func.vmap(loss)(torch.stack([given, -given])), torch.stack([value, loss(-given)])),
+        (func.vmap(func.grad(loss))(given[None]), slope[None]),
+        (func.grad(lambda x: func.vmap(loss)(x).sum())(given[None]), slope[None]),
+    ]:
+        torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-12)
+
+
+def test_third_order_and_penalties_of_gradients() -> None:
+    """What trains on gradients differentiates them: here with ones found as differences."""
+    loss, given = loss_of("dice")
+
+    def penalty(x: Tensor) -> Tensor:
+        x = x.detach().requires_grad_()
+        (slope,) = torch.autograd.grad(loss(x), x, create_graph=True)
+        (second,) = torch.autograd.grad(slope.square().sum(), x, create_graph=True)
+        return second.square().sum()
+
+    x = given.requires_grad_()
+    (slope,) = torch.autograd.grad(loss(x), x, create_graph=True)
+    (second,) = torch.autograd.grad(slope.square().sum(), x, create_graph=True)
+    (third,) = torch.autograd.grad(second.square().sum(), x)
+    step = torch.zeros_like(given)
+    step[0, 1, 1] = 1e-5
+    difference = (penalty(given + step) - penalty(given - step)) / 2e-5
+    torch.testing.assert_close(third[0, 1, 1], difference.detach(), rtol=1e-5, atol=1e-12)
+
+
+def test_forward_mode_over_reverse_mode() -> None:
+    loss, given = loss_of("iou")
+    direction = torch.ones_like(given)
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(given.clone().requires_grad_(), direction)  # type: ignore[no-untyped-call]
+        (slope,) = torch.autograd.grad(loss(dual), dual, create_graph=True)
+        product = forward_ad.unpack_dual(slope).tangent  # type: ignore[no-untyped-call]
+    expected = functional.hvp(loss, given, direction)[1]  # type: ignore[no-untyped-call]
+    torch.testing.assert_close(product, expected, rtol=1e-9, atol=1e-12)
+
+
+def test_second_order_where_images_are_cut_into_bands() -> None:
+    height, width = 96, 4
+    tops = torch.arange(0, height - 3, 3)
+    boxes = torch.stack(
+        [0 * tops, tops, 0 * tops, tops + 4, 0 * tops + 3], dim=1
+    )  # 31 boxes that overlap
+    assert len(_bands(boxes, (1, height, width))[0]) > 1
+    generator = torch.Generator().manual_seed(0)
+    values = torch.randn(1, height, width, dtype=torch.float64, generator=generator)
+    frames = make_frames(boxes, (1, height, width), like=values)
+    other = torch.randn(values.shape, dtype=values.dtype, generator=generator)
+
+    def by_hand(x: Tensor) -> Tensor:
+        first, second, third = frames.sums(x, other, x, None)
+        return (first * second * third).sum()
+
+    def plainly(x: Tensor) -> Tensor:
+        parts = [x[0, y0:y1, x0:x1] for _, y0, x0, y1, x1 in boxes.tolist()]
+        others = [other[0, y0:y1, x0:x1] for _, y0, x0, y1, x1 in boxes.tolist()]
+        each = [
+            (part * one).sum() * part.square().sum() * part.sum()
+            for part, one in zip(parts, others, strict=True)
+        ]
+        return torch.stack(each).sum()
+
+    direction = torch.randn(values.shape, dtype=values.dtype, generator=generator)
+    found, expected = (
+        functional.hvp(each, values, direction)[1]  # type: ignore[no-untyped-call]
+        for each in (by_hand, plainly)
+    )
+    torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-10)
+
+
+def test_what_differs_in_number_cannot_be_mapped_over() -> None:
+    logits, gt, boxes = made()
+    loss = SizeInvariantLoss("bce", "dice")
+    with pytest.raises(
+        ValueError, match=r"gt is mapped over by torch\.func\.vmap.*loop over the images"
+    ):
+        torch.func.vmap(loss)(logits[:, None], gt[:, None])
+    with pytest.raises(ValueError, match=r"boxes is mapped over by torch\.func\.vmap"):
+        torch.func.vmap(loss)(logits[:, None], gt[:, None], torch.stack([boxes[:1], boxes[:1]]))
+    many = torch.func.vmap(loss, in_dims=(0, None, None))(torch.stack([logits, -logits]), gt, boxes)
+    torch.testing.assert_close(many, torch.stack([loss(logits, gt, boxes), loss(-logits, gt, boxes)]))
+
+
+def test_values_are_checked_inside_transforms_too() -> None:
+    logits, gt, boxes = made()
+    loss = SizeInvariantLoss("dice")
+    expected = torch.func.grad(loss)(logits, gt, boxes)
+    torch.testing.assert_close(torch.func.grad(loss)(logits, gt), expected)  # boxes found inside
+    with pytest.raises(ValueError, match=r"gt holds values from 0 to 255; expected \[0, 1\]"):
+        torch.func.grad(loss)(logits, gt * 255, boxes)
+    with pytest.raises(ValueError, match="boxes row 1 is"):
+        torch.func.grad(loss)(logits, gt, boxes + 1)
