@@ -17,6 +17,7 @@ from sisod.losses import (
     boxes_of,
     collate_boxes,
     region_term,
+    size_invariant_loss,
     weight_map,
 )
 from sisod.losses.checks import _warn_probabilities
@@ -196,6 +197,51 @@ REFUSED: dict[str, tuple[Callable[[], object], type[Exception], list[str]]] = {
         lambda: collate_boxes([[[0, 0, 1, 1]], [[0, 1]]]),
         ValueError,
         ["boxes of image 1 have shape (1, 2)", "expected integer rows (y0, x0, y1, x1)"],
+    ),
+    "terms as a text": (
+        lambda: size_invariant_loss(LOGITS, GT, terms="bce"),
+        ValueError,
+        ["terms is the text 'bce'", "expected a list of terms like ['bce']"],
+    ),
+    "weight that is not a number": (
+        lambda: SizeInvariantLoss("bce", weights=["2"]),  # type: ignore[list-item]
+        ValueError,
+        ["every weight must be a finite number, got '2'"],
+    ),
+    "weight that is not finite": (
+        lambda: PlainLoss("bce", "dice", weights=[1, float("nan")]),
+        ValueError,
+        ["every weight must be a finite number, got nan"],
+    ),
+    "weights that are no list": (
+        lambda: PlainLoss("bce", weights=2),  # type: ignore[arg-type]
+        ValueError,
+        ["weights must be a list of numbers, one per term, got 2"],
+    ),
+    "normalize": (
+        lambda: SizeInvariantLoss("bce", normalize="none"),  # type: ignore[arg-type]
+        ValueError,
+        ["normalize must be True or False, got 'none'"],
+    ),
+    "from_probs": (
+        lambda: PlainLoss("bce", from_probs="no"),  # type: ignore[arg-type]
+        ValueError,
+        ["from_probs must be True or False, got 'no'"],
+    ),
+    "alpha as a flag": (
+        lambda: SizeInvariantLoss("bce", alpha=True),
+        ValueError,
+        ["alpha must be 'ratio', 'union' or a number from 0 on, got True"],
+    ),
+    "network that is no name": (
+        lambda: SizeInvariantLoss.for_network(["edn"]),  # type: ignore[arg-type]
+        ValueError,
+        ["unknown network ['edn']"],
+    ),
+    "shape of weights": (
+        lambda: weight_map(rows(0, 0, 0, 1, 1), (1, 2.5, 2)),  # type: ignore[arg-type]
+        ValueError,
+        ["every side of shape must be a whole number, got 2.5"],
     ),
     "collate floats": (
         lambda: collate_boxes([np.zeros((1, 4))]),

@@ -4,14 +4,15 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sisod.arguments import shown
 from sisod.errors import InputError, UsageError
-from sisod.metrics import METRICS
-from sisod.protocols import unknown
+from sisod.metrics import METRICS, listed_keys
+from sisod.protocols import check_known
 
 if TYPE_CHECKING:
     import polars as pl
@@ -45,11 +46,10 @@ def size_edges(kind: SizeKind, shares: ArrayLike | None = None) -> Values:
         return np.arange(_GROUPS + 1) / _GROUPS
     if kind == "log":
         return np.array(_LOG_EDGES, dtype=np.float64)
-    if kind != "quantile":
-        raise UsageError(unknown("size groups", str(kind), ("paper", "log", "quantile")))
+    check_known("size groups", kind, get_args(SizeKind))
     if shares is None:
         raise UsageError("quantiles need the objects' shares of the image; pass shares=")
-    sizes = np.asarray(shares, dtype=np.float64)
+    sizes = _shares_of("shares", shares)
     inner = np.quantile(sizes, np.arange(1, _GROUPS) / _GROUPS) if len(sizes) else np.empty(0)
     return np.unique(np.concatenate([[0.0], inner, [1.0]]))
 
@@ -96,10 +96,9 @@ def by_number(evaluation: "Evaluation", *, metrics: Sequence[str] | None = None)
 
     images = evaluation.images
     present = [key for key in images.columns if key in METRICS and METRICS[key].form != "max"]
-    keys = present if metrics is None else list(metrics)
+    keys = tuple(present) if metrics is None else listed_keys(metrics)
     for key in keys:
-        if key not in present:
-            raise UsageError(unknown("image-level metric", key, present))
+        check_known("image-level metric", key, present)
     numbers = images["n_objects"].to_numpy()
     first = 0 if (numbers == 0).any() else 1
     members = np.minimum(numbers, 5) - first
@@ -188,12 +187,13 @@ def rank_changes(
 
     from sisod.comparison import check_same_images
 
-    if len(set(keys)) < 2:
-        raise UsageError(f"expected two or more metrics to rank by, got {len(set(keys))}")
+    keys = tuple(dict.fromkeys(listed_keys(keys)))
+    if len(keys) < 2:
+        raise UsageError(f"expected two or more metrics to rank by, got {len(keys)}")
     check_same_images(evaluations)
     columns: dict[str, Any] = {"method": list(evaluations)}
     ranks: dict[str, Values] = {}
-    for key in dict.fromkeys(keys):
+    for key in keys:
         values = np.array([_summary_value(name, e, key) for name, e in evaluations.items()])
         ranks[key] = _ranks_best_first(values, key)
         columns |= {key: values, f"rank_{key}": ranks[key]}
@@ -214,6 +214,10 @@ def kendall_tau(a: ArrayLike, b: ArrayLike) -> float:
         -1.0
     """
     x, y = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    if x.ndim != 1 or x.shape != y.shape:
+        raise UsageError(
+            f"expected two equally long rows of numbers, got shapes {x.shape} and {y.shape}"
+        )
     defined = ~(np.isnan(x) | np.isnan(y))
     x, y = x[defined], y[defined]
     dx, dy = np.sign(x[:, None] - x), np.sign(y[:, None] - y)
@@ -267,10 +271,23 @@ def size_label(low: float, high: float) -> str:
 def _edges(groups: SizeKind | ArrayLike, shares: Values) -> Values:
     if isinstance(groups, str):
         return size_edges(cast(SizeKind, groups), shares)  # which refuses other words
-    edges = np.asarray(groups, dtype=np.float64)
+    try:
+        edges = np.asarray(groups, dtype=np.float64)
+    except (TypeError, ValueError):
+        edges = np.empty(0)
     if edges.ndim != 1 or len(edges) < 2 or not (np.diff(edges) > 0).all():
-        raise UsageError("groups must be edges that rise, two or more shares of the image")
+        raise UsageError(
+            "groups must be edges that rise, two or more shares of the image, or one of "
+            f"{', '.join(get_args(SizeKind))}; got {shown(groups)}"
+        )
     return edges
+
+
+def _shares_of(name: str, values: ArrayLike) -> Values:
+    shares = np.asarray(values, dtype=np.float64)
+    if shares.ndim != 1 or not ((shares >= 0) & (shares <= 1)).all():  # NaN is neither
+        raise UsageError(f"{name} must be a row of shares of the image in [0, 1], got {shown(values)}")
+    return shares
 
 
 def _group_means(
@@ -293,8 +310,7 @@ def _mean_columns(
 
 
 def _summary_value(name: str, evaluation: "Evaluation", key: str) -> float:
-    if key not in METRICS:
-        raise UsageError(unknown("metric", key, METRICS))
+    check_known("metric", key, METRICS)
     if key not in evaluation.summary:
         raise InputError(f"the result of {name!r} has no {key}; evaluate it again with this metric")
     return evaluation.summary[key]

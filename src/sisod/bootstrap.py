@@ -16,16 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sisod.analysis import OBJECT_METRICS, is_found
+from sisod.arguments import check_whole
 from sisod.errors import InputError, UsageError
-from sisod.metrics import METRICS, PAPER_KEYS, Direction
+from sisod.metrics import METRICS, PAPER_KEYS, Direction, listed_keys
 from sisod.progress import progress_bar
-from sisod.protocols import unknown
+from sisod.protocols import check_known
 from sisod.rows import IMAGE_CURVES
 
 if TYPE_CHECKING:
     from sisod.evaluation import Evaluation
 
 Values = NDArray[np.float64]
+_MOST = 10_000_000  # resamples, which are all kept
 _NUMBERS_AT_ONCE = 8_000_000  # of the matrix of counts: 64 MB
 # scores over all objects of the data set, each object alike: key -> column of the object table
 OBJECT_SCORES = {"found": "recall_binary", **{f"object_{key}": key for key in OBJECT_METRICS}}
@@ -81,11 +83,11 @@ def chosen_keys(metrics: str | Sequence[str] | None, available: Sequence[str]) -
     """Return the scores asked for, each of which must be available."""
     if metrics is None:
         return default_keys(available)
-    if metrics == "all":
+    keys = listed_keys(metrics)
+    if keys == ("all",):
         return tuple(available)
-    if metrics == "paper":
-        metrics = PAPER_KEYS
-    keys = tuple(metrics.split(",")) if isinstance(metrics, str) else tuple(metrics)
+    if keys == ("paper",):
+        keys = PAPER_KEYS
     if not keys:
         raise UsageError("metrics is empty; name at least one, or pass None for the usual ones")
     for key in keys:
@@ -96,8 +98,7 @@ def chosen_keys(metrics: str | Sequence[str] | None, available: Sequence[str]) -
             )
         if key not in available and (key in METRICS or key in OBJECT_SCORES):
             raise InputError(f"the results have no {key}; evaluate again with this metric")
-        if key not in available:
-            raise UsageError(unknown("metric", key, available))
+        check_known("metric", key, available)
     return tuple(dict.fromkeys(keys))
 
 
@@ -122,8 +123,8 @@ def resample(scores: Sequence[Score], resamples: int, seed: int) -> Values:
     All scores must be of the same images in the same order; every resample draws one set of images for
     all of them. NaN where a resample has no image on which the score is defined.
     """
-    if resamples < 1:
-        raise UsageError(f"resamples must be at least 1, got {resamples}")
+    resamples = check_whole("resamples", resamples, least=1, most=_MOST)
+    seed = check_whole("seed", seed, least=0)
     n_images = len(scores[0].per_image)
     rng = np.random.default_rng(seed)
     sums = np.concatenate([score.sums for score in scores], axis=1)

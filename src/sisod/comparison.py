@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sisod.arguments import check_whole, shown
 from sisod.bootstrap import (
     Score,
     chosen_keys,
@@ -123,6 +124,8 @@ def compare(
         seed: of the draws; the same seed gives the same numbers.
         names: what to call the two.
     """
+    if isinstance(names, str) or len(names) != 2 or not all(isinstance(name, str) for name in names):
+        raise UsageError(f"names must be two texts, got {shown(names)}")
     if names[0] == names[1]:
         raise UsageError(f"both results are called {names[0]!r}; give them different names")
     return compare_many({names[0]: a, names[1]: b}, metrics=metrics, resamples=resamples, seed=seed)
@@ -202,6 +205,7 @@ def sign_test(wins: int, losses: int) -> float:
         >>> sign_test(5, 0)
         0.0625
     """
+    wins, losses = check_whole("wins", wins, least=0), check_whole("losses", losses, least=0)
     count, fewer = wins + losses, min(wins, losses)
     ways = total = 1
     for k in range(fewer):
@@ -218,6 +222,8 @@ def holm(p_values: ArrayLike) -> Values:
         array([0.03, 0.06, 0.06])
     """
     p = np.asarray(p_values, dtype=np.float64)
+    if p.ndim != 1 or ((p < 0) | (p > 1)).any():
+        raise UsageError(f"p_values must be a row of numbers in [0, 1], got {shown(p_values)}")
     corrected = np.full(len(p), math.nan)
     places = np.flatnonzero(~np.isnan(p))
     order = places[np.argsort(p[places], kind="stable")]

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from sisod import folders
+from sisod.arguments import check_flag, check_text, check_whole, shown
 from sisod.batches import BATCH, Batch, Job
 from sisod.errors import InputError, UsageError, some
 from sisod.evaluation import (
@@ -77,6 +78,8 @@ def evaluate(
         cluster: address of a Dask scheduler that does the work instead of this machine.
     """
     settled = find_protocol(protocol)
+    if isinstance(names, str):
+        raise UsageError(f"names must be a list of names, got the text {shown(names)}")
     request = Request(
         pred_root=str(pred_dir),
         gt_root=str(gt_dir),
@@ -115,6 +118,14 @@ class Request:
     allow_missing: bool = False
     strict: bool = False
 
+    def __post_init__(self) -> None:
+        for name in ("allow_missing", "strict"):
+            check_flag(name, getattr(self, name))
+        for name in ("pred_suffix", "gt_suffix"):
+            check_text(name, getattr(self, name))
+        for image in self.names or ():
+            check_text("every one of names", image)
+
     def pairing(self) -> Pairing:
         """Find the pairs."""
         return pair_files(
@@ -147,8 +158,10 @@ class Options:
     title: str = "scoring"
 
     def __post_init__(self) -> None:
-        if self.jobs is not None and self.jobs < 1:
-            raise UsageError(f"jobs must be at least 1, got {self.jobs}")
+        if self.jobs is not None:
+            check_whole("jobs", self.jobs, least=1)
+        for name in ("resume", "overwrite"):
+            check_flag(name, getattr(self, name))
         if self.resume and self.overwrite:
             raise UsageError("--resume goes on with a run and --overwrite begins again; choose one")
 

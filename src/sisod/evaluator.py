@@ -2,6 +2,7 @@
 
 from numpy.typing import ArrayLike
 
+from sisod.arguments import shown
 from sisod.arrays import warn_binary
 from sisod.evaluation import Evaluation
 from sisod.frames import Partition
@@ -65,7 +66,7 @@ class Evaluator:
 
     def _check_name(self, name: str) -> None:
         if not isinstance(name, str):
-            raise TypeError(f"the name of an image must be text, got {name!r}")
+            raise TypeError(f"the name of an image must be text, got {shown(name)}")
         try:
             name.encode("utf-8")
         except UnicodeEncodeError:
@@ -77,11 +78,15 @@ class Evaluator:
 
     def merge(self, other: "Evaluator") -> "Evaluator":
         """Take over the images of another evaluator, after one's own; return self."""
+        if not isinstance(other, Evaluator):
+            raise TypeError(f"only another Evaluator can be merged, got {shown(other)}")
         if (other.protocol, other.keys) != (self.protocol, self.keys):
             raise ValueError("evaluators differ in protocol or metrics; only equal ones can be merged")
         twice = self._known & other._known
         if twice:
             raise ValueError(f"both evaluators scored {min(twice)!r}; names must differ")
+        if other is self:
+            raise ValueError("only another Evaluator can be merged; these images would count twice")
         self._known |= other._known
         self._parts += other._parts
         self._single = 0

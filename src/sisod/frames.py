@@ -4,12 +4,13 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, TypeVar
+from typing import Literal, TypeVar, get_args
 
 import cv2
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sisod.arguments import check_choice, is_number
 from sisod.arrays import as_array, as_mask
 
 Kind = Literal["boxes", "voronoi"]
@@ -132,10 +133,21 @@ def partition(
     """
     if (gt is None) == (labels is None):
         raise TypeError("partition needs either gt or labels, not both and not none")
+    check_cut(kind=kind, connectivity=connectivity, min_area=min_area, alpha=alpha)
     if labels is not None:
         return cut_labels(labels, kind=kind, min_area=min_area, alpha=alpha)
     assert gt is not None  # noqa: S101  (for the type checker: the test above settles it)
     return cut_mask(as_mask(gt), kind=kind, connectivity=connectivity, min_area=min_area, alpha=alpha)
+
+
+def check_cut(*, kind: object, connectivity: object, min_area: float, alpha: Alpha) -> None:
+    """Refuse settings by which nothing can be cut, before a mask is looked at."""
+    check_choice("kind", kind, get_args(Kind))
+    whole = isinstance(connectivity, int | np.integer)
+    if not whole or connectivity not in (4, 8):
+        raise ValueError(f"connectivity must be 4 or 8, got {connectivity!r}")
+    least_area(min_area, 1)
+    check_alpha(alpha)
 
 
 def cut_mask(
@@ -312,8 +324,8 @@ def _assemble(
 
 def check_alpha(alpha: Alpha) -> None:
     """Refuse what is neither a name nor a number from 0 on."""
-    known = alpha in ("ratio", "union") if isinstance(alpha, str) else 0 <= alpha < math.inf
-    if not known:
+    named = isinstance(alpha, str) and alpha in ("ratio", "union")
+    if not named and not (is_number(alpha) and 0 <= float(alpha) < math.inf):
         raise ValueError(f"alpha must be 'ratio', 'union' or a number from 0 on, got {alpha!r}")
 
 

@@ -4,7 +4,7 @@ Adding a metric is adding a row to `FAMILIES`: its keys, its size-invariant form
 plots follow from the row.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sisod import structure
+from sisod.arguments import shown
 from sisod.errors import UsageError
 from sisod.histograms import LEVELS
-from sisod.protocols import Protocol, unknown
+from sisod.protocols import Protocol, check_known
 
 Values = NDArray[np.float64]
 Direction = Literal["up", "down"]
@@ -249,6 +250,21 @@ PAPER_KEYS = (
 )  # fmt: skip
 
 
+def listed_keys(metrics: object) -> tuple[str, ...]:
+    """Return the keys of a text with commas, or of a sequence of keys.
+
+    Example:
+        >>> listed_keys("mae,si_mae")
+        ('mae', 'si_mae')
+    """
+    if isinstance(metrics, str):
+        return tuple(metrics.split(","))
+    keys = tuple(metrics) if isinstance(metrics, Iterable) else ()
+    if not isinstance(metrics, Iterable) or not all(isinstance(key, str) for key in keys):
+        raise UsageError(f'metrics must be "paper", "all", None or a list of keys, got {shown(metrics)}')
+    return keys
+
+
 def find_metrics(
     metrics: str | Sequence[str] | None, protocol: Protocol | None = None
 ) -> tuple[str, ...]:
@@ -261,18 +277,16 @@ def find_metrics(
         ('mae', 'si_mae')
     """
     only_paper = protocol is not None and protocol.released_code
-    if only_paper and (metrics is None or metrics == "all"):
-        return PAPER_KEYS
     if metrics is None:
-        return tuple(key for key, metric in METRICS.items() if metric.family.kind != "pixels")
-    if metrics == "all":
-        return tuple(METRICS)
-    if metrics == "paper":
+        counted = (key for key, metric in METRICS.items() if metric.family.kind != "pixels")
+        return PAPER_KEYS if only_paper else tuple(counted)
+    keys = listed_keys(metrics)
+    if keys == ("all",):
+        return PAPER_KEYS if only_paper else tuple(METRICS)
+    if keys == ("paper",):
         return PAPER_KEYS
-    keys = tuple(metrics.split(",")) if isinstance(metrics, str) else tuple(metrics)
     for key in keys:
-        if key not in METRICS:
-            raise UsageError(unknown("metric", key, METRICS))
+        check_known("metric", key, METRICS)
         if only_paper and key not in PAPER_KEYS:
             raise UsageError(
                 f"the paper's released code has no {key}; its metrics are {', '.join(PAPER_KEYS)}"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from sisod.errors import InputError, UsageError
 from sisod.grids import Grid, number, plain, render
 from sisod.metrics import METRICS
-from sisod.protocols import unknown
+from sisod.protocols import check_known, unknown
 from sisod.tables import Format, arrow
 
 if TYPE_CHECKING:
@@ -162,8 +162,7 @@ def table(name: TableName) -> "pl.DataFrame":
     """
     import polars as pl
 
-    if name not in _TABLES:
-        raise UsageError(unknown("table of the paper", str(name), _TABLES))
+    check_known("table of the paper", name, _TABLES)
     content = _data()[name]
     if name == "quantitative":
         found = [
@@ -260,7 +259,7 @@ def _better_by(key: str, after: float, before: float) -> float:
 
 def _known(what: str, name: str, names: tuple[str, ...]) -> str:
     for known in names:
-        if known.casefold() == name.casefold():
+        if isinstance(name, str) and known.casefold() == name.casefold():
             return known
     raise UsageError(unknown(what, name, names))
 

@@ -1,16 +1,17 @@
 """The named conventions, as data. The name is stored with every result."""
 
 import difflib
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, fields
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sisod.arguments import check_choice, check_flag, check_whole, shown
 from sisod.arrays import Normalize
 from sisod.errors import UsageError
-from sisod.frames import Alpha, Kind, Partition, cut_mask
+from sisod.frames import Alpha, Kind, Partition, check_cut, cut_mask
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,23 @@ class Protocol:
     gt_level: int = 128
     first_threshold: Literal[0, 1] = 1
     released_code: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what would otherwise be scored as something else."""
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, np.generic):  # a number of NumPy's, which JSON does not take
+                object.__setattr__(self, field.name, value.item())
+        if not isinstance(self.name, str) or not self.name.strip():
+            raise UsageError(f"name must be text that is not empty, got {shown(self.name)}")
+        check_cut(
+            kind=self.kind, connectivity=self.connectivity, min_area=self.min_area, alpha=self.alpha
+        )
+        check_choice("normalize", self.normalize, get_args(Normalize))
+        check_whole("gt_level", self.gt_level, least=1, most=255)
+        check_choice("first_threshold", self.first_threshold, (0, 1))
+        check_flag("keep_ties", self.keep_ties)
+        check_flag("released_code", self.released_code)
 
     def partition(self, mask: NDArray[np.bool_]) -> Partition:
         """Cut a checked mask as this protocol says."""
@@ -90,6 +108,7 @@ PROTOCOLS = {
 
 
 _MOST_LISTED = 20  # names in a message
+_LONGEST = 200  # letters of a name that is looked for among the known ones
 
 
 def find_protocol(protocol: str | Protocol) -> Protocol:
@@ -106,12 +125,20 @@ def find_protocol(protocol: str | Protocol) -> Protocol:
                 "give it a name of its own"
             )
         return protocol
+    if not isinstance(protocol, str):
+        raise UsageError(f"protocol must be a name or a Protocol, got {shown(protocol)}")
     if protocol not in PROTOCOLS:
         raise UsageError(unknown("protocol", protocol, PROTOCOLS))
     return PROTOCOLS[protocol]
 
 
-def unknown(what: str, name: str, known: Iterable[str]) -> str:
+def check_known(what: str, name: object, known: Collection[str]) -> None:
+    """Refuse a name that is not known, and what is not a name."""
+    if not isinstance(name, str) or name not in known:
+        raise UsageError(unknown(what, name, known))
+
+
+def unknown(what: str, name: object, known: Iterable[str]) -> str:
     """Say that a name is not known, which is nearest, and which there are.
 
     Example:
@@ -119,8 +146,9 @@ def unknown(what: str, name: str, known: Iterable[str]) -> str:
         "unknown protocol 'papr'; did you mean 'paper'? available: default, paper"
     """
     names = sorted(known)
-    near = difflib.get_close_matches(name, names, n=5)
-    near.sort(key=lambda other: sorted(other) != sorted(name))  # two letters swapped come first
+    given = name if isinstance(name, str) else ""
+    near = difflib.get_close_matches(given[:_LONGEST], names, n=5)
+    near.sort(key=lambda other: sorted(other) != sorted(given))  # two letters swapped come first
     hint = f" did you mean {near[0]!r}?" if near else ""
     listed = ", ".join(names) if len(names) <= _MOST_LISTED else f"{len(names)}, see docs/metrics.md"
-    return f"unknown {what} {name!r};{hint} available: {listed}"
+    return f"unknown {what} {shown(name)};{hint} available: {listed}"

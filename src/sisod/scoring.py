@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sisod import arrays
+from sisod.arguments import shown
 from sisod.frames import Partition, least_area
 from sisod.histograms import ADAPTIVE, BINARY, LEVELS, histogram
 from sisod.measuring import Counted, Measured, measure
@@ -124,6 +125,10 @@ def count_pair(
     own_frames = partition is not None
     if partition is None:
         partition = protocol.partition(mask)
+    elif not isinstance(partition, Partition):
+        raise TypeError(
+            f"partition must be a Partition, got {shown(partition)}; sisod.partition(gt) makes one"
+        )
     elif partition.shape != mask.shape:
         raise ValueError(
             f"partition is of an image of shape {partition.shape} but gt has shape {mask.shape}; "

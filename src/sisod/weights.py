@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sisod.arguments import check_flag, check_whole
 from sisod.frames import Alpha, alpha_terms
 
 
@@ -32,8 +33,19 @@ def weight_map(
         array([[0.096, 0.096, 0.077, 0.385],
                [0.096, 0.096, 0.077, 0.077]])
     """
-    height, width = shape
-    rows = np.asarray(boxes, dtype=np.int64).reshape(-1, 4)
+    check_flag("normalize", normalize)
+    if len(shape) != 2:
+        raise ValueError(f"shape is {tuple(shape)}; expected height and width")
+    height, width = (check_whole("every side of shape", side, least=1) for side in shape)
+    rows = np.asarray(boxes)
+    if rows.size == 0:
+        rows = np.empty((0, 4), dtype=np.int64)
+    if rows.ndim != 2 or rows.shape[1] != 4 or rows.dtype.kind not in "iu":
+        raise ValueError(
+            f"boxes has shape {rows.shape} and dtype {rows.dtype}; "
+            "expected integer rows (y0, x0, y1, x1)"
+        )
+    rows = rows.astype(np.int64)
     y0, x0, y1, x1 = rows.T
     if not ((y0 >= 0) & (y0 < y1) & (y1 <= height) & (x0 >= 0) & (x0 < x1) & (x1 <= width)).all():
         raise ValueError(f"boxes must be rows 0 <= y0 < y1 <= {height}, 0 <= x0 < x1 <= {width}")

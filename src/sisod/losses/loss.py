@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
+from sisod.arguments import check_flag
 from sisod.frames import Alpha, check_alpha
 from sisod.losses.boxes import boxes_of, check_boxes
 from sisod.losses.checks import Maps, as_planes
@@ -44,6 +45,7 @@ def size_invariant_loss(
         tensor(0.2099)
     """
     check_alpha(alpha)
+    check_flag("normalize", normalize)
     sorted_terms = find_terms(terms, weights=weights, from_probs=from_probs)
     return _size_invariant(logits, gt, boxes, sorted_terms, alpha=alpha, normalize=normalize)
 
@@ -99,6 +101,7 @@ class SizeInvariantLoss(nn.Module):
     ) -> None:
         super().__init__()
         check_alpha(alpha)
+        check_flag("normalize", normalize)
         self.terms = find_terms(terms, weights=weights, from_probs=from_probs)
         self.alpha = alpha
         self.normalize = normalize

@@ -4,6 +4,7 @@ A *separable* term is a mean over pixels; a *region* term is anything else. Both
 are for one part of an image; what makes the loss size-invariant is which parts it is taken over.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -13,7 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from sisod.protocols import unknown
+from sisod.arguments import check_flag, check_number, shown
+from sisod.protocols import check_known
 
 EPS = 1e-7  # least denominator of a region term
 
@@ -163,12 +165,16 @@ def find_terms(
     """Sort terms by kind, or say which name is not known."""
     if not terms:
         raise ValueError(f"a loss needs at least one term; available: {', '.join(sorted(NAMES))}")
-    if weights is not None and len(weights) != len(terms):
-        raise ValueError(f"there are {len(terms)} terms but {len(weights)} weights; give one per term")
+    if isinstance(terms, str):
+        raise ValueError(f"terms is the text {terms!r}; expected a list of terms like [{terms!r}]")
+    check_flag("from_probs", from_probs)
+    factors = [1.0] * len(terms) if weights is None else _factors(weights)
+    if len(factors) != len(terms):
+        raise ValueError(f"there are {len(terms)} terms but {len(factors)} weights; give one per term")
     given: list[Weighted[PixelTerm]] = []
     on_probs: list[Weighted[PixelTerm]] = []
     region: list[Weighted[RegionTerm]] = []
-    for term, weight in zip(terms, weights or [1.0] * len(terms), strict=True):
+    for term, weight in zip(terms, factors, strict=True):
         _check_term(term)
         if isinstance(term, str) and term in REGION:
             region.append((weight, REGION[term]))
@@ -183,9 +189,15 @@ def find_terms(
     return Terms(tuple(given), tuple(on_probs), tuple(region), from_probs)
 
 
+def _factors(weights: object) -> list[float]:
+    if isinstance(weights, str) or not isinstance(weights, Sequence):
+        raise ValueError(f"weights must be a list of numbers, one per term, got {shown(weights)}")
+    return [check_number("every weight", weight, least=-math.inf) for weight in weights]
+
+
 def _check_term(term: object) -> None:
-    if isinstance(term, str) and term not in NAMES:
-        raise ValueError(unknown("term", term, NAMES))
+    if isinstance(term, str):
+        check_known("term", term, NAMES)
     if not isinstance(term, str) and not callable(term):
         raise TypeError(f"a term is a name or a callable, got {term!r}; weights go into weights=")
 
@@ -197,8 +209,7 @@ def network_terms(name: str) -> tuple[str, ...]:
         >>> network_terms("edn")
         ('bce', 'dice')
     """
-    if name not in _NETWORKS:
-        raise ValueError(unknown("network", name, _NETWORKS))
+    check_known("network", name, _NETWORKS)
     return _NETWORKS[name]
 
 

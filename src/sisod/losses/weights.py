@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from sisod.arguments import check_flag, check_whole
 from sisod.frames import Alpha, check_alpha
 from sisod.losses.boxes import check_boxes
 from sisod.losses.sums import Frames, make_frames
@@ -32,8 +33,11 @@ def weight_map(
                  [0.2500, 0.2500, 0.2000, 0.2000]]])
     """
     check_alpha(alpha)
+    check_flag("normalize", normalize)
     if len(shape) not in (3, 4) or (len(shape) == 4 and shape[1] != 1):
         raise ValueError(f"shape is {tuple(shape)}; expected (B, H, W) or (B, 1, H, W)")
+    for side in shape:
+        check_whole("every side of shape", side, least=1)
     planes = (shape[0], shape[-2], shape[-1])
     check_boxes(boxes, planes)
     frames = make_frames(boxes, planes, like=torch.empty(0, device=boxes.device))

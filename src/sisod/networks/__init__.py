@@ -8,8 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from sisod.errors import UsageError
-from sisod.protocols import unknown
+from sisod.protocols import check_known
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -47,8 +46,7 @@ def find(name: str) -> "type[Network]":
         >>> find("edn").facts.paper
         'TIP 2022'
     """
-    if name not in _CLASSES:
-        raise UsageError(unknown("network", name, _CLASSES))
+    check_known("network", name, _CLASSES)
     _need_torch()
     return cast("type[Network]", getattr(import_module(f"sisod.networks.{name}"), _CLASSES[name]))
 

@@ -5,12 +5,12 @@ from pathlib import Path
 
 from torch import Tensor, nn
 
-from sisod.errors import InputError, UsageError
+from sisod.errors import InputError
 from sisod.networks.checkpoints import load_strictly, read_state
 from sisod.networks.efficientnet_lite import EfficientNetLite0, from_wheel
 from sisod.networks.input_spec import IMAGENET, LITE
 from sisod.networks.resnet import ResNet50, Variant
-from sisod.protocols import unknown
+from sisod.protocols import check_known
 
 Encoder = ResNet50 | EfficientNetLite0
 ENCODERS: dict[str, type[Encoder]] = {"resnet50": ResNet50, "efficientnet_lite0": EfficientNetLite0}
@@ -29,8 +29,7 @@ def create_encoder(name: str, *, variant: Variant = "A", frozen_norm: bool = Fal
             `resnet.py`).
         frozen_norm: batch norms that never change, as EDN has them.
     """
-    if name not in ENCODERS:
-        raise UsageError(unknown("encoder", name, ENCODERS))
+    check_known("encoder", name, ENCODERS)
     return ENCODERS[name](variant=variant, frozen_norm=frozen_norm)
 
 

@@ -6,8 +6,10 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from sisod.errors import InputError
+from sisod.arguments import check_choice, check_number, shown
+from sisod.errors import InputError, UsageError
 
+_LARGEST = 1e6  # of a value; grey values reach 255, or 65535
 Triple = tuple[float, float, float]
 
 
@@ -38,13 +40,10 @@ class InputSpec:
     std: Triple = (0.229, 0.224, 0.225)
 
     def __post_init__(self) -> None:
-        if self.order not in ("rgb", "bgr"):
-            raise InputError(f"order must be 'rgb' or 'bgr', got {self.order!r}")
-        for name in ("mean", "std"):
-            values = tuple(float(value) for value in getattr(self, name))
-            if len(values) != 3:
-                raise InputError(f"{name} must have three values, one per channel, got {len(values)}")
-            object.__setattr__(self, name, values)  # JSON brings lists
+        check_choice("order", self.order, ("rgb", "bgr"))
+        object.__setattr__(self, "scale", check_number("scale", self.scale, above=True, most=_LARGEST))
+        object.__setattr__(self, "mean", _triple("mean", self.mean))  # JSON brings lists
+        object.__setattr__(self, "std", _triple("std", self.std))
 
     def apply(self, images: Tensor) -> Tensor:
         """Return what the network takes.
@@ -66,6 +65,18 @@ class InputSpec:
             x = x.flip(-3)
         mean, std = (x.new_tensor(values).view(3, 1, 1) for values in (self.mean, self.std))
         return (x - mean) / std
+
+
+def _triple(name: str, values: object) -> Triple:
+    if not isinstance(values, list | tuple) or len(values) != 3:
+        raise UsageError(f"{name} must have three values, one per channel, got {shown(values)}")
+    # nothing is divided by 0, and nothing overflows
+    least, above = (0.0, True) if name == "std" else (-_LARGEST, False)
+    first, second, third = (
+        check_number(f"every value of {name}", value, least=least, most=_LARGEST, above=above)
+        for value in values
+    )
+    return first, second, third
 
 
 IMAGENET = InputSpec()

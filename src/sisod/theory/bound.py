@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sisod.arguments import check_flag, check_number, is_number, shown
 from sisod.arrays import as_mask
 from sisod.errors import InputError
 from sisod.frames import Partition, cut_mask
@@ -63,17 +64,16 @@ def generalization_bound(
         (0.1151, 0.0407)
     """
     for name, count in (("n_samples", n_samples), ("n_pixels", n_pixels)):
-        if not 1 <= count < math.inf:
-            raise InputError(f"{name} must be a finite number, 1 or more, got {count}")
+        if not is_number(count) or not 1 <= count < math.inf:
+            raise InputError(f"{name} must be a finite number, 1 or more, got {shown(count)}")
     for name, value in (("lipschitz", lipschitz), ("epsilon", epsilon), ("constant", constant)):
-        if not 0 < value < math.inf:
-            raise InputError(f"{name} must be a number above 0, got {value}")
-    if not 0 < delta < 1:
-        raise InputError(f"delta is a probability between 0 and 1, got {delta}")
-    if not 0 < rademacher < n_samples:
+        check_number(name, value, above=True)
+    if not is_number(delta) or not 0 < delta < 1:
+        raise InputError(f"delta is a probability between 0 and 1, got {shown(delta)}")
+    if not is_number(rademacher) or not 0 < rademacher < n_samples:
         raise InputError(
             f"rademacher is a sum over {n_samples} samples, above 0 and below {n_samples}, "
-            f"got {rademacher}; multiply a mean by the number of samples"
+            f"got {shown(rademacher)}; multiply a mean by the number of samples"
         )
     growth = math.log(n_samples / rademacher) ** (1.5 + epsilon)
     capacity = constant * lipschitz * math.sqrt(n_pixels) / n_samples * rademacher * growth
@@ -94,10 +94,12 @@ def separable_lipschitz(
         >>> separable_lipschitz(1.0, n_frames=3, alpha=9.0, normalize=False)
         12.0
     """
-    if not 0 <= mu < math.inf or not 0 <= alpha < math.inf or n_frames < 0:
+    if not all(is_number(one) and 0 <= one < math.inf for one in (mu, n_frames, alpha)):
         raise InputError(
-            f"mu, n_frames and alpha must be finite and not negative, got {mu}, {n_frames} and {alpha}"
+            f"mu, n_frames and alpha must be finite and not negative, got {shown(mu)}, "
+            f"{shown(n_frames)} and {shown(alpha)}"
         )
+    check_flag("normalize", normalize)
     return mu if normalize else (n_frames + alpha) * mu
 
 
@@ -208,5 +210,5 @@ def salient_shares(gt: ArrayLike, *, partition: Partition | None = None) -> Shar
 
 
 def _check_share(rho: float) -> None:
-    if not 0 < rho <= 1:
-        raise InputError(f"rho is a share, above 0 and at most 1, got {rho}")
+    if not is_number(rho) or not 0 < rho <= 1:
+        raise InputError(f"rho is a share, above 0 and at most 1, got {shown(rho)}")

@@ -10,7 +10,7 @@ from sisod.arrays import as_map, as_mask, check_same_shape, unit_values
 from sisod.errors import InputError, UsageError
 from sisod.frames import Partition
 from sisod.histograms import LEVELS
-from sisod.protocols import Protocol, find_protocol, unknown
+from sisod.protocols import Protocol, check_known, find_protocol
 from sisod.scoring import score
 
 Values = NDArray[np.float64]
@@ -95,10 +95,9 @@ def decompose(
         >>> found.left, round(found.right, 12), found.holds
         (0.15, 0.15, True)
     """
-    if metric == "auc":
+    if isinstance(metric, str) and metric == "auc":
         raise UsageError("auc is a sum over pairs of pixels; use decompose_auc")
-    if metric not in _SEPARABLE and metric not in _COMPOSITE:
-        raise UsageError(unknown("metric to decompose", metric, (*_SEPARABLE, *_COMPOSITE)))
+    check_known("metric to decompose", metric, (*_SEPARABLE, *_COMPOSITE))
     p, mask, parts = _prepared(pred, gt, protocol, partition)
     left = score(pred, gt, protocol=protocol, metrics=[metric], partition=parts)[metric]
     if math.isnan(left):

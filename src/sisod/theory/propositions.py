@@ -13,6 +13,7 @@ from numbers import Integral
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sisod.arguments import is_number, shown
 from sisod.arrays import as_mask
 from sisod.errors import InputError
 from sisod.frames import Partition, partition
@@ -190,15 +191,17 @@ def f_limit(rho: float, *, beta2: float = 1.0) -> float:
         >>> f_limit(0.5), round(f_limit(0.5, beta2=0.3), 2)
         (2.5, 9.89)
     """
-    if not 0 <= rho <= 1:
-        raise InputError(f"rho is a share, from 0 to 1, got {rho}")
+    if not is_number(rho) or not 0 <= rho <= 1:
+        raise InputError(f"rho is a share, from 0 to 1, got {shown(rho)}")
     return float(_f_limit(Fraction(rho), _exact(beta2)))
 
 
 def _exact(beta2: float) -> Fraction:
     """0.3 as 3/10."""
-    if not 0 < beta2 < math.inf:
-        raise InputError(f"beta2 must be a number above 0, got {beta2}; the paper's are 1 and 0.3")
+    if not is_number(beta2) or not 0 < beta2 < math.inf:
+        raise InputError(
+            f"beta2 must be a number above 0, got {shown(beta2)}; the paper's are 1 and 0.3"
+        )
     return Fraction(repr(float(beta2)))
 
 

@@ -1,0 +1,252 @@
+"""Settings that make no sense are refused where they are given, not scored as something else."""
+
+import json
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sisod
+from sisod import analysis, comparison, theory
+from sisod.arguments import check_choice, check_number, check_whole, shown
+from sisod.errors import UsageError
+from sisod.evaluate import Options, Request
+from sisod.metrics import find_metrics
+from sisod.protocols import PROTOCOLS, find_protocol, unknown
+from sisod.weights import weight_map
+
+GT = np.zeros((8, 8), dtype=bool)
+GT[1:4, 1:4] = GT[6, 6] = True
+WRONG: list[Any] = [
+    None,
+    "",
+    "x",
+    [],
+    {},
+    (),
+    b"x",
+    object(),
+    math.nan,
+    math.inf,
+    -math.inf,
+    -1,
+    1e99,
+    1j,
+]
+# field of a protocol -> values that are refused, beside those that are wrong everywhere
+REFUSED: dict[str, list[Any]] = {
+    "name": [None, "", " ", 3, [], b"x", math.nan],
+    "kind": [*WRONG, "box", "Boxes", True],
+    "connectivity": [*WRONG, 1, 6, "8", 8.0, True, np.float64(8), np.array([8, 4])],
+    "min_area": [*WRONG, -0.1, 1.5, "0.1", True, np.bool_(True), np.array([1])],
+    "alpha": [*(one for one in WRONG if one != 1e99), "Ratio", True, -0.5, np.array([1.0])],
+    "normalize": [*WRONG, "min-max", "minmax ", "None", True],
+    "gt_level": [*WRONG, 0, 256, 300, 128.0, "128", True],
+    "first_threshold": [*WRONG, 2, 1.0, True, "0"],
+    "keep_ties": [*WRONG, 0, 1, "false"],
+    "released_code": [*WRONG, 0, 1, "true"],
+}
+ACCEPTED: dict[str, list[Any]] = {
+    "name": ["mine", "mein Protokoll"],
+    "kind": ["boxes", "voronoi"],
+    "connectivity": [4, 8, np.int64(8)],
+    "min_area": [0, 25, 0.0, 0.5, 1, 1.0, np.int32(9), np.float32(0.25), 10**6],
+    "alpha": ["ratio", "union", 0, 0.0, 1, 2.5, 1e6, np.float64(3), np.int8(1)],
+    "normalize": ["minmax", "none"],
+    "gt_level": [1, 128, 255, np.uint8(200)],
+    "first_threshold": [0, 1, np.int64(1)],
+    "keep_ties": [True, False, np.bool_(True)],
+    "released_code": [True, False],
+}
+
+
+def one_sentence(error: BaseException) -> None:
+    text = str(error)
+    assert "got" in text, text
+    assert "\n" not in text
+    assert len(text) < 300
+
+
+@pytest.mark.parametrize("field", REFUSED)
+def test_a_protocol_refuses_what_it_would_not_follow(field: str) -> None:
+    assert set(REFUSED) == set(sisod.Protocol.__dataclass_fields__)
+    for value in REFUSED[field]:
+        with pytest.raises((ValueError, TypeError), match=field) as caught:
+            sisod.Protocol(**{"name": "mine", field: value})
+        one_sentence(caught.value)
+
+
+@pytest.mark.parametrize("field", ACCEPTED)
+def test_a_protocol_takes_what_makes_sense_and_can_be_written(field: str) -> None:
+    for value in ACCEPTED[field]:
+        protocol = sisod.Protocol(**{"name": "mine", field: value})
+        assert getattr(protocol, field) == value
+        json.dumps(vars(protocol))  # as every result does
+
+
+def test_the_four_settings_of_a_partition_are_checked_before_the_mask() -> None:
+    for field in ("kind", "connectivity", "min_area", "alpha"):
+        for value in REFUSED[field]:
+            for given in ({"gt": GT}, {"gt": np.zeros_like(GT)}, {"labels": GT.astype(int)}):
+                with pytest.raises((ValueError, TypeError), match=field) as caught:
+                    sisod.partition(**given, **{field: value})
+                one_sentence(caught.value)
+        for value in ACCEPTED[field]:
+            sisod.partition(GT, **{field: value})
+
+
+def result(**options: Any) -> sisod.Evaluation:
+    evaluator = sisod.Evaluator(metrics=["mae", "si_mae"], **options)
+    evaluator.update(GT, GT, name="a")
+    evaluator.update(~GT, GT, name="b")
+    return evaluator.result()
+
+
+DONE = result()
+REQUEST: dict[str, Any] = {
+    "pred_root": "p",
+    "gt_root": "g",
+    "protocol": PROTOCOLS["default"],
+    "keys": ("mae",),
+}
+CALLS: dict[str, tuple[Callable[[Any], object], list[Any], str]] = {
+    "protocol": (lambda v: sisod.score(GT, GT, protocol=v), [3, None, [], b"paper", "papr"], "protocol"),
+    "protocol of an evaluator": (lambda v: sisod.Evaluator(protocol=v), [3, None, {}], "protocol"),
+    "metrics": (
+        lambda v: sisod.score(GT, GT, metrics=v),
+        [3, [3], b"mae", [["mae"]], "", "mea", ["mae", None], [], math.nan, {"mae": 1, 2: 3}],
+        "metric",
+    ),
+    "partition": (
+        lambda v: sisod.score(GT, GT, partition=v), ["boxes", 1, [[0, 0, 1, 1]], GT], "partition",
+    ),
+    "name": (lambda v: sisod.Evaluator().update(GT, GT, name=v), [3, b"x", ["a"], math.nan], "name"),
+    "merge": (lambda v: sisod.Evaluator().merge(v), [None, 3, sisod.Evaluator], "Evaluator"),
+    "names of images": (lambda v: sisod.evaluate("p", "g", names=v), ["im1", [1], [None]], "names"),
+    "jobs": (lambda v: Options(jobs=v), [0, -1, 1.5, True, "2", math.nan, []], "jobs"),
+    "resume": (lambda v: Options(resume=v), ["no", 0, None], "resume"),
+    "strict": (lambda v: Request(**REQUEST, strict=v), ["false", 1, None], "strict"),
+    "suffix": (lambda v: Request(**REQUEST, pred_suffix=v), [None, 3, ["_sal"]], "pred_suffix"),
+    "resamples": (
+        lambda v: comparison.bootstrap_intervals(DONE, resamples=v),
+        [0, -1, 1.5, True, "10", math.nan, 10**15, None],
+        "resamples",
+    ),
+    "seed": (
+        lambda v: comparison.bootstrap_intervals(DONE, resamples=1, seed=v),
+        [-1, 0.5, "1", None, True, [1]],
+        "seed",
+    ),
+    "names of two": (
+        lambda v: comparison.compare(DONE, DONE, resamples=1, names=v),
+        [("a",), ("a", "a"), "ab", ("a", 2), ("a", "b", "c"), ()],
+        "names|called",
+    ),
+    "metrics compared": (
+        lambda v: comparison.bootstrap_intervals(DONE, v, resamples=1), [3, ["x"], [1], []], "metric",
+    ),
+    "wins": (lambda v: comparison.sign_test(v, 1), [-1, 0.5, True, None], "wins"),
+    "p values": (comparison.holm, [[-0.1], [2.0], [[0.1]], 0.5], "p_values"),
+    "size groups": (
+        lambda v: analysis.by_size(DONE, groups=v),
+        ["x", [], [1], [1, 0], [0, 0], [math.nan, 1], ["a", "b"], None, 3, [[0, 1]]],
+        "groups",
+    ),
+    "shares": (
+        lambda v: analysis.size_edges("quantile", v), [[-1.0], [2.0], [math.nan], [[0.1]]], "shares",
+    ),
+    "metrics by number": (lambda v: analysis.by_number(DONE, metrics=v), ["x", [1], 3], "metric"),
+    "metrics ranked": (
+        lambda v: analysis.rank_changes({"a": DONE, "b": DONE}, v),
+        ["mae", ["mae", "x"], 3, []],
+        "metric",
+    ),
+    "rows": (lambda v: analysis.kendall_tau([1, 2, 3], v), [[1], [1, 2], 1.0, [[1, 2, 3]]], "shapes"),
+    "alpha of weights": (
+        lambda v: weight_map([[0, 0, 1, 1]], (2, 2), alpha=v), REFUSED["alpha"], "alpha",
+    ),
+    "boxes of weights": (
+        lambda v: weight_map(v, (4, 4)),
+        [[[0.5, 0, 2, 2]], [[0, 0, 1, 1, 2]] * 4, [0, 0, 1, 1], [[0, 0, 9, 9]], [["a"] * 4]],
+        "boxes",
+    ),
+    "shape of weights": (
+        lambda v: weight_map([[0, 0, 1, 1]], v), [(2,), (2, 2.5), (0, 2), (2, 2, 2)], "shape",
+    ),
+    "normalize of weights": (
+        lambda v: weight_map([[0, 0, 1, 1]], (2, 2), normalize=v), ["none", 0, None], "normalize",
+    ),
+    "mu": (theory.separable_lipschitz, [-1, math.nan, "1", None, True], "mu"),
+    "frames": (
+        lambda v: theory.separable_lipschitz(1.0, n_frames=v), [-1, math.nan, "1", None], "n_frames",
+    ),
+    "rho": (theory.dice_lipschitz, [0, 1.5, math.nan, "1", None, True], "rho"),
+    "rho of a limit": (theory.f_limit, [-1, 1.5, math.nan, "1", None], "rho"),
+    "beta2": (lambda v: theory.f_limit(0.5, beta2=v), [0, -1, math.nan, math.inf, "1", None], "beta2"),
+    "delta": (
+        lambda v: theory.generalization_bound(
+            n_samples=9, n_pixels=1, lipschitz=1, rademacher=1, delta=v
+        ),
+        [0, 1, math.nan, "0.1", None],
+        "delta",
+    ),
+    "samples": (
+        lambda v: theory.generalization_bound(n_samples=v, n_pixels=1, lipschitz=1, rademacher=1),
+        [0, math.nan, math.inf, "9", None],
+        "n_samples",
+    ),
+    "metric to decompose": (lambda v: theory.decompose(GT, GT, metric=v), [[], 3, None, "f"], "metric"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_an_argument_is_refused_in_a_sentence(name: str) -> None:
+    call, values, text = CALLS[name]
+    for value in values:
+        with pytest.raises((ValueError, TypeError), match=text) as caught:
+            call(value)
+        assert "\n" not in str(caught.value)
+        assert type(caught.value).__module__.startswith(("sisod", "builtins"))
+        last = caught.traceback[-1]
+        assert "sisod" in str(last.path), f"{value!r} is refused by {last.path}, not by us"
+
+
+def test_an_evaluator_is_not_merged_with_itself() -> None:
+    evaluator = sisod.Evaluator(metrics=["mae"])
+    evaluator.update(GT, GT)
+    with pytest.raises(ValueError, match="another Evaluator"):
+        evaluator.merge(evaluator)
+    assert len(evaluator) == 1
+
+
+def test_metrics_come_as_text_list_or_array_alike() -> None:
+    keys = ("mae", "si_mae")
+    for metrics in ("mae,si_mae", list(keys), keys, np.array(keys), dict.fromkeys(keys), iter(keys)):
+        assert tuple(sisod.score(GT, GT, metrics=metrics)) == keys  # type: ignore[arg-type]
+    assert find_metrics(["paper"]) == find_metrics("paper")
+    assert analysis.by_number(DONE, metrics="mae").columns[-2:] == ["mae", "n_mae"]
+
+
+def test_a_protocol_of_numpy_numbers_is_the_same_protocol() -> None:
+    mine = sisod.Protocol("default", connectivity=np.int64(8), gt_level=np.int64(128))  # type: ignore[arg-type]
+    assert find_protocol(mine) == PROTOCOLS["default"]
+    assert hash(mine) == hash(PROTOCOLS["default"])
+
+
+def test_values_are_shown_in_one_short_line() -> None:
+    nested: list[Any] = []
+    for _ in range(100_000):
+        nested = [nested]
+    assert shown("two\nlines") == r"'two\nlines'"
+    assert shown(np.zeros((3, 3))).count("\n") == 0
+    for value in ("x" * 10**6, 10**6000, list(range(10**4)), nested):
+        assert len(shown(value)) <= 80
+    assert len(unknown("metric", "x" * 10**6, ["mae"])) < 200
+    with pytest.raises(UsageError, match="at least 0, got a int that is too long to show"):
+        check_whole("seed", -(10**6000), least=0)
+    with pytest.raises(UsageError, match="must be 1, got True"):
+        check_choice("x", True, (1,))
+    with pytest.raises(UsageError, match="a number above 0 and at most 1, got 2"):
+        check_number("x", 2, most=1, above=True)
