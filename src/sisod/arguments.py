@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sisod.errors import UsageError
+from sisod.errors import UsageError, printable
 
 
 def check_choice(name: str, value: object, known: Sequence[object]) -> None:
@@ -87,7 +87,7 @@ def is_number(value: object) -> bool:
     return isinstance(value, float | np.integer | np.floating)
 
 
-def shown(value: object) -> str:
+def shown(value: object, *, most: int = 80) -> str:
     """Return how a message shows a value: in one line, and not a page of it.
 
     Example:
@@ -98,5 +98,15 @@ def shown(value: object) -> str:
         text = repr(value)
     except (ValueError, RecursionError):  # a number of thousands of digits, lists in lists in lists
         text = f"a {type(value).__name__} that is too long to show"
-    text = " ".join(text.split())
-    return text if len(text) <= 80 else f"{text[:60]}...{text[-17:]}"
+    return brief(text, most=most)
+
+
+def brief(text: str, *, most: int = 80) -> str:
+    r"""Return a text in one line of so many characters, which can be printed and encoded.
+
+    Example:
+        >>> brief("two\nlines")
+        'two lines'
+    """
+    text = printable(" ".join(text[:10_000].split()))
+    return text if len(text) <= most else f"{text[: most - 20]}...{text[-17:]}"

@@ -12,13 +12,14 @@
 Paths are relative to the file.
 """
 
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sisod.arguments import brief, shown
 from sisod.errors import InputError
 from sisod.storage import is_url
+from sisod.toml_files import read_toml
 
 _KNOWN = {
     "": {"metrics", "protocol", "datasets", "methods"},
@@ -50,12 +51,7 @@ class BenchmarkFile:
 
 def read_benchmark_file(path: Path) -> BenchmarkFile:
     """Read and check a file of methods and data sets."""
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{str(path)!r} cannot be read: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{str(path)!r} is not a TOML file: {error}") from error
+    content = read_toml(path, place=repr(str(path)), name=repr(str(path)))
     _check_keys(path, content, "", "at the top")
     datasets, methods = (_tables(path, content, part) for part in ("datasets", "methods"))
     cells = [
@@ -75,7 +71,7 @@ def read_benchmark_file(path: Path) -> BenchmarkFile:
         raise InputError(f"{path.name}: no method has predictions for any data set; give some a pred")
     protocol = content.get("protocol")
     if protocol is not None and not isinstance(protocol, str):
-        raise InputError(f"{path.name}: protocol must be a name in quotes, got {protocol!r}")
+        raise InputError(f"{path.name}: protocol must be a name in quotes, got {shown(protocol)}")
     return BenchmarkFile(tuple(cells), _metrics(path, content.get("metrics")), protocol)
 
 
@@ -85,7 +81,7 @@ def _metrics(path: Path, metrics: Any) -> str | tuple[str, ...] | None:
     if metrics is None or isinstance(metrics, str):
         return metrics
     raise InputError(
-        f'{path.name}: metrics must be "paper", "all" or a list of keys in quotes, got {metrics!r}'
+        f'{path.name}: metrics must be "paper", "all" or a list of keys in quotes, got {shown(metrics)}'
     )
 
 
@@ -94,9 +90,10 @@ def _tables(path: Path, content: dict[str, Any], part: str) -> dict[str, dict[st
     if not isinstance(tables, dict) or not tables:
         raise InputError(f"{path.name}: expected at least one [{part}.NAME]")
     for name, table in tables.items():
+        title = brief(f"{part}.{name}")
         if not isinstance(table, dict):
-            raise InputError(f"{path.name}: {part}.{name} must be a table like [{part}.{name}]")
-        _check_keys(path, table, part, f"in [{part}.{name}]")
+            raise InputError(f"{path.name}: {title} must be a table like [{title}]")
+        _check_keys(path, table, part, f"in [{title}]")
     return tables
 
 
@@ -104,14 +101,14 @@ def _check_keys(path: Path, table: dict[str, Any], part: str, where: str) -> Non
     for key in table:
         if key not in _KNOWN[part]:
             known = ", ".join(sorted(_KNOWN[part]))
-            raise InputError(f"{path.name}: unknown key {key!r} {where}; expected {known}")
+            raise InputError(f"{path.name}: unknown key {shown(key)} {where}; expected {known}")
 
 
 def _text(path: Path, table: dict[str, Any], key: str, where: str, *, default: str | None = None) -> str:
     value = table.get(key, default)
     if not isinstance(value, str):
-        came = "which is missing" if value is None else f"got {value!r}"
-        raise InputError(f'{path.name}: [{where}] needs {key} = "...", {came}')
+        came = "which is missing" if value is None else f"got {shown(value)}"
+        raise InputError(f'{path.name}: [{brief(where)}] needs {key} = "...", {came}')
     return value
 
 
@@ -124,8 +121,8 @@ def _pred(
     for name in pred:
         if name not in datasets:
             raise InputError(
-                f"{path.name}: methods.{method} names the data set {name!r}; "
-                f"expected {', '.join(sorted(datasets))}"
+                f"{path.name}: {brief(f'methods.{method}')} names the data set {shown(name)}; "
+                f"expected {brief(', '.join(sorted(datasets)))}"
             )
     return _text(path, pred, dataset, f"methods.{method}.pred") if dataset in pred else None
 

@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sisod.arguments import check_choice, is_number
+from sisod.arguments import check_choice, is_number, shown
 from sisod.arrays import as_array, as_mask
 
 Kind = Literal["boxes", "voronoi"]
@@ -145,7 +145,7 @@ def check_cut(*, kind: object, connectivity: object, min_area: float, alpha: Alp
     check_choice("kind", kind, get_args(Kind))
     whole = isinstance(connectivity, int | np.integer)
     if not whole or connectivity not in (4, 8):
-        raise ValueError(f"connectivity must be 4 or 8, got {connectivity!r}")
+        raise ValueError(f"connectivity must be 4 or 8, got {shown(connectivity)}")
     least_area(min_area, 1)
     check_alpha(alpha)
 
@@ -262,7 +262,7 @@ def least_area(min_area: float, size: int) -> int:
     """Return how many pixels a component must have to get a frame, in an image of so many."""
     if isinstance(min_area, bool) or not isinstance(min_area, int | float | np.number):
         raise TypeError(
-            f"min_area must be an int (pixels) or a float (share of the image), got {min_area!r}"
+            f"min_area must be an int (pixels) or a float (share of the image), got {shown(min_area)}"
         )
     if isinstance(min_area, int | np.integer):
         if min_area < 0:
@@ -326,7 +326,7 @@ def check_alpha(alpha: Alpha) -> None:
     """Refuse what is neither a name nor a number from 0 on."""
     named = isinstance(alpha, str) and alpha in ("ratio", "union")
     if not named and not (is_number(alpha) and 0 <= float(alpha) < math.inf):
-        raise ValueError(f"alpha must be 'ratio', 'union' or a number from 0 on, got {alpha!r}")
+        raise ValueError(f"alpha must be 'ratio', 'union' or a number from 0 on, got {shown(alpha)}")
 
 
 def alpha_terms(

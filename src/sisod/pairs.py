@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from sisod.arguments import shown
 from sisod.errors import InputError, some
 from sisod.images import EXTENSIONS
 from sisod.storage import StoredFile, check_utf8, list_files
@@ -48,7 +49,7 @@ def pair_files(
     """
     truths = files_by_name(gt_root, gt_suffix, all_used=names is None)
     if not truths:
-        ending = f" ending in {gt_suffix!r}" if gt_suffix else ""
+        ending = f" ending in {shown(gt_suffix)}" if gt_suffix else ""
         raise InputError(
             f"{str(gt_root)!r} has no image files{ending}; expected ground truths as "
             + ", ".join(extension[1:] for extension in EXTENSIONS)

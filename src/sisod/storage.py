@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from sisod.arguments import shown
 from sisod.errors import InputError, printable
 
 _LOCAL_PATHS = {"file", "local"}  # protocols that take a relative path below the working folder
@@ -101,10 +102,11 @@ def read_bytes(root: str | Path, path: str) -> bytes:
 
 
 def _list_folder(root: Path) -> Iterator[StoredFile]:
-    if not root.exists():
-        raise InputError(f"{str(root)!r} does not exist; expected a folder of maps")
-    if not root.is_dir():
-        raise InputError(f"{str(root)!r} is a file; expected a folder of maps")
+    if not os.path.isdir(root):  # noqa: PTH112  (pathlib fails for names that are too long)
+        name = shown(str(root), most=400)
+        if os.path.exists(root):  # noqa: PTH110
+            raise InputError(f"{name} is a file; expected a folder of maps")
+        raise InputError(f"{name} does not exist; expected a folder of maps")
     followed: set[tuple[_Identity, str]] = set()
     links: deque[_Link] = deque([_Link((0, 0), "", _Folder(root, "", frozenset()))])
     while links:  # those with the fewest links on the way to them first
@@ -213,5 +215,8 @@ def _file_system(root: str) -> tuple[Any, str]:
         raise InputError(
             f"{root!r} is a URL, which needs fsspec; install it with: pip install 'sisod[cluster]'"
         ) from None
-    system, base = fsspec.core.url_to_fs(root)
+    try:
+        system, base = fsspec.core.url_to_fs(root)
+    except (ValueError, ImportError) as error:  # no such kind of store, or no package for it
+        raise InputError(f"{root!r} is a URL that fsspec cannot open: {error}") from error
     return system, str(base).rstrip("/")

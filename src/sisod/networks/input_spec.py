@@ -69,7 +69,8 @@ class InputSpec:
 
 def _triple(name: str, values: object) -> Triple:
     if not isinstance(values, list | tuple) or len(values) != 3:
-        raise UsageError(f"{name} must have three values, one per channel, got {shown(values)}")
+        came = len(values) if isinstance(values, list | tuple) else shown(values)
+        raise UsageError(f"{name} must have three values, one per channel, got {came}")
     # nothing is divided by 0, and nothing overflows
     least, above = (0.0, True) if name == "std" else (-_LARGEST, False)
     first, second, third = (

@@ -9,6 +9,7 @@ import lightning as L  # noqa: N812  (the name everybody knows it by)
 import torch
 from torch import Tensor, nn
 
+from sisod.arguments import check_choice
 from sisod.errors import InputError, some
 from sisod.losses import PlainLoss, SizeInvariantLoss
 from sisod.losses.decoupled import DecoupledLoss
@@ -120,6 +121,7 @@ class SaliencyModule(L.LightningModule):
 
 def make_loss(kind: LossKind, recipe: Recipe, network: Network) -> nn.Module:
     """Return the loss of a recipe, size-invariant or plain; both are called alike."""
+    check_choice("loss", kind, ("si", "plain"))
     part = recipe.loss
     try:
         loss: nn.Module = PlainLoss(*part.terms)
@@ -149,6 +151,8 @@ def make_optimizer(network: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
             in_encoder = factor != 1 and name.startswith("encoder.")
             is_bias = isinstance(part, SGD) and part.double_bias and name.endswith("bias")
             groups.setdefault((in_encoder, is_bias), []).append(value)
+    if not groups:
+        raise InputError("[network] frozen leaves no parameter to train; name fewer")
     parameters = [
         {
             "params": values,

@@ -12,17 +12,26 @@ Needs no PyTorch, so that a wrong recipe is refused at once.
 """
 
 import json
-import tomllib
-import types
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_type_hints
 
+from sisod.arguments import brief, check_whole, shown
 from sisod.errors import InputError, UsageError, printable
-from sisod.protocols import unknown
+from sisod.frames import check_alpha
+from sisod.networks import names as network_names
+from sisod.protocols import check_known, unknown
+from sisod.toml_files import is_utf8, read_toml, toml_value
+from sisod.training.typed import check_types, fit, said
 
 _FOLDER = Path(__file__).parent / "recipes"
+# known here too, so that a wrong recipe is refused without PyTorch
+ENCODERS = ("resnet50", "efficientnet_lite0")
+TERMS = ("bce", "mse", "l1", "dice", "iou", "auc")
+_MOST = 10**9  # of a count
+_MOST_SIZE = 16384  # of a side; a batch of such images is 6 GB
+_MOST_SEED = 2**32 - 1  # what NumPy and Lightning take
 
 
 @dataclass(frozen=True)
@@ -37,6 +46,13 @@ class NetworkPart:
     encoder_weights: str = "imagenet"
     frozen: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        check_types(self)
+        check_known("network", self.name, network_names())
+        check_known("encoder", self.encoder, ENCODERS)
+        if not self.encoder_weights or "" in self.frozen:
+            raise ValueError("encoder_weights and the names in frozen must not be empty texts")
+
 
 @dataclass(frozen=True)
 class DataPart:
@@ -47,7 +63,8 @@ class DataPart:
     crop: float = 0.0
 
     def __post_init__(self) -> None:
-        _least("size", self.size, 32)
+        check_types(self)
+        check_whole("size", self.size, least=32, most=_MOST_SIZE)
         _between("flip", self.flip, 1)
         _between("crop", self.crop, 0.9)
 
@@ -62,6 +79,7 @@ class Adam:
     weight_decay: float = 0.0
 
     def __post_init__(self) -> None:
+        check_types(self)
         _between("lr", self.lr)
         _between("weight_decay", self.weight_decay)
         for beta in self.betas:
@@ -80,6 +98,7 @@ class SGD:
     double_bias: bool = False
 
     def __post_init__(self) -> None:
+        check_types(self)
         _between("lr", self.lr)
         _between("momentum", self.momentum, 0.999999)
         _between("weight_decay", self.weight_decay)
@@ -110,9 +129,13 @@ class Schedule:
     encoder_factor: float = 1.0
 
     def __post_init__(self) -> None:
+        check_types(self)
         _between("power", self.power)
         _between("encoder_factor", self.encoder_factor)
-        _least("warmup_steps", self.warmup_steps, 0)
+        _between("drop_factor", self.drop_factor, 1)
+        check_whole("warmup_steps", self.warmup_steps, least=0, most=_MOST)
+        for epoch in self.drop_epochs:
+            check_whole("every one of drop_epochs", epoch, least=1, most=_MOST)
         if (self.name == "drop") != bool(self.drop_epochs):
             raise ValueError("drop_epochs goes with name = 'drop', and the other way round")
 
@@ -130,12 +153,13 @@ class LossPart:
     warmup_epochs: int = 0
 
     def __post_init__(self) -> None:
-        from sisod.frames import check_alpha
-
+        check_types(self)
         if not self.terms:
-            raise ValueError("terms is empty; name at least one of bce, mse, l1, dice, iou, auc")
+            raise ValueError(f"terms is empty; name at least one of {', '.join(TERMS)}")
+        for term in self.terms:
+            check_known("term", term, TERMS)
         check_alpha(self.alpha)  # type: ignore[arg-type]
-        _least("warmup_epochs", self.warmup_epochs, 0)
+        check_whole("warmup_epochs", self.warmup_epochs, least=0, most=_MOST)
 
 
 @dataclass(frozen=True)
@@ -163,10 +187,12 @@ class TrainPart:
     seed: int = 0
 
     def __post_init__(self) -> None:
+        check_types(self)
         for name in ("batch", "accumulate", "validate_every"):
-            _least(name, getattr(self, name), 1)
-        for name in ("epochs", "steps", "seed"):
-            _least(name, getattr(self, name), 0)
+            check_whole(name, getattr(self, name), least=1, most=_MOST)
+        for name in ("epochs", "steps"):
+            check_whole(name, getattr(self, name), least=0, most=_MOST)
+        check_whole("seed", self.seed, least=0, most=_MOST_SEED)
         _between("clip", self.clip)
         if bool(self.epochs) == bool(self.steps):
             raise ValueError("exactly one of epochs and steps must be above 0")
@@ -188,7 +214,8 @@ class LabelsPart:
     epochs: int = 0
 
     def __post_init__(self) -> None:
-        _least("epochs", self.epochs, 0)
+        check_types(self)
+        check_whole("epochs", self.epochs, least=0, most=_MOST)
 
 
 @dataclass(frozen=True)
@@ -203,6 +230,11 @@ class Recipe:
     loss: LossPart
     train: TrainPart
     labels: LabelsPart
+
+    def __post_init__(self) -> None:
+        check_types(self)
+        if self.labels.epochs and self.network.name != "ldf":
+            raise ValueError(f"[labels] is for ldf; {self.network.name} learns masks only")
 
     def tables(self) -> dict[str, dict[str, Any]]:
         """Return the recipe as the tables of a TOML file."""
@@ -251,15 +283,11 @@ def find_recipe(name_or_path: str | Path, settings: Sequence[str] = ()) -> Recip
             advice = "; a recipe of your own must end in .toml"
             raise UsageError(unknown("recipe", str(name_or_path), names()) + advice)
         path = _FOLDER / f"{name_or_path}.toml"
-    try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"recipe {str(path)!r} cannot be read: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path.name} is not a TOML file: {error}") from error
+    name = printable(path.name)
+    tables = read_toml(path, place=f"recipe {str(path)!r}", name=name)
     for setting in settings:
         _replace(tables, setting)
-    source = printable(path.name) + "".join(f" --set {printable(setting)}" for setting in settings)
+    source = name + "".join(f" --set {brief(setting)}" for setting in settings)
     return read_recipe(tables, name=path.stem, source=source)
 
 
@@ -268,7 +296,7 @@ def read_recipe(tables: Mapping[str, Any], *, name: str, source: str) -> Recipe:
     for section in tables:
         if section not in _SECTIONS:
             known = ", ".join(f"[{known}]" for known in _SECTIONS)
-            raise InputError(f"{source}: unknown section [{section}]; expected {known}")
+            raise InputError(f"{source}: unknown section [{brief(section)}]; expected {known}")
     for section in _SECTIONS:
         if section not in tables and section not in _OPTIONAL:
             raise InputError(f"{source}: section [{section}] is missing")
@@ -278,14 +306,14 @@ def read_recipe(tables: Mapping[str, Any], *, name: str, source: str) -> Recipe:
     }
     table = tables["optimizer"]
     which = table.get("name") if isinstance(table, dict) else None
-    if which not in _OPTIMIZERS:
+    if not isinstance(which, str) or which not in _OPTIMIZERS:
         known = ", ".join(_OPTIMIZERS)
-        raise InputError(f"{source}: name in [optimizer] must be one of {known}, got {which!r}")
+        raise InputError(f"{source}: name in [optimizer] must be one of {known}, got {shown(which)}")
     optimizer = _read(_OPTIMIZERS[which], table, "optimizer", source)
-    recipe = Recipe(name=name, optimizer=optimizer, **parts)
-    if recipe.labels.epochs and recipe.network.name != "ldf":
-        raise InputError(f"{source}: [labels] is for ldf; {recipe.network.name} learns masks only")
-    return recipe
+    try:
+        return Recipe(name=name, optimizer=optimizer, **parts)
+    except ValueError as error:
+        raise InputError(f"{source}: {error}") from error
 
 
 def write_toml(recipe: Recipe) -> str:
@@ -297,7 +325,11 @@ def write_toml(recipe: Recipe) -> str:
     """
     lines = []
     for section, table in recipe.tables().items():
-        values = [f"{key} = {json.dumps(value)}" for key, value in table.items()]
+        # JSON writes other characters as pairs that TOML does not take, and this one plainly
+        values = [
+            f"{key} = {json.dumps(value, ensure_ascii=False)}".replace("\x7f", "\\u007f")
+            for key, value in table.items()
+        ]
         lines += [f"[{section}]", *values, ""]
     return "\n".join(lines)
 
@@ -306,11 +338,10 @@ def _replace(tables: dict[str, Any], setting: str) -> None:
     place, equals, text = setting.partition("=")
     section, dot, key = place.strip().partition(".")
     if not (equals and dot and section and key):
-        raise UsageError(f"--set takes section.key=value, like optimizer.lr=1e-4; got {setting!r}")
-    try:
-        value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        value = text.strip()
+        raise UsageError(f"--set takes section.key=value, like optimizer.lr=1e-4; got {shown(setting)}")
+    value = toml_value(text)
+    if isinstance(value, str) and not is_utf8(value):
+        raise UsageError(f"--set {brief(setting)} is not valid UTF-8; write it otherwise")
     table = tables.setdefault(section, {})
     if isinstance(table, dict):
         table[key] = value
@@ -321,23 +352,23 @@ def _replace(tables: dict[str, Any], setting: str) -> None:
 def _read(kind: type[Any], table: object, section: str, source: str) -> Any:
     """Build a dataclass from a table whose every key must be one of its fields."""
     if not isinstance(table, dict):
-        raise InputError(f"{source}: {section} must be a table like [{section}], got {table!r}")
+        raise InputError(f"{source}: {section} must be a table like [{section}], got {shown(table)}")
     known = {field.name: field for field in fields(kind)}
     for key in table:
         if key not in known:
             expected = ", ".join(sorted(known))
-            raise InputError(f"{source}: unknown key {key!r} in [{section}]; expected {expected}")
+            raise InputError(f"{source}: unknown key {shown(key)} in [{section}]; expected {expected}")
     hints = get_type_hints(kind)
     values = {}
     for name, field in known.items():
         if name not in table:
             if field.default is MISSING:
-                raise InputError(f"{source}: [{section}] needs {name}, {_said(hints[name])}")
+                raise InputError(f"{source}: [{section}] needs {name}, {said(hints[name])}")
             continue
-        found, value = _fit(table[name], hints[name])
+        found, value = fit(table[name], hints[name])
         if not found:
             raise InputError(
-                f"{source}: {name} in [{section}] must be {_said(hints[name])}, got {table[name]!r}"
+                f"{source}: {name} in [{section}] must be {said(hints[name])}, got {shown(table[name])}"
             )
         values[name] = value
     try:
@@ -346,48 +377,7 @@ def _read(kind: type[Any], table: object, section: str, source: str) -> Any:
         raise InputError(f"{source}: [{section}] {error}") from error
 
 
-def _fit(value: Any, hint: Any) -> tuple[bool, Any]:
-    """Say whether a value has a type, and return it as that type."""
-    origin, arguments = get_origin(hint), get_args(hint)
-    if origin is Literal:
-        return value in arguments, value
-    if origin in (Union, types.UnionType):
-        tried = [_fit(value, argument) for argument in arguments]
-        return next((one for one in tried if one[0]), (False, value))
-    if origin is tuple:
-        if not isinstance(value, list):
-            return False, value
-        each = [arguments[0]] * len(value) if Ellipsis in arguments else list(arguments)
-        if len(each) != len(value):
-            return False, value
-        items = [_fit(item, argument) for item, argument in zip(value, each, strict=True)]
-        return all(found for found, _ in items), tuple(item for _, item in items)
-    if hint is float and type(value) is int:
-        return True, float(value)
-    return type(value) is hint, value
-
-
-_SAID = {int: "a whole number", float: "a number", bool: "true or false", str: "text in quotes"}
-
-
-def _said(hint: Any) -> str:
-    origin, arguments = get_origin(hint), get_args(hint)
-    if origin is Literal:
-        return "one of " + ", ".join(arguments)
-    if origin in (Union, types.UnionType):
-        return " or ".join(_said(argument) for argument in arguments)
-    if origin is tuple:
-        of = {int: "whole numbers", float: "numbers", str: "texts in quotes"}[arguments[0]]
-        return f"a list of {of}" if Ellipsis in arguments else f"a list of {len(arguments)} {of}"
-    return _SAID[hint]
-
-
-def _least(name: str, value: int, bound: int) -> None:
-    if value < bound:
-        raise ValueError(f"{name} must be at least {bound}, got {value}")
-
-
 def _between(name: str, value: float, most: float = 1e9) -> None:
     if not 0 <= value <= most:  # NaN is neither
-        bounds = "0 or more" if most == 1e9 else f"from 0 to {most:g}"
+        bounds = "0 or more" if most == 1e9 and not value > most else f"from 0 to {most:g}"
         raise ValueError(f"{name} must be {bounds}, got {value:g}")

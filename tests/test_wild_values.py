@@ -1,0 +1,313 @@
+"""Every key of every recipe and of a benchmark file, with values nobody means: a sentence, or sense."""
+
+import math
+import tomllib
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from sisod.benchmark_file import read_benchmark_file
+from sisod.cli import app
+from sisod.errors import InputError
+from sisod.evaluate import Options, Request, check_request
+from sisod.metrics import find_metrics
+from sisod.protocols import find_protocol
+from sisod.requests import read_request
+from sisod.training import recipes
+from sisod.training.recipes import Adam, Recipe, find_recipe, read_recipe, write_toml
+
+# as TOML writes them
+WILD = {
+    "text": '"zzz"',
+    "without quotes": "zzz zzz",
+    "nothing": "",
+    "empty text": '""',
+    "blank": '" "',
+    "long text": '"' + "x" * 100_000 + '"',
+    "unicode": '"Größe 中 😀"',
+    "control characters": r'"a\u0000b\n\u007f"',
+    "backslash": "'\\'",
+    "empty list": "[]",
+    "list of text": '["zzz"]',
+    "list of empty text": '[""]',
+    "list of numbers": "[1, 2]",
+    "list of wild numbers": "[nan, inf]",
+    "list of huge numbers": "[1, 1" + "0" * 30 + "]",
+    "list of negative numbers": "[-1, -1]",
+    "mixed list": '[1, "a", true]',
+    "list of lists": "[[[[1]]]]",
+    "deep list": "[" * 5000 + "]" * 5000,
+    "middling list": "[" * 200 + "]" * 200,
+    "long list": "[" + "1," * 20_000 + "]",
+    "table": "{ a = 1 }",
+    "true": "true",
+    "false": "false",
+    "zero": "0",
+    "one": "1",
+    "negative": "-1",
+    "fraction": "0.5",
+    "negative fraction": "-0.5",
+    "negative zero": "-0.0",
+    "2^31": str(2**31),
+    "2^32": str(2**32),
+    "2^64": str(2**64),
+    "huge": "1" + "0" * 30,
+    "negative and huge": "-1" + "0" * 30,
+    "thousands of digits": "9" * 6000,
+    "large float": "1e300",
+    "tiny float": "1e-320",
+    "nan": "nan",
+    "inf": "inf",
+    "negative inf": "-inf",
+    "date": "1979-05-27",
+    "time": "07:32:00",
+    "two lines": "1\nbatch = 2",
+}
+# a command takes longer than a call
+ON_THE_COMMAND_LINE = (
+    "text",
+    "nothing",
+    "control characters",
+    "unicode",
+    "empty list",
+    "list of text",
+    "deep list",
+    "negative",
+    "2^32",
+    "thousands of digits",
+    "nan",
+    "two lines",
+)
+PARTS: list[tuple[str, type[Any]]] = [
+    *recipes._PARTS.items(),
+    ("optimizer", recipes.SGD),
+    ("optimizer", Adam),
+]
+KEYS = sorted({(section, field.name) for section, kind in PARTS for field in fields(kind)})
+SGD = "[optimizer]\nname = 'sgd'\nlr = 0.1\n"
+
+
+def base(section: str, key: str) -> str:
+    """The recipe of tiny, with the optimiser that has the key."""
+    text = write_toml(find_recipe("tiny"))
+    if section == "optimizer" and key not in {field.name for field in fields(Adam)}:
+        begin = text.index("[optimizer]")
+        text = text[:begin] + SGD + text[text.index("[", begin + 1) :]
+    return text
+
+
+def one_sentence(text: str) -> None:
+    assert "\n" not in text
+    assert "Traceback" not in text
+    assert len(text) < 600
+    text.encode()
+
+
+def test_values_are_wild_and_keys_are_all() -> None:
+    assert len(KEYS) == sum(len(table) for table in find_recipe("tiny").tables().values()) + 3
+    assert len(KEYS) * len(WILD) > 1400
+
+
+@pytest.mark.parametrize("key", KEYS, ids=".".join)
+def test_a_wild_value_in_a_recipe_ends_in_sense_or_a_sentence(
+    key: tuple[str, str], tmp_path: Path
+) -> None:
+    section, name = key
+    text = base(section, name)
+    plain = tmp_path / "plain.toml"
+    plain.write_text(text, encoding="utf-8")
+    head, tail = text.split(f"[{section}]\n")
+    rest = (
+        "\n".join(line for line in tail.split("\n") if not line.startswith(f"{name} = ")) if tail else ""
+    )
+    path = tmp_path / "wild.toml"
+    for wild in WILD.values():
+        path.write_text(f"{head}[{section}]\n{name} = {wild}\n{rest}", encoding="utf-8")
+        for given, settings in ((plain, [f"{section}.{name}={wild}"]), (path, [])):
+            try:
+                check_usable(find_recipe(given, settings))
+            except InputError as error:
+                one_sentence(str(error))
+
+
+def check_usable(recipe: Recipe) -> None:
+    """An accepted recipe can be written, read again, and does not fail in what is made of its values."""
+    assert read_recipe(tomllib.loads(write_toml(recipe)), name=recipe.name, source="x") == recipe
+    write_toml(recipe).encode()
+    np.random.default_rng((recipe.train.seed, 0, 0))
+    torch = pytest.importorskip("torch", reason="extra torch is not installed")
+    from sisod.losses import SizeInvariantLoss
+    from sisod.training.module import make_optimizer, schedule_factor
+
+    make_optimizer(torch.nn.Linear(2, 2), recipe)
+    epochs = recipe.train.epochs or 1
+    factor = schedule_factor(recipe.schedule, steps_per_epoch=3, n_epochs=epochs)
+    assert all(math.isfinite(factor(step)) for step in (0, 1, 3 * epochs - 1))
+    SizeInvariantLoss(*recipe.loss.terms, alpha=recipe.loss.alpha, normalize=recipe.loss.normalize)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("section", sorted({section for section, _ in KEYS}))
+def test_a_wild_value_on_the_command_line_ends_with_a_sentence_and_a_code(
+    section: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As far as the data, which there is none of."""
+    pytest.importorskip("torch", reason="extra torch is not installed")
+    monkeypatch.chdir(tmp_path)
+    runner = CliRunner()
+    for wild in (WILD[kind] for kind in ON_THE_COMMAND_LINE):
+        for key in (name for part, name in KEYS if part == section):
+            Path("own.toml").write_text(base(section, key), encoding="utf-8")
+            setting = f"{section}.{key}={wild}"
+            result = runner.invoke(
+                app, ["train", "own.toml", "--data", "nowhere", "--out", "out", "--set", setting]
+            )
+            assert isinstance(result.exception, SystemExit), (setting[:80], result.exception)
+            assert result.exit_code in (1, 2)
+            assert result.stdout == ""
+            assert result.stderr.startswith("error: ")
+            one_sentence(result.stderr.strip("\n"))
+    assert [path.name for path in tmp_path.iterdir()] == ["own.toml"]
+
+
+@pytest.mark.parametrize(
+    "setting",
+    ["", "=", ".", "a.b", "a.b=1", ".=1", "train.=1", ".batch=1", "train=1", "train.batch.x=1",
+     "network.encoder_weights=\udcff", "x" * 10_000 + ".y=1", "train." + "y" * 10_000 + "=1", "a\nb.c=1",
+     "train.a\0b=1", "\udcff.a=1"],
+)  # fmt: skip
+def test_a_setting_that_names_no_key(setting: str) -> None:
+    with pytest.raises(InputError) as caught:
+        find_recipe("tiny", [setting])
+    one_sentence(str(caught.value))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "x", "[", "[train", "a = [" + "[" * 5000, "\0", "\ufeff", "a" * 10**5, "train = 1", "[[train]]",
+     "[train]\nbatch = 1\nbatch = 2", "[network.name]\na = 1", "optimizer = 5", "[optimizer]\nname = []",
+     "['']", "['\\n']", '["a\\nb"]', "[" + "a." * 2000 + "a]"],
+)  # fmt: skip
+def test_a_wild_file_is_no_recipe_and_no_benchmark(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.toml"
+    path.write_bytes(text.encode())
+    for read in (find_recipe, read_benchmark_file):
+        with pytest.raises(InputError) as caught:
+            read(path)
+        one_sentence(str(caught.value))
+    path.write_bytes(b"\xff\xfe\x00")
+    for place in (path, tmp_path / "no.toml", tmp_path, Path("a\0b.toml")):
+        with pytest.raises(InputError) as caught:
+            read_benchmark_file(place)
+        one_sentence(str(caught.value))
+
+
+PLACES = {
+    "metrics": "metrics = {}\n",
+    "protocol": "protocol = {}\n",
+    "datasets": "datasets = {}\n",
+    "methods": "methods = {}\n",
+    "data set": "[datasets]\nE = {}\n",
+    "gt": "[datasets.E]\ngt = {}\n",
+    "suffix of a data set": "[datasets.E]\ngt = 'gt'\nsuffix = {}\n",
+    "method": "[methods]\nN = {}\n",
+    "pred": "[methods.N]\npred = {}\n",
+    "pred of a data set": "[methods.N]\npred = {{ D = {} }}\n",
+    "suffix of a method": "[methods.N]\npred = 'maps'\nsuffix = {}\n",
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_wild_value_in_a_benchmark_file(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for folder in ("gt", "maps"):
+        Path(folder).mkdir()
+        np.save(Path(folder, "a.npy"), np.eye(4, dtype=bool))
+    rest = "[datasets.D]\ngt = 'gt'\n[methods.M]\npred = 'maps'\n"
+    for wild in WILD.values():
+        top = place in ("metrics", "protocol", "datasets", "methods")
+        for text in (
+            PLACES[place].format(wild) + rest * top,
+            rest * (not top) + PLACES[place].format(wild),
+        ):
+            Path("b.toml").write_text(text, encoding="utf-8")
+            try:
+                check_scorable()
+            except InputError as error:
+                one_sentence(str(error))
+
+
+def check_scorable() -> None:
+    """What `sisod evaluate` does before it scores."""
+    wanted = read_request(["b.toml"])
+    protocol = find_protocol(wanted.protocol or "default")
+    keys = find_metrics(wanted.metrics, protocol)
+    for cell in wanted.cells:
+        request = Request(cell.pred_root, cell.gt_root, protocol, keys, cell.pred_suffix, cell.gt_suffix)
+        check_request(Path("out", cell.dataset, cell.method), request, Options(jobs=1))
+
+
+NAMES = [
+    "''",
+    "'.'",
+    "'..'",
+    "'a/b'",
+    '"a\\u0000b"',
+    '"a\\nb"',
+    "'" + "x" * 300 + "'",
+    "'.x'",
+    "'Größe 😀'",
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_wild_name_in_a_benchmark_file(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for text in (
+        f"[datasets.{name}]\ngt = 'gt'\n[methods.M]\npred = 'maps'\n",
+        f"[datasets.D]\ngt = 'gt'\n[methods.{name}]\npred = 'maps'\n",
+        f"[datasets.{name}]\n[methods.M]\npred = 'maps'\n",
+        f"[datasets.D]\ngt = 'gt'\n[methods.{name}]\npred = 3\n",
+        f"[datasets.D]\ngt = 'gt'\n[methods.M]\npred = {{ {name} = 'x' }}\n",
+    ):
+        Path("b.toml").write_text(text, encoding="utf-8")
+        with pytest.raises(InputError) as caught:  # there are no folders
+            check_scorable()
+        one_sentence(str(caught.value))
+
+
+def test_parts_of_a_recipe_made_by_hand_are_checked_too() -> None:
+    tables = find_recipe("tiny").tables()
+    for section, kind in PARTS:
+        good = tables[section] if section != "optimizer" or kind is Adam else {"name": "sgd", "lr": 0.1}
+        part = kind(**good)
+        for field in fields(kind):
+            for wrong in (None, object(), b"x", [object()], {1: 2}, math.nan, 1j, "\0", -7, 10**400):
+                try:
+                    kind(**good | {field.name: wrong})
+                except ValueError as error:
+                    one_sentence(str(error))
+                else:
+                    assert isinstance(wrong, type(getattr(part, field.name))), (
+                        section,
+                        field.name,
+                        wrong,
+                    )
+    with pytest.raises(ValueError, match="data must be of the class DataPart, got 3"):
+        Recipe(**{**vars(find_recipe("tiny")), "data": 3})
+
+
+def test_the_names_known_without_pytorch_are_those_of_the_modules() -> None:
+    pytest.importorskip("torch", reason="extra torch is not installed")
+    from sisod.losses.terms import NAMES as TERMS
+    from sisod.networks.encoders import ENCODERS
+
+    assert set(recipes.TERMS) == set(TERMS)
+    assert set(recipes.ENCODERS) == set(ENCODERS)
