@@ -1,8 +1,8 @@
 """Figures of saved results: the numbers drawn are those of the tables."""
 
-import builtins
 import json
 import math
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -327,14 +327,7 @@ def test_image_folder_of_a_single_data_set(tmp_path: Path) -> None:
 def test_without_matplotlib(
     benchmark_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original = builtins.__import__
-
-    def without(name: str, *args: Any, **kwargs: Any) -> Any:
-        if name.split(".")[0] == "matplotlib":
-            raise ImportError(name)
-        return original(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert refusal(
         "plot", benchmark_root / "results", "--figure", "pr", "--out", tmp_path / "x.png"
     ) == ("drawing needs matplotlib; install it with: pip install 'sisod[report]'")

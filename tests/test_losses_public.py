@@ -57,7 +57,8 @@ def test_without_torch_the_error_says_how_to_install_it() -> None:
     )
     last = run.stderr.strip().splitlines()[-1]
     assert last == (
-        "ModuleNotFoundError: sisod.losses needs PyTorch; install it with: pip install 'sisod[torch]'"
+        "sisod.errors.MissingExtraError: "
+        "sisod.losses needs PyTorch; install it with: pip install 'sisod[torch]'"
     )
 
 

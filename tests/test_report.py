@@ -1,11 +1,10 @@
 """The page: its numbers are those of the tables, its names are text, it opens whatever is missing."""
 
 import base64
-import builtins
 import json
 import re
+import sys
 from pathlib import Path
-from typing import Any
 
 import cv2
 import numpy as np
@@ -336,14 +335,7 @@ def test_refusals(benchmark_root: Path, tmp_path: Path) -> None:
 
 
 def test_without_jinja(benchmark_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    original = builtins.__import__
-
-    def without(name: str, *args: Any, **kwargs: Any) -> Any:
-        if name == "jinja2":
-            raise ImportError(name)
-        return original(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setitem(sys.modules, "jinja2", None)
     out = run("report", benchmark_root / "results", "--out", tmp_path / "r.html")
     assert (out.exit_code, out.stderr) == (
         1, "error: the report needs jinja2; install it with: pip install 'sisod[report]'\n",

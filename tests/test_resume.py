@@ -132,8 +132,8 @@ def test_work_that_was_damaged(work: Path) -> None:
     for data in (b"", b"{}\n", b"[]\n", scored[:-9]):
         shard.write_bytes(data)
         assert refusal("--metrics", "mae", "--resume") == (
-            f"'out/MSOD/.A.sisod-partial/{shard.name}', what was scored of 32 images, is damaged; remove it "
-            "and use --resume"
+            f"'out/MSOD/.A.sisod-partial/{shard.name}', what was scored of 32 images, is damaged; "
+            "remove it and use --resume"
         )
     shard.unlink()
     finished("--metrics", "mae", "--resume")

@@ -76,9 +76,11 @@ def load_named(results: list[str]) -> "dict[str, Evaluation]":
     from sisod.errors import UsageError
     from sisod.evaluation import Evaluation
     from sisod.requests import named
+    from sisod.storage import check_utf8
 
     found: dict[str, Evaluation] = {}
     for name, folder in map(named, results):
+        check_utf8(name, "the name")
         if name in found:
             raise UsageError(f"two results are called {name!r}; give them names, as NAME=DIR")
         found[name] = Evaluation.load(folder)

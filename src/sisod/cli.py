@@ -15,14 +15,17 @@ from sisod import (
     reproduce_commands,
     training_commands,
 )
-from sisod.command import Format, FormatName, Overwrite, make_output_safe, print_tables, told
+from sisod.command import RUNNING, Commands, Format, FormatName, Overwrite, print_tables, told
+from sisod.errors import TRAINING, MissingExtraError, require
 from sisod.networks import commands as network_commands
+from sisod.streams import is_terminal
 
 app = typer.Typer(
     help="Score, train and look at segmentation so that small objects count.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    cls=Commands,
 )
 
 ProtocolName = Annotated[
@@ -40,14 +43,15 @@ def _print_version(wanted: bool) -> None:  # noqa: FBT001  (typer calls it with 
 
 @app.callback()
 def main(
+    context: typer.Context,
     *,
-    version: Annotated[  # noqa: ARG001  (its callback has the value)
+    version: Annotated[  # noqa: ARG001  (its callback does it)
         bool,
         typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version."),
     ] = False,
 ) -> None:
     """Score, train and look at segmentation so that small objects count."""
-    make_output_safe()
+    RUNNING.set(context.invoked_subcommand or "")
 
 
 @app.command()
@@ -138,7 +142,7 @@ def evaluate(
         if fmt is None:
             shown = shown_keys(keys, chosen=chosen is not None)
             print_tables(lambda width: terminal_tables(lines, shown, width=width))
-            if sys.stderr.isatty():
+            if is_terminal(sys.stderr):
                 typer.echo(f"all {len(keys)} metrics, tables and curves are in {out}", err=True)
         else:
             everything = chosen is not None or fmt in (Format.CSV, Format.JSON)
@@ -225,6 +229,7 @@ def demo(
 
 
 def _demo_of_training(folder: Path) -> None:
+    require("the second part, which trains a network,", *TRAINING)
     from sisod.training.demo import run_trained_demo, tables_of, verdict
 
     typer.echo("Now a small network learns such scenes, with the plain and the size-invariant loss.")
@@ -234,6 +239,8 @@ def _demo_of_training(folder: Path) -> None:
     typer.echo(f"Maps, results and pictures ({found.examples.name}): {folder}")
     if found.page is not None:
         typer.echo(f"The page of it, for a browser: {found.page}")
+    else:
+        typer.echo(str(MissingExtraError("The page of it, for a browser,", "jinja2")), err=True)
 
 
 analysis_commands.register(app)

@@ -1,17 +1,19 @@
 """What every subcommand shares: failures told in a sentence, tables on the terminal, common options."""
 
 import errno
-import io
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from sisod.errors import InputError, UsageError
+from sisod.errors import EXTRAS, InputError, MissingExtraError, UsageError, is_missing
+from sisod.streams import is_terminal, usable_streams
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
 # what is written to files says so itself: these, without the name of a file, are of the output
 _OUTPUT_ERRORS = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
+RUNNING: ContextVar[str] = ContextVar("RUNNING", default="")  # the subcommand
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")]
 
 
@@ -40,8 +43,9 @@ FormatName = Annotated[
 def told(after_interrupt: str = "") -> Iterator[None]:
     """Turn what a user can mend, a missing extra too, into a sentence and exit code 1; 2 for usage."""
     try:
-        yield
-    except (InputError, ImportError) as error:
+        with extras_named():
+            yield
+    except InputError as error:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(2 if isinstance(error, UsageError) else 1) from None
     except OSError as error:
@@ -55,26 +59,36 @@ def told(after_interrupt: str = "") -> Iterator[None]:
         raise typer.Exit(130) from None
 
 
-def make_output_safe(*, windows: bool = sys.platform == "win32") -> None:
-    """Keep an arrow or a name that the output's encoding lacks from ending a command.
+@contextmanager
+def extras_named() -> Iterator[None]:
+    """Say which extra a command needs; any other import that fails is a fault and stays one."""
+    what = f"sisod {RUNNING.get()}" if RUNNING.get() else "this"
+    try:
+        yield
+    except MissingExtraError as error:
+        if str(error).startswith("sisod."):  # a module of ours, which the user has not asked for
+            raise MissingExtraError(what, str(error.name)) from None
+        raise
+    except ModuleNotFoundError as error:
+        if error.name in EXTRAS and is_missing(error.name):
+            raise MissingExtraError(what, error.name) from None
+        raise
 
-    Piped output on Windows becomes UTF-8, which documents and programs expect, instead of the system's
-    code page. Elsewhere the encoding of the locale stays, and what it lacks becomes a question mark.
-    """
-    for stream in (sys.stdout, sys.stderr):
-        if not isinstance(stream, io.TextIOWrapper) or stream.encoding.lower().startswith("utf"):
-            continue
-        if windows and not stream.isatty() and "PYTHONIOENCODING" not in os.environ:
-            stream.reconfigure(encoding="utf-8")
-        else:
-            stream.reconfigure(errors="replace")
+
+class Commands(TyperGroup):
+    """The commands, with streams that they can write to."""
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        """Run one."""
+        with usable_streams():
+            return super().main(*args, **options)
 
 
 def print_tables(make: "Callable[[int], Sequence[Table]]") -> None:
     """Print rich tables made for the width of the terminal; piped, as wide as they need to be."""
     from rich.console import Console
 
-    console = Console() if sys.stdout.isatty() else Console(width=10_000)
+    console = Console() if is_terminal(sys.stdout) else Console(width=10_000)
     print_rich(console, make(console.width))
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from sisod import folders
 from sisod.arguments import check_flag, check_text, check_whole, shown
 from sisod.batches import BATCH, Batch, Job
-from sisod.errors import InputError, UsageError, some
+from sisod.errors import InputError, UsageError, require, some
 from sisod.evaluation import (
     Evaluation,
     curve_table,
@@ -169,6 +169,8 @@ class Options:
 def check_request(out: Path, request: Request, options: Options) -> Pairing:
     """Find the pairs, and refuse now what would be refused after hours of other work."""
     check_not_forked()
+    if options.cluster is not None:
+        require("--cluster", "dask", "distributed")
     pairing = request.pairing()
     if options.cluster is not None:
         from sisod.cluster import check_scheduler

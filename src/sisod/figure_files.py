@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sisod.errors import InputError, UsageError
+from sisod.errors import InputError, MissingExtraError, UsageError
 from sisod.files import followed, lock, readable_errors, write_files
 from sisod.plots import check_plot_path, figure_bytes, save_figure
 from sisod.protocols import unknown
@@ -104,7 +104,7 @@ def write_figures(folder: Path, kind: str, request: FigureRequest) -> tuple[list
         check_plot_path(Path(f"{name}.{kind}"))
         try:
             drawn[f"{name}.{kind}"] = figure_bytes(draw(name, request), kind)
-        except UsageError:
+        except (UsageError, MissingExtraError):
             raise
         except InputError as error:  # the pixels are gone, or a metric was not asked for
             missing.append(f"{name}.{kind} is not drawn: {error}")

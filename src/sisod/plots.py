@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sisod.errors import InputError, UsageError, printable
+from sisod.errors import UsageError, printable, require
 from sisod.files import write_output
 
 if TYPE_CHECKING:
@@ -133,10 +133,7 @@ def figure_bytes(figure: "Figure", kind: str) -> bytes:
 
 
 def _matplotlib() -> Any:
-    try:
-        import matplotlib as mpl
-    except ImportError:
-        raise InputError(
-            "drawing needs matplotlib; install it with: pip install 'sisod[report]'"
-        ) from None
+    require("drawing", "matplotlib")
+    import matplotlib as mpl
+
     return mpl

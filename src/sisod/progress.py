@@ -5,12 +5,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from sisod.errors import printable
+from sisod.streams import is_terminal
 
 
 @contextmanager
 def progress_bar(title: str, total: int, *, done: int = 0) -> Iterator[Callable[[int], None]]:
     """Give a function to call with the number of things that were finished."""
-    if not sys.stderr.isatty():
+    if not is_terminal(sys.stderr):
         yield lambda count: None  # noqa: ARG005
         return
     from rich.console import Console

@@ -5,13 +5,13 @@ import os
 import re
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from sisod.arguments import shown
-from sisod.errors import InputError, printable
+from sisod.errors import InputError, printable, require
 
 _LOCAL_PATHS = {"file", "local"}  # protocols that take a relative path below the working folder
 _ON_THIS_MACHINE = _LOCAL_PATHS | {"memory", "zip", "tar", "dir"}
@@ -49,7 +49,11 @@ def check_utf8(name: str, what: str) -> None:
     try:
         name.encode("utf-8")
     except UnicodeEncodeError:
-        raise InputError(f"{what} {name!r} is not valid UTF-8; rename the file") from None
+        advice = "rename the file"
+        with suppress(UnicodeError):  # the name is all right, but the locale cannot read it
+            os.fsencode(name).decode("utf-8")
+            advice = "set the environment variable PYTHONUTF8=1"
+        raise InputError(f"{what} {name!r} is not valid UTF-8; {advice}") from None
 
 
 def resolved_root(root: str | Path) -> str:
@@ -209,12 +213,9 @@ def _reason(error: Exception) -> str:
 
 
 def _file_system(root: str) -> tuple[Any, str]:
-    try:
-        import fsspec
-    except ImportError:
-        raise InputError(
-            f"{root!r} is a URL, which needs fsspec; install it with: pip install 'sisod[cluster]'"
-        ) from None
+    require(f"{root!r} is a URL, which", "fsspec")
+    import fsspec
+
     try:
         system, base = fsspec.core.url_to_fs(root)
     except (ValueError, ImportError) as error:  # no such kind of store, or no package for it

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from sisod.command import Overwrite, print_rich, told
+from sisod.streams import is_terminal
 
 
 class LossName(StrEnum):
@@ -151,6 +152,6 @@ def ablate(
         request = Request(data=data, out=out, masks=masks, limit=limit, skip_bad=skip_bad, resume=resume)
         machine = Machine(devices, nodes, strategy, precision, workers)
         rows = run(settled, request, test, n_seeds=seeds, machine=machine)
-        console = Console(width=None if sys.stdout.isatty() else 200)
+        console = Console(width=None if is_terminal(sys.stdout) else 200)
         tested = dict.fromkeys(row.dataset for row in rows)
         print_rich(console, [ablation_table(rows, dataset, settled.name) for dataset in tested])

@@ -4,12 +4,13 @@
 `docs/losses.md`.
 """
 
+from sisod.errors import require
+
 try:
     import torch  # noqa: F401
-except ModuleNotFoundError as error:
-    raise ModuleNotFoundError(
-        "sisod.losses needs PyTorch; install it with: pip install 'sisod[torch]'"
-    ) from error
+except ModuleNotFoundError:
+    require("sisod.losses", "torch")
+    raise  # it is there and broken
 
 from sisod.losses.boxes import boxes_of, collate_boxes
 from sisod.losses.loss import PlainLoss, SizeInvariantLoss, plain_loss, size_invariant_loss

@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from sisod.errors import require
 from sisod.protocols import check_known
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def find(name: str) -> "type[Network]":
         'TIP 2022'
     """
     check_known("network", name, _CLASSES)
-    _need_torch()
+    require("sisod.networks", "torch", "safetensors", "huggingface_hub")
     return cast("type[Network]", getattr(import_module(f"sisod.networks.{name}"), _CLASSES[name]))
 
 
@@ -105,23 +106,14 @@ def from_pretrained(path_or_id: str | Path, **hub_options: Any) -> "Network":
             repository on the Hugging Face hub.
         hub_options: `revision`, `cache_dir`, `token`, `local_files_only` for the hub.
     """
-    _need_torch()
+    require("sisod.networks", "torch", "safetensors", "huggingface_hub")
     from sisod.networks.saved import load_saved
 
     return load_saved(path_or_id, **hub_options)
 
 
-def _need_torch() -> None:
-    try:
-        import_module("torch")
-    except ImportError:
-        raise ImportError(
-            "sisod.networks needs PyTorch; install it with: pip install 'sisod[torch]'"
-        ) from None
-
-
 def __getattr__(name: str) -> object:
     if name in _LAZY:
-        _need_torch()
+        require("sisod.networks", "torch", "safetensors", "huggingface_hub")
         return getattr(import_module(_LAZY[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

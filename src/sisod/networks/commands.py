@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from sisod.command import Overwrite, print_rich, told
-from sisod.errors import InputError, UsageError
+from sisod.errors import InputError, UsageError, require
 
 
 class Origin(StrEnum):
@@ -90,6 +90,7 @@ def export(
     """Write a network as ONNX: RGB images in [0, 1] in, saliency in [0, 1] out."""
     with told():
         _check_out(out, ".onnx", overwrite=overwrite)
+        require("sisod export", "torch", "onnx", "onnxscript")
         from sisod import networks
 
         network = networks.from_pretrained(checkpoint)

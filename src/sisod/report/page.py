@@ -12,7 +12,7 @@ from typing import Any
 
 from sisod.ablation_table import AblationRow, read_ablation
 from sisod.comparison import RESAMPLES
-from sisod.errors import InputError, UsageError
+from sisod.errors import InputError, UsageError, require
 from sisod.files import write_output
 from sisod.grids import number
 from sisod.metrics import METRICS
@@ -214,12 +214,8 @@ def _ablation_cell(row: AblationRow | None, best: str | None) -> AblationCell:
 
 
 def _template() -> Any:
-    try:
-        import jinja2
-    except ImportError:
-        raise InputError(
-            "the report needs jinja2; install it with: pip install 'sisod[report]'"
-        ) from None
+    require("the report", "jinja2")
+    import jinja2
 
     def printed(value: Any) -> Any:
         if not isinstance(value, str | int | float | jinja2.Undefined):  # which refuses by itself

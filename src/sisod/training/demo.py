@@ -12,7 +12,6 @@ import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -23,7 +22,7 @@ from numpy.typing import NDArray
 import sisod
 from sisod import folders
 from sisod.children import module_settings
-from sisod.errors import InputError
+from sisod.errors import InputError, is_missing
 from sisod.evaluation import Evaluation, write_run
 from sisod.files import followed, lock, readable_errors, write_png, write_whole
 from sisod.images import read_array, read_colour
@@ -157,7 +156,7 @@ def _rename(folder: Path, name: str) -> None:
 
 def _write_page(folder: Path) -> None:
     """Write the report on all runs, where what it needs is installed."""
-    if find_spec("jinja2") is None:
+    if is_missing("jinja2"):
         return
     from sisod.report import write_report
     from sisod.results import load_results

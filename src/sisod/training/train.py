@@ -28,6 +28,7 @@ from sisod.datasets import Dataset, Sample, open_dataset
 from sisod.errors import InputError, UsageError
 from sisod.files import followed, lock, readable_errors, system_error, write_whole
 from sisod.networks.network import Network
+from sisod.streams import is_terminal
 from sisod.training.data import Labels, check_samples, choose
 from sisod.training.labels import KINDS, write_labels
 from sisod.training.loaders import Data
@@ -201,7 +202,7 @@ def _build(
             plugins=[WholeCheckpoints(), *([LightningEnvironment()] if machine.is_single else [])],
             logger=[metrics, *_more_loggers(machine, request.out)],
             callbacks=[last, *([best] if val_samples else []), *_progress()],
-            enable_progress_bar=sys.stderr.isatty(),
+            enable_progress_bar=is_terminal(sys.stderr),
             enable_model_summary=False,
             default_root_dir=request.out,
         )
@@ -309,7 +310,7 @@ def _more_loggers(machine: Machine, folder: Path) -> list[Any]:
 
 
 def _progress() -> list[Any]:
-    return [RichProgressBar(console_kwargs={"stderr": True})] if sys.stderr.isatty() else []
+    return [RichProgressBar(console_kwargs={"stderr": True})] if is_terminal(sys.stderr) else []
 
 
 def _step_of(path: Path) -> int:
