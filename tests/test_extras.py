@@ -61,6 +61,7 @@ def run_without(modules: list[str], work: Path, names: list[str]) -> dict[str, A
     return found
 
 
+@pytest.mark.slow
 def test_every_command_without_any_extra(work: Path) -> None:
     found = run_without(MODULES, work, [*without_extras.ARGS, *without_extras.CALLS])
     commands = found["commands"]
@@ -89,6 +90,7 @@ def test_every_command_without_any_extra(work: Path) -> None:
         assert text.endswith(f"; install it with: pip install 'sisod[{extra}]'")
 
 
+@pytest.mark.slow
 def test_the_demo_shows_its_first_part_and_says_what_the_second_needs(work: Path) -> None:
     code, stdout, stderr, _ = run_without(["torch", "matplotlib"], work, ["demo"])["demo"]
     assert "Method B is preferred by SI-MAE" in stdout
@@ -99,6 +101,7 @@ def test_the_demo_shows_its_first_part_and_says_what_the_second_needs(work: Path
     assert code == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("module", "names"),
     [
@@ -120,6 +123,7 @@ def test_one_module_missing_stops_what_needs_it(module: str, names: list[str], w
     assert [found[name][0] for name in core] == [0, 0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", TRAINING)
 def test_one_module_of_training_missing(module: str, work: Path) -> None:
     names = ["train", "ablate", "predict"]
@@ -142,6 +146,7 @@ BROKEN = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", BROKEN)
 def test_a_broken_installation_is_not_called_a_missing_extra(name: str, tmp_path: Path) -> None:
     code, expected = BROKEN[name]

@@ -50,6 +50,7 @@ def in_shell(
     )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/bin/sh").exists(), reason="needs a shell to close streams")
 @pytest.mark.parametrize("redirections", ["2>&-", ">&-", "<&-", ">&- 2>&-", "<&- >&- 2>&-"])
 def test_closed_streams_do_not_stop_an_evaluation(redirections: str, work: Path, tmp_path: Path) -> None:
@@ -61,6 +62,7 @@ def test_closed_streams_do_not_stop_an_evaluation(redirections: str, work: Path,
         assert path.is_dir() or b"\x1b" not in path.read_bytes()[:1]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/bin/sh").exists(), reason="needs a shell to close streams")
 def test_an_error_keeps_its_code_without_a_stream_to_say_it_on(work: Path) -> None:
     assert in_shell("2>&-", "stats", "nowhere", cwd=work).returncode == 1
@@ -68,6 +70,8 @@ def test_an_error_keeps_its_code_without_a_stream_to_say_it_on(work: Path) -> No
     assert in_shell(">&-", "--help", cwd=work).returncode == 0
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/bin/sh").exists(), reason="needs a shell")
 @pytest.mark.parametrize(
     "env",
     [
@@ -137,8 +141,9 @@ def test_every_command_prints_in_every_encoding(
     assert [stream.errors for stream in streams] == ["strict", "strict"]  # as they were
 
 
+@pytest.mark.slow
+@pytest.mark.needs("torch", "safetensors", "huggingface_hub")
 def test_networks_print_in_ascii(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("torch", reason="extra torch is not installed")
     stream = Terminal("ascii")
     monkeypatch.setattr(sys, "stdout", stream)
     with pytest.raises(SystemExit) as ended:

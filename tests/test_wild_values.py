@@ -11,8 +11,6 @@ import pytest
 from typer.testing import CliRunner
 from wild import WILD, one_sentence
 
-pytest.importorskip("torch", reason="extra torch is not installed")
-
 from sisod.benchmark_file import read_benchmark_file
 from sisod.cli import app
 from sisod.errors import InputError

@@ -37,8 +37,9 @@ class MissingExtraError(InputError, ModuleNotFoundError):
 
     def __init__(self, what: str, module: str) -> None:
         title, extra = EXTRAS[module]
-        super().__init__(f"{what} needs {title}; install it with: pip install 'sisod[{extra}]'")
-        self.name = module
+        text = f"{what} needs {title}; install it with: pip install 'sisod[{extra}]'"
+        super().__init__(text)
+        self.name, self.msg = module, text
 
 
 def require(what: str, *modules: str) -> None:

@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from typing import TextIO
 
 _HANDLER = "sisod.spelled"
+_KEPT: list[object] = []  # a file that is forgotten would be closed
 # what our own tables and sentences use beyond ASCII
 _SPELLED = {
     "↑": "^",
@@ -75,11 +76,23 @@ def usable_streams(*, windows: bool = sys.platform == "win32") -> Iterator[None]
 
 
 def _open_descriptors() -> None:
-    for number in range(3):
-        try:
-            os.fstat(number)
-        except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free
+    closed = [number for number in range(3) if not _is_open(number)]
+    if not closed:
+        return
+    nowhere = open(os.devnull, "r+b", buffering=0)  # noqa: PTH123, SIM115  (takes the lowest number)
+    _KEPT.append(nowhere)
+    for number in closed:
+        if number != nowhere.fileno():
+            os.dup2(nowhere.fileno(), number)
+        os.set_inheritable(number, True)  # noqa: FBT003  (as the three are for processes we start)
+
+
+def _is_open(number: int) -> bool:
+    try:
+        os.fstat(number)
+    except OSError:
+        return False
+    return True
 
 
 def _is_closed(stream: TextIO | None) -> bool:
