@@ -12,13 +12,12 @@ import socket
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import CancelledError, ThreadPoolExecutor
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from sisod.batches import Batch, Job, Pairs, score_batch
-from sisod.errors import InputError, UsageError, printable
+from sisod.errors import InputError, UsageError, printable, require
 from sisod.files import write_whole
 from sisod.runners import Advance
 from sisod.storage import is_url
@@ -92,8 +91,7 @@ def _connect(address: str) -> Any:
 
 def check_scheduler(address: str) -> None:
     """Refuse an address where no scheduler answers; Dask itself waits for minutes if nothing does."""
-    if find_spec("distributed") is None:
-        raise InputError("--cluster needs Dask; install it with: pip install 'sisod[cluster]'")
+    require("--cluster", "dask", "distributed")
     if not address.strip():
         raise UsageError("--cluster is empty; expected the address of a scheduler, tcp://HOST:PORT")
     if address.startswith("inproc://"):  # of this very process

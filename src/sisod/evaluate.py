@@ -170,7 +170,7 @@ def check_request(out: Path, request: Request, options: Options) -> Pairing:
     """Find the pairs, and refuse now what would be refused after hours of other work."""
     check_not_forked()
     if options.cluster is not None:
-        require("--cluster", "dask", "distributed")
+        require("--cluster", "dask", "distributed")  # before the files are listed
     pairing = request.pairing()
     if options.cluster is not None:
         from sisod.cluster import check_scheduler

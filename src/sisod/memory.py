@@ -1,6 +1,8 @@
-"""How the allocator of our own processes treats freed memory."""
+"""How the allocator of our own processes treats freed memory, and how much there is."""
 
 import ctypes
+import os
+from pathlib import Path
 
 _MEGA = 1 << 20
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
@@ -19,3 +21,16 @@ def keep_freed_memory() -> None:
         return
     mallopt(_M_TRIM_THRESHOLD, 64 * _MEGA)
     mallopt(_M_MMAP_THRESHOLD, 32 * _MEGA)  # the most it takes
+
+
+def available_memory() -> int | None:
+    """Return the bytes that can still be had without swapping, None where the system does not say."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:"))
+    except (OSError, ValueError, StopIteration, IndexError):
+        pass
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")  # all of it, on other systems
+    except (AttributeError, OSError, ValueError):
+        return None

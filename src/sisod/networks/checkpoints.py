@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from sisod.arguments import brief, check_text
 from sisod.errors import InputError, some
 from sisod.files import system_error, write_file
 from sisod.networks.input_spec import InputSpec
@@ -28,18 +29,28 @@ def read_state(path: Path) -> dict[str, Tensor]:
     if path.suffix == ".safetensors":
         return _read_safetensors(path)[0]
     try:
+        loaded = load_tensors(path)
+    except InputError as error:
+        raise InputError(
+            f"{str(path)!r} cannot be read as a state dict ({error}); expected tensors "
+            "only, saved by torch.save(model.state_dict(), path)"
+        ) from error
+    return _unwrapped(loaded, path)
+
+
+def load_tensors(path: Path) -> Any:
+    """Return what PyTorch saved to a file, without running any of it; say why it cannot be read."""
+    try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about pickle protocols, before an error says it better
-            loaded: Any = torch.load(path, map_location="cpu", weights_only=True)
+            return torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # PyTorch raises several kinds for what is not a state dict
         # its own text for objects advises to run them
         unsafe = isinstance(error, UnpicklingError) and "weights_only" in str(error)
         why = "it holds other objects than tensors" if unsafe else _first_line(error)
-        raise InputError(
-            f"{str(path)!r} cannot be read as a state dict ({why}); expected tensors "
-            "only, saved by torch.save(model.state_dict(), path)"
-        ) from error
-    return _unwrapped(loaded, path)
+        if path.is_file() and path.stat().st_size == 0:
+            why = "it is empty"
+        raise InputError(why) from error
 
 
 def read_config(path: Path) -> dict[str, Any]:
@@ -58,8 +69,9 @@ def parse_config(text: str, *, source: str) -> dict[str, Any]:
     try:
         config: dict[str, Any] = json.loads(text)
         InputSpec(**config["input_spec"])
-        str(config["network"]), str(config["encoder"])
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
+        check_text("network", config["network"])
+        check_text("encoder", config["encoder"])
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(
             f"{source}: the config is not one of sisod ({_first_line(error)}); expected JSON with "
             "network, encoder and input_spec, as save_pretrained writes it"
@@ -137,6 +149,15 @@ def load_strictly(
                 if key in given and given[key].shape != own[key].shape
             ],
         ),
+        _complaint(
+            "of another type",
+            [
+                f"{key} {given[key].dtype} instead of {own[key].dtype}"
+                for key in own
+                if key in given and given[key].is_floating_point() != own[key].is_floating_point()
+            ],
+        ),
+        _complaint("not finite", [key for key in own if key in given and not _is_finite(given[key])]),
     ]
     if any(complaints):
         raise InputError(
@@ -144,6 +165,12 @@ def load_strictly(
             f"{'; '.join(text for text in complaints if text)}"
         )
     module.load_state_dict({key: given.get(key, own[key]) for key in own})
+
+
+def _is_finite(values: Tensor) -> bool:
+    # larger ones become infinite in the network
+    most = torch.finfo(torch.float32).max
+    return not values.is_floating_point() or bool((values.abs() <= most).all())
 
 
 def _complaint(what: str, keys: list[str]) -> str:
@@ -164,7 +191,7 @@ def _read_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     try:
         with safe_open(path, framework="pt") as file:
             return {key: file.get_tensor(key) for key in file.keys()}, file.metadata() or {}  # noqa: SIM118
-    except SafetensorError as error:
+    except (SafetensorError, OSError, ValueError) as error:
         raise InputError(f"{str(path)!r} is not a safetensors file ({_first_line(error)})") from error
 
 
@@ -181,4 +208,4 @@ def _unwrapped(loaded: object, path: Path) -> dict[str, Tensor]:
 
 
 def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
+    return brief((str(error).splitlines() or [type(error).__name__])[0], most=200)

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from sisod.errors import require
 from sisod.files import write_file
+from sisod.networks.memory import check_memory
 from sisod.networks.network import Network
 
 IMAGE = "image"
@@ -61,6 +62,9 @@ def export_onnx(
         dynamic_size: leave height and width free too.
     """
     require("export", "onnx", "onnxscript")  # PyTorch's exporter needs them
+    height, width = size
+    advice = "lower --height or --width"
+    check_memory(network, batch=_BATCH, height=height, width=width, advice=advice)
     free = {0: "batch", 2: "height", 3: "width"} if dynamic_size else {0: "batch"}
     with _quiet():
         program = torch.onnx.export(

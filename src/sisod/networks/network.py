@@ -9,6 +9,7 @@ import torch
 from huggingface_hub import PyTorchModelHubMixin
 from torch import Tensor, nn
 
+from sisod.arguments import shown
 from sisod.errors import InputError
 from sisod.networks.checkpoints import Rules, fetch, load_strictly, read_state, rename, write_state
 from sisod.networks.encoders import INPUTS, load_encoder_weights
@@ -105,6 +106,12 @@ class Network(
             known = ", ".join(cls.published_inputs) or "none"
             raise InputError(
                 f"{cls.facts.name} has no published weights of origin {origin!r}; there are: {known}"
+            )
+        if not isinstance(state_dict, Mapping) or not all(
+            isinstance(key, str) and isinstance(value, Tensor) for key, value in state_dict.items()
+        ):
+            raise InputError(
+                f"state_dict of {cls.facts.name} must be names and tensors, got {shown(state_dict)}"
             )
         network = cls(input_spec=cls.published_inputs[origin])
         renamed, strange = rename(state_dict, cls.renames)

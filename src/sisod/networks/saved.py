@@ -52,7 +52,11 @@ def _network_name(path_or_id: str, **hub_options: Any) -> str:
         raise InputError(
             f"{path_or_id!r} has no {_CONFIG_FILE}; expected a folder that save_pretrained wrote"
         )
-    name = parse_config(path.read_text(encoding="utf-8"), source=str(path))["network"]
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise InputError(f"{str(path)!r} cannot be read: {error}") from error
+    name = parse_config(text, source=str(path))["network"]
     if name not in names():
         raise InputError(
             f"{path_or_id!r}: {_CONFIG_FILE} names the network {name!r}; "

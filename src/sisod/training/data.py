@@ -182,7 +182,8 @@ def augment(planes: dict[str, Plane], part: DataPart, rng: np.random.Generator) 
     done = {}
     for name, plane in planes.items():
         height, width = plane.shape[:2]
-        y0, x0 = round(at_y * cut_y * height), round(at_x * cut_x * width)
+        y0 = min(round(at_y * cut_y * height), height - 1)  # of an image one pixel high, that one
+        x0 = min(round(at_x * cut_x * width), width - 1)
         y1 = y0 + max(1, round((1 - cut_y) * height))
         x1 = x0 + max(1, round((1 - cut_x) * width))
         small = resize(plane[y0:y1, x0:x1], part.size)

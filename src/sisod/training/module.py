@@ -37,8 +37,13 @@ class SaliencyModule(L.LightningModule):
         self.scores = SizeInvariantScores()
         self.steps_per_epoch = 0  # known when the data is
         self.n_epochs = recipe.train.epochs
+        self.has_begun = False
         self._losses: list[Tensor] = []  # of the batches since the last step
         freeze(network, (*recipe.network.frozen, *network.unused))
+
+    def on_train_start(self) -> None:
+        """Note that everything is in its place; Lightning calls this."""
+        self.has_begun = True
 
     def training_step(self, batch: Batch, index: int) -> Tensor:
         """Return the loss of a batch."""

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from sisod import folders, networks
+from sisod.arguments import check_whole
 from sisod.datasets import visible_files
 from sisod.errors import InputError, UsageError, some
 from sisod.files import (
@@ -29,6 +30,7 @@ from sisod.files import (
 )
 from sisod.images import read_colour
 from sisod.networks.checkpoints import read_state
+from sisod.networks.memory import check_memory, memory_errors
 from sisod.networks.network import WEIGHTS_FILE, Network
 from sisod.networks.saved import recognise
 from sisod.progress import progress_bar
@@ -92,7 +94,7 @@ def trained_size(checkpoint: str | Path) -> int | None:
             ((path if path.is_dir() else path.parent) / RECIPE_FILE).read_text("utf-8")
         )
         return int(recipe["data"]["size"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
 
 
@@ -120,10 +122,10 @@ def predict_folder(
         overwrite: replace an earlier result of `predict`; it stays until all maps are made.
     """
     place, target = _device(device), followed(Path(out))
-    if size < 1 or batch < 1:
-        raise UsageError(f"size and batch must be at least 1, got {size} and {batch}")
+    size, batch = check_whole("size", size, least=1), check_whole("batch", batch, least=1)
     if resume and overwrite:
         raise UsageError("--resume goes on with a run and --overwrite begins again; choose one")
+    check_memory(network, batch=batch, height=size, width=size, advice="lower --size or --batch")
     files = visible_files(images)
     if not files:
         raise InputError(f"{str(images)!r} has no image files; expected jpg, png or the like")
@@ -148,7 +150,10 @@ def predict_folder(
         batches = [listed[begin : begin + batch] for begin in range(0, len(listed), batch)]
         waiting = [chunk for chunk in batches if not kept.issuperset(name for name, _ in chunk)]
         network = network.to(place).eval()
-        with progress_bar("predicting", len(files), done=len(kept)) as advance:
+        with (
+            memory_errors(f"a batch of {batch} images of {size} x {size}"),
+            progress_bar("predicting", len(files), done=len(kept)) as advance,
+        ):
             for done in _predict(network, str(images), waiting, work, kept, size=size):
                 advance(done)
         _write_run(work, settings, finished=True, n_maps=len(files), files=stamps)

@@ -29,6 +29,7 @@ from sisod.errors import InputError, UsageError
 from sisod.files import followed, lock, readable_errors, system_error, write_whole
 from sisod.networks.network import Network
 from sisod.streams import is_terminal
+from sisod.training.checkpoint import read_checkpoint, resume_errors, step_to_go_on_from
 from sisod.training.data import Labels, check_samples, choose
 from sisod.training.labels import KINDS, write_labels
 from sisod.training.loaders import Data
@@ -214,9 +215,10 @@ def _fit(built: _Built, request: Request) -> dict[str, Any]:
     """Train, write the network, return what is worth noting."""
     trainer, path = built.trainer, request.out / "checkpoints" / "last.ckpt"
     resumed = request.resume and path.exists()
-    built.metrics.begin(step=_step_of(path) if resumed else 0)
+    built.metrics.begin(step=step_to_go_on_from(path, built.module) if resumed else 0)
     start = time.perf_counter()
-    with _quiet(), _worker_errors(), safe_children():
+    checked = resume_errors(path, built.module) if resumed else nullcontext()
+    with _quiet(), checked, _worker_errors(), safe_children():
         try:
             trainer.fit(built.module, built.data, ckpt_path=path if resumed else None, weights_only=True)
         except SystemExit:  # how Lightning ends when it is interrupted
@@ -313,13 +315,9 @@ def _progress() -> list[Any]:
     return [RichProgressBar(console_kwargs={"stderr": True})] if is_terminal(sys.stderr) else []
 
 
-def _step_of(path: Path) -> int:
-    return int(torch.load(path, map_location="cpu", weights_only=True)["global_step"])
-
-
 def _write_network(network: Network, checkpoint: Path, folder: Path) -> None:
     """Write the network of a checkpoint as `save_pretrained` does, each file whole."""
-    state = torch.load(checkpoint, map_location="cpu", weights_only=True)["state_dict"]
+    state = read_checkpoint(checkpoint)["state_dict"]
     mine = {
         key.removeprefix("network."): value for key, value in state.items() if key.startswith("network.")
     }
