@@ -203,11 +203,10 @@ def test_the_lock_of_a_killed_process_is_gone() -> None:
 
 def test_the_lock_of_a_killed_process_is_gone_though_its_child_lives() -> None:
     """As the processes do that read images for a training."""
-    child = "import os, time\n    child = os.fork()\n    print(child, flush=True)\n    time.sleep(60)"
-    process = holder(child)
+    fork = "if os.fork() == 0:\n        print(os.getpid(), flush=True)"
+    process = holder(f"import os, time\n    {fork}\n    time.sleep(60)")
     assert process.stdout is not None
-    pids = {int(process.stdout.readline()) for _ in range(2)}  # 0 in the child
-    (child_pid,) = pids - {0}
+    child_pid = int(process.stdout.readline())
     try:
         process.kill()
         process.wait()

@@ -264,3 +264,20 @@ def test_cells_that_need_another_pair_of_images_have_no_difference() -> None:
         "EDN on MSOD was scored on 2 images with the plain and on 3 with the size-invariant loss: "
         "run both cells again",
     )
+
+
+def test_weights_are_told_apart_by_what_they_are(tmp_path: Path) -> None:
+    """Safetensors writes the two entries of its metadata in any order, and so other bytes."""
+    import torch
+    from safetensors.torch import save
+
+    from sisod.reproduction.run import _file_digest
+
+    files = {save({"a": torch.zeros(2)}, {"x": "1", "format": "pt"}) for _ in range(64)}
+    files |= {data.replace(b'"x":"1","format":"pt"', b'"format":"pt","x":"1"') for data in files}
+    assert len(files) == 2
+    digests = []
+    for index, data in enumerate((*files, save({"a": torch.ones(2)}, {"x": "1", "format": "pt"}))):
+        (tmp_path / str(index)).write_bytes(data)
+        digests.append(_file_digest(tmp_path / str(index)))
+    assert digests[0] == digests[1] != digests[2]

@@ -239,5 +239,7 @@ def _encode(picture: NDArray[np.uint8]) -> str:
     size = (max(1, round(width * scale)), max(1, round(height * scale)))
     kind = cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR
     small = cv2.resize(np.ascontiguousarray(picture), size, interpolation=kind)
-    _, data = cv2.imencode(".webp", small, [cv2.IMWRITE_WEBP_QUALITY, _QUALITY])
+    done, data = cv2.imencode(".webp", small, [cv2.IMWRITE_WEBP_QUALITY, _QUALITY])
+    if not done:
+        raise InputError(f"a picture of shape {small.shape} cannot be written as WebP")
     return base64.b64encode(data.tobytes()).decode("ascii")

@@ -255,9 +255,16 @@ def _is_scored(cell: Cell, dataset: Dataset, work: Work) -> bool:
 
 
 def _scored_now(cell: Cell, dataset: Dataset, work: Work) -> dict[str, Any]:
-    with (work.folder(cell) / "run" / WEIGHTS_FILE).open("rb") as file:
-        weights = hashlib.file_digest(file, "sha256").hexdigest()
+    weights = _file_digest(work.folder(cell) / "run" / WEIGHTS_FILE)
     return {"weights": weights, "images": len(dataset.samples)}
+
+
+def _file_digest(path: Path) -> str:
+    """Return what tells safetensors files apart, whatever the order of their metadata, which is random."""
+    with path.open("rb") as file:
+        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+        begun = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
+        return hashlib.file_digest(file, lambda: begun).hexdigest()
 
 
 @contextmanager

@@ -19,14 +19,13 @@ from lightning.fabric.plugins.environments.lightning import LightningEnvironment
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.callbacks import ModelCheckpoint, RichProgressBar
 from lightning.pytorch.plugins import TorchCheckpointIO
-from safetensors import SafetensorError
 from torch import nn
 
 from sisod import folders, networks
 from sisod.children import safe_children
 from sisod.datasets import Dataset, Sample, open_dataset
 from sisod.errors import InputError, UsageError
-from sisod.files import followed, lock, readable_errors, system_error, write_whole
+from sisod.files import followed, lock, readable_errors, write_whole
 from sisod.networks.network import Network
 from sisod.streams import is_terminal
 from sisod.training.checkpoint import read_checkpoint, resume_errors, step_to_go_on_from
@@ -323,10 +322,7 @@ def _write_network(network: Network, checkpoint: Path, folder: Path) -> None:
     }
     network.to("cpu").load_state_dict(mine)
     inside = folder / ".sisod-model"
-    try:
-        network.save_pretrained(inside)
-    except SafetensorError as error:
-        raise system_error(error, folder) from error
+    network.save_pretrained(inside)
     for file in inside.iterdir():
         file.replace(folder / file.name)
     inside.rmdir()
