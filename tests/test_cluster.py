@@ -28,6 +28,7 @@ from sisod.cli import app
 from sisod.cluster import score_on_worker
 from sisod.errors import InputError, UsageError
 from sisod.files import write_whole
+from sisod.folders import partial_folder
 from sisod.scenes import make_scenes, sees_all_coarsely
 from sisod.storage import read_bytes
 
@@ -283,7 +284,7 @@ def test_a_scheduler_that_is_killed(
             "use --resume"
         )
     started.stdout.close()
-    assert list((tmp_path / ".out.partial").glob("*.rows"))
+    assert list(partial_folder(tmp_path / "out").glob("*.rows"))
     out = tmp_path / "out"
     assert_same(sisod.evaluate(folder / "pred", folder / "gt", out=out, resume=True, jobs=1), local)
 
@@ -314,7 +315,7 @@ def test_workers_that_are_lost(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
 @pytest.mark.parametrize(
     ("url", "text"),
     [
-        ("foo://maps", "'foo://maps' cannot be read: Protocol not known: foo"),
+        ("foo://maps", "'foo://maps' is a URL that fsspec cannot open: Protocol not known: foo"),
         ("zip://x::no.zip", "'zip://x::no.zip' cannot be read: [Errno 2] No such file or directory: "),
         ("zip://x::pred/000.png", "'zip://x::pred/000.png' cannot be read: File is not a zip file"),
         ("ftp://127.0.0.1:9/x", "'ftp://127.0.0.1:9/x' cannot be read: "),

@@ -94,6 +94,10 @@ def read_run(folder: Path) -> dict[str, Any]:
         unknown = set(run["protocol"]) - set(_PROTOCOL)
         if unknown:
             raise _FileError(f"run.json: protocol.{min(unknown)} is not known to this version")
+        try:
+            Protocol(**run["protocol"])
+        except (ValueError, TypeError) as error:
+            raise _FileError(f"run.json: protocol: {error}") from error
     except _FileError as error:
         raise _refusal(folder, error) from error
     return run
