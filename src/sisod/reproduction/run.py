@@ -260,7 +260,7 @@ def _scored_now(cell: Cell, dataset: Dataset, work: Work) -> dict[str, Any]:
 
 
 def _file_digest(path: Path) -> str:
-    """Return what tells safetensors files apart, whatever the order of their metadata, which is random."""
+    """Return what tells safetensors files apart, whatever the order of their metadata (random)."""
     with path.open("rb") as file:
         header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
         begun = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
