@@ -15,6 +15,8 @@ from sisod.errors import UsageError
 from sisod.evaluate import Options, Request
 from sisod.metrics import find_metrics
 from sisod.protocols import PROTOCOLS, find_protocol, unknown
+from sisod.scenes import make_scenes
+from sisod.size_invariant import make_separable
 from sisod.weights import weight_map
 
 GT = np.zeros((8, 8), dtype=bool)
@@ -105,6 +107,7 @@ def result(**options: Any) -> sisod.Evaluation:
 
 
 DONE = result()
+MEAN = make_separable(lambda pred, gt: float(np.mean(pred != gt)))
 REQUEST: dict[str, Any] = {
     "pred_root": "p",
     "gt_root": "g",
@@ -177,6 +180,13 @@ CALLS: dict[str, tuple[Callable[[Any], object], list[Any], str]] = {
     ),
     "normalize of weights": (
         lambda v: weight_map([[0, 0, 1, 1]], (2, 2), normalize=v), ["none", 0, None], "normalize",
+    ),
+    "count of scenes": (make_scenes, [-1, 1.5, True, "3", None], "count"),
+    "seed of scenes": (lambda v: make_scenes(1, seed=v), [-1, 0.5, "1", None], "seed"),
+    "shape of scenes": (lambda v: make_scenes(1, shape=v), [(9,), (9, 1), (9.5, 9), "ab", 9], "shape"),
+    "pred of another shape": (lambda v: MEAN(v, GT), [np.zeros((8, 9)), np.zeros(8), 3.0], "pred"),
+    "parts of another shape": (
+        lambda v: MEAN(GT, GT, partition=v), [3, "boxes", sisod.partition(GT[:4])], "partition",
     ),
     "mu": (theory.separable_lipschitz, [-1, math.nan, "1", None, True], "mu"),
     "frames": (

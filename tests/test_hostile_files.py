@@ -312,7 +312,7 @@ def test_a_size_beyond_the_memory_is_refused(tmp_path: Path, monkeypatch: pytest
     memory.check_memory(networks.create("tiny"), batch=8, height=10**6, width=10**6, advice="")
 
 
-def test_memory_that_runs_out_is_told() -> None:
+def test_memory_that_runs_out_ends_in_a_sentence() -> None:
     for error in (
         RuntimeError("[enforce fail at alloc_cpu.cpp:98] DefaultCPUAllocator: not enough memory"),
         torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB"),

@@ -2,6 +2,7 @@
 
 import math
 import tomllib
+from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,15 @@ import pytest
 from typer.testing import CliRunner
 from wild import WILD, one_sentence
 
+from sisod import networks
 from sisod.benchmark_file import read_benchmark_file
 from sisod.cli import app
 from sisod.errors import InputError
+from sisod.losses import boxes_of
 from sisod.training import recipes
+from sisod.training.demo import Plan
 from sisod.training.recipes import Adam, Recipe, find_recipe, read_recipe, write_toml
+from sisod.training.train import Machine, Request
 
 # a command takes longer than a call
 ON_THE_COMMAND_LINE = (
@@ -167,6 +172,35 @@ def test_parts_of_a_recipe_made_by_hand_are_checked_too() -> None:
                     )
     with pytest.raises(ValueError, match="data must be of the class DataPart, got 3"):
         Recipe(**{**vars(find_recipe("tiny")), "data": 3})
+
+
+CALLS: dict[str, tuple[Callable[[Any], object], list[Any]]] = {
+    "loss": (lambda v: Request(Path("d"), Path("o"), loss=v), ["SI", "none", None, 3]),
+    "limit": (lambda v: Request(Path("d"), Path("o"), limit=v), [0, -1, 1.5, "3", True]),
+    "resume": (lambda v: Request(Path("d"), Path("o"), resume=v), ["no", 1, None]),
+    "devices": (lambda v: Machine(devices=v), [2, None, [0]]),
+    "nodes": (lambda v: Machine(nodes=v), [0, -1, "2", 1.5]),
+    "workers": (lambda v: Machine(workers=v), [-1, 0.5, "2"]),
+    "logger": (lambda v: Machine(logger=v), ["wandb", None]),
+    "n_train": (lambda v: Plan(n_train=v), [0, 7, "9"]),
+    "epochs": (lambda v: Plan(epochs=v), [0, 1.5, None]),
+    "seeds": (lambda v: Plan(seeds=v), [(), [1], 3, (-1,), ("a",)]),
+    "connectivity": (lambda v: boxes_of(np.eye(3), connectivity=v), [1, 8.0, None, "8"]),
+    "min_area": (lambda v: boxes_of(np.eye(3), min_area=v), [-1, 1.5, math.nan, True, None]),
+    "encoder": (lambda v: networks.create("tiny", encoder=v), ["vgg", 50, None, []]),
+    "input_spec": (lambda v: networks.create("tiny", input_spec=v), [{"scale": 1}, "rgb", 3]),
+    "encoder_weights": (lambda v: networks.create("ldf", encoder_weights=v), [3, [], True]),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_arguments_of_training_and_networks(name: str) -> None:
+    call, values = CALLS[name]
+    for value in values:
+        with pytest.raises((ValueError, TypeError), match=name) as caught:
+            call(value)
+        one_sentence(str(caught.value))
+        assert "sisod" in str(caught.traceback[-1].path)
 
 
 def test_the_names_known_without_pytorch_are_those_of_the_modules() -> None:

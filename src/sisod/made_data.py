@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sisod.files import write_png
-from sisod.scenes import Scene
+from sisod.scenes import Scene, check_scenes
 
 Plane = NDArray[np.float32]
 _SMALLEST, _LARGEST = 0.001, 0.25  # of the image
@@ -32,6 +32,7 @@ def textured_scenes(
         >>> scene.image.shape, scene.mask.shape, 1 <= int(scene.labels.max()) <= 6
         ((128, 128, 3), (128, 128), True)
     """
+    check_scenes(count, seed, shape)
     for index in range(count):
         rng = np.random.default_rng((seed, index))
         yield _scene(f"made{index:05d}", shape, rng)

@@ -6,6 +6,9 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from sisod.arguments import check_whole, shown
+from sisod.errors import UsageError
+
 Image = NDArray[np.uint8]
 _GAP = 4  # pixels between objects, so that each is a component of its own
 
@@ -28,8 +31,19 @@ def make_scenes(count: int, *, seed: int = 0, shape: tuple[int, int] = (240, 320
         >>> scene.image.shape, scene.mask.shape, int(scene.labels.max()) >= 3
         ((240, 320, 3), (240, 320), True)
     """
+    check_scenes(count, seed, shape)
     rng = np.random.default_rng(seed)
     return [_scene(f"scene{index:03d}", shape, rng) for index in range(count)]
+
+
+def check_scenes(count: int, seed: int, shape: tuple[int, int]) -> None:
+    """Refuse numbers by which no scene can be made."""
+    check_whole("count", count, least=0)
+    check_whole("seed", seed, least=0)
+    if not isinstance(shape, tuple | list) or len(shape) != 2:
+        raise UsageError(f"shape must be height and width, got {shown(shape)}")
+    for side in shape:
+        check_whole("every side of shape", side, least=8)  # of one pixel, all are alike
 
 
 def sees_only_large(scene: Scene) -> Image:

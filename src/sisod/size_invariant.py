@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sisod.arguments import shown
 from sisod.arrays import as_array, as_mask
 from sisod.frames import Partition, partition
 
@@ -116,7 +117,13 @@ def _prepared(
     pred: ArrayLike, gt: ArrayLike, given: Partition | None
 ) -> tuple[NDArray[np.generic], NDArray[np.bool_], Partition]:
     pred, mask = as_array(pred, "pred"), as_mask(gt)
-    return pred, mask, partition(mask) if given is None else given
+    parts = partition(mask) if given is None else given
+    if not isinstance(parts, Partition) or not pred.shape[:2] == mask.shape == parts.shape:
+        came = f"of shape {parts.shape}" if isinstance(parts, Partition) else shown(parts)
+        raise ValueError(
+            f"pred has shape {pred.shape}, gt {mask.shape}, and partition is {came}; expected the same"
+        )
+    return pred, mask, parts
 
 
 def _frame_values(

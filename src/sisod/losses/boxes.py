@@ -8,7 +8,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from sisod.frames import cut_mask
+from sisod.frames import check_cut, cut_mask
 from sisod.losses.checks import as_array, check_unit_range, is_batched, on_host
 
 
@@ -35,6 +35,7 @@ def boxes_of(
                 [1, 0, 0, 1, 1],
                 [1, 7, 7, 8, 8]])
     """
+    check_cut(kind="boxes", connectivity=connectivity, min_area=min_area, alpha="ratio")
     given = torch.as_tensor(gt)
     _refuse_batched(given, "gt")
     masks = given.detach().cpu()

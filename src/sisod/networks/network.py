@@ -9,8 +9,8 @@ import torch
 from huggingface_hub import PyTorchModelHubMixin
 from torch import Tensor, nn
 
-from sisod.arguments import shown
-from sisod.errors import InputError
+from sisod.arguments import check_text, shown
+from sisod.errors import InputError, UsageError
 from sisod.networks.checkpoints import Rules, fetch, load_strictly, read_state, rename, write_state
 from sisod.networks.encoders import INPUTS, load_encoder_weights
 from sisod.networks.input_spec import InputSpec
@@ -80,6 +80,9 @@ class Network(
 
     def __init__(self, encoder: str = "resnet50", input_spec: InputSpec | None = None) -> None:
         super().__init__()
+        check_text("encoder", encoder)
+        if input_spec is not None and not isinstance(input_spec, InputSpec):
+            raise UsageError(f"input_spec must be an InputSpec, got {shown(input_spec)}")
         self.encoder_name = encoder
         self.input_spec = input_spec or INPUTS.get(encoder, InputSpec())
 

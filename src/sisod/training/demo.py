@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 
 import sisod
 from sisod import folders
+from sisod.arguments import check_whole, shown
 from sisod.children import module_settings
-from sisod.errors import InputError, is_missing
+from sisod.errors import InputError, UsageError, is_missing
 from sisod.evaluation import Evaluation, write_run
 from sisod.files import followed, lock, readable_errors, write_png, write_whole
 from sisod.images import read_array, read_colour
@@ -59,6 +60,14 @@ class Plan:
     side: int = 96
     epochs: int = 10
     seeds: tuple[int, ...] = (0, 1, 2)
+
+    def __post_init__(self) -> None:
+        for name, least in (("n_train", _BATCH), ("n_test", 1), ("side", 32), ("epochs", 1)):
+            check_whole(name, getattr(self, name), least=least)
+        if not isinstance(self.seeds, tuple) or not self.seeds:
+            raise UsageError(f"seeds must be a tuple of whole numbers, got {shown(self.seeds)}")
+        for seed in self.seeds:
+            check_whole("every one of seeds", seed, least=0)
 
     @property
     def n_steps(self) -> int:

@@ -22,6 +22,7 @@ from lightning.pytorch.plugins import TorchCheckpointIO
 from torch import nn
 
 from sisod import folders, networks
+from sisod.arguments import check_choice, check_flag, check_text, check_whole
 from sisod.children import safe_children
 from sisod.datasets import Dataset, Sample, open_dataset
 from sisod.errors import InputError, UsageError
@@ -54,6 +55,13 @@ class Request:
     resume: bool = False
     overwrite: bool = False
 
+    def __post_init__(self) -> None:
+        check_choice("loss", self.loss, ("si", "plain"))
+        if self.limit is not None:
+            check_whole("limit", self.limit, least=1)
+        for name in ("skip_bad", "resume", "overwrite"):
+            check_flag(name, getattr(self, name))
+
 
 @dataclass(frozen=True)
 class Machine:
@@ -65,6 +73,14 @@ class Machine:
     precision: str = "32-true"
     workers: int | None = None
     logger: str = "csv"
+
+    def __post_init__(self) -> None:
+        for name in ("devices", "strategy", "precision"):
+            check_text(name, getattr(self, name))
+        check_whole("nodes", self.nodes, least=1)
+        if self.workers is not None:
+            check_whole("workers", self.workers, least=0)
+        check_choice("logger", self.logger, ("csv", "tensorboard"))
 
     @property
     def is_single(self) -> bool:
