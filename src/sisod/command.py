@@ -97,12 +97,12 @@ def print_rich(console: "Console", tables: "Sequence[Table]") -> None:
     with console.capture() as text:
         for table in tables:
             console.print(table)
-    typer.echo(text.get(), nl=False)
+    sys.stdout.write(text.get())  # typer's echo would write UTF-8 whatever the stream's encoding
+    sys.stdout.flush()
 
 
 def _drop_output() -> None:
     """Send what is left for standard output nowhere, so that Python does not fail again at its end."""
-    with suppress(OSError, ValueError):  # in a test it is no file
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)
+    # in a test it is no file
+    with suppress(OSError, ValueError), open(os.devnull, "wb") as nowhere:  # noqa: PTH123
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())

@@ -20,6 +20,7 @@ from sisod.metrics import METRICS
 from sisod.parquet import read_table
 from sisod.protocols import Protocol
 from sisod.rows import IMAGE_CURVES
+from sisod.storage import check_utf8
 
 if TYPE_CHECKING:
     import polars as pl
@@ -46,6 +47,7 @@ class _FileError(Exception):
 def read_saved(folder: Path) -> SavedResult:
     """Read all files of a result."""
     check_not_forked()
+    check_utf8(str(folder), "the folder name")  # polars opens no other
     summary, defined = read_summary(folder)
     run = read_run(folder)
     try:
