@@ -62,7 +62,7 @@ class Plan:
     seeds: tuple[int, ...] = (0, 1, 2)
 
     def __post_init__(self) -> None:
-        for name, least in (("n_train", _BATCH), ("n_test", 1), ("side", 32), ("epochs", 1)):
+        for name, least in (("n_train", 1), ("n_test", 1), ("side", 32), ("epochs", 1)):
             check_whole(name, getattr(self, name), least=least)
         if not isinstance(self.seeds, tuple) or not self.seeds:
             raise UsageError(f"seeds must be a tuple of whole numbers, got {shown(self.seeds)}")
