@@ -29,6 +29,7 @@ class Command:
         bad: options, each of which cannot work.
         broken: a file of the input.
         without: a module that is missing, and the options that need it.
+        forget: modules of ours that have imported it already.
         real: whether the old output is made by the command; otherwise it is a few bytes.
     """
 
@@ -38,6 +39,7 @@ class Command:
     bad: tuple[tuple[str, ...], ...] = ()
     broken: str | None = None
     without: tuple[str, tuple[str, ...]] | None = None
+    forget: tuple[str, ...] = ()
     real: bool = True
 
     @property
@@ -53,7 +55,7 @@ COMMANDS = {
         "sisod.runners.score_batch",
         bad=(("--metrics", "nonsense"), ("--protocol", "nonsense"), ("--pred-suffix", "_x")),
         broken="maps/scene001.png",
-        without=("dask.distributed", ("--cluster", "tcp://127.0.0.1:9")),
+        without=("distributed", ("--cluster", "tcp://127.0.0.1:9")),
     ),
     "predict": Command(
         "predict net image out --size 32 --batch 1 --device cpu --overwrite",
@@ -61,7 +63,8 @@ COMMANDS = {
         "sisod.training.predict.write_png",
         bad=(("--device", "gpu"), ("--network", "edn")),
         broken="image/scene001.png",
-        without=("sisod.training.predict", ()),
+        without=("torch", ()),
+        forget=("sisod.training", "sisod.training.predict"),
     ),
     "train": Command(
         "train tiny --data . --out out --workers 0 --devices 1 --overwrite " + " ".join(SIZE),
@@ -79,7 +82,8 @@ COMMANDS = {
             ("--resume",),
         ),
         broken="image/scene001.png",
-        without=("sisod.training.train", ()),
+        without=("lightning", ()),
+        forget=("sisod.training", "sisod.training.train"),
     ),
     "frames": Command(
         "frames mask --out out --overwrite",
@@ -95,7 +99,8 @@ COMMANDS = {
         "safetensors.torch.save_file",
         bad=(("--network", "edm"), ("--origin", "nobody")),
         broken="published.pth",
-        without=("sisod.networks.saved", ()),
+        without=("torch", ()),
+        forget=("sisod.networks.saved",),
         real=False,
     ),
     "export": Command(

@@ -10,6 +10,7 @@ windows = sys.platform == "win32"
 
 posix_signals = pytest.mark.skipif(windows, reason="Windows has no signals to other processes")
 posix_limits = pytest.mark.skipif(windows, reason="Windows has no limit on the size of files")
+posix_modes = pytest.mark.skipif(windows, reason="Windows has no umask")
 posix_names = pytest.mark.skipif(windows, reason="the name cannot be that of a file on Windows")
 byte_names = pytest.mark.skipif(
     sys.platform != "linux", reason="macOS and Windows refuse names that are not text"

@@ -9,6 +9,7 @@ from rich.console import Console
 
 pytest.importorskip("lightning", reason="extra torch is not installed")
 
+from platforms import links
 from training_runs import SMALL, write_data
 from typer.testing import CliRunner
 
@@ -107,6 +108,7 @@ def test_an_ablation_needs_tests_of_different_names(tmp_path: Path) -> None:
     assert "two data sets of --test have the same name" in twice.output
 
 
+@links
 def test_an_ablation_is_not_mixed_with_something_else(tmp_path: Path) -> None:
     data, out = write_data(tmp_path / "made", 8), tmp_path / "mine"
     out.mkdir()

@@ -1,7 +1,6 @@
 """Files are written whole, where they belong, by one process at a time."""
 
 import errno
-import fcntl
 import os
 import signal
 import subprocess
@@ -13,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from platforms import forks, links, posix_modes, posix_names, windows
 
 from sisod import files
 from sisod.errors import InputError
@@ -41,6 +41,7 @@ def names(folder: Path | str = ".") -> list[str]:
 # what is written
 
 
+@posix_modes
 @pytest.mark.parametrize("umask", [0o022, 0o027, 0o077])
 def test_files_have_the_mode_that_the_umask_says(umask: int) -> None:
     before = os.umask(umask)
@@ -83,6 +84,7 @@ def test_files_of_a_folder_are_written_all_or_none(monkeypatch: pytest.MonkeyPat
     assert names("figs") == ["a", "b", "folder"]
 
 
+@links
 def test_a_named_file_that_is_a_link_is_written_through() -> None:
     Path("real").mkdir()
     Path("link.pdf").symlink_to("real/figure.pdf")  # leads nowhere yet
@@ -116,6 +118,7 @@ def test_a_picture_that_cannot_be_encoded_is_not_written_empty(monkeypatch: pyte
 # where it is written
 
 
+@posix_names
 @pytest.mark.parametrize("name", ["a", "a/b", "..a", "a..", "a/..b", "C:a", "a\\b", "Ä/é"])
 def test_names_that_stay_inside(name: str) -> None:
     assert output_path(Path("out"), name, ".png") == Path("out") / f"{name}.png"
@@ -137,6 +140,7 @@ def test_names_that_lead_elsewhere_on_windows(name: str, monkeypatch: pytest.Mon
         output_path(Path("out"), name)
 
 
+@links
 def test_a_linked_folder_inside_leads_elsewhere() -> None:
     Path("elsewhere").mkdir()
     Path("out").mkdir()
@@ -201,6 +205,7 @@ def test_the_lock_of_a_killed_process_is_gone() -> None:
     assert names() == []
 
 
+@forks
 def test_the_lock_of_a_killed_process_is_gone_though_its_child_lives() -> None:
     """As the processes do that read images for a training."""
     fork = "if os.fork() == 0:\n        print(os.getpid(), flush=True)"
@@ -218,6 +223,7 @@ def test_the_lock_of_a_killed_process_is_gone_though_its_child_lives() -> None:
         process.communicate()
 
 
+@forks
 def test_a_child_does_not_end_the_lock_of_its_parent() -> None:
     process = holder(
         "import os\n    if os.fork() == 0:\n        sys.exit()\n    os.wait()\n"
@@ -268,12 +274,13 @@ def test_many_writers_are_never_two_at_a_time(monkeypatch: pytest.MonkeyPatch) -
     assert (len(most), max(most)) == (80, 1)
 
 
+@pytest.mark.skipif(windows, reason="Windows locks in another way")
 @pytest.mark.parametrize("reason", [errno.ENOLCK, errno.ENOTSUP, errno.EIO])
 def test_a_disk_without_locks_is_written_to(reason: int, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise OSError(reason, os.strerror(reason))
 
-    monkeypatch.setattr(fcntl, "flock", refuse)
+    monkeypatch.setattr("fcntl.flock", refuse)
     with lock(Path("out")), lock(Path("out")):
         pass
     assert names() == []
@@ -303,6 +310,7 @@ def test_another_machine_is_named() -> None:
     process.communicate("")
 
 
+@pytest.mark.skipif(windows, reason="says what is done there")
 def test_locks_on_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     """By what is called: a byte behind the text, without waiting; the file is closed, then removed."""
     calls: list[tuple[int, int]] = []

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from evaluate_runs import content, names
+from platforms import links
 
 from sisod import folders
 from sisod.errors import InputError
@@ -117,6 +118,7 @@ def test_results_inside_a_result_are_not_replaced_with_it() -> None:
     check_free(Path("run"), kind="training", overwrite=True)
 
 
+@links
 def test_inputs_are_not_replaced() -> None:
     made("out", "frames")
     Path("out/mask").mkdir()
@@ -213,6 +215,7 @@ def test_what_a_kill_left_is_removed() -> None:
     assert (text(), names(".")) == ("new", ["out"])
 
 
+@links
 def test_a_folder_that_is_a_link() -> None:
     made("disk/frames")
     Path("out").symlink_to("disk/frames")
@@ -225,6 +228,7 @@ def test_a_folder_that_is_a_link() -> None:
     assert names(".") == ["disk", "out"]
 
 
+@links
 def test_a_link_that_leads_nowhere_is_made_to_lead_somewhere() -> None:
     Path("out").symlink_to("disk/deep/frames")
     write(overwrite=False)
@@ -234,6 +238,7 @@ def test_a_link_that_leads_nowhere_is_made_to_lead_somewhere() -> None:
         write("loop")
 
 
+@links
 def test_links_inside_an_old_result_are_not_followed() -> None:
     made("elsewhere", None, "years of work")
     (made("out") / "link").symlink_to(Path("elsewhere").resolve())

@@ -329,18 +329,18 @@ def archive(kind: str, names: list[str]) -> str:
     return f"{kind}://m::{path}"
 
 
+@pytest.mark.needs("fsspec")
 @pytest.mark.parametrize("kind", ["zip", "tar"])
 def test_archives(kind: str) -> None:
-    pytest.importorskip("fsspec", reason="extra cluster is not installed")
     url = archive(kind, ["m/a.png", "m/deep/b.png"])
     assert run("frames", url, "--out", "out/drawn").exit_code == 0
     assert sorted(path.name for path in Path("out/drawn").rglob("*.png")) == ["a.png", "b.png"]
 
 
+@pytest.mark.needs("fsspec")
 @pytest.mark.parametrize("evil", ["m/../../../x.png", "m/deep/../../../../x.png"])
 @pytest.mark.parametrize("kind", ["zip", "tar"])
 def test_archives_that_lead_out_of_the_folder(kind: str, evil: str) -> None:
-    pytest.importorskip("fsspec", reason="extra cluster is not installed")
     url = archive(kind, ["m/a.png", evil])
     before = sorted(Path().rglob("*"))
     text = refusal("frames", url, "--out", "deep/er/drawn")

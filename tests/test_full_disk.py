@@ -8,18 +8,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-pytest.importorskip("lightning", reason="extra torch is not installed")
-pytest.importorskip("matplotlib", reason="extra report is not installed")
-pytest.importorskip("jinja2", reason="extra report is not installed")
-
 from overwrite_runs import COMMANDS, find, prepare, write_world
+from platforms import posix_signals
 from typer.testing import CliRunner
 
 import sisod
 from sisod.cli import app
 from sisod.errors import InputError
 
+pytestmark = pytest.mark.needs("torch", "lightning", "safetensors", "matplotlib", "jinja2", "onnxscript")
 MAIN = [sys.executable, "-c", "from sisod.cli import app; app()"]
 
 
@@ -37,7 +34,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
     place = tmp_path / "disk"
     place.mkdir()
     mount = shutil.which("mount")
-    if mount is None or os.geteuid() != 0:
+    if mount is None or not hasattr(os, "geteuid") or os.geteuid() != 0:
         pytest.skip("only root may mount a small disk")
     command = [mount, "-t", "tmpfs", "-o", "size=64k", "sisod-test", str(place)]
     if subprocess.run(command, capture_output=True, check=False).returncode:  # noqa: S603
@@ -115,6 +112,7 @@ def test_output_that_takes_no_more(name: str, world: Path, tmp_path: Path) -> No
     assert (ended.returncode, ended.stderr) == (1, text)
 
 
+@posix_signals
 @pytest.mark.parametrize("name", ["stats", "evaluate csv"])
 def test_output_that_nobody_reads(name: str, world: Path, tmp_path: Path) -> None:
     words = [word.replace("{out}", str(tmp_path / "out")) for word in STDOUT[name]]

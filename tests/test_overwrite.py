@@ -1,7 +1,7 @@
 """Every command that replaces output, with everything that can go wrong: the old one is still there."""
 
 import os
-import resource
+import re
 import shutil
 import signal
 import subprocess
@@ -11,18 +11,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-
-pytest.importorskip("lightning", reason="extra torch is not installed")
-pytest.importorskip("matplotlib", reason="extra report is not installed")
-pytest.importorskip("jinja2", reason="extra report is not installed")
-
 import torch
 from overwrite_runs import COMMANDS, N_CALLS, after, find, prepare, write_world
+from platforms import links, posix_limits, posix_modes, posix_signals
 from typer.testing import CliRunner, Result
 
 from sisod.cli import app
 from sisod.files import lock
 
+pytestmark = pytest.mark.needs(
+    "torch", "lightning", "safetensors", "matplotlib", "jinja2", "distributed", "fsspec", "onnxscript"
+)
 torch.set_num_threads(1)
 SCRIPT = Path(__file__).with_name("overwrite_runs.py")
 BAD = [(name, bad) for name, command in COMMANDS.items() for bad in command.bad]
@@ -133,16 +132,23 @@ def test_unreadable_input(name: str, here: str) -> None:
 def test_missing_extra(name: str, here: str, monkeypatch: pytest.MonkeyPatch) -> None:
     module, options = COMMANDS[here].without or ("", ())
     monkeypatch.setitem(sys.modules, module, None)
+    for ours in COMMANDS[name].forget:
+        monkeypatch.delitem(sys.modules, ours, raising=False)
     with unchanged(name, left=True):
         failed = run(name, *options)
         assert failed.exit_code == 1, (failed.output, failed.exception)
-        assert failed.stderr.startswith("error: ")
+        assert re.fullmatch(r"error: .* needs .*; install it with: pip install '.*'\n", failed.stderr), (
+            failed.stderr
+        )
 
 
+@posix_limits
 @pytest.mark.parametrize("limit", [0, 300, 3000])
 @pytest.mark.parametrize("name", COMMANDS)
 def test_no_room(name: str, here: str, limit: int) -> None:
     """No file can grow beyond a limit, which is what a full disk does to a writer."""
+    import resource
+
     assert here == name
     with unchanged(name, left=True):
         soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -171,6 +177,7 @@ def test_interrupted(name: str, here: str, monkeypatch: pytest.MonkeyPatch) -> N
         assert stopped.exit_code == 130, (stopped.output, stopped.exception)
 
 
+@posix_signals
 @pytest.mark.parametrize("name", COMMANDS)
 def test_killed(name: str, here: str) -> None:
     command = [sys.executable, str(SCRIPT), here, *COMMANDS[name].words]
@@ -205,6 +212,7 @@ def test_another_process_is_writing(name: str, here: str, option: str) -> None:
     )
 
 
+@links
 @pytest.mark.parametrize("name", FOLDERS)
 def test_output_that_is_a_link(name: str, here: str) -> None:
     out = Path(COMMANDS[here].out)
@@ -222,6 +230,7 @@ def test_output_that_is_a_link(name: str, here: str) -> None:
     assert any(Path("disk/there").iterdir())
 
 
+@posix_modes
 @pytest.mark.parametrize("name", COMMANDS)
 def test_modes_are_those_of_the_umask(name: str, here: str) -> None:
     out = Path(COMMANDS[here].out)

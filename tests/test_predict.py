@@ -12,6 +12,7 @@ import pytest
 import torch
 from image_files import encoded, exif, with_exif
 from numpy.typing import NDArray
+from platforms import links
 from torch import nn
 from typer.testing import CliRunner, Result
 
@@ -403,6 +404,7 @@ def test_resuming_predicts_the_same_batches(
     assert all((array == whole[name]).all() for name, array in maps(tmp_path / "out").items())
 
 
+@links
 def test_maps_do_not_follow_a_link_out_of_their_folder(
     network: networks.Network, images: Path, tmp_path: Path
 ) -> None:
