@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from evaluate_runs import content, finished
-from platforms import posix_names
+from platforms import byte_names, posix_names
 from typer.testing import CliRunner
 
 import sisod
@@ -58,6 +58,22 @@ def test_a_folder_called_like_a_pattern(work: Path, monkeypatch: pytest.MonkeyPa
     evaluate_to(plain, request, Options(jobs=1))
     assert content(out) == content(plain)
     assert sisod.Evaluation.load(out).images.height == 70
+
+
+@byte_names
+def test_a_folder_whose_name_is_not_utf8(work: Path) -> None:
+    """polars takes no such path: refused before anything is scored, and in a sentence when loaded."""
+    folder, sentence = work / "r\udcff", "is not valid UTF-8; rename the file$"
+    with pytest.raises(InputError, match=sentence):
+        sisod.evaluate(work / "A", work / "MSOD/mask", out=folder, metrics="mae", jobs=1)
+    assert not folder.exists()
+    sisod.evaluate(work / "A", work / "MSOD/mask", out=work / "r", metrics="mae", jobs=1)
+    (work / "r").rename(folder)
+    with pytest.raises(InputError, match=f"^the folder name .*{sentence}"):
+        sisod.Evaluation.load(folder)
+    for use in (read_table, lambda path: write_table(pl.DataFrame({"a": [1]}), path)):
+        with pytest.raises(InputError, match=f"^the path .*{sentence}"):
+            use(folder / "images.parquet")
 
 
 @posix_names

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -416,3 +417,14 @@ def test_maps_do_not_follow_a_link_out_of_their_folder(
     with pytest.raises(InputError, match="out/more' is a link that leads out of the output folder"):
         predict(network, images, out, resume=True)
     assert not (elsewhere / "deep/im1.v1.png").exists()
+
+
+def test_an_archive_that_leads_out_of_the_folder(network: networks.Network, tmp_path: Path) -> None:
+    """Refused by name, not left out as if it were hidden."""
+    pytest.importorskip("fsspec", reason="extra cluster is not installed")
+    with zipfile.ZipFile(tmp_path / "evil.zip", "w") as made:
+        for name in ("m/a.png", "m/../../x.png"):
+            made.writestr(name, encoded(".png", np.zeros((8, 8, 3), np.uint8)))
+    with pytest.raises(InputError, match=r"^the name '\.\./\.\./x' does not lead to a place inside"):
+        predict_folder(network, f"zip://m::{tmp_path / 'evil.zip'}", tmp_path / "out", size=SIDE)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["evil.zip"]

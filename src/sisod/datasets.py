@@ -232,7 +232,8 @@ def _subfolders(folder: Path) -> list[Path]:
 
 
 def _is_visible(name: str) -> bool:
-    return not name.startswith(".") and name != "__MACOSX"  # what a Mac leaves in archives
+    """Say whether a file or folder is shown; `..`, in an archive, is not hidden but leads elsewhere."""
+    return name == ".." or (not name.startswith(".") and name != "__MACOSX")  # what a Mac leaves
 
 
 def visible_files(root: str | Path) -> dict[str, StoredFile]:

@@ -36,7 +36,7 @@ from sisod.rows import Rows, Totals
 from sisod.run_notes import notes_of
 from sisod.saved import FILES, read_run
 from sisod.scoring import MetricChoice
-from sisod.storage import resolved_root
+from sisod.storage import check_utf8, resolved_root
 
 KIND = "evaluation"
 _GROUP = 64  # batches whose tables are made at a time: memory does not grow with the data set
@@ -169,6 +169,7 @@ class Options:
 def check_request(out: Path, request: Request, options: Options) -> Pairing:
     """Find the pairs, and refuse now what would be refused after hours of other work."""
     check_not_forked()
+    check_utf8(str(out.absolute()), "the folder name")  # of the tables, which are written last
     if options.cluster is not None:
         require("--cluster", "dask", "distributed")  # before the files are listed
     pairing = request.pairing()

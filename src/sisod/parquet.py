@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from sisod.errors import InputError, printable
 from sisod.files import system_error
 from sisod.forks import check_not_forked
+from sisod.storage import check_utf8
 
 if TYPE_CHECKING:
     import polars as pl
@@ -60,7 +61,9 @@ def table_bytes(table: "pl.DataFrame") -> bytes:
 
 
 def _literal(path: Path) -> Path:
-    return path.absolute()  # so that it does not begin with ~
+    path = path.absolute()  # so that it does not begin with ~
+    check_utf8(str(path), "the path")  # polars takes no other
+    return path
 
 
 @contextmanager

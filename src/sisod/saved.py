@@ -47,7 +47,7 @@ class _FileError(Exception):
 def read_saved(folder: Path) -> SavedResult:
     """Read all files of a result."""
     check_not_forked()
-    check_utf8(str(folder), "the folder name")  # polars opens no other
+    check_utf8(str(folder.absolute()), "the folder name")  # polars opens no other
     summary, defined = read_summary(folder)
     run = read_run(folder)
     try:
