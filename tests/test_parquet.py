@@ -62,7 +62,7 @@ def test_a_folder_called_like_a_pattern(work: Path, monkeypatch: pytest.MonkeyPa
 
 @byte_names
 def test_a_folder_whose_name_is_not_utf8(work: Path) -> None:
-    """polars takes no such path: refused before anything is scored, and in a sentence when loaded."""
+    """There is no such path for polars: refused before scoring, and when loaded."""
     folder, sentence = work / "r\udcff", "is not valid UTF-8; rename the file$"
     with pytest.raises(InputError, match=sentence):
         sisod.evaluate(work / "A", work / "MSOD/mask", out=folder, metrics="mae", jobs=1)
