@@ -27,6 +27,7 @@ def arguments(data: Path, out: Path, *more: str) -> list[str]:
     return [*start, "--seeds", "2", "--workers", "0", "--limit", "8", *settings, *more]
 
 
+@pytest.mark.slow
 def test_ablation_trains_scores_and_goes_on(tmp_path: Path) -> None:
     data, out = write_data(tmp_path / "made", 10), tmp_path / "ablation"
     done = CliRunner().invoke(app, arguments(data, out))

@@ -57,6 +57,7 @@ def test_masks_have_so_many_objects() -> None:
     assert [len(partition(mask[0].numpy() > 0, min_area=0)) for mask in gt] == [5, 5, 5]
 
 
+@pytest.mark.slow
 def test_quick_measurement_prints_the_papers_tables() -> None:
     pytest.importorskip("efficientnet_lite_pytorch", reason="extra lite is not installed")
     done = CliRunner().invoke(app, ["bench", "--quick", "--format", "md"])

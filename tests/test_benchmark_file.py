@@ -89,6 +89,7 @@ def test_methods_times_data_sets() -> None:
     assert (found.metrics, found.protocol) == (("mae", "si_mae"), "paper")
 
 
+@pytest.mark.slow
 def test_the_shipped_example(tmp_path: Path) -> None:
     (tmp_path / "examples").mkdir()
     path = Path(shutil.copy(ROOT / "examples" / "benchmark.toml", tmp_path / "examples"))

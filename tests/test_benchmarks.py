@@ -18,6 +18,7 @@ _ROWS = (
 
 
 @pytest.mark.needs("py_sod_metrics")
+@pytest.mark.slow
 def test_engine_benchmark_prints_every_row_and_writes_nothing_when_quick() -> None:
     before = _written()
     command = [sys.executable, str(_BENCHMARKS / "engine.py"), "--quick"]
@@ -37,6 +38,7 @@ def test_engine_benchmark_prints_every_row_and_writes_nothing_when_quick() -> No
 
 
 @pytest.mark.needs("torch")
+@pytest.mark.slow
 def test_networks_benchmark_prints_both_tables_and_writes_nothing_when_quick() -> None:
     before = _written()
     command = [sys.executable, str(_BENCHMARKS / "networks.py"), "--quick"]

@@ -127,6 +127,7 @@ def run_there(folder: Path, *args: str) -> None:
     assert result.returncode == 0, result.stderr
 
 
+@pytest.mark.slow
 def test_evaluation_imports_nothing_of_the_current_folder(maps: Path, hostile: Path) -> None:
     run_there(
         hostile, "evaluate", "../pred", "../gt", "--jobs", "2", "--out", "../out", "--dataset", "D"

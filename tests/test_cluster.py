@@ -107,6 +107,7 @@ def cluster() -> Iterator[Any]:
         yield started
 
 
+@pytest.mark.slow
 def test_cluster_and_web_server(folder: Path, local: sisod.Evaluation, cluster: Any) -> None:
     pytest.importorskip("aiohttp", reason="fsspec reads http with aiohttp, which is not installed")
     with served(folder) as url:
@@ -115,6 +116,7 @@ def test_cluster_and_web_server(folder: Path, local: sisod.Evaluation, cluster: 
 
 
 @posix_signals
+@pytest.mark.slow
 def test_a_worker_that_dies(folder: Path, local: sisod.Evaluation, cluster: Any, tmp_path: Path) -> None:
     victim = next(iter(cluster.workers.values())).pid
     work = tmp_path / ".out.sisod-partial"
@@ -143,6 +145,7 @@ def test_bad_file_on_the_cluster(folder: Path, cluster: Any, tmp_path: Path) -> 
         sisod.evaluate(tmp_path / "a", tmp_path / "b", cluster=cluster.scheduler_address)
 
 
+@pytest.mark.slow
 def test_relative_paths(
     folder: Path, local: sisod.Evaluation, cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -265,6 +268,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_is_killed(
     folder: Path, local: sisod.Evaluation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -289,6 +293,7 @@ def test_a_scheduler_that_is_killed(
     assert_same(sisod.evaluate(folder / "pred", folder / "gt", out=out, resume=True, jobs=1), local)
 
 
+@pytest.mark.slow
 def test_workers_that_are_lost(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster_module, "_NO_WORKERS", 0.5)
     monkeypatch.setattr(cluster_module, "_LOOK", 0.2)

@@ -51,6 +51,7 @@ def within(interval: dict[str, float], truth: float) -> bool:
     return interval["low"] <= truth <= interval["high"]
 
 
+@pytest.mark.slow
 def test_intervals_of_a_paired_difference_cover_the_truth() -> None:
     """A is better by 0.02 on the average; images are hard or easy for both."""
 
@@ -63,6 +64,7 @@ def test_intervals_of_a_paired_difference_cover_the_truth() -> None:
     assert coverage(cover) == pytest.approx(0.95, abs=0.02)
 
 
+@pytest.mark.slow
 def test_intervals_of_a_score_over_objects_cover_the_truth() -> None:
     """Objects of one image are alike: drawing objects instead of images would cover far too seldom."""
 
@@ -77,6 +79,7 @@ def test_intervals_of_a_score_over_objects_cover_the_truth() -> None:
     assert coverage(cover) == pytest.approx(0.95, abs=0.02)
 
 
+@pytest.mark.slow
 def test_intervals_of_the_maximum_of_a_curve_cover_the_truth() -> None:
     def cover(rng: np.random.Generator, trial: int) -> bool:
         result = simulated(np.zeros(100), level=rng.beta(2, 2, 100))
@@ -309,6 +312,7 @@ def results(few: Path) -> Path:  # noqa: ARG001
     return Path("out/MSOD")
 
 
+@pytest.mark.slow
 def test_the_command(results: Path) -> None:
     shown = call(str(results / "A"), str(results / "B"), "--resamples", "50", "--seed", "3")
     assert shown.exit_code == 0, shown.stderr

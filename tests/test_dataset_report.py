@@ -140,6 +140,7 @@ def test_root_that_is_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not (DATA / "MSOD").is_dir(), reason="needs the real data, SISOD_DATA")
+@pytest.mark.slow
 def test_real_subsets() -> None:
     result = run(DATA)
     assert result.exit_code == 0, result.stderr

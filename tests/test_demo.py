@@ -19,6 +19,7 @@ def test_mae_and_si_mae_disagree(tmp_path: Path) -> None:
         assert [preferred(results, key) for key in ("si_mae", "si_f_mean", "si_auc")] == ["B"] * 3
 
 
+@pytest.mark.slow
 def test_demo_writes_maps_and_figure(tmp_path: Path) -> None:
     run = CliRunner().invoke(app, ["demo", "--quick", "--out", str(tmp_path)])
     assert run.exit_code == 0
@@ -32,11 +33,13 @@ def test_demo_writes_maps_and_figure(tmp_path: Path) -> None:
     assert len(list((tmp_path / "A").iterdir())) == 24
 
 
+@pytest.mark.slow
 def test_figure_in_the_documents_is_the_demos(tmp_path: Path) -> None:
     docs = ROOT / "docs" / "figure2.svg"
     assert docs.read_text() == run_demo(tmp_path).figure.read_text()
 
 
+@pytest.mark.slow
 def test_readme_quotes_the_demo(tmp_path: Path) -> None:
     assert quoted((ROOT / "README.md").read_text(), "demo") == demo_text(tmp_path)
 

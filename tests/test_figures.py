@@ -102,6 +102,7 @@ def test_methods_differ_in_more_than_colour() -> None:
 
 
 @pytest.mark.parametrize(("kind", "begin"), [("pdf", b"%PDF"), ("png", b"\x89PNG"), ("svg", b"<?xml")])
+@pytest.mark.slow
 def test_one_command_draws_everything(
     benchmark_root: Path, tmp_path: Path, kind: str, begin: bytes
 ) -> None:
@@ -241,6 +242,7 @@ def test_example_can_be_named(benchmark_root: Path, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_examples_without_their_files_are_left_out(tmp_path: Path) -> None:
     (tmp_path / "results").mkdir()
     evaluator = sisod.Evaluator(metrics=["mae", "si_mae"])
@@ -255,6 +257,7 @@ def test_examples_without_their_files_are_left_out(tmp_path: Path) -> None:
     assert (tmp_path / "figures" / "pr.pdf").exists()
 
 
+@pytest.mark.slow
 def test_refusals(benchmark_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     results = benchmark_root / "results"

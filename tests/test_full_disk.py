@@ -52,6 +52,7 @@ def on(disk: Path, name: str) -> list[str]:
 
 @pytest.mark.parametrize("name", COMMANDS)
 @pytest.mark.parametrize("room", [0, 8, 32])
+@pytest.mark.slow
 def test_full_disk(
     name: str, room: int, disk: Path, world: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -102,6 +103,7 @@ STDOUT = {
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 @pytest.mark.parametrize("name", STDOUT)
+@pytest.mark.slow
 def test_output_that_takes_no_more(name: str, world: Path, tmp_path: Path) -> None:
     words = [word.replace("{out}", str(tmp_path / "out")) for word in STDOUT[name]]
     with Path("/dev/full").open("w") as full:

@@ -277,6 +277,7 @@ def test_the_command_says_it_too(unfinished: tuple[Path, Path, bytes]) -> None:
 
 
 @pytest.mark.parametrize("name", networks.names())
+@pytest.mark.slow
 def test_the_least_memory_is_less_than_what_is_taken(name: str) -> None:
     network = networks.create(name).eval()
     taken: list[int] = []

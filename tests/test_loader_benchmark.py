@@ -11,6 +11,7 @@ pytest.importorskip("lightning", reason="extra torch is not installed")
 _BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 
 
+@pytest.mark.slow
 def test_loader_benchmark_prints_its_rows_and_writes_nothing_when_quick() -> None:
     before = _written()
     command = [sys.executable, str(_BENCHMARKS / "loader.py"), "--quick"]

@@ -10,6 +10,7 @@ _BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 
 
 @pytest.mark.needs("torch")
+@pytest.mark.slow
 def test_losses_benchmark_prints_every_table_and_writes_nothing_when_quick() -> None:
     before = _written()
     command = [sys.executable, str(_BENCHMARKS / "losses.py"), "--quick"]

@@ -46,6 +46,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("term", "kind", "probs"), CASES)
+@pytest.mark.slow
 def test_second_order_is_right(term: Any, kind: Any, probs: bool) -> None:
     loss, given = loss_of(term, kind, from_probs=probs)
     given.requires_grad_()

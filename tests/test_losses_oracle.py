@@ -106,6 +106,7 @@ def _differentiated(maps: list[Tensor], loss: Any) -> tuple[Tensor, list[Tensor]
     seeds, st.lists(st.integers(0, 5), min_size=1, max_size=3), st.sampled_from(TERMS), alphas,
     st.booleans(), st.booleans(),
 )  # fmt: skip
+@pytest.mark.slow
 def test_every_term_on_any_boxes(
     dtype: torch.dtype,
     seed: int,
@@ -120,6 +121,7 @@ def test_every_term_on_any_boxes(
 
 @few
 @given(seeds, st.lists(st.sampled_from(TERMS), min_size=1, max_size=4), st.integers(1, 3))
+@pytest.mark.slow
 def test_terms_weights_and_side_outputs_add_up(seed: int, terms: list[str], n_maps: int) -> None:
     weights = np.random.default_rng(seed).uniform(0, 2, len(terms)).tolist()
     check(drawn_batch(seed, [2, 0, 3], n_maps=n_maps), torch.float64, terms, weights=weights)
@@ -139,6 +141,7 @@ CASES: dict[str, list[list[Box]]] = {
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("normalize", [True, False])
 @pytest.mark.parametrize("name", CASES)
+@pytest.mark.slow
 def test_cases(name: str, normalize: bool, dtype: torch.dtype) -> None:
     drawn = drawn_batch(3, [0, 0])
     batch = Batch(drawn.logits, drawn.gt, CASES[name])
@@ -149,6 +152,7 @@ def test_cases(name: str, normalize: bool, dtype: torch.dtype) -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("normalize", [True, False])
+@pytest.mark.slow
 def test_three_hundred_frames_beside_one(normalize: bool, dtype: torch.dtype) -> None:
     tall = drawn_batch(5, [300, 1], shape=(192, 60), most=100)  # cut into bands of rows
     check(tall, dtype, ["bce", "dice", "iou"], normalize=normalize)
@@ -202,6 +206,7 @@ def test_plain_loss_is_one_frame_per_image(seed: int, term: str, from_probs: boo
 
 @pytest.mark.parametrize("term", TERMS)
 @pytest.mark.parametrize("from_probs", [False, True])
+@pytest.mark.slow
 def test_gradcheck(term: str, from_probs: bool) -> None:
     batch = drawn_batch(8, [3, 0, 1], shape=(5, 6))
     given_maps = batch.logits[0].sigmoid() if from_probs else batch.logits[0]

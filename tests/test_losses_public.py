@@ -70,6 +70,7 @@ def test_examples_train(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert losses[-1] < 0.97 * losses[0]
 
 
+@pytest.mark.slow
 def test_example_in_lightning_trains() -> None:
     """In a process of its own: Lightning's warnings are not ours."""
     run = subprocess.run(  # noqa: S603

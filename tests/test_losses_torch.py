@@ -74,6 +74,7 @@ def test_probabilities_under_autocast() -> None:
 # ------------------------------------------------------------------------------ graphs and devices
 
 
+@pytest.mark.slow
 def test_compiles_without_a_graph_break() -> None:
     loss = SizeInvariantLoss("bce", "l1", "dice", "auc")
     torch._dynamo.reset()
@@ -163,6 +164,7 @@ def test_accumulating_two_halves_equals_one_step() -> None:
         torch.testing.assert_close(one.grad, other.grad)
 
 
+@pytest.mark.slow
 def test_two_processes_equal_one(tmp_path: Path) -> None:
     script = Path(__file__).parent / "ddp_worker.py"
     workers = [

@@ -59,6 +59,7 @@ def backward(maps: tuple[Tensor, ...]) -> None:
 
 @pytest.mark.parametrize(("name", "encoder"), PAIRS)
 @torch.no_grad()
+@pytest.mark.slow
 def test_maps_have_the_size_of_the_input(name: str, encoder: str) -> None:
     network = on_meta(name, encoder)
     for size in SIZES:
@@ -69,6 +70,7 @@ def test_maps_have_the_size_of_the_input(name: str, encoder: str) -> None:
 
 @pytest.mark.parametrize(("name", "encoder"), PAIRS)
 @torch.no_grad()
+@pytest.mark.slow
 def test_logits_of_a_real_run(name: str, encoder: str) -> None:
     """Finite, different from pixel to pixel, and of an image whatever it is batched with."""
     network = built(name, encoder)
@@ -84,6 +86,7 @@ def test_logits_of_a_real_run(name: str, encoder: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.slow
 def test_every_parameter_gets_a_gradient(name: str) -> None:
     """In eval mode: a bias before a norm that uses batch statistics has none to speak of."""
     network = built(name)
@@ -99,6 +102,7 @@ def test_every_parameter_gets_a_gradient(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.slow
 def test_a_training_step(name: str) -> None:
     """In train mode, at 160 x 160, with the smallest batch that is allowed; statistics move."""
     batch = 2 if name == "gatenet" else 1
@@ -152,6 +156,7 @@ def test_encoder_norms_are_fixed(name: str) -> None:
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of PyTorch's own compiler
 @torch.no_grad()
+@pytest.mark.slow
 def test_compiled() -> None:
     """As one graph. The default backend would go on to compile C++ for the better part of a minute."""
     network = built("tiny")
@@ -264,6 +269,7 @@ def test_gatenet_trains_on_two_images_or_more() -> None:
 
 
 @pytest.mark.parametrize(("name", "side"), [("edn", 128), ("icon", 64), ("ldf", 60)])
+@pytest.mark.slow
 def test_trains_on_one_image_if_it_is_large_enough(name: str, side: int) -> None:
     with torch.device("meta"):
         network = networks.create(name)

@@ -211,6 +211,7 @@ def test_imagenet_from_the_hub(
     assert encoder.conv1.weight.equal(torchvision_state["conv1.weight"])
 
 
+@pytest.mark.slow
 def test_weights_that_do_not_fit(tmp_path: Path, torchvision_state: dict[str, Tensor]) -> None:
     def load(path: Path) -> str:
         with pytest.raises(InputError) as error:
@@ -301,6 +302,7 @@ def test_help_and_names_do_not_import_torch() -> None:
     assert run.stdout == "False\n"
 
 
+@pytest.mark.slow
 def test_networks_prints_the_table() -> None:
     result = RUNNER.invoke(app, ["networks", "--encoder", "efficientnet_lite0"])
     assert result.exit_code == 0
@@ -396,6 +398,7 @@ def test_where_nothing_can_be_written(
 
 @pytest.mark.parametrize("dynamic_size", [False, True])
 @torch.no_grad()
+@pytest.mark.slow
 def test_onnx_runs_elsewhere_and_gives_the_same(dynamic_size: bool, tmp_path: Path) -> None:
     runtime = pytest.importorskip("onnxruntime")
     torch.manual_seed(7)

@@ -25,6 +25,7 @@ def ldf_state() -> dict[str, Tensor]:
 
 @pytest.mark.parametrize("name", published.NETWORKS)
 @torch.no_grad()
+@pytest.mark.slow
 def test_maps_are_the_published_ones(name: str) -> None:
     """Within 1e-5 at 384 x 384 in single precision, and to the last digits in double."""
     # nothing normalises PoolNet's decoder: its logits would reach 3, and rounding errors with them

@@ -251,6 +251,7 @@ def test_commands_that_show_frames_say_why_not(few: Path) -> None:  # noqa: ARG0
 
 
 @pytest.mark.skipif(DATA is None, reason="SISOD_DATA, the folder of real data, is not set")
+@pytest.mark.slow
 def test_the_numbers_of_the_released_code_and_of_the_page_on_conventions(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

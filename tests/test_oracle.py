@@ -124,6 +124,7 @@ def test_keys_are_those_of_the_design() -> None:
     min_area=st.one_of(st.integers(0, 12), st.sampled_from([0.0, 0.0002, 0.03125, 0.125, 1.0])),
     alpha=st.sampled_from(["ratio", "union", 0, 1, 0.25]),
 )
+@pytest.mark.slow
 def test_partition(gt: Mask, connectivity: Literal[4, 8], min_area: float, alpha: Any) -> None:
     check_partition(
         sisod.partition(gt, connectivity=connectivity, min_area=min_area, alpha=alpha),
@@ -162,6 +163,7 @@ def test_label_partition(labels: NDArray[np.int32], kind: Any, min_area: int) ->
 
 @settings(deadline=None, max_examples=250)
 @given(pair=pairs())
+@pytest.mark.slow
 def test_default(pair: tuple[NDArray[Any], Mask]) -> None:
     pred, gt = pair
     assume(oracle.adaptive_is_clear(oracle.probabilities(pred)))
@@ -178,6 +180,7 @@ def test_default(pair: tuple[NDArray[Any], Mask]) -> None:
     normalize=st.sampled_from(["minmax", "none"]),
     first_threshold=st.sampled_from([0, 1]),
 )
+@pytest.mark.slow
 def test_protocols(
     pair: tuple[NDArray[Any], Mask],
     connectivity: Literal[4, 8],
@@ -207,6 +210,7 @@ def test_protocols(
 
 @settings(deadline=None, max_examples=80)
 @given(pair=pairs(side=8), labels=st.booleans())
+@pytest.mark.slow
 def test_voronoi_and_labels_scores(pair: tuple[NDArray[Any], Mask], labels: bool) -> None:
     pred, gt = pair
     assume(oracle.adaptive_is_clear(oracle.probabilities(pred)))
@@ -295,6 +299,7 @@ def test_one_flat_quadrant_is_flat() -> None:
     check(pred, gt)
 
 
+@pytest.mark.slow
 def test_a_thousand_components() -> None:
     gt = np.zeros((75, 120), bool)
     gt[::3, ::3] = gt[::3, 1::3] = gt[1::3, ::3] = True  # an L of three pixels in every 3 x 3 cell

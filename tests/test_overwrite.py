@@ -103,6 +103,7 @@ def test_the_table_has_every_command_with_overwrite() -> None:
 
 
 @pytest.mark.parametrize(("name", "bad"), BAD, ids=[f"{name} {' '.join(bad)}" for name, bad in BAD])
+@pytest.mark.slow
 def test_bad_option(name: str, bad: tuple[str, ...], here: str) -> None:
     assert here == name
     with unchanged(name):  # refused before anything is written, so nothing is left either
@@ -129,6 +130,7 @@ def test_unreadable_input(name: str, here: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, command in COMMANDS.items() if command.without])
+@pytest.mark.slow
 def test_missing_extra(name: str, here: str, monkeypatch: pytest.MonkeyPatch) -> None:
     module, options = COMMANDS[here].without or ("", ())
     monkeypatch.setitem(sys.modules, module, None)
@@ -145,6 +147,7 @@ def test_missing_extra(name: str, here: str, monkeypatch: pytest.MonkeyPatch) ->
 @posix_limits
 @pytest.mark.parametrize("limit", [0, 300, 3000])
 @pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.slow
 def test_no_room(name: str, here: str, limit: int) -> None:
     """No file can grow beyond a limit, which is what a full disk does to a writer."""
     import resource
@@ -179,6 +182,7 @@ def test_interrupted(name: str, here: str, monkeypatch: pytest.MonkeyPatch) -> N
 
 @posix_signals
 @pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.slow
 def test_killed(name: str, here: str) -> None:
     command = [sys.executable, str(SCRIPT), here, *COMMANDS[name].words]
     before = state(name)
@@ -214,6 +218,7 @@ def test_another_process_is_writing(name: str, here: str, option: str) -> None:
 
 @links
 @pytest.mark.parametrize("name", FOLDERS)
+@pytest.mark.slow
 def test_output_that_is_a_link(name: str, here: str) -> None:
     out = Path(COMMANDS[here].out)
     Path("disk").mkdir()
@@ -232,6 +237,7 @@ def test_output_that_is_a_link(name: str, here: str) -> None:
 
 @posix_modes
 @pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.slow
 def test_modes_are_those_of_the_umask(name: str, here: str) -> None:
     out = Path(COMMANDS[here].out)
     shutil.rmtree(out) if out.is_dir() else out.unlink()
@@ -247,6 +253,7 @@ def test_modes_are_those_of_the_umask(name: str, here: str) -> None:
 
 @pytest.mark.parametrize("other", ["evaluate", "train", "predict", "frames", "demo"])
 @pytest.mark.parametrize("name", ["evaluate", "predict", "train", "frames", "demo"])
+@pytest.mark.slow
 def test_results_of_another_command(name: str, other: str, here: str, world: Path) -> None:
     """Only what a command itself wrote is replaced."""
     if name == other:

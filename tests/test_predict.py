@@ -268,6 +268,7 @@ def test_command_takes_what_training_and_saving_write(
     assert result.stdout.endswith("b, 9 were there\n")
 
 
+@pytest.mark.slow
 def test_authors_checkpoints(images: Path, tmp_path: Path) -> None:
     weights = published.Weights()
     with torch.no_grad():

@@ -80,6 +80,7 @@ CASES = [(name, "map") for name in SMALL] + [
 
 @linux
 @pytest.mark.parametrize(("name", "reader"), CASES)
+@pytest.mark.slow
 def test_memory_beside_the_image(folder: Path, name: str, reader: str) -> None:
     call = [sys.executable, "-c", READ, str(folder), reader, name]
     done = subprocess.run(call, check=True, capture_output=True, text=True)  # noqa: S603

@@ -48,6 +48,7 @@ def page(benchmark_root: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     return out.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_scores_are_those_of_the_summaries(page: str, saved: list[Saved]) -> None:
     keys = ["mae", "si_mae", "f_mean", "si_f_mean", "f_max", "si_f_max", "auc", "si_auc", "e_mean",
             "si_e_mean"]  # fmt: skip

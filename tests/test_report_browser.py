@@ -73,6 +73,7 @@ def choose(page: Browser, name: str, value: str) -> None:
     )
 
 
+@pytest.mark.slow
 def test_table_sorts(page: Browser) -> None:
     before = column(page, 1)
     click(page, "table.scores .sort", 1)

@@ -81,6 +81,7 @@ def test_missing_and_broken_sets_are_said(made: Path, tmp_path: Path) -> None:
         find_sets(lonely)
 
 
+@pytest.mark.slow
 def test_cost_by_hand() -> None:
     # EDN: 20.305815552 GMACs (sisod networks), 100 epochs of 10,553 images, then 300 predictions
     operations = 2 * 20.305815552e9 * (3 * 100 * 10_553 + 300)
@@ -99,6 +100,7 @@ def test_cost_by_hand() -> None:
     assert cost_of(find_cell("time"), FULL, COUNTS).gpu_hours == 0
 
 
+@pytest.mark.slow
 def test_assumed_throughput_is_what_the_papers_epochs_come_to() -> None:
     found = paper_throughputs()
     # EDN by hand: three times 20.305815552 GMACs, two operations each, 10,553 images in 340 s
@@ -218,6 +220,7 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path: Path, more: tuple[st
 
 
 @pytest.mark.parametrize("more", ["--dry-run", "--commands"])
+@pytest.mark.slow
 def test_running_nothing_writes_nothing(tmp_path: Path, more: str) -> None:
     out = tmp_path / "o"
     done = CliRunner().invoke(app, ["reproduce", "--scale", "tiny", "--out", str(out), more])

@@ -260,6 +260,7 @@ def gone(pid: int) -> bool:
 
 @posix_signals
 @pytest.mark.usefixtures("many")
+@pytest.mark.slow
 def test_killed_again_and_again() -> None:
     partial = Path("out", "MSOD", ".A.sisod-partial")
     chance = random.Random(3)  # noqa: S311
@@ -292,6 +293,7 @@ def test_killed_again_and_again() -> None:
 @needs_proc
 @pytest.mark.parametrize("who", ["worker killed", "ctrl-C"])
 @pytest.mark.usefixtures("many")
+@pytest.mark.slow
 def test_stopped(who: str) -> None:
     process = start()
     wait_for(lambda: shards() and len(workers(process)) == 2, process)
@@ -317,6 +319,7 @@ def test_stopped(who: str) -> None:
 
 @needs_proc
 @pytest.mark.usefixtures("many")
+@pytest.mark.slow
 def test_workers_of_a_killed_run_do_not_write_into_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     process = start()
     wait_for(lambda: shards() and len(workers(process)) == 2, process)
@@ -338,6 +341,7 @@ def test_workers_of_a_killed_run_do_not_write_into_the_next(monkeypatch: pytest.
 
 
 @pytest.mark.usefixtures("many")
+@pytest.mark.slow
 def test_a_second_run_into_the_same_folder() -> None:
     """Whatever it is asked for; the first one goes on undisturbed, and a kill frees the folder."""
     plan = Path("out", "MSOD", ".A.sisod-partial", "plan.json")

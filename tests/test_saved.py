@@ -180,6 +180,7 @@ MAY_WORK = {"fill", "touches_border"}  # columns that are for readers; nothing h
 
 
 @pytest.mark.parametrize("name", [*TABLES, "files"])
+@pytest.mark.slow
 def test_every_column_of_tables(name: str, saved: Path, results: Path) -> None:
     file = saved / f"{name}.parquet"
     table = read_table(file)

@@ -124,6 +124,7 @@ COMMANDS = {
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252"])
 @pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.slow
 def test_every_command_prints_in_every_encoding(
     name: str, encoding: str, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -42,6 +42,7 @@ def test_shares_are_those_of_the_masks(figures: Any, name: str) -> None:
 
 
 @needs_data
+@pytest.mark.slow
 def test_scores_of_published_maps_are_the_sums_of_their_parts(figures: Any) -> None:
     committed = COMMITTED["decomposition"]["MSOD"]
     found = figures.measure_frames(Path(DATA or "") / "MSOD")

@@ -81,6 +81,7 @@ def test_tables_by_hand(found: TrainedDemo) -> None:
     )
 
 
+@pytest.mark.slow
 def test_whole_way_in_small(tmp_path: Path) -> None:
     folder = tmp_path / "demo"
     plan = Plan(n_train=16, n_test=12, side=48, epochs=1, seeds=(7,))

@@ -123,6 +123,7 @@ def test_validation_is_what_evaluate_says(data: Path, tmp_path: Path) -> None:
         assert record["scores"][key] == pytest.approx(scores[key], abs=1e-6)
 
 
+@pytest.mark.slow
 def test_same_seed_same_result_and_another_differs(data: Path, tmp_path: Path) -> None:
     for name, seed in (("a", 5), ("b", 5), ("c", 6)):
         run(data, tmp_path / name, f"train.seed={seed}")
@@ -184,6 +185,7 @@ def test_options_of_the_loss_reach_it() -> None:
 
 
 @posix_signals
+@pytest.mark.slow
 def test_resume_after_sigkill_equals_the_unbroken_run(data: Path, tmp_path: Path) -> None:
     killed, whole = tmp_path / "killed", tmp_path / "whole"
     options = ("--set", "train.epochs=24", "--set", "data.crop=0.2")
@@ -208,6 +210,7 @@ def test_resume_after_sigkill_equals_the_unbroken_run(data: Path, tmp_path: Path
     assert run(data, whole, *settings, resume=True)["steps"] == 48  # finished: nothing is done
 
 
+@pytest.mark.slow
 def test_workers_change_nothing(data: Path, tmp_path: Path, sgd: str) -> None:
     from sisod.training.train import Machine, Request, train
 
@@ -245,6 +248,7 @@ def test_accumulating_two_fours_equals_one_eight(data: Path, tmp_path: Path, sgd
     same_weights(tmp_path / "fours", tmp_path / "eight", tolerance=1e-6)
 
 
+@pytest.mark.slow
 def test_two_processes_equal_one(data: Path, tmp_path: Path, sgd: str) -> None:
     options = ("--devices", "2", "--strategy", "ddp", "--val", str(data))
     done = subprocess.run(  # noqa: S603
@@ -265,6 +269,7 @@ def test_two_processes_equal_one(data: Path, tmp_path: Path, sgd: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["edn", "gatenet", "icon", "ldf", "poolnet"])
+@pytest.mark.slow
 def test_every_network_halves_its_loss_on_four_images(name: str) -> None:
     from sisod.losses.decoupled import DecoupledLoss
 
@@ -290,6 +295,7 @@ def test_every_network_halves_its_loss_on_four_images(name: str) -> None:
     pytest.fail(f"the loss went from {values[0]} to {values[-1]} only")
 
 
+@pytest.mark.slow
 def test_ldf_is_trained_in_two_stages(data: Path, tmp_path: Path) -> None:
     settings = (
         "network.encoder_weights=none", "labels.epochs=1", "train.epochs=1", "train.batch=2"

@@ -68,6 +68,7 @@ def _process(rank: int, folder: str) -> None:
     leave_two()
 
 
+@pytest.mark.slow
 def test_two_processes_equal_one(tmp_path: Path) -> None:
     context = multiprocessing.get_context("spawn")
     processes = [context.Process(target=_process, args=(rank, str(tmp_path))) for rank in (0, 1)]

@@ -61,6 +61,7 @@ def test_values_are_wild_and_keys_are_all() -> None:
 
 
 @pytest.mark.parametrize("key", KEYS, ids=".".join)
+@pytest.mark.slow
 def test_a_wild_value_in_a_recipe_ends_in_sense_or_a_sentence(
     key: tuple[str, str], tmp_path: Path
 ) -> None:
@@ -100,6 +101,7 @@ def check_usable(recipe: Recipe) -> None:
 
 
 @pytest.mark.parametrize("section", sorted({section for section, _ in KEYS}))
+@pytest.mark.slow
 def test_a_wild_value_on_the_command_line_ends_with_a_sentence_and_a_code(
     section: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
