@@ -23,6 +23,7 @@ from sisod.made_data import write_scenes
 from sisod.metrics import PAPER_KEYS
 from sisod.reproduction.cells import grid
 
+pytestmark = pytest.mark.slow  # one training of the whole grid serves them all
 TRAINED = [cell.name for cell in grid() if cell.kind == "train"]
 
 
@@ -43,7 +44,6 @@ def summary(out: Path, cell: str, dataset: str = "MSOD", protocol: str = "offici
     return Evaluation.load(out / "results" / protocol / dataset / cell).summary
 
 
-@pytest.mark.slow
 def test_every_cell_is_trained_and_scored(whole: tuple[Path, Result]) -> None:
     out, done = whole
     assert done.exit_code == 0, done.output
@@ -106,7 +106,6 @@ def test_tables_are_the_papers_with_ours_beside(whole: tuple[Path, Result]) -> N
     assert "the paper's" in done.output
 
 
-@pytest.mark.slow
 def test_what_is_finished_is_left_alone(whole: tuple[Path, Result]) -> None:
     out, _ = whole
     before = stamps(out)
@@ -124,7 +123,6 @@ def test_what_is_finished_is_left_alone(whole: tuple[Path, Result]) -> None:
     assert "alpha of EDN" in only.output
 
 
-@pytest.mark.slow
 def test_killed_cell_goes_on_to_the_same(whole: tuple[Path, Result]) -> None:
     out, _ = whole
     run = out / "cells/edn-si/run"
@@ -151,7 +149,6 @@ def test_killed_cell_goes_on_to_the_same(whole: tuple[Path, Result]) -> None:
     assert stamps(out / "cells/edn-plain") == other
 
 
-@pytest.mark.slow
 def test_cell_that_is_trained_again_is_scored_again(tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert reproduce(out, "--cell", "edn-plain").exit_code == 0
@@ -173,7 +170,6 @@ def test_cell_that_is_trained_again_is_scored_again(tmp_path: Path) -> None:
     assert evaluate(maps, out / "data/MSOD/mask", protocol="official", metrics="paper").summary == after
 
 
-@pytest.mark.slow
 def test_unreadable_file_of_one_set_and_a_larger_set(tmp_path: Path) -> None:
     out = tmp_path / "out"
     start = ["reproduce", "--scale", "tiny", "--out", str(out), "--workers", "0", "--cell"]

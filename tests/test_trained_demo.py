@@ -110,6 +110,7 @@ def test_whole_way_in_small(tmp_path: Path) -> None:
     assert picture.shape[1] == 4 * 2 * 48
 
 
+@pytest.mark.slow
 def test_failed_training_is_told(tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match=r"training (plain|si)-0 failed: 4 images do not fill one step of 8"
