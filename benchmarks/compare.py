@@ -17,9 +17,9 @@ import polars as pl
 from timing import machine, markdown
 
 import sisod
-from sisod.comparison import compare
-from sisod.demo import METHODS
-from sisod.scenes import make_scenes
+from sisod.analysis.comparison import compare
+from sisod.reproduction.demo import METHODS
+from sisod.data.scenes import make_scenes
 
 HERE = Path(__file__).parent
 HEAD = ("what", "processor time")

@@ -13,8 +13,8 @@ from pathlib import Path
 from timing import markdown
 
 import sisod
-from sisod.metrics import METRICS, PAPER_KEYS
-from sisod.tables import arrow
+from sisod.scoring.metrics import METRICS, PAPER_KEYS
+from sisod.report.summary import arrow
 
 HERE = Path(__file__).parent
 

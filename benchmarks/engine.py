@@ -33,7 +33,7 @@ from timing import (
 )
 
 import sisod
-from sisod.metrics import find_metrics
+from sisod.scoring.metrics import find_metrics
 
 _HERE = Path(__file__).parent
 _COUNT_KEYS = find_metrics(None)

@@ -21,10 +21,10 @@ from timing import TABLE_HEAD, Row, machine, markdown, progress
 from torch.utils.data import DataLoader
 
 from sisod import networks
-from sisod.datasets import Sample, open_dataset
-from sisod.frames import cut_mask
+from sisod.data.datasets import Sample, open_dataset
+from sisod.scoring.partition import cut_mask
 from sisod.losses import SizeInvariantLoss
-from sisod.scenes import make_scenes
+from sisod.data.scenes import make_scenes
 from sisod.training.data import (
     EpochSampler,
     TrainingSet,
@@ -34,7 +34,7 @@ from sisod.training.data import (
     read_image,
     read_truth,
 )
-from sisod.training.recipes import DataPart
+from sisod.training.recipe import DataPart
 
 _HERE = Path(__file__).parent
 _TARGET = 0.012  # seconds a sample

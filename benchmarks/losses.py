@@ -24,7 +24,7 @@ from timing import TABLE_HEAD, Call, Row, duration, interleaved_medians, machine
 from torch import Tensor
 from torch.nn import functional
 
-from sisod.bench import (
+from sisod.reproduction.loss_time import (
     Step,
     epochs_grid,
     make_truth,

@@ -23,12 +23,12 @@ import polars as pl
 from timing import machine, progress
 
 import sisod
-from sisod.arrays import unit_values
-from sisod.datasets import open_dataset
-from sisod.images import read_map, read_mask
-from sisod.metrics import PAPER_KEYS
-from sisod.pairs import pair_files
-from sisod.parquet import read_table, write_table
+from sisod.scoring.arrays import unit_values
+from sisod.data.datasets import open_dataset
+from sisod.data.images import read_map, read_mask
+from sisod.scoring.metrics import PAPER_KEYS
+from sisod.data.pairs import pair_files
+from sisod.common.parquet import read_table, write_table
 
 HERE = Path(__file__).parent
 TABLES = HERE / "reproduction"
@@ -106,7 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def train_run(run: Run, data: Path, out: Path) -> None:
     """Train, or go on."""
-    from sisod.training.recipes import find_recipe
+    from sisod.training.recipe import find_recipe
     from sisod.training.train import Machine, Request, train
 
     recipe = find_recipe(run.recipe, run.all_settings())
@@ -124,7 +124,7 @@ def train_run(run: Run, data: Path, out: Path) -> None:
 def score_run(name: str, data: Path, out: Path) -> None:
     """Predict and score every test set."""
     from sisod import networks
-    from sisod.training.predict import predict_folder
+    from sisod.networks.predict import predict_folder
 
     network = networks.from_pretrained(out / "runs" / name)
     for test in TESTS:

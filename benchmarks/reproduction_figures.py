@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from reproduction_tables import EDGES, LOSSES, SMALL, TESTS, Results
 
 import sisod
-from sisod.analysis import by_number, by_size
-from sisod.figures import add_legend, short_count
-from sisod.plots import line_styles, new_figure, save_figure, style
+from sisod.analysis.groups import by_number, by_size
+from sisod.report.figures import add_legend, short_count
+from sisod.report.style import line_styles, new_figure, save_figure, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

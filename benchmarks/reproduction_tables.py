@@ -16,10 +16,10 @@ from timing import markdown
 
 import sisod
 from sisod import paper
-from sisod.analysis import by_number, by_size, is_found
-from sisod.comparison import compare
-from sisod.metrics import METRICS, PAPER_KEYS
-from sisod.parquet import read_table
+from sisod.analysis.groups import by_number, by_size, is_found
+from sisod.analysis.comparison import compare
+from sisod.scoring.metrics import METRICS, PAPER_KEYS
+from sisod.common.parquet import read_table
 
 HERE = Path(__file__).parent
 TABLES = HERE / "reproduction"

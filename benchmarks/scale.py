@@ -16,9 +16,9 @@ from distributed import Client, LocalCluster
 from made_maps import make_pairs
 from timing import machine, markdown, progress
 
-from sisod.batches import BATCH
-from sisod.cluster import TASK_BATCHES
-from sisod.evaluator import Evaluator
+from sisod.evaluation.batches import BATCH
+from sisod.evaluation.cluster import TASK_BATCHES
+from sisod.evaluation.evaluator import Evaluator
 
 HERE = Path(__file__).parent
 IMAGES = 10**9

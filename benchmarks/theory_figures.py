@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from timing import markdown, progress
 
 import sisod
-from sisod.files import write_whole
-from sisod.images import read_map, read_mask
-from sisod.pairs import files_by_name
-from sisod.theory import Shares, decompose, decompose_auc, salient_shares
+from sisod.common.output import write_whole
+from sisod.data.images import read_map, read_mask
+from sisod.data.pairs import files_by_name
+from sisod.paper.theory import Shares, decompose, decompose_auc, salient_shares
 
 _HERE = Path(__file__).parent
 DATA_SETS = ("DUTS-TR", "DUTS-TE", "ECSSD", "MSOD")

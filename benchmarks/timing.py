@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import sisod.timing
-from sisod.timing import Call, duration
+import sisod.reproduction.stopwatch
+from sisod.reproduction.stopwatch import Call, duration
 
 __all__ = [
     "TABLE_HEAD",
@@ -76,8 +76,8 @@ TABLE_HEAD = ("what", "ours", "peer", "ratio", "target", "met")
 def interleaved_medians(
     contenders: Mapping[str, Sequence[Call]], *, repetitions: int
 ) -> dict[str, list[float]]:
-    """Return the medians of `sisod.timing`, and tell whoever waits after each round."""
-    return sisod.timing.interleaved_medians(
+    """Return the medians of `sisod.reproduction.stopwatch`, and tell whoever waits after each round."""
+    return sisod.reproduction.stopwatch.interleaved_medians(
         contenders,
         repetitions=repetitions,
         after_round=lambda repetition: progress(f"  repetition {repetition} of {repetitions}"),
@@ -102,8 +102,8 @@ def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def machine(packages: Sequence[str]) -> dict[str, object]:
-    """Return the facts of `sisod.timing`; benchmarks run on one thread."""
-    return sisod.timing.machine(packages, threads=1)
+    """Return the facts of `sisod.reproduction.stopwatch`; benchmarks run on one thread."""
+    return sisod.reproduction.stopwatch.machine(packages, threads=1)
 
 
 def progress(message: str) -> None:

@@ -12,7 +12,7 @@ import polars as pl
 
 import sisod
 from sisod.analysis import FOUND, by_size, size_bias
-from sisod.demo import run_demo
+from sisod.reproduction.demo import run_demo
 
 
 def missed(result: sisod.Evaluation) -> pl.DataFrame:

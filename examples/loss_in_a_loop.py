@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
 from sisod.losses import SizeInvariantLoss, boxes_of, collate_boxes
-from sisod.scenes import make_scenes
+from sisod.data.scenes import make_scenes
 
 Sample = tuple[Tensor, Tensor, Tensor]
 

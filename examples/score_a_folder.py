@@ -9,8 +9,8 @@ import tempfile
 from pathlib import Path
 
 import sisod
-from sisod.comparison import bootstrap_intervals
-from sisod.demo import run_demo
+from sisod.analysis import bootstrap_intervals
+from sisod.reproduction.demo import run_demo
 
 KEYS = ("mae", "si_mae", "f_mean", "si_f_mean", "found")
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from sisod.losses import SizeInvariantLoss, boxes_of
-from sisod.training.recipes import find_recipe
+from sisod.training.recipe import find_recipe
 from sisod.training.train import Machine, Request, train
 
 

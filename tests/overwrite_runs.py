@@ -13,7 +13,7 @@ from unittest import mock
 import cv2
 
 import sisod
-from sisod.scenes import make_scenes, sees_only_large
+from sisod.data.scenes import make_scenes, sees_only_large
 
 SIZE = ("--set", "data.size=32", "--set", "train.epochs=1", "--set", "train.batch=2")
 
@@ -52,7 +52,7 @@ COMMANDS = {
     "evaluate": Command(
         "evaluate A=maps mask --out out --dataset MSOD --jobs 1 --metrics mae --overwrite",
         "out/MSOD/A",
-        "sisod.runners.score_batch",
+        "sisod.evaluation.runners.score_batch",
         bad=(("--metrics", "nonsense"), ("--protocol", "nonsense"), ("--pred-suffix", "_x")),
         broken="maps/scene001.png",
         without=("distributed", ("--cluster", "tcp://127.0.0.1:9")),
@@ -60,11 +60,11 @@ COMMANDS = {
     "predict": Command(
         "predict net image out --size 32 --batch 1 --device cpu --overwrite",
         "out",
-        "sisod.training.predict.write_png",
+        "sisod.networks.predict.write_png",
         bad=(("--device", "gpu"), ("--network", "edn")),
         broken="image/scene001.png",
         without=("torch", ()),
-        forget=("sisod.training", "sisod.training.predict"),
+        forget=("sisod.training", "sisod.networks.predict"),
     ),
     "train": Command(
         "train tiny --data . --out out --workers 0 --devices 1 --overwrite " + " ".join(SIZE),
@@ -88,7 +88,7 @@ COMMANDS = {
     "frames": Command(
         "frames mask --out out --overwrite",
         "out",
-        "sisod.drawing.write_png",
+        "sisod.report.frames.write_png",
         bad=(("--protocol", "nonsense"), ("--images", "net")),
         broken="mask/scene001.png",
         without=("fsspec", ("--images", "memory://nowhere")),
@@ -115,7 +115,7 @@ COMMANDS = {
     "plot": Command(
         "plot results --out figures --format svg",
         "figures",
-        "sisod.figure_files.figure_bytes",
+        "sisod.report.gallery.figure_bytes",
         bad=(("--images", "nowhere"), ("--example", "nothing")),
         broken="results/MSOD/A/images.parquet",
         without=("matplotlib", ()),
@@ -124,7 +124,7 @@ COMMANDS = {
     "plot one": Command(
         "plot results --figure pr --out out.svg",
         "out.svg",
-        "sisod.plots.figure_bytes",
+        "sisod.report.style.figure_bytes",
         bad=(("--figure", "nonsense"),),
         broken="results/MSOD/A/images.parquet",
         without=("matplotlib", ()),
@@ -133,7 +133,7 @@ COMMANDS = {
     "stats": Command(
         "stats mask --plot out.svg",
         "out.svg",
-        "sisod.plots.figure_bytes",
+        "sisod.report.style.figure_bytes",
         bad=(("--protocol", "nonsense"),),
         broken="mask/scene001.png",
         without=("matplotlib", ()),
@@ -142,13 +142,13 @@ COMMANDS = {
     "report": Command(
         "report results --out out.html",
         "out.html",
-        "sisod.report.page.failure_data",
+        "sisod.report.page.page.failure_data",
         bad=(("--images", "nowhere"), ("--ablation", "nowhere.json")),
         broken="results/MSOD/A/images.parquet",
         without=("jinja2", ()),
         real=False,
     ),
-    "demo": Command("demo --quick --out demo", "demo", "sisod.demo.draw_figure"),
+    "demo": Command("demo --quick --out demo", "demo", "sisod.reproduction.demo.draw_figure"),
 }
 
 
@@ -181,13 +181,13 @@ def prepare(name: str, patch: Callable[[str, Any], Any]) -> None:
 
         network = networks.create("tiny")
         patch("sisod.networks.saved.recognise", lambda *_, **__: "tiny")
-        patch("sisod.networks.tiny.Tiny.load_published", lambda *_, **__: network)
+        patch("sisod.networks.architectures.tiny.Tiny.load_published", lambda *_, **__: network)
     if name == "export":
         patch("torch.onnx.export", lambda *_, **__: _Program())
     if name == "demo":
-        patch("sisod.demo.make_scenes", lambda _, seed: make_scenes(2, seed=seed))
+        patch("sisod.reproduction.demo.make_scenes", lambda _, seed: make_scenes(2, seed=seed))
     if name.startswith("plot"):
-        patch("sisod.figure_files.draw", _draw)
+        patch("sisod.report.gallery.draw", _draw)
 
 
 class _Program:
@@ -203,7 +203,7 @@ class _Program:
 def _draw(name: str, request: Any) -> Any:
     from matplotlib.figure import Figure
 
-    from sisod.errors import UsageError
+    from sisod.common.errors import UsageError
 
     if name == "nonsense" or request.examples:
         raise UsageError("not to be drawn")
@@ -239,7 +239,7 @@ def after(calls: int, function: Callable[..., Any], act: Callable[[], None]) -> 
 
 def main(name: str, words: Sequence[str]) -> None:
     """Run a command until it kills itself in the middle, on its second call there if there is one."""
-    from sisod.cli import app
+    from sisod.cli.evaluate import app
 
     patches = []
 

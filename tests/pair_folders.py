@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from platforms import slashes
 
-from sisod.errors import InputError
-from sisod.pairs import Pairing, pair_files
+from sisod.common.errors import InputError
+from sisod.data.pairs import Pairing, pair_files
 
 
 def fill(root: Path, paths: Iterable[str]) -> Path:

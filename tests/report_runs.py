@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 import sisod
-from sisod.scenes import Scene, _paint, _place, make_scenes, sees_all_coarsely, sees_only_large
+from sisod.data.scenes import Scene, _paint, _place, make_scenes, sees_all_coarsely, sees_only_large
 
 Grey = NDArray[np.uint8]
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import sisod
-from sisod.scoring import score_pair
+from sisod.scoring.engine import score_pair
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 import sisod
-from sisod.histograms import LEVELS
+from sisod.scoring.histograms import LEVELS
 
 PEAK = 1 - np.abs(np.arange(LEVELS) - 90) / 200  # a mean curve with one clear maximum
 

@@ -14,8 +14,8 @@ from training_runs import SMALL, write_data
 from typer.testing import CliRunner
 
 import sisod
-from sisod.cli import app
-from sisod.files import lock
+from sisod.cli.evaluate import app
+from sisod.common.output import lock
 from sisod.training.ablate import Row, ablation_table, summarise
 
 VARIANTS = ["plain", "alpha0", "alpha1", "ratio"]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import sisod
-from sisod.analysis import (
+from sisod.analysis.groups import (
     OBJECT_METRICS,
     average_ranks,
     by_number,

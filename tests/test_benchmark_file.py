@@ -11,10 +11,10 @@ from quotes import ROOT
 from typer.testing import CliRunner, Result
 
 import sisod
-from sisod.benchmark_file import Cell, read_benchmark_file
-from sisod.cli import app
-from sisod.errors import InputError, UsageError
-from sisod.requests import read_request
+from sisod.evaluation.benchmark_file import Cell, read_benchmark_file
+from sisod.cli.evaluate import app
+from sisod.common.errors import InputError, UsageError
+from sisod.evaluation.requests import read_request
 
 GT = np.zeros((6, 8), dtype=bool)
 GT[1:4, 1:4] = GT[5, 7] = True

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scored import score_one
 
 import sisod
-from sisod.metrics import find_metrics
+from sisod.scoring.metrics import find_metrics
 
 Mask = NDArray[np.bool_]
 FORMS = ("mean", "max", "adaptive", "binary")

@@ -12,16 +12,16 @@ import pytest
 from platforms import links, windows
 
 import sisod
-from sisod.children import module_settings, safe_children
-from sisod.scenes import make_scenes, sees_all_coarsely
+from sisod.common.processes import module_settings, safe_children
+from sisod.data.scenes import make_scenes, sees_all_coarsely
 
 SOURCE = Path(sisod.__file__).parent
 HOSTILE = ("cv2", "json", "numpy", "pickle", "polars", "selectors", "sitecustomize", "sisod", "typer")
 # what the entry point `sisod` is: a script in a folder of its own, and not in the current one
 ENTRY = """
 import multiprocessing, sys, time
-from sisod.children import safe_children
-from sisod.cli import app
+from sisod.common.processes import safe_children
+from sisod.cli.evaluate import app
 
 if __name__ == "__main__":
     if sys.argv[1:] != ["spawn"]:
@@ -92,7 +92,7 @@ def test_death_of_a_worker_is_reported_with_its_last_words(
     (maps / "broken" / "cv2.py").write_text("raise ImportError('no such library')")
     monkeypatch.syspath_prepend(maps / "broken")
     with pytest.raises(
-        sisod.errors.InputError,
+        sisod.common.errors.InputError,
         match=r"^a worker process ended with code 1: ImportError: no such library; what was finished is",
     ):
         sisod.evaluate(maps / "pred", maps / "gt", jobs=2)
@@ -174,7 +174,7 @@ def test_program_is_run_again_from_its_folder(tmp_path: Path, module: str, args:
     """Not by workers that only score: they do not need it."""
     (tmp_path / "pack").mkdir()
     (tmp_path / module).write_text(
-        "from sisod.children import module_settings\n"
+        "from sisod.common.processes import module_settings\n"
         "for kept in False, True:\n"
         "    print(module_settings(with_program=kept)['PYTHONPATH'])\n"
     )

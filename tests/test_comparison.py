@@ -17,14 +17,14 @@ from simulated import PEAK, mean_of, simulated
 from typer.testing import CliRunner, Result
 
 import sisod
-from sisod.bootstrap import read_score, resample
-from sisod.cli import app
-from sisod.comparison import bootstrap_intervals, compare, compare_many, holm, sign_test
+from sisod.analysis.bootstrap import read_score, resample
+from sisod.cli.evaluate import app
+from sisod.analysis.comparison import bootstrap_intervals, compare, compare_many, holm, sign_test
 
 few = settings(deadline=None, max_examples=40)
 
 
-def row(found: sisod.comparison.Comparison, metric: str, place: int = 0) -> dict[str, float]:
+def row(found: sisod.analysis.comparison.Comparison, metric: str, place: int = 0) -> dict[str, float]:
     return [line for line in found.table.iter_rows(named=True) if line["metric"] == metric][place]
 
 
@@ -123,7 +123,7 @@ def test_resamples_are_those_of_a_slow_loop() -> None:
 def test_chunks_do_not_change_the_draws(monkeypatch: pytest.MonkeyPatch) -> None:
     result = drawn(np.random.default_rng(1), 11)
     whole = bootstrap_intervals(result, resamples=100, seed=4)
-    monkeypatch.setattr("sisod.bootstrap._NUMBERS_AT_ONCE", 70)  # six resamples at a time
+    monkeypatch.setattr("sisod.analysis.bootstrap._NUMBERS_AT_ONCE", 70)  # six resamples at a time
     parts = bootstrap_intervals(result, resamples=100, seed=4)
     assert parts["metric"].to_list() == whole["metric"].to_list()
     for column in ("low", "high"):

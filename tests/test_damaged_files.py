@@ -20,10 +20,10 @@ from image_files import bmp, chunk, encoded, exif, grey_as, npy, png, tiff, with
 from numpy.typing import NDArray
 from platforms import forks, glibc, posix_limits
 
-from sisod import images
-from sisod.errors import InputError
-from sisod.headers import image_size, read_header
-from sisod.quiet import quiet_decoders
+from sisod.data import images
+from sisod.common.errors import InputError
+from sisod.data.headers import image_size, read_header
+from sisod.data.quiet import quiet_decoders
 
 GREY = np.random.default_rng(5).integers(0, 256, (14, 19), dtype=np.uint8)
 RGB = grey_as(GREY, GREY, GREY)

@@ -23,7 +23,7 @@ from evaluate_runs import (
 from polars.testing import assert_frame_equal
 
 import sisod
-from sisod.errors import InputError
+from sisod.common.errors import InputError
 
 driver = importlib.import_module("sisod.evaluate")  # `sisod.evaluate` is the function
 

@@ -11,7 +11,7 @@ import pytest
 import without_extras
 
 import sisod
-from sisod.errors import EXTRAS, TRAINING, InputError, MissingExtraError, is_missing, require
+from sisod.common.errors import EXTRAS, TRAINING, InputError, MissingExtraError, is_missing, require
 
 MODULES = [*EXTRAS, "scipy"]
 TORCH = ("networks", "convert", "export", "train", "ablate", "predict", "reproduce", "bench", "demo")
@@ -167,7 +167,7 @@ def test_a_broken_installation_is_not_called_a_missing_extra(name: str, tmp_path
 
 
 def test_a_module_of_the_users_own_is_not_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    from sisod.command import told
+    from sisod.cli.shared import told
 
     with pytest.raises(ModuleNotFoundError, match="no_such_module_of_mine"), told():
         __import__("no_such_module_of_mine")

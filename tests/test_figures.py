@@ -14,16 +14,16 @@ from report_runs import ablation_rows, image_options, one_object_scenes, write_b
 from typer.testing import CliRunner, Result
 
 import sisod
-from sisod.ablation_table import AblationRow, ablation_figure, read_ablation
-from sisod.analysis import by_number, by_size
-from sisod.cli import app
-from sisod.errors import InputError, UsageError
-from sisod.example_figure import most_different
-from sisod.figure_files import FigureRequest, draw, figure_names, image_folders
-from sisod.figures import CURVES, curve_figure, number_figure, size_figure
-from sisod.plots import line_styles, save_figure
-from sisod.results import Result as Saved
-from sisod.results import load_results
+from sisod.analysis.ablation import AblationRow, ablation_figure, read_ablation
+from sisod.analysis.groups import by_number, by_size
+from sisod.cli.evaluate import app
+from sisod.common.errors import InputError, UsageError
+from sisod.report.examples import most_different
+from sisod.report.gallery import FigureRequest, draw, figure_names, image_folders
+from sisod.report.figures import CURVES, curve_figure, number_figure, size_figure
+from sisod.report.style import line_styles, save_figure
+from sisod.evaluation.results import Result as Saved
+from sisod.evaluation.results import load_results
 
 pytest.importorskip("matplotlib", reason="extra report is not installed")
 

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from platforms import forks, links, posix_modes, posix_names, windows
 
-from sisod import files
-from sisod.errors import InputError
-from sisod.files import (
+from sisod.common import output as files
+from sisod.common.errors import InputError
+from sisod.common.output import (
     followed,
     lock,
     output_path,
@@ -179,7 +179,7 @@ def test_a_second_writer_is_refused() -> None:
     assert names() == []
 
 
-HOLD = "import sys; from pathlib import Path; from sisod.files import lock\nwith lock(Path('out')):\n"
+HOLD = "import sys; from pathlib import Path; from sisod.common.output import lock\nwith lock(Path('out')):\n"
 
 
 def holder(then: str) -> "subprocess.Popen[str]":

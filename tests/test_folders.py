@@ -9,9 +9,9 @@ import pytest
 from evaluate_runs import content, names
 from platforms import links
 
-from sisod import folders
-from sisod.errors import InputError
-from sisod.folders import (
+from sisod.common import folders
+from sisod.common.errors import InputError
+from sisod.common.folders import (
     check_free,
     choose_folder,
     discard,

@@ -14,7 +14,7 @@ START = """
 import os, signal, sys, warnings
 import numpy as np
 import sisod
-from sisod.errors import InputError
+from sisod.common.errors import InputError
 
 warnings.simplefilter("ignore")  # Python's own, of forking a process with threads
 
@@ -57,9 +57,9 @@ def run(code: str, folder: Path) -> list[str]:
 def test_after_polars_was_used(few: Path) -> None:
     """What needs its threads is refused before any work; the rest, such as scoring, goes on."""
     code = """
-from sisod.comparison import compare
-from sisod.figure_files import FigureRequest, draw
-from sisod.results import Result
+from sisod.analysis.comparison import compare
+from sisod.report.gallery import FigureRequest, draw
+from sisod.evaluation.results import Result
 
 result = sisod.evaluate("A", "MSOD/mask", metrics=["mae", "si_mae"], jobs=1, out="out")
 in_child(

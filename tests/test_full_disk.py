@@ -13,8 +13,8 @@ from platforms import posix_signals
 from typer.testing import CliRunner
 
 import sisod
-from sisod.cli import app
-from sisod.errors import InputError
+from sisod.cli.evaluate import app
+from sisod.common.errors import InputError
 
 pytestmark = pytest.mark.needs("torch", "lightning", "safetensors", "matplotlib", "jinja2", "onnxscript")
 MAIN = [sys.executable, "-c", "from sisod.cli import app; app()"]

@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from sisod.grids import Grid, csv_text, number
+from sisod.common.grid import Grid, csv_text, number
 
 GRID = Grid(("name", "one", "two", "three"), (("a[b]", "1.0000", "2.0000", "3.0000"),), n_text=1)
 

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from image_files import Array, bmp, encoded, grey_as, npy, png, tiff
 
-from sisod.errors import InputError
-from sisod.headers import image_size, read_header
-from sisod.images import decode
+from sisod.common.errors import InputError
+from sisod.data.headers import image_size, read_header
+from sisod.data.images import decode
 
 GREY = np.random.default_rng(5).integers(0, 256, (12, 17), dtype=np.uint8)
 GREY[0, :2] = 0, 255

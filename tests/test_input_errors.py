@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import sisod
-from sisod.size_invariant import make_composite
+from sisod.scoring.size_invariant import make_composite
 
 GT = np.eye(3, dtype=bool)
 GREY = np.full((3, 3), 9, np.uint8)

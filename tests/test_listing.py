@@ -11,9 +11,9 @@ from pair_folders import Folders, fill
 from platforms import byte_names, links, pipes_by_name
 
 import sisod
-from sisod.datasets import visible_files
-from sisod.errors import InputError
-from sisod.storage import list_files
+from sisod.data.datasets import visible_files
+from sisod.common.errors import InputError
+from sisod.data.storage import list_files
 
 
 @pytest.fixture(autouse=True)

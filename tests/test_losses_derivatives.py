@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.autograd import forward_ad, functional
 
 from sisod.losses import PlainLoss, SizeInvariantLoss, boxes_of, region_term
-from sisod.losses.sums import _bands, make_frames
+from sisod.losses.box_sums import _bands, make_frames
 
 TERMS = ["bce", "mse", "l1", "dice", "iou", "auc"]
 Loss = Callable[[Tensor], Tensor]

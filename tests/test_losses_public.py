@@ -51,13 +51,13 @@ def test_signatures_are_frozen() -> None:
 
 
 def test_without_torch_the_error_says_how_to_install_it() -> None:
-    code = "import sys; sys.modules['torch'] = None; import sisod.weights; import sisod.losses"
+    code = "import sys; sys.modules['torch'] = None; import sisod.scoring.weights; import sisod.losses"
     run = subprocess.run(  # noqa: S603
         [sys.executable, "-c", code], capture_output=True, text=True, check=False
     )
     last = run.stderr.strip().splitlines()[-1]
     assert last == (
-        "sisod.errors.MissingExtraError: "
+        "sisod.common.errors.MissingExtraError: "
         "sisod.losses needs PyTorch; install it with: pip install 'sisod[torch]'"
     )
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import sisod
-from sisod.datasets import open_dataset
-from sisod.images import read_array, read_colour
-from sisod.made_data import textured_scenes, write_scenes
-from sisod.scenes import Scene
+from sisod.data.datasets import open_dataset
+from sisod.data.images import read_array, read_colour
+from sisod.data.textured_scenes import textured_scenes, write_scenes
+from sisod.data.scenes import Scene
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from sisod import networks
-from sisod.errors import InputError
+from sisod.common.errors import InputError
 from sisod.networks.input_spec import IMAGENET, InputSpec
 
 torch.set_num_threads(1)  # on a shared machine two would wait for each other

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from typer.testing import CliRunner
 
 import sisod
-from sisod.cli import app
-from sisod.metrics import PAPER_KEYS
-from sisod.official import measure_official
+from sisod.cli.evaluate import app
+from sisod.scoring.metrics import PAPER_KEYS
+from sisod.scoring.official import measure_official
 
 SIDE = 384
 DATA = os.environ.get("SISOD_DATA")

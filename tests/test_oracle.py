@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scored import score_one
 
 import sisod
-from sisod.metrics import find_metrics
+from sisod.scoring.metrics import find_metrics
 
 Mask = NDArray[np.bool_]
 ALL_KEYS = find_metrics("all")

@@ -9,8 +9,8 @@ import pytest
 from image_files import Array, chunk, encoded, exif, png, tiff, with_exif
 
 import sisod
-from sisod.headers import image_size
-from sisod.images import read_colour, read_map, read_mask
+from sisod.data.headers import image_size
+from sisod.data.images import read_colour, read_map, read_mask
 
 STORED = np.array([[1, 2, 3], [4, 5, 6]], dtype=np.uint8)
 SHOWN = {  # as the standard of EXIF draws it: where the first row and the first column are seen

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from sisod.losses import boxes_of
-from sisod.made_data import write_scenes
+from sisod.data.textured_scenes import write_scenes
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "train_with_your_loss.py"
 

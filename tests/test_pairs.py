@@ -13,10 +13,10 @@ from platforms import posix_names, slashes
 
 import sisod
 from sisod import PROTOCOLS, score
-from sisod.batches import Job, score_batch
-from sisod.errors import InputError, printable
-from sisod.pairs import pair_files, read_names
-from sisod.rows import Rows
+from sisod.evaluation.batches import Job, score_batch
+from sisod.common.errors import InputError, printable
+from sisod.data.pairs import pair_files, read_names
+from sisod.evaluation.rows import Rows
 
 
 @pytest.fixture(autouse=True)

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 import sisod
 from sisod import paper
-from sisod.cli import app
-from sisod.metrics import METRICS, PAPER_KEYS
+from sisod.cli.evaluate import app
+from sisod.scoring.metrics import METRICS, PAPER_KEYS
 
 
 def test_every_row_is_there() -> None:

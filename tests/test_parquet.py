@@ -11,10 +11,10 @@ from platforms import byte_names, posix_names
 from typer.testing import CliRunner
 
 import sisod
-from sisod.cli import app
-from sisod.errors import InputError
-from sisod.evaluate import Options, Request, evaluate_to
-from sisod.parquet import join_tables, read_table, table_bytes, write_table
+from sisod.cli.evaluate import app
+from sisod.common.errors import InputError
+from sisod.evaluation.driver import Options, Request, evaluate_to
+from sisod.common.parquet import join_tables, read_table, table_bytes, write_table
 
 driver = importlib.import_module("sisod.evaluate")  # `sisod.evaluate` is the function
 ROOT = Path(__file__).parent.parent

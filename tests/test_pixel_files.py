@@ -12,8 +12,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import sisod
-from sisod.cli import app
-from sisod.results import PixelFiles
+from sisod.cli.evaluate import app
+from sisod.evaluation.results import PixelFiles
 
 pytest.importorskip("jinja2", reason="extra report is not installed")
 

@@ -15,12 +15,14 @@ from typing import Any
 import pytest
 
 import sisod
-from sisod import demo, requests, runners
-from sisod.benchmark_file import Cell
-from sisod.errors import InputError
-from sisod.evaluation import write_json
-from sisod.memory import keep_freed_memory
-from sisod.streams import usable_streams
+from sisod.reproduction import demo
+from sisod.evaluation import requests
+from sisod.evaluation import runners
+from sisod.evaluation.benchmark_file import Cell
+from sisod.common.errors import InputError
+from sisod.evaluation.result import write_json
+from sisod.common.memory import keep_freed_memory
+from sisod.common.streams import usable_streams
 
 PACKAGE = Path(sisod.__file__).parent
 TRANSLATED = {"write_text", "open", "fdopen"}  # \n becomes \r\n on Windows unless told otherwise
@@ -275,10 +277,10 @@ def test_another_c_library(error: type[Exception], monkeypatch: pytest.MonkeyPat
 @pytest.mark.needs("lightning")
 def test_loaders_can_be_sent_to_processes_that_are_not_forked(tmp_path: Path) -> None:
     """Windows, macOS and, from Python 3.14 on, Linux start workers afresh and send them everything."""
-    from sisod.datasets import open_dataset
-    from sisod.made_data import write_scenes
+    from sisod.data.datasets import open_dataset
+    from sisod.data.textured_scenes import write_scenes
     from sisod.training import loaders
-    from sisod.training.recipes import find_recipe
+    from sisod.training.recipe import find_recipe
 
     samples = open_dataset(write_scenes(tmp_path, 8, shape=(32, 32))).samples
     data = loaders.Data(find_recipe("tiny"), samples, samples, workers=1, labels=None)

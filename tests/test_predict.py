@@ -19,12 +19,12 @@ from typer.testing import CliRunner, Result
 
 import sisod
 from sisod import networks
-from sisod.cli import app
-from sisod.errors import InputError, UsageError
-from sisod.made_data import write_scenes
+from sisod.cli.evaluate import app
+from sisod.common.errors import InputError, UsageError
+from sisod.data.textured_scenes import write_scenes
 from sisod.networks.input_spec import InputSpec
-from sisod.training.predict import Prediction, load_network, predict_folder, trained_size
-from sisod.training.recipes import find_recipe
+from sisod.networks.predict import Prediction, load_network, predict_folder, trained_size
+from sisod.training.recipe import find_recipe
 from sisod.training.train import Machine, Request, train
 
 torch.set_num_threads(1)  # on a shared machine two would wait for each other

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import sisod
-from sisod.metrics import find_metrics
+from sisod.scoring.metrics import find_metrics
 
 Mask = NDArray[np.bool_]
 COUNTED = find_metrics(None)

@@ -7,8 +7,10 @@ import sys
 import pytest
 
 import sisod
-from sisod import analysis, comparison, paper, theory
-from sisod.metrics import find_metrics
+from sisod import analysis, paper
+from sisod.analysis import comparison
+from sisod.paper import theory
+from sisod.scoring.metrics import find_metrics
 
 CURVED = (
     "f",

@@ -17,7 +17,7 @@ MOST_BESIDE = 8.0  # bytes a pixel
 # in a process of its own, whose peak is of nothing else; a small file first, so that all is loaded
 READ = """
 import json, sys
-from sisod.images import read_colour, read_map, read_mask
+from sisod.data.images import read_colour, read_map, read_mask
 
 def peak():  # not what getrusage says: that begins with the peak of the process that started us
     (line,) = [line for line in open("/proc/self/status") if line.startswith("VmHWM")]

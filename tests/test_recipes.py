@@ -9,9 +9,9 @@ import pytest
 
 pytest.importorskip("torch", reason="extra torch is not installed")
 
-from sisod.errors import InputError, UsageError
+from sisod.common.errors import InputError, UsageError
 from sisod.networks import names as network_names
-from sisod.training.recipes import SGD, Adam, find_recipe, names, read_recipe, write_toml
+from sisod.training.recipe import SGD, Adam, find_recipe, names, read_recipe, write_toml
 
 FIVE = ("edn", "icon", "gatenet", "ldf", "poolnet")
 # the paper's appendix: optimiser, rate, decay, batch, accumulation, epochs or steps

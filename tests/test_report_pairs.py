@@ -11,11 +11,11 @@ import pytest
 from report_runs import Tables, ablation_rows
 
 import sisod
-from sisod.comparison import compare_many
+from sisod.analysis.comparison import compare_many
 from sisod.report import page as page_module
 from sisod.report import write_report
-from sisod.results import Result as Saved
-from sisod.results import load_results
+from sisod.evaluation.results import Result as Saved
+from sisod.evaluation.results import load_results
 
 pytest.importorskip("jinja2", reason="extra report is not installed")
 
@@ -71,7 +71,7 @@ _WRITE = """
 import sys
 from pathlib import Path
 from sisod.report import write_report
-from sisod.results import load_results
+from sisod.evaluation.results import load_results
 
 folder, ablation, out = map(Path, sys.argv[1:])
 saved = load_results([folder / "results" / "crowded"])

@@ -13,10 +13,10 @@ pytest.importorskip("lightning", reason="extra torch is not installed")
 from typer.testing import CliRunner
 
 from sisod import paper
-from sisod.cli import app
-from sisod.errors import InputError, UsageError
-from sisod.known_datasets import KNOWN
-from sisod.metrics import PAPER_KEYS
+from sisod.cli.evaluate import app
+from sisod.common.errors import InputError, UsageError
+from sisod.data.catalogue import KNOWN
+from sisod.scoring.metrics import PAPER_KEYS
 from sisod.reproduction import run as running
 from sisod.reproduction import tables
 from sisod.reproduction.cells import FULL, TINY, Cell, find_cell, grid, recipe_of

@@ -17,10 +17,10 @@ from training_runs import weights
 from typer.testing import CliRunner, Result
 
 from sisod import Evaluation, evaluate, paper
-from sisod.cli import app
-from sisod.files import lock
-from sisod.made_data import write_scenes
-from sisod.metrics import PAPER_KEYS
+from sisod.cli.evaluate import app
+from sisod.common.output import lock
+from sisod.data.textured_scenes import write_scenes
+from sisod.scoring.metrics import PAPER_KEYS
 from sisod.reproduction.cells import grid
 
 pytestmark = pytest.mark.slow  # one training of the whole grid serves them all

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from sisod import paper
-from sisod.plots import save_figure
+from sisod.report.style import save_figure
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))

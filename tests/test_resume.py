@@ -30,7 +30,8 @@ from evaluate_runs import (
 )
 from platforms import posix_limits, posix_signals
 
-from sisod import files, runners
+from sisod.common import output as files
+from sisod.evaluation import runners
 
 driver = importlib.import_module("sisod.evaluate")  # `sisod.evaluate` is the function
 

@@ -12,11 +12,11 @@ import pytest
 from typer.main import get_command
 
 import sisod
-from sisod.cli import app
-from sisod.command import print_tables
-from sisod.progress import progress_bar
-from sisod.storage import check_utf8
-from sisod.streams import is_terminal, usable_streams
+from sisod.cli.evaluate import app
+from sisod.cli.shared import print_tables
+from sisod.common.progress import progress_bar
+from sisod.data.storage import check_utf8
+from sisod.common.streams import is_terminal, usable_streams
 
 GT = np.zeros((24, 32), dtype=bool)
 GT[2:12, 3:15] = GT[20:22, 28:30] = True

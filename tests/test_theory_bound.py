@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from theory_cases import Mask, overlapping, rows_of_objects
 
 import sisod
-from sisod import theory
-from sisod.errors import InputError
-from sisod.weights import weight_map
+from sisod.paper import theory
+from sisod.common.errors import InputError
+from sisod.scoring.weights import weight_map
 
 # -------------------------------------------------------------------------------- 4.1
 

@@ -15,11 +15,11 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import sisod
-from sisod.cli import app
-from sisod.errors import InputError
-from sisod.metrics import PAPER_KEYS
+from sisod.cli.evaluate import app
+from sisod.common.errors import InputError
+from sisod.scoring.metrics import PAPER_KEYS
 from sisod.training import demo as training_demo
-from sisod.training.demo import LOSSES, Plan, TrainedDemo, run_trained_demo, tables_of, verdict
+from sisod.reproduction.demo_training import LOSSES, Plan, TrainedDemo, run_trained_demo, tables_of, verdict
 
 SMALL, LARGE = slice(2, 6), slice(20, 80)  # 16 of 10,000 pixels, and 3600
 
@@ -146,7 +146,7 @@ def test_command_prints_both_parts(
         asked.append(folder)
         return found
 
-    monkeypatch.setattr("sisod.training.demo.run_trained_demo", made)
+    monkeypatch.setattr("sisod.reproduction.demo_training.run_trained_demo", made)
     result = CliRunner().invoke(app, ["demo", "--out", str(tmp_path)])
     assert result.exit_code == 0, result.stderr
     assert asked == [tmp_path / "trained"]
@@ -177,7 +177,7 @@ def test_a_second_demo_replaces_the_first_when_it_is_finished(
             networks.create("tiny").save_pretrained(folder / "runs" / f"{loss}-{seed}")
         (folder / "trained").write_text(str(plan.seeds))
 
-    monkeypatch.setattr("sisod.training.demo._train_all", trained)
+    monkeypatch.setattr("sisod.reproduction.demo_training._train_all", trained)
     folder, plan = tmp_path / "demo", Plan(n_train=2, n_test=12, side=48, seeds=(7,))
     run_trained_demo(folder, plan)
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
@@ -186,7 +186,7 @@ def test_a_second_demo_replaces_the_first_when_it_is_finished(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("sisod.training.demo._write_page", full)
+        patch.setattr("sisod.reproduction.demo_training._write_page", full)
         with pytest.raises(
             InputError, match=r"cannot write below .*demo': No space left on device; free"
         ):

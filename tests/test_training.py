@@ -20,12 +20,12 @@ from training_runs import SMALL, losses, run, same_weights, write_data  # noqa: 
 
 import sisod  # noqa: E402
 from sisod import networks  # noqa: E402
-from sisod.children import module_settings  # noqa: E402
+from sisod.common.processes import module_settings  # noqa: E402
 from sisod.losses import PlainLoss, SizeInvariantLoss  # noqa: E402
-from sisod.networks.ldf import split_label  # noqa: E402
+from sisod.networks.architectures.ldf import split_label  # noqa: E402
 from sisod.training.data import Batch, Item, collate  # noqa: E402
 from sisod.training.module import SaliencyModule, make_loss, make_optimizer  # noqa: E402
-from sisod.training.recipes import find_recipe  # noqa: E402
+from sisod.training.recipe import find_recipe  # noqa: E402
 from sisod.training.run_folder import read_metrics  # noqa: E402
 from sisod.training.train import make_network  # noqa: E402
 
@@ -114,7 +114,7 @@ def test_a_run_folder_holds_everything(data: Path, tmp_path: Path) -> None:
 
 
 def test_validation_is_what_evaluate_says(data: Path, tmp_path: Path) -> None:
-    from sisod.datasets import open_dataset
+    from sisod.data.datasets import open_dataset
     from sisod.training.ablate import evaluate_run
 
     record = run(data, tmp_path / "run", "train.epochs=1", val=data)
@@ -347,7 +347,7 @@ def test_biases_of_gatenet_have_twice_the_rate_and_no_decay() -> None:
 def test_the_command(data: Path, tmp_path: Path) -> None:
     from typer.testing import CliRunner
 
-    from sisod.cli import app
+    from sisod.cli.evaluate import app
 
     def call(*more: str) -> Any:
         arguments = [

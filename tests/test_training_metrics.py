@@ -9,13 +9,13 @@ import pytest
 from numpy.typing import NDArray
 
 import sisod
-from sisod.scenes import make_scenes, sees_all_coarsely, sees_only_large
+from sisod.data.scenes import make_scenes, sees_all_coarsely, sees_only_large
 
 torch = pytest.importorskip("torch", reason="extra torch is not installed")
 
 from ddp_worker import join_two, leave_two  # noqa: E402
 
-from sisod.training.metrics import SizeInvariantScores  # noqa: E402
+from sisod.training.torchmetric import SizeInvariantScores  # noqa: E402
 
 KEYS = ("mae", "si_mae", "f_max", "si_f_max", "si_f_max_frame", "si_auc", "e_mean")
 

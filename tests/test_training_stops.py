@@ -14,9 +14,9 @@ pytest.importorskip("lightning", reason="extra torch is not installed")
 
 from training_runs import SMALL, run, same_weights, write_data  # noqa: E402
 
-from sisod.errors import InputError, UsageError  # noqa: E402
+from sisod.common.errors import InputError, UsageError  # noqa: E402
 from sisod.training.module import SaliencyModule  # noqa: E402
-from sisod.training.recipes import find_recipe  # noqa: E402
+from sisod.training.recipe import find_recipe  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -209,7 +209,7 @@ def test_few_epochs_are_validated_all_the_same(data: Path, tmp_path: Path) -> No
 
 
 def test_a_batch_must_be_shared_evenly(data: Path) -> None:
-    from sisod.datasets import open_dataset
+    from sisod.data.datasets import open_dataset
     from sisod.training.loaders import Data
 
     loaders = Data(find_recipe("tiny"), open_dataset(data).samples, (), workers=0, labels=None)

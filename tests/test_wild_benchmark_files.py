@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from wild import WILD, one_sentence
 
-from sisod.errors import InputError
-from sisod.evaluate import Options, Request, check_request
-from sisod.metrics import find_metrics
-from sisod.protocols import find_protocol
-from sisod.requests import read_request
+from sisod.common.errors import InputError
+from sisod.evaluation.driver import Options, Request, check_request
+from sisod.scoring.metrics import find_metrics
+from sisod.scoring.protocols import find_protocol
+from sisod.evaluation.requests import read_request
 
 PLACES = {
     "metrics": "metrics = {}\n",

@@ -13,13 +13,13 @@ from typer.testing import CliRunner
 from wild import WILD, one_sentence
 
 from sisod import networks
-from sisod.benchmark_file import read_benchmark_file
-from sisod.cli import app
-from sisod.errors import InputError
+from sisod.evaluation.benchmark_file import read_benchmark_file
+from sisod.cli.evaluate import app
+from sisod.common.errors import InputError
 from sisod.losses import boxes_of
 from sisod.training import recipes
-from sisod.training.demo import Plan
-from sisod.training.recipes import Adam, Recipe, find_recipe, read_recipe, write_toml
+from sisod.reproduction.demo_training import Plan
+from sisod.training.recipe import Adam, Recipe, find_recipe, read_recipe, write_toml
 from sisod.training.train import Machine, Request
 
 # a command takes longer than a call
@@ -207,7 +207,7 @@ def test_arguments_of_training_and_networks(name: str) -> None:
 
 def test_the_names_known_without_pytorch_are_those_of_the_modules() -> None:
     from sisod.losses.terms import NAMES as TERMS
-    from sisod.networks.encoders import ENCODERS
+    from sisod.networks.encoders.encoders import ENCODERS
 
     assert set(recipes.TERMS) == set(TERMS)
     assert set(recipes.ENCODERS) == set(ENCODERS)

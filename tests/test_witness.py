@@ -19,7 +19,7 @@ from scored import Scored, score_one
 from sklearn.metrics import cohen_kappa_score, roc_auc_score
 
 import sisod
-from sisod.metrics import find_metrics
+from sisod.scoring.metrics import find_metrics
 
 DATA = os.environ.get("SISOD_DATA")
 N_REAL = 12

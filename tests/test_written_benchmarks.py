@@ -11,10 +11,10 @@ from quotes import ROOT, TABLES, WHOLE
 
 pytest.importorskip("lightning", reason="extra torch is not installed")
 
-from sisod.batches import BATCH
-from sisod.cluster import TASK_BATCHES
-from sisod.training.demo import Plan
-from sisod.training.recipes import find_recipe
+from sisod.evaluation.batches import BATCH
+from sisod.evaluation.cluster import TASK_BATCHES
+from sisod.reproduction.demo_training import Plan
+from sisod.training.recipe import find_recipe
 
 BENCHMARKS = ROOT / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))

@@ -6,7 +6,7 @@ from typing import Any
 import cv2
 import numpy as np
 
-from sisod.scenes import make_scenes
+from sisod.data.scenes import make_scenes
 
 SMALL = ("data.size=32", "train.epochs=2")
 
@@ -24,7 +24,7 @@ def write_data(root: Path, count: int = 16, *, black: bool = False) -> Path:
 
 def run(data: Path, out: Path, *settings: str, recipe: str = "tiny", **options: Any) -> dict[str, Any]:
     """Train a little, in this process."""
-    from sisod.training.recipes import find_recipe
+    from sisod.training.recipe import find_recipe
     from sisod.training.train import Machine, Request, train
 
     settled = find_recipe(recipe, [*SMALL, *settings])

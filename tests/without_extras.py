@@ -69,7 +69,7 @@ def _evaluation() -> Any:
 
 
 def _report(out: Path) -> Any:
-    results = importlib.import_module("sisod.results").load_results([Path("results")])
+    results = importlib.import_module("sisod.evaluation.results").load_results([Path("results")])
     return importlib.import_module("sisod.report").write_report(results, out)
 
 
@@ -80,7 +80,7 @@ def main(work: str, names: list[str], modules: list[str]) -> None:
     from typer.main import get_command
     from typer.testing import CliRunner
 
-    from sisod.cli import app
+    from sisod.cli.evaluate import app
 
     runner = CliRunner()
     done: dict[str, Any] = {"commands": sorted(get_command(app).commands)}  # type: ignore[attr-defined]

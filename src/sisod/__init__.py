@@ -1,12 +1,12 @@
 """sisod: metrics and losses that make segmentation fair to small objects."""
 
-from sisod.evaluate import evaluate
-from sisod.evaluation import Evaluation
-from sisod.evaluator import Evaluator
-from sisod.frames import Frame, Partition, partition
-from sisod.metrics import METRICS
-from sisod.protocols import PROTOCOLS, Protocol
-from sisod.scoring import score
+from sisod.evaluation.driver import evaluate
+from sisod.evaluation.result import Evaluation
+from sisod.evaluation.evaluator import Evaluator
+from sisod.scoring.partition import Frame, Partition, partition
+from sisod.scoring.metrics import METRICS
+from sisod.scoring.protocols import PROTOCOLS, Protocol
+from sisod.scoring.engine import score
 
 __version__ = "0.1.0"
 

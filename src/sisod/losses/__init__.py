@@ -4,7 +4,7 @@
 `docs/losses.md`.
 """
 
-from sisod.errors import require
+from sisod.common.errors import require
 
 try:
     import torch  # noqa: F401

@@ -8,7 +8,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from sisod.frames import check_cut, cut_mask
+from sisod.scoring.partition import check_cut, cut_mask
 from sisod.losses.checks import as_array, check_unit_range, is_batched, on_host
 
 

@@ -5,12 +5,12 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
-from sisod.arguments import check_flag
-from sisod.frames import Alpha, check_alpha
+from sisod.common.arguments import check_flag
+from sisod.scoring.partition import Alpha, check_alpha
 from sisod.losses.boxes import boxes_of, check_boxes
 from sisod.losses.checks import Maps, as_planes
 from sisod.losses.decoupled import DecoupledLoss
-from sisod.losses.sums import Frames, WholeImages, full_precision, make_frames
+from sisod.losses.box_sums import Frames, WholeImages, full_precision, make_frames
 from sisod.losses.terms import Term, Terms, find_terms, network_terms
 from sisod.losses.weights import frame_weights
 

@@ -8,8 +8,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from sisod.errors import require
-from sisod.protocols import check_known
+from sisod.common.errors import require
+from sisod.scoring.protocols import check_known
 
 if TYPE_CHECKING:
     from torch import Tensor

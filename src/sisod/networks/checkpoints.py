@@ -11,9 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from sisod.arguments import brief, check_text
-from sisod.errors import InputError, some
-from sisod.files import system_error, write_file
+from sisod.common.arguments import brief, check_text
+from sisod.common.errors import InputError, some
+from sisod.common.output import system_error, write_file
 from sisod.networks.input_spec import InputSpec
 
 Rules = Sequence[tuple[str, str]]

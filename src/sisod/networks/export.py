@@ -10,8 +10,8 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from sisod.errors import require
-from sisod.files import write_file
+from sisod.common.errors import require
+from sisod.common.output import write_file
 from sisod.networks.memory import check_memory
 from sisod.networks.network import Network
 

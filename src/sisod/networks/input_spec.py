@@ -6,8 +6,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from sisod.arguments import check_choice, check_number, shown
-from sisod.errors import InputError, UsageError
+from sisod.common.arguments import check_choice, check_number, shown
+from sisod.common.errors import InputError, UsageError
 
 _LARGEST = 1e6  # of a value; grey values reach 255, or 65535
 Triple = tuple[float, float, float]

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from sisod.errors import UsageError
-from sisod.memory import available_memory
+from sisod.common.errors import UsageError
+from sisod.common.memory import available_memory
 from sisod.networks.network import Network
 
 _MANY = 1 << 24  # pixels of a batch, from which it is worth a thought

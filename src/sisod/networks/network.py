@@ -9,10 +9,10 @@ import torch
 from huggingface_hub import PyTorchModelHubMixin
 from torch import Tensor, nn
 
-from sisod.arguments import check_text, shown
-from sisod.errors import InputError, UsageError
+from sisod.common.arguments import check_text, shown
+from sisod.common.errors import InputError, UsageError
 from sisod.networks.checkpoints import Rules, fetch, load_strictly, read_state, rename, write_state
-from sisod.networks.encoders import INPUTS, load_encoder_weights
+from sisod.networks.encoders.encoders import INPUTS, load_encoder_weights
 from sisod.networks.input_spec import InputSpec
 
 Target = Literal["mask", "body", "detail"]

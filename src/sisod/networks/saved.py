@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
-from sisod.errors import InputError, some
+from sisod.common.errors import InputError, some
 from sisod.networks import find, names
 from sisod.networks.checkpoints import (
     fetch,

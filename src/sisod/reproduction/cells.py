@@ -4,9 +4,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from sisod import paper
-from sisod.errors import UsageError
-from sisod.protocols import unknown
-from sisod.training.recipes import Recipe, find_recipe
+from sisod.common.errors import UsageError
+from sisod.scoring.protocols import unknown
+from sisod.training.recipe import Recipe, find_recipe
 
 Kind = Literal["train", "labels", "time", "tables"]
 ABLATED = "edn"  # the network of the paper's ablation

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import torch
 
 from sisod import networks, paper
-from sisod.grids import Grid
-from sisod.known_datasets import KNOWN
+from sisod.common.grid import Grid
+from sisod.data.catalogue import KNOWN
 from sisod.networks.network import count_macs
 from sisod.reproduction.cells import Cell, Scale, recipe_of
 from sisod.reproduction.sets import TRAINING
-from sisod.training.recipes import Recipe
+from sisod.training.recipe import Recipe
 
 # Sustained, not peak: what the paper's own plain epochs on a GeForce RTX 3090 come to, see
 # `paper_throughputs`; their median is 10.7 TFLOP/s.

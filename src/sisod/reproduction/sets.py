@@ -4,12 +4,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sisod import paper
-from sisod.datasets import Dataset, Place, find_known, open_dataset
-from sisod.errors import InputError
-from sisod.files import lock, readable_errors
-from sisod.folders import write_folder
-from sisod.known_datasets import KNOWN
-from sisod.made_data import write_scenes
+from sisod.data.datasets import Dataset, Place, find_known, open_dataset
+from sisod.common.errors import InputError
+from sisod.common.output import lock, readable_errors
+from sisod.common.folders import write_folder
+from sisod.data.catalogue import KNOWN
+from sisod.data.textured_scenes import write_scenes
 
 TRAINING = "DUTS-TR"
 _N_TRAINING, _N_TEST, _SIDE = 4, 2, 64  # of made sets: images, and their side

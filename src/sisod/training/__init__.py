@@ -1,5 +1,5 @@
 """Training networks with size-invariant losses, and scoring inside the loop (extra `torch`)."""
 
-from sisod.errors import TRAINING, require
+from sisod.common.errors import TRAINING, require
 
 require("sisod.training", *TRAINING)

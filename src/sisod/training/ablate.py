@@ -16,18 +16,19 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from sisod import folders, networks
-from sisod.datasets import Dataset, open_dataset
-from sisod.errors import InputError, UsageError
-from sisod.evaluator import Evaluator
-from sisod.files import followed, lock, output_path, readable_errors, write_whole
-from sisod.metrics import METRICS, PAPER_KEYS
-from sisod.parquet import table_bytes
-from sisod.progress import progress_bar
-from sisod.saved import read_summary
+from sisod import networks
+from sisod.common import folders
+from sisod.data.datasets import Dataset, open_dataset
+from sisod.common.errors import InputError, UsageError
+from sisod.evaluation.evaluator import Evaluator
+from sisod.common.output import followed, lock, output_path, readable_errors, write_whole
+from sisod.scoring.metrics import METRICS, PAPER_KEYS
+from sisod.common.parquet import table_bytes
+from sisod.common.progress import progress_bar
+from sisod.evaluation.saved import read_summary
 from sisod.training.data import check_samples, read_image, read_truth, resize
-from sisod.training.predict import predict_batch
-from sisod.training.recipes import Recipe
+from sisod.networks.predict import predict_batch
+from sisod.training.recipe import Recipe
 from sisod.training.run_folder import read_record
 from sisod.training.train import Machine, Request, is_first_process, train
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import nn
 
-from sisod.errors import InputError
+from sisod.common.errors import InputError
 from sisod.networks.checkpoints import load_strictly, load_tensors
 
 _PARTS = ("state_dict", "global_step", "epoch", "optimizer_states", "lr_schedulers", "loops")

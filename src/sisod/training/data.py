@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import Dataset, Sampler
 
-from sisod.datasets import Sample
-from sisod.errors import InputError
-from sisod.frames import cut_mask
-from sisod.images import read_array, read_colour, read_mask
+from sisod.data.datasets import Sample
+from sisod.common.errors import InputError
+from sisod.scoring.partition import cut_mask
+from sisod.data.images import read_array, read_colour, read_mask
 from sisod.losses import collate_boxes
-from sisod.networks.ldf import split_label
-from sisod.progress import progress_bar
-from sisod.training.recipes import DataPart
+from sisod.networks.architectures.ldf import split_label
+from sisod.common.progress import progress_bar
+from sisod.training.recipe import DataPart
 
 Plane = NDArray[np.uint8]
 LEVEL = 128  # a mask is salient from here on

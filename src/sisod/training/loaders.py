@@ -7,9 +7,9 @@ import lightning as L  # noqa: N812  (the name everybody knows it by)
 import torch
 from torch.utils.data import DataLoader
 
-from sisod.datasets import Sample
-from sisod.errors import UsageError
-from sisod.runners import default_jobs
+from sisod.data.datasets import Sample
+from sisod.common.errors import UsageError
+from sisod.evaluation.runners import default_jobs
 from sisod.training.data import (
     EpochSampler,
     Labels,
@@ -20,7 +20,7 @@ from sisod.training.data import (
     collate_validation,
     quiet_worker,
 )
-from sisod.training.recipes import Recipe
+from sisod.training.recipe import Recipe
 
 
 class Data(L.LightningDataModule):

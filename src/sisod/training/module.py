@@ -9,15 +9,15 @@ import lightning as L  # noqa: N812  (the name everybody knows it by)
 import torch
 from torch import Tensor, nn
 
-from sisod.arguments import check_choice
-from sisod.errors import InputError, some
+from sisod.common.arguments import check_choice
+from sisod.common.errors import InputError, some
 from sisod.losses import PlainLoss, SizeInvariantLoss
 from sisod.losses.decoupled import DecoupledLoss
-from sisod.networks.blocks import resize
+from sisod.networks.architectures.blocks import resize
 from sisod.networks.network import Network
 from sisod.training.data import Batch, ValidationBatch, to_device
-from sisod.training.metrics import SizeInvariantScores
-from sisod.training.recipes import SGD, Recipe, Schedule
+from sisod.training.torchmetric import SizeInvariantScores
+from sisod.training.recipe import SGD, Recipe, Schedule
 
 LossKind = str  # "si" or "plain"
 

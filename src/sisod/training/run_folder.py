@@ -19,10 +19,10 @@ from typing import Any
 from lightning.pytorch.loggers.logger import Logger
 from lightning.pytorch.utilities import rank_zero_only
 
-from sisod import folders
-from sisod.errors import InputError
-from sisod.files import remove_temporary, write_whole
-from sisod.metrics import PAPER_KEYS
+from sisod.common import folders
+from sisod.common.errors import InputError
+from sisod.common.output import remove_temporary, write_whole
+from sisod.scoring.metrics import PAPER_KEYS
 
 KIND = "training"
 METRICS_FILE = "metrics.csv"

@@ -21,20 +21,21 @@ from lightning.pytorch.callbacks import ModelCheckpoint, RichProgressBar
 from lightning.pytorch.plugins import TorchCheckpointIO
 from torch import nn
 
-from sisod import folders, networks
-from sisod.arguments import check_choice, check_flag, check_text, check_whole
-from sisod.children import safe_children
-from sisod.datasets import Dataset, Sample, open_dataset
-from sisod.errors import InputError, UsageError
-from sisod.files import followed, lock, readable_errors, write_whole
+from sisod import networks
+from sisod.common import folders
+from sisod.common.arguments import check_choice, check_flag, check_text, check_whole
+from sisod.common.processes import safe_children
+from sisod.data.datasets import Dataset, Sample, open_dataset
+from sisod.common.errors import InputError, UsageError
+from sisod.common.output import followed, lock, readable_errors, write_whole
 from sisod.networks.network import Network
-from sisod.streams import is_terminal
+from sisod.common.streams import is_terminal
 from sisod.training.checkpoint import read_checkpoint, resume_errors, step_to_go_on_from
 from sisod.training.data import Labels, check_samples, choose
 from sisod.training.labels import KINDS, write_labels
 from sisod.training.loaders import Data
 from sisod.training.module import SaliencyModule
-from sisod.training.recipes import LabelsPart, Recipe, write_toml
+from sisod.training.recipe import LabelsPart, Recipe, write_toml
 from sisod.training.run_folder import MetricsFile, check_place, find_place, prepare, write_record
 
 _FULL = "free some space and go on with --resume"

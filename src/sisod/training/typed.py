@@ -3,8 +3,8 @@
 import types
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from sisod.arguments import shown
-from sisod.errors import UsageError
+from sisod.common.arguments import shown
+from sisod.common.errors import UsageError
 
 
 def check_types(part: Any) -> None:

@@ -1,0 +1,124 @@
+"""The table that `sisod ablate` writes, read and drawn: scores of each variant of the loss and seed."""
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sisod.common.errors import InputError, UsageError
+from sisod.scoring.metrics import METRICS, PAPER_KEYS
+from sisod.common.parquet import read_table
+from sisod.report.style import COLOURS, new_figure, plain_text, say_nothing_there, style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_DRAWN = ("mae", "si_mae", "f_mean", "si_f_mean")  # the others are in the report
+
+
+@dataclass(frozen=True)
+class AblationRow:
+    """The scores of one variant of the loss, on one data set, by one metric: one for each seed."""
+
+    loss: str
+    dataset: str
+    metric: str
+    values: tuple[float, ...]
+
+    @property
+    def mean(self) -> float:
+        """Mean over the seeds where it is defined; NaN if none."""
+        defined = [value for value in self.values if not math.isnan(value)]
+        return float(np.mean(defined)) if defined else math.nan
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation over seeds (one less than the seeds in the divisor); NaN for one seed."""
+        defined = [value for value in self.values if not math.isnan(value)]
+        return float(np.std(defined, ddof=1)) if len(defined) > 1 else math.nan
+
+
+def read_ablation(path: Path) -> list[AblationRow]:
+    """Read ablation.json or ablation.parquet of `sisod ablate`, as far as the paper's metrics go."""
+    try:
+        if path.suffix == ".parquet":
+            records = read_table(path).to_dicts()
+        elif path.suffix == ".json":
+            content = json.loads(path.read_text(encoding="utf-8"))
+            records = [record | record["scores"] for record in content["rows"]]
+        else:
+            raise UsageError(f"{str(path)!r}: expected the ablation as a .json or .parquet file")
+        rows = _grouped(records)
+    except UsageError:
+        raise
+    except KeyError as error:
+        raise InputError(f"{str(path)!r} is not a table of 'sisod ablate': no field {error}") from error
+    except (OSError, ValueError, TypeError, ArithmeticError, RecursionError) as error:
+        raise InputError(f"{str(path)!r} is not a table of 'sisod ablate': {error}") from error
+    if not rows:
+        raise InputError(f"{str(path)!r} is not a table of 'sisod ablate': it has no scores")
+    return rows
+
+
+def _grouped(records: list[dict[str, Any]]) -> list[AblationRow]:
+    groups: dict[tuple[str, str, str], list[float]] = {}
+    for record in records:
+        for metric in PAPER_KEYS:
+            if metric in record:
+                key = (_text(record, "variant"), _text(record, "dataset"), metric)
+                groups.setdefault(key, []).append(_score(record, metric))
+    return [AblationRow(*key, tuple(values)) for key, values in groups.items()]
+
+
+def _text(record: dict[str, Any], field: str) -> str:
+    if not isinstance(record[field], str):
+        raise ValueError(f"{field} is {record[field]!r}; expected a text")
+    return str(record[field])
+
+
+def _score(record: dict[str, Any], metric: str) -> float:
+    value = record[metric]
+    if value is None:
+        return math.nan
+    if isinstance(value, bool) or not isinstance(value, int | float) or math.isinf(value):
+        raise ValueError(f"{metric} is {value!r}; expected a number")
+    return float(value)
+
+
+def ablation_figure(rows: list[AblationRow]) -> "Figure":
+    """Draw every loss: its seeds as dots, their mean and deviation; data sets down, metrics across."""
+    losses = list(dict.fromkeys(row.loss for row in rows))
+    datasets = list(dict.fromkeys(row.dataset for row in rows))
+    metrics = [key for key in _DRAWN if any(row.metric == key for row in rows)]
+    with style():
+        figure = new_figure((0.24 * len(losses) + 0.75) * len(datasets), width=1.9 * len(metrics) + 1.2)
+        panels = figure.subplots(len(datasets), len(metrics), squeeze=False, sharey=True)
+        for down, dataset in enumerate(datasets):
+            for across, metric in enumerate(metrics):
+                here = [r for r in rows if (r.dataset, r.metric) == (dataset, metric)]
+                axes = panels[down, across]
+                _draw(axes, here, losses)
+                hint = "more" if METRICS[metric].direction == "up" else "less"
+                axes.set_xlabel(f"{METRICS[metric].title}, {hint} is better")
+                axes.set_title(plain_text(dataset) if across == 0 else "", loc="left")
+    return figure
+
+
+def _draw(axes: "Axes", rows: list[AblationRow], losses: list[str]) -> None:
+    axes.set_yticks(range(len(losses)), [plain_text(loss) for loss in losses])
+    axes.set_ylim(len(losses) - 0.5, -0.5)
+    if all(math.isnan(row.mean) for row in rows):
+        say_nothing_there(axes, "undefined")
+    for row in rows:
+        place = losses.index(row.loss)
+        axes.plot(
+            row.values, [place] * len(row.values), "o", color="none", markeredgecolor="#777777", zorder=2
+        )
+        spread = 0.0 if math.isnan(row.deviation) else row.deviation
+        axes.errorbar(
+            row.mean, place, xerr=spread, fmt="D", color=COLOURS[0], capsize=3, zorder=3, markersize=4.5
+        )

@@ -1,0 +1,87 @@
+"""The subcommands that compare results: parse, call, print."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sisod.cli.shared import Format, FormatName, print_tables, told
+
+if TYPE_CHECKING:
+    from sisod.analysis.comparison import Comparison
+    from sisod.evaluation.result import Evaluation
+    from sisod.paper.published import AgainstPaper
+
+
+def register(app: typer.Typer) -> None:
+    """Add the subcommands."""
+    app.command("compare")(compare)
+
+
+def compare(
+    results: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[NAME=]DIR [NAME=]DIR...",
+            help="Result folders of 'sisod evaluate', of the same images; two or more.",
+        ),
+    ],
+    *,
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            help="paper, all, or keys with commas, also found and object_ + a column of the object "
+            "table; by default the paper's and found."
+        ),
+    ] = None,
+    resamples: Annotated[int, typer.Option(min=1, help="How often images are drawn.")] = 10_000,
+    seed: Annotated[int, typer.Option(min=0, help="Of the draws.")] = 0,
+    paper_row: Annotated[
+        str | None,
+        typer.Option(
+            "--against-paper",
+            metavar="DATASET/NETWORK[+SI]",
+            help="Set one result, scored under the protocol official, beside this published row.",
+        ),
+    ] = None,
+    fmt: FormatName = None,
+) -> None:
+    """Say whether one result is better than another: intervals over images, and sign tests."""
+    from sisod.analysis.comparison import compare_many
+    from sisod.common.errors import UsageError
+    from sisod.paper.published import against_paper
+
+    with told():
+        if paper_row is not None:
+            if len(results) != 1:
+                raise UsageError(f"--against-paper takes one result, got {len(results)}")
+            (evaluation,) = load_named(results).values()
+            _show(against_paper(evaluation, paper_row), fmt)
+            return
+        found = compare_many(load_named(results), metrics=metrics, resamples=resamples, seed=seed)
+        _show(found, fmt)
+        for note in found.notes:
+            typer.echo(f"warning: {note}", err=True)
+
+
+def _show(found: "Comparison | AgainstPaper", fmt: Format | None) -> None:
+    if fmt is None:
+        print_tables(lambda width: found.grid().terminal(width))
+        typer.echo(found.caption())
+    else:
+        typer.echo(found.render(fmt.value))
+
+
+def load_named(results: list[str]) -> "dict[str, Evaluation]":
+    """Load result folders, each under its name."""
+    from sisod.common.errors import UsageError
+    from sisod.evaluation.result import Evaluation
+    from sisod.evaluation.requests import named
+    from sisod.data.storage import check_utf8
+
+    found: dict[str, Evaluation] = {}
+    for name, folder in map(named, results):
+        check_utf8(name, "the name")
+        if name in found:
+            raise UsageError(f"two results are called {name!r}; give them names, as NAME=DIR")
+        found[name] = Evaluation.load(folder)
+    return found

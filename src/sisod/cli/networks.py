@@ -1,0 +1,111 @@
+"""The subcommands about networks: parse, call, print. PyTorch is imported only when one runs."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sisod.cli.shared import Overwrite, print_rich, told
+from sisod.common.errors import InputError, UsageError, require
+
+
+class Origin(StrEnum):
+    """Whose checkpoint it is; each prepared its images in its own way."""
+
+    AUTHORS = "authors"
+    SI_SOD = "si-sod"
+
+
+class EncoderName(StrEnum):
+    """The encoders there are."""
+
+    RESNET50 = "resnet50"
+    EFFICIENTNET_LITE0 = "efficientnet_lite0"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the subcommands."""
+    app.command("networks")(show_networks)
+    app.command("convert")(convert)
+    app.command("export")(export)
+
+
+def show_networks(
+    *,
+    encoder: Annotated[
+        EncoderName, typer.Option(help="Encoder of the five; tiny has its own.")
+    ] = EncoderName.RESNET50,
+) -> None:
+    """List the networks: parameters, multiply-adds at 384 x 384, maps, paper, licence of the weights."""
+    from rich.console import Console
+
+    with told():
+        from sisod.networks.summary import networks_table
+
+        print_rich(Console(width=120), [networks_table(encoder.value)])
+
+
+def convert(
+    checkpoint: Annotated[Path, typer.Argument(metavar="CKPT", help="An authors' checkpoint.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT.safetensors", help="The file to write.")],
+    *,
+    network: Annotated[
+        str | None, typer.Option(help="Which network it is; by default its key names tell.")
+    ] = None,
+    origin: Annotated[
+        Origin, typer.Option(help="authors: the network's own repository; si-sod: the paper's.")
+    ] = Origin.AUTHORS,
+    overwrite: Overwrite = False,
+) -> None:
+    """Turn a published checkpoint into a safetensors file that knows its network and its input."""
+    with told():
+        _check_out(out, ".safetensors", overwrite=overwrite)
+        from sisod.networks.saved import convert_published
+
+        converted = convert_published(checkpoint, out, name=network, origin=origin.value)
+        typer.echo(
+            f"{converted.facts.title} of {origin.value}, {len(converted.state_dict())} tensors: {out}"
+        )
+
+
+def export(
+    checkpoint: Annotated[
+        str,
+        typer.Argument(
+            metavar="CKPT",
+            help="A safetensors file of convert, a folder of train or save_pretrained, or a repository "
+            "on the Hugging Face hub.",
+        ),
+    ],
+    out: Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="The file to write.")],
+    *,
+    height: Annotated[int, typer.Option(min=1, help="Height of the input.")] = 384,
+    width: Annotated[int, typer.Option(min=1, help="Width of the input.")] = 384,
+    dynamic_size: Annotated[
+        bool, typer.Option("--dynamic-size", help="Leave height and width free, like the batch.")
+    ] = False,
+    overwrite: Overwrite = False,
+) -> None:
+    """Write a network as ONNX: RGB images in [0, 1] in, saliency in [0, 1] out."""
+    with told():
+        _check_out(out, ".onnx", overwrite=overwrite)
+        require("sisod export", "torch", "onnx", "onnxscript")
+        from sisod import networks
+
+        network = networks.from_pretrained(checkpoint)
+        from sisod.networks.export import export_onnx
+
+        export_onnx(network, out, size=(height, width), dynamic_size=dynamic_size)
+        free = "any size" if dynamic_size else f"{height} x {width}"
+        typer.echo(f"{network.facts.title}, any batch of {free}: {out}")
+
+
+def _check_out(path: Path, suffix: str, *, overwrite: bool) -> None:
+    """Refuse before anything slow has begun."""
+    if path.suffix != suffix:
+        raise UsageError(f"the output must end in {suffix}, got {str(path)!r}")
+    if path.is_dir():
+        raise InputError(f"{str(path)!r} is a folder; give the name of a file")
+    if path.exists() and not overwrite:
+        raise InputError(f"{str(path)!r} exists already; use --overwrite to replace it")

@@ -1,0 +1,65 @@
+"""The subcommand `predict`: parses, calls, prints. PyTorch is imported only when it runs."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sisod.cli.shared import Overwrite, told
+from sisod.cli.networks import Origin
+
+
+def register(app: typer.Typer) -> None:
+    """Add the subcommand."""
+    app.command("predict")(predict)
+
+
+def predict(
+    checkpoint: Annotated[
+        str,
+        typer.Argument(
+            metavar="CKPT",
+            help="A run folder of train, a safetensors file, a folder of save_pretrained, a repository "
+            "on the Hugging Face hub, or an authors' checkpoint.",
+        ),
+    ],
+    images: Annotated[str, typer.Argument(metavar="IMAGES", help="Folder of images, or an fsspec URL.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder for the maps.")],
+    *,
+    size: Annotated[
+        int | None,
+        typer.Option(min=1, help="Side of the input; by default the training's if known, or 384."),
+    ] = None,
+    batch: Annotated[int, typer.Option(min=1, help="Images at a time.")] = 8,
+    device: Annotated[
+        str, typer.Option(help="cpu, cuda, cuda:1, mps; auto: a GPU if there is.")
+    ] = "auto",
+    network: Annotated[
+        str | None,
+        typer.Option(help="Which network an authors' checkpoint is of; by default its key names tell."),
+    ] = None,
+    origin: Annotated[
+        Origin, typer.Option(help="Of an authors' checkpoint: the network's repository or the paper's.")
+    ] = Origin.AUTHORS,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Keep the maps of an unfinished run.")
+    ] = False,
+    overwrite: Overwrite = False,
+) -> None:
+    """Write 8-bit maps of a folder of images, each at the size of its image."""
+    with told("; the maps made so far are kept, go on with --resume"):
+        from sisod.networks.predict import DEFAULT_SIZE, load_network, predict_folder, trained_size
+
+        loaded = load_network(checkpoint, network=network, origin=origin.value)
+        done = predict_folder(
+            loaded,
+            images,
+            out,
+            size=size or trained_size(checkpoint) or DEFAULT_SIZE,
+            batch=batch,
+            device=device,
+            resume=resume,
+            overwrite=overwrite,
+        )
+        kept = f", {done.n_kept} were there" if done.n_kept else ""
+        typer.echo(f"{done.n_made} maps of {loaded.facts.title} in {out}{kept}")

@@ -1,0 +1,137 @@
+"""The subcommands that show results: parse, call, print. Nothing heavy is imported before one runs."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sisod.cli.shared import told
+
+Results = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="DIR...", help="Results of 'sisod evaluate', or folders above them: <dataset>/<method>."
+    ),
+]
+Images = Annotated[
+    list[str] | None,
+    typer.Option("--images", metavar="[DATASET=]DIR", help="Folder of photographs; may repeat."),
+]
+Ablation = Annotated[
+    Path | None, typer.Option("--ablation", help="Table of 'sisod ablate', .json or .parquet.")
+]
+
+Fetch = Annotated[
+    bool,
+    typer.Option(
+        "--fetch",
+        help="Read maps and masks also where results name URLs; without it no other machine is asked.",
+    ),
+]
+
+
+class Kind(StrEnum):
+    """Formats of figures."""
+
+    PDF = "pdf"
+    PNG = "png"
+    SVG = "svg"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the subcommands."""
+    app.command("plot")(plot)
+    app.command("report")(report)
+
+
+def plot(
+    paths: Results,
+    *,
+    out: Annotated[
+        Path,
+        typer.Option(help="A folder for every figure; or, with --figure, a .pdf, .png or .svg file."),
+    ],
+    figure: Annotated[
+        str | None,
+        typer.Option(
+            help="Only this one: pr, roc, f, iou, size, size-log, size-quantile, number, ablation, "
+            "examples."
+        ),
+    ] = None,
+    kind: Annotated[Kind, typer.Option("--format", help="Of the figures in a folder.")] = Kind.PDF,
+    images: Images = None,
+    ablation: Ablation = None,
+    example: Annotated[
+        list[str] | None,
+        typer.Option(help="Image for the examples; may repeat. By default where methods differ most."),
+    ] = None,
+    fetch: Fetch = False,
+) -> None:
+    """Draw figures for a paper: curves, scores by size and number, the ablation, examples."""
+    with told():
+        from sisod.common.errors import UsageError
+        from sisod.report.gallery import FigureRequest, image_folders, write_figure, write_figures
+        from sisod.report.style import check_plot_path
+        from sisod.evaluation.results import datasets_of, load_results
+
+        if figure is not None:
+            check_plot_path(out)
+        elif out.suffix.lower() in (".pdf", ".png", ".svg"):
+            raise UsageError(f"{str(out)!r} is one file; say by --figure what is to be drawn to it")
+        results = load_results(paths)
+        request = FigureRequest(
+            results,
+            image_folders(images or [], datasets_of(results)),
+            ablation,
+            tuple(example or ()),
+            fetch,
+        )
+        if figure is not None:
+            write_figure(out, figure, request)
+            typer.echo(str(out))
+            return
+        written, missing = write_figures(out, kind.value, request)
+        for note in missing:
+            typer.echo(f"warning: {note}", err=True)
+        for path in written:
+            typer.echo(str(path))
+
+
+def report(
+    paths: Results,
+    *,
+    out: Annotated[Path, typer.Option(help="The page, one .html file.")],
+    images: Images = None,
+    ablation: Ablation = None,
+    against_paper: Annotated[
+        bool,
+        typer.Option(
+            "--against-paper",
+            help="Set results under the protocol official beside the paper's rows, by names such as "
+            "MSOD/EDN+SI.",
+        ),
+    ] = False,
+    title: Annotated[str, typer.Option(help="Title of the page.")] = "Size-invariant evaluation",
+    fetch: Fetch = False,
+) -> None:
+    """Write one web page: scores with intervals, curves, sizes, and a browser of failures."""
+    with told():
+        from sisod.report.gallery import image_folders
+        from sisod.report import write_report
+        from sisod.evaluation.results import datasets_of, load_results
+
+        results = load_results(paths)
+        folders = image_folders(images or [], datasets_of(results))
+        notes = write_report(
+            results,
+            out,
+            image_roots=folders,
+            ablation=ablation,
+            against_paper=against_paper,
+            title=title,
+            fetch=fetch,
+        )
+        for note in notes:
+            typer.echo(f"warning: {note}", err=True)
+        typer.echo(str(out))

@@ -1,0 +1,205 @@
+"""The subcommands of the paper's tables: parse, call, print. PyTorch is imported only when one runs."""
+
+import json
+import math
+import shlex
+import tempfile
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sisod.cli.shared import print_tables, told
+from sisod.common.errors import InputError, UsageError
+from sisod.cli.train import Precision, Workers
+
+if TYPE_CHECKING:
+    from sisod.reproduction.cells import Cell
+    from sisod.reproduction.run import Work
+
+
+class ScaleName(StrEnum):
+    """How large the grid is."""
+
+    FULL = "full"
+    TINY = "tiny"
+
+
+class BenchFormat(StrEnum):
+    """Formats for documents and programs."""
+
+    MD = "md"
+    JSON = "json"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the subcommands."""
+    app.command("reproduce")(reproduce)
+    app.command("bench")(bench)
+
+
+def reproduce(
+    *,
+    out: Annotated[Path, typer.Option(help="Folder for runs, maps, results and tables.")],
+    data: Annotated[
+        Path | None, typer.Option(metavar="ROOT", help="Folder that holds DUTS-TR and the others.")
+    ] = None,
+    scale: Annotated[
+        ScaleName, typer.Option(help="tiny: all of it in minutes, on made scenes, to try the path.")
+    ] = ScaleName.FULL,
+    cell: Annotated[
+        str | None, typer.Option(metavar="CELL", help="Only this cell; --dry-run lists them.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="List the cells, their GPU hours and disk; run nothing.")
+    ] = False,
+    commands: Annotated[
+        bool, typer.Option("--commands", help="Print one command for each cell; run nothing.")
+    ] = False,
+    tflops: Annotated[
+        float | None,
+        typer.Option(min=0.1, help="For --dry-run: TFLOP/s that the GPU sustains; by default 10."),
+    ] = None,
+    precision: Precision = "32-true",
+    workers: Workers = None,
+) -> None:
+    """Train the paper's whole grid, score it, print its tables with ours beside; resumable."""
+    with told("; the same command goes on"):
+        _check_usage(data, scale, cell, dry_run=dry_run, commands=commands)
+        if tflops is not None and not (dry_run and math.isfinite(tflops)):
+            raise UsageError(f"--tflops is a finite number for --dry-run, got {tflops:g}")
+        from sisod.reproduction.cells import SCALES, find_cell, grid
+        from sisod.reproduction.run import Work, asked_for, check_folder, prepare
+        from sisod.reproduction.sets import find_sets, make_sets
+
+        cells = grid() if cell is None else (find_cell(cell),)
+        settled = SCALES[scale.value]
+        asked = asked_for(settled, data or out / "data", precision)
+        is_there, runs = check_folder(out, asked), not (dry_run or commands)
+        with tempfile.TemporaryDirectory() as scratch:  # for made sets that are only looked at
+            if data is None and runs:
+                prepare(out, asked)
+            made = out / "data" if is_there or runs else Path(scratch)
+            work = Work(out, settled, find_sets(data or make_sets(made)), precision, workers)
+            for note in (*work.sets.notes, work.sets.incomplete if data else ""):
+                if note:
+                    typer.echo(f"warning: {note}", err=True)
+            if commands:
+                for one in cells:
+                    typer.echo(_command(one, work, data))
+            elif dry_run:
+                _print_costs(cells, work, tflops)
+            else:
+                prepare(out, asked)
+                _run(cells, work)
+
+
+def _run(cells: "Sequence[Cell]", work: "Work") -> None:
+    from sisod.reproduction.run import run_cells
+    from sisod.reproduction.tables import has_results
+
+    failed = run_cells([one for one in cells if one.kind != "tables"], work, _tell)
+    if cells[-1].kind == "tables" and (not failed or has_results(work)):
+        _print_tables(work)
+    if failed:
+        raise InputError(
+            f"{len(failed)} of {len(cells)} cells failed ({', '.join(failed)}); mend what is said above "
+            "(options named there are those of sisod train, predict and evaluate), and the same command "
+            "goes on with them"
+        )
+
+
+def _check_usage(
+    data: Path | None, scale: ScaleName, cell: str | None, *, dry_run: bool, commands: bool
+) -> None:
+    if data is None and scale is ScaleName.FULL:
+        raise UsageError("--data is missing: the folder that holds DUTS-TR and the paper's test sets")
+    if data is not None and scale is ScaleName.TINY:
+        raise UsageError("--scale tiny makes its own data; leave --data out")
+    asked = [
+        name
+        for name, given in (("--cell", cell), ("--dry-run", dry_run), ("--commands", commands))
+        if given
+    ]
+    if len(asked) > 1:
+        raise UsageError(f"{' and '.join(asked)} exclude each other; choose one")
+
+
+def _tell(text: str) -> None:
+    """What happens on the way; results are the tables."""
+    typer.echo(text, err=True)
+
+
+def _command(cell: "Cell", work: "Work", data: Path | None) -> str:
+    """Return what a scheduler runs; paths are whole, since a job begins elsewhere."""
+    words = ["sisod", "reproduce", "--out", str(work.out.absolute())]
+    words += ["--scale", work.scale.name] if data is None else ["--data", str(data.absolute())]
+    if work.precision != "32-true":
+        words += ["--precision", work.precision]
+    if work.workers is not None:
+        words += ["--workers", str(work.workers)]
+    first = "all others" if cell.kind == "tables" else ", ".join(cell.needs)
+    return shlex.join([*words, "--cell", cell.name]) + (f"  # after {first}" if first else "")
+
+
+def _print_costs(cells: "Sequence[Cell]", work: "Work", tflops: float | None) -> None:
+    from sisod.reproduction.costs import TFLOPS, costs_grid
+    from sisod.reproduction.run import state_of
+    from sisod.reproduction.sets import TRAINING
+
+    counts = {TRAINING: len(work.sets.training.samples)}
+    counts |= {dataset.name: len(dataset.samples) for dataset in work.sets.tests}
+    states = {cell.name: state_of(cell, work) for cell in cells}
+    grid = costs_grid(cells, work.scale, counts, tflops=tflops or TFLOPS, states=states)
+    print_tables(grid.terminal)
+    typer.echo(f"{counts[TRAINING]} images to train on, to test on: {_listed(counts, TRAINING)}.")
+    source = "about the median of what the paper's own epochs on a GeForce RTX 3090 come to, 3.8 to 18.3"
+    typer.echo(
+        f"GPU hours from multiply-adds at {tflops or TFLOPS:g} TFLOP/s"
+        + (f" ({source})." if tflops is None else ".")
+    )
+
+
+def _listed(counts: dict[str, int], without: str) -> str:
+    return ", ".join(f"{name} {count}" for name, count in counts.items() if name != without)
+
+
+def _print_tables(work: "Work") -> None:
+    from sisod.reproduction.tables import caption, make_tables, write_tables
+
+    tables = make_tables(work)
+    write_tables(tables, work)
+    for title, grid in tables.grids().items():
+        typer.echo(f"\n{title}")
+        print_tables(grid.terminal)
+    typer.echo(
+        f"{caption(work, tables)} All tables, those under the protocol default too: "
+        f"{work.out / 'tables'}"
+    )
+
+
+def bench(
+    *,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Small encoders and images, for a look.")
+    ] = False,
+    fmt: Annotated[
+        BenchFormat | None, typer.Option("--format", help="Print this instead of the terminal's tables.")
+    ] = None,
+) -> None:
+    """Measure here what the loss costs, and print the paper's two tables of time with it beside."""
+    with told():
+        from sisod.reproduction.loss_time import FULL, QUICK, run_bench
+
+        found = run_bench(QUICK if quick else FULL)
+        if fmt is BenchFormat.JSON:
+            typer.echo(json.dumps(found.content(), indent=2, ensure_ascii=False))
+            return
+        for grid in found.grids():
+            if fmt is BenchFormat.MD:
+                typer.echo(grid.markdown() + "\n")
+            else:
+                print_tables(grid.terminal)
+        typer.echo(found.caption())

@@ -1,0 +1,157 @@
+"""The subcommands that train: parse, call, print. PyTorch is imported only when one runs."""
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sisod.cli.shared import Overwrite, print_rich, told
+from sisod.common.streams import is_terminal
+
+
+class LossName(StrEnum):
+    """The loss a network is trained with; nothing else differs."""
+
+    SI = "si"
+    PLAIN = "plain"
+
+
+class LoggerName(StrEnum):
+    """Loggers; metrics.csv is always written."""
+
+    CSV = "csv"
+    TENSORBOARD = "tensorboard"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the subcommands."""
+    app.command("train")(train)
+    app.command("ablate")(ablate)
+
+
+Data = Annotated[
+    Path,
+    typer.Option(help="A data set, a root that holds DUTS-TR, or a folder of images with --masks."),
+]
+Masks = Annotated[Path | None, typer.Option(help="Folder of masks, if DATA is one of images.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Replace a value, like optimizer.lr=1e-4."),
+]
+RecipeName = Annotated[
+    str, typer.Argument(metavar="RECIPE", help="A recipe that comes with sisod, or a TOML file.")
+]
+Limit = Annotated[int | None, typer.Option(min=1, help="Use only so many images.")]
+SkipBad = Annotated[
+    bool, typer.Option("--skip-bad", help="Leave out images that cannot be read, say how many.")
+]
+Devices = Annotated[str, typer.Option(help="Number of devices or processes, as Lightning's.")]
+Nodes = Annotated[int, typer.Option(min=1, help="Number of machines.")]
+Strategy = Annotated[str, typer.Option(help="Lightning's strategy, like ddp.")]
+Precision = Annotated[str, typer.Option(help="Lightning's precision, like bf16-mixed.")]
+Workers = Annotated[
+    int | None, typer.Option(min=0, help="Processes that read images; by default one a core.")
+]
+
+
+def train(
+    recipe: RecipeName,
+    *,
+    data: Data,
+    out: Annotated[Path, typer.Option(metavar="RUN", help="Folder of the run.")],
+    masks: Masks = None,
+    loss: Annotated[LossName, typer.Option(help="Size-invariant or plain.")] = LossName.SI,
+    settings: Settings = None,
+    val: Annotated[
+        Path | None, typer.Option(help="Data set to validate on; the least SI-MAE is kept as best.")
+    ] = None,
+    limit: Limit = None,
+    labels: Annotated[
+        Path | None, typer.Option(help="For LDF: the folder labels of another run, to use them again.")
+    ] = None,
+    skip_bad: SkipBad = False,
+    devices: Devices = "auto",
+    nodes: Nodes = 1,
+    strategy: Strategy = "auto",
+    precision: Precision = "32-true",
+    workers: Workers = None,
+    logger: Annotated[LoggerName, typer.Option(help="Log to this beside metrics.csv.")] = LoggerName.CSV,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with an unfinished run.")] = False,
+    overwrite: Overwrite = False,
+) -> None:
+    """Train a network: checkpoints, metrics and the network itself go to RUN."""
+    with told(f"; go on with --resume --out {out}"):
+        from sisod.training.recipe import find_recipe
+
+        settled = find_recipe(recipe, settings or ())
+        from sisod.training.train import Machine, Request, is_first_process
+        from sisod.training.train import train as run
+
+        machine = Machine(devices, nodes, strategy, precision, workers, logger.value)
+        record = run(
+            settled,
+            Request(
+                data=data,
+                out=out,
+                masks=masks,
+                loss=loss.value,
+                val=val,
+                limit=limit,
+                labels=labels,
+                skip_bad=skip_bad,
+                resume=resume,
+                overwrite=overwrite,
+            ),
+            machine,
+        )
+        if not is_first_process(machine):
+            return
+        if record["skipped"]:
+            typer.echo(
+                f"warning: {len(record['skipped'])} images left out: {record['skipped'][0]}", err=True
+            )
+        typer.echo(
+            f"{settled.name}, {loss.value} loss: {record['steps']} steps on {record['images']} images "
+            f"in {record['seconds']:.0f} s; the network of the {record['model']} epoch is in {out}"
+        )
+
+
+def ablate(
+    recipe: RecipeName,
+    *,
+    data: Data,
+    out: Annotated[Path, typer.Option(help="Folder for runs, results and the tables.")],
+    test: Annotated[
+        list[Path], typer.Option(metavar="ROOT", help="Data set to score on; may be repeated.")
+    ],
+    seeds: Annotated[int, typer.Option(min=1, help="How many seeds.")] = 3,
+    masks: Masks = None,
+    settings: Settings = None,
+    limit: Limit = None,
+    skip_bad: SkipBad = False,
+    devices: Devices = "auto",
+    nodes: Nodes = 1,
+    strategy: Strategy = "auto",
+    precision: Precision = "32-true",
+    workers: Workers = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with an unfinished ablation.")] = False,
+) -> None:
+    """Train with alpha of 0, 1 and the ratio and with the plain loss, over seeds; print the tables."""
+    with told(f"; go on with --resume --out {out}"):
+        from sisod.training.recipe import find_recipe
+
+        settled = find_recipe(recipe, settings or ())
+        from rich.console import Console
+
+        from sisod.training.ablate import ablate as run
+        from sisod.training.ablate import ablation_table
+        from sisod.training.train import Machine, Request
+
+        request = Request(data=data, out=out, masks=masks, limit=limit, skip_bad=skip_bad, resume=resume)
+        machine = Machine(devices, nodes, strategy, precision, workers)
+        rows = run(settled, request, test, n_seeds=seeds, machine=machine)
+        console = Console(width=None if is_terminal(sys.stdout) else 200)
+        tested = dict.fromkeys(row.dataset for row in rows)
+        print_rich(console, [ablation_table(rows, dataset, settled.name) for dataset in tested])

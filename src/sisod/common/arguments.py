@@ -1,0 +1,112 @@
+"""Single values that come in: choices, numbers and flags, each refused in one sentence."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from sisod.common.errors import UsageError, printable
+
+
+def check_choice(name: str, value: object, known: Sequence[object]) -> None:
+    """Refuse what is not one of a few values.
+
+    Example:
+        >>> check_choice("normalize", "min-max", ("minmax", "none"))
+        Traceback (most recent call last):
+        sisod.common.errors.UsageError: normalize must be 'minmax' or 'none', got 'min-max'
+    """
+    # True is equal to 1, and an array cannot be compared
+    if not any(type(value) is type(one) and value == one for one in known):
+        *others, last = (repr(one) for one in known)
+        listed = f"{', '.join(others)} or {last}" if others else last
+        raise UsageError(f"{name} must be {listed}, got {shown(value)}")
+
+
+def check_whole(name: str, value: object, *, least: int, most: int | None = None) -> int:
+    """Return a whole number within bounds, NumPy's too.
+
+    Example:
+        >>> check_whole("gt_level", 300, least=1, most=255)
+        Traceback (most recent call last):
+        sisod.common.errors.UsageError: gt_level must be at most 255, got 300
+    """
+    if not isinstance(value, int | np.integer) or isinstance(value, bool):
+        raise UsageError(f"{name} must be a whole number, got {shown(value)}")
+    if value < least:
+        raise UsageError(f"{name} must be at least {least}, got {shown(value)}")
+    if most is not None and value > most:
+        raise UsageError(f"{name} must be at most {most}, got {shown(value)}")
+    return int(value)
+
+
+def check_number(
+    name: str, value: object, *, least: float = 0.0, most: float = math.inf, above: bool = False
+) -> float:
+    """Return a finite number within bounds; with `above` the lower bound itself is refused.
+
+    Example:
+        >>> check_number("epsilon", float("nan"), above=True)
+        Traceback (most recent call last):
+        sisod.common.errors.UsageError: epsilon must be a number above 0, got nan
+    """
+    if is_number(value):
+        number = float(value)  # type: ignore[arg-type]
+        if math.isfinite(number) and least <= number <= most and not (above and number == least):
+            return number
+    if least == -math.inf:
+        bounds = "a finite number"
+    else:
+        low = f"above {least:g}" if above else f"{least:g} or more"
+        bounds = f"a number {low}" if most == math.inf else f"a number {low} and at most {most:g}"
+    raise UsageError(f"{name} must be {bounds}, got {shown(value)}")
+
+
+def check_flag(name: str, value: object) -> None:
+    """Refuse what is not a boolean: the text "false" would count as true.
+
+    Example:
+        >>> check_flag("strict", "false")
+        Traceback (most recent call last):
+        sisod.common.errors.UsageError: strict must be True or False, got 'false'
+    """
+    if not isinstance(value, bool | np.bool_):
+        raise UsageError(f"{name} must be True or False, got {shown(value)}")
+
+
+def check_text(name: str, value: object) -> None:
+    """Refuse what is not text."""
+    if not isinstance(value, str):
+        raise UsageError(f"{name} must be text, got {shown(value)}")
+
+
+def is_number(value: object) -> bool:
+    """Say whether a value is a real number that a float can hold; a boolean is not."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return abs(value) < 10**300
+    return isinstance(value, float | np.integer | np.floating)
+
+
+def shown(value: object, *, most: int = 80) -> str:
+    """Return how a message shows a value: in one line, and not a page of it.
+
+    Example:
+        >>> len(shown("x" * 5000))
+        80
+    """
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # a number of thousands of digits, lists in lists in lists
+        text = f"a {type(value).__name__} that is too long to show"
+    return brief(text, most=most)
+
+
+def brief(text: str, *, most: int = 80) -> str:
+    r"""Return a text in one line of so many characters, which can be printed and encoded.
+
+    Example:
+        >>> brief("two\nlines")
+        'two lines'
+    """
+    text = printable(" ".join(text[:10_000].split()))
+    return text if len(text) <= most else f"{text[: most - 20]}...{text[-17:]}"

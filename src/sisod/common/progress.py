@@ -1,0 +1,35 @@
+"""A bar on standard error while something takes its time; nothing when piped."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from sisod.common.errors import printable
+from sisod.common.streams import is_terminal
+
+
+@contextmanager
+def progress_bar(title: str, total: int, *, done: int = 0) -> Iterator[Callable[[int], None]]:
+    """Give a function to call with the number of things that were finished."""
+    if not is_terminal(sys.stderr):
+        yield lambda count: None  # noqa: ARG005
+        return
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task(escape(printable(title)), total=total, completed=done, rate="")
+
+        def advance(count: int) -> None:
+            speed = bar.tasks[0].speed
+            bar.update(task, advance=count, rate=f"{speed:.0f}/s" if speed else "")
+
+        yield advance

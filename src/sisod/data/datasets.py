@@ -1,0 +1,270 @@
+"""Images and masks that belong together: a data set by its folder, in any of the usual layouts."""
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sisod.common.errors import InputError, UsageError, some
+from sisod.data.images import EXTENSIONS
+from sisod.data.catalogue import IMAGE_WORDS, KNOWN, MASK_WORDS, Known, plain, recognised
+from sisod.data.pairs import files_by_name
+from sisod.scoring.protocols import unknown
+from sisod.data.storage import StoredFile, check_utf8
+
+_DEEPEST = 3  # folders between a root and a data set's own
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One image and its mask; `name` is the path below the folder, without extension."""
+
+    name: str
+    image: Path
+    mask: Path
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Samples in the order of their names."""
+
+    name: str
+    image_dir: Path
+    mask_dir: Path
+    samples: tuple[Sample, ...]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a data set lies; `mask_dir` is None if there are images only."""
+
+    name: str
+    image_dir: Path
+    mask_dir: Path | None
+    problem: str | None = None
+
+
+@dataclass(frozen=True)
+class Matching:
+    """The samples of two folders, and the names of what has no partner."""
+
+    samples: tuple[Sample, ...]
+    without_mask: tuple[str, ...]
+    without_image: tuple[str, ...]
+
+
+def open_dataset(
+    root: Path | str, *, masks: Path | str | None = None, prefer: Sequence[str] = ("DUTS-TR",)
+) -> Dataset:
+    """Return the samples of a data set; every image must have its mask, and every mask its image.
+
+    Args:
+        root: a data set's own folder, with its folders of images and masks in any of the usual names; a
+            folder that holds one of `prefer`; or a folder of images, with `masks` beside it.
+        masks: the folder of masks, if `root` is a folder of images.
+        prefer: which of the known data sets to take below `root`, the first that is there.
+    """
+    place = _given_place(Path(root), Path(masks)) if masks is not None else _place(Path(root), prefer)
+    if place.problem is not None:
+        raise InputError(place.problem)
+    if place.mask_dir is None:
+        raise InputError(
+            f"{str(place.image_dir)!r} has images but no folder of masks beside it; "
+            "expected one called mask, gt, masks or the like; name it if it is elsewhere"
+        )
+    found = match_files(place.image_dir, place.mask_dir)
+    if not found.samples and not found.without_mask:
+        raise InputError(f"{str(place.image_dir)!r} has no image files; expected jpg, png or the like")
+    _check_partners(found, place.image_dir, place.mask_dir)
+    return Dataset(place.name, place.image_dir, place.mask_dir, found.samples)
+
+
+def match_files(image_dir: Path, mask_dir: Path) -> Matching:
+    """Pair images and masks by their path below each folder, whatever the extension."""
+    images, truths = visible_files(image_dir), visible_files(mask_dir)
+    samples = tuple(
+        Sample(name, image_dir / images[name].path, mask_dir / truths[name].path)
+        for name in sorted(images.keys() & truths.keys())
+    )
+    return Matching(
+        samples,
+        tuple(sorted(images.keys() - truths.keys())),
+        tuple(sorted(truths.keys() - images.keys())),
+    )
+
+
+def find_known(root: Path | str) -> dict[str, Place]:
+    """Return where the known data sets lie at or below a folder, by name."""
+    _check_folder(Path(root))
+    places: dict[str, Place] = {}
+    for folder in _folders(Path(root).absolute(), _DEEPEST):
+        for known in KNOWN.values():
+            if known.name not in places and (place := _place_of(known, folder)):
+                places[known.name] = place
+    return {name: places[name] for name in KNOWN if name in places}
+
+
+def _given_place(image_dir: Path, mask_dir: Path) -> Place:
+    for folder in (image_dir, mask_dir):
+        _check_folder(folder)
+    owner = image_dir.absolute()
+    return Place(
+        _title(owner.parent if plain(owner.name) in IMAGE_WORDS else owner), image_dir, mask_dir
+    )
+
+
+def _place(root: Path, prefer: Sequence[str]) -> Place:
+    for name in prefer:
+        if name not in KNOWN:
+            raise UsageError(unknown("data set", name, KNOWN))
+    _check_folder(root)
+    whole = _pair(root)
+    if whole is not None and whole[1] is not None:
+        return Place(_title(root.absolute()), *whole)
+    known = find_known(root)
+    own = recognised(root.absolute().name, root.absolute().parent.name)
+    for name in (*prefer, *([own.name] if own else ())):
+        if name in known:
+            return known[name]
+    if (loose := _pair(root, by_last_word=True)) is not None:
+        return Place(_title(root.absolute()), *loose)
+    raise InputError(_not_there(root, prefer, list(known)))
+
+
+def _not_there(root: Path, prefer: Sequence[str], known: Sequence[str]) -> str:
+    if known:
+        advice = f"it holds {', '.join(known)}: give the folder of one of them"
+    elif any(_is_visible(path.name) and path.suffix.lower() in EXTENSIONS for path in root.iterdir()):
+        advice = "it holds images itself: name the folder of their masks too"
+    else:
+        advice = "give a folder that has folders of images and masks inside"
+    wanted = f" and does not hold {' or '.join(prefer)}" if prefer else ""
+    return f"{str(root)!r} has no folder of images (image, images, imgs or the like){wanted}; {advice}"
+
+
+def _place_of(known: Known, folder: Path) -> Place | None:
+    """Return a data set's two folders if `folder` is the set's own, or holds them by the set's name."""
+    for layout in known.layouts:
+        pair = [_below(folder, part) for part in layout]
+        if pair[0] is not None:
+            return Place(known.name, pair[0], pair[1])
+    own = recognised(folder.name, folder.parent.name) == known
+    try:
+        found = _pair(folder, strip=known.spellings, only_stripped=not own, by_last_word=own)
+    except InputError as error:  # no reason not to find the others
+        return Place(known.name, folder, None, str(error))
+    return None if found is None else Place(known.name, *found)
+
+
+def _pair(
+    folder: Path,
+    *,
+    strip: Sequence[str] = (),
+    only_stripped: bool = False,
+    by_last_word: bool = False,
+) -> tuple[Path, Path | None] | None:
+    """Return the folders of images and masks inside a folder, by their names."""
+    inside = _subfolders(folder)
+
+    def chosen(words: frozenset[str]) -> Path | None:
+        ways = [
+            [] if only_stripped else [sub for sub in inside if plain(sub.name) in words],
+            [sub for sub in inside if any(_rest(sub.name, prefix) in words for prefix in strip)],
+            [sub for sub in inside if by_last_word and _last_word(sub.name) in words],
+        ]
+        fitting = next((way for way in ways if way), [])
+        if len(fitting) > 1:
+            raise InputError(
+                f"{str(folder)!r} has {len(fitting)} folders that could hold the same thing "
+                f"({some([sub.name for sub in fitting])}); name the folders of images and masks"
+            )
+        return _settled(fitting[0]) if fitting else None
+
+    images = chosen(IMAGE_WORDS)
+    return None if images is None else (images, chosen(MASK_WORDS))
+
+
+def _rest(name: str, prefix: str) -> str:
+    return plain(name).removeprefix(prefix) if plain(name).startswith(prefix) else ""
+
+
+def _last_word(name: str) -> str:
+    return re.split(r"[\W_]+", name.lower())[-1]
+
+
+def _settled(folder: Path) -> Path:
+    """Go down where archives were unpacked into a folder of their own name."""
+    for _ in range(_DEEPEST):
+        with os.scandir(folder) as entries:
+            visible = [entry for entry in entries if _is_visible(entry.name)]
+        if len(visible) != 1 or not visible[0].is_dir():
+            break
+        folder = Path(visible[0].path)
+    return folder
+
+
+def _below(folder: Path, path: str) -> Path | None:
+    """Return a path below a folder, whatever its case."""
+    for part in path.split("/"):
+        fitting = [sub for sub in _subfolders(folder) if sub.name.lower() == part]
+        if not fitting:
+            return None
+        folder = fitting[0]
+    return folder
+
+
+def _folders(root: Path, deepest: int) -> Iterator[Path]:
+    """Give a folder and those below it, the nearest first."""
+    level = [root]
+    for _ in range(deepest + 1):
+        yield from level
+        level = [sub for folder in level for sub in _subfolders(folder)]
+
+
+def _subfolders(folder: Path) -> list[Path]:
+    try:
+        with os.scandir(folder) as entries:
+            found = [entry.path for entry in entries if _is_visible(entry.name) and entry.is_dir()]
+    except OSError as error:
+        raise InputError(f"{str(folder)!r} cannot be read: {error.strerror}") from error
+    return [Path(path) for path in sorted(found)]
+
+
+def _is_visible(name: str) -> bool:
+    """Say whether a file or folder is shown; `..`, in an archive, is not hidden but leads elsewhere."""
+    return name == ".." or (not name.startswith(".") and name != "__MACOSX")  # what a Mac leaves
+
+
+def visible_files(root: str | Path) -> dict[str, StoredFile]:
+    """Return the image files below a folder or URL by name, without hidden ones."""
+    files = files_by_name(root, all_used=False)
+    shown = {name: file for name, file in files.items() if all(map(_is_visible, name.split("/")))}
+    for file in shown.values():
+        check_utf8(file.path, f"{root}: the file name")
+    return shown
+
+
+def _title(folder: Path) -> str:
+    known = recognised(folder.name, folder.parent.name)
+    return known.name if known else folder.name or "data"
+
+
+def _check_folder(folder: Path) -> None:
+    if not folder.is_dir():
+        state = "is a file" if folder.exists() else "does not exist"
+        raise InputError(f"{str(folder)!r} {state}; expected a folder of images or of data sets")
+
+
+def _check_partners(found: Matching, image_dir: Path, mask_dir: Path) -> None:
+    troubles = [
+        f"{len(names)} of {len(found.samples) + len(names)} {what} in {str(where)!r} "
+        f"({some(list(names))})"
+        for names, what, where in (
+            (found.without_mask, "images have no mask", mask_dir),
+            (found.without_image, "masks have no image", image_dir),
+        )
+        if names
+    ]
+    if troubles:
+        raise InputError(f"{' and '.join(troubles)}; add what is missing, or move the others away")

@@ -1,0 +1,215 @@
+"""Files -> arrays: one rule for each kind of file, and refusals that name the file.
+
+Grey 8-bit, 16-bit and float (TIFF) files are taken as they are; 1-bit files are 0 and 255. Colour,
+palette and alpha files must be grey in fact: channels that differ by no more than 2/255 of the range
+(lossy compression does that) and no transparency. `.npy` files hold one two-dimensional array.
+
+Photographs, masks and maps alike are read the way up that a viewer shows them: the orientation of EXIF
+is applied, in JPEG, PNG, WebP and TIFF.
+"""
+
+import io
+import warnings
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from sisod.scoring.arrays import Map, as_map, as_mask
+from sisod.common.errors import InputError, printable
+from sisod.data.headers import MOST_BYTES, MOST_PIXELS, Header, read_header
+from sisod.data.quiet import quiet_decoders
+from sisod.data.storage import read_bytes
+
+EXTENSIONS = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".npy")
+_GREY_TOLERANCE = 2 / 255
+_STRIP = 1 << 18  # pixels that are converted at a time: memory beside the image stays small
+
+
+def read_mask(root: str | Path, path: str, *, level: int) -> NDArray[np.bool_]:
+    """Read one ground truth below a root."""
+    array = read_array(root, path)
+    try:
+        return as_mask(array, level=level)
+    except (ValueError, TypeError) as error:
+        raise InputError(f"{where(root, path)}: {error}") from error
+
+
+def read_map(root: str | Path, path: str) -> Map:
+    """Read one prediction below a root."""
+    array = read_array(root, path)
+    try:
+        return as_map(array)
+    except (ValueError, TypeError) as error:
+        raise InputError(f"{where(root, path)}: {error}") from error
+
+
+def read_array(root: str | Path, path: str) -> NDArray[Any]:
+    """Read one grey file below a root."""
+    return decode(_content(root, path), where(root, path))
+
+
+def read_colour(root: str | Path, path: str) -> NDArray[np.uint8]:
+    """Read one image (BGR) below a root."""
+    data, name = _content(root, path), where(root, path)
+    header = _checked_header(data, name)
+    # we turn it ourselves: which formats OpenCV turns depends on its version
+    array = _unpacked(data, name, cv2.IMREAD_COLOR | cv2.IMREAD_IGNORE_ORIENTATION)
+    return np.asarray(_upright(array, header.orientation), dtype=np.uint8)
+
+
+def where(root: str | Path, path: str) -> str:
+    """Return how messages name a file."""
+    return printable(f"{str(root).rstrip('/')}/{path}")
+
+
+def decode(data: bytes, name: str) -> NDArray[Any]:
+    """Turn the content of a file into a two-dimensional array; `name` is for messages.
+
+    Example:
+        >>> _, data = cv2.imencode(".png", np.array([[0, 128], [255, 7]], dtype=np.uint8))
+        >>> decode(data.tobytes(), "map.png")
+        array([[  0, 128],
+               [255,   7]], dtype=uint8)
+    """
+    if name.lower().endswith(".npy"):
+        return _decode_npy(data, name)
+    header = _checked_header(data, name)
+    if header.hidden_alpha:
+        raise InputError(_transparent(name))
+    if header.hidden_channels:
+        raise InputError(
+            f"{name!r} has channels beside its grey one, such as alpha, that cannot be read; expected "
+            "an opaque grey map; save it without them"
+        )
+    array = _unpacked(data, name, cv2.IMREAD_UNCHANGED)
+    if header.white_is_zero and array.dtype != np.uint8:  # which OpenCV inverts
+        np.subtract(_most(array), array, out=array)
+    if array.ndim == 3:
+        array = _grey(array, name)
+    return _upright(array, header.orientation)
+
+
+def _transparent(name: str) -> str:
+    return f"{name!r} has transparent pixels; expected an opaque grey map; flatten it first"
+
+
+def _content(root: str | Path, path: str) -> bytes:
+    try:
+        return read_bytes(root, path)
+    except OSError as error:
+        raise InputError(f"{where(root, path)!r} cannot be read: {error.strerror or error}") from error
+
+
+def _checked_header(data: bytes, name: str) -> Header:
+    header = read_header(data)
+    if header is None:  # what is not known here is not unpacked: its size could be anything
+        raise InputError(_unreadable(name))
+    _check_size((header.height, header.width), header.pixel_bytes, name)
+    if header.is_cut:
+        raise InputError(_unreadable(name))
+    return header
+
+
+def _check_size(shape: tuple[int, ...], pixel_bytes: int, name: str) -> None:
+    pixels, advice = shape[0] * shape[1], "scale it down, or leave it out"
+    if pixels > MOST_PIXELS:
+        raise InputError(
+            f"{name!r} is {shape[1]} x {shape[0]} pixels; expected at most {MOST_PIXELS // 10**6} "
+            f"megapixels; {advice}"
+        )
+    if pixels * pixel_bytes > MOST_BYTES:
+        raise InputError(
+            f"{name!r} is {shape[1]} x {shape[0]} pixels of {pixel_bytes} bytes; expected at most "
+            f"{MOST_BYTES // 10**6} megabytes; {advice}"
+        )
+
+
+def _unpacked(data: bytes, name: str, flags: int) -> NDArray[Any]:
+    with quiet_decoders:
+        try:
+            array = cv2.imdecode(np.frombuffer(data, dtype=np.uint8), flags)
+        except cv2.error:
+            array = None
+    if array is None:
+        raise InputError(_unreadable(name))
+    return np.asarray(array)
+
+
+def _unreadable(name: str) -> str:
+    return f"{name!r} is not an image that can be read, or is cut short; replace the file"
+
+
+def _upright(array: NDArray[Any], orientation: int) -> NDArray[Any]:
+    """Turn the stored pixels as the orientation of EXIF, 1 to 8, says."""
+    if orientation == 1:
+        return array
+    if orientation >= 5:
+        array = array.swapaxes(0, 1)
+    rows = -1 if orientation in (3, 4, 7, 8) else 1
+    columns = -1 if orientation in (2, 3, 6, 7) else 1
+    return np.ascontiguousarray(array[::rows, ::columns])
+
+
+def _most(array: NDArray[Any]) -> Any:
+    """Return white in the type of an array."""
+    return array.dtype.type(1 if array.dtype.kind == "f" else np.iinfo(array.dtype).max)
+
+
+def _grey(array: NDArray[Any], name: str) -> NDArray[Any]:
+    most = _most(array)
+    rows = max(1, _STRIP // array.shape[1])
+    strips = [array[at : at + rows, :, :3] for at in range(0, len(array), rows)]
+    if not all(_channels_agree(strip, _GREY_TOLERANCE * float(most)) for strip in strips):
+        raise InputError(
+            f"{name!r} is a colour image whose channels differ; expected a grey map; "
+            "convert it to grey as its values mean it"
+        )
+    if array.shape[2] == 4 and not array[..., 3].min() >= most:  # so that NaN is not opaque
+        raise InputError(_transparent(name))
+    return np.ascontiguousarray(array[..., 1])
+
+
+def _channels_agree(strip: NDArray[Any], tolerance: float) -> bool:
+    if strip.dtype.kind == "f":
+        with np.errstate(invalid="ignore"):  # some kinds of NaN
+            strip = strip.astype(np.float64)
+    blue, green, red = strip[..., 0], strip[..., 1], strip[..., 2]
+    highest = np.maximum(np.maximum(blue, green), red)
+    lowest = np.minimum(np.minimum(blue, green), red)
+    agree = highest - lowest <= tolerance
+    if strip.dtype.kind == "f":
+        agree |= np.isnan(green)  # which is refused as such
+    return bool(agree.all())
+
+
+def _decode_npy(data: bytes, name: str) -> NDArray[Any]:
+    try:
+        (height, width), by_columns, dtype, begin = _npy_header(data)
+        end = begin + height * width * dtype.itemsize
+        if dtype.hasobject or not dtype.itemsize or min(height, width) < 0 or end > len(data):
+            raise ValueError
+    except Exception:  # a broken header fails in more ways than NumPy documents
+        raise InputError(
+            f"{name!r} is not a .npy file of one two-dimensional array of numbers; "
+            "save it with numpy.save"
+        ) from None
+    _check_size((height, width), dtype.itemsize, name)
+    if end == begin:
+        return np.empty((height, width), dtype)
+    # the content of the file is the array: no second one beside it, unless it begins at an odd place
+    flat = np.frombuffer(memoryview(data)[begin:end], dtype)
+    return np.require(flat, requirements="A").reshape((height, width), order="F" if by_columns else "C")
+
+
+def _npy_header(data: bytes) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
+    """Return shape, whether columns come first, type, and where the values begin."""
+    form: Any = np.lib.format  # which has no types
+    file = io.BytesIO(data)  # shares the bytes
+    version = form.read_magic(file)
+    reader = {(1, 0): form.read_array_header_1_0, (2, 0): form.read_array_header_2_0}[version]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of headers that Python 2 wrote
+        return *reader(file), file.tell()

@@ -1,0 +1,141 @@
+"""Predictions and ground truths that belong together, by name; or the reason why not."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from sisod.common.arguments import shown
+from sisod.common.errors import InputError, some
+from sisod.data.images import EXTENSIONS
+from sisod.data.storage import StoredFile, check_utf8, list_files
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One image: its name, and its two files relative to their roots."""
+
+    name: str
+    pred: StoredFile
+    gt: StoredFile
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """All pairs, sorted by name, and what had no partner."""
+
+    pairs: tuple[Pair, ...]
+    missing: tuple[str, ...]
+    extra: tuple[str, ...]
+
+
+def pair_files(
+    pred_root: str | Path,
+    gt_root: str | Path,
+    *,
+    pred_suffix: str = "",
+    gt_suffix: str = "",
+    names: Sequence[str] | None = None,
+    allow_missing: bool = False,
+) -> Pairing:
+    """Pair files by their path below each root, without extension, whatever the extension.
+
+    Args:
+        pred_root: folder or URL of the predictions.
+        gt_root: folder or URL of the ground truths.
+        pred_suffix: end of every prediction's name that is not part of the image's, like `_sal`.
+        gt_suffix: the same for ground truths, like `_mask`.
+        names: only these images; each must have a ground truth.
+        allow_missing: go on without the images that have no prediction.
+    """
+    truths = files_by_name(gt_root, gt_suffix, all_used=names is None)
+    if not truths:
+        ending = f" ending in {shown(gt_suffix)}" if gt_suffix else ""
+        raise InputError(
+            f"{str(gt_root)!r} has no image files{ending}; expected ground truths as "
+            + ", ".join(extension[1:] for extension in EXTENSIONS)
+        )
+    found = files_by_name(pred_root, pred_suffix, all_used=False)
+    wanted = sorted(truths) if names is None else _listed(names, truths, gt_root)
+    missing = [name for name in wanted if name not in found]
+    pairs = tuple(Pair(name, found[name], truths[name]) for name in wanted if name in found)
+    if not pairs:
+        raise InputError(
+            f"none of the {len(wanted)} ground truths has a prediction in {str(pred_root)!r}; "
+            f"{_mismatch(sorted(found), wanted)}"
+        )
+    if missing and not allow_missing:
+        raise InputError(
+            f"{len(missing)} of {len(wanted)} ground truths have no prediction in {str(pred_root)!r} "
+            f"({some(missing)}); use --allow-missing to score the other {len(pairs)}"
+        )
+    chosen = set(wanted) if names is None else set(truths)
+    extra = sorted(name.encode(errors="backslashreplace").decode() for name in found.keys() - chosen)
+    return Pairing(pairs, tuple(missing), tuple(extra))
+
+
+def read_names(path: Path) -> list[str]:
+    """Read a list of image names, one a line; blank lines are left out, known extensions dropped."""
+    try:
+        lines = path.read_text(encoding="utf-8-sig").split("\n")  # names may hold other separators
+    except OSError as error:
+        raise InputError(f"list file {str(path)!r} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"list file {str(path)!r} cannot be read: it is not utf-8 text") from error
+    names = [_without_extension(line.strip()) for line in lines if line.strip()]
+    if not names:
+        raise InputError(f"list file {str(path)!r} names no image; expected one name a line")
+    return names
+
+
+def files_by_name(root: str | Path, suffix: str = "", *, all_used: bool = True) -> dict[str, StoredFile]:
+    """Return the image files below a root by the name of their image.
+
+    Tables and JSON cannot hold a name that is not UTF-8. If all files are used, that is an error. If
+    they are only looked up by name, such a file is one that nobody asks for.
+    """
+    files: dict[str, StoredFile] = {}
+    for file in list_files(root):
+        name = _without_extension(file.path)
+        if name == file.path or not name.endswith(suffix) or not name.removesuffix(suffix):
+            continue
+        name = name.removesuffix(suffix)
+        if all_used:
+            check_utf8(file.path, f"{root}: the file name")
+        if name in files:
+            raise InputError(
+                f"{str(root)!r} has two files for the image {name!r}: {files[name].path!r} and "
+                f"{file.path!r}; keep one of them"
+            )
+        files[name] = file
+    return files
+
+
+def _without_extension(path: str) -> str:
+    # only a known extension is one: the name of 'a.b.png' is 'a.b'
+    for extension in EXTENSIONS:
+        if path.lower().endswith(extension) and path[: -len(extension)].rpartition("/")[2]:
+            return path[: -len(extension)]
+    return path
+
+
+def _listed(names: Sequence[str], truths: dict[str, StoredFile], gt_root: str | Path) -> list[str]:
+    if not names:
+        raise InputError("names is empty; name at least one image, or pass None for all")
+    unknown = [name for name in names if name not in truths]
+    if unknown:
+        raise InputError(
+            f"{len(unknown)} of {len(names)} listed images have no ground truth in {str(gt_root)!r} "
+            f"({some(unknown)}); correct the list"
+        )
+    for name in names:
+        check_utf8(truths[name].path, f"{gt_root}: the file name")
+    return sorted(set(names))
+
+
+def _mismatch(found: list[str], wanted: list[str]) -> str:
+    if not found:
+        return "it has no image files at all"
+    return (
+        f"it has {some(found, most=2)} where {some(wanted, most=2)} were expected; "
+        "if names end differently use --pred-suffix or --gt-suffix"
+    )

@@ -1,0 +1,223 @@
+"""Where files are: a local folder, or any store that fsspec knows, by URL."""
+
+import errno
+import os
+import re
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sisod.common.arguments import shown
+from sisod.common.errors import InputError, printable, require
+
+_LOCAL_PATHS = {"file", "local"}  # protocols that take a relative path below the working folder
+_ON_THIS_MACHINE = _LOCAL_PATHS | {"memory", "zip", "tar", "dir"}
+
+MOST_CONTENT = 1 << 31  # bytes of a file that is read: twice what the largest image takes unpacked
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A file below a root: its path relative to it, with slashes, and what tells that it changed."""
+
+    path: str
+    stamp: str
+
+
+def is_url(root: str | Path) -> bool:
+    """Say whether a root is a URL rather than a local folder."""
+    return "://" in str(root)
+
+
+def list_files(root: str | Path) -> list[StoredFile]:
+    """Return every file below a root, links followed, sorted by path.
+
+    A folder that several links lead to is listed below each of them. Not followed are a link to a
+    folder that it lies in, and a link that was followed before and is met again behind another one:
+    what is there has been listed, and links in linked folders would list it 2^n times.
+    """
+    check_utf8(str(root), "the folder name")
+    found = _list_url(str(root)) if is_url(root) else _list_folder(Path(root))
+    return sorted(found, key=lambda file: file.path)
+
+
+def check_utf8(name: str, what: str) -> None:
+    """Refuse names that tables and JSON cannot hold."""
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        advice = "rename the file"
+        with suppress(UnicodeError):  # the name is all right, but the locale cannot read it
+            os.fsencode(name).decode("utf-8")
+            advice = "set the environment variable PYTHONUTF8=1"
+        raise InputError(f"{what} {name!r} is not valid UTF-8; {advice}") from None
+
+
+def resolved_root(root: str | Path) -> str:
+    """Return a root that means the same in every working folder, of this process and of others.
+
+    Example:
+        >>> resolved_root("s3://bucket/maps"), resolved_root("maps") == str(Path.cwd() / "maps")
+        ('s3://bucket/maps', True)
+    """
+    if not is_url(root):
+        return str(Path(root).resolve())
+    return "::".join(_resolved_link(link) for link in str(root).split("::"))
+
+
+def _resolved_link(link: str) -> str:
+    """One link of a chain of URLs: a URL, the name of a protocol alone, or a local path."""
+    protocol, separator, path = link.rpartition("://")
+    if separator and protocol in _LOCAL_PATHS:
+        return f"{protocol}://{Path(path).resolve()}"
+    if separator or re.fullmatch("[a-z]*", link):  # as fsspec tells a name from a path
+        return link
+    return str(Path(link).resolve())
+
+
+def is_remote(root: str | Path) -> bool:
+    """Say whether reading below a root asks other machines, as far as its URL tells.
+
+    Example:
+        >>> is_remote("zip://maps::edn.zip"), is_remote("http://host/maps")
+        (False, True)
+    """
+    if not is_url(root):
+        return False
+    links = str(root).split("::")
+    protocols = [link.partition("://")[0] for link in links if "://" in link]
+    return not set(protocols) <= _ON_THIS_MACHINE
+
+
+def read_bytes(root: str | Path, path: str) -> bytes:
+    """Return the content of one file below a root."""
+    if is_url(root):
+        with _url_errors(f"{str(root).rstrip('/')}/{path}"):
+            system, base = _file_system(str(root))
+            content: bytes = system.cat_file(f"{base}/{path}")
+        return content
+    with open(os.path.join(root, path), "rb", buffering=0) as file:  # noqa: PTH118, PTH123  (in a hot loop)
+        if os.fstat(file.fileno()).st_size > MOST_CONTENT:
+            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+        return file.read()
+
+
+def _list_folder(root: Path) -> Iterator[StoredFile]:
+    if not os.path.isdir(root):  # noqa: PTH112  (pathlib fails for names that are too long)
+        name = shown(str(root), most=400)
+        if os.path.exists(root):  # noqa: PTH110
+            raise InputError(f"{name} is a file; expected a folder of maps")
+        raise InputError(f"{name} does not exist; expected a folder of maps")
+    followed: set[tuple[_Identity, str]] = set()
+    links: deque[_Link] = deque([_Link((0, 0), "", _Folder(root, "", frozenset()))])
+    while links:  # those with the fewest links on the way to them first
+        folder_of_link, name, start = links.popleft()
+        if (folder_of_link, name) in followed:
+            continue
+        followed.add((folder_of_link, name))
+        behind: list[_Link] = []
+        waiting = [start]
+        while waiting:
+            folder = waiting.pop()
+            try:
+                itself = _identity(folder.path.stat())
+                if itself in folder.above:  # a link to a folder above would never end
+                    continue
+                inside = folder.above | {itself}
+                with os.scandir(folder.path) as entries:
+                    for entry in entries:
+                        kind, stamp = _kind(entry)
+                        if kind == "file":
+                            yield StoredFile(folder.prefix + entry.name, stamp)
+                        elif kind == "folder":
+                            below = _Folder(Path(entry.path), f"{folder.prefix}{entry.name}/", inside)
+                            if not entry.is_symlink():
+                                waiting.append(below)
+                            elif _identity(below.path.stat()) not in inside:
+                                behind.append(_Link(itself, entry.name, below))
+            except OSError as error:
+                raise InputError(f"{str(folder.path)!r} cannot be read: {error.strerror}") from error
+        links.extend(sorted(behind, key=lambda link: link.folder.prefix))  # whatever the system's order
+
+
+_Identity = tuple[int, int]  # of a folder, however many paths lead to it
+
+
+class _Folder(NamedTuple):
+    """A folder to be listed, the beginning of its files' paths, and the folders on the way to it."""
+
+    path: Path
+    prefix: str
+    above: frozenset[_Identity]
+
+
+class _Link(NamedTuple):
+    """A link to a folder: the folder that it is in, its name, and where it leads."""
+
+    inside: _Identity
+    name: str
+    folder: _Folder
+
+
+def _identity(state: os.stat_result) -> _Identity:
+    return state.st_dev, state.st_ino
+
+
+def _kind(entry: "os.DirEntry[str]") -> tuple[str, str]:
+    """Tell folders from files; links that lead nowhere and pipes are neither."""
+    try:
+        if entry.is_dir():
+            return "folder", ""
+        if entry.is_file():
+            info = entry.stat()
+            return "file", f"{info.st_size}-{info.st_mtime_ns}"
+    except OSError:  # a link to itself
+        pass
+    return "other", ""
+
+
+def _list_url(root: str) -> Iterator[StoredFile]:
+    with _url_errors(root):
+        system, base = _file_system(root)
+        files = system.find(base, detail=True) if system.isdir(base) else None
+    if files is None:
+        raise InputError(f"{root!r} does not exist or is not a folder; expected a folder of maps")
+    for path, info in files.items():
+        changed = next(
+            (info[key] for key in ("ETag", "etag", "mtime", "LastModified") if key in info), ""
+        )
+        yield StoredFile(path[len(base) :].lstrip("/"), f"{info.get('size')}-{changed}")
+
+
+@contextmanager
+def _url_errors(url: str) -> Iterator[None]:
+    """Say in one sentence which URL failed: what is behind fsspec raises exceptions of every kind."""
+    try:
+        yield
+    except InputError:
+        raise
+    except ImportError as error:
+        raise InputError(f"{url!r} needs a package that is not installed: {_reason(error)}") from error
+    except Exception as error:
+        raise InputError(f"{url!r} cannot be read: {_reason(error)}") from error
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, FileNotFoundError) and error.strerror is None:
+        return "it does not exist"
+    text = str(error).strip().partition("\n")[0]
+    return printable(text or type(error).__name__)
+
+
+def _file_system(root: str) -> tuple[Any, str]:
+    require(f"{root!r} is a URL, which", "fsspec")
+    import fsspec
+
+    try:
+        system, base = fsspec.core.url_to_fs(root)
+    except (ValueError, ImportError) as error:  # no such kind of store, or no package for it
+        raise InputError(f"{root!r} is a URL that fsspec cannot open: {error}") from error
+    return system, str(base).rstrip("/")

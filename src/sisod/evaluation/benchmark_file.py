@@ -1,0 +1,131 @@
+"""A TOML file that names many methods and many data sets.
+
+    metrics = "paper"                        # optional: "paper", "all" or a list of keys
+    protocol = "default"                     # optional
+
+    [datasets.MSOD]
+    gt = "data/MSOD/mask"
+
+    [methods.EDN]
+    pred = "maps/EDN/{dataset}"              # or a table: pred = { MSOD = "maps/edn-msod" }
+
+Paths are relative to the file.
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from sisod.common.arguments import brief, shown
+from sisod.common.errors import InputError
+from sisod.data.storage import is_url
+from sisod.common.config import read_toml
+
+_KNOWN = {
+    "": {"metrics", "protocol", "datasets", "methods"},
+    "datasets": {"gt", "suffix"},
+    "methods": {"pred", "suffix"},
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One method on one data set."""
+
+    dataset: str
+    method: str
+    pred_root: str
+    gt_root: str
+    pred_suffix: str = ""
+    gt_suffix: str = ""
+
+
+@dataclass(frozen=True)
+class BenchmarkFile:
+    """What such a file asks for."""
+
+    cells: tuple[Cell, ...]
+    metrics: str | tuple[str, ...] | None
+    protocol: str | None
+
+
+def read_benchmark_file(path: Path) -> BenchmarkFile:
+    """Read and check a file of methods and data sets."""
+    content = read_toml(path, place=repr(str(path)), name=repr(str(path)))
+    _check_keys(path, content, "", "at the top")
+    datasets, methods = (_tables(path, content, part) for part in ("datasets", "methods"))
+    cells = [
+        Cell(
+            dataset=dataset,
+            method=method,
+            pred_root=_place(path, pred),
+            gt_root=_place(path, _text(path, truth, "gt", f"datasets.{dataset}")),
+            pred_suffix=_text(path, maps, "suffix", f"methods.{method}", default=""),
+            gt_suffix=_text(path, truth, "suffix", f"datasets.{dataset}", default=""),
+        )
+        for dataset, truth in datasets.items()
+        for method, maps in methods.items()
+        if (pred := _pred(path, maps, method, dataset, datasets)) is not None
+    ]
+    if not cells:
+        raise InputError(f"{path.name}: no method has predictions for any data set; give some a pred")
+    protocol = content.get("protocol")
+    if protocol is not None and not isinstance(protocol, str):
+        raise InputError(f"{path.name}: protocol must be a name in quotes, got {shown(protocol)}")
+    return BenchmarkFile(tuple(cells), _metrics(path, content.get("metrics")), protocol)
+
+
+def _metrics(path: Path, metrics: Any) -> str | tuple[str, ...] | None:
+    if isinstance(metrics, list) and all(isinstance(key, str) for key in metrics):
+        return tuple(metrics)
+    if metrics is None or isinstance(metrics, str):
+        return metrics
+    raise InputError(
+        f'{path.name}: metrics must be "paper", "all" or a list of keys in quotes, got {shown(metrics)}'
+    )
+
+
+def _tables(path: Path, content: dict[str, Any], part: str) -> dict[str, dict[str, Any]]:
+    tables = content.get(part)
+    if not isinstance(tables, dict) or not tables:
+        raise InputError(f"{path.name}: expected at least one [{part}.NAME]")
+    for name, table in tables.items():
+        title = brief(f"{part}.{name}")
+        if not isinstance(table, dict):
+            raise InputError(f"{path.name}: {title} must be a table like [{title}]")
+        _check_keys(path, table, part, f"in [{title}]")
+    return tables
+
+
+def _check_keys(path: Path, table: dict[str, Any], part: str, where: str) -> None:
+    for key in table:
+        if key not in _KNOWN[part]:
+            known = ", ".join(sorted(_KNOWN[part]))
+            raise InputError(f"{path.name}: unknown key {shown(key)} {where}; expected {known}")
+
+
+def _text(path: Path, table: dict[str, Any], key: str, where: str, *, default: str | None = None) -> str:
+    value = table.get(key, default)
+    if not isinstance(value, str):
+        came = "which is missing" if value is None else f"got {shown(value)}"
+        raise InputError(f'{path.name}: [{brief(where)}] needs {key} = "...", {came}')
+    return value
+
+
+def _pred(
+    path: Path, maps: dict[str, Any], method: str, dataset: str, datasets: dict[str, Any]
+) -> str | None:
+    pred = maps.get("pred")
+    if not isinstance(pred, dict):
+        return _text(path, maps, "pred", f"methods.{method}").replace("{dataset}", dataset)
+    for name in pred:
+        if name not in datasets:
+            raise InputError(
+                f"{path.name}: {brief(f'methods.{method}')} names the data set {shown(name)}; "
+                f"expected {brief(', '.join(sorted(datasets)))}"
+            )
+    return _text(path, pred, dataset, f"methods.{method}.pred") if dataset in pred else None
+
+
+def _place(path: Path, root: str) -> str:
+    return root if is_url(root) else str(path.parent / root)

@@ -1,0 +1,103 @@
+"""Rows -> summary: scores of many images gathered, merged, and turned into tables."""
+
+from numpy.typing import ArrayLike
+
+from sisod.common.arguments import shown
+from sisod.scoring.arrays import warn_binary
+from sisod.evaluation.result import Evaluation
+from sisod.scoring.partition import Partition
+from sisod.scoring.metrics import find_metrics
+from sisod.scoring.protocols import Protocol, find_protocol
+from sisod.evaluation.rows import Rows
+from sisod.scoring.engine import MetricChoice, score_pair
+
+_FOLD = 32  # images; single rows carry all their curves, joined ones only the sums
+
+
+class Evaluator:
+    """Gathers the scores of many images.
+
+    Example:
+        >>> import numpy as np
+        >>> evaluator = Evaluator(metrics=["mae", "si_mae"])
+        >>> gt = np.zeros((4, 4), dtype=bool)
+        >>> gt[:2, :2] = True
+        >>> evaluator.update(gt, gt, name="found")
+        >>> evaluator.update(~gt, gt, name="inverted")
+        >>> evaluator.result().summary
+        {'mae': 0.5, 'si_mae': 0.5}
+    """
+
+    def __init__(self, *, protocol: str | Protocol = "default", metrics: MetricChoice = None) -> None:
+        self.protocol = find_protocol(protocol)
+        self.keys = find_metrics(metrics, self.protocol)
+        self._known: set[str] = set()
+        self._parts: list[Rows] = []
+        self._single = 0  # how many rows at the end of the parts are not joined yet
+
+    def __len__(self) -> int:
+        return sum(len(part) for part in self._parts)
+
+    def update(
+        self,
+        pred: ArrayLike,
+        gt: ArrayLike,
+        *,
+        name: str | None = None,
+        partition: Partition | None = None,
+    ) -> None:
+        """Score one pair and keep the result; see `sisod.score` for what is accepted.
+
+        Images without a name are numbered by their place, `000000`, `000001`, ...
+        Frames of a `partition` are never counted in `run["tiny"]`: the least size is the protocol's.
+        """
+        if name is not None:
+            self._check_name(name)
+        scores = score_pair(pred, gt, protocol=self.protocol, keys=self.keys, partition=partition)
+        if scores.looks_binary[0]:
+            warn_binary(name)
+        if name is not None:
+            self._known.add(name)
+        self._parts.append(Rows.of([name], scores))
+        self._single += 1
+        if self._single == _FOLD:
+            self._parts[-_FOLD:] = [Rows.joined(self._parts[-_FOLD:])]
+            self._single = 0
+
+    def _check_name(self, name: str) -> None:
+        if not isinstance(name, str):
+            raise TypeError(f"the name of an image must be text, got {shown(name)}")
+        try:
+            name.encode("utf-8")
+        except UnicodeEncodeError:
+            raise ValueError(
+                f"the name {name!r} is not valid UTF-8, which tables cannot hold; give another name"
+            ) from None
+        if name in self._known:
+            raise ValueError(f"an image named {name!r} was already scored; names must differ")
+
+    def merge(self, other: "Evaluator") -> "Evaluator":
+        """Take over the images of another evaluator, after one's own; return self."""
+        if not isinstance(other, Evaluator):
+            raise TypeError(f"only another Evaluator can be merged, got {shown(other)}")
+        if (other.protocol, other.keys) != (self.protocol, self.keys):
+            raise ValueError("evaluators differ in protocol or metrics; only equal ones can be merged")
+        twice = self._known & other._known
+        if twice:
+            raise ValueError(f"both evaluators scored {min(twice)!r}; names must differ")
+        if other is self:
+            raise ValueError("only another Evaluator can be merged; these images would count twice")
+        self._known |= other._known
+        self._parts += other._parts
+        self._single = 0
+        return self
+
+    def rows(self) -> Rows:
+        """Return everything gathered so far as columns."""
+        if not self._parts:
+            raise ValueError("nothing was scored; call update(pred, gt) first")
+        return Rows.joined(self._parts)
+
+    def result(self) -> Evaluation:
+        """Return the tables and the summary of everything scored so far."""
+        return Evaluation.of(self.rows(), protocol=self.protocol)

@@ -1,0 +1,125 @@
+"""What `sisod evaluate` was asked for: folders on the command line, or a TOML file."""
+
+import os.path
+import re
+import sys
+import unicodedata
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+
+from sisod.evaluation.benchmark_file import BenchmarkFile, Cell, read_benchmark_file
+from sisod.common.errors import InputError, UsageError
+from sisod.common.output import stays_inside
+from sisod.data.storage import check_utf8, is_url
+
+_LONGEST_NAME = 200  # bytes; most file systems take 255, and the work folder's name is longer
+_NOT_ON_WINDOWS = re.compile(
+    r'.*[<>:"/\\|?*\x00-\x1f]'
+    r"|.*[. ]$"  # at the end
+    r"|(con|prn|aux|nul|(com|lpt)[0-9¹²³]) *(\.|$)",  # devices, whatever follows the dot
+    re.IGNORECASE | re.DOTALL,
+)
+# folder names that say what is inside and not which data set it is
+_GENERIC = {
+    "mask",
+    "masks",
+    "gt",
+    "gts",
+    "groundtruth",
+    "ground_truth",
+    "ground-truth",
+    "label",
+    "labels",
+}
+
+
+def read_request(
+    paths: Sequence[str], *, dataset: str | None = None, pred_suffix: str = "", gt_suffix: str = ""
+) -> BenchmarkFile:
+    """Return the cells that the positional arguments ask for.
+
+    Example:
+        >>> found = read_request(["EDN=maps/edn", "maps/icon", "MSOD/mask"])
+        >>> [(cell.dataset, cell.method) for cell in found.cells]
+        [('MSOD', 'EDN'), ('MSOD', 'icon')]
+    """
+    if len(paths) == 1 and paths[0].lower().endswith(".toml"):
+        if dataset or pred_suffix or gt_suffix:
+            raise UsageError(
+                "--dataset, --pred-suffix and --gt-suffix are for folders; a TOML file says them itself"
+            )
+        found = read_benchmark_file(Path(paths[0]))
+    elif len(paths) < 2:
+        raise UsageError(
+            "expected folders of predictions and after them the folder of ground truths, or one TOML "
+            f"file; got one folder, {paths[0]!r}"
+        )
+    else:
+        name = dataset or dataset_name(paths[-1])
+        cells = [
+            Cell(name, method, root, paths[-1], pred_suffix, gt_suffix)
+            for method, root in (named(path) for path in paths[:-1])
+        ]
+        found = BenchmarkFile(tuple(cells), None, None)
+    _check_names(found.cells)
+    return found
+
+
+def dataset_name(gt_root: str) -> str:
+    """Name a data set after its folder, or the one above if that is only called mask or the like."""
+    if is_url(gt_root):
+        parts = [part for part in gt_root.split("://")[1].split("/") if part]
+    else:
+        parts = list(Path(gt_root).resolve().parts[1:])
+    if len(parts) > 1 and parts[-1].lower() in _GENERIC:
+        return parts[-2]
+    return parts[-1] if parts else "data"
+
+
+def named(path: str) -> tuple[str, str]:
+    """Split NAME=DIR; without a name, a folder is called by its own."""
+    name, equals, root = path.partition("=")
+    is_name = name and "/" not in name and os.sep not in name
+    if equals and is_name and not os.path.exists(path):  # noqa: PTH110  (any text)
+        if not root:
+            raise UsageError(f"{path!r} names a method but no folder; expected NAME=DIR")
+        return name, root
+    if is_url(path):
+        return PurePosixPath(path.split("://")[1]).name or path, path
+    return Path(path).resolve().name, path
+
+
+def _check_names(cells: Sequence[Cell], *, windows: bool = sys.platform == "win32") -> None:
+    seen = set()
+    for cell in cells:
+        for what, name in (("data set", cell.dataset), ("method", cell.method)):
+            check_utf8(name, f"{what} name")
+            if len(name.encode()) > _LONGEST_NAME:
+                raise InputError(f"{what} name {name[:20]!r}... is too long for a folder; shorten it")
+            if not stays_inside(name) or "/" in name or name.startswith("."):
+                raise InputError(f"{what} name {name!r} cannot name a folder; give it another")
+            if windows and _NOT_ON_WINDOWS.match(name):
+                raise InputError(
+                    f"{what} name {name!r} cannot name a folder on Windows; give it another"
+                )
+        if (cell.dataset, cell.method) in seen:
+            raise InputError(f"two predictions are called {cell.method!r}; give them names, as NAME=DIR")
+        seen.add((cell.dataset, cell.method))
+    _check_spelling("data sets", [cell.dataset for cell in cells])
+    for dataset in dict.fromkeys(cell.dataset for cell in cells):
+        _check_spelling("methods", [cell.method for cell in cells if cell.dataset == dataset])
+
+
+def _check_spelling(what: str, names: Sequence[str]) -> None:
+    """Refuse names that are one folder where upper and lower case are not told apart, so everywhere.
+
+    Results are copied between systems, and on such a disk the second would replace the first.
+    """
+    spelled: dict[str, str] = {}
+    for name in names:
+        other = spelled.setdefault(unicodedata.normalize("NFC", name).casefold(), name)
+        if other != name:
+            raise InputError(
+                f"the {what} {other!r} and {name!r} would share a folder on Windows and macOS, where "
+                "case makes no difference; give one of them another name"
+            )

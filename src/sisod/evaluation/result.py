@@ -1,0 +1,214 @@
+"""The result of an evaluation: summary, tables, curves; saved to a folder and loaded from it."""
+
+import dataclasses
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sisod.common.folders import write_folder
+from sisod.scoring.histograms import LEVELS
+from sisod.data.pairs import Pair
+from sisod.common.parquet import write_table
+from sisod.scoring.protocols import Protocol
+from sisod.evaluation.rows import IMAGE_CURVES, Rows, Totals
+from sisod.evaluation.saved import FILES, read_saved
+
+if TYPE_CHECKING:
+    import polars as pl
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """The scores of a set of images.
+
+    Attributes:
+        summary: metric key -> value over the images: the mean of those where it is defined, or for
+            `*_max` the maximum of the mean curve.
+        defined: metric key -> on how many images it was defined.
+        images: one row per image.
+        objects: one row per frame.
+        curves: the mean curves, one row per threshold.
+        image_curves: F and SI-F curves of every image, in float32.
+        protocol: the conventions used.
+        run: version, settings, inputs, and counts of what was resized, missing, undefined.
+        files: one row per image: the files of its prediction and its ground truth, below the folders
+            that `run` names, and a stamp of each that differs once it has changed; None for a result
+            that was made in memory.
+    """
+
+    summary: dict[str, float]
+    defined: dict[str, int]
+    images: "pl.DataFrame"
+    objects: "pl.DataFrame"
+    curves: "pl.DataFrame"
+    image_curves: "pl.DataFrame"
+    protocol: Protocol
+    run: dict[str, Any] = field(default_factory=dict)
+    files: "pl.DataFrame | None" = None
+
+    @classmethod
+    def of(cls, rows: Rows, *, protocol: Protocol) -> "Evaluation":
+        """Make the tables."""
+        tables = make_tables(rows)
+        return cls(
+            summary=rows.totals.summary(),
+            defined=rows.totals.defined(),
+            images=tables["images"],
+            objects=tables["objects"],
+            curves=curve_table(rows.totals),
+            image_curves=tables["curves"],
+            protocol=protocol,
+            run=run_record(rows.totals, protocol),
+        )
+
+    def save(self, folder: Path | str, *, overwrite: bool = False) -> None:
+        """Write the result to a folder, whole or not at all."""
+        with write_folder(Path(folder), kind="evaluation", overwrite=overwrite) as inside:
+            for name, table in self._tables().items():
+                write_table(table, inside / f"{name}.parquet")
+            write_summary(inside, self.summary, self.defined)
+            write_json(inside / "run.json", self.run)
+
+    @classmethod
+    def load(cls, folder: Path | str) -> "Evaluation":
+        """Read what `save`, or `sisod evaluate`, wrote."""
+        saved = read_saved(Path(folder))
+        return cls(
+            summary=saved.summary,
+            defined=saved.defined,
+            images=saved.tables["images"],
+            objects=saved.tables["objects"],
+            curves=saved.tables["dataset_curves"],
+            image_curves=saved.tables["curves"],
+            protocol=saved.protocol,
+            run=saved.run,
+            files=saved.tables.get(FILES),
+        )
+
+    def plot(self) -> "Figure":
+        """Draw F and PR curves, ordinary and size-invariant, and SI-MAE by size and by number."""
+        from sisod.report.notebook import evaluation_figure
+
+        return evaluation_figure(self)
+
+    def _repr_html_(self) -> str:
+        from sisod.report.notebook import summary_caption, summary_grid
+
+        return summary_grid(self).html(summary_caption(self))
+
+    def _tables(self) -> "dict[str, pl.DataFrame]":
+        tables = {
+            "images": self.images,
+            "objects": self.objects,
+            "curves": self.image_curves,
+            "dataset_curves": self.curves,
+        }
+        return tables if self.files is None else tables | {FILES: self.files}
+
+
+def make_tables(rows: Rows) -> "dict[str, pl.DataFrame]":
+    """Return the tables with a row per image or object; nameless images are numbered."""
+    import polars as pl
+
+    names = _all_named(rows.names)
+    images: dict[str, Any] = {
+        "image": names,
+        "height": rows.shapes[:, 0],
+        "width": rows.shapes[:, 1],
+        "n_objects": rows.n_objects,
+        "alpha": rows.alphas,
+    }
+    images |= {key: np.ascontiguousarray(rows.values[:, i]) for i, key in enumerate(rows.totals.keys)}
+    index = [np.arange(n) for n in rows.n_objects.tolist()]
+    objects: dict[str, Any] = {
+        "image": np.repeat(np.array(names, dtype=object), rows.n_objects).tolist(),
+        "index": np.concatenate(index),
+    }
+    curves = {key: np.ascontiguousarray(rows.curves[:, i]) for i, key in enumerate(IMAGE_CURVES)}
+    return {
+        "images": pl.DataFrame(images),
+        "objects": pl.DataFrame(objects | rows.objects, schema_overrides={"image": pl.String}),
+        "curves": pl.DataFrame({"image": names, **curves}),
+    }
+
+
+def _all_named(names: Sequence[str | None]) -> list[str]:
+    """Number the nameless by their place; a number that is the name of another gets an underscore."""
+    taken = set(names)
+
+    def number(index: int) -> str:
+        name = f"{index:06d}"
+        while name in taken:
+            name += "_"
+        return name
+
+    return [number(index) if name is None else name for index, name in enumerate(names)]
+
+
+def curve_table(totals: Totals) -> "pl.DataFrame":
+    """Return the mean curves, one row per threshold."""
+    import polars as pl
+
+    return pl.DataFrame({"threshold": np.arange(LEVELS), **totals.mean_curves()})
+
+
+def file_table(pairs: Sequence[Pair]) -> "pl.DataFrame":
+    """Return what was scored: the files of each image, and a stamp that differs once one has changed."""
+    import polars as pl
+
+    return pl.DataFrame(
+        {
+            "image": [pair.name for pair in pairs],
+            "prediction": [pair.pred.path for pair in pairs],
+            "prediction_stamp": [pair.pred.stamp for pair in pairs],
+            "ground_truth": [pair.gt.path for pair in pairs],
+            "ground_truth_stamp": [pair.gt.stamp for pair in pairs],
+        }
+    )
+
+
+def run_record(totals: Totals, protocol: Protocol) -> dict[str, Any]:
+    """Return what every result says of itself."""
+    from sisod.common.version import __version__
+
+    undefined = {key: totals.n_images - n for key, n in totals.defined().items() if n < totals.n_images}
+    return {
+        "sisod": __version__,
+        "kind": "evaluation",
+        "protocol": dataclasses.asdict(protocol),
+        "metrics": list(totals.keys),
+        "images": totals.n_images,
+        "objects": totals.n_objects,
+        "resized": totals.n_resized,
+        "looks_binary": totals.n_binary,
+        "tiny": totals.n_tiny,
+        "undefined": undefined,
+    }
+
+
+def write_summary(folder: Path, summary: dict[str, float], defined: dict[str, int]) -> None:
+    """Write summary.json: value and number of images for each metric."""
+    rows = {
+        key: {"value": None if math.isnan(value) else value, "images": defined[key]}
+        for key, value in summary.items()
+    }
+    write_json(folder / "summary.json", rows)
+
+
+def write_run(folder: Path, content: dict[str, Any]) -> None:
+    """Write the run.json that every output folder holds."""
+    from sisod.common.version import __version__
+
+    write_json(folder / "run.json", {"sisod": __version__, **content})
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write a JSON file that reads well and compares well."""
+    text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+    path.write_text(text, encoding="utf-8", newline="\n")

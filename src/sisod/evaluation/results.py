@@ -1,0 +1,200 @@
+"""Saved results found below folders, by data set and method, and the pixels they were scored from."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from sisod.scoring.arrays import Map, unit_values
+from sisod.common.errors import InputError, some
+from sisod.evaluation.result import Evaluation
+from sisod.data.images import read_colour, read_map, read_mask
+from sisod.data.pairs import files_by_name
+from sisod.data.storage import StoredFile, is_remote, is_url, list_files
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Picture = NDArray[np.uint8]
+PREDICTIONS, TRUTHS = "predictions", "ground_truths"  # as the record of a result calls their folders
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """One method on one data set, as it was saved."""
+
+    dataset: str
+    method: str
+    evaluation: Evaluation
+
+
+def load_results(paths: Sequence[Path | str]) -> list[Result]:
+    """Load every result in or below some folders, named after DIR/<dataset>/<method>."""
+    found: dict[tuple[str, str], Path] = {}
+    for path in paths:
+        for folder in _result_folders(Path(path)):
+            key = (folder.parent.name, folder.name)
+            if found.setdefault(key, folder) != folder:
+                raise InputError(
+                    f"two results are called {key[1]!r} on {key[0]!r}: {str(found[key])!r} and "
+                    f"{str(folder)!r}; rename one of the folders"
+                )
+    return [Result(*key, Evaluation.load(folder)) for key, folder in found.items()]
+
+
+def datasets_of(results: Iterable[Result]) -> list[str]:
+    """Return the names of the data sets, in the order they come."""
+    return list(dict.fromkeys(result.dataset for result in results))
+
+
+def methods_of(results: Iterable[Result]) -> list[str]:
+    """Return the names of the methods, in the order they come."""
+    return list(dict.fromkeys(result.method for result in results))
+
+
+def _result_folders(path: Path) -> list[Path]:
+    if not path.is_dir():
+        raise InputError(f"{str(path)!r} is not a folder; expected one that 'sisod evaluate' wrote")
+    root = path.resolve()
+    if _is_result(root):
+        return [root]
+    folders = sorted(summary.parent for summary in root.rglob("summary.json"))
+    shown = [folder for folder in folders if _is_result(folder) and not _is_hidden(folder, root)]
+    if not shown:
+        raise InputError(
+            f"no result in or below {str(path)!r}; expected folders that 'sisod evaluate' wrote"
+        )
+    return shown
+
+
+def _is_result(folder: Path) -> bool:
+    return (folder / "summary.json").is_file() and (folder / "run.json").is_file()
+
+
+def _is_hidden(folder: Path, root: Path) -> bool:
+    """Say whether a folder is of an unfinished run, which is kept under a hidden name."""
+    return any(part.startswith(".") for part in folder.relative_to(root).parts)
+
+
+@dataclass(frozen=True, eq=False)
+class PixelFiles:
+    """The files that one result was scored from, and the photographs if their folder is known.
+
+    A file that is not the one that was scored is not read; `trouble` says that it changed.
+
+    Attributes:
+        evaluation: whose record names the folders.
+        image_root: folder of the photographs, named like the ground truths.
+        fetch: whether URLs of other machines that the record names may be asked.
+    """
+
+    evaluation: Evaluation
+    image_root: Path | None = None
+    fetch: bool = False
+    # what is wrong with a folder is one fact, reported once; not an exception for every picture
+    _reasons: dict[str, list[str]] = field(default_factory=lambda: {PREDICTIONS: [], TRUTHS: []})
+
+    @property
+    def trouble(self) -> list[str]:
+        """What went wrong so far."""
+        return [reason for reasons in self._reasons.values() for reason in reasons]
+
+    def why(self, what: str) -> str:
+        """Say why files of a kind, `PREDICTIONS` or `TRUTHS`, are not read."""
+        return "; ".join(self._reasons[what])
+
+    def image(self, name: str) -> Picture | None:
+        """Return the photograph (BGR), or None if there is none."""
+        file = self._images.get(name)
+        if file is None or self.image_root is None:
+            return None
+        return read_colour(self.image_root, file.path)
+
+    def mask(self, name: str) -> NDArray[np.bool_] | None:
+        """Return the ground truth, or None if its file is gone or another."""
+        path = self._masks.get(name)
+        if path is None:
+            return None
+        root = self.evaluation.run["inputs"][TRUTHS]
+        return read_mask(root, path, level=self.evaluation.protocol.gt_level)
+
+    def prediction(self, name: str, shape: tuple[int, int]) -> Picture | None:
+        """Return the map as it was scored, stretched and of the image's shape, in grey values."""
+        path = self._predictions.get(name)
+        if path is None:
+            return None
+        pred = read_map(self.evaluation.run["inputs"][PREDICTIONS], path)
+        return grey(pred, shape, self.evaluation)
+
+    @cached_property
+    def _images(self) -> dict[str, StoredFile]:
+        return {} if self.image_root is None else files_by_name(self.image_root, all_used=False)
+
+    @cached_property
+    def _masks(self) -> dict[str, str]:
+        return self._paths(TRUTHS, "ground_truth", "gt_suffix")
+
+    @cached_property
+    def _predictions(self) -> dict[str, str]:
+        return self._paths(PREDICTIONS, "prediction", "pred_suffix")
+
+    def _paths(self, what: str, column: str, suffix: str) -> dict[str, str]:
+        """Return image -> path of the file that was scored, as far as it is there and the same."""
+        inputs = self.evaluation.run.get("inputs", {})
+        root = inputs.get(what)
+        files = self.evaluation.files
+        reasons = self._reasons[what]
+        if root is None:
+            reasons.append("a result made in memory does not say where its maps are")
+        elif is_remote(root) and not self.fetch:
+            reasons.append(f"{root!r} is not asked for pictures; use --fetch to allow that")
+        elif files is None and not is_url(root) and not Path(root).is_absolute():
+            reasons.append(
+                f"this result of an older version does not say where its folder {root!r} is; "
+                "evaluate again to see pictures"
+            )
+        else:
+            try:
+                if files is None:
+                    named = files_by_name(root, inputs.get(suffix, ""), all_used=False)
+                    return {name: file.path for name, file in named.items()}
+                return self._unchanged(root, what, files[column], files[f"{column}_stamp"])
+            except InputError as error:
+                reasons.append(str(error))
+        return {}
+
+    def _unchanged(
+        self, root: str, what: str, paths: "pl.Series", stamps: "pl.Series"
+    ) -> dict[str, str]:
+        there = {file.path: file.stamp for file in list_files(root)}
+        names = self.evaluation.images["image"].to_list()
+        same: dict[str, str] = {}
+        changed: list[str] = []
+        gone: list[str] = []
+        for name, path, stamp in zip(names, paths.to_list(), stamps.to_list(), strict=True):
+            if there.get(path) == stamp:
+                same[name] = path
+            else:
+                (changed if path in there else gone).append(name)
+        noun = "map" if what == PREDICTIONS else "ground truth"
+        for which, happened in ((changed, "changed"), (gone, "gone")):
+            if which:
+                ending, verb = ("", "it was") if len(which) == 1 else ("s", "they were")
+                self._reasons[what].append(
+                    f"{len(which)} {noun}{ending} {happened} since {verb} scored ({some(which)}), in "
+                    f"{root!r}; evaluate again to see more"
+                )
+        return same
+
+
+def grey(pred: Map, shape: tuple[int, int], evaluation: Evaluation) -> Picture:
+    """Return a map as 8-bit grey values of a shape, stretched as the protocol says."""
+    if pred.shape != shape:
+        pred = np.asarray(cv2.resize(pred, shape[::-1], interpolation=cv2.INTER_LINEAR))
+    values = unit_values(pred, normalize=evaluation.protocol.normalize)
+    return np.rint(255 * values).astype(np.uint8)

@@ -1,0 +1,250 @@
+"""Scores of many images as columns: what is gathered, joined, saved between steps, made into tables."""
+
+import functools
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sisod.scoring.metrics import METRICS
+from sisod.scoring.engine import Scores
+
+Values = NDArray[np.float64]
+IMAGE_CURVES = ("f", "si_f")  # kept for every image, so that intervals of maxima need no pixels
+
+
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """Sums over images of what is defined, in twice the digits of a float64.
+
+    Each sum is an unevaluated pair high + low. The spare digits make it, once rounded, the same in
+    whatever order and grouping images were added.
+    """
+
+    high: Values
+    low: Values
+    n_defined: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, values: Values) -> "Sums":
+        """Return the sums over images, the first axis."""
+        defined = ~np.isnan(values)
+        filled = np.where(defined, values, 0.0)
+        high, lost = filled[0], np.zeros_like(filled[0])
+        for added in filled[1:]:
+            total = high + added
+            part = total - high
+            lost += (high - (total - part)) + (added - part)
+            high = total
+        total = high + lost
+        return cls(total, lost - (total - high), np.count_nonzero(defined, axis=0).astype(np.int64))
+
+    def plus(self, other: "Sums") -> "Sums":
+        """Return the sums over the images of both."""
+        total = self.high + other.high
+        part = total - self.high
+        lost = (self.high - (total - part)) + (other.high - part) + self.low + other.low
+        high = total + lost
+        return Sums(high, lost - (high - total), self.n_defined + other.n_defined)
+
+    def means(self) -> Values:
+        """Return the means, NaN where nothing was defined."""
+        with np.errstate(invalid="ignore"):
+            return np.asarray(self.high / self.n_defined)
+
+
+@dataclass(frozen=True, eq=False)
+class Totals:
+    """What the summary of some images is made of; small, however many they are.
+
+    Attributes:
+        keys: the metrics.
+        curve_names: the curves.
+        values: sums of the metrics.
+        curves: sums of the curves.
+        n_images: number of images.
+        n_objects: number of frames in all of them.
+        n_resized: predictions that had to be resized.
+        n_binary: integer predictions with maximum 1.
+        n_tiny: frames that are there only because their image has no component that is large enough;
+            frames that the caller brought are never counted.
+    """
+
+    keys: tuple[str, ...]
+    curve_names: tuple[str, ...]
+    values: Sums
+    curves: Sums
+    n_images: int
+    n_objects: int
+    n_resized: int
+    n_binary: int
+    n_tiny: int = 0
+
+    def plus(self, other: "Totals") -> "Totals":
+        """Return the totals over the images of both."""
+        return Totals(
+            keys=self.keys,
+            curve_names=self.curve_names,
+            values=self.values.plus(other.values),
+            curves=self.curves.plus(other.curves),
+            n_images=self.n_images + other.n_images,
+            n_objects=self.n_objects + other.n_objects,
+            n_resized=self.n_resized + other.n_resized,
+            n_binary=self.n_binary + other.n_binary,
+            n_tiny=self.n_tiny + other.n_tiny,
+        )
+
+    def mean_curves(self) -> dict[str, Values]:
+        """Return the mean curves by name."""
+        return dict(zip(self.curve_names, self.curves.means(), strict=True))
+
+    def summary(self) -> dict[str, float]:
+        """Return each metric over the images.
+
+        The value is the mean of the images where it is defined; for `*_max`, the maximum of the mean
+        curve.
+        """
+        summary = dict(zip(self.keys, self.values.means().tolist(), strict=True))
+        curves = self.mean_curves()
+        for key in self.keys:
+            if METRICS[key].form == "max":
+                family = METRICS[key].family.key
+                curve = curves[f"si_{family}" if METRICS[key].size_invariant else family]
+                defined = curve[~np.isnan(curve)]
+                summary[key] = float(defined.max()) if len(defined) else math.nan
+        return summary
+
+    def defined(self) -> dict[str, int]:
+        """Return on how many images each metric was defined."""
+        return dict(zip(self.keys, self.values.n_defined.tolist(), strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Some images, scored.
+
+    Attributes:
+        names: of the images; None for one without.
+        shapes: height and width.
+        n_objects: frames of each image.
+        alphas: weight of the background of each image.
+        values: images x metrics.
+        curves: images x 2 x 256, the F and SI-F curves in float32.
+        objects: columns of the object table.
+        totals: sums over the images, with the names of metrics and curves.
+    """
+
+    names: tuple[str | None, ...]
+    shapes: NDArray[np.int64]
+    n_objects: NDArray[np.int64]
+    alphas: Values
+    values: Values
+    curves: NDArray[np.float32]
+    objects: dict[str, NDArray[np.generic]]
+    totals: Totals
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @classmethod
+    def of(
+        cls,
+        names: Sequence[str | None],
+        scores: Scores,
+        *,
+        resized: Sequence[bool] = (),
+    ) -> "Rows":
+        """Return the rows of some images."""
+        kept = [scores.curve_names.index(key) for key in IMAGE_CURVES]
+        totals = Totals(
+            keys=scores.keys,
+            curve_names=scores.curve_names,
+            values=Sums.of(scores.values),
+            curves=Sums.of(scores.curves),
+            n_images=len(names),
+            n_objects=int(scores.n_objects.sum()),
+            n_resized=sum(resized),
+            n_binary=int(np.count_nonzero(scores.looks_binary)),
+            n_tiny=int(scores.n_tiny.sum()),
+        )
+        return cls(
+            names=tuple(names),
+            shapes=scores.shapes,
+            n_objects=scores.n_objects,
+            alphas=scores.alphas,
+            values=scores.values,
+            curves=scores.curves[:, kept].astype(np.float32),
+            objects=scores.objects,
+            totals=totals,
+        )
+
+    @classmethod
+    def joined(cls, parts: "Sequence[Rows]") -> "Rows":
+        """Return the images of all parts, in their order."""
+        arrays: dict[str, Any] = {
+            name: np.concatenate([getattr(part, name) for part in parts]) for name in _ARRAYS
+        }
+        return cls(
+            names=tuple(name for part in parts for name in part.names),
+            objects={
+                key: np.concatenate([part.objects[key] for part in parts]) for key in parts[0].objects
+            },
+            totals=functools.reduce(Totals.plus, (part.totals for part in parts)),
+            **arrays,
+        )
+
+    def to_bytes(self) -> bytes:
+        """Return everything as the content of one file: a line of JSON, then the arrays as they are.
+
+        NumPy's own format for several arrays is a zip archive, which takes longer than the scoring of
+        an image that it holds.
+        """
+        totals = self.totals
+        arrays: dict[str, NDArray[Any]] = {
+            **{name: getattr(self, name) for name in _ARRAYS},
+            **{f"values_{name}": getattr(totals.values, name) for name in _SUMS},
+            **{f"curves_{name}": getattr(totals.curves, name) for name in _SUMS},
+            **{f"object_{key}": column for key, column in self.objects.items()},
+        }
+        text = {
+            "names": self.names,
+            "keys": totals.keys,
+            "curve_names": totals.curve_names,
+            "objects": list(self.objects),
+            "counts": {name: getattr(totals, name) for name in _COUNTS},
+            "arrays": {name: (array.dtype.str, array.shape) for name, array in arrays.items()},
+        }
+        return b"".join([json.dumps(text).encode(), b"\n", *(a.tobytes() for a in arrays.values())])
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "Rows":
+        """Return what `to_bytes` wrote."""
+        end = data.index(b"\n")
+        text = json.loads(data[:end])
+        arrays, offset = {}, end + 1
+        for name, (kind, shape) in text["arrays"].items():
+            flat = np.frombuffer(data, np.dtype(kind), math.prod(shape), offset)
+            arrays[name] = flat.reshape(shape)
+            offset += flat.nbytes
+        totals = Totals(
+            keys=tuple(text["keys"]),
+            curve_names=tuple(text["curve_names"]),
+            values=Sums(*(arrays[f"values_{name}"] for name in _SUMS)),
+            curves=Sums(*(arrays[f"curves_{name}"] for name in _SUMS)),
+            **text["counts"],
+        )
+        return cls(
+            names=tuple(text["names"]),
+            objects={key: arrays[f"object_{key}"] for key in text["objects"]},
+            totals=totals,
+            **{name: arrays[name] for name in _ARRAYS},
+        )
+
+
+_ARRAYS = ("shapes", "n_objects", "alphas", "values", "curves")
+_SUMS = ("high", "low", "n_defined")
+_COUNTS = ("n_images", "n_objects", "n_resized", "n_binary", "n_tiny")

@@ -1,0 +1,351 @@
+"""A saved result: every file read and checked once, so that what reads results can rely on them.
+
+Fields that an older version did not write may be missing; what is there must be what it should be.
+"""
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sisod.common.errors import InputError, printable
+from sisod.common.forks import check_not_forked
+from sisod.data.headers import MOST_PIXELS
+from sisod.scoring.histograms import LEVELS
+from sisod.scoring.metrics import METRICS
+from sisod.common.parquet import read_table
+from sisod.scoring.protocols import Protocol
+from sisod.evaluation.rows import IMAGE_CURVES
+from sisod.data.storage import check_utf8
+
+if TYPE_CHECKING:
+    import polars as pl
+
+TABLES = ("images", "objects", "curves", "dataset_curves")
+FILES = "files"  # the table of what was scored; of a result that was made in memory there is none
+
+
+@dataclass(frozen=True, eq=False)
+class SavedResult:
+    """What the files of a result hold; the tables by their names."""
+
+    summary: dict[str, float]
+    defined: dict[str, int]
+    tables: "dict[str, pl.DataFrame]"
+    protocol: Protocol
+    run: dict[str, Any]
+
+
+class _FileError(Exception):
+    """Says what is wrong with a file; which result it is of is added where that is known."""
+
+
+def read_saved(folder: Path) -> SavedResult:
+    """Read all files of a result."""
+    check_not_forked()
+    check_utf8(str(folder.absolute()), "the folder name")  # polars opens no other
+    summary, defined = read_summary(folder)
+    run = read_run(folder)
+    try:
+        names = (*TABLES, FILES) if FILES in run.get("inputs", {}) else TABLES
+        tables = {name: _read_table(folder, name) for name in names}
+        _check_tables(tables, tuple(summary))
+        _check_together(tables, run, defined)
+    except _FileError as error:
+        raise _refusal(folder, error) from error
+    return SavedResult(summary, defined, tables, Protocol(**run["protocol"]), run)
+
+
+def read_summary(folder: Path, needed: Sequence[str] = ()) -> tuple[dict[str, float], dict[str, int]]:
+    """Read summary.json: values, and on how many images each was defined.
+
+    Args:
+        folder: of the result.
+        needed: metrics that it must have.
+    """
+    try:
+        rows = _read_object(folder / "summary.json")
+        for key, row in rows.items():
+            if key not in METRICS:
+                raise _FileError(
+                    f"summary.json has the metric {key!r}, which this version does not know"
+                )
+            _check_fields("summary.json", row, _ROW, f"{key}.", needed=tuple(_ROW))
+        for key in needed:
+            if key not in rows:
+                raise _FileError(f"summary.json has no {key!r}")
+    except _FileError as error:
+        raise _refusal(folder, error) from error
+    values = {key: row["value"] for key, row in rows.items()}
+    values = {key: math.nan if value is None else float(value) for key, value in values.items()}
+    return values, {key: row["images"] for key, row in rows.items()}
+
+
+def read_run(folder: Path) -> dict[str, Any]:
+    """Read run.json: what a result says of itself."""
+    try:
+        run = _read_object(folder / "run.json")
+        _check_fields("run.json", run, _RUN, needed=("protocol",))
+        if "inputs" in run:
+            _check_fields("run.json", run["inputs"], _INPUTS, "inputs.")
+        _check_fields("run.json", run["protocol"], _PROTOCOL, "protocol.", needed=("name",))
+        unknown = set(run["protocol"]) - set(_PROTOCOL)
+        if unknown:
+            raise _FileError(f"run.json: protocol.{min(unknown)} is not known to this version")
+        try:
+            Protocol(**run["protocol"])
+        except (ValueError, TypeError) as error:
+            raise _FileError(f"run.json: protocol: {error}") from error
+    except _FileError as error:
+        raise _refusal(folder, error) from error
+    return run
+
+
+def _refusal(folder: Path, error: _FileError) -> InputError:
+    return InputError(
+        f"{str(folder)!r} is not a result of 'sisod evaluate' that can be read: {error}; evaluate again"
+    )
+
+
+# JSON: a field is described by what is expected, and by whether a value is that
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_text, value))
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
+
+
+def _are_counts(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(_is_count, value.values()))
+
+
+def _is_flag(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_object(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return value != value or -1e300 < value < 1e300
+
+
+def _is_positive(value: Any) -> bool:
+    return _is_number(value) and value >= 0
+
+
+Field = tuple[str, Callable[[Any], bool]]
+_TEXT: Field = ("a text", _is_text)
+_TEXTS: Field = ("a list of texts", _are_texts)
+_COUNT: Field = ("a whole number", _is_count)
+_FLAG: Field = ("true or false", _is_flag)
+_OBJECT: Field = ("an object", _is_object)
+
+
+def _one_of(*choices: Any) -> Field:
+    texts = [json.dumps(choice) for choice in choices]
+    kinds = {(type(choice), choice) for choice in choices}
+    return " or ".join(texts), lambda value: _is_plain(value) and (type(value), value) in kinds
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, str | int | float)
+
+
+_ROW: dict[str, Field] = {
+    "value": ("a number or null", lambda value: value is None or _is_number(value)),
+    "images": _COUNT,
+}
+_RUN: dict[str, Field] = {
+    "sisod": _TEXT,
+    "kind": _one_of("evaluation"),
+    "protocol": _OBJECT,
+    "metrics": _TEXTS,
+    "images": _COUNT,
+    "objects": _COUNT,
+    "resized": _COUNT,
+    "looks_binary": _COUNT,
+    "tiny": _COUNT,
+    "undefined": ("an object of whole numbers", _are_counts),
+    "inputs": _OBJECT,
+    "digest": _TEXT,
+}
+_INPUTS: dict[str, Field] = {
+    "predictions": _TEXT,
+    "ground_truths": _TEXT,
+    "pred_suffix": _TEXT,
+    "gt_suffix": _TEXT,
+    "missing": _TEXTS,
+    "extra": _COUNT,
+    "extra_names": _TEXTS,
+    FILES: _TEXT,
+}
+_PROTOCOL: dict[str, Field] = {
+    "name": _TEXT,
+    "kind": _one_of("boxes", "voronoi"),
+    "connectivity": _one_of(4, 8),
+    "min_area": ("a number from 0 on", _is_positive),
+    "keep_ties": _FLAG,
+    "alpha": (
+        '"ratio", "union" or a number from 0 on',
+        lambda value: value in ("ratio", "union") if _is_text(value) else _is_positive(value),
+    ),
+    "normalize": _one_of("minmax", "none"),
+    "gt_level": _COUNT,
+    "first_threshold": _one_of(0, 1),
+    "released_code": _FLAG,
+}
+
+
+def _read_object(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise _FileError(f"{path.name}: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
+        raise _FileError(f"{path.name} is not JSON ({error})") from error
+    if not isinstance(content, dict):
+        raise _FileError(f"{path.name} holds {_short(content)}; expected an object")
+    return content
+
+
+def _check_fields(
+    file: str, content: Any, fields: Mapping[str, Field], prefix: str = "", *, needed: Sequence[str] = ()
+) -> None:
+    if not isinstance(content, dict):
+        raise _FileError(f"{file}: {prefix.removesuffix('.')} is {_short(content)}; expected an object")
+    for name in needed:
+        if name not in content:
+            raise _FileError(f"{file} has no {prefix}{name}")
+    for name, (expected, is_right) in fields.items():
+        if name in content and not is_right(content[name]):
+            raise _FileError(f"{file}: {prefix}{name} is {_short(content[name])}; expected {expected}")
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+# tables: a column is described by what is expected in it
+
+
+_BOX = ("y0", "x0", "y1", "x1")
+_COLUMNS = {
+    "images": {"image": "texts", "height": "sizes", "width": "sizes", "n_objects": "counts"}
+    | {"alpha": "numbers"},
+    "objects": {"image": "texts", "index": "counts", "area": "sizes", "share": "shares"}
+    | dict.fromkeys(_BOX, "counts")
+    | dict.fromkeys(("mae", "f_mean", "f_max", "auc", "iou_binary", "recall_binary"), "numbers"),
+    "curves": {"image": "texts"} | dict.fromkeys(IMAGE_CURVES, "curves"),
+    "dataset_curves": {"threshold": "counts"},
+    FILES: dict.fromkeys(
+        ("image", "prediction", "prediction_stamp", "ground_truth", "ground_truth_stamp"), "texts"
+    ),
+}
+_EXPECTED = {
+    "texts": "texts",
+    "counts": "whole numbers from 0 on",
+    "sizes": "whole numbers from 1 on",
+    "numbers": "numbers",
+    "shares": "numbers from 0 to 1",
+    "curves": f"rows of {LEVELS} numbers",
+}
+
+
+def _read_table(folder: Path, name: str) -> "pl.DataFrame":
+    try:
+        return read_table(folder / f"{name}.parquet")
+    except InputError as error:
+        raise _FileError(str(error)) from error
+
+
+def _check_tables(tables: "Mapping[str, pl.DataFrame]", metrics: Sequence[str]) -> None:
+    for name, table in tables.items():
+        columns = dict(_COLUMNS[name])
+        if name == "images":
+            columns |= dict.fromkeys(metrics, "numbers")
+        if name == "dataset_curves":
+            columns |= {key: "numbers" for key in table.columns if key != "threshold"}
+        for column, kind in columns.items():
+            if column not in table.columns:
+                raise _FileError(f"{name}.parquet has no column {column!r}")
+            if not _holds(table[column], kind):
+                raise _FileError(
+                    f"{name}.parquet: column {printable(column)!r} does not hold {_EXPECTED[kind]} only"
+                )
+    unknown = [key for key in tables["images"].columns if key in METRICS and key not in metrics]
+    if unknown:
+        raise _FileError(f"summary.json has no {unknown[0]!r}, which images.parquet has")
+
+
+def _holds(column: "pl.Series", kind: str) -> bool:
+    """Say whether a column is of a kind; no cell may be empty."""
+    import polars as pl
+
+    if column.null_count():
+        return False
+    if kind == "texts":
+        return column.dtype == pl.String
+    if kind in ("counts", "sizes"):
+        least = 0 if kind == "counts" else 1
+        # what NumPy counts in, here and on Windows; of other kinds it makes other kinds of results
+        return column.dtype in (pl.Int64, pl.Int32) and bool((column >= least).all())
+    if kind == "curves":
+        return column.dtype == pl.Array(pl.Float32, LEVELS)
+    if column.dtype != pl.Float64 or column.is_infinite().any():
+        return False
+    return kind == "numbers" or bool(column.is_between(0, 1).all())
+
+
+def _check_together(
+    tables: "Mapping[str, pl.DataFrame]", run: Mapping[str, Any], defined: Mapping[str, int]
+) -> None:
+    """Refuse tables that are not of the same images, objects and thresholds."""
+    images, objects = tables["images"], tables["objects"]
+    names = images["image"]
+    if not images.height:
+        raise _FileError("images.parquet has no rows")
+    if "inputs" in run:  # of files, which have different names and are not read if they are too large
+        pixels = images["height"].to_numpy().astype(np.float64) * images["width"].to_numpy()
+        if pixels.max() > MOST_PIXELS:
+            raise _FileError(f"images.parquet: height x width is over {MOST_PIXELS}")
+        if names.n_unique() < images.height:
+            raise _FileError("images.parquet names an image twice")
+    for name in ("curves", FILES):
+        if name in tables and not tables[name]["image"].equals(names):
+            raise _FileError(f"{name}.parquet is not of the images of images.parquet")
+    counts = images["n_objects"].to_numpy()
+    # their sum may be anything, and so may what is repeated by them
+    of_image = np.repeat(np.arange(images.height), np.minimum(counts, objects.height + 1))
+    if len(of_image) != objects.height or not objects["image"].equals(names.gather(of_image)):
+        raise _FileError("objects.parquet does not have the objects that images.parquet counts")
+    first = np.cumsum(counts) - counts
+    if not np.array_equal(objects["index"].to_numpy(), np.arange(len(of_image)) - first[of_image]):
+        raise _FileError(
+            "objects.parquet: column 'index' does not number each image's objects from 0 on"
+        )
+    if tables["dataset_curves"]["threshold"].to_list() != list(range(LEVELS)):
+        raise _FileError(f"dataset_curves.parquet: column 'threshold' is not 0 to {LEVELS - 1}")
+    for what, table in (("images", images), ("objects", objects)):
+        if run.get(what, table.height) != table.height:
+            raise _FileError(f"run.json: {what} is {run[what]}, but {what}.parquet has {table.height}")
+    for key, count in defined.items():
+        if count > images.height:
+            raise _FileError(
+                f"summary.json: {key}.images is {count}, but there are {images.height} images"
+            )

@@ -1,0 +1,100 @@
+"""Building blocks that at least two of the networks use."""
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F  # noqa: N812  (the name everybody knows it by)
+from torch import Tensor, nn
+
+from sisod.common.errors import InputError
+
+
+def resize(x: Tensor, like: Tensor, *, align_corners: bool = False) -> Tensor:
+    """Return the map at the height and width of another one, bilinearly."""
+    return F.interpolate(x, size=like.shape[-2:], mode="bilinear", align_corners=align_corners)
+
+
+def conv_norm(
+    width_in: int,
+    width_out: int,
+    kernel: int,
+    *,
+    dilation: int = 1,
+    bias: bool = True,
+    act: Callable[[], nn.Module] = nn.ReLU,
+) -> nn.Sequential:
+    """Return a convolution that keeps the size, a batch norm and an activation."""
+    conv = conv_same(width_in, width_out, kernel, dilation=dilation, bias=bias)
+    return nn.Sequential(conv, nn.BatchNorm2d(width_out), act())
+
+
+def conv_same(
+    width_in: int, width_out: int, kernel: int, *, dilation: int = 1, bias: bool = True
+) -> nn.Conv2d:
+    """Return a convolution whose output has the size of its input."""
+    padding = dilation * (kernel // 2)
+    return nn.Conv2d(width_in, width_out, kernel, padding=padding, dilation=dilation, bias=bias)
+
+
+class FrozenBatchNorm(nn.Module):
+    """A batch norm that never changes: its scale and shift are buffers too, also in train mode.
+
+    EDN's has no epsilon. The names are those of `nn.BatchNorm2d`, so its checkpoints load.
+    """
+
+    weight: Tensor
+    bias: Tensor
+    running_mean: Tensor
+    running_var: Tensor
+
+    def __init__(self, width: int, *, eps: float = 0.0) -> None:
+        super().__init__()
+        self.eps = eps
+        self.register_buffer("weight", torch.ones(width))
+        self.register_buffer("bias", torch.zeros(width))
+        self.register_buffer("running_mean", torch.zeros(width))
+        self.register_buffer("running_var", torch.ones(width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Apply the stored statistics, scale and shift."""
+        return F.batch_norm(
+            x, self.running_mean, self.running_var, self.weight, self.bias, training=False, eps=self.eps
+        )
+
+
+def init_kaiming(module: nn.Module) -> None:
+    """Start a decoder as ICON and LDF do: normal weights by fan in, no biases, norms that do nothing."""
+    for part in module.modules():
+        if isinstance(part, nn.Conv2d):
+            nn.init.kaiming_normal_(part.weight, mode="fan_in", nonlinearity="relu")
+            if part.bias is not None:
+                nn.init.zeros_(part.bias)
+
+
+def check_images(x: Tensor) -> None:
+    """Refuse what is not a batch of three channels."""
+    if x.ndim != 4 or x.shape[1] != 3 or 0 in x.shape[-2:]:
+        raise InputError(
+            f"x must have shape (batch, 3, height, width), got {tuple(x.shape)}; "
+            "a single image needs x[None]"
+        )
+
+
+def check_single(x: Tensor, name: str, *, too_small: int) -> None:
+    """Refuse to train on one image of which a norm would see a single pixel."""
+    height, width = x.shape[-2:]
+    if x.shape[0] == 1 and max(height, width) <= too_small:
+        raise InputError(
+            f"{name} cannot be trained on a single {height} x {width} image, of which one pixel is left "
+            f"to normalise; use a batch of at least 2, or an input larger than {too_small}"
+        )
+
+
+def two_convs(width_in: int, width: int) -> nn.Sequential:
+    """Return 1 x 1 and 3 x 3 convolutions with nothing between them, a batch norm and a ReLU."""
+    return nn.Sequential(
+        nn.Conv2d(width_in, width, 1),
+        nn.Conv2d(width, width, 3, padding=1),
+        nn.BatchNorm2d(width),
+        nn.ReLU(),
+    )

@@ -1,0 +1,213 @@
+"""ICON: three ways to keep an object whole - diverse features, channel gates and capsules that vote.
+
+Paper: Zhuge et al., Salient Object Detection via Integrity Learning, IEEE TPAMI 2022, arXiv:2101.07663;
+the form with ResNet-50 (ICON-R). Authors' code and weights: github.com/mczhuge/ICON (MIT). Written anew
+from the published facts. Index 1 is the deepest level.
+"""
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from sisod.common.errors import InputError
+from sisod.networks.architectures.blocks import (
+    check_images,
+    check_single,
+    conv_norm,
+    init_kaiming,
+    resize,
+    two_convs,
+)
+from sisod.networks.architectures.capsules import N_CAPSULES, POSE, EMRouting, at_least_single
+from sisod.networks.encoders.encoders import create_encoder, decoder_width
+from sisod.networks.input_spec import IMAGENET, InputSpec
+from sisod.networks.network import Facts, Network, Target
+
+_WIDTH = 64
+_GATE_REDUCTION = 8
+_N_HEADS = 5
+_LEAST = 48  # of height and width: the capsules' 5 x 5 convolution needs 3 pixels at stride 16
+_TOO_SMALL = 64  # to train on one: the capsules leave one pixel
+
+
+class DFA(nn.Module):
+    """Diverse feature aggregation: a plain, a cross-shaped and an atrous convolution side by side."""
+
+    def __init__(self, width_in: int, width: int) -> None:
+        super().__init__()
+        self.plain = nn.Conv2d(width_in, width, 3, padding=1)
+        self.cross = nn.ModuleList(
+            nn.Sequential(
+                nn.Conv2d(width_in, width, kernel, padding=(kernel[0] // 2, kernel[1] // 2), bias=False),
+                nn.BatchNorm2d(width),
+            )
+            for kernel in ((3, 3), (3, 1), (1, 3))
+        )
+        self.atrous = conv_norm(width_in, width, 3, dilation=2, act=nn.PReLU)
+        self.merge = conv_norm(3 * width, width, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return a map of the decoder's width."""
+        cross = sum(branch(x) for branch in self.cross)
+        out: Tensor = self.merge(torch.cat([self.plain(x), cross, self.atrous(x)], dim=1))
+        return out
+
+
+class ICE(nn.Module):
+    """Integrity channel enhancement: each channel is scaled by what its energy says of all of them.
+
+    The second of the three inputs is the first one again: released weights were trained so.
+    `mask` is in the published weights and no output depends on it.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.cross = conv_norm(3 * width, width, 3, bias=False)
+        narrow = width // _GATE_REDUCTION
+        self.gate = nn.Sequential(
+            nn.Conv2d(width, narrow, 1),
+            nn.LayerNorm([narrow, 1, 1]),
+            nn.ReLU(),
+            nn.Conv2d(narrow, width, 1),
+        )
+        self.mask = nn.Conv2d(width, 1, 1)
+
+    def forward(self, x: Tensor, finer: Tensor | None = None) -> Tensor:
+        """Return the level with its channels scaled; `finer` is the next finer level."""
+        third = x if finer is None else resize(finer, x)
+        y = self.cross(torch.cat([x, x, third], dim=1))
+        energy = at_least_single(y).square().sum(dim=(2, 3), keepdim=True)
+        out: Tensor = y * self.gate((energy + 1e-5).sqrt().to(y.dtype))
+        return out
+
+
+class PWV(nn.Module):
+    """Part-whole verification: capsules of the three deep levels vote on what belongs together.
+
+    `fuse1` is in the published weights and no output depends on it.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.merge = conv_norm(3 * width, width, 3, bias=False)
+        pose_width = N_CAPSULES * POSE * POSE
+        # padding 1 with a kernel of 5: two rows and columns less
+        self.activation = _conv_bn(width, N_CAPSULES, 5)
+        self.pose = _conv_bn(width, pose_width, 5)
+        self.routing = EMRouting()
+        self.routed_norm = nn.BatchNorm2d(pose_width)
+        self.rebuild = conv_norm(pose_width, width, 3, bias=False)
+        self.join = nn.ModuleList(conv_norm(2 * width, width, 3, bias=False) for _ in range(3))
+        self.fuse1 = two_convs(width, width)
+        self.fuse2 = two_convs(width, width)
+        self.fuse3 = two_convs(width, width)
+
+    def forward(self, x1: Tensor, x2: Tensor, x3: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Return the three levels, all at the size of the second, and the pose feature."""
+        levels = (resize(x1, x2), x2, resize(x3, x2))
+        merged = self.merge(torch.cat(levels, dim=1))
+        routed = self.routing(self.pose(merged), self.activation(merged).sigmoid())
+        pose = self.rebuild(self.routed_norm(routed))
+        whole = resize(pose, x2)
+        y1, y2, y3 = (
+            join(torch.cat([level, whole], dim=1)) for join, level in zip(self.join, levels, strict=True)
+        )
+        y2 = self.fuse2(y2 * y1) + y2
+        y3 = self.fuse3(y3 * y2) + y3
+        return y1, y2, y3, pose
+
+
+class ICON(Network):
+    """Five maps: the finest level, then the deeper three from the deepest on, and the pose feature."""
+
+    facts: ClassVar[Facts] = Facts("icon", "ICON-R", "TPAMI 2022", "github.com/mczhuge/ICON", "MIT")
+    targets: ClassVar[tuple[Target, ...]] = ("mask", "mask", "mask", "mask", "mask")
+    published_inputs: ClassVar[Mapping[str, InputSpec]] = {
+        # read as BGR and normalised with figures of RGB: what the released weights were trained with
+        "authors": InputSpec("bgr", 255.0, (124.55, 118.90, 102.94), (56.77, 55.97, 57.50)),
+        "si-sod": IMAGENET,
+    }
+    unused = ("ice1.mask.", "ice2.mask.", "pwv.fuse1.")
+    renames = (
+        (r"encoder\.", "encoder."),
+        (r"(dfa\d)\.oriConv\.", r"\1.plain."),
+        (r"(dfa\d)\.asyConv\.square_conv\.", r"\1.cross.0.0."),
+        (r"(dfa\d)\.asyConv\.square_bn\.", r"\1.cross.0.1."),
+        (r"(dfa\d)\.asyConv\.ver_conv\.", r"\1.cross.1.0."),
+        (r"(dfa\d)\.asyConv\.ver_bn\.", r"\1.cross.1.1."),
+        (r"(dfa\d)\.asyConv\.hor_conv\.", r"\1.cross.2.0."),
+        (r"(dfa\d)\.asyConv\.hor_bn\.", r"\1.cross.2.1."),
+        (r"(dfa\d)\.atrConv\.", r"\1.atrous."),
+        (r"(dfa\d)\.conv2d\.", r"\1.merge.0."),
+        (r"(dfa\d)\.bn2d\.", r"\1.merge.1."),
+        (r"(ice\d)\.conv_cross\.", r"\1.cross.0."),
+        (r"(ice\d)\.bn_cross\.", r"\1.cross.1."),
+        (r"(ice\d)\.conv_mask\.", r"\1.mask."),
+        (r"(ice\d)\.channel_add_conv\.", r"\1.gate."),
+        (r"pwv\.conv_trans\.", "pwv.merge.0."),
+        (r"pwv\.bn_trans\.", "pwv.merge.1."),
+        (r"pwv\.conv_m\.", "pwv.activation.0."),
+        (r"pwv\.bn_m\.", "pwv.activation.1."),
+        (r"pwv\.conv_pose\.", "pwv.pose.0."),
+        (r"pwv\.bn_pose\.", "pwv.pose.1."),
+        (r"pwv\.emrouting\.W$", "pwv.routing.weight"),
+        (r"pwv\.emrouting\.(beta_[ua])$", r"pwv.routing.\1"),
+        (r"pwv\.bn_caps\.", "pwv.routed_norm."),
+        (r"pwv\.conv_rec\.", "pwv.rebuild.0."),
+        (r"pwv\.bn_rec\.", "pwv.rebuild.1."),
+        *((rf"pwv\.conv{n}\.", f"pwv.join.{n - 1}.0.") for n in range(1, 4)),
+        *((rf"pwv\.bn{n}\.", f"pwv.join.{n - 1}.1.") for n in range(1, 4)),
+        (r"pwv\.(fuse\d)\.", r"pwv.\1."),
+        (r"fuse\.", "fuse."),
+        *((rf"predtrans{n}\.", f"heads.{n - 1}.") for n in range(1, 6)),
+    )
+
+    def __init__(self, encoder: str = "resnet50", input_spec: InputSpec | None = None) -> None:
+        super().__init__(encoder, input_spec)
+        trunk = create_encoder(encoder)
+        width = decoder_width(encoder, _WIDTH)
+        deepest_first = trunk.channels[:0:-1]
+        self.dfa1, self.dfa2, self.dfa3, self.dfa4 = (DFA(width_in, width) for width_in in deepest_first)
+        self.ice1 = ICE(width)
+        self.ice2 = ICE(width)
+        self.pwv = PWV(width)
+        self.fuse = two_convs(width, width)
+        self.heads = nn.ModuleList(nn.Conv2d(width, 1, 3, padding=1) for _ in range(_N_HEADS))
+        init_kaiming(self)
+        self.encoder = trunk  # which is initialised in its own way
+
+    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
+        """Return five logit maps: the finest, then those of levels 1, 2, 3 and of the pose."""
+        check_images(x)
+        if self.training:
+            check_single(x, "icon", too_small=_TOO_SMALL)
+        _, level4, level3, level2, level1 = self.encoder(x)
+        _check_size(level2, x)
+        x1, x2, x3, x4 = self.dfa1(level1), self.dfa2(level2), self.dfa3(level3), self.dfa4(level4)
+        # each module serves two levels, with one set of weights
+        y1, y2 = self.ice1(x1), self.ice1(x2, x3)
+        y3, y4 = self.ice2(x3, x4), self.ice2(x4)
+        z1, z2, z3, pose = self.pwv(y1, y2, y3)
+        z3 = resize(z3, y4)
+        z4 = self.fuse(y4 * z3) + y4
+        features = (z1, z2, z3, z4, pose)
+        first, second, third, finest, of_pose = (
+            resize(head(feature), x) for head, feature in zip(self.heads, features, strict=True)
+        )
+        return finest, first, second, third, of_pose
+
+
+def _conv_bn(width_in: int, width: int, kernel: int) -> nn.Sequential:
+    conv = nn.Conv2d(width_in, width, kernel, padding=1, bias=False)
+    return nn.Sequential(conv, nn.BatchNorm2d(width))
+
+
+def _check_size(level2: Tensor, x: Tensor) -> None:
+    if min(level2.shape[-2:]) < 3:
+        height, width = x.shape[-2:]
+        raise InputError(
+            f"icon convolves 3 x 3 pixels at stride 16 and cannot take {height} x {width}; "
+            f"pad or resize the input to {max(height, _LEAST)} x {max(width, _LEAST)}"
+        )

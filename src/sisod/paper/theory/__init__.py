@@ -1,0 +1,53 @@
+"""The paper's theory as functions: what a score is made of, the propositions, and the bound.
+
+Every function returns both sides of a statement, so that it can be tried on any mask. Where the paper's
+statement needs a correction the docstring says so; `docs/theory.md` has the counter-examples.
+"""
+
+from sisod.paper.theory.bound import (
+    PIXEL_LIPSCHITZ,
+    Bound,
+    Shares,
+    dice_lipschitz,
+    generalization_bound,
+    salient_shares,
+    separable_lipschitz,
+    sharp_dice_lipschitz,
+    squared_dice_lipschitz,
+)
+from sisod.paper.theory.decomposition import AucDecomposition, Decomposition, decompose, decompose_auc
+from sisod.paper.theory.propositions import (
+    Comparison,
+    f_limit,
+    next_frame_limit,
+    proposition_3_3,
+    proposition_b_1,
+    single_object,
+)
+from sisod.paper.theory.reattention import Reattention, proposition_4_1
+from sisod.paper.theory.sides import Sides
+
+__all__ = [
+    "PIXEL_LIPSCHITZ",
+    "AucDecomposition",
+    "Bound",
+    "Comparison",
+    "Decomposition",
+    "Reattention",
+    "Shares",
+    "Sides",
+    "decompose",
+    "decompose_auc",
+    "dice_lipschitz",
+    "f_limit",
+    "generalization_bound",
+    "next_frame_limit",
+    "proposition_3_3",
+    "proposition_4_1",
+    "proposition_b_1",
+    "salient_shares",
+    "separable_lipschitz",
+    "sharp_dice_lipschitz",
+    "single_object",
+    "squared_dice_lipschitz",
+]

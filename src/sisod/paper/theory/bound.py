@@ -1,0 +1,214 @@
+"""Theorem 4.2: the generalisation bound, its Lipschitz constants, and rho against rho'."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sisod.common.arguments import check_flag, check_number, is_number, shown
+from sisod.scoring.arrays import as_mask
+from sisod.common.errors import InputError
+from sisod.scoring.partition import Partition, cut_mask
+
+# of one pixel's loss: l1 and mse in the probability, bce in the logit (in the probability it has none)
+PIXEL_LIPSCHITZ = {"l1": 1.0, "mse": 2.0, "bce": 1.0}
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The two terms of the bound.
+
+    Attributes:
+        capacity: what the class of functions costs; in proportion to L.
+        confidence: what certainty 1 - delta costs.
+    """
+
+    capacity: float
+    confidence: float
+
+    @property
+    def total(self) -> float:
+        """The bound: expected risk less empirical risk is at most this."""
+        return self.capacity + self.confidence
+
+
+def generalization_bound(
+    *,
+    n_samples: int,
+    n_pixels: int,
+    lipschitz: float,
+    rademacher: float,
+    delta: float = 0.05,
+    epsilon: float = 0.1,
+    constant: float = 1.0,
+) -> Bound:
+    """Return C L sqrt(pixels)/N R log^(3/2 + epsilon)(N/R) + 3 sqrt(log(2/delta) / 2N).
+
+    C exists for every epsilon, its value is not known, so the figure means nothing alone: compare two.
+    The ratio of two capacities that differ in the loss is the ratio of their Lipschitz constants.
+
+    Args:
+        n_samples: N, images.
+        n_pixels: pixels of an image, K in the theorem.
+        lipschitz: L of the risk of one image, in the maximum norm.
+        rademacher: R, the greatest worst-case Rademacher complexity of one output coordinate: a sum
+            over samples, not a mean, so between 0 and N; it grows as sqrt(N) for the usual classes.
+        delta: probability that the bound does not hold.
+        epsilon: above 0.
+        constant: C.
+
+    Example:
+        >>> bound = generalization_bound(n_samples=10000, n_pixels=1, lipschitz=1, rademacher=100)
+        >>> round(bound.capacity, 4), round(bound.confidence, 4)
+        (0.1151, 0.0407)
+    """
+    for name, count in (("n_samples", n_samples), ("n_pixels", n_pixels)):
+        if not is_number(count) or not 1 <= count < math.inf:
+            raise InputError(f"{name} must be a finite number, 1 or more, got {shown(count)}")
+    for name, value in (("lipschitz", lipschitz), ("epsilon", epsilon), ("constant", constant)):
+        check_number(name, value, above=True)
+    if not is_number(delta) or not 0 < delta < 1:
+        raise InputError(f"delta is a probability between 0 and 1, got {shown(delta)}")
+    if not is_number(rademacher) or not 0 < rademacher < n_samples:
+        raise InputError(
+            f"rademacher is a sum over {n_samples} samples, above 0 and below {n_samples}, "
+            f"got {shown(rademacher)}; multiply a mean by the number of samples"
+        )
+    growth = math.log(n_samples / rademacher) ** (1.5 + epsilon)
+    capacity = constant * lipschitz * math.sqrt(n_pixels) / n_samples * rademacher * growth
+    return Bound(capacity, 3 * math.sqrt(math.log(2 / delta) / (2 * n_samples)))
+
+
+def separable_lipschitz(
+    mu: float, *, n_frames: int = 1, alpha: float = 0.0, normalize: bool = True
+) -> float:
+    """Return L of a size-invariant separable loss whose pixels' loss is mu-Lipschitz (case 1).
+
+    It is mu for the normalised loss. Eq. 16 as printed has weights that sum to K + alpha, so its L is
+    (K + alpha) mu.
+
+    Example:
+        >>> separable_lipschitz(1.0, n_frames=3, alpha=9.0)
+        1.0
+        >>> separable_lipschitz(1.0, n_frames=3, alpha=9.0, normalize=False)
+        12.0
+    """
+    if not all(is_number(one) and 0 <= one < math.inf for one in (mu, n_frames, alpha)):
+        raise InputError(
+            f"mu, n_frames and alpha must be finite and not negative, got {shown(mu)}, "
+            f"{shown(n_frames)} and {shown(alpha)}"
+        )
+    check_flag("normalize", normalize)
+    return mu if normalize else (n_frames + alpha) * mu
+
+
+def dice_lipschitz(rho: float) -> float:
+    """Return the theorem's L = 4 / rho of the mean over frames of 1 - 2 sum pg / (sum p + sum g).
+
+    Args:
+        rho: least salient share of a frame; of the image, rho', for the plain loss.
+
+    Example:
+        >>> dice_lipschitz(0.5)
+        8.0
+    """
+    _check_share(rho)
+    return 4 / rho
+
+
+def sharp_dice_lipschitz(rho: float) -> float:
+    """Return the least L that is right for the same loss, for small rho an eighth of the theorem's.
+
+    With r = 1/rho - 1 it is r^2 / (2 (r - 1)), reached where p is 1 - 2/r on the object and 0 outside;
+    2 where r is 2 or less, reached at p = 0.
+
+    Example:
+        >>> round(sharp_dice_lipschitz(0.01), 2), dice_lipschitz(0.01)
+        (50.01, 400.0)
+    """
+    _check_share(rho)
+    r = 1 / rho - 1
+    return r * r / (2 * (r - 1)) if r > 2 else 2.0
+
+
+def squared_dice_lipschitz(rho: float) -> float:
+    """Return an L for Dice with squares, 1 - 2 sum pg / (sum p^2 + sum g^2), as in `sisod.losses`.
+
+    It is 2 + 1/sqrt(rho), and ours: with D the denominator, the gradient's absolute sum is at most
+    2 sum g / D + 4 sum pg sum p / D^2, where sum g <= D, sum pg <= D / 2 and
+    sum p <= sqrt(S sum p^2) <= D / (2 sqrt(rho)).
+
+    Example:
+        >>> squared_dice_lipschitz(0.01)
+        12.0
+    """
+    _check_share(rho)
+    return 2 + 1 / math.sqrt(rho)
+
+
+@dataclass(frozen=True, eq=False)
+class Shares:
+    """Salient shares of the frames of one image, and of the image.
+
+    Attributes:
+        frames: salient share of every frame.
+        image: salient share of the image, rho'.
+    """
+
+    frames: NDArray[np.float64]
+    image: float
+
+    @property
+    def left(self) -> float:
+        """The least share of a frame: rho."""
+        return float(self.frames.min())
+
+    @property
+    def right(self) -> float:
+        """The share of the image: rho'."""
+        return self.image
+
+    @property
+    def holds(self) -> bool:
+        """Whether rho > rho', which the paper calls obvious."""
+        return self.left > self.right
+
+    @property
+    def dice_lipschitz(self) -> float:
+        """L of this image's size-invariant Dice loss, the mean over frames of 4 / share."""
+        return float(np.mean(4 / self.frames))
+
+
+def salient_shares(gt: ArrayLike, *, partition: Partition | None = None) -> Shares:
+    """Return the shares that rho and rho' are the least of.
+
+    Args:
+        gt: mask with at least one salient pixel.
+        partition: frames; by default `sisod.partition(gt)`.
+
+    Example:
+        A diagonal of 3 pixels on 5 x 10:
+
+        >>> gt = np.zeros((5, 10), dtype=bool)
+        >>> gt[[0, 1, 2], [0, 1, 2]] = True
+        >>> shares = salient_shares(gt)
+        >>> round(shares.left, 3), shares.right, shares.holds
+        (0.333, 0.06, True)
+    """
+    mask = as_mask(gt)
+    parts = cut_mask(mask) if partition is None else partition
+    if parts.shape != mask.shape or parts.regions is not None:
+        raise InputError(
+            f"partition must be boxes of a mask of shape {mask.shape}; got "
+            + (f"one of shape {parts.shape}" if parts.shape != mask.shape else "Voronoi regions")
+        )
+    if len(parts) == 0:
+        raise InputError("there is no frame, and rho is the least share of one; leave this mask out")
+    inside = [float(mask[frame.window].mean()) for frame in parts]
+    return Shares(np.array(inside), float(mask.mean()))
+
+
+def _check_share(rho: float) -> None:
+    if not is_number(rho) or not 0 < rho <= 1:
+        raise InputError(f"rho is a share, above 0 and at most 1, got {shown(rho)}")

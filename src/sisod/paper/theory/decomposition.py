@@ -1,0 +1,249 @@
+"""A score of an image -> the weights P_X with which its parts enter it (Eq. 3 to 6)."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sisod.scoring.arrays import as_map, as_mask, check_same_shape, unit_values
+from sisod.common.errors import InputError, UsageError
+from sisod.scoring.partition import Partition
+from sisod.scoring.histograms import LEVELS
+from sisod.scoring.protocols import Protocol, check_known, find_protocol
+from sisod.scoring.engine import score
+
+Values = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+# what is averaged over pixels by a separable metric
+_SEPARABLE = ("mae", "mse", "accuracy_binary")
+# a composite metric's numerator and denominator in TP, FP, FN, TN: a_t and b_t of Eq. 5
+_COMPOSITE = {
+    "f_binary": ((1.3, 0, 0, 0), (1.3, 1, 0.3, 0)),
+    "dice_binary": ((2, 0, 0, 0), (2, 1, 1, 0)),
+    "iou_binary": ((1, 0, 0, 0), (1, 1, 1, 0)),
+    "precision_binary": ((1, 0, 0, 0), (1, 1, 0, 0)),
+    "recall_binary": ((1, 0, 0, 0), (1, 0, 1, 0)),
+    "specificity_binary": ((0, 0, 0, 1), (0, 1, 0, 1)),
+    "fpr_binary": ((0, 1, 0, 0), (0, 1, 0, 1)),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Decomposition:
+    """A score beside what its parts add up to. Parts are the frames, in order, then the background.
+
+    Attributes:
+        metric: key of the score.
+        left: the score of the whole image, by `sisod.score`.
+        right: the same put together from the parts, as Eq. 3 and 5 do.
+        shares: P_X of every part: its pixels over those of the image.
+        weights: with which the parts' values enter the score. For a separable metric they are the
+            shares; for a composite one the shares times the part's denominator, over their sum.
+        values: the metric of every part; NaN where the part has none, and weight 0 then.
+        si_weights: the weights of the size-invariant score: 1 for a frame, alpha for the background of
+            a separable metric, 0 of a composite one, over their sum.
+    """
+
+    metric: str
+    left: float
+    right: float
+    shares: Values
+    weights: Values
+    values: Values
+    si_weights: Values
+
+    @property
+    def holds(self) -> bool:
+        """Whether both sides agree but for rounding; they do where no two frames overlap."""
+        return _agree(self.left, self.right)
+
+
+def decompose(
+    pred: ArrayLike,
+    gt: ArrayLike,
+    *,
+    metric: str = "mae",
+    protocol: str | Protocol = "default",
+    partition: Partition | None = None,
+) -> Decomposition:
+    """Return a score of an image as the weighted sum of its parts' scores.
+
+    Definition 3.1 asks for parts that do not intersect. The paper's frames are boxes and may: then the
+    pixels in several frames are counted several times, and the two sides differ. Voronoi regions,
+    `partition=sisod.partition(gt, kind="voronoi")`, never intersect.
+
+    Args:
+        pred: saliency map, as for `sisod.score`.
+        gt: ground truth, as for `sisod.score`.
+        metric: `mae`, `mse`, `accuracy_binary` (separable), or the `_binary` form of `f`, `dice`, `iou`,
+            `precision`, `recall`, `specificity`, `fpr` (composite).
+        protocol: as for `sisod.score`.
+        partition: the parts; by default the protocol's.
+
+    Example:
+        Half of an object of 4 pixels is missed, all of an object of 1 pixel, on 20 pixels:
+
+        >>> gt = np.zeros((4, 5), dtype=bool)
+        >>> gt[:2, :2] = gt[3, 4] = True
+        >>> pred = np.zeros((4, 5))
+        >>> pred[0, :2] = 1
+        >>> found = decompose(pred, gt)
+        >>> found.shares, found.values  # two frames and the background
+        (array([0.2 , 0.05, 0.75]), array([0.5, 1. , 0. ]))
+        >>> found.left, round(found.right, 12), found.holds
+        (0.15, 0.15, True)
+    """
+    if isinstance(metric, str) and metric == "auc":
+        raise UsageError("auc is a sum over pairs of pixels; use decompose_auc")
+    check_known("metric to decompose", metric, (*_SEPARABLE, *_COMPOSITE))
+    p, mask, parts = _prepared(pred, gt, protocol, partition)
+    left = score(pred, gt, protocol=protocol, metrics=[metric], partition=parts)[metric]
+    if math.isnan(left):
+        raise InputError(
+            f"{metric} is undefined on this image, there is nothing to decompose; "
+            "take mae, or a mask with salient and other pixels"
+        )
+    sizes = np.append(parts.frame_areas, parts.background_area).astype(np.float64)
+    shares = sizes / mask.size
+    alpha = parts.alpha if metric in _SEPARABLE else 0.0
+    si_weights = np.append(np.ones(len(parts)), alpha)
+    si_weights /= max(si_weights.sum(), 1.0)
+    if metric in _SEPARABLE:
+        means = _ratio(_sums(_pixel_values(metric, p, mask), parts), sizes)
+        right = float(np.nansum(shares * means))
+        return Decomposition(metric, left, right, shares, shares, means, si_weights)
+    counts = np.stack([_sums(count, parts) for count in _outcomes(p, mask)])
+    above, below = (np.array(row) @ counts for row in _COMPOSITE[metric])
+    whole = below.sum()
+    # 0 where nothing is predicted, as everywhere in the library
+    right = float(above.sum() / whole) if whole else 0.0
+    return Decomposition(
+        metric, left, right, shares, below / (whole or 1.0), _ratio(above, below), si_weights
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class AucDecomposition:
+    """AUC beside what the paper says it is the sum of, and what it is the sum of.
+
+    Attributes:
+        left: AUC of the whole image, by `sisod.score`.
+        right: the paper's sum over frames of AUC times share of pairs, which drops all pairs of a
+            salient pixel in one part and another pixel in another, and those of the background.
+        values: row k, column l: how often a salient pixel of part k outranks another pixel of part l;
+            NaN without such pairs. Parts are the frames, then the background.
+        weights: the share of all pairs that each entry has.
+    """
+
+    left: float
+    right: float
+    values: Values
+    weights: Values
+
+    @property
+    def whole(self) -> float:
+        """The sum over all pairs of parts, which is AUC where no two frames overlap."""
+        return float(np.nansum(self.weights * self.values))
+
+    @property
+    def within(self) -> float:
+        """Share of all pairs of pixels whose two pixels lie in the same frame."""
+        return float(np.trace(self.weights[:-1, :-1]))
+
+    @property
+    def holds(self) -> bool:
+        """Whether the paper's two sides agree but for rounding."""
+        return _agree(self.left, self.right)
+
+
+def decompose_auc(
+    pred: ArrayLike,
+    gt: ArrayLike,
+    *,
+    protocol: str | Protocol = "default",
+    partition: Partition | None = None,
+) -> AucDecomposition:
+    """Return AUC as the sum over all pairs of parts, and the paper's sum over frames.
+
+    The paper (appendix C) writes AUC as the sum over frames of AUC_k n+_k n-_k / (n+ n-). Those weights
+    add up to the share of pairs that lie within a frame, a small part: even a perfect map has a sum
+    far below 1. The sum over all pairs of parts, n+_k n-_l / (n+ n-), is exact.
+
+    Example:
+        Two objects of 2 pixels, in frames with 2 other pixels each, on 12 pixels; a perfect map:
+
+        >>> gt = np.zeros((2, 6), dtype=bool)
+        >>> gt[[0, 1, 0, 1], [0, 1, 4, 5]] = True
+        >>> found = decompose_auc(gt, gt)
+        >>> found.left, found.right, found.whole  # of 4 x 8 pairs, 2 x 2 lie in either frame
+        (1.0, 0.25, 1.0)
+    """
+    p, mask, parts = _prepared(pred, gt, protocol, partition)
+    left = score(pred, gt, protocol=protocol, metrics=["auc"], partition=parts)["auc"]
+    if math.isnan(left):
+        raise InputError("auc is undefined on this image; expected salient pixels and others in gt")
+    salient, other = _levels(np.floor(255 * p).astype(np.intp), mask, parts)
+    # pairs in which the salient pixel is above, ties counting one half
+    outranked = salient @ (np.cumsum(other, axis=1) - other / 2).T
+    pairs = np.outer(salient.sum(axis=1), other.sum(axis=1))
+    values = _ratio(outranked, pairs)
+    weights = pairs / (np.count_nonzero(mask) * np.count_nonzero(~mask))
+    frames = np.arange(len(parts))
+    right = float(np.nansum(weights[frames, frames] * values[frames, frames]))
+    return AucDecomposition(left, right, values, weights)
+
+
+def _prepared(
+    pred: ArrayLike, gt: ArrayLike, protocol: str | Protocol, given: Partition | None
+) -> tuple[Values, Mask, Partition]:
+    settled = find_protocol(protocol)
+    mask, array = as_mask(gt, level=settled.gt_level), as_map(pred)
+    check_same_shape(array, mask)
+    parts = settled.partition(mask) if given is None else given
+    return unit_values(array, normalize=settled.normalize), mask, parts
+
+
+def _pixel_values(metric: str, p: Values, mask: Mask) -> Values:
+    if metric == "accuracy_binary":
+        return np.asarray((p > 0.5) == mask, dtype=np.float64)
+    error = np.abs(p - mask)
+    return error if metric == "mae" else error * error
+
+
+def _outcomes(p: Values, mask: Mask) -> list[Mask]:
+    """TP, FP, FN and TN as masks."""
+    predicted = p > 0.5
+    return [predicted & mask, predicted & ~mask, ~predicted & mask, ~predicted & ~mask]
+
+
+def _sums(pixels: NDArray[np.generic], parts: Partition) -> Values:
+    """Sums over the frames, then over the background."""
+    values = np.asarray(pixels, dtype=np.float64)
+    if parts.regions is not None:
+        sums = np.bincount(parts.regions.ravel(), values.ravel(), minlength=len(parts))
+    else:
+        sums = np.array([values[frame.window].sum() for frame in parts])
+    return np.append(sums, values[parts.background].sum())
+
+
+def _levels(levels: NDArray[np.intp], mask: Mask, parts: Partition) -> tuple[Values, Values]:
+    """Salient and other pixels of each part (rows) at each level (columns)."""
+    joint = levels + LEVELS * mask
+    if parts.regions is not None:
+        pieces = [joint[parts.regions == index] for index in range(len(parts))]
+    else:
+        pieces = [joint[frame.window].ravel() for frame in parts]
+    pieces.append(joint[parts.background])
+    counts = np.stack([np.bincount(piece, minlength=2 * LEVELS) for piece in pieces]).astype(np.float64)
+    return counts[:, LEVELS:], counts[:, :LEVELS]
+
+
+def _ratio(above: Values, below: Values) -> Values:
+    """NaN where there is nothing to divide by."""
+    return np.asarray(np.divide(above, below, out=np.full(above.shape, np.nan), where=below > 0))
+
+
+def _agree(left: float, right: float) -> bool:
+    return math.isclose(left, right, rel_tol=1e-9, abs_tol=1e-12)

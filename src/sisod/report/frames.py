@@ -1,0 +1,84 @@
+"""Frames drawn over masks or images, as in the paper's Figure 3, so that one sees what is scored."""
+
+from pathlib import Path
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from sisod.common.errors import InputError, some
+from sisod.evaluation.result import write_run
+from sisod.common.output import output_path, write_png
+from sisod.common.folders import write_folder
+from sisod.scoring.partition import Partition
+from sisod.data.images import read_colour, read_mask
+from sisod.data.pairs import files_by_name
+from sisod.common.progress import progress_bar
+from sisod.scoring.protocols import Protocol
+
+_FRAME, _BACKGROUND = (0, 94, 213), (178, 114, 0)  # orange and blue, BGR; told apart by everybody
+_SHORT_SIDE, _LONG_SIDE = 480, 1920  # pixels; smaller pictures are enlarged, to read the numbers
+
+
+def draw_frames(canvas: NDArray[np.uint8], parts: Partition) -> NDArray[np.uint8]:
+    """Return a picture (BGR) with numbered frames, the background tinted, and alpha below."""
+    height, width = parts.shape
+    tinted = canvas.copy()
+    tint = np.array(_BACKGROUND, dtype=np.float64)
+    tinted[parts.background] = (0.75 * canvas[parts.background] + 0.25 * tint).astype(np.uint8)
+    scale = max(1, min(round(_SHORT_SIDE / min(height, width)), _LONG_SIDE // max(height, width)))
+    size = (width * scale, height * scale)
+    picture = np.asarray(cv2.resize(tinted, size, interpolation=cv2.INTER_NEAREST), dtype=np.uint8)
+    for frame in parts:
+        corners = [(frame.x0 * scale, frame.y0 * scale), (frame.x1 * scale - 1, frame.y1 * scale - 1)]
+        cv2.rectangle(picture, corners[0], corners[1], _FRAME, 2)
+        _write(picture, str(frame.index + 1), (corners[0][0] + 4, corners[0][1] + 18))
+    strip = np.full((32, picture.shape[1], 3), 255, dtype=np.uint8)
+    share = parts.background_area / (height * width)
+    text = f"{len(parts)} frames, background {share:.1%}, alpha {parts.alpha:.3g}"
+    cv2.putText(strip, text, (8, 22), cv2.FONT_HERSHEY_SIMPLEX, 0.5, (0, 0, 0), 1, cv2.LINE_AA)
+    return np.concatenate([picture, strip])
+
+
+def draw_folder(
+    gt_root: str | Path,
+    out: Path,
+    *,
+    protocol: Protocol,
+    image_root: str | Path | None = None,
+    overwrite: bool = False,
+) -> int:
+    """Draw every mask of a folder, over its image if there are images; return how many."""
+    masks = files_by_name(gt_root)
+    if not masks:
+        raise InputError(f"{str(gt_root)!r} has no image files; expected a folder of masks")
+    images = {} if image_root is None else files_by_name(image_root, all_used=False)
+    without = [name for name in masks if name not in images]
+    if image_root is not None and without:
+        raise InputError(
+            f"{len(without)} of {len(masks)} masks have no image in {str(image_root)!r} "
+            f"({some(without)}); add them, or leave out --images"
+        )
+    for name in masks:
+        output_path(out, name, ".png")
+    with (
+        write_folder(out, kind="frames", overwrite=overwrite, inputs=(gt_root, image_root)) as inside,
+        progress_bar("drawing", len(masks)) as advance,
+    ):
+        for name, file in masks.items():
+            mask = read_mask(gt_root, file.path, level=protocol.gt_level)
+            canvas = np.repeat(mask[..., None].astype(np.uint8) * np.uint8(255), 3, axis=2)
+            if image_root is not None:
+                image = read_colour(image_root, images[name].path)
+                canvas = np.asarray(cv2.resize(image, mask.shape[::-1]), dtype=np.uint8)
+            picture = draw_frames(canvas, protocol.partition(mask))
+            write_png(output_path(inside, name, ".png"), picture)
+            advance(1)
+        settings = {"masks": str(gt_root), "images": None if image_root is None else str(image_root)}
+        write_run(inside, {"kind": "frames", "command": "frames", "protocol": protocol.name, **settings})
+    return len(masks)
+
+
+def _write(picture: NDArray[np.uint8], text: str, place: tuple[int, int]) -> None:
+    for colour, thickness in (((255, 255, 255), 4), (_FRAME, 2)):
+        cv2.putText(picture, text, place, cv2.FONT_HERSHEY_SIMPLEX, 0.6, colour, thickness, cv2.LINE_AA)

@@ -1,0 +1,76 @@
+"""What the page draws: curves and groups of each method, as plain data for its script."""
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, get_args
+
+import numpy as np
+
+from sisod.analysis.groups import FOUND, SizeKind, by_number, by_size, found_curve
+from sisod.evaluation.result import Evaluation
+from sisod.report.figures import CURVES
+from sisod.evaluation.results import Result
+
+_DIGITS = 4  # as printed in tables
+_NUMBERED = {"mae": "si_mae", "f_mean": "si_f_mean"}  # score of frames -> score of images
+
+
+def chart_data(results: Sequence[Result]) -> dict[str, Any]:
+    """Return the charts of one data set, method by method."""
+    return {result.method: _charts(result.evaluation) for result in results}
+
+
+def _charts(evaluation: Evaluation) -> dict[str, Any]:
+    columns = sorted({key for x, y, _, _ in CURVES.values() for key in (x, y) if key != "threshold"})
+    curves = {
+        prefix + key: rounded(evaluation.curves[prefix + key])
+        for prefix in ("", "si_")
+        for key in columns
+        if prefix + key in evaluation.curves.columns
+    }
+    return {
+        "curves": curves,
+        "sizes": {kind: _sizes(evaluation, kind) for kind in get_args(SizeKind)},
+        "numbers": _numbers(evaluation),
+        "coverage": rounded(found_curve(evaluation)["found"]),
+    }
+
+
+def _sizes(evaluation: Evaluation, kind: SizeKind) -> dict[str, Any]:
+    table = by_size(evaluation, groups=kind)
+    return {
+        "groups": table["group"].to_list(),
+        "counts": table["objects"].to_list(),
+        "values": {key: rounded(table[key]) for key in ("mae", "f_mean", "found")},
+    }
+
+
+def _numbers(evaluation: Evaluation) -> dict[str, Any]:
+    known = [key for key in _NUMBERED.values() if key in evaluation.images.columns]
+    table = by_number(evaluation, metrics=known)
+    groups = table["group"].to_list()
+    values = {frame: rounded(table[key]) for frame, key in _NUMBERED.items() if key in known}
+    values["found"] = _found_by_number(evaluation, groups)
+    return {
+        "groups": groups,
+        "counts": table["images"].to_list(),
+        "objects": table["objects"].to_list(),
+        "values": values,
+    }
+
+
+def _found_by_number(evaluation: Evaluation, groups: Sequence[str]) -> list[float | None]:
+    """Share of objects found in images of so many objects."""
+    numbers = evaluation.images["n_objects"].to_numpy()
+    group = np.minimum(np.repeat(numbers, numbers), 5)  # the object table is in the images' order
+    found = evaluation.objects["recall_binary"].to_numpy() >= FOUND
+    shares = []
+    for name in groups:
+        here = found[group == int(name.removesuffix("+"))]
+        shares.append(float(here.mean()) if len(here) else math.nan)
+    return rounded(shares)
+
+
+def rounded(values: Iterable[float | None]) -> list[float | None]:
+    """Return numbers as printed, None for NaN, which JSON does not have."""
+    return [None if v is None or math.isnan(v) else round(v, _DIGITS) + 0.0 for v in values]

@@ -1,0 +1,236 @@
+"""The page itself: numbers, charts and pictures put into one file of HTML."""
+
+import base64
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from sisod.analysis.ablation import AblationRow, read_ablation
+from sisod.analysis.comparison import RESAMPLES
+from sisod.common.errors import InputError, UsageError, require
+from sisod.common.output import write_output
+from sisod.common.grid import number
+from sisod.scoring.metrics import METRICS
+from sisod.paper.published import AgainstPaper
+from sisod.paper.published import against_paper as against_paper_row
+from sisod.common.progress import progress_bar
+from sisod.report.page.charts import chart_data
+from sisod.report.page.failures import failure_data
+from sisod.report.page.scores import ScoreTable, compared_pairs, rank_note, score_table
+from sisod.evaluation.results import Result, datasets_of, methods_of
+
+TITLE = "Size-invariant evaluation"
+
+
+# What the template reads by name is a dataclass: of a dict, jinja2 takes the methods (clear, items)
+# before the keys.
+@dataclass(frozen=True)
+class AblationCell:
+    """One loss by one metric: as printed, over so many seeds."""
+
+    mean: str
+    deviation: str
+    seeds: int
+    best: bool
+
+
+@dataclass(frozen=True)
+class AblationTable:
+    """Losses down; data sets and, in them, metrics across.
+
+    Attributes:
+        datasets: each with its number of columns.
+        columns: titles of the metrics.
+        rows: each a loss and its cells.
+    """
+
+    datasets: tuple[tuple[str, int], ...]
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[AblationCell, ...]], ...]
+
+
+def write_report(
+    results: Sequence[Result],
+    out: Path,
+    *,
+    image_roots: Mapping[str, Path] | None = None,
+    ablation: Path | None = None,
+    against_paper: bool = False,
+    title: str = TITLE,
+    resamples: int = RESAMPLES,
+    fetch: bool = False,
+) -> list[str]:
+    """Write the page to a file; return what the user should be warned of.
+
+    Args:
+        results: saved results; see `sisod.evaluation.results.load_results`.
+        out: the file, .html.
+        image_roots: data set -> folder of its photographs, for the browser of failures.
+        ablation: the table of `sisod ablate`.
+        against_paper: set each result beside the paper's row of the same data set and network.
+        title: of the page.
+        resamples: behind the intervals.
+        fetch: read also maps that a result names by URLs of other machines.
+    """
+    if out.suffix.lower() not in (".html", ".htm"):
+        raise UsageError(f"{str(out)!r}: expected a name ending in .html")
+    page, notes = render_report(
+        results,
+        image_roots=image_roots or {},
+        ablation=ablation,
+        against_paper=against_paper,
+        title=title,
+        resamples=resamples,
+        fetch=fetch,
+    )
+    write_output(out, page.encode("utf-8"))
+    return notes
+
+
+def render_report(
+    results: Sequence[Result],
+    *,
+    image_roots: Mapping[str, Path],
+    ablation: Path | None,
+    against_paper: bool,
+    title: str,
+    resamples: int,
+    fetch: bool = False,
+) -> tuple[str, list[str]]:
+    """Return the page as text, and what the user should be warned of."""
+    template = _template()  # refuse a missing extra before the work
+    by_dataset = {
+        name: [result for result in results if result.dataset == name] for name in datasets_of(results)
+    }
+    tables: list[ScoreTable] = []
+    with progress_bar("intervals", len(by_dataset)) as advance:
+        for name, here in by_dataset.items():
+            tables.append(score_table(name, here, resamples=resamples))
+            advance(1)
+    published, unmatched = beside_paper(results) if against_paper else ([], [])
+    failures, notes = failure_data(results, image_roots, fetch=fetch)
+    data = {
+        "methods": methods_of(results),
+        "datasets": list(by_dataset),
+        "charts": {name: chart_data(here) for name, here in by_dataset.items()},
+        "failures": failures,
+    }
+    script = _part("page.js")
+    page: str = template.render(
+        title=title,
+        tables=tables,
+        compared={t.dataset: compared_pairs(t.comparison) if t.comparison else [] for t in tables},
+        ranks=[note for name, here in by_dataset.items() if (note := rank_note(name, here))],
+        ablation=_ablation(read_ablation(ablation)) if ablation is not None else None,
+        against_paper=against_paper,
+        published=published,
+        unmatched=unmatched,
+        data=safe_json(data),
+        n_failures=len(failures["items"]),
+        n_left_out=failures["left_out"],
+        picture_notes=notes,
+        n_pictures=sum(bool(item["pictures"]) for item in failures["items"]),
+        facts=_facts(results, tables),
+        resamples=resamples,
+        style=_part("page.css"),
+        script=script,
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii"),
+    )
+    return page, [*unmatched, *notes]
+
+
+def beside_paper(results: Sequence[Result]) -> tuple[list[tuple[Result, AgainstPaper]], list[str]]:
+    """Find the published row of every result, by data set and method; say why one has none."""
+    found, unmatched = [], []
+    for result in results:
+        name = f"{result.dataset}/{result.method}"
+        try:
+            found.append((result, against_paper_row(result.evaluation, name)))
+        except InputError as error:
+            unmatched.append(f"{name} is not set beside the paper: {error}")
+    return found, unmatched
+
+
+def safe_json(data: Any) -> str:
+    r"""Return JSON that can stand inside a script element: nothing in it can end the element.
+
+    Example:
+        >>> print(safe_json({"name": "</script>"}))
+        {"name":"\u003c/script>"}
+    """
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c")
+
+
+def _facts(results: Sequence[Result], tables: Sequence[ScoreTable]) -> list[str]:
+    from sisod.common.version import __version__
+
+    protocols = dict.fromkeys(result.evaluation.protocol.name for result in results)
+    return [
+        _plural(len(methods_of(results)), "method"),
+        _plural(len(tables), "data set"),
+        _plural(sum(table.images for table in tables), "image"),
+        _plural(sum(table.objects for table in tables), "object"),
+        f"protocol {', '.join(protocols)}",
+        f"sisod {__version__}",
+    ]
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
+def _ablation(rows: Sequence[AblationRow]) -> AblationTable:
+    losses = list(dict.fromkeys(row.loss for row in rows))
+    columns = list(dict.fromkeys((row.dataset, row.metric) for row in rows))
+    cells = {(row.loss, row.dataset, row.metric): row for row in rows}
+    best = {}
+    for column in columns:
+        means = [number(row.mean) for row in rows if (row.dataset, row.metric) == column]
+        shown = [text for text in means if text != "-"]
+        if len(shown) > 1:
+            choose = max if METRICS[column[1]].direction == "up" else min
+            best[column] = choose(shown, key=float)
+    return AblationTable(
+        datasets=tuple(Counter(dataset for dataset, _ in columns).items()),
+        columns=tuple(METRICS[metric].title for _, metric in columns),
+        rows=tuple(
+            (loss, tuple(_ablation_cell(cells.get((loss, *c)), best.get(c)) for c in columns))
+            for loss in losses
+        ),
+    )
+
+
+def _ablation_cell(row: AblationRow | None, best: str | None) -> AblationCell:
+    if row is None:
+        return AblationCell("-", "-", 0, best=False)
+    mean = number(row.mean)
+    return AblationCell(mean, number(row.deviation), len(row.values), best=mean == best)
+
+
+def _template() -> Any:
+    require("the report", "jinja2")
+    import jinja2
+
+    def printed(value: Any) -> Any:
+        if not isinstance(value, str | int | float | jinja2.Undefined):  # which refuses by itself
+            raise TypeError(f"page.html prints {value!r}; expected text or a number")
+        return value
+
+    environment = jinja2.Environment(
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=printed,
+    )
+    return environment.from_string(_part("page.html"))
+
+
+def _part(name: str) -> str:
+    return files("sisod.report").joinpath(name).read_text(encoding="utf-8")

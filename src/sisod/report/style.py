@@ -1,0 +1,139 @@
+"""Figures for papers: one style, colour-blind safe, readable in print."""
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sisod.common.errors import UsageError, printable, require
+from sisod.common.output import write_output
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from sisod.analysis.masks import MaskStatistics
+
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+DASHES = ("-", "--", "-.", (0, (1, 1.2)), (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)))
+WIDTH = 6.75  # inches: the text of a two-column paper
+FORMATS = (".pdf", ".png", ".svg")
+STYLE = {
+    "font.size": 8,
+    "axes.titlesize": 8,
+    "axes.labelsize": 8,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "legend.fontsize": 8,
+    "legend.frameon": False,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "#dddddd",
+    "grid.linewidth": 0.6,
+    "axes.axisbelow": True,
+    "lines.linewidth": 1.3,
+    "lines.markersize": 3.6,
+    "figure.constrained_layout.use": True,
+    "savefig.dpi": 200,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "sisod",  # the same figure gives the same file
+    "pdf.fonttype": 42,
+}
+
+
+@dataclass(frozen=True)
+class LineStyle:
+    """How a method is drawn: told apart by colour, by dash and by marker, each alone."""
+
+    colour: str
+    marker: str
+    dash: Any
+
+    def options(self) -> dict[str, Any]:
+        """Return what matplotlib's plot takes."""
+        return {"color": self.colour, "marker": self.marker, "linestyle": self.dash}
+
+
+def line_styles(methods: Sequence[str]) -> dict[str, LineStyle]:
+    """Give every method a look of its own; the combinations repeat after 42."""
+    return {
+        method: LineStyle(
+            COLOURS[place % len(COLOURS)], MARKERS[place % len(MARKERS)], DASHES[place % len(DASHES)]
+        )
+        for place, method in enumerate(methods)
+    }
+
+
+def plot_statistics(found: "MaskStatistics", path: Path) -> None:
+    """Draw the paper's Figure 1: share of objects by size, share of images by number of objects."""
+    check_plot_path(path)
+    mpl = _matplotlib()
+    with mpl.rc_context(STYLE):
+        figure = new_figure(2.4)
+        left, right = figure.subplots(1, 2)
+        sizes = found.size_groups() / max(1, len(found.shares))
+        left.bar(np.arange(10) * 10 + 5, 100 * sizes, width=9, color=COLOURS[0])
+        left.set(
+            xlabel="size of an object (% of the image)", ylabel="objects (%)", xticks=range(0, 101, 20)
+        )
+        numbers = found.number_groups()
+        shares = 100 * np.array(list(numbers.values())) / len(found.n_objects)
+        right.bar(list(numbers), shares, color=COLOURS[1])
+        right.set(xlabel="objects in an image", ylabel="images (%)")
+        save_figure(figure, path)
+
+
+def new_figure(height: float, *, width: float = WIDTH) -> "Figure":
+    """Return an empty figure, in inches, that a notebook shows by itself."""
+    _matplotlib()
+    from sisod.report.notebook_figure import NotebookFigure
+
+    return NotebookFigure(figsize=(width, height))
+
+
+def style() -> Any:
+    """Return a context in which everything is drawn in the one style."""
+    return _matplotlib().rc_context(STYLE)
+
+
+def check_plot_path(path: Path) -> None:
+    """Refuse, before any work is done, a name that cannot be drawn to."""
+    if path.suffix.lower() not in FORMATS:
+        raise UsageError(f"{str(path)!r}: expected a name ending in .pdf, .png or .svg")
+    _matplotlib()
+
+
+def plain_text(name: str) -> str:
+    """Return a name that matplotlib shows as it is: a dollar would begin a formula."""
+    return printable(name).replace("$", r"\$")
+
+
+def say_nothing_there(axes: "Axes", text: str) -> None:
+    """Write into an empty panel why it is empty."""
+    axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", color="#666666")
+
+
+def save_figure(figure: "Figure", path: Path) -> None:
+    """Write a figure, whole or not at all."""
+    write_output(path, figure_bytes(figure, path.suffix.lower()[1:]))
+
+
+def figure_bytes(figure: "Figure", kind: str) -> bytes:
+    """Return the bytes of a figure's file, the same for the same figure."""
+    dates = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {}}
+    buffer = io.BytesIO()
+    with style():
+        figure.savefig(buffer, format=kind, metadata=dates[kind])
+    return buffer.getvalue()
+
+
+def _matplotlib() -> Any:
+    require("drawing", "matplotlib")
+    import matplotlib as mpl
+
+    return mpl

@@ -1,0 +1,284 @@
+"""What the size-invariant loss costs where this runs, beside the paper's two tables of time.
+
+The paper's tables are seconds of an epoch on a GeForce RTX 3090, and seconds to prepare the masks of a
+data set. Machines differ, so what is set beside them are ratios: the same step with either loss.
+"""
+
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from typing import Any
+
+import cv2
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from sisod import networks, paper
+from sisod.common.grid import Grid
+from sisod.data.catalogue import KNOWN
+from sisod.losses import PlainLoss, SizeInvariantLoss, boxes_of
+from sisod.data.textured_scenes import textured_scenes
+from sisod.common.progress import progress_bar
+from sisod.reproduction.stopwatch import duration, interleaved_medians, machine
+
+_PACKAGES = ("sisod", "torch", "numpy", "opencv-python-headless")
+_MASK_SIDE = 384  # of the masks whose boxes are found
+_LOSS_REPETITIONS = 10  # times as many, for the loss alone: it is quick and the difference small
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is measured.
+
+    Attributes:
+        encoder: of all networks.
+        side: of the images; those who need larger ones have them in `own_sides`.
+        n_images: of a step.
+        repetitions: that count, after one that warms up.
+        n_masks: whose boxes are found.
+        own_sides: network -> side.
+    """
+
+    encoder: str
+    side: int
+    n_images: int
+    repetitions: int
+    n_masks: int
+    own_sides: dict[str, int] = field(default_factory=dict)
+
+
+FULL = Effort("resnet50", 384, 2, 3, 16)
+QUICK = Effort("efficientnet_lite0", 64, 2, 1, 4, {"poolnet": 128})
+
+
+@dataclass(frozen=True)
+class Step:
+    """Seconds of one training step: forward, backward, optimiser.
+
+    Attributes:
+        network: its name.
+        side: of the images.
+        n_images: of the step.
+        plain: with the plain loss.
+        size_invariant: with the size-invariant loss.
+        added: by how much the losses differ, forward and backward of the loss alone. Noise of a whole
+            step hides so small a difference.
+    """
+
+    network: str
+    side: int
+    n_images: int
+    plain: float
+    size_invariant: float
+    added: float
+
+    @property
+    def ratio(self) -> float:
+        """How many times as long the step with the size-invariant loss takes."""
+        return self.size_invariant / self.plain
+
+    @property
+    def ratio_of_losses(self) -> float:
+        """The same from the losses alone, which noise does not drown."""
+        return 1 + self.added / self.plain
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What was measured.
+
+    Attributes:
+        steps: one for each network of the paper's table.
+        boxes_seconds: to find the frames of one mask of 384 x 384, which is all that is prepared.
+        machine: what it ran on, without naming it.
+    """
+
+    steps: tuple[Step, ...]
+    boxes_seconds: float
+    machine: dict[str, Any]
+
+    def grids(self) -> tuple[Grid, Grid]:
+        """Return the paper's two tables with ours beside."""
+        return epochs_grid(self.steps), preprocessing_grid(self.boxes_seconds)
+
+    def content(self) -> dict[str, Any]:
+        """Return everything as JSON has it."""
+        return {
+            "machine": self.machine,
+            "boxes_seconds": self.boxes_seconds,
+            "steps": [
+                asdict(step) | {"ratio": step.ratio, "ratio_of_losses": step.ratio_of_losses}
+                for step in self.steps
+            ],
+        }
+
+    def caption(self) -> str:
+        """Return what the numbers rest on, and what they do not show."""
+        device = self.machine["device"]
+        cheap = " Beside a network on a CPU every loss looks cheap." if device == "cpu" else ""
+        return (
+            f"Measured on {device}, encoder {self.machine['encoder']}, made scenes; compare ratios, not "
+            "the seconds of two machines. Whole steps differ by the noise of the machine, what the "
+            f"losses alone add far less.{cheap}{_misprints()}"
+        )
+
+
+def _misprints() -> str:
+    return "".join(
+        f" The paper prints {found.printed} s for {' '.join(found.place)}; "
+        f"{found.taken:g} s is {found.why}."
+        for found in paper.misprints()
+        if found.table == "preprocessing"
+    )
+
+
+def read_bench(content: dict[str, Any]) -> Bench:
+    """Return what `Bench.content` made."""
+    steps = [
+        Step(**{key: value for key, value in step.items() if not key.startswith("ratio")})
+        for step in content["steps"]
+    ]
+    return Bench(tuple(steps), content["boxes_seconds"], content["machine"])
+
+
+def run_bench(effort: Effort = FULL) -> Bench:
+    """Measure a step of each of the paper's networks with both losses, and the finding of boxes.
+
+    On the first GPU if there is one.
+    """
+    names = paper_networks()
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    with progress_bar("measuring", len(names) + 1) as advance:
+        boxes = measure_boxes(effort.n_masks, repetitions=effort.repetitions)
+        advance(1)
+        steps = []
+        for name in names:
+            side = effort.own_sides.get(name, effort.side)
+            gt = make_truth(effort.n_images, side, 2)
+            steps.append(
+                measure_step(
+                    name, gt, repetitions=effort.repetitions, encoder=effort.encoder, device=device
+                )
+            )
+            advance(1)
+    facts = machine(_PACKAGES, threads=torch.get_num_threads())
+    facts |= {"device": torch.cuda.get_device_name() if device == "cuda" else "cpu"}
+    return Bench(tuple(steps), boxes, facts | {"encoder": effort.encoder})
+
+
+def paper_networks() -> tuple[str, ...]:
+    """Return the networks of the paper's table of training cost, as `sisod.networks` calls them."""
+    return tuple(name.lower() for name in paper.table("time_cost")["name"])
+
+
+def measure_step(
+    network: str,
+    gt: Tensor,
+    *,
+    repetitions: int,
+    encoder: str = "resnet50",
+    device: str = "cpu",
+    after_round: Callable[[int], object] | None = None,
+) -> Step:
+    """Time a step of a network with random weights on random images.
+
+    Args:
+        network: one of the paper's.
+        gt: masks (B, 1, H, W) of the images.
+        repetitions: that count.
+        encoder: of the network.
+        device: as PyTorch names it.
+        after_round: see `sisod.reproduction.stopwatch.interleaved_medians`.
+    """
+    torch.manual_seed(0)
+    module: nn.Module = networks.create(network, encoder=encoder).to(device)
+    images = torch.rand(len(gt), 3, *gt.shape[-2:]).to(device)
+    optimizer = torch.optim.Adam(module.parameters(), lr=1e-6)
+    boxes, gt = boxes_of(gt).to(device), gt.to(device)
+    labels = {"mask": gt, "body": gt, "detail": gt} if network == "ldf" else gt
+    losses: dict[str, Callable[..., Tensor]] = {
+        "plain": PlainLoss.for_network(network),
+        "si": SizeInvariantLoss.for_network(network),
+    }
+
+    def wait() -> None:
+        if device != "cpu":
+            torch.cuda.synchronize()  # a GPU works on after the call has returned
+
+    def step(loss: Callable[..., Tensor]) -> None:
+        optimizer.zero_grad()
+        loss(module(images), labels, boxes).backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        wait()
+
+    def loss_alone(loss: Callable[..., Tensor], maps: Sequence[Tensor]) -> None:
+        torch.autograd.grad(loss(maps, labels, boxes), maps)
+        wait()
+
+    calls = {name: [partial(step, loss)] for name, loss in losses.items()}
+    seconds = interleaved_medians(calls, repetitions=repetitions, after_round=after_round)
+    maps = [map_.detach().requires_grad_() for map_ in module(images)]
+    calls = {name: [partial(loss_alone, loss, maps)] for name, loss in losses.items()}
+    alone = interleaved_medians(calls, repetitions=_LOSS_REPETITIONS * repetitions)
+    return Step(
+        network=network,
+        side=gt.shape[-1],
+        n_images=len(gt),
+        plain=seconds["plain"][0],
+        size_invariant=seconds["si"][0],
+        added=alone["si"][0] - alone["plain"][0],
+    )
+
+
+def measure_boxes(n_masks: int, *, repetitions: int) -> float:
+    """Return the seconds that finding the boxes of one mask of 384 x 384 takes, in a worker."""
+    scenes = textured_scenes(n_masks, shape=(_MASK_SIDE, _MASK_SIDE))
+    masks = [torch.from_numpy(scene.mask > 0) for scene in scenes]
+    calls = {"boxes": [partial(boxes_of, mask) for mask in masks]}
+    return statistics.fmean(interleaved_medians(calls, repetitions=repetitions)["boxes"])
+
+
+def make_truth(n_images: int, side: int, n_frames: int) -> Tensor:
+    """Return masks (B, 1, side, side) of ellipses on a grid, of very different sizes."""
+    rng = np.random.default_rng(n_frames)
+    cells = int(np.ceil(np.sqrt(n_frames)))
+    room = side // cells
+    gt = np.zeros((n_images, 1, side, side), dtype=np.uint8)
+    for image in range(n_images):
+        for y, x in [divmod(k, cells) for k in rng.permutation(cells**2)[:n_frames]]:
+            axes = rng.integers(max(room // 8, 2), room // 2 - 1, size=2)
+            centre = (int((x + 0.5) * room), int((y + 0.5) * room))
+            cv2.ellipse(gt[image, 0], centre, (int(axes[0]), int(axes[1])), 0, 0, 360, 1, -1)
+    return torch.from_numpy(gt).float()
+
+
+def epochs_grid(steps: Sequence[Step]) -> Grid:
+    """Return the paper's table of training cost with our ratios beside."""
+    ours = {step.network: step for step in steps}
+    rows = []
+    for row in paper.table("time_cost").iter_rows(named=True):
+        network = row["name"].lower()
+        cells = ["not measured", "-", "-"]
+        if (step := ours.get(network)) is not None:
+            times = f"{step.size_invariant:.3g} s / {step.plain:.3g} s, {step.side} x {step.side}"
+            cells = [times, f"{step.ratio:.3f}", f"{step.ratio_of_losses:.4f}"]
+        printed = (f"{row['plain']:g} s", f"{row['si']:g} s", f"{row['si'] / row['plain']:.2f}")
+        rows.append((network, *printed, *cells))
+    paper_head = ("paper, epoch, plain", "paper, epoch, SI", "ratio")
+    our_head = ("ours, step, SI / plain", "ratio", "ratio, from the losses alone")
+    return Grid(("network", *paper_head, *our_head), tuple(rows), n_text=1)
+
+
+def preprocessing_grid(seconds_per_image: float) -> Grid:
+    """Return the paper's table of preprocessing beside ours, which is no step of its own."""
+    rows = []
+    for row in paper.table("preprocessing").iter_rows(named=True):
+        n_images, total = KNOWN[row["name"]].count, row["total"]
+        ours = seconds_per_image * n_images
+        printed = (f"{row['components']:g} s", f"{row['weights']:g} s", f"{total:g} s")
+        each = (duration(total / n_images), f"{ours:.2g} s", f"{total / ours:.3g}")
+        rows.append((row["name"], str(n_images), *printed, *each))
+    head = ("data set", "images", "paper, components", "paper, weights", "paper, total")
+    return Grid((*head, "an image", "ours, boxes", "paper / ours"), tuple(rows), n_text=1)

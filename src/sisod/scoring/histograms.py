@@ -1,0 +1,180 @@
+"""The one pass over pixels: counts per grey level, salient or not, for the image and every frame.
+
+A prediction becomes a map of at most 258 *codes* that are ordered as p is, so every threshold any
+metric asks for (256 grey levels, p > 0.5, the adaptive one) is a cut in that order, and the counts per
+code hold everything. For an 8-bit map the code is the grey value itself.
+"""
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from sisod.scoring.arrays import Map, Normalize, grey_table, unit_values
+from sisod.scoring.partition import Partition
+
+Values = NDArray[np.float64]
+Codes = NDArray[Any]  # uint8 or uint16
+LEVELS = 256
+BINARY, ADAPTIVE = LEVELS, LEVELS + 1  # columns after the 256 thresholds
+COLUMNS = LEVELS + 2
+_THRESHOLDS = np.arange(LEVELS)
+_FLOAT32_EXACT = 1 << 24
+
+
+@dataclass(frozen=True, eq=False)
+class Histogram:
+    """Sufficient statistics of one image.
+
+    Rows are the image, then its frames, then the framed pixels taken together (the union).
+
+    Attributes:
+        above: shape (rows, 2, 258): pixels not salient and salient that are predicted at each
+            threshold t = 0..255, at p > 0.5, and at the adaptive threshold.
+        totals: shape (rows, 2): pixels not salient and salient.
+        absolute: sum of |p - gt| per row.
+        squared: sum of (p - gt)^2 per row.
+    """
+
+    above: Values
+    totals: Values
+    absolute: Values
+    squared: Values
+
+
+def histogram(
+    pred: Map,
+    gt: NDArray[np.bool_],
+    partition: Partition,
+    *,
+    normalize: Normalize = "minmax",
+) -> Histogram:
+    """Count one checked prediction against its ground truth, per code, for the image and its frames.
+
+    Example:
+        A 1 x 4 map, the last two pixels salient: three pixels are predicted at t = 100.
+
+        >>> from sisod.scoring.partition import partition
+        >>> gt = np.array([[False, False, True, True]])
+        >>> pred = np.array([[0, 200, 100, 255]], dtype=np.uint8)
+        >>> histogram(pred, gt, partition(gt)).above[0, :, 100]  # not salient, salient
+        array([1., 2.])
+    """
+    if pred.dtype == np.uint8:
+        return _of_grey(pred, gt, partition, normalize)
+    return _of_values(unit_values(pred, normalize=normalize), gt, partition)
+
+
+def _of_grey(
+    pred: Codes, gt: NDArray[np.bool_], partition: Partition, normalize: Normalize
+) -> Histogram:
+    counts = _counts(pred, gt, partition, LEVELS)
+    grey = counts[0].sum(axis=0)
+    used = np.flatnonzero(grey)
+    p, fixed_cuts = _grey_cuts(int(used[0]), int(used[-1]), normalize)
+    adaptive = min(2.0 * float((grey * p).sum()) / pred.size, 1.0)
+    cuts = fixed_cuts.copy()
+    cuts[ADAPTIVE] = np.searchsorted(p, adaptive)
+    miss = np.concatenate([p, 1 - p])
+    # not a matrix product of BLAS: equal rows must give equal sums, to the last bit
+    flat = counts.reshape(len(counts), -1)
+    absolute = np.einsum("rc,c->r", flat, miss)
+    squared = np.einsum("rc,c->r", flat, miss * miss)
+    return Histogram(_above(counts, cuts), counts.sum(axis=2), absolute, squared)
+
+
+@functools.lru_cache
+def _grey_cuts(low: int, high: int, normalize: Normalize) -> tuple[Values, NDArray[np.intp]]:
+    """Value of each grey level, and the cuts that depend on the extremes only."""
+    p = grey_table(low, high, normalize=normalize)
+    cuts = np.zeros(COLUMNS, dtype=np.intp)
+    cuts[:LEVELS] = np.searchsorted(np.floor(255 * p), _THRESHOLDS)
+    cuts[BINARY] = np.searchsorted(p, 0.5, side="right")
+    return p, cuts
+
+
+def _of_values(p: Values, gt: NDArray[np.bool_], partition: Partition) -> Histogram:
+    adaptive = min(2.0 * float(p.mean()), 1.0)
+    # every summand is a step function of p, so the code is ordered as p is
+    levels = 255 * p
+    codes = np.floor(levels, out=levels).astype(np.uint16)
+    del levels  # in place and freed early: of a large map every other copy counts
+    codes += p > 0.5
+    codes += p >= adaptive
+    cuts = np.empty(COLUMNS, dtype=np.intp)
+    level = int(255 * adaptive)
+    cuts[:LEVELS] = _THRESHOLDS + (_THRESHOLDS >= 128) + (level < _THRESHOLDS)
+    cuts[BINARY] = 128 + (adaptive <= 0.5)
+    cuts[ADAPTIVE] = level + (adaptive > 0.5) + 1
+    counts = _counts(codes, gt, partition, COLUMNS)
+    del codes
+    miss = np.subtract(p, gt)
+    absolute = _row_sums(np.abs(miss, out=miss), partition)
+    squared = _row_sums(np.multiply(miss, miss, out=miss), partition)
+    return Histogram(_above(counts, cuts), counts.sum(axis=2), absolute, squared)
+
+
+def _above(counts: Values, cuts: NDArray[np.intp]) -> Values:
+    """Pixels whose code is at or above each cut."""
+    rows, classes, codes = counts.shape
+    below = np.zeros((rows, classes, codes + 1))
+    np.cumsum(counts, axis=2, out=below[..., 1:])
+    return np.asarray(below[..., -1:] - below.take(cuts, axis=2))
+
+
+def _counts(codes: Codes, gt: NDArray[np.bool_], partition: Partition, n_codes: int) -> Values:
+    """Pixels per row, class and code: whole numbers in float64, exact."""
+    joint = np.multiply(gt, n_codes, dtype=np.uint16)
+    joint += codes
+    counts = np.empty((len(partition) + 2, 2 * n_codes))
+    counts[0] = count_codes(joint, 2 * n_codes)
+    if partition.regions is not None:
+        cells = partition.regions.astype(np.int64) * (2 * n_codes) + joint
+        counts[1:-1] = np.bincount(cells.ravel(), minlength=counts[1:-1].size).reshape(-1, 2 * n_codes)
+        counts[-1] = counts[0]
+    else:
+        for row, (y0, x0, y1, x1) in enumerate(partition.boxes.tolist(), start=1):
+            counts[row] = count_codes(joint[y0:y1, x0:x1], 2 * n_codes)
+        if _disjoint(partition):
+            counts[-1] = counts[1:-1].sum(axis=0)
+        else:
+            counts[-1] = np.bincount(joint[~partition.background], minlength=2 * n_codes)
+    return counts.reshape(-1, 2, n_codes)
+
+
+def count_codes(codes: Codes, n_codes: int, mask: NDArray[np.uint8] | None = None) -> Values:
+    """Return how often each code occurs, where a mask is not zero."""
+    # OpenCV counts faster than NumPy but in float32, so in strips that it can count exactly
+    rows = max(1, _FLOAT32_EXACT // codes.shape[1])
+    total = np.zeros(n_codes)
+    for start in range(0, len(codes), rows):
+        strip = slice(start, start + rows)
+        within = None if mask is None else mask[strip]
+        counts = cv2.calcHist([codes[strip]], [0], within, [n_codes], [0, n_codes])
+        total += np.asarray(counts).ravel()  # a column in OpenCV 4, a vector in OpenCV 5
+    return total
+
+
+def _row_sums(values: Values, partition: Partition) -> NDArray[np.float64]:
+    sums = np.empty(len(partition) + 2)
+    sums[0] = values.sum()
+    if partition.regions is not None:
+        weights = values.ravel()
+        sums[1:-1] = np.bincount(partition.regions.ravel(), weights, minlength=len(partition))
+        sums[-1] = sums[0]
+        return sums
+    for row, (y0, x0, y1, x1) in enumerate(partition.boxes.tolist(), start=1):
+        sums[row] = values[y0:y1, x0:x1].sum()
+    if _disjoint(partition):
+        sums[-1] = sums[1:-1].sum()
+    else:
+        sums[-1] = values[~partition.background].sum()
+    return sums
+
+
+def _disjoint(partition: Partition) -> bool:
+    framed = partition.background.size - partition.background_area
+    return framed == int(partition.frame_areas.sum())

@@ -1,0 +1,296 @@
+"""Every metric that is a function of the counts, and the table of all metrics.
+
+Adding a metric is adding a row to `FAMILIES`: its keys, its size-invariant form, its place in tables and
+plots follow from the row.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sisod.scoring import structure
+from sisod.common.arguments import shown
+from sisod.common.errors import UsageError
+from sisod.scoring.histograms import LEVELS
+from sisod.scoring.protocols import Protocol, check_known
+
+Values = NDArray[np.float64]
+Direction = Literal["up", "down"]
+BETA2 = 0.3
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """The confusion matrix of several rows (the image, frames) at several thresholds.
+
+    `positives` and `negatives` are NaN where there are none, so that whatever divides by them is
+    undefined there without a case of its own.
+    """
+
+    tp: Values
+    fp: Values
+    positives: Values
+    negatives: Values
+    n_negatives: Values
+    size: Values
+    alignment_size: Values
+
+    @cached_property
+    def predicted(self) -> Values:
+        """Pixels at or above the threshold."""
+        return self.tp + self.fp
+
+    @cached_property
+    def recall(self) -> Values:
+        """TP / P."""
+        return self.tp / self.positives
+
+    @cached_property
+    def fpr(self) -> Values:
+        """FP / N."""
+        return self.fp / self.negatives
+
+    def correct(self) -> Values:
+        """Pixels on the right side of the threshold."""
+        return self.tp + (self.n_negatives - self.fp)
+
+
+def counts_of(above: Values, counted: Values, is_image: NDArray[np.bool_] | None = None) -> Counts:
+    """Return the confusion matrices of rows of a histogram, from its `above` and `totals`.
+
+    E of a row that is a whole image divides by HW - 1, E of a frame by S_k (docs/metrics.md).
+    """
+    size = counted.sum(axis=1, keepdims=True)
+    alignment_size = size
+    if is_image is not None:
+        alignment_size = np.where(is_image[:, None], np.maximum(size - 1, 1), size)
+    totals = np.where(counted == 0, np.nan, counted)
+    return Counts(
+        tp=above[:, 1],
+        fp=above[:, 0],
+        positives=totals[:, 1:],
+        negatives=totals[:, :1],
+        n_negatives=counted[:, :1],
+        size=size,
+        alignment_size=alignment_size,
+    )
+
+
+def precision(c: Counts) -> Values:
+    """TP / (TP + FP); 0 where nothing is predicted."""
+    share: Values = c.tp / np.maximum(c.predicted, 1)
+    share[np.isnan(c.positives[:, 0])] = np.nan
+    return share
+
+
+def recall(c: Counts) -> Values:
+    """TP / (TP + FN)."""
+    return c.recall
+
+
+def f_measure(c: Counts) -> Values:
+    """(1 + beta^2) P R / (beta^2 P + R), written in counts, which needs no case for P = R = 0."""
+    # the same operations above and below: a perfect map scores 1 exactly
+    return (c.tp + BETA2 * c.tp) / (c.predicted + BETA2 * c.positives)
+
+
+def iou(c: Counts) -> Values:
+    """TP / (TP + FP + FN)."""
+    return c.tp / (c.positives + c.fp)
+
+
+def dice(c: Counts) -> Values:
+    """2 TP / (2 TP + FP + FN)."""
+    return 2 * c.tp / (c.positives + c.predicted)
+
+
+def specificity(c: Counts) -> Values:
+    """TN / (TN + FP)."""
+    return 1 - c.fpr
+
+
+def fpr(c: Counts) -> Values:
+    """FP / (TN + FP)."""
+    return c.fpr
+
+
+def ber(c: Counts) -> Values:
+    """Balanced error rate, 1 - (recall + specificity) / 2."""
+    return 0.5 * (1 - c.recall + c.fpr)
+
+
+def kappa(c: Counts) -> Values:
+    """Cohen's kappa, (observed - expected agreement) / (1 - expected)."""
+    # TP TN - FP FN = TP N - FP P
+    agreement = 2 * (c.tp * c.negatives - c.fp * c.positives)
+    return agreement / (c.predicted * c.negatives + c.positives * (c.size - c.predicted))
+
+
+def accuracy(c: Counts) -> Values:
+    """(TP + TN) / all, as a sum over pixels: the one separable metric with a curve."""
+    return c.correct()
+
+
+def e_measure(c: Counts) -> Values:
+    """Enhanced alignment, the mean of (1 + x)^2 / 4 (the paper's appendix prints 1/2).
+
+    x = 2ab / (a^2 + b^2) with a, b the binary prediction and the truth less their means; with two
+    values each there are four kinds of pixels. Without a salient pixel it is the share not predicted,
+    with salient pixels only the share predicted.
+    """
+    p_mean, g_mean = c.predicted / c.size, c.positives / c.size
+    p_out, g_out = 1 - p_mean, 1 - g_mean  # what a pixel that is predicted, salient has above the mean
+    p2, g2, p_out2, g_out2 = p_mean * p_mean, g_mean * g_mean, p_out * p_out, g_out * g_out
+    both, one, none = (p_out + g_out) ** 2, (p_out - g_mean) ** 2, (p_mean + g_mean) ** 2
+    # (1 + x) / 2 = (a + b)^2 / (2 (a^2 + b^2))
+    total = c.tp * (both / (p_out2 + g_out2)) ** 2
+    total += c.fp * (one / (p_out2 + g2)) ** 2
+    total += (c.positives - c.tp) * (one / (p2 + g_out2)) ** 2
+    total += (c.negatives - c.fp) * (none / (p2 + g2)) ** 2
+    total *= 0.25
+    one_class = np.isnan(c.positives + c.negatives)[:, 0]
+    if one_class.any():
+        total[one_class] = c.correct()[one_class]
+    return total / c.alignment_size
+
+
+def auc(c: Counts) -> Values:
+    """Area under the ROC curve on the grey levels, exact, ties one half."""
+    tp, fp = c.tp[:, :LEVELS], c.fp[:, :LEVELS]
+    # trapezoids, the last one down to the origin; whole numbers below 2^53, exact in float64
+    pairs = ((fp[:, :-1] - fp[:, 1:]) * (tp[:, :-1] + tp[:, 1:])).sum(axis=1)
+    pairs = (pairs + fp[:, -1] * tp[:, -1]) / 2
+    return np.asarray(pairs / (c.positives * c.negatives)[:, 0])
+
+
+@dataclass(frozen=True)
+class Family:
+    """One metric: a row of the table.
+
+    Attributes:
+        key: how it is asked for; with curves, `key_mean`, `key_max`, `key_adaptive`, `key_binary`.
+        title: as printed in papers.
+        direction: whether more is better.
+        kind: what the function takes and gives: `"error"` reads a sum of pixel errors off the
+            histogram, `"curve"` and `"scalar"` take counts, `"pixels"` takes pixels and frames.
+        function: see `kind`.
+        separable: a mean over pixels (Eq. 7); all others are composite (Eq. 8).
+        size_invariant: whether it has a size-invariant form.
+    """
+
+    key: str
+    title: str
+    direction: Direction
+    kind: Literal["error", "curve", "scalar", "pixels"]
+    function: Callable[..., Values]
+    separable: bool = False
+    size_invariant: bool = True
+
+
+FAMILIES = (
+    Family("mae", "MAE", "down", "error", lambda h: h.absolute, separable=True),
+    Family("mse", "MSE", "down", "error", lambda h: h.squared, separable=True),
+    Family("f", "F", "up", "curve", f_measure),
+    Family("precision", "Precision", "up", "curve", precision),
+    Family("recall", "Recall", "up", "curve", recall),
+    Family("iou", "IoU", "up", "curve", iou),
+    Family("dice", "Dice", "up", "curve", dice),
+    Family("accuracy", "Accuracy", "up", "curve", accuracy, separable=True),
+    Family("specificity", "Specificity", "up", "curve", specificity),
+    Family("fpr", "FPR", "down", "curve", fpr),
+    Family("ber", "BER", "down", "curve", ber),
+    Family("kappa", "Kappa", "up", "curve", kappa),
+    Family("e", "E", "up", "curve", e_measure),
+    Family("auc", "AUC", "up", "scalar", auc),
+    Family("s", "S", "up", "pixels", structure.s_measure),
+    Family("wf", "wF", "up", "pixels", structure.weighted_f),
+    Family("msiou", "MSIoU", "up", "pixels", structure.multiscale_iou, size_invariant=False),
+)
+
+Form = Literal["", "mean", "max", "adaptive", "binary", "max_image", "max_frame"]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One public key: a family in one form, ordinary or size-invariant."""
+
+    key: str
+    title: str
+    direction: Direction
+    family: Family
+    form: Form
+    size_invariant: bool
+
+
+def _expand() -> dict[str, Metric]:
+    table = {}
+    for family in FAMILIES:
+        for si in (False, True)[: 1 + family.size_invariant]:
+            forms: tuple[Form, ...] = ("mean", "max", "adaptive", "binary")
+            if family.kind != "curve":
+                forms = ("",)
+            elif family.key == "f":  # where the maximum is taken matters most for F
+                forms = (*forms, "max_image", "max_frame") if si else (*forms, "max_image")
+            for form in forms:
+                key = "_".join(part for part in ("si" * si, family.key, form) if part)
+                title = " ".join(part for part in ("SI-" * si + family.title, *form.split("_")) if part)
+                table[key] = Metric(key, title, family.direction, family, form, si)
+    return table
+
+
+METRICS: dict[str, Metric] = _expand()
+
+# Table 1 of the paper as published
+PAPER_KEYS = (
+    "mae", "si_mae", "auc", "si_auc", "f_mean", "si_f_mean", "f_max_image", "si_f_max_frame", "e_mean",
+)  # fmt: skip
+
+
+def listed_keys(metrics: object) -> tuple[str, ...]:
+    """Return the keys of a text with commas, or of a sequence of keys.
+
+    Example:
+        >>> listed_keys("mae,si_mae")
+        ('mae', 'si_mae')
+    """
+    if isinstance(metrics, str):
+        return tuple(metrics.split(","))
+    keys = tuple(metrics) if isinstance(metrics, Iterable) else ()
+    if not isinstance(metrics, Iterable) or not all(isinstance(key, str) for key in keys):
+        raise UsageError(f'metrics must be "paper", "all", None or a list of keys, got {shown(metrics)}')
+    return keys
+
+
+def find_metrics(
+    metrics: str | Sequence[str] | None, protocol: Protocol | None = None
+) -> tuple[str, ...]:
+    """Return the keys asked for: None the count metrics, `"all"`, `"paper"`, or a list of keys.
+
+    Under a protocol that follows the paper's released code there are only the paper's own.
+
+    Example:
+        >>> find_metrics(["mae", "si_mae"])
+        ('mae', 'si_mae')
+    """
+    only_paper = protocol is not None and protocol.released_code
+    if metrics is None:
+        counted = (key for key, metric in METRICS.items() if metric.family.kind != "pixels")
+        return PAPER_KEYS if only_paper else tuple(counted)
+    keys = listed_keys(metrics)
+    if keys == ("all",):
+        return PAPER_KEYS if only_paper else tuple(METRICS)
+    if keys == ("paper",):
+        return PAPER_KEYS
+    for key in keys:
+        check_known("metric", key, METRICS)
+        if only_paper and key not in PAPER_KEYS:
+            raise UsageError(
+                f"the paper's released code has no {key}; its metrics are {', '.join(PAPER_KEYS)}"
+            )
+    if not keys:
+        raise UsageError("metrics is empty; name at least one, or pass None for all count metrics")
+    return tuple(dict.fromkeys(keys))

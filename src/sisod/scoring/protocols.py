@@ -1,0 +1,154 @@
+"""The named conventions, as data. The name is stored with every result."""
+
+import difflib
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, fields
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sisod.common.arguments import check_choice, check_flag, check_whole, shown
+from sisod.scoring.arrays import Normalize
+from sisod.common.errors import UsageError
+from sisod.scoring.partition import Alpha, Kind, Partition, check_cut, cut_mask
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """What the field leaves open, settled.
+
+    Attributes:
+        name: stored with every result; a protocol of your own needs a name of its own.
+        kind: frames are `"boxes"` or `"voronoi"` regions.
+        connectivity: of components, 8 or 4.
+        min_area: smaller components get no frame; a float is a share of the image, an int pixels.
+        keep_ties: if no component is large enough, keep every largest one, not only the first.
+        alpha: weight of the background: `"ratio"`, `"union"` or a number.
+        normalize: `"minmax"` stretches every prediction to [0, 1]; `"none"` does not.
+        gt_level: the least 8-bit value that is salient.
+        first_threshold: where size-invariant curves begin; 1 leaves out t = 0, at which a frame is
+            wholly positive.
+        released_code: score as the paper's released code does (`sisod.scoring.official`), on a grid of its own
+            and by rules of its own; the fields above then only tell what comes nearest to it.
+    """
+
+    name: str
+    kind: Kind = "boxes"
+    connectivity: Literal[4, 8] = 8
+    min_area: float = 0.0002
+    keep_ties: bool = False
+    alpha: Alpha = "ratio"
+    normalize: Normalize = "minmax"
+    gt_level: int = 128
+    first_threshold: Literal[0, 1] = 1
+    released_code: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what would otherwise be scored as something else."""
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, np.generic):  # a number of NumPy's, which JSON does not take
+                object.__setattr__(self, field.name, value.item())
+        if not isinstance(self.name, str) or not self.name.strip():
+            raise UsageError(f"name must be text that is not empty, got {shown(self.name)}")
+        check_cut(
+            kind=self.kind, connectivity=self.connectivity, min_area=self.min_area, alpha=self.alpha
+        )
+        check_choice("normalize", self.normalize, get_args(Normalize))
+        check_whole("gt_level", self.gt_level, least=1, most=255)
+        check_choice("first_threshold", self.first_threshold, (0, 1))
+        check_flag("keep_ties", self.keep_ties)
+        check_flag("released_code", self.released_code)
+
+    def partition(self, mask: NDArray[np.bool_]) -> Partition:
+        """Cut a checked mask as this protocol says."""
+        if self.released_code:
+            raise UsageError(
+                f"the protocol {self.name!r} cuts frames on a grid of its own, not on the image; "
+                "choose another protocol to see frames"
+            )
+        return cut_mask(
+            mask,
+            kind=self.kind,
+            connectivity=self.connectivity,
+            min_area=self.min_area,
+            alpha=self.alpha,
+            keep_ties=self.keep_ties,
+        )
+
+
+PROTOCOLS = {
+    protocol.name: protocol
+    for protocol in (
+        Protocol("default"),
+        # the equations as printed, misprints corrected
+        Protocol("paper", min_area=0, first_threshold=0),
+        # PySODMetrics' SI-MAE and SI-F
+        Protocol(
+            "pysodmetrics",
+            connectivity=4,
+            min_area=50,
+            keep_ties=True,
+            alpha="union",
+            gt_level=129,
+        ),
+        # what the paper's released code computes
+        Protocol(
+            "official",
+            connectivity=4,
+            min_area=25,
+            alpha="union",
+            normalize="none",
+            first_threshold=0,
+            released_code=True,
+        ),
+    )
+}
+
+
+_MOST_LISTED = 20  # names in a message
+_LONGEST = 200  # letters of a name that is looked for among the known ones
+
+
+def find_protocol(protocol: str | Protocol) -> Protocol:
+    """Return the protocol of that name, or check that one's own does not carry a known name.
+
+    Example:
+        >>> find_protocol("paper").min_area
+        0
+    """
+    if isinstance(protocol, Protocol):
+        if PROTOCOLS.get(protocol.name, protocol) != protocol:
+            raise ValueError(
+                f"this protocol differs from the known {protocol.name!r} but has its name; "
+                "give it a name of its own"
+            )
+        return protocol
+    if not isinstance(protocol, str):
+        raise UsageError(f"protocol must be a name or a Protocol, got {shown(protocol)}")
+    if protocol not in PROTOCOLS:
+        raise UsageError(unknown("protocol", protocol, PROTOCOLS))
+    return PROTOCOLS[protocol]
+
+
+def check_known(what: str, name: object, known: Collection[str]) -> None:
+    """Refuse a name that is not known, and what is not a name."""
+    if not isinstance(name, str) or name not in known:
+        raise UsageError(unknown(what, name, known))
+
+
+def unknown(what: str, name: object, known: Iterable[str]) -> str:
+    """Say that a name is not known, which is nearest, and which there are.
+
+    Example:
+        >>> unknown("protocol", "papr", ["default", "paper"])
+        "unknown protocol 'papr'; did you mean 'paper'? available: default, paper"
+    """
+    names = sorted(known)
+    given = name if isinstance(name, str) else ""
+    near = difflib.get_close_matches(given[:_LONGEST], names, n=5)
+    near.sort(key=lambda other: sorted(other) != sorted(given))  # two letters swapped come first
+    hint = f" did you mean {near[0]!r}?" if near else ""
+    listed = ", ".join(names) if len(names) <= _MOST_LISTED else f"{len(names)}, see docs/metrics.md"
+    return f"unknown {what} {shown(name)};{hint} available: {listed}"

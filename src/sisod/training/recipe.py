@@ -1,0 +1,383 @@
+"""Recipes: TOML files that say how a network is trained, read strictly into frozen dataclasses.
+
+    [network]      which one, its encoder and the encoder's weights
+    [data]         size of the input, augmentation
+    [optimizer]    adam, adamw or sgd
+    [schedule]     the learning rate over the run
+    [loss]         terms, alpha, normalize, warmup_epochs
+    [train]        batch, length, seed
+    [labels]       the first stage of LDF; for networks that learn body and detail
+
+Needs no PyTorch, so that a wrong recipe is refused at once.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, Literal, get_type_hints
+
+from sisod.common.arguments import brief, check_whole, shown
+from sisod.common.errors import InputError, UsageError, printable
+from sisod.scoring.partition import check_alpha
+from sisod.networks import names as network_names
+from sisod.scoring.protocols import check_known, unknown
+from sisod.common.config import is_utf8, read_toml, toml_value
+from sisod.training.typed import check_types, fit, said
+
+_FOLDER = Path(__file__).parent / "recipes"
+# known here too, so that a wrong recipe is refused without PyTorch
+ENCODERS = ("resnet50", "efficientnet_lite0")
+TERMS = ("bce", "mse", "l1", "dice", "iou", "auc")
+_MOST = 10**9  # of a count
+_MOST_SIZE = 16384  # of a side; a batch of such images is 6 GB
+_MOST_SEED = 2**32 - 1  # what NumPy and Lightning take
+
+
+@dataclass(frozen=True)
+class NetworkPart:
+    """Which network; `encoder_weights` as for `networks.create`, or `"none"` for random ones.
+
+    `frozen` are beginnings of names of parameters that are not trained.
+    """
+
+    name: str
+    encoder: str = "resnet50"
+    encoder_weights: str = "imagenet"
+    frozen: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_types(self)
+        check_known("network", self.name, network_names())
+        check_known("encoder", self.encoder, ENCODERS)
+        if not self.encoder_weights or "" in self.frozen:
+            raise ValueError("encoder_weights and the names in frozen must not be empty texts")
+
+
+@dataclass(frozen=True)
+class DataPart:
+    """Side of the square input; chance of a left-right flip; most of a side that a crop takes away."""
+
+    size: int
+    flip: float = 0.5
+    crop: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_types(self)
+        check_whole("size", self.size, least=32, most=_MOST_SIZE)
+        _between("flip", self.flip, 1)
+        _between("crop", self.crop, 0.9)
+
+
+@dataclass(frozen=True)
+class Adam:
+    """Adam, or AdamW, whose decay does not go through the moments."""
+
+    name: Literal["adam", "adamw"]
+    lr: float
+    betas: tuple[float, float] = (0.9, 0.999)
+    weight_decay: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_types(self)
+        _between("lr", self.lr)
+        _between("weight_decay", self.weight_decay)
+        for beta in self.betas:
+            _between("betas", beta, 0.999999)
+
+
+@dataclass(frozen=True)
+class SGD:
+    """Stochastic gradient descent; `double_bias` gives biases twice the rate and no decay."""
+
+    name: Literal["sgd"]
+    lr: float
+    momentum: float = 0.0
+    nesterov: bool = False
+    weight_decay: float = 0.0
+    double_bias: bool = False
+
+    def __post_init__(self) -> None:
+        check_types(self)
+        _between("lr", self.lr)
+        _between("momentum", self.momentum, 0.999999)
+        _between("weight_decay", self.weight_decay)
+        if self.nesterov and not self.momentum:
+            raise ValueError("nesterov needs a momentum above 0")
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The learning rate as a factor of `lr`, from step to step; see `schedule_factor`.
+
+    Attributes:
+        name: `constant`; `poly`, (1 - t)^power; `cosine`, half a wave down to 0; `triangle`, linear up
+            to the middle and down again, from epoch to epoch; `drop`, times `drop_factor` after each
+            of `drop_epochs`.
+        power: of `poly`.
+        drop_epochs: of `drop`: after so many epochs.
+        drop_factor: of `drop`.
+        warmup_steps: steps at the start over which the rate grows from a hundredth.
+        encoder_factor: the encoder's rate as a part of the others'.
+    """
+
+    name: Literal["constant", "poly", "cosine", "triangle", "drop"] = "constant"
+    power: float = 0.9
+    drop_epochs: tuple[int, ...] = ()
+    drop_factor: float = 0.1
+    warmup_steps: int = 0
+    encoder_factor: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_types(self)
+        _between("power", self.power)
+        _between("encoder_factor", self.encoder_factor)
+        _between("drop_factor", self.drop_factor, 1)
+        check_whole("warmup_steps", self.warmup_steps, least=0, most=_MOST)
+        for epoch in self.drop_epochs:
+            check_whole("every one of drop_epochs", epoch, least=1, most=_MOST)
+        if (self.name == "drop") != bool(self.drop_epochs):
+            raise ValueError("drop_epochs goes with name = 'drop', and the other way round")
+
+
+@dataclass(frozen=True)
+class LossPart:
+    """Options of the loss; `normalize` false is the paper's Eq. 16 as printed.
+
+    For the first `warmup_epochs` epochs the plain loss stands in for the size-invariant one.
+    """
+
+    terms: tuple[str, ...]
+    alpha: str | float = "ratio"
+    normalize: bool = True
+    warmup_epochs: int = 0
+
+    def __post_init__(self) -> None:
+        check_types(self)
+        if not self.terms:
+            raise ValueError(f"terms is empty; name at least one of {', '.join(TERMS)}")
+        for term in self.terms:
+            check_known("term", term, TERMS)
+        check_alpha(self.alpha)  # type: ignore[arg-type]
+        check_whole("warmup_epochs", self.warmup_epochs, least=0, most=_MOST)
+
+
+@dataclass(frozen=True)
+class TrainPart:
+    """The run.
+
+    Attributes:
+        batch: images of a batch over all devices together.
+        accumulate: batches whose gradients make one step.
+        epochs: length of the run; or `steps`, rounded up to whole epochs.
+        steps: see `epochs`; exactly one of the two is given.
+        clip: largest norm of the gradient; 0 for no bound.
+        freeze_norm: leave the statistics of batch norms as they are.
+        validate_every: epochs between validations.
+        seed: of weights, order and augmentation.
+    """
+
+    batch: int
+    epochs: int = 0
+    steps: int = 0
+    accumulate: int = 1
+    clip: float = 0.0
+    freeze_norm: bool = False
+    validate_every: int = 1
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_types(self)
+        for name in ("batch", "accumulate", "validate_every"):
+            check_whole(name, getattr(self, name), least=1, most=_MOST)
+        for name in ("epochs", "steps"):
+            check_whole(name, getattr(self, name), least=0, most=_MOST)
+        check_whole("seed", self.seed, least=0, most=_MOST_SEED)
+        _between("clip", self.clip)
+        if bool(self.epochs) == bool(self.steps):
+            raise ValueError("exactly one of epochs and steps must be above 0")
+
+    @property
+    def images_per_step(self) -> int:
+        """Images whose gradients make one step."""
+        return self.batch * self.accumulate
+
+
+@dataclass(frozen=True)
+class LabelsPart:
+    """LDF's first stage: so many epochs on labels split from the masks.
+
+    What it then predicts for the training images are the labels of the second stage. With 0 epochs the
+    split labels serve directly.
+    """
+
+    epochs: int = 0
+
+    def __post_init__(self) -> None:
+        check_types(self)
+        check_whole("epochs", self.epochs, least=0, most=_MOST)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a network is trained."""
+
+    name: str
+    network: NetworkPart
+    data: DataPart
+    optimizer: Adam | SGD
+    schedule: Schedule
+    loss: LossPart
+    train: TrainPart
+    labels: LabelsPart
+
+    def __post_init__(self) -> None:
+        check_types(self)
+        if self.labels.epochs and self.network.name != "ldf":
+            raise ValueError(f"[labels] is for ldf; {self.network.name} learns masks only")
+
+    def tables(self) -> dict[str, dict[str, Any]]:
+        """Return the recipe as the tables of a TOML file."""
+        return {key: table for key, table in asdict(self).items() if key != "name"}
+
+
+_PARTS: dict[str, type[Any]] = {
+    "network": NetworkPart,
+    "data": DataPart,
+    "schedule": Schedule,
+    "loss": LossPart,
+    "train": TrainPart,
+    "labels": LabelsPart,
+}
+_OPTIMIZERS: dict[str, type[Adam | SGD]] = {"adam": Adam, "adamw": Adam, "sgd": SGD}
+_SECTIONS = sorted([*_PARTS, "optimizer"])
+_OPTIONAL = ("labels", "schedule")
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of the recipes that come with the library.
+
+    Example:
+        >>> names()[:3]
+        ('edn', 'edn-lite', 'gatenet')
+    """
+    return tuple(sorted(path.stem for path in _FOLDER.glob("*.toml")))
+
+
+def find_recipe(name_or_path: str | Path, settings: Sequence[str] = ()) -> Recipe:
+    """Return a recipe by its name, or from a TOML file, with some of its values replaced.
+
+    Args:
+        name_or_path: one of `names()`, or the path of a file that ends in `.toml`.
+        settings: replacements as `"section.key=value"`, the value as TOML writes it; text needs no
+            quotes.
+
+    Example:
+        >>> recipe = find_recipe("tiny", ["optimizer.lr=1e-4", "train.epochs=2"])
+        >>> recipe.optimizer.lr, recipe.train.epochs
+        (0.0001, 2)
+    """
+    path = Path(name_or_path)
+    if path.suffix != ".toml":
+        if str(name_or_path) not in names():
+            advice = "; a recipe of your own must end in .toml"
+            raise UsageError(unknown("recipe", str(name_or_path), names()) + advice)
+        path = _FOLDER / f"{name_or_path}.toml"
+    name = printable(path.name)
+    tables = read_toml(path, place=f"recipe {str(path)!r}", name=name)
+    for setting in settings:
+        _replace(tables, setting)
+    source = name + "".join(f" --set {brief(setting)}" for setting in settings)
+    return read_recipe(tables, name=path.stem, source=source)
+
+
+def read_recipe(tables: Mapping[str, Any], *, name: str, source: str) -> Recipe:
+    """Turn the tables of a file into a recipe; `source` is how messages name the file."""
+    for section in tables:
+        if section not in _SECTIONS:
+            known = ", ".join(f"[{known}]" for known in _SECTIONS)
+            raise InputError(f"{source}: unknown section [{brief(section)}]; expected {known}")
+    for section in _SECTIONS:
+        if section not in tables and section not in _OPTIONAL:
+            raise InputError(f"{source}: section [{section}] is missing")
+    parts = {
+        section: _read(kind, tables.get(section, {}), section, source)
+        for section, kind in _PARTS.items()
+    }
+    table = tables["optimizer"]
+    which = table.get("name") if isinstance(table, dict) else None
+    if not isinstance(which, str) or which not in _OPTIMIZERS:
+        known = ", ".join(_OPTIMIZERS)
+        raise InputError(f"{source}: name in [optimizer] must be one of {known}, got {shown(which)}")
+    optimizer = _read(_OPTIMIZERS[which], table, "optimizer", source)
+    try:
+        return Recipe(name=name, optimizer=optimizer, **parts)
+    except ValueError as error:
+        raise InputError(f"{source}: {error}") from error
+
+
+def write_toml(recipe: Recipe) -> str:
+    """Return a recipe as the text of a TOML file, every value written out.
+
+    Example:
+        >>> write_toml(find_recipe("tiny")).splitlines()[:2]
+        ['[network]', 'name = "tiny"']
+    """
+    lines = []
+    for section, table in recipe.tables().items():
+        # JSON writes other characters as pairs that TOML does not take, and this one plainly
+        values = [
+            f"{key} = {json.dumps(value, ensure_ascii=False)}".replace("\x7f", "\\u007f")
+            for key, value in table.items()
+        ]
+        lines += [f"[{section}]", *values, ""]
+    return "\n".join(lines)
+
+
+def _replace(tables: dict[str, Any], setting: str) -> None:
+    place, equals, text = setting.partition("=")
+    section, dot, key = place.strip().partition(".")
+    if not (equals and dot and section and key):
+        raise UsageError(f"--set takes section.key=value, like optimizer.lr=1e-4; got {shown(setting)}")
+    value = toml_value(text)
+    if isinstance(value, str) and not is_utf8(value):
+        raise UsageError(f"--set {brief(setting)} is not valid UTF-8; write it otherwise")
+    table = tables.setdefault(section, {})
+    if isinstance(table, dict):
+        table[key] = value
+        if section == "train" and key in ("epochs", "steps") and value:
+            table.pop("steps" if key == "epochs" else "epochs", None)  # one stands for the other
+
+
+def _read(kind: type[Any], table: object, section: str, source: str) -> Any:
+    """Build a dataclass from a table whose every key must be one of its fields."""
+    if not isinstance(table, dict):
+        raise InputError(f"{source}: {section} must be a table like [{section}], got {shown(table)}")
+    known = {field.name: field for field in fields(kind)}
+    for key in table:
+        if key not in known:
+            expected = ", ".join(sorted(known))
+            raise InputError(f"{source}: unknown key {shown(key)} in [{section}]; expected {expected}")
+    hints = get_type_hints(kind)
+    values = {}
+    for name, field in known.items():
+        if name not in table:
+            if field.default is MISSING:
+                raise InputError(f"{source}: [{section}] needs {name}, {said(hints[name])}")
+            continue
+        found, value = fit(table[name], hints[name])
+        if not found:
+            raise InputError(
+                f"{source}: {name} in [{section}] must be {said(hints[name])}, got {shown(table[name])}"
+            )
+        values[name] = value
+    try:
+        return kind(**values)
+    except ValueError as error:
+        raise InputError(f"{source}: [{section}] {error}") from error
+
+
+def _between(name: str, value: float, most: float = 1e9) -> None:
+    if not 0 <= value <= most:  # NaN is neither
+        bounds = "0 or more" if most == 1e9 and not value > most else f"from 0 to {most:g}"
+        raise ValueError(f"{name} must be {bounds}, got {value:g}")

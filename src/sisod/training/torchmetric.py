@@ -1,0 +1,125 @@
+"""The evaluation engine inside a training loop: a torchmetrics metric, right under DDP."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torchmetrics import Metric
+
+from sisod.scoring.metrics import METRICS, find_metrics
+from sisod.scoring.protocols import Protocol, find_protocol
+from sisod.evaluation.rows import Sums, Totals
+from sisod.scoring.engine import MetricChoice, score_pair
+
+_PARTS = ("high", "low", "n_defined")
+
+
+class SizeInvariantScores(Metric):
+    """Scores of a validation set, ordinary and size-invariant, by the engine of `sisod evaluate`.
+
+    `update(preds, target)` takes a batch of maps, (B, 1, H, W) or (B, H, W): probabilities in [0, 1] and
+    masks. `compute()` returns one value for each key, the same as a single process would, bit for bit.
+
+    Example:
+        >>> target = torch.zeros(2, 1, 4, 4)
+        >>> target[:, :, :2, :2] = 1
+        >>> scores = SizeInvariantScores(metrics=["mae", "si_mae"])
+        >>> scores.update(target, target)
+        >>> {key: float(value) for key, value in scores.compute().items()}
+        {'mae': 0.0, 'si_mae': 0.0}
+    """
+
+    is_differentiable = False
+    full_state_update = False
+
+    def __init__(
+        self, *, metrics: MetricChoice = "paper", protocol: str | Protocol = "default", **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.protocol = find_protocol(protocol)
+        self.keys = find_metrics(metrics, self.protocol)
+        self.curve_names = _curve_names(self.keys, self.protocol)
+        # left unreduced by torchmetrics: processes are added in double precision twice over, in compute
+        for which, shape in self._shapes().items():
+            for part in _PARTS:
+                kind = torch.int64 if part == "n_defined" else torch.float64
+                self.add_state(f"{which}_{part}", torch.zeros(shape, dtype=kind), dist_reduce_fx=None)
+        self.n_images: Tensor
+        self.add_state("n_images", torch.zeros(1, dtype=torch.int64), dist_reduce_fx=None)
+
+    def update(self, preds: Tensor, target: Tensor) -> None:
+        """Score a batch."""
+        if (
+            preds.shape != target.shape
+            or preds.ndim not in (3, 4)
+            or (preds.ndim == 4 and preds.shape[1] != 1)
+        ):
+            raise ValueError(
+                f"preds has shape {tuple(preds.shape)} and target {tuple(target.shape)}; "
+                "expected the same (B, 1, H, W) or (B, H, W) for both"
+            )
+        for pred, gt in zip(_arrays(preds), _arrays(target), strict=True):
+            scores = score_pair(pred, gt, protocol=self.protocol, keys=self.keys)
+            self._put("values", self._get("values").plus(Sums.of(scores.values)))
+            self._put("curves", self._get("curves").plus(Sums.of(scores.curves)))
+            self.n_images = self.n_images + 1
+
+    def compute(self) -> dict[str, Tensor]:
+        """Return every metric over all images of all processes."""
+        totals = Totals(
+            keys=self.keys,
+            curve_names=self.curve_names,
+            values=self._get("values"),
+            curves=self._get("curves"),
+            n_images=int(torch.as_tensor(self.n_images).sum()),
+            n_objects=0,
+            n_resized=0,
+            n_binary=0,
+        )
+        if totals.n_images == 0:
+            raise ValueError("nothing was scored; call update(preds, target) first")
+        return {key: torch.tensor(value, dtype=torch.float64) for key, value in totals.summary().items()}
+
+    def plot(self, val: Any = None, ax: Any = None) -> Any:
+        """Draw the current values, or those given, as torchmetrics does."""
+        return self._plot(val, ax)
+
+    def higher_is_better_of(self, key: str) -> bool:
+        """Say whether more is better, for choosing the best checkpoint."""
+        return METRICS[key].direction == "up"
+
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        return {"values": (len(self.keys),), "curves": (len(self.curve_names), 256)}
+
+    def _get(self, which: str) -> Sums:
+        """Add up what one or, after a synchronisation, several processes hold."""
+        shape = self._shapes()[which]
+        parts = [
+            torch.as_tensor(getattr(self, f"{which}_{part}")).cpu().numpy().reshape(-1, *shape)
+            for part in _PARTS
+        ]
+        each = [Sums(*columns) for columns in zip(*parts, strict=True)]
+        total = each[0]
+        for other in each[1:]:
+            total = total.plus(other)
+        return total
+
+    def _put(self, which: str, sums: Sums) -> None:
+        for part in _PARTS:
+            value = torch.from_numpy(np.ascontiguousarray(getattr(sums, part)))
+            setattr(self, f"{which}_{part}", value.to(self.device))
+
+
+def _curve_names(keys: tuple[str, ...], protocol: Protocol) -> tuple[str, ...]:
+    """Ask the engine which curves it keeps for these keys."""
+    mask = np.ones((1, 1), dtype=bool)
+    return score_pair(mask, mask, protocol=protocol, keys=keys).curve_names
+
+
+def _arrays(batch: Tensor) -> Any:
+    """Return the maps of a batch as NumPy, half precision widened."""
+    maps = batch.detach().flatten(0, -3)
+    if maps.dtype in (torch.bfloat16, torch.float16):
+        maps = maps.float()
+    return maps.cpu().numpy()
