@@ -18,8 +18,8 @@ from timing import machine, markdown
 
 import sisod
 from sisod.analysis.comparison import compare
-from sisod.reproduction.demo import METHODS
 from sisod.data.scenes import make_scenes
+from sisod.reproduction.demo import METHODS
 
 HERE = Path(__file__).parent
 HEAD = ("what", "processor time")

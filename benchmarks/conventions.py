@@ -13,8 +13,7 @@ from pathlib import Path
 from timing import markdown
 
 import sisod
-from sisod.scoring.metrics import METRICS, PAPER_KEYS
-from sisod.report.summary import arrow
+from sisod.scoring.metrics import METRICS, PAPER_KEYS, arrow
 
 HERE = Path(__file__).parent
 

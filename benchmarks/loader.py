@@ -22,9 +22,9 @@ from torch.utils.data import DataLoader
 
 from sisod import networks
 from sisod.data.datasets import Sample, open_dataset
-from sisod.scoring.partition import cut_mask
-from sisod.losses import SizeInvariantLoss
 from sisod.data.scenes import make_scenes
+from sisod.losses import SizeInvariantLoss
+from sisod.scoring.partition import cut_mask
 from sisod.training.data import (
     EpochSampler,
     TrainingSet,

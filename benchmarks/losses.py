@@ -24,6 +24,7 @@ from timing import TABLE_HEAD, Call, Row, duration, interleaved_medians, machine
 from torch import Tensor
 from torch.nn import functional
 
+from sisod.losses import PlainLoss, SizeInvariantLoss, boxes_of
 from sisod.reproduction.loss_time import (
     Step,
     epochs_grid,
@@ -33,7 +34,6 @@ from sisod.reproduction.loss_time import (
     paper_networks,
     preprocessing_grid,
 )
-from sisod.losses import PlainLoss, SizeInvariantLoss, boxes_of
 
 _HERE = Path(__file__).parent
 _PACKAGES = ("sisod", "numpy", "opencv-python-headless", "torch")

@@ -23,12 +23,12 @@ import polars as pl
 from timing import machine, progress
 
 import sisod
-from sisod.scoring.arrays import unit_values
+from sisod.common.parquet import read_table, write_table
 from sisod.data.datasets import open_dataset
 from sisod.data.images import read_map, read_mask
-from sisod.scoring.metrics import PAPER_KEYS
 from sisod.data.pairs import pair_files
-from sisod.common.parquet import read_table, write_table
+from sisod.scoring.arrays import unit_values
+from sisod.scoring.metrics import PAPER_KEYS
 
 HERE = Path(__file__).parent
 TABLES = HERE / "reproduction"

@@ -16,10 +16,10 @@ from timing import markdown
 
 import sisod
 from sisod import paper
-from sisod.analysis.groups import by_number, by_size, is_found
 from sisod.analysis.comparison import compare
-from sisod.scoring.metrics import METRICS, PAPER_KEYS
+from sisod.analysis.groups import by_number, by_size, is_found
 from sisod.common.parquet import read_table
+from sisod.scoring.metrics import METRICS, PAPER_KEYS
 
 HERE = Path(__file__).parent
 TABLES = HERE / "reproduction"

@@ -16,9 +16,16 @@ from rich.console import Console
 from timing import machine
 
 import sisod
-from sisod.scoring.metrics import PAPER_KEYS
 from sisod.common.parquet import read_table, write_table
-from sisod.reproduction.demo_training import GROUPS, Plan, TrainedDemo, run_trained_demo, tables_of, verdict
+from sisod.reproduction.demo_training import (
+    GROUPS,
+    Plan,
+    TrainedDemo,
+    run_trained_demo,
+    tables_of,
+    verdict,
+)
+from sisod.scoring.metrics import PAPER_KEYS
 
 HERE = Path(__file__).parent
 _OBJECT_COLUMNS = ("share", "recall_binary", "f_mean")

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import sisod
-from sisod.scoring.weights import weight_map
+from sisod.scoring.size_invariant import weight_map
 
 OUT = Path(__file__).parent.parent / "docs" / "weight_map.svg"
 _SHAPE = (120, 160)

@@ -11,7 +11,7 @@ from pathlib import Path
 import polars as pl
 
 import sisod
-from sisod.analysis import FOUND, by_size, size_bias
+from sisod.analysis.groups import FOUND, by_size, size_bias
 from sisod.reproduction.demo import run_demo
 
 

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
 
-from sisod.losses import SizeInvariantLoss, boxes_of, collate_boxes
 from sisod.data.scenes import make_scenes
+from sisod.losses import SizeInvariantLoss, boxes_of, collate_boxes
 
 Sample = tuple[Tensor, Tensor, Tensor]
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from platforms import slashes, windows
 from typer.testing import CliRunner, Result
 
-from sisod.cli.evaluate import app
+from sisod.cli import app
 from sisod.data.scenes import make_scenes, sees_all_coarsely, sees_only_large
 
 COUNT, SOME = 320, 70  # images: ten batches of 32, and three

@@ -10,10 +10,10 @@ from browser import Browser
 from PIL import Image
 from report_runs import METHODS, mixed_scenes, write_benchmark
 
-from sisod.report.gallery import FigureRequest, write_figure
-from sisod.report import write_report
-from sisod.evaluation.results import load_results
 from sisod.data.scenes import make_scenes
+from sisod.evaluation.results import load_results
+from sisod.report import write_report
+from sisod.report.gallery import FigureRequest, write_figure
 
 DOCS = Path(__file__).parents[1] / "docs"
 

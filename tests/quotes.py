@@ -8,7 +8,7 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from sisod.cli.evaluate import app
+from sisod.cli import app
 
 ROOT = Path(__file__).parent.parent
 

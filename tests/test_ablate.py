@@ -14,7 +14,7 @@ from training_runs import SMALL, write_data
 from typer.testing import CliRunner
 
 import sisod
-from sisod.cli.evaluate import app
+from sisod.cli import app
 from sisod.common.output import lock
 from sisod.training.ablate import Row, ablation_table, summarise
 

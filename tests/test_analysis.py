@@ -19,11 +19,10 @@ from sisod.analysis.groups import (
     by_number,
     by_size,
     found_curve,
-    kendall_tau,
-    rank_changes,
     size_bias,
     size_edges,
 )
+from sisod.analysis.ranks import kendall_tau, rank_changes
 
 few = settings(deadline=None, max_examples=40)
 shares = st.sampled_from([0.0, 0.0001, 0.001, 0.05, 0.1, 0.3, 0.30000001, 0.55, 0.9, 1.0])

@@ -11,15 +11,14 @@ import pytest
 import sisod
 from sisod import analysis
 from sisod.analysis import comparison
-from sisod.paper import theory
-from sisod.common.arguments import check_choice, check_number, check_whole, shown
+from sisod.common.arguments import check_choice, check_number, check_whole, shown, unknown
 from sisod.common.errors import UsageError
-from sisod.evaluation.driver import Options, Request
-from sisod.scoring.metrics import find_metrics
-from sisod.scoring.protocols import PROTOCOLS, find_protocol, unknown
 from sisod.data.scenes import make_scenes
-from sisod.scoring.size_invariant import make_separable
-from sisod.scoring.weights import weight_map
+from sisod.evaluation.driver import Options, Request
+from sisod.paper import theory
+from sisod.scoring.metrics import find_metrics
+from sisod.scoring.protocols import PROTOCOLS, find_protocol
+from sisod.scoring.size_invariant import make_separable, weight_map
 
 GT = np.zeros((8, 8), dtype=bool)
 GT[1:4, 1:4] = GT[6, 6] = True

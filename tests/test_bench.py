@@ -8,8 +8,15 @@ pytest.importorskip("lightning", reason="extra torch is not installed")
 
 from typer.testing import CliRunner
 
-from sisod.reproduction.loss_time import Bench, Step, epochs_grid, make_truth, preprocessing_grid, read_bench
-from sisod.cli.evaluate import app
+from sisod.cli import app
+from sisod.reproduction.loss_time import (
+    Bench,
+    Step,
+    epochs_grid,
+    make_truth,
+    preprocessing_grid,
+    read_bench,
+)
 from sisod.reproduction.stopwatch import interleaved_medians
 
 STEP = Step("icon", side=384, n_images=2, plain=2.0, size_invariant=2.5, added=0.01)

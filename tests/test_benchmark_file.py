@@ -11,10 +11,11 @@ from quotes import ROOT
 from typer.testing import CliRunner, Result
 
 import sisod
-from sisod.evaluation.benchmark_file import Cell, read_benchmark_file
-from sisod.cli.evaluate import app
+from sisod.cli import app
 from sisod.common.errors import InputError, UsageError
+from sisod.evaluation.benchmark_file import Cell, read_benchmark_file
 from sisod.evaluation.requests import read_request
+from sisod.scoring.metrics import PAPER_KEYS
 
 GT = np.zeros((6, 8), dtype=bool)
 GT[1:4, 1:4] = GT[5, 7] = True
@@ -98,7 +99,7 @@ def test_the_shipped_example(tmp_path: Path) -> None:
     result = evaluate(str(path), "--format", "csv")
     assert result.exit_code == 0, result.stderr
     rows = [line.split(",") for line in result.stdout.splitlines()]
-    assert rows[0] == ["dataset", "method", *sisod.metrics.PAPER_KEYS]
+    assert rows[0] == ["dataset", "method", *PAPER_KEYS]
     assert [row[:2] for row in rows[1:]] == [[cell.dataset, cell.method] for cell in found.cells]
     assert len(found.cells) >= 2
     for cell in found.cells:

@@ -21,7 +21,7 @@ HOSTILE = ("cv2", "json", "numpy", "pickle", "polars", "selectors", "sitecustomi
 ENTRY = """
 import multiprocessing, sys, time
 from sisod.common.processes import safe_children
-from sisod.cli.evaluate import app
+from sisod.cli import app
 
 if __name__ == "__main__":
     if sys.argv[1:] != ["spawn"]:

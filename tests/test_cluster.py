@@ -22,15 +22,15 @@ from platforms import posix_signals
 from typer.testing import CliRunner
 
 import sisod
-from sisod.evaluation import cluster as cluster_module
-from sisod.evaluation.batches import Job
-from sisod.cli.evaluate import app
-from sisod.evaluation.cluster import score_on_worker
+from sisod.cli import app
 from sisod.common.errors import InputError, UsageError
-from sisod.common.output import write_whole
 from sisod.common.folders import partial_folder
+from sisod.common.output import write_whole
 from sisod.data.scenes import make_scenes, sees_all_coarsely
 from sisod.data.storage import read_bytes
+from sisod.evaluation import cluster as cluster_module
+from sisod.evaluation.batches import Job
+from sisod.evaluation.cluster import score_on_worker
 
 fsspec = pytest.importorskip("fsspec", reason="extra cluster is not installed")
 distributed = pytest.importorskip("distributed", reason="extra cluster is not installed")

@@ -18,13 +18,20 @@ from typer.testing import CliRunner, Result
 
 import sisod
 from sisod.analysis.bootstrap import read_score, resample
-from sisod.cli.evaluate import app
-from sisod.analysis.comparison import bootstrap_intervals, compare, compare_many, holm, sign_test
+from sisod.analysis.comparison import (
+    Comparison,
+    bootstrap_intervals,
+    compare,
+    compare_many,
+    holm,
+    sign_test,
+)
+from sisod.cli import app
 
 few = settings(deadline=None, max_examples=40)
 
 
-def row(found: sisod.analysis.comparison.Comparison, metric: str, place: int = 0) -> dict[str, float]:
+def row(found: Comparison, metric: str, place: int = 0) -> dict[str, float]:
     return [line for line in found.table.iter_rows(named=True) if line["metric"] == metric][place]
 
 

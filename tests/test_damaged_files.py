@@ -20,8 +20,8 @@ from image_files import bmp, chunk, encoded, exif, grey_as, npy, png, tiff, with
 from numpy.typing import NDArray
 from platforms import forks, glibc, posix_limits
 
-from sisod.data import images
 from sisod.common.errors import InputError
+from sisod.data import images
 from sisod.data.headers import image_size, read_header
 from sisod.data.quiet import quiet_decoders
 

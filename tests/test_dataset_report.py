@@ -12,9 +12,9 @@ from image_files import encoded, exif, with_exif
 from test_datasets import write, write_set
 from typer.testing import CliRunner, Result
 
-from sisod.cli.evaluate import app
-from sisod.data.inspection import inspect_datasets
+from sisod.cli import app
 from sisod.data.catalogue import KNOWN
+from sisod.data.inspection import inspect_datasets
 
 DATA = Path(os.environ.get("SISOD_DATA", ""))
 NAMES = [f"{index:03d}" for index in range(5)]

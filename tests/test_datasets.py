@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from platforms import slashes
 
-from sisod.data.datasets import find_known, open_dataset
 from sisod.common.errors import InputError, UsageError
 from sisod.data.catalogue import KNOWN
+from sisod.data.datasets import find_known, open_dataset
 
 LAYOUTS = [
     ("DUTS-TR", "DUTS-TR/image", "DUTS-TR/mask"),

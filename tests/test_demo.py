@@ -7,9 +7,9 @@ import pytest
 from quotes import ROOT, TABLES, WHOLE, bench_text, demo_text, quoted, whole_text
 from typer.testing import CliRunner
 
-from sisod.cli.evaluate import app
-from sisod.reproduction.demo import preferred, run_demo
+from sisod.cli import app
 from sisod.data.scenes import make_scenes
+from sisod.reproduction.demo import preferred, run_demo
 
 
 def test_mae_and_si_mae_disagree(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """`sisod evaluate`: the same numbers as the engine, whole or not at all."""
 
 import errno
-import importlib
 import math
 import shutil
 from pathlib import Path
@@ -24,9 +23,7 @@ from polars.testing import assert_frame_equal
 
 import sisod
 from sisod.common.errors import InputError
-
-driver = importlib.import_module("sisod.evaluate")  # `sisod.evaluate` is the function
-
+from sisod.evaluation import driver
 
 # the numbers
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import sisod
-from sisod.scoring.metrics import find_metrics
 from sisod.data.scenes import make_scenes, sees_all_coarsely, sees_only_large
 from sisod.scoring.engine import count_pair, score_counted
+from sisod.scoring.metrics import find_metrics
 
 Pair = tuple[str, NDArray[np.uint8], NDArray[np.uint8]]
 

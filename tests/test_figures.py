@@ -14,16 +14,18 @@ from report_runs import ablation_rows, image_options, one_object_scenes, write_b
 from typer.testing import CliRunner, Result
 
 import sisod
-from sisod.analysis.ablation import AblationRow, ablation_figure, read_ablation
+from sisod.analysis.ablation import AblationRow, read_ablation
 from sisod.analysis.groups import by_number, by_size
-from sisod.cli.evaluate import app
+from sisod.cli import app
 from sisod.common.errors import InputError, UsageError
-from sisod.report.examples import most_different
-from sisod.report.gallery import FigureRequest, draw, figure_names, image_folders
-from sisod.report.figures import CURVES, curve_figure, number_figure, size_figure
-from sisod.report.style import line_styles, save_figure
 from sisod.evaluation.results import Result as Saved
 from sisod.evaluation.results import load_results
+from sisod.report.ablation import ablation_figure
+from sisod.report.examples import most_different
+from sisod.report.figures import CURVES, curve_figure, number_figure, size_figure
+from sisod.report.gallery import FigureRequest, draw, figure_names, image_folders
+from sisod.report.style import line_styles, save_figure
+from sisod.scoring.metrics import PAPER_KEYS
 
 pytest.importorskip("matplotlib", reason="extra report is not installed")
 
@@ -164,7 +166,7 @@ def test_ablation_means_and_deviations_by_hand(tmp_path: Path) -> None:
 
 def test_ablation_of_the_command_is_read(tmp_path: Path) -> None:
     ablate = pytest.importorskip("sisod.training.ablate", reason="extra torch is not installed")
-    keys = sisod.metrics.PAPER_KEYS
+    keys = PAPER_KEYS
     rows = [
         ablate.Row(variant.name, seed, "MSOD", dict.fromkeys(keys, 0.1 * seed + 0.01 * place))
         for place, variant in enumerate(ablate.VARIANTS)

@@ -179,7 +179,10 @@ def test_a_second_writer_is_refused() -> None:
     assert names() == []
 
 
-HOLD = "import sys; from pathlib import Path; from sisod.common.output import lock\nwith lock(Path('out')):\n"
+HOLD = (
+    "import sys; from pathlib import Path; from sisod.common.output import lock\n"
+    "with lock(Path('out')):\n"
+)
 
 
 def holder(then: str) -> "subprocess.Popen[str]":

@@ -14,10 +14,10 @@ from typer.testing import CliRunner, Result
 
 import sisod
 from sisod import PROTOCOLS
-from sisod.cli.evaluate import app
-from sisod.report.frames import draw_frames
-from sisod.data.scenes import make_scenes
 from sisod.analysis.masks import mask_statistics
+from sisod.cli import app
+from sisod.data.scenes import make_scenes
+from sisod.report.frames import draw_frames
 
 Image = NDArray[np.uint8]
 

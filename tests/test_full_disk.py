@@ -13,7 +13,7 @@ from platforms import posix_signals
 from typer.testing import CliRunner
 
 import sisod
-from sisod.cli.evaluate import app
+from sisod.cli import app
 from sisod.common.errors import InputError
 
 pytestmark = pytest.mark.needs("torch", "lightning", "safetensors", "matplotlib", "jinja2", "onnxscript")

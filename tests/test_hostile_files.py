@@ -19,13 +19,13 @@ from training_runs import run, write_data
 from typer.testing import CliRunner
 
 from sisod import networks
-from sisod.cli.evaluate import app
+from sisod.cli import app
 from sisod.common.errors import InputError, UsageError
 from sisod.networks import memory
 from sisod.networks.checkpoints import METADATA_KEY
 from sisod.networks.memory import least_memory, memory_errors
-from sisod.training.data import augment
 from sisod.networks.predict import load_network, trained_size
+from sisod.training.data import augment
 from sisod.training.recipe import DataPart, find_recipe
 
 torch.set_num_threads(1)  # on a shared machine two would wait for each other

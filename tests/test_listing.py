@@ -11,8 +11,8 @@ from pair_folders import Folders, fill
 from platforms import byte_names, links, pipes_by_name
 
 import sisod
-from sisod.data.datasets import visible_files
 from sisod.common.errors import InputError
+from sisod.data.datasets import visible_files
 from sisod.data.storage import list_files
 
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-import sisod.scoring.weights
+import sisod
 from sisod.losses import (
     PlainLoss,
     SizeInvariantLoss,
@@ -183,7 +183,7 @@ REFUSED: dict[str, tuple[Callable[[], object], type[Exception], list[str]]] = {
         ["row 1 is", BOX],
     ),
     "weight map in numpy": (
-        lambda: sisod.scoring.weights.weight_map([[0, 0, 7, 2]], (6, 8)),
+        lambda: sisod.weight_map([[0, 0, 7, 2]], (6, 8)),
         ValueError,
         ["boxes must be rows 0 <= y0 < y1 <= 6, 0 <= x0 < x1 <= 8"],
     ),

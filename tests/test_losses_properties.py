@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import sisod
-import sisod.scoring.weights
 from sisod.losses import (
     PlainLoss,
     SizeInvariantLoss,
@@ -165,7 +164,7 @@ def test_weights_in_numpy_and_torch_agree_and_make_the_loss(
 ) -> None:
     boxes = drawn_boxes(seed, count)
     options: dict[str, Any] = {"alpha": alpha, "normalize": normalize}
-    ours = sisod.scoring.weights.weight_map(boxes[:, 1:], (12, 15), **options)
+    ours = sisod.weight_map(boxes[:, 1:], (12, 15), **options)
     weight = weight_map(boxes, (1, 1, 12, 15), **options)
     assert weight.shape == (1, 1, 12, 15)
     np.testing.assert_allclose(weight[0, 0].numpy(), ours, rtol=1e-5)
@@ -183,7 +182,7 @@ def test_weights_in_numpy_and_torch_agree_and_make_the_loss(
 def test_weights_are_those_of_the_partition(seed: int, alpha: Any) -> None:
     mask = blobs(seed)[0].numpy() > 0
     parts = sisod.partition(mask, alpha=alpha)
-    weight = sisod.scoring.weights.weight_map(parts.boxes, parts.shape, alpha=alpha)
+    weight = sisod.weight_map(parts.boxes, parts.shape, alpha=alpha)
     share = parts.alpha / (len(parts) + parts.alpha)
     assert weight[parts.background].sum() == pytest.approx(share)
 
@@ -197,7 +196,7 @@ def test_reattention_for_disjoint_frames(seed: int, sides: list[tuple[int, int]]
     rng = np.random.default_rng(seed)
     boxes = np.array([(1, 10 * k, 1 + h, 10 * k + w) for k, (h, w) in enumerate(sides)])
     shape = (int(rng.integers(10, 30)), 10 * len(sides))
-    weight = sisod.scoring.weights.weight_map(boxes, shape)
+    weight = sisod.weight_map(boxes, shape)
     framed = sum(h * w for h, w in sides)
     pixels = shape[0] * shape[1]
     n_and_alpha = len(sides) + (pixels - framed) / framed
@@ -212,7 +211,7 @@ def test_reattention_for_disjoint_frames(seed: int, sides: list[tuple[int, int]]
 
 def test_reattention_item_two_fails_where_frames_overlap() -> None:
     """A pixel in two large frames can weigh more than one in a smaller frame: weights add."""
-    weight = sisod.scoring.weights.weight_map([[0, 0, 4, 4], [0, 1, 4, 5], [0, 6, 3, 11]], (5, 12))
+    weight = sisod.weight_map([[0, 0, 4, 4], [0, 1, 4, 5], [0, 6, 3, 11]], (5, 12))
     assert 4 * 4 > 3 * 5
     assert weight[0, 2] > weight[0, 6] > weight[0, 0]
 
@@ -253,7 +252,7 @@ def test_the_printed_loss_is_k_plus_alpha_times_as_steep() -> None:
     gt, boxes = torch.zeros(1, 12, 15).double(), drawn_boxes(4, 3)
     sure = torch.full((1, 12, 15), 50.0).double()  # wrong everywhere: every slope is one
     frame_areas = [(y1 - y0) * (x1 - x0) for _, y0, x0, y1, x1 in boxes.tolist()]
-    background = int((sisod.scoring.weights.weight_map(boxes[:, 1:], (12, 15), alpha=0) == 0).sum())
+    background = int((sisod.weight_map(boxes[:, 1:], (12, 15), alpha=0) == 0).sum())
     k_plus_alpha = 3 + background / sum(frame_areas)
     assert k_plus_alpha > 3
     assert slope_sum("bce", sure, gt, boxes, normalize=False) == pytest.approx(k_plus_alpha)

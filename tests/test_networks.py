@@ -15,8 +15,8 @@ from without_memory import image_on_meta, on_meta
 
 from sisod import networks
 from sisod.common.errors import InputError
-from sisod.networks.input_spec import IMAGENET, LITE, InputSpec
 from sisod.networks.architectures.ldf import split_label
+from sisod.networks.input_spec import IMAGENET, LITE, InputSpec
 from sisod.networks.network import Network
 
 torch.set_num_threads(1)  # on a shared machine two would wait for each other

@@ -18,13 +18,13 @@ from torch import Tensor
 from typer.testing import CliRunner
 
 from sisod import networks
-from sisod.cli.evaluate import app
+from sisod.cli import app
 from sisod.common.errors import InputError
-from sisod.networks import encoders
+from sisod.networks.encoders import encoders
 from sisod.networks.encoders.efficientnet_lite import EfficientNetLite0
+from sisod.networks.encoders.resnet import ResNet50
 from sisod.networks.export import IMAGE, export_onnx
 from sisod.networks.input_spec import IMAGENET, LITE, InputSpec
-from sisod.networks.encoders.resnet import ResNet50
 
 torch.set_num_threads(1)  # on a shared machine two would wait for each other
 RUNNER = CliRunner()

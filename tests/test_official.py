@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from typer.testing import CliRunner
 
 import sisod
-from sisod.cli.evaluate import app
+from sisod.cli import app
 from sisod.scoring.metrics import PAPER_KEYS
 from sisod.scoring.official import measure_official
 

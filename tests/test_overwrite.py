@@ -16,7 +16,7 @@ from overwrite_runs import COMMANDS, N_CALLS, after, find, prepare, write_world
 from platforms import links, posix_limits, posix_modes, posix_signals
 from typer.testing import CliRunner, Result
 
-from sisod.cli.evaluate import app
+from sisod.cli import app
 from sisod.common.output import lock
 
 pytestmark = pytest.mark.needs(

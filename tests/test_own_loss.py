@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from sisod.losses import boxes_of
 from sisod.data.textured_scenes import write_scenes
+from sisod.losses import boxes_of
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "train_with_your_loss.py"
 

@@ -13,9 +13,9 @@ from platforms import posix_names, slashes
 
 import sisod
 from sisod import PROTOCOLS, score
-from sisod.evaluation.batches import Job, score_batch
 from sisod.common.errors import InputError, printable
 from sisod.data.pairs import pair_files, read_names
+from sisod.evaluation.batches import Job, score_batch
 from sisod.evaluation.rows import Rows
 
 

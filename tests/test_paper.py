@@ -10,7 +10,8 @@ from typer.testing import CliRunner
 
 import sisod
 from sisod import paper
-from sisod.cli.evaluate import app
+from sisod.cli import app
+from sisod.paper import published
 from sisod.scoring.metrics import METRICS, PAPER_KEYS
 
 
@@ -73,12 +74,12 @@ def test_misprints_point_at_what_stands_in_the_data() -> None:
     for found in paper.misprints():
         if found.taken is None:
             continue
-        place: object = paper._data()[found.table]
+        place: object = published._data()[found.table]
         columns = {"quantitative": "metrics", "ablation": "metrics", "preprocessing": "columns"}
         for key in found.place:
             assert isinstance(place, list | dict)
             if isinstance(place, list):
-                place = place[paper._data()[found.table][columns[found.table]].index(key)]
+                place = place[published._data()[found.table][columns[found.table]].index(key)]
             else:
                 place = place[key]
         assert place == found.taken, found

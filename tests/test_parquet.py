@@ -1,7 +1,6 @@
 """Names of methods and folders are names: none is taken for a pattern, or for the home folder."""
 
 import ast
-import importlib
 from pathlib import Path
 
 import polars as pl
@@ -11,12 +10,12 @@ from platforms import byte_names, posix_names
 from typer.testing import CliRunner
 
 import sisod
-from sisod.cli.evaluate import app
+from sisod.cli import app
 from sisod.common.errors import InputError
-from sisod.evaluation.driver import Options, Request, evaluate_to
 from sisod.common.parquet import join_tables, read_table, table_bytes, write_table
+from sisod.evaluation import driver
+from sisod.evaluation.driver import Options, Request, evaluate_to
 
-driver = importlib.import_module("sisod.evaluate")  # `sisod.evaluate` is the function
 ROOT = Path(__file__).parent.parent
 NAMES = ["*", "EDN?", "[", "[ab]", "a{b,c}", "**", "~", "x=1", "s3:", "a%20b", "a\nb"]
 

@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import sisod
-from sisod.cli.evaluate import app
+from sisod.cli import app
 from sisod.evaluation.results import PixelFiles
 
 pytest.importorskip("jinja2", reason="extra report is not installed")

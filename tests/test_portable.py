@@ -15,14 +15,13 @@ from typing import Any
 import pytest
 
 import sisod
-from sisod.reproduction import demo
-from sisod.evaluation import requests
-from sisod.evaluation import runners
-from sisod.evaluation.benchmark_file import Cell
 from sisod.common.errors import InputError
-from sisod.evaluation.result import write_json
 from sisod.common.memory import keep_freed_memory
 from sisod.common.streams import usable_streams
+from sisod.evaluation import requests, runners
+from sisod.evaluation.benchmark_file import Cell
+from sisod.evaluation.result import write_json
+from sisod.reproduction import demo
 
 PACKAGE = Path(sisod.__file__).parent
 TRANSLATED = {"write_text", "open", "fdopen"}  # \n becomes \r\n on Windows unless told otherwise

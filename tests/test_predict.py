@@ -19,7 +19,7 @@ from typer.testing import CliRunner, Result
 
 import sisod
 from sisod import networks
-from sisod.cli.evaluate import app
+from sisod.cli import app
 from sisod.common.errors import InputError, UsageError
 from sisod.data.textured_scenes import write_scenes
 from sisod.networks.input_spec import InputSpec

@@ -45,8 +45,11 @@ def test_names_are_frozen() -> None:
         "Protocol",
         "__version__",
         "evaluate",
+        "make_composite",
+        "make_separable",
         "partition",
         "score",
+        "weight_map",
     ]
     assert all(hasattr(sisod, name) for name in sisod.__all__)
 

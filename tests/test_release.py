@@ -83,17 +83,17 @@ def test_contributing_names_the_places_of_every_step() -> None:
     if not (ROOT / "src").is_dir():
         pytest.skip("the tests of a wheel have no sources")
     for path, name in (
-        ("src/sisod/metrics.py", "FAMILIES"),
+        ("src/sisod/scoring/metrics.py", "FAMILIES"),
         ("tests/oracle.py", "COUNTED"),
         ("tests/test_public.py", "CURVED"),
         ("tests/test_properties.py", "NEED_NEGATIVES"),
-        ("src/sisod/networks/__init__.py", "_CLASSES"),
+        ("src/sisod/networks/registry.py", "_CLASSES"),
         ("tests/test_recipes.py", "FIVE"),
         ("tests/test_networks.py", "FIVE"),
-        ("src/sisod/known_datasets.py", "KNOWN"),
+        ("src/sisod/data/catalogue.py", "KNOWN"),
         ("tests/test_datasets.py", "LAYOUTS"),
-        ("src/sisod/figures.py", "CURVES"),
-        ("src/sisod/figure_files.py", "_makers"),
+        ("src/sisod/report/figures.py", "CURVES"),
+        ("src/sisod/report/gallery.py", "_makers"),
     ):
         assert f"`{path}" in text_of("CONTRIBUTING.md")
         assert f"`{name}`" in text_of("CONTRIBUTING.md")

@@ -15,15 +15,15 @@ from report_runs import Tables, ablation_rows, data_of, image_options
 from typer.testing import CliRunner, Result
 
 import sisod
-from sisod.analysis.groups import by_number, by_size, found_curve, size_bias
-from sisod.cli.evaluate import app
 from sisod.analysis.comparison import compare_many
-from sisod.report import failures as failures_module
-from sisod.report import write_report
-from sisod.report.page.failures import choose_failures, crop_window
-from sisod.report.page.page import beside_paper
+from sisod.analysis.groups import by_number, by_size, found_curve, size_bias
+from sisod.cli import app
 from sisod.evaluation.results import Result as Saved
 from sisod.evaluation.results import load_results
+from sisod.report import write_report
+from sisod.report.page import failures as failures_module
+from sisod.report.page.failures import choose_failures, crop_window
+from sisod.report.page.page import beside_paper
 
 pytest.importorskip("jinja2", reason="extra report is not installed")
 METHODS = ["Net", "Net+si", "coarse", "large only"]

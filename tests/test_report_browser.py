@@ -11,10 +11,10 @@ from report_runs import image_options, one_object_scenes, write_benchmark
 from typer.testing import CliRunner
 
 import sisod
-from sisod.cli.evaluate import app
-from sisod.report import write_report
+from sisod.cli import app
 from sisod.evaluation.results import Result as Saved
 from sisod.evaluation.results import load_results
+from sisod.report import write_report
 
 pytest.importorskip("jinja2", reason="extra report is not installed")
 pytestmark = pytest.mark.skipif(chromium() is None, reason="Chromium is not installed")

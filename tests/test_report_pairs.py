@@ -12,10 +12,10 @@ from report_runs import Tables, ablation_rows
 
 import sisod
 from sisod.analysis.comparison import compare_many
-from sisod.report import page as page_module
-from sisod.report import write_report
 from sisod.evaluation.results import Result as Saved
 from sisod.evaluation.results import load_results
+from sisod.report import write_report
+from sisod.report.page import page as page_module
 
 pytest.importorskip("jinja2", reason="extra report is not installed")
 

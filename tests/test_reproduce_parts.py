@@ -13,16 +13,16 @@ pytest.importorskip("lightning", reason="extra torch is not installed")
 from typer.testing import CliRunner
 
 from sisod import paper
-from sisod.cli.evaluate import app
+from sisod.cli import app
 from sisod.common.errors import InputError, UsageError
 from sisod.data.catalogue import KNOWN
-from sisod.scoring.metrics import PAPER_KEYS
 from sisod.reproduction import run as running
 from sisod.reproduction import tables
 from sisod.reproduction.cells import FULL, TINY, Cell, find_cell, grid, recipe_of
 from sisod.reproduction.costs import TFLOPS, cost_of, costs_grid, paper_throughputs
 from sisod.reproduction.run import Work, asked_for, prepare, run_cells
 from sisod.reproduction.sets import find_sets, make_sets
+from sisod.scoring.metrics import PAPER_KEYS
 
 COUNTS = {"DUTS-TR": 10_553, "MSOD": 300}
 

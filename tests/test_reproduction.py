@@ -17,11 +17,11 @@ from training_runs import weights
 from typer.testing import CliRunner, Result
 
 from sisod import Evaluation, evaluate, paper
-from sisod.cli.evaluate import app
+from sisod.cli import app
 from sisod.common.output import lock
 from sisod.data.textured_scenes import write_scenes
-from sisod.scoring.metrics import PAPER_KEYS
 from sisod.reproduction.cells import grid
+from sisod.scoring.metrics import PAPER_KEYS
 
 pytestmark = pytest.mark.slow  # one training of the whole grid serves them all
 TRAINED = [cell.name for cell in grid() if cell.kind == "train"]

@@ -1,7 +1,6 @@
 """`sisod evaluate` that is stopped, at any moment and by anything, goes on where it was."""
 
 import errno
-import importlib
 import itertools
 import json
 import os
@@ -31,10 +30,7 @@ from evaluate_runs import (
 from platforms import posix_limits, posix_signals
 
 from sisod.common import output as files
-from sisod.evaluation import runners
-
-driver = importlib.import_module("sisod.evaluate")  # `sisod.evaluate` is the function
-
+from sisod.evaluation import driver, runners
 
 # runs that end early
 

@@ -15,14 +15,14 @@ from typer.testing import CliRunner
 
 import sisod
 from sisod.analysis.ablation import read_ablation
-from sisod.analysis.groups import by_number, by_size, found_curve, size_bias
-from sisod.cli.evaluate import app
 from sisod.analysis.comparison import compare
+from sisod.analysis.groups import by_number, by_size, found_curve, size_bias
+from sisod.cli import app
 from sisod.common.errors import InputError
 from sisod.common.parquet import read_table, write_table
-from sisod.report.page.page import render_report
 from sisod.evaluation.results import Result
 from sisod.evaluation.saved import _PROTOCOL, TABLES, read_run, read_summary
+from sisod.report.page.page import render_report
 
 pytest.importorskip("jinja2", reason="extra report is not installed")
 METRICS = ("mae", "si_mae", "f_mean", "si_f_max", "auc")

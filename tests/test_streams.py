@@ -12,10 +12,10 @@ import pytest
 from typer.main import get_command
 
 import sisod
-from sisod.cli.evaluate import app
+from sisod.cli import app
 from sisod.cli.shared import print_tables
+from sisod.common.arguments import check_utf8
 from sisod.common.progress import progress_bar
-from sisod.data.storage import check_utf8
 from sisod.common.streams import is_terminal, usable_streams
 
 GT = np.zeros((24, 32), dtype=bool)

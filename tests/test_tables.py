@@ -14,8 +14,8 @@ import pytest
 from markdown_it import MarkdownIt
 from rich.console import Console
 
-from sisod.scoring.metrics import METRICS, find_metrics
 from sisod.report.summary import Line, render, shown_keys, terminal_tables
+from sisod.scoring.metrics import METRICS, find_metrics
 
 KEYS = ("mae", "si_f_mean")
 NASTY = r"""a|b <i>x</i> _c_ d&e 5% $x$ #1 {y} ~ ^ \z *s* `t` "q" 'r' [u] ümläut"""

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from theory_cases import Mask, bars, exchanges, overlapping, pairs, rows_of_objects
 
 import sisod
-from sisod.paper import theory
 from sisod.common.errors import InputError, UsageError
+from sisod.paper import theory
 
 COMPOSITE = ("f", "dice", "iou", "precision", "recall", "specificity", "fpr")
 METRICS = ("mae", "mse", "accuracy_binary", *(f"{name}_binary" for name in COMPOSITE))

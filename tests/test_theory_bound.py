@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from theory_cases import Mask, overlapping, rows_of_objects
 
 import sisod
-from sisod.paper import theory
 from sisod.common.errors import InputError
-from sisod.scoring.weights import weight_map
+from sisod.paper import theory
+from sisod.scoring.size_invariant import weight_map
 
 # -------------------------------------------------------------------------------- 4.1
 

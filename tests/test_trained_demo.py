@@ -15,11 +15,18 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import sisod
-from sisod.cli.evaluate import app
+from sisod.cli import app
 from sisod.common.errors import InputError
+from sisod.reproduction import demo_training as training_demo
+from sisod.reproduction.demo_training import (
+    LOSSES,
+    Plan,
+    TrainedDemo,
+    run_trained_demo,
+    tables_of,
+    verdict,
+)
 from sisod.scoring.metrics import PAPER_KEYS
-from sisod.training import demo as training_demo
-from sisod.reproduction.demo_training import LOSSES, Plan, TrainedDemo, run_trained_demo, tables_of, verdict
 
 SMALL, LARGE = slice(2, 6), slice(20, 80)  # 16 of 10,000 pixels, and 3600
 

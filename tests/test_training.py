@@ -347,7 +347,7 @@ def test_biases_of_gatenet_have_twice_the_rate_and_no_decay() -> None:
 def test_the_command(data: Path, tmp_path: Path) -> None:
     from typer.testing import CliRunner
 
-    from sisod.cli.evaluate import app
+    from sisod.cli import app
 
     def call(*more: str) -> Any:
         arguments = [

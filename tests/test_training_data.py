@@ -12,8 +12,9 @@ torch = pytest.importorskip("torch", reason="extra torch is not installed")
 from image_files import encoded, exif, with_exif  # noqa: E402
 from training_runs import write_data  # noqa: E402
 
-from sisod.data.datasets import Sample, open_dataset  # noqa: E402
 from sisod.common.errors import InputError  # noqa: E402
+from sisod.data.datasets import Sample, open_dataset  # noqa: E402
+from sisod.data.images import resize  # noqa: E402
 from sisod.losses import boxes_of  # noqa: E402
 from sisod.networks.architectures.ldf import split_label  # noqa: E402
 from sisod.training.data import (  # noqa: E402
@@ -27,7 +28,6 @@ from sisod.training.data import (  # noqa: E402
     collate,
     read_image,
     read_truth,
-    resize,
 )
 from sisod.training.recipe import DataPart  # noqa: E402
 

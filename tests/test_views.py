@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import sisod
-from sisod.analysis.groups import by_size
 from sisod.analysis.comparison import compare, compare_many
+from sisod.analysis.groups import by_size
 
 
 def scored(strength: float, count: int = 12, metrics: str | None = None) -> sisod.Evaluation:

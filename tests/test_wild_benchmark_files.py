@@ -8,9 +8,9 @@ from wild import WILD, one_sentence
 
 from sisod.common.errors import InputError
 from sisod.evaluation.driver import Options, Request, check_request
+from sisod.evaluation.requests import read_request
 from sisod.scoring.metrics import find_metrics
 from sisod.scoring.protocols import find_protocol
-from sisod.evaluation.requests import read_request
 
 PLACES = {
     "metrics": "metrics = {}\n",

@@ -13,12 +13,12 @@ from typer.testing import CliRunner
 from wild import WILD, one_sentence
 
 from sisod import networks
-from sisod.evaluation.benchmark_file import read_benchmark_file
-from sisod.cli.evaluate import app
+from sisod.cli import app
 from sisod.common.errors import InputError
+from sisod.evaluation.benchmark_file import read_benchmark_file
 from sisod.losses import boxes_of
-from sisod.training import recipes
 from sisod.reproduction.demo_training import Plan
+from sisod.training import recipe as recipes
 from sisod.training.recipe import Adam, Recipe, find_recipe, read_recipe, write_toml
 from sisod.training.train import Machine, Request
 

@@ -80,7 +80,7 @@ def main(work: str, names: list[str], modules: list[str]) -> None:
     from typer.main import get_command
     from typer.testing import CliRunner
 
-    from sisod.cli.evaluate import app
+    from sisod.cli import app
 
     runner = CliRunner()
     done: dict[str, Any] = {"commands": sorted(get_command(app).commands)}  # type: ignore[attr-defined]

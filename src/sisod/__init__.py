@@ -1,14 +1,14 @@
 """sisod: metrics and losses that make segmentation fair to small objects."""
 
+from sisod.common.version import __version__
 from sisod.evaluation.driver import evaluate
-from sisod.evaluation.result import Evaluation
 from sisod.evaluation.evaluator import Evaluator
-from sisod.scoring.partition import Frame, Partition, partition
-from sisod.scoring.metrics import METRICS
-from sisod.scoring.protocols import PROTOCOLS, Protocol
+from sisod.evaluation.result import Evaluation
 from sisod.scoring.engine import score
-
-__version__ = "0.1.0"
+from sisod.scoring.metrics import METRICS
+from sisod.scoring.partition import Frame, Partition, partition
+from sisod.scoring.protocols import PROTOCOLS, Protocol
+from sisod.scoring.size_invariant import make_composite, make_separable, weight_map
 
 __all__ = [
     "METRICS",
@@ -20,6 +20,9 @@ __all__ = [
     "Protocol",
     "__version__",
     "evaluate",
+    "make_composite",
+    "make_separable",
     "partition",
     "score",
+    "weight_map",
 ]

@@ -1,5 +1,5 @@
 """`python -m sisod` is the command `sisod`."""
 
-from sisod.cli.evaluate import app
+from sisod.cli import app
 
 app()

@@ -16,12 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sisod.analysis.groups import OBJECT_METRICS, is_found
-from sisod.common.arguments import check_whole
+from sisod.common.arguments import check_known, check_whole
 from sisod.common.errors import InputError, UsageError
-from sisod.scoring.metrics import METRICS, PAPER_KEYS, Direction, listed_keys
 from sisod.common.progress import progress_bar
-from sisod.scoring.protocols import check_known
 from sisod.evaluation.rows import IMAGE_CURVES
+from sisod.scoring.metrics import METRICS, PAPER_KEYS, Direction, listed_keys
 
 if TYPE_CHECKING:
     from sisod.evaluation.result import Evaluation

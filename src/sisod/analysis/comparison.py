@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sisod.common.arguments import check_whole, shown
 from sisod.analysis.bootstrap import (
     Score,
     chosen_keys,
@@ -20,9 +19,9 @@ from sisod.analysis.bootstrap import (
     score_keys,
     title,
 )
+from sisod.common.arguments import check_whole, shown
 from sisod.common.errors import InputError, UsageError, printable, some
-from sisod.common.grid import Grid, number, plain, render
-from sisod.report.summary import Format
+from sisod.common.grid import Format, Grid, number, plain, render
 
 if TYPE_CHECKING:
     import polars as pl

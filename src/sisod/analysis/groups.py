@@ -1,18 +1,16 @@
 """Where a model fails: its scores by object size and number, from the saved tables alone."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import combinations, pairwise
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sisod.common.arguments import shown
-from sisod.common.errors import InputError, UsageError
+from sisod.common.arguments import check_known, shown
+from sisod.common.errors import UsageError
 from sisod.scoring.metrics import METRICS, listed_keys
-from sisod.scoring.protocols import check_known
 
 if TYPE_CHECKING:
     import polars as pl
@@ -141,110 +139,6 @@ def size_bias(evaluation: "Evaluation") -> float:
     return correlation(average_ranks(areas[defined]), average_ranks(scores[defined]))
 
 
-@dataclass(frozen=True, eq=False)
-class RankChanges:
-    """How the order of methods changes with the metric.
-
-    Attributes:
-        table: one row per method: `method`, and for each metric its value and `rank_` + metric, 1 the
-            best, ties with the mean of their ranks, NaN where the metric is undefined.
-        tau: Kendall's tau-b of each pair of metrics: 1 the same order, -1 the opposite one; NaN where
-            fewer than two methods differ.
-        swaps: for each pair of metrics, the methods they rank the other way round, the one that the
-            first metric prefers first.
-    """
-
-    table: "pl.DataFrame"
-    tau: dict[tuple[str, str], float]
-    swaps: dict[tuple[str, str], tuple[tuple[str, str], ...]]
-
-    def _repr_html_(self) -> str:
-        from sisod.common.grid import Grid, number
-
-        keys = [key for key in self.table.columns if key in METRICS]
-        headings = ["method", *(text for key in keys for text in (METRICS[key].title, "rank"))]
-        rows = [
-            [row["method"], *(c for k in keys for c in (number(row[k]), f"{row[f'rank_{k}']:g}"))]
-            for row in self.table.iter_rows(named=True)
-        ]
-        said = "; ".join(
-            f"{METRICS[a].title} and {METRICS[b].title}: {number(tau, digits=3)}"
-            for (a, b), tau in self.tau.items()
-        )
-        return Grid(tuple(headings), tuple(map(tuple, rows)), n_text=1).html(f"Kendall's tau-b: {said}")
-
-
-def rank_changes(
-    evaluations: "Mapping[str, Evaluation]", keys: Sequence[str] = ("mae", "si_mae")
-) -> RankChanges:
-    """Rank methods by each of several metrics, and say how far the orders agree.
-
-    Args:
-        evaluations: method -> its result; all of the same images.
-        keys: the metrics, two or more.
-    """
-    import polars as pl
-
-    from sisod.analysis.comparison import check_same_images
-
-    keys = tuple(dict.fromkeys(listed_keys(keys)))
-    if len(keys) < 2:
-        raise UsageError(f"expected two or more metrics to rank by, got {len(keys)}")
-    check_same_images(evaluations)
-    columns: dict[str, Any] = {"method": list(evaluations)}
-    ranks: dict[str, Values] = {}
-    for key in keys:
-        values = np.array([_summary_value(name, e, key) for name, e in evaluations.items()])
-        ranks[key] = _ranks_best_first(values, key)
-        columns |= {key: values, f"rank_{key}": ranks[key]}
-    pairs = list(combinations(ranks, 2))
-    names = list(evaluations)
-    return RankChanges(
-        pl.DataFrame(columns),
-        {pair: kendall_tau(ranks[pair[0]], ranks[pair[1]]) for pair in pairs},
-        {pair: _swaps(names, ranks[pair[0]], ranks[pair[1]]) for pair in pairs},
-    )
-
-
-def kendall_tau(a: ArrayLike, b: ArrayLike) -> float:
-    """Return Kendall's tau-b of two equally long rows, leaving out pairs where either is NaN.
-
-    Example:
-        >>> kendall_tau([1, 2, 3], [3, 2, 1])
-        -1.0
-    """
-    x, y = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
-    if x.ndim != 1 or x.shape != y.shape:
-        raise UsageError(
-            f"expected two equally long rows of numbers, got shapes {x.shape} and {y.shape}"
-        )
-    defined = ~(np.isnan(x) | np.isnan(y))
-    x, y = x[defined], y[defined]
-    dx, dy = np.sign(x[:, None] - x), np.sign(y[:, None] - y)
-    untied = math.sqrt(float(np.abs(dx).sum()) * float(np.abs(dy).sum()))
-    return float((dx * dy).sum()) / untied if untied else math.nan
-
-
-def average_ranks(values: ArrayLike) -> Values:
-    """Return ranks from 1 on, the least value first, ties with the mean of their ranks.
-
-    Example:
-        >>> average_ranks([10, 30, 10])
-        array([1.5, 3. , 1.5])
-    """
-    _, inverse, counts = np.unique(np.asarray(values), return_inverse=True, return_counts=True)
-    return np.asarray((counts.cumsum() - (counts - 1) / 2)[inverse], dtype=np.float64)
-
-
-def correlation(a: Values, b: Values) -> float:
-    """Return Pearson's correlation; NaN where either does not vary."""
-    if len(a) == 0:
-        return math.nan
-    x, y = a - a.mean(), b - b.mean()
-    scale = math.sqrt(float((x * x).sum()) * float((y * y).sum()))
-    return float((x * y).sum()) / scale if scale else math.nan
-
-
 def is_found(recall: Values) -> Values:
     """Return 1 for an object that counts as found, 0 for one that does not, NaN where undefined."""
     return np.where(np.isnan(recall), np.nan, (recall >= FOUND).astype(np.float64))
@@ -309,21 +203,21 @@ def _mean_columns(
     return means | {f"n_{key}": n_defined for key, (_, n_defined) in found.items()}
 
 
-def _summary_value(name: str, evaluation: "Evaluation", key: str) -> float:
-    check_known("metric", key, METRICS)
-    if key not in evaluation.summary:
-        raise InputError(f"the result of {name!r} has no {key}; evaluate it again with this metric")
-    return evaluation.summary[key]
+def average_ranks(values: ArrayLike) -> Values:
+    """Return ranks from 1 on, the least value first, ties with the mean of their ranks.
+
+    Example:
+        >>> average_ranks([10, 30, 10])
+        array([1.5, 3. , 1.5])
+    """
+    _, inverse, counts = np.unique(np.asarray(values), return_inverse=True, return_counts=True)
+    return np.asarray((counts.cumsum() - (counts - 1) / 2)[inverse], dtype=np.float64)
 
 
-def _ranks_best_first(values: Values, key: str) -> Values:
-    ranks = np.full(len(values), math.nan)
-    defined = ~np.isnan(values)
-    ordered = -values[defined] if METRICS[key].direction == "up" else values[defined]
-    ranks[defined] = average_ranks(ordered)
-    return ranks
-
-
-def _swaps(names: Sequence[str], a: Values, b: Values) -> tuple[tuple[str, str], ...]:
-    pairs = [(i, j) if a[i] < a[j] else (j, i) for i, j in combinations(range(len(names)), 2)]
-    return tuple((names[i], names[j]) for i, j in pairs if a[i] < a[j] and b[i] > b[j])
+def correlation(a: Values, b: Values) -> float:
+    """Return Pearson's correlation; NaN where either does not vary."""
+    if len(a) == 0:
+        return math.nan
+    x, y = a - a.mean(), b - b.mean()
+    scale = math.sqrt(float((x * x).sum()) * float((y * y).sum()))
+    return float((x * y).sum()) / scale if scale else math.nan

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sisod.common.errors import InputError
+from sisod.common.progress import progress_bar
 from sisod.data.images import read_mask
 from sisod.data.pairs import files_by_name
-from sisod.common.progress import progress_bar
 from sisod.scoring.protocols import Protocol
 
 if TYPE_CHECKING:

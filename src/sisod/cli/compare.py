@@ -9,7 +9,7 @@ from sisod.cli.shared import Format, FormatName, print_tables, told
 if TYPE_CHECKING:
     from sisod.analysis.comparison import Comparison
     from sisod.evaluation.result import Evaluation
-    from sisod.paper.published import AgainstPaper
+    from sisod.paper.against import AgainstPaper
 
 
 def register(app: typer.Typer) -> None:
@@ -48,7 +48,7 @@ def compare(
     """Say whether one result is better than another: intervals over images, and sign tests."""
     from sisod.analysis.comparison import compare_many
     from sisod.common.errors import UsageError
-    from sisod.paper.published import against_paper
+    from sisod.paper.against import against_paper
 
     with told():
         if paper_row is not None:
@@ -73,10 +73,10 @@ def _show(found: "Comparison | AgainstPaper", fmt: Format | None) -> None:
 
 def load_named(results: list[str]) -> "dict[str, Evaluation]":
     """Load result folders, each under its name."""
+    from sisod.common.arguments import check_utf8
     from sisod.common.errors import UsageError
-    from sisod.evaluation.result import Evaluation
     from sisod.evaluation.requests import named
-    from sisod.data.storage import check_utf8
+    from sisod.evaluation.result import Evaluation
 
     found: dict[str, Evaluation] = {}
     for name, folder in map(named, results):

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from sisod.cli.shared import Overwrite, told
 from sisod.cli.networks import Origin
+from sisod.cli.shared import Overwrite, told
 
 
 def register(app: typer.Typer) -> None:

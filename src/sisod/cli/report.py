@@ -71,9 +71,9 @@ def plot(
     """Draw figures for a paper: curves, scores by size and number, the ablation, examples."""
     with told():
         from sisod.common.errors import UsageError
+        from sisod.evaluation.results import datasets_of, load_results
         from sisod.report.gallery import FigureRequest, image_folders, write_figure, write_figures
         from sisod.report.style import check_plot_path
-        from sisod.evaluation.results import datasets_of, load_results
 
         if figure is not None:
             check_plot_path(out)
@@ -117,9 +117,9 @@ def report(
 ) -> None:
     """Write one web page: scores with intervals, curves, sizes, and a browser of failures."""
     with told():
-        from sisod.report.gallery import image_folders
-        from sisod.report import write_report
         from sisod.evaluation.results import datasets_of, load_results
+        from sisod.report import write_report
+        from sisod.report.gallery import image_folders
 
         results = load_results(paths)
         folders = image_folders(images or [], datasets_of(results))

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sisod.cli.shared import print_tables, told
-from sisod.common.errors import InputError, UsageError
 from sisod.cli.train import Precision, Workers
+from sisod.common.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from sisod.reproduction.cells import Cell

@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 
 from sisod.common.errors import EXTRAS, InputError, MissingExtraError, UsageError, is_missing
 from sisod.common.streams import is_terminal, usable_streams
+from sisod.scoring.protocols import PROTOCOLS
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
 # what is written to files says so itself: these, without the name of a file, are of the output
 _OUTPUT_ERRORS = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 RUNNING: ContextVar[str] = ContextVar("RUNNING", default="")  # the subcommand
+ProtocolName = Annotated[
+    str | None,
+    typer.Option("--protocol", help=f"Conventions: {', '.join(PROTOCOLS)}; by default the first."),
+]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")]
 
 

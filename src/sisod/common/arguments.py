@@ -1,11 +1,14 @@
 """Single values that come in: choices, numbers and flags, each refused in one sentence."""
 
+import difflib
 import math
-from collections.abc import Sequence
+import os
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 
 import numpy as np
 
-from sisod.common.errors import UsageError, printable
+from sisod.common.errors import InputError, UsageError, printable
 
 
 def check_choice(name: str, value: object, known: Sequence[object]) -> None:
@@ -110,3 +113,43 @@ def brief(text: str, *, most: int = 80) -> str:
     """
     text = printable(" ".join(text[:10_000].split()))
     return text if len(text) <= most else f"{text[: most - 20]}...{text[-17:]}"
+
+
+_MOST_LISTED = 20  # names in a message
+
+
+_LONGEST = 200  # letters of a name that is looked for among the known ones
+
+
+def check_known(what: str, name: object, known: Collection[str]) -> None:
+    """Refuse a name that is not known, and what is not a name."""
+    if not isinstance(name, str) or name not in known:
+        raise UsageError(unknown(what, name, known))
+
+
+def unknown(what: str, name: object, known: Iterable[str]) -> str:
+    """Say that a name is not known, which is nearest, and which there are.
+
+    Example:
+        >>> unknown("protocol", "papr", ["default", "paper"])
+        "unknown protocol 'papr'; did you mean 'paper'? available: default, paper"
+    """
+    names = sorted(known)
+    given = name if isinstance(name, str) else ""
+    near = difflib.get_close_matches(given[:_LONGEST], names, n=5)
+    near.sort(key=lambda other: sorted(other) != sorted(given))  # two letters swapped come first
+    hint = f" did you mean {near[0]!r}?" if near else ""
+    listed = ", ".join(names) if len(names) <= _MOST_LISTED else f"{len(names)}, see docs/metrics.md"
+    return f"unknown {what} {shown(name)};{hint} available: {listed}"
+
+
+def check_utf8(name: str, what: str) -> None:
+    """Refuse names that tables and JSON cannot hold."""
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        advice = "rename the file"
+        with suppress(UnicodeError):  # the name is all right, but the locale cannot read it
+            os.fsencode(name).decode("utf-8")
+            advice = "set the environment variable PYTHONUTF8=1"
+        raise InputError(f"{what} {name!r} is not valid UTF-8; {advice}") from None

@@ -18,7 +18,6 @@ from typing import Any
 
 from sisod.common.errors import InputError
 from sisod.common.output import followed, is_temporary, lock, readable_errors, write_whole
-from sisod.data.storage import is_url
 
 RUN_FILE = "run.json"
 _COMMANDS = {
@@ -264,3 +263,8 @@ def _in_the_way(path: Path) -> str:
     there = _COMMANDS.get(kind_of(path) or "")
     whose = f"an unfinished run of '{there}'" if there else "not of sisod"
     return f"{str(path)!r} is in the way and is not removed: it is {whose}; move it elsewhere"
+
+
+def is_url(root: str | Path) -> bool:
+    """Say whether a root is a URL rather than a local folder."""
+    return "://" in str(root)

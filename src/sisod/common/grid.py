@@ -5,16 +5,18 @@ import html
 import io
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from sisod.common.errors import printable
-from sisod.report.summary import Format, latex_text, markdown_text
 
 if TYPE_CHECKING:
     import polars as pl
     from rich.table import Table
+
+Format = Literal["md", "latex", "csv", "json"]
 
 
 @dataclass(frozen=True)
@@ -137,3 +139,32 @@ def plain(table: "pl.DataFrame") -> list[dict[str, Any]]:
 def is_nan(value: Any) -> bool:
     """Say whether a value is the float NaN."""
     return isinstance(value, float) and math.isnan(value)
+
+
+_LATEX = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "&": r"\&",
+        "%": r"\%",
+        "$": r"\$",
+        "#": r"\#",
+        "_": r"\_",
+        "{": r"\{",
+        "}": r"\}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "<": r"\textless{}",
+        ">": r"\textgreater{}",
+        "|": r"\textbar{}",
+    }
+)
+
+
+def markdown_text(text: str) -> str:
+    """Return a text that Markdown shows as it is, on one line."""
+    return re.sub(r"([\\`*_\[\]|~<&])", r"\\\1", " ".join(text.split()))
+
+
+def latex_text(text: str) -> str:
+    """Return a text that LaTeX shows as it is, on one line."""
+    return " ".join(text.split()).translate(_LATEX)

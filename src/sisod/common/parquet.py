@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sisod.common.arguments import check_utf8
 from sisod.common.errors import InputError, printable
-from sisod.common.output import system_error
 from sisod.common.forks import check_not_forked
-from sisod.data.storage import check_utf8
+from sisod.common.output import system_error
 
 if TYPE_CHECKING:
     import polars as pl

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import sisod
+_OUR_HOME = str(Path(__file__).parents[2])  # the folder on the path that sisod comes from
 
 
 def module_settings(*, with_program: bool = False) -> dict[str, str]:
@@ -21,9 +21,9 @@ def module_settings(*, with_program: bool = False) -> dict[str, str]:
     Args:
         with_program: the process runs the caller's program again: keep the folder that this is in.
     """
-    homes = [_home(sisod.__name__)]
+    homes: list[str | None] = [_OUR_HOME]
     if with_program:
-        homes.append(_home("__main__"))
+        homes.append(_home_of_program())
     paths = [
         os.path.abspath(path)  # noqa: PTH100  (an entry may be the empty text)
         for path in sys.path
@@ -48,14 +48,12 @@ def safe_children() -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _home(name: str) -> str | None:
-    """The folder on the path that a module comes from; None for what was typed in or is built in."""
-    module = sys.modules[name]
+def _home_of_program() -> str | None:
+    """The folder on the path that the program comes from; None for what was typed in or is built in."""
+    module = sys.modules["__main__"]
     file = getattr(module, "__file__", None)
     if file is None:
         return None
-    if hasattr(module, "__path__"):  # a package: its file is inside its folder
-        return str(Path(file).parents[1])
     spec = module.__spec__
     return str(Path(file).parents[0 if spec is None else spec.name.count(".")])
 

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from sisod.common.arguments import check_utf8, unknown
 from sisod.common.errors import InputError, UsageError, some
-from sisod.data.images import EXTENSIONS
 from sisod.data.catalogue import IMAGE_WORDS, KNOWN, MASK_WORDS, Known, plain, recognised
+from sisod.data.images import EXTENSIONS
 from sisod.data.pairs import files_by_name
-from sisod.scoring.protocols import unknown
-from sisod.data.storage import StoredFile, check_utf8
+from sisod.data.storage import StoredFile
 
 _DEEPEST = 3  # folders between a root and a data set's own
 

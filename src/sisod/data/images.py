@@ -17,11 +17,11 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from sisod.scoring.arrays import Map, as_map, as_mask
 from sisod.common.errors import InputError, printable
 from sisod.data.headers import MOST_BYTES, MOST_PIXELS, Header, read_header
 from sisod.data.quiet import quiet_decoders
 from sisod.data.storage import read_bytes
+from sisod.scoring.arrays import Map, as_map, as_mask
 
 EXTENSIONS = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".npy")
 _GREY_TOLERANCE = 2 / 255
@@ -213,3 +213,10 @@ def _npy_header(data: bytes) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of headers that Python 2 wrote
         return *reader(file), file.tell()
+
+
+def resize(plane: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
+    """Scale to a square; area means when it shrinks, so that no small object falls between samples."""
+    shrinks = max(plane.shape[:2]) > size
+    way = cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR
+    return np.asarray(cv2.resize(np.ascontiguousarray(plane), (size, size), interpolation=way))

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sisod.data.datasets import Place, Sample, find_known, match_files
 from sisod.common.errors import InputError, some
-from sisod.data.headers import image_size
-from sisod.data.catalogue import KNOWN, Known
 from sisod.common.progress import progress_bar
+from sisod.data.catalogue import KNOWN, Known
+from sisod.data.datasets import Place, Sample, find_known, match_files
+from sisod.data.headers import image_size
 
 if TYPE_CHECKING:
     from rich.table import Table

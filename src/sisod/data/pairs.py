@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sisod.common.arguments import shown
+from sisod.common.arguments import check_utf8, shown
 from sisod.common.errors import InputError, some
 from sisod.data.images import EXTENSIONS
-from sisod.data.storage import StoredFile, check_utf8, list_files
+from sisod.data.storage import StoredFile, list_files
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,14 @@ import os
 import re
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sisod.common.arguments import shown
+from sisod.common.arguments import check_utf8, shown
 from sisod.common.errors import InputError, printable, require
+from sisod.common.folders import is_url
 
 _LOCAL_PATHS = {"file", "local"}  # protocols that take a relative path below the working folder
 _ON_THIS_MACHINE = _LOCAL_PATHS | {"memory", "zip", "tar", "dir"}
@@ -27,11 +28,6 @@ class StoredFile:
     stamp: str
 
 
-def is_url(root: str | Path) -> bool:
-    """Say whether a root is a URL rather than a local folder."""
-    return "://" in str(root)
-
-
 def list_files(root: str | Path) -> list[StoredFile]:
     """Return every file below a root, links followed, sorted by path.
 
@@ -42,18 +38,6 @@ def list_files(root: str | Path) -> list[StoredFile]:
     check_utf8(str(root), "the folder name")
     found = _list_url(str(root)) if is_url(root) else _list_folder(Path(root))
     return sorted(found, key=lambda file: file.path)
-
-
-def check_utf8(name: str, what: str) -> None:
-    """Refuse names that tables and JSON cannot hold."""
-    try:
-        name.encode("utf-8")
-    except UnicodeEncodeError:
-        advice = "rename the file"
-        with suppress(UnicodeError):  # the name is all right, but the locale cannot read it
-            os.fsencode(name).decode("utf-8")
-            advice = "set the environment variable PYTHONUTF8=1"
-        raise InputError(f"{what} {name!r} is not valid UTF-8; {advice}") from None
 
 
 def resolved_root(root: str | Path) -> str:

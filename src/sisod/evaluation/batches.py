@@ -9,14 +9,14 @@ from typing import Any
 import cv2
 import numpy as np
 
-from sisod.scoring.arrays import Map
 from sisod.common.errors import InputError
 from sisod.data.images import read_map, read_mask, where
+from sisod.evaluation.rows import Rows
+from sisod.scoring.arrays import Map
 from sisod.scoring.curves import Counted
+from sisod.scoring.engine import count_pair, score_counted
 from sisod.scoring.official import OfficialImage, measure_official
 from sisod.scoring.protocols import Protocol
-from sisod.evaluation.rows import Rows
-from sisod.scoring.engine import count_pair, score_counted
 
 Pairs = Sequence[Sequence[str]]  # each a name, the prediction's path, the ground truth's
 BATCH = 32  # images; fixed, so that nothing depends on how many processes share the work

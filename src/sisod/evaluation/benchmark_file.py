@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from sisod.common.arguments import brief, shown
-from sisod.common.errors import InputError
-from sisod.data.storage import is_url
 from sisod.common.config import read_toml
+from sisod.common.errors import InputError
+from sisod.common.folders import is_url
 
 _KNOWN = {
     "": {"metrics", "protocol", "datasets", "methods"},

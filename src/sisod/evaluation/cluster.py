@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from sisod.evaluation.batches import Batch, Job, Pairs, score_batch
 from sisod.common.errors import InputError, UsageError, printable, require
+from sisod.common.folders import is_url
 from sisod.common.output import write_whole
+from sisod.evaluation.batches import Batch, Job, Pairs, score_batch
 from sisod.evaluation.runners import Advance
-from sisod.data.storage import is_url
 
 TASK_BATCHES = 8  # batches in a task of a large cluster run
 _PATIENCE = 10.0  # seconds for a scheduler to answer, and for its first worker

@@ -13,9 +13,16 @@ from pathlib import Path
 from typing import Any
 
 from sisod.common import folders
-from sisod.common.arguments import check_flag, check_text, check_whole, shown
-from sisod.evaluation.batches import BATCH, Batch, Job
+from sisod.common.arguments import check_flag, check_text, check_utf8, check_whole, shown
 from sisod.common.errors import InputError, UsageError, require, some
+from sisod.common.forks import check_not_forked
+from sisod.common.output import followed, lock, readable_errors, write_whole
+from sisod.common.parquet import join_tables, write_table
+from sisod.common.progress import progress_bar
+from sisod.data.pairs import Pair, Pairing, pair_files
+from sisod.data.storage import resolved_root
+from sisod.evaluation.batches import BATCH, Batch, Job
+from sisod.evaluation.notes import notes_of
 from sisod.evaluation.result import (
     Evaluation,
     curve_table,
@@ -25,18 +32,11 @@ from sisod.evaluation.result import (
     write_json,
     write_summary,
 )
-from sisod.common.output import followed, lock, readable_errors, write_whole
-from sisod.common.forks import check_not_forked
-from sisod.scoring.metrics import find_metrics
-from sisod.data.pairs import Pair, Pairing, pair_files
-from sisod.common.parquet import join_tables, write_table
-from sisod.common.progress import progress_bar
-from sisod.scoring.protocols import Protocol, find_protocol
 from sisod.evaluation.rows import Rows, Totals
-from sisod.evaluation.notes import notes_of
 from sisod.evaluation.saved import FILES, read_run
 from sisod.scoring.engine import MetricChoice
-from sisod.data.storage import check_utf8, resolved_root
+from sisod.scoring.metrics import find_metrics
+from sisod.scoring.protocols import Protocol, find_protocol
 
 KIND = "evaluation"
 _GROUP = 64  # batches whose tables are made at a time: memory does not grow with the data set

@@ -3,13 +3,13 @@
 from numpy.typing import ArrayLike
 
 from sisod.common.arguments import shown
-from sisod.scoring.arrays import warn_binary
 from sisod.evaluation.result import Evaluation
-from sisod.scoring.partition import Partition
-from sisod.scoring.metrics import find_metrics
-from sisod.scoring.protocols import Protocol, find_protocol
 from sisod.evaluation.rows import Rows
+from sisod.scoring.arrays import warn_binary
 from sisod.scoring.engine import MetricChoice, score_pair
+from sisod.scoring.metrics import find_metrics
+from sisod.scoring.partition import Partition
+from sisod.scoring.protocols import Protocol, find_protocol
 
 _FOLD = 32  # images; single rows carry all their curves, joined ones only the sums
 

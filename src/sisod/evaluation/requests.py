@@ -7,10 +7,11 @@ import unicodedata
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
-from sisod.evaluation.benchmark_file import BenchmarkFile, Cell, read_benchmark_file
+from sisod.common.arguments import check_utf8
 from sisod.common.errors import InputError, UsageError
+from sisod.common.folders import is_url
 from sisod.common.output import stays_inside
-from sisod.data.storage import check_utf8, is_url
+from sisod.evaluation.benchmark_file import BenchmarkFile, Cell, read_benchmark_file
 
 _LONGEST_NAME = 200  # bytes; most file systems take 255, and the work folder's name is longer
 _NOT_ON_WINDOWS = re.compile(

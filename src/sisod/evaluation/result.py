@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sisod.common.folders import write_folder
-from sisod.scoring.histograms import LEVELS
-from sisod.data.pairs import Pair
 from sisod.common.parquet import write_table
-from sisod.scoring.protocols import Protocol
+from sisod.data.pairs import Pair
 from sisod.evaluation.rows import IMAGE_CURVES, Rows, Totals
 from sisod.evaluation.saved import FILES, read_saved
+from sisod.scoring.histograms import LEVELS
+from sisod.scoring.protocols import Protocol
 
 if TYPE_CHECKING:
     import polars as pl

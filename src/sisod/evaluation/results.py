@@ -10,12 +10,13 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from sisod.scoring.arrays import Map, unit_values
 from sisod.common.errors import InputError, some
-from sisod.evaluation.result import Evaluation
+from sisod.common.folders import is_url
 from sisod.data.images import read_colour, read_map, read_mask
 from sisod.data.pairs import files_by_name
-from sisod.data.storage import StoredFile, is_remote, is_url, list_files
+from sisod.data.storage import StoredFile, is_remote, list_files
+from sisod.evaluation.result import Evaluation
+from sisod.scoring.arrays import Map, unit_values
 
 if TYPE_CHECKING:
     import polars as pl

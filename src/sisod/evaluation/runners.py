@@ -1,4 +1,4 @@
-"""Who scores the batches: this process, or several on this machine; `sisod.evaluation.cluster` is for more."""
+"""Who scores the batches: this process, or several on this machine; `cluster` is for more."""
 
 import collections
 import contextlib
@@ -14,10 +14,10 @@ from typing import IO
 
 import cv2
 
-from sisod.evaluation.batches import Batch, Job, score_batch
-from sisod.common.processes import module_settings
 from sisod.common.errors import InputError
 from sisod.common.output import write_whole
+from sisod.common.processes import module_settings
+from sisod.evaluation.batches import Batch, Job, score_batch
 from sisod.evaluation.worker import READY, START
 
 Advance = Callable[[int], None]

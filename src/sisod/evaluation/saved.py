@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sisod.common.arguments import check_utf8
 from sisod.common.errors import InputError, printable
 from sisod.common.forks import check_not_forked
+from sisod.common.parquet import read_table
 from sisod.data.headers import MOST_PIXELS
+from sisod.evaluation.rows import IMAGE_CURVES
 from sisod.scoring.histograms import LEVELS
 from sisod.scoring.metrics import METRICS
-from sisod.common.parquet import read_table
 from sisod.scoring.protocols import Protocol
-from sisod.evaluation.rows import IMAGE_CURVES
-from sisod.data.storage import check_utf8
 
 if TYPE_CHECKING:
     import polars as pl

@@ -15,16 +15,17 @@ from typing import Any
 
 import cv2
 
-from sisod.evaluation.batches import Job, score_batch
 from sisod.common.errors import InputError
-from sisod.common.output import write_whole
 from sisod.common.memory import keep_freed_memory
+from sisod.common.output import write_whole
+from sisod.evaluation.batches import Job, score_batch
 
 # run by `python -c`: `-m` would import the package, and so OpenCV, before the first line of this file
 START = (
-    "import os; answers = os.dup(1); os.dup2(2, 1); from sisod.evaluation.worker import main; main(answers=answers)"
+    "import os; answers = os.dup(1); os.dup2(2, 1); "
+    "from sisod.evaluation.worker import main; main(answers=answers)"
 )
-READY = "answers of sisod.evaluation.worker follow"  # what comes before it was printed while Python started
+READY = "answers of the worker follow"  # what comes before it was printed while Python started
 
 
 def main(*, answers: int) -> None:

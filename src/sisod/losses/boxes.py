@@ -8,8 +8,8 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from sisod.scoring.partition import check_cut, cut_mask
 from sisod.losses.checks import as_array, check_unit_range, is_batched, on_host
+from sisod.scoring.partition import check_cut, cut_mask
 
 
 def boxes_of(

@@ -6,13 +6,13 @@ import torch
 from torch import Tensor, nn
 
 from sisod.common.arguments import check_flag
-from sisod.scoring.partition import Alpha, check_alpha
+from sisod.losses.box_sums import Frames, WholeImages, full_precision, make_frames
 from sisod.losses.boxes import boxes_of, check_boxes
 from sisod.losses.checks import Maps, as_planes
 from sisod.losses.decoupled import DecoupledLoss
-from sisod.losses.box_sums import Frames, WholeImages, full_precision, make_frames
 from sisod.losses.terms import Term, Terms, find_terms, network_terms
 from sisod.losses.weights import frame_weights
+from sisod.scoring.partition import Alpha, check_alpha
 
 _find_boxes: Callable[[Tensor], Tensor] = torch.compiler.disable(  # type: ignore[no-untyped-call]
     boxes_of, reason="components are found outside the graph; give boxes=boxes_of(gt) to the loss"

@@ -14,8 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from sisod.common.arguments import check_flag, check_number, shown
-from sisod.scoring.protocols import check_known
+from sisod.common.arguments import check_flag, check_known, check_number, shown
 
 EPS = 1e-7  # least denominator of a region term
 

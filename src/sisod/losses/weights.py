@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 
 from sisod.common.arguments import check_flag, check_whole
-from sisod.scoring.partition import Alpha, check_alpha
-from sisod.losses.boxes import check_boxes
 from sisod.losses.box_sums import Frames, make_frames
+from sisod.losses.boxes import check_boxes
+from sisod.scoring.partition import Alpha, check_alpha
 
 
 def weight_map(
@@ -17,7 +17,7 @@ def weight_map(
     """Return the weights that make any per-pixel loss size-invariant: `(weight * loss).sum() / B`.
 
     Every frame adds 1/S_k to each of its pixels, so frames that overlap add up; a pixel in no frame has
-    alpha/S_back. `sisod.scoring.weights.weight_map` is the same for one image in NumPy.
+    alpha/S_back. `sisod.scoring.size_invariant.weight_map` is the same for one image in NumPy.
 
     Args:
         boxes: rows (image, y0, x0, y1, x1), as from `boxes_of`.

@@ -6,10 +6,10 @@ Needs the extra `torch`; importing this package alone does not, so that the comm
 from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from sisod.common.errors import require
-from sisod.scoring.protocols import check_known
+from sisod.networks.registry import find, names
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -19,37 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["InputSpec", "Network", "create", "find", "from_pretrained", "load_published", "names"]
 
-_CLASSES = {
-    "edn": "EDN",
-    "gatenet": "GateNet",
-    "icon": "ICON",
-    "ldf": "LDF",
-    "poolnet": "PoolNet",
-    "tiny": "Tiny",
-}
 _LAZY = {"InputSpec": "sisod.networks.input_spec", "Network": "sisod.networks.network"}
-
-
-def names() -> tuple[str, ...]:
-    """Return the names of the networks.
-
-    Example:
-        >>> names()
-        ('edn', 'gatenet', 'icon', 'ldf', 'poolnet', 'tiny')
-    """
-    return tuple(_CLASSES)
-
-
-def find(name: str) -> "type[Network]":
-    """Return the class of a network.
-
-    Example:
-        >>> find("edn").facts.paper
-        'TIP 2022'
-    """
-    check_known("network", name, _CLASSES)
-    require("sisod.networks", "torch", "safetensors", "huggingface_hub")
-    return cast("type[Network]", getattr(import_module(f"sisod.networks.{name}"), _CLASSES[name]))
 
 
 def create(

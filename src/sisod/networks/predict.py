@@ -18,8 +18,8 @@ from torch import Tensor
 from sisod import networks
 from sisod.common import folders
 from sisod.common.arguments import check_whole
-from sisod.data.datasets import visible_files
 from sisod.common.errors import InputError, UsageError, some
+from sisod.common.folders import is_url
 from sisod.common.output import (
     followed,
     lock,
@@ -29,14 +29,13 @@ from sisod.common.output import (
     write_png,
     write_whole,
 )
-from sisod.data.images import read_colour
+from sisod.common.progress import progress_bar
+from sisod.data.datasets import visible_files
+from sisod.data.images import read_colour, resize
 from sisod.networks.checkpoints import read_state
 from sisod.networks.memory import check_memory, memory_errors
 from sisod.networks.network import WEIGHTS_FILE, Network
 from sisod.networks.saved import recognise
-from sisod.common.progress import progress_bar
-from sisod.data.storage import is_url
-from sisod.training.data import resize
 
 DEFAULT_SIZE = 384  # of the paper
 _THREADS = 4  # that read and write files beside the network

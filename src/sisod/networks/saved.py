@@ -7,7 +7,6 @@ from typing import Any
 from torch import Tensor
 
 from sisod.common.errors import InputError, some
-from sisod.networks import find, names
 from sisod.networks.checkpoints import (
     fetch,
     load_strictly,
@@ -19,6 +18,7 @@ from sisod.networks.checkpoints import (
 )
 from sisod.networks.input_spec import InputSpec
 from sisod.networks.network import Network
+from sisod.networks.registry import find, names
 
 _CONFIG_FILE = "config.json"
 

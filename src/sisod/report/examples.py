@@ -9,8 +9,16 @@ import numpy as np
 
 from sisod.common.errors import InputError, some
 from sisod.common.forks import check_not_forked
+from sisod.evaluation.results import (
+    PREDICTIONS,
+    TRUTHS,
+    Picture,
+    PixelFiles,
+    Result,
+    datasets_of,
+    methods_of,
+)
 from sisod.report.style import COLOURS, WIDTH, new_figure, plain_text, style
-from sisod.evaluation.results import PREDICTIONS, TRUTHS, Picture, PixelFiles, Result, datasets_of, methods_of
 
 if TYPE_CHECKING:
     import polars as pl

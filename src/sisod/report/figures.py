@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from sisod.analysis.groups import SizeKind, by_number, by_size
 from sisod.common.errors import InputError
+from sisod.evaluation.results import Result, datasets_of, methods_of
 from sisod.report.style import (
     WIDTH,
     LineStyle,
@@ -18,7 +19,6 @@ from sisod.report.style import (
     say_nothing_there,
     style,
 )
-from sisod.evaluation.results import Result, datasets_of, methods_of
 
 if TYPE_CHECKING:
     import polars as pl

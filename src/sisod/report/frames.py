@@ -7,13 +7,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sisod.common.errors import InputError, some
-from sisod.evaluation.result import write_run
-from sisod.common.output import output_path, write_png
 from sisod.common.folders import write_folder
-from sisod.scoring.partition import Partition
+from sisod.common.output import output_path, write_png
+from sisod.common.progress import progress_bar
 from sisod.data.images import read_colour, read_mask
 from sisod.data.pairs import files_by_name
-from sisod.common.progress import progress_bar
+from sisod.evaluation.result import write_run
+from sisod.scoring.partition import Partition
 from sisod.scoring.protocols import Protocol
 
 _FRAME, _BACKGROUND = (0, 94, 213), (178, 114, 0)  # orange and blue, BGR; told apart by everybody

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sisod.common.arguments import unknown
 from sisod.common.errors import InputError, MissingExtraError, UsageError
 from sisod.common.output import followed, lock, readable_errors, write_files
-from sisod.report.style import check_plot_path, figure_bytes, save_figure
-from sisod.scoring.protocols import unknown
 from sisod.evaluation.results import Result
+from sisod.report.style import check_plot_path, figure_bytes, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -65,7 +65,8 @@ def _makers() -> "dict[str, Callable[[FigureRequest], Figure]]":
 
 
 def _ablation(request: FigureRequest) -> "Figure":
-    from sisod.analysis.ablation import ablation_figure, read_ablation
+    from sisod.analysis.ablation import read_ablation
+    from sisod.report.ablation import ablation_figure
 
     if request.ablation is None:
         raise UsageError(

@@ -5,13 +5,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sisod.analysis.groups import by_number, by_size
 from sisod.analysis.bootstrap import direction, title
-from sisod.report.figures import CURVES, curve_points, why_no_curve
+from sisod.analysis.groups import by_number, by_size
 from sisod.common.grid import Grid, number
-from sisod.scoring.metrics import METRICS
+from sisod.report.figures import CURVES, curve_points, why_no_curve
 from sisod.report.style import COLOURS, WIDTH, new_figure, plain_text, say_nothing_there, style
-from sisod.report.summary import arrow
+from sisod.scoring.metrics import METRICS, arrow
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -4,36 +4,18 @@ import csv
 import io
 import json
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from sisod.common.errors import printable
-from sisod.scoring.metrics import METRICS, PAPER_KEYS
+from sisod.common.grid import Format, latex_text, markdown_text
+from sisod.scoring.metrics import METRICS, PAPER_KEYS, arrow
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-Format = Literal["md", "latex", "csv", "json"]
 _CELL = 6  # characters of a value, and of the longest word in a heading of the paper's table
-_LATEX = str.maketrans(
-    {
-        "\\": r"\textbackslash{}",
-        "&": r"\&",
-        "%": r"\%",
-        "$": r"\$",
-        "#": r"\#",
-        "_": r"\_",
-        "{": r"\{",
-        "}": r"\}",
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-        "<": r"\textless{}",
-        ">": r"\textgreater{}",
-        "|": r"\textbar{}",
-    }
-)
 
 
 @dataclass(frozen=True)
@@ -83,11 +65,6 @@ def terminal_tables(lines: Sequence[Line], keys: Sequence[str], *, width: int) -
     return tables
 
 
-def arrow(key: str) -> str:
-    """Return the arrow that tells which direction is better."""
-    return "↑" if METRICS[key].direction == "up" else "↓"
-
-
 def _heading(key: str) -> str:
     return f"{METRICS[key].title} {arrow(key)}"
 
@@ -133,21 +110,11 @@ def _markdown(lines: Sequence[Line], keys: Sequence[str]) -> str:
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
-def markdown_text(text: str) -> str:
-    """Return a text that Markdown shows as it is, on one line."""
-    return re.sub(r"([\\`*_\[\]|~<&])", r"\\\1", " ".join(text.split()))
-
-
-def latex_text(text: str) -> str:
-    """Return a text that LaTeX shows as it is, on one line."""
-    return " ".join(text.split()).translate(_LATEX)
-
-
 def _latex(lines: Sequence[Line], keys: Sequence[str]) -> str:
     """A tabular that needs no package."""
     best = _best(lines, keys)
     arrows = {"up": r"$\uparrow$", "down": r"$\downarrow$"}
-    titles = [f"{METRICS[key].title.translate(_LATEX)} {arrows[METRICS[key].direction]}" for key in keys]
+    titles = [f"{latex_text(METRICS[key].title)} {arrows[METRICS[key].direction]}" for key in keys]
     out = [rf"\begin{{tabular}}{{ll{'r' * len(keys)}}}", r"\hline"]
     out += [" & ".join(["data set", "method", *titles]) + r" \\", r"\hline"]
     for place, line in enumerate(lines):

@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from sisod import paper
+from sisod.common.arguments import unknown
 from sisod.common.errors import UsageError
-from sisod.scoring.protocols import unknown
 from sisod.training.recipe import Recipe, find_recipe
 
 Kind = Literal["train", "labels", "time", "tables"]

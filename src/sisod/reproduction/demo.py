@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from sisod.evaluation.result import Evaluation
-from sisod.evaluation.evaluator import Evaluator
-from sisod.common.output import followed, lock, png_bytes, readable_errors, write_files
 from sisod.common.folders import begin, check_free
-from sisod.scoring.partition import Frame, partition
-from sisod.scoring.metrics import METRICS
+from sisod.common.output import followed, lock, png_bytes, readable_errors, write_files
 from sisod.data.scenes import Scene, make_scenes, sees_all_coarsely, sees_only_large
+from sisod.evaluation.evaluator import Evaluator
+from sisod.evaluation.result import Evaluation
+from sisod.scoring.metrics import METRICS
+from sisod.scoring.partition import Frame, partition
 
 METHODS: dict[str, Callable[[Scene], NDArray[np.uint8]]] = {
     "A": sees_only_large,

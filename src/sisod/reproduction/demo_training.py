@@ -19,18 +19,19 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-import sisod
 from sisod.common import folders
 from sisod.common.arguments import check_whole, shown
-from sisod.common.processes import module_settings
 from sisod.common.errors import InputError, UsageError, is_missing
-from sisod.evaluation.result import Evaluation, write_run
 from sisod.common.output import followed, lock, readable_errors, write_png, write_whole
+from sisod.common.processes import module_settings
+from sisod.common.progress import progress_bar
 from sisod.data.images import read_array, read_colour
 from sisod.data.textured_scenes import write_scenes
-from sisod.scoring.metrics import METRICS, PAPER_KEYS
-from sisod.common.progress import progress_bar
+from sisod.evaluation.driver import evaluate
+from sisod.evaluation.result import Evaluation, write_run
 from sisod.evaluation.runners import default_jobs
+from sisod.scoring.metrics import METRICS, PAPER_KEYS
+from sisod.scoring.partition import partition
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -167,8 +168,8 @@ def _write_page(folder: Path) -> None:
     """Write the report on all runs, where what it needs is installed."""
     if is_missing("jinja2"):
         return
-    from sisod.report import write_report
     from sisod.evaluation.results import load_results
+    from sisod.report import write_report
 
     write_report(
         load_results([folder / "results"]),
@@ -251,9 +252,7 @@ def _evaluated(folder: Path, loss: str, seed: int, side: int) -> Evaluation:
     name = _name(loss, seed)
     maps = folder / "maps" / name
     predict_folder(load_network(folder / "runs" / name), folder / "test/image", maps, size=side)
-    return sisod.evaluate(
-        maps, folder / "test/mask", metrics="paper", jobs=1, out=_result(folder, loss, seed)
-    )
+    return evaluate(maps, folder / "test/mask", metrics="paper", jobs=1, out=_result(folder, loss, seed))
 
 
 def _result(folder: Path, loss: str, seed: int) -> Path:
@@ -269,7 +268,7 @@ def _draw_examples(folder: Path, plan: Plan, path: Path) -> None:
     rows: list[NDArray[np.uint8]] = []
     for file in sorted((folder / "test/mask").iterdir()):
         mask = read_array(folder / "test/mask", file.name)
-        if len(sisod.partition(mask)) >= 3 and len(rows) < _N_EXAMPLES:
+        if len(partition(mask)) >= 3 and len(rows) < _N_EXAMPLES:
             planes = [mask]
             planes += [
                 read_array(folder / "maps" / _name(loss, plan.seeds[0]), file.name) for loss in LOSSES

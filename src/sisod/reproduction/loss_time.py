@@ -17,10 +17,10 @@ from torch import Tensor, nn
 
 from sisod import networks, paper
 from sisod.common.grid import Grid
-from sisod.data.catalogue import KNOWN
-from sisod.losses import PlainLoss, SizeInvariantLoss, boxes_of
-from sisod.data.textured_scenes import textured_scenes
 from sisod.common.progress import progress_bar
+from sisod.data.catalogue import KNOWN
+from sisod.data.textured_scenes import textured_scenes
+from sisod.losses import PlainLoss, SizeInvariantLoss, boxes_of
 from sisod.reproduction.stopwatch import duration, interleaved_medians, machine
 
 _PACKAGES = ("sisod", "torch", "numpy", "opencv-python-headless")

@@ -8,22 +8,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sisod.common.errors import InputError
+from sisod.common.folders import OtherRunError
+from sisod.common.output import lock, readable_errors, write_whole
 from sisod.common.version import __version__
+from sisod.data.datasets import Dataset
+from sisod.evaluation.driver import Options, evaluate_to
+from sisod.evaluation.driver import Request as Scoring
+from sisod.networks.network import WEIGHTS_FILE, Network
+from sisod.networks.predict import load_network, predict_folder
+from sisod.reproduction.cells import LABELS, Cell, Scale, find_cell, recipe_of
 from sisod.reproduction.loss_time import FULL as FULL_BENCH
 from sisod.reproduction.loss_time import QUICK as QUICK_BENCH
 from sisod.reproduction.loss_time import run_bench
-from sisod.data.datasets import Dataset
-from sisod.common.errors import InputError
-from sisod.evaluation.driver import Options, evaluate_to
-from sisod.evaluation.driver import Request as Scoring
-from sisod.common.output import lock, readable_errors, write_whole
-from sisod.common.folders import OtherRunError
-from sisod.scoring.metrics import find_metrics
-from sisod.networks.network import WEIGHTS_FILE, Network
-from sisod.scoring.protocols import find_protocol
-from sisod.reproduction.cells import LABELS, Cell, Scale, find_cell, recipe_of
 from sisod.reproduction.sets import Sets
-from sisod.networks.predict import load_network, predict_folder
+from sisod.scoring.metrics import find_metrics
+from sisod.scoring.protocols import find_protocol
 from sisod.training.run_folder import read_record
 from sisod.training.train import Machine, Request, make_labels, train
 

@@ -4,11 +4,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sisod import paper
-from sisod.data.datasets import Dataset, Place, find_known, open_dataset
 from sisod.common.errors import InputError
-from sisod.common.output import lock, readable_errors
 from sisod.common.folders import write_folder
+from sisod.common.output import lock, readable_errors
 from sisod.data.catalogue import KNOWN
+from sisod.data.datasets import Dataset, Place, find_known, open_dataset
 from sisod.data.textured_scenes import write_scenes
 
 TRAINING = "DUTS-TR"

@@ -13,17 +13,16 @@ from typing import Any
 import polars as pl
 
 from sisod import paper
-from sisod.reproduction.loss_time import Bench, read_bench
 from sisod.common.errors import InputError
-from sisod.common.output import readable_errors, write_whole
 from sisod.common.forks import check_not_forked
 from sisod.common.grid import Grid, number, plain
-from sisod.scoring.metrics import METRICS, PAPER_KEYS
+from sisod.common.output import readable_errors, write_whole
 from sisod.common.parquet import table_bytes
-from sisod.reproduction.cells import ABLATED, ABLATION, find_cell, grid
-from sisod.reproduction.run import PROTOCOLS, Work, read_json
 from sisod.evaluation.saved import read_summary
-from sisod.report.summary import arrow
+from sisod.reproduction.cells import ABLATED, ABLATION, find_cell, grid
+from sisod.reproduction.loss_time import Bench, read_bench
+from sisod.reproduction.run import PROTOCOLS, Work, read_json
+from sisod.scoring.metrics import METRICS, PAPER_KEYS, arrow
 
 Scores = dict[tuple[str, str, str], dict[str, float]]  # protocol, data set, cell -> metric -> value
 _ALPHAS = {"plain": "plain", "0": "alpha = 0", "1": "alpha = 1", "ratio": "alpha = back / fore"}

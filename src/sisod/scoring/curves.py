@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sisod.scoring.partition import Partition
 from sisod.scoring.histograms import BINARY, COLUMNS, LEVELS, Histogram
 from sisod.scoring.metrics import Family, counts_of
+from sisod.scoring.partition import Partition
 from sisod.scoring.size_invariant import separable
 
 Values = NDArray[np.float64]

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sisod.scoring import arrays
 from sisod.common.arguments import shown
-from sisod.scoring.partition import Partition, least_area
-from sisod.scoring.histograms import ADAPTIVE, BINARY, LEVELS, histogram
+from sisod.scoring import arrays
 from sisod.scoring.curves import Counted, Measured, measure
+from sisod.scoring.histograms import ADAPTIVE, BINARY, LEVELS, histogram
 from sisod.scoring.metrics import FAMILIES, METRICS, Family, find_metrics
 from sisod.scoring.official import OfficialImage, measure_official
+from sisod.scoring.partition import Partition, least_area
 from sisod.scoring.protocols import Protocol, find_protocol
 from sisod.scoring.size_invariant import composite
 from sisod.scoring.structure import Pixels

@@ -12,11 +12,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from sisod.scoring import structure
-from sisod.common.arguments import shown
+from sisod.common.arguments import check_known, shown
 from sisod.common.errors import UsageError
+from sisod.scoring import structure
 from sisod.scoring.histograms import LEVELS
-from sisod.scoring.protocols import Protocol, check_known
+from sisod.scoring.protocols import Protocol
 
 Values = NDArray[np.float64]
 Direction = Literal["up", "down"]
@@ -294,3 +294,8 @@ def find_metrics(
     if not keys:
         raise UsageError("metrics is empty; name at least one, or pass None for all count metrics")
     return tuple(dict.fromkeys(keys))
+
+
+def arrow(key: str) -> str:
+    """Return the arrow that tells which direction is better."""
+    return "↑" if METRICS[key].direction == "up" else "↓"

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sisod.common.arguments import check_choice, is_number, shown
 from sisod.scoring.arrays import as_array, as_mask
+from sisod.scoring.voronoi import nearest_component
 
 Kind = Literal["boxes", "voronoi"]
 Alpha = Literal["ratio", "union"] | float
@@ -308,7 +309,7 @@ def _assemble(
         background = np.full(shape, len(kept) == 0)
         frame_areas = np.empty(0, dtype=np.int64)
         if len(kept):
-            regions = _nearest(components, kept, shape)
+            regions = nearest_component(_component_map(components, kept, shape), boxes)
             frame_areas = np.bincount(regions.ravel(), minlength=len(kept))
     else:
         raise ValueError(f"kind must be 'boxes' or 'voronoi', got {kind!r}")
@@ -346,42 +347,17 @@ def alpha_terms(
     return float(background_area), float(framed)
 
 
-def _nearest(
+def _component_map(
     components: _Components, kept: NDArray[np.intp], shape: tuple[int, ...]
 ) -> NDArray[np.int32]:
-    """Index of the nearest framed component for every pixel; ties go to the lower index.
-
-    Exact in integers: the key of a pixel is squared distance times a base, plus index, so the least
-    key is the nearest component and, among equals, the lowest. First along columns, where only the
-    next component pixel above and below can win, then along rows, one shift at a time.
-    """
-    base = len(kept) + 1
-    height, width = shape
-    number = np.full(len(components.areas) + 1, -1, dtype=np.int64)
+    """Return which framed component every pixel belongs to, -1 for none."""
+    number = np.full(len(components.areas) + 1, -1, dtype=np.int32)
     number[kept + 1] = np.arange(len(kept))
-    index = np.full((height, width), -1, dtype=np.int64)
+    index = np.full(shape, -1, dtype=np.int32)
     rows, columns = components.found.shape
-    index[components.y : components.y + rows, components.x : components.x + columns] = number[
-        components.found
-    ]
-    far = np.int64((height + width) ** 2) * base
-    column_key = np.minimum(_key_above(index, base, far), _key_above(index[::-1], base, far)[::-1])
-    key = column_key.copy()
-    shift = 1
-    while shift < width and shift * shift * base <= key.max():
-        step = shift * shift * base
-        np.minimum(key[:, shift:], column_key[:, :-shift] + step, out=key[:, shift:])
-        np.minimum(key[:, :-shift], column_key[:, shift:] + step, out=key[:, :-shift])
-        shift += 1
-    return (key % base).astype(np.int32)
-
-
-def _key_above(index: NDArray[np.int64], base: int, far: np.int64) -> NDArray[np.int64]:
-    """Key of the last component pixel at or above every pixel, `far` where there is none."""
-    rows = np.arange(len(index))[:, None]
-    last = np.maximum.accumulate(np.where(index >= 0, rows, -1), axis=0)
-    found = np.take_along_axis(index, np.maximum(last, 0), axis=0)
-    return np.where(last >= 0, (rows - last) ** 2 * base + found, far)
+    window = slice(components.y, components.y + rows), slice(components.x, components.x + columns)
+    index[window] = number[components.found]
+    return index
 
 
 def _locked(array: NDArray[_T]) -> NDArray[_T]:

@@ -1,16 +1,14 @@
 """The named conventions, as data. The name is stored with every result."""
 
-import difflib
-from collections.abc import Collection, Iterable
 from dataclasses import dataclass, fields
 from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sisod.common.arguments import check_choice, check_flag, check_whole, shown
-from sisod.scoring.arrays import Normalize
+from sisod.common.arguments import check_choice, check_flag, check_whole, shown, unknown
 from sisod.common.errors import UsageError
+from sisod.scoring.arrays import Normalize
 from sisod.scoring.partition import Alpha, Kind, Partition, check_cut, cut_mask
 
 
@@ -29,8 +27,8 @@ class Protocol:
         gt_level: the least 8-bit value that is salient.
         first_threshold: where size-invariant curves begin; 1 leaves out t = 0, at which a frame is
             wholly positive.
-        released_code: score as the paper's released code does (`sisod.scoring.official`), on a grid of its own
-            and by rules of its own; the fields above then only tell what comes nearest to it.
+        released_code: score as the paper's released code does (`official`), on a grid of its own and
+            by rules of its own; the fields above then only tell what comes nearest to it.
     """
 
     name: str
@@ -107,10 +105,6 @@ PROTOCOLS = {
 }
 
 
-_MOST_LISTED = 20  # names in a message
-_LONGEST = 200  # letters of a name that is looked for among the known ones
-
-
 def find_protocol(protocol: str | Protocol) -> Protocol:
     """Return the protocol of that name, or check that one's own does not carry a known name.
 
@@ -130,25 +124,3 @@ def find_protocol(protocol: str | Protocol) -> Protocol:
     if protocol not in PROTOCOLS:
         raise UsageError(unknown("protocol", protocol, PROTOCOLS))
     return PROTOCOLS[protocol]
-
-
-def check_known(what: str, name: object, known: Collection[str]) -> None:
-    """Refuse a name that is not known, and what is not a name."""
-    if not isinstance(name, str) or name not in known:
-        raise UsageError(unknown(what, name, known))
-
-
-def unknown(what: str, name: object, known: Iterable[str]) -> str:
-    """Say that a name is not known, which is nearest, and which there are.
-
-    Example:
-        >>> unknown("protocol", "papr", ["default", "paper"])
-        "unknown protocol 'papr'; did you mean 'paper'? available: default, paper"
-    """
-    names = sorted(known)
-    given = name if isinstance(name, str) else ""
-    near = difflib.get_close_matches(given[:_LONGEST], names, n=5)
-    near.sort(key=lambda other: sorted(other) != sorted(given))  # two letters swapped come first
-    hint = f" did you mean {near[0]!r}?" if near else ""
-    listed = ", ".join(names) if len(names) <= _MOST_LISTED else f"{len(names)}, see docs/metrics.md"
-    return f"unknown {what} {shown(name)};{hint} available: {listed}"

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sisod.scoring.arrays import Map, Normalize, grey_table, unit_values
-from sisod.scoring.partition import Frame
 from sisod.scoring.histograms import LEVELS, count_codes
+from sisod.scoring.partition import Frame
 
 Values = NDArray[np.float64]
 Mask = NDArray[np.bool_]

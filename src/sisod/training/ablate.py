@@ -18,16 +18,17 @@ import torch
 
 from sisod import networks
 from sisod.common import folders
-from sisod.data.datasets import Dataset, open_dataset
 from sisod.common.errors import InputError, UsageError
-from sisod.evaluation.evaluator import Evaluator
 from sisod.common.output import followed, lock, output_path, readable_errors, write_whole
-from sisod.scoring.metrics import METRICS, PAPER_KEYS
 from sisod.common.parquet import table_bytes
 from sisod.common.progress import progress_bar
+from sisod.data.datasets import Dataset, open_dataset
+from sisod.data.images import resize
+from sisod.evaluation.evaluator import Evaluator
 from sisod.evaluation.saved import read_summary
-from sisod.training.data import check_samples, read_image, read_truth, resize
 from sisod.networks.predict import predict_batch
+from sisod.scoring.metrics import METRICS, PAPER_KEYS
+from sisod.training.data import check_samples, read_image, read_truth
 from sisod.training.recipe import Recipe
 from sisod.training.run_folder import read_record
 from sisod.training.train import Machine, Request, is_first_process, train

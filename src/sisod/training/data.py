@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import Dataset, Sampler
 
-from sisod.data.datasets import Sample
 from sisod.common.errors import InputError
-from sisod.scoring.partition import cut_mask
-from sisod.data.images import read_array, read_colour, read_mask
+from sisod.common.progress import progress_bar
+from sisod.data.datasets import Sample
+from sisod.data.images import read_array, read_colour, read_mask, resize
 from sisod.losses import collate_boxes
 from sisod.networks.architectures.ldf import split_label
-from sisod.common.progress import progress_bar
+from sisod.scoring.partition import cut_mask
 from sisod.training.recipe import DataPart
 
 Plane = NDArray[np.uint8]
@@ -189,13 +189,6 @@ def augment(planes: dict[str, Plane], part: DataPart, rng: np.random.Generator) 
         small = resize(plane[y0:y1, x0:x1], part.size)
         done[name] = np.ascontiguousarray(small[:, ::-1]) if flip < part.flip else small
     return done
-
-
-def resize(plane: Plane, size: int) -> Plane:
-    """Scale to a square; area means when it shrinks, so that no small object falls between samples."""
-    shrinks = max(plane.shape[:2]) > size
-    way = cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR
-    return np.asarray(cv2.resize(np.ascontiguousarray(plane), (size, size), interpolation=way))
 
 
 def collate(items: Sequence[Item]) -> Batch:

@@ -7,13 +7,14 @@ import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812  (the name everybody knows it by)
 
-from sisod.data.datasets import Sample
-from sisod.evaluation.result import write_run
-from sisod.common.output import output_path, write_png
 from sisod.common.folders import write_folder
-from sisod.networks.network import Network
+from sisod.common.output import output_path, write_png
 from sisod.common.progress import progress_bar
-from sisod.training.data import read_image, resize
+from sisod.data.datasets import Sample
+from sisod.data.images import resize
+from sisod.evaluation.result import write_run
+from sisod.networks.network import Network
+from sisod.training.data import read_image
 
 KINDS = ("body", "detail")
 

@@ -7,8 +7,8 @@ import lightning as L  # noqa: N812  (the name everybody knows it by)
 import torch
 from torch.utils.data import DataLoader
 
-from sisod.data.datasets import Sample
 from sisod.common.errors import UsageError
+from sisod.data.datasets import Sample
 from sisod.evaluation.runners import default_jobs
 from sisod.training.data import (
     EpochSampler,

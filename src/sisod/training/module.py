@@ -16,8 +16,8 @@ from sisod.losses.decoupled import DecoupledLoss
 from sisod.networks.architectures.blocks import resize
 from sisod.networks.network import Network
 from sisod.training.data import Batch, ValidationBatch, to_device
-from sisod.training.torchmetric import SizeInvariantScores
 from sisod.training.recipe import SGD, Recipe, Schedule
+from sisod.training.torchmetric import SizeInvariantScores
 
 LossKind = str  # "si" or "plain"
 

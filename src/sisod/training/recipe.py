@@ -17,12 +17,11 @@ from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, get_type_hints
 
-from sisod.common.arguments import brief, check_whole, shown
-from sisod.common.errors import InputError, UsageError, printable
-from sisod.scoring.partition import check_alpha
-from sisod.networks import names as network_names
-from sisod.scoring.protocols import check_known, unknown
+from sisod.common.arguments import brief, check_known, check_whole, shown, unknown
 from sisod.common.config import is_utf8, read_toml, toml_value
+from sisod.common.errors import InputError, UsageError, printable
+from sisod.networks import names as network_names
+from sisod.scoring.partition import check_alpha
 from sisod.training.typed import check_types, fit, said
 
 _FOLDER = Path(__file__).parent / "recipes"

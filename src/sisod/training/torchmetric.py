@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 from torchmetrics import Metric
 
-from sisod.scoring.metrics import METRICS, find_metrics
-from sisod.scoring.protocols import Protocol, find_protocol
 from sisod.evaluation.rows import Sums, Totals
 from sisod.scoring.engine import MetricChoice, score_pair
+from sisod.scoring.metrics import METRICS, find_metrics
+from sisod.scoring.protocols import Protocol, find_protocol
 
 _PARTS = ("high", "low", "n_defined")
 

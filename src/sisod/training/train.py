@@ -24,12 +24,12 @@ from torch import nn
 from sisod import networks
 from sisod.common import folders
 from sisod.common.arguments import check_choice, check_flag, check_text, check_whole
-from sisod.common.processes import safe_children
-from sisod.data.datasets import Dataset, Sample, open_dataset
 from sisod.common.errors import InputError, UsageError
 from sisod.common.output import followed, lock, readable_errors, write_whole
-from sisod.networks.network import Network
+from sisod.common.processes import safe_children
 from sisod.common.streams import is_terminal
+from sisod.data.datasets import Dataset, Sample, open_dataset
+from sisod.networks.network import Network
 from sisod.training.checkpoint import read_checkpoint, resume_errors, step_to_go_on_from
 from sisod.training.data import Labels, check_samples, choose
 from sisod.training.labels import KINDS, write_labels

@@ -5,13 +5,12 @@ from pathlib import Path
 
 from torch import Tensor, nn
 
-from sisod.common.arguments import shown
+from sisod.common.arguments import check_known, shown
 from sisod.common.errors import InputError, UsageError, require
 from sisod.networks.checkpoints import load_strictly, read_state
 from sisod.networks.encoders.efficientnet_lite import EfficientNetLite0, from_wheel
-from sisod.networks.input_spec import IMAGENET, LITE
 from sisod.networks.encoders.resnet import ResNet50, Variant
-from sisod.scoring.protocols import check_known
+from sisod.networks.input_spec import IMAGENET, LITE
 
 Encoder = ResNet50 | EfficientNetLite0
 ENCODERS: dict[str, type[Encoder]] = {"resnet50": ResNet50, "efficientnet_lite0": EfficientNetLite0}

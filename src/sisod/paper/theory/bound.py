@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sisod.common.arguments import check_flag, check_number, is_number, shown
-from sisod.scoring.arrays import as_mask
 from sisod.common.errors import InputError
+from sisod.scoring.arrays import as_mask
 from sisod.scoring.partition import Partition, cut_mask
 
 # of one pixel's loss: l1 and mse in the probability, bce in the logit (in the probability it has none)

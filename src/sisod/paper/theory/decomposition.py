@@ -6,12 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sisod.scoring.arrays import as_map, as_mask, check_same_shape, unit_values
+from sisod.common.arguments import check_known
 from sisod.common.errors import InputError, UsageError
-from sisod.scoring.partition import Partition
-from sisod.scoring.histograms import LEVELS
-from sisod.scoring.protocols import Protocol, check_known, find_protocol
+from sisod.scoring.arrays import as_map, as_mask, check_same_shape, unit_values
 from sisod.scoring.engine import score
+from sisod.scoring.histograms import LEVELS
+from sisod.scoring.partition import Partition
+from sisod.scoring.protocols import Protocol, find_protocol
 
 Values = NDArray[np.float64]
 Mask = NDArray[np.bool_]

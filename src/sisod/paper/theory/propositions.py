@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sisod.common.arguments import is_number, shown
-from sisod.scoring.arrays import as_mask
 from sisod.common.errors import InputError
-from sisod.scoring.partition import Partition, partition
-from sisod.scoring.engine import score
 from sisod.paper.theory.sides import Sides
+from sisod.scoring.arrays import as_mask
+from sisod.scoring.engine import score
+from sisod.scoring.partition import Partition, partition
 
 Mask = NDArray[np.bool_]
 

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sisod.common.errors import InputError
-from sisod.scoring.partition import Frame, Partition
 from sisod.paper.theory.sides import Sides
-from sisod.scoring.weights import weight_map
+from sisod.scoring.partition import Frame, Partition
+from sisod.scoring.size_invariant import weight_map
 
 _MORE = 1 + 1e-12  # more than rounding: 1/20 + 1/20 is not more than 1/10
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from sisod.analysis.groups import FOUND, SizeKind, by_number, by_size, found_curve
 from sisod.evaluation.result import Evaluation
-from sisod.report.figures import CURVES
 from sisod.evaluation.results import Result
+from sisod.report.figures import CURVES
 
 _DIGITS = 4  # as printed in tables
 _NUMBERED = {"mae": "si_mae", "f_mean": "si_f_mean"}  # score of frames -> score of images

@@ -13,16 +13,16 @@ from typing import Any
 from sisod.analysis.ablation import AblationRow, read_ablation
 from sisod.analysis.comparison import RESAMPLES
 from sisod.common.errors import InputError, UsageError, require
-from sisod.common.output import write_output
 from sisod.common.grid import number
-from sisod.scoring.metrics import METRICS
-from sisod.paper.published import AgainstPaper
-from sisod.paper.published import against_paper as against_paper_row
+from sisod.common.output import write_output
 from sisod.common.progress import progress_bar
+from sisod.evaluation.results import Result, datasets_of, methods_of
+from sisod.paper.against import AgainstPaper
+from sisod.paper.against import against_paper as against_paper_row
 from sisod.report.page.charts import chart_data
 from sisod.report.page.failures import failure_data
 from sisod.report.page.scores import ScoreTable, compared_pairs, rank_note, score_table
-from sisod.evaluation.results import Result, datasets_of, methods_of
+from sisod.scoring.metrics import METRICS
 
 TITLE = "Size-invariant evaluation"
 
@@ -233,4 +233,4 @@ def _template() -> Any:
 
 
 def _part(name: str) -> str:
-    return files("sisod.report").joinpath(name).read_text(encoding="utf-8")
+    return files("sisod.report.page").joinpath(name).read_text(encoding="utf-8")

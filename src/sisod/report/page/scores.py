@@ -4,14 +4,15 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sisod.analysis.groups import rank_changes, size_bias
 from sisod.analysis.bootstrap import direction, score_keys, title
 from sisod.analysis.comparison import Comparison, bootstrap_intervals, compare_many
+from sisod.analysis.groups import size_bias
+from sisod.analysis.ranks import rank_changes
 from sisod.common.errors import InputError
-from sisod.evaluation.result import Evaluation
 from sisod.common.grid import number
-from sisod.scoring.metrics import METRICS
+from sisod.evaluation.result import Evaluation
 from sisod.evaluation.results import Result
+from sisod.scoring.metrics import METRICS
 
 # what the first table shows, as far as it was evaluated; all else is in the table of everything
 _FIRST = (

@@ -1,0 +1,23 @@
+"""Statistics of results: groups by size and number, ranks, intervals, comparisons, data sets."""
+
+from sisod.analysis.comparison import Comparison, bootstrap_intervals, compare, compare_many
+from sisod.analysis.groups import by_number, by_size, found_curve, size_bias, size_edges
+from sisod.analysis.masks import MaskStatistics, mask_statistics
+from sisod.analysis.ranks import RankChanges, kendall_tau, rank_changes
+
+__all__ = [
+    "Comparison",
+    "MaskStatistics",
+    "RankChanges",
+    "bootstrap_intervals",
+    "by_number",
+    "by_size",
+    "compare",
+    "compare_many",
+    "found_curve",
+    "kendall_tau",
+    "mask_statistics",
+    "rank_changes",
+    "size_bias",
+    "size_edges",
+]

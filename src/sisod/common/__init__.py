@@ -1,0 +1,1 @@
+"""What every room builds on: errors, output, tables of text, settings, processes."""

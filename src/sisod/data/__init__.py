@@ -1,0 +1,1 @@
+"""Files -> arrays: storage, images, pairs, data sets, synthetic scenes."""

@@ -1,0 +1,1 @@
+"""Folders -> results: scored in parallel, resumable, saved and loaded."""

@@ -1,0 +1,1 @@
+"""Encoders: ResNet-50 and EfficientNet-Lite0."""

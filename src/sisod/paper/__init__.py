@@ -1,0 +1,32 @@
+"""The paper: its tables as data, its theory as functions, a result set beside a published row."""
+
+from sisod.paper.against import AgainstPaper, against_paper
+from sisod.paper.published import (
+    Misprint,
+    PublishedRow,
+    claimed_gains,
+    datasets,
+    facts,
+    find_row,
+    gains,
+    misprints,
+    networks,
+    row,
+    table,
+)
+
+__all__ = [
+    "AgainstPaper",
+    "Misprint",
+    "PublishedRow",
+    "against_paper",
+    "claimed_gains",
+    "datasets",
+    "facts",
+    "find_row",
+    "gains",
+    "misprints",
+    "networks",
+    "row",
+    "table",
+]

@@ -1,0 +1,87 @@
+"""A run's row set beside the published one."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sisod.common.errors import InputError
+from sisod.common.grid import Format, Grid, number, plain, render
+from sisod.paper.published import PublishedRow, find_row
+from sisod.scoring.metrics import METRICS, arrow
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from sisod.evaluation.result import Evaluation
+
+
+@dataclass(frozen=True, eq=False)
+class AgainstPaper:
+    """A run's row beside the published one.
+
+    Attributes:
+        row: the published row.
+        table: one row per metric: `metric`, `ours`, `published`, `difference` (ours less published),
+            `note` (of a misprint, else empty).
+        images: how many were scored.
+    """
+
+    row: PublishedRow
+    table: "pl.DataFrame"
+    images: int
+
+    def grid(self) -> Grid:
+        """Return the table as text."""
+        rows = tuple(
+            (
+                f"{METRICS[row['metric']].title} {arrow(row['metric'])}",
+                number(row["ours"]),
+                number(row["published"]),
+                number(row["difference"], sign=True),
+            )
+            for row in self.table.iter_rows(named=True)
+        )
+        return Grid(("metric", "ours", f"paper, {self.row.name}", "difference"), rows, n_text=1)
+
+    def render(self, kind: Format) -> str:
+        """Return the table for a document or a program."""
+        content = {"row": self.row.name, "images": self.images, "metrics": plain(self.table)}
+        return render(self.grid(), self.table, content, kind)
+
+    def caption(self) -> str:
+        """Return what the numbers rest on, and a line for each misprint."""
+        first = f"{self.images} images, scored as the paper's released code does"
+        notes = [f"{METRICS[key].title} is {note}" for key, note in self.row.notes.items()]
+        return "\n".join([first, *notes])
+
+    def _repr_html_(self) -> str:
+        return self.grid().html(self.caption())
+
+
+def against_paper(evaluation: "Evaluation", published: PublishedRow | str) -> AgainstPaper:
+    """Set a run's row beside a published one; only a run under the protocol `official` compares.
+
+    Args:
+        evaluation: the run, `sisod.evaluate(..., protocol="official")`.
+        published: a row, or its name, like `MSOD/EDN+SI`.
+    """
+    import polars as pl
+
+    found = find_row(published) if isinstance(published, str) else published
+    if not evaluation.protocol.released_code:
+        raise InputError(
+            f"the run was scored under the protocol {evaluation.protocol.name!r}, the paper's numbers "
+            "under that of its released code; evaluate again with --protocol official"
+        )
+    rows: list[Mapping[str, Any]] = [
+        {
+            "metric": key,
+            "ours": evaluation.summary[key],
+            "published": value,
+            "difference": evaluation.summary[key] - value,
+            "note": found.notes.get(key, ""),
+        }
+        for key, value in found.values.items()
+        if key in evaluation.summary
+    ]
+    return AgainstPaper(found, pl.DataFrame(rows), evaluation.images.height)

@@ -1,0 +1,1 @@
+"""Arrays -> scores: the partition of a ground truth, counts of pixels, every metric."""

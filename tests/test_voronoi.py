@@ -1,0 +1,67 @@
+"""Voronoi regions against a loop over pixels, on both ways of computing them, ties included."""
+
+import cv2
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from sisod.scoring import voronoi
+from sisod.scoring.voronoi import nearest_component
+
+Index = NDArray[np.int32]
+
+
+def boxes_of(index: Index) -> NDArray[np.int64]:
+    places = [np.nonzero(index == number) for number in range(index.max() + 1)]
+    return np.array([[y.min(), x.min(), y.max() + 1, x.max() + 1] for y, x in places])
+
+
+def slow(index: Index) -> Index:
+    """The least (squared distance, index) of every pixel, in whole numbers."""
+    ys, xs = np.nonzero(index >= 0)
+    nearest = np.empty_like(index)
+    for y, x in np.ndindex(index.shape):
+        squared = (ys - y) ** 2 + (xs - x) ** 2
+        nearest[y, x] = index[ys, xs][squared == squared.min()].min()
+    return nearest
+
+
+@st.composite
+def component_maps(draw: st.DrawFn) -> Index:
+    shape = draw(st.tuples(st.integers(1, 12), st.integers(1, 12)))
+    seeds = draw(st.lists(st.integers(0, shape[0] * shape[1] - 1), min_size=1, max_size=8))
+    mask = np.zeros(shape, dtype=np.uint8)
+    mask.ravel()[seeds] = 1
+    labels = cv2.connectedComponents(mask, connectivity=8)[1]
+    return labels.astype(np.int32) - 1
+
+
+@given(component_maps(), st.booleans())
+@settings(deadline=None, max_examples=300)
+def test_every_pixel_belongs_to_the_nearest(index: Index, in_integers: bool) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        if in_integers:
+            patch.setattr(voronoi, "_FLOAT32_REACH", 0)
+        assert (nearest_component(index, boxes_of(index)) == slow(index)).all()
+
+
+@pytest.mark.parametrize("width", [2801, 2895, 2896, 2897, 4001])
+def test_far_apart(width: int) -> None:
+    """On both sides of what float32 holds: the pixel in the middle, if there is one, is the first's."""
+    index = np.full((1, width), -1, dtype=np.int32)
+    index[0, 0], index[0, -1] = 0, 1
+    regions = nearest_component(index, boxes_of(index))
+    assert int((regions == 0).sum()) == (width + 1) // 2
+    assert (np.diff(regions[0]) >= 0).all()
+
+
+def test_near_ties_far_away() -> None:
+    """Squared distances of 1201^2 + 700^2 against one less: told apart exactly."""
+    index = np.full((1402, 1300), -1, dtype=np.int32)
+    index[1401, 1201] = 0  # from (701, 0): 700^2 + 1201^2
+    index[0, 1201] = 1  # from (701, 0): 701^2 + 1201^2
+    regions = nearest_component(index, boxes_of(index))
+    assert regions[701, 0] == 0
+    assert regions[700, 0] == 1
