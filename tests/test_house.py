@@ -1,10 +1,11 @@
 """The rule of direction: which room of the package may import which, read off the syntax trees."""
 
-import ast
-from collections.abc import Iterator
+import re
 from pathlib import Path
 
 import pytest
+from draw_rooms import EXCEPTIONS, PICTURE, draw
+from import_graph import Graph, imports, module_graph, modules, reachable, room
 
 import sisod
 
@@ -34,61 +35,8 @@ HEAVY = {
     "torch": {"losses", "networks", "training", "reproduction"},
 }
 
-# results draw themselves in a notebook: the only calls up, made when a user asks for a picture
-EXCEPTIONS = {
-    ("sisod.evaluation.result", "sisod.report.notebook"),
-    ("sisod.analysis.comparison", "sisod.report.notebook"),
-}
 
-
-def modules(root: Path = ROOT) -> dict[str, Path]:
-    """Return every module of the package by its dotted name."""
-    return {dotted(path, root): path for path in sorted(root.rglob("*.py"))}
-
-
-def dotted(path: Path, root: Path) -> str:
-    parts = path.relative_to(root).with_suffix("").parts
-    return ".".join(("sisod", *(part for part in parts if part != "__init__")))
-
-
-def imports(path: Path) -> Iterator[str]:
-    """Yield what a file imports, inside functions too, but not for type checking only.
-
-    `from a import b` yields `a.b`: whether b is a module or a name of a is seen by whoever asks.
-    """
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    typing_only = {
-        id(inner)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
-        for part in node.body
-        for inner in ast.walk(part)
-    }
-    for node in ast.walk(tree):
-        if id(node) in typing_only:
-            continue
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        if isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: relative imports hide the direction; write them in full"
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
-
-
-def graph(root: Path = ROOT) -> dict[str, set[str]]:
-    """Return the modules of ours that each module imports."""
-    known = modules(root)
-    edges: dict[str, set[str]] = {}
-    for name, path in known.items():
-        ours = {target for target in imports(path) if target.split(".")[0] == "sisod"}
-        edges[name] = {t if t in known else t.rpartition(".")[0] for t in ours}
-    return edges
-
-
-def room(module: str) -> str:
-    return module.split(".")[1] if "." in module else ""
-
-
-def forbidden(edges: dict[str, set[str]]) -> list[str]:
+def forbidden(edges: Graph) -> list[str]:
     """Return the edges that break the rule."""
     return [
         f"{module} imports {target}"
@@ -104,9 +52,13 @@ def forbidden(edges: dict[str, set[str]]) -> list[str]:
     ]
 
 
-def cycles(edges: dict[str, set[str]]) -> list[list[str]]:
+def cycles(edges: Graph) -> list[list[str]]:
     """Return the groups of modules that import each other, directly or not."""
-    reach = {module: _reachable(module, edges) for module in edges}
+    downward = {
+        module: {target for target in targets if (module, target) not in EXCEPTIONS}
+        for module, targets in edges.items()
+    }
+    reach = {module: reachable(module, downward) for module in edges}
     groups = {
         frozenset(other for other in reach[module] if module in reach[other])
         for module in edges
@@ -115,19 +67,7 @@ def cycles(edges: dict[str, set[str]]) -> list[list[str]]:
     return sorted(sorted(group) for group in groups)
 
 
-def _reachable(start: str, edges: dict[str, set[str]]) -> set[str]:
-    seen: set[str] = set()
-    waiting = [start]
-    while waiting:
-        module = waiting.pop()
-        for target in edges[module]:
-            if (module, target) not in EXCEPTIONS and target not in seen:
-                seen.add(target)
-                waiting.append(target)
-    return seen
-
-
-def heavy(root: Path = ROOT) -> list[str]:
+def heavy(root: Path) -> list[str]:
     """Return imports of a heavy package outside its rooms."""
     return [
         f"{name} imports {package}"
@@ -151,19 +91,19 @@ def test_a_room_has_few_files(name: str) -> None:
 
 
 def test_no_room_imports_what_it_may_not() -> None:
-    assert forbidden(graph()) == []
+    assert forbidden(module_graph(ROOT)) == []
 
 
 def test_nothing_goes_round_in_circles() -> None:
-    assert cycles(graph()) == []
+    assert cycles(module_graph(ROOT)) == []
 
 
 def test_heavy_packages_stay_in_their_rooms() -> None:
-    assert heavy() == []
+    assert heavy(ROOT) == []
 
 
 def test_exceptions_are_still_needed() -> None:
-    edges = graph()
+    edges = module_graph(ROOT)
     assert [edge for edge in EXCEPTIONS if edge[1] not in edges[edge[0]]] == []
 
 
@@ -185,10 +125,37 @@ def broken(tmp_path: Path) -> Path:
 
 
 def test_each_rule_sees_what_breaks_it(broken: Path) -> None:
-    edges = graph(broken)
+    edges = module_graph(broken)
     assert forbidden(edges) == [
         "sisod.common.errors imports sisod.data.pairs",
         "sisod.evaluation.rows imports sisod",
     ]
     assert cycles(edges) == [["sisod.common.errors", "sisod.data.pairs"]]
     assert heavy(broken) == ["sisod.data.pairs imports torch"]
+
+
+def test_the_picture_is_that_of_the_imports() -> None:
+    assert PICTURE.read_text(encoding="utf-8") == draw(ROOT)
+
+
+def test_the_page_states_the_rule() -> None:
+    page = PICTURE.with_name("architecture.md").read_text(encoding="utf-8")
+    stated = dict(
+        re.findall(r"^\| (\w+) \| ((?:common|nothing|everything)[^|]*?) \|$", page, flags=re.MULTILINE)
+    )
+    named = {
+        name: ", ".join(other for other in MAY_IMPORT if other in allowed)
+        for name, allowed in MAY_IMPORT.items()
+        if name not in ("compat", "common", "reproduction", "cli")
+    }
+    whole = {"common": "nothing of ours", "reproduction": "everything but cli", "cli": "everything"}
+    assert stated == named | whole
+
+
+def test_the_page_names_what_exists() -> None:
+    page = PICTURE.with_name("architecture.md").read_text(encoding="utf-8")
+    files = re.findall(r"`(\w+(?:/\w+)+(?:\.py)?)`", page)
+    assert len(files) > 10
+    assert [
+        name for name in files if not (ROOT / name).exists() and not name.startswith(("tools", "tests"))
+    ] == []

@@ -1,4 +1,4 @@
-"""Size-invariant losses for PyTorch: every object weighs alike, whatever its size.
+"""Maps -> losses: for PyTorch, size-invariant, every object weighs alike, whatever its size.
 
 `SizeInvariantLoss("bce", "dice")(logits, gt)` in place of the plain loss is all it takes; see
 `docs/losses.md`.

@@ -1,4 +1,4 @@
-"""The five networks of the paper and a small one of our own, by name.
+"""Images -> maps: the five networks of the paper and a small one of our own, by name.
 
 Needs the extra `torch`; importing this package alone does not, so that the command line answers at once.
 """

@@ -1,4 +1,4 @@
-"""The paper's whole grid, cell by cell, and its tables with ours beside.
+"""Grid -> tables: the paper's whole grid, cell by cell, and its tables with ours beside.
 
 cells.py     which cells there are, and the recipe of each
 sets.py      the data sets below a root; made ones for a trial of the whole path

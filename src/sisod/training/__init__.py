@@ -1,4 +1,4 @@
-"""Training networks with size-invariant losses, and scoring inside the loop (extra `torch`)."""
+"""Recipes -> networks: training with size-invariant losses, and scoring inside the loop (`torch`)."""
 
 from sisod.common.errors import TRAINING, require
 
