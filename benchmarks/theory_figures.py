@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from timing import markdown, progress
 
 import sisod
-from sisod.common.output import write_whole
+from sisod.common.output import write_atomically
 from sisod.data.images import read_map, read_mask
 from sisod.data.pairs import files_by_name
 from sisod.paper.theory import Shares, decompose, decompose_auc, salient_shares
@@ -44,9 +44,9 @@ def main() -> None:
         "decomposition": parts_table(found["decomposition"]["MSOD"]),
     }
     print("\n\n".join(tables.values()))
-    write_whole(_HERE / "theory.json", (json.dumps(found, indent=2) + "\n").encode())
+    write_atomically(_HERE / "theory.json", (json.dumps(found, indent=2) + "\n").encode())
     for name, table in tables.items():
-        write_whole(_HERE / f"{name}.md", (table + "\n").encode())
+        write_atomically(_HERE / f"{name}.md", (table + "\n").encode())
 
 
 def measure_rho(masks: Path) -> Numbers:

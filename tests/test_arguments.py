@@ -11,7 +11,7 @@ import pytest
 import sisod
 from sisod import analysis
 from sisod.analysis import comparison
-from sisod.common.arguments import check_choice, check_number, check_whole, shown, unknown
+from sisod.common.arguments import check_choice, check_number, check_whole, shown, unknown_name_message
 from sisod.common.errors import UsageError
 from sisod.data.scenes import make_scenes
 from sisod.evaluation.driver import Options, Request
@@ -254,7 +254,7 @@ def test_values_are_shown_in_one_short_line() -> None:
     assert shown(np.zeros((3, 3))).count("\n") == 0
     for value in ("x" * 10**6, 10**6000, list(range(10**4)), nested):
         assert len(shown(value)) <= 80
-    assert len(unknown("metric", "x" * 10**6, ["mae"])) < 200
+    assert len(unknown_name_message("metric", "x" * 10**6, ["mae"])) < 200
     with pytest.raises(UsageError, match="at least 0, got a int that is too long to show"):
         check_whole("seed", -(10**6000), least=0)
     with pytest.raises(UsageError, match="must be 1, got True"):

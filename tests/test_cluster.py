@@ -25,7 +25,7 @@ import sisod
 from sisod.cli import app
 from sisod.common.errors import InputError, UsageError
 from sisod.common.folders import partial_folder
-from sisod.common.output import write_whole
+from sisod.common.output import write_atomically
 from sisod.data.scenes import make_scenes, sees_all_coarsely
 from sisod.data.storage import read_bytes
 from sisod.evaluation import cluster as cluster_module
@@ -277,12 +277,12 @@ def test_a_scheduler_that_is_killed(
     address = started.stdout.readline().strip()
 
     def write_and_kill(path: Path, data: bytes) -> None:
-        write_whole(path, data)
+        write_atomically(path, data)
         started.kill()
         started.wait()
 
     with monkeypatch.context() as patch:
-        patch.setattr(cluster_module, "write_whole", write_and_kill)
+        patch.setattr(cluster_module, "write_atomically", write_and_kill)
         assert refusal(folder, address, out=tmp_path / "out") == (
             f"the Dask scheduler at {address!r} does not answer any more; what was finished is kept, "
             "use --resume"
@@ -302,12 +302,12 @@ def test_workers_that_are_lost(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
         address = small.scheduler_address
 
         def write_and_stop(path: Path, data: bytes) -> None:
-            write_whole(path, data)
+            write_atomically(path, data)
             small.scale(0)
             while small.scheduler.workers:
                 time.sleep(0.01)
 
-        monkeypatch.setattr(cluster_module, "write_whole", write_and_stop)
+        monkeypatch.setattr(cluster_module, "write_atomically", write_and_stop)
         assert refusal(folder, address) == (
             f"the Dask scheduler at {address!r} has lost all its workers; what was finished is kept, "
             "use --resume"

@@ -167,14 +167,14 @@ def test_a_broken_installation_is_not_called_a_missing_extra(name: str, tmp_path
 
 
 def test_a_module_of_the_users_own_is_not_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    from sisod.cli.shared import told
+    from sisod.cli.shared import exit_on_user_error
 
-    with pytest.raises(ModuleNotFoundError, match="no_such_module_of_mine"), told():
+    with pytest.raises(ModuleNotFoundError, match="no_such_module_of_mine"), exit_on_user_error():
         __import__("no_such_module_of_mine")
-    with pytest.raises(ImportError, match="cannot import name"), told():
+    with pytest.raises(ImportError, match="cannot import name"), exit_on_user_error():
         from sisod import nothing_of_this_name  # type: ignore[attr-defined]  # noqa: F401
     monkeypatch.setitem(sys.modules, "sisod.not_ours", None)
-    with pytest.raises(ModuleNotFoundError, match=r"sisod\.not_ours"), told():
+    with pytest.raises(ModuleNotFoundError, match=r"sisod\.not_ours"), exit_on_user_error():
         __import__("sisod.not_ours")
 
 

@@ -22,10 +22,10 @@ from sisod.common.output import (
     output_path,
     png_bytes,
     remove_temporary,
+    write_atomically,
     write_file,
     write_files,
     write_output,
-    write_whole,
 )
 
 
@@ -46,7 +46,7 @@ def names(folder: Path | str = ".") -> list[str]:
 def test_files_have_the_mode_that_the_umask_says(umask: int) -> None:
     before = os.umask(umask)
     try:
-        write_whole(Path("a"), b"1")
+        write_atomically(Path("a"), b"1")
         write_files(Path("folder"), {"b": b"1"})
         write_output(Path("sub/c"), b"1")
         with write_file(Path("d")) as unfinished:
@@ -60,7 +60,7 @@ def test_files_have_the_mode_that_the_umask_says(umask: int) -> None:
 
 
 def test_names_may_be_as_long_as_the_disk_takes() -> None:
-    write_whole(Path("x" * 255), b"1")
+    write_atomically(Path("x" * 255), b"1")
     assert names() == ["x" * 255]
 
 

@@ -174,12 +174,12 @@ def test_a_cell_that_fails_does_not_stop_the_others(
         done.append(cell.name)
 
     monkeypatch.setattr(running, "run_cell", run_cell)
-    told: list[str] = []
+    exit_on_user_error: list[str] = []
     work = Work(tmp_path, TINY, find_sets(made))
     cells = [find_cell(name) for name in ("icon-plain", "icon-si", "edn-plain", "edn-si")]
-    assert run_cells(cells, work, told.append) == ["icon-si", "edn-plain"]
+    assert run_cells(cells, work, exit_on_user_error.append) == ["icon-si", "edn-plain"]
     assert done == ["icon-plain", "edn-si"]
-    assert told == [
+    assert exit_on_user_error == [
         "error: icon-si: the loss of step 3 is no number",
         "error: edn-plain: CUDA out of memory.",
     ]

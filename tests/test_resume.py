@@ -171,14 +171,14 @@ FULL = (
 @pytest.mark.parametrize("at", [0, 1, 3])
 def test_full_disk(at: int, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert work.exists()
-    real, calls = files.write_whole, itertools.count()
+    real, calls = files.write_atomically, itertools.count()
 
     def write(path: Path, data: bytes) -> None:
         return full() if next(calls) == at else real(path, data)
 
     with monkeypatch.context() as patch:
-        patch.setattr(driver, "write_whole", write)
-        patch.setattr(runners, "write_whole", write)
+        patch.setattr(driver, "write_atomically", write)
+        patch.setattr(runners, "write_atomically", write)
         assert refusal() == FULL
     assert len(shards()) == max(0, at - 1)  # the first file is the plan
     finished("--resume")

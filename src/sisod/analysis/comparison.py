@@ -20,7 +20,7 @@ from sisod.analysis.bootstrap import (
     title,
 )
 from sisod.common.arguments import check_whole, shown
-from sisod.common.errors import InputError, UsageError, printable, some
+from sisod.common.errors import InputError, UsageError, printable, shorten_list
 from sisod.common.grid import Format, Grid, number, plain, render
 
 if TYPE_CHECKING:
@@ -260,7 +260,7 @@ def _check_names(first: str, names: list[str], other: str, place: Mapping[str, i
     if not only_first and not only_other:
         return
     said = [
-        f"{len(missing)} only in {whose!r} ({some(missing)})"
+        f"{len(missing)} only in {whose!r} ({shorten_list(missing)})"
         for whose, missing in ((first, only_first), (other, only_other))
         if missing
     ]

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from sisod.cli import compare, demo, evaluate, inspect, networks, predict, report, reproduce, train
-from sisod.cli.shared import RUNNING, Commands, told
+from sisod.cli.shared import RUNNING, Commands, exit_on_user_error
 from sisod.common.version import __version__
 
 app = typer.Typer(
@@ -22,7 +22,7 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:  # noqa: FBT001  (typer calls it with the flag)
     if wanted:
-        with told():
+        with exit_on_user_error():
             typer.echo(f"sisod {__version__}")
         raise typer.Exit
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sisod.cli.shared import Format, FormatName, print_tables, told
+from sisod.cli.shared import Format, FormatName, exit_on_user_error, print_tables
 
 if TYPE_CHECKING:
     from sisod.analysis.comparison import Comparison
@@ -50,7 +50,7 @@ def compare(
     from sisod.common.errors import UsageError
     from sisod.paper.against import against_paper
 
-    with told():
+    with exit_on_user_error():
         if paper_row is not None:
             if len(results) != 1:
                 raise UsageError(f"--against-paper takes one result, got {len(results)}")

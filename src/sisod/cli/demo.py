@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from sisod.cli.shared import print_tables, told
+from sisod.cli.shared import exit_on_user_error, print_tables
 from sisod.common.errors import TRAINING, MissingExtraError, require
 
 
@@ -26,7 +26,7 @@ def demo(
     from sisod.reproduction.demo import KEYS, preferred, run_demo
     from sisod.scoring.metrics import METRICS
 
-    with told():
+    with exit_on_user_error():
         found = run_demo(out)
         titles = {"A": "A, large only", "B": "B, all, coarsely"}
         lines = [

@@ -6,7 +6,14 @@ from typing import Annotated
 
 import typer
 
-from sisod.cli.shared import Format, FormatName, Overwrite, ProtocolName, print_tables, told
+from sisod.cli.shared import (
+    Format,
+    FormatName,
+    Overwrite,
+    ProtocolName,
+    exit_on_user_error,
+    print_tables,
+)
 from sisod.common.streams import is_terminal
 
 
@@ -66,7 +73,7 @@ def evaluate(
     from sisod.scoring.protocols import find_protocol
 
     keep_freed_memory()
-    with told("; what was finished is kept, go on with --resume"):
+    with exit_on_user_error("; what was finished is kept, go on with --resume"):
         wanted = read_request(paths, dataset=dataset, pred_suffix=pred_suffix, gt_suffix=gt_suffix)
         chosen = metrics or wanted.metrics
         settled = find_protocol(protocol or wanted.protocol or "default")

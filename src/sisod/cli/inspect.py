@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sisod.cli.shared import Overwrite, ProtocolName, print_tables, told
+from sisod.cli.shared import Overwrite, ProtocolName, exit_on_user_error, print_tables
 
 
 class ReportFormat(StrEnum):
@@ -34,7 +34,7 @@ def show_datasets(
     from sisod.common.errors import InputError
     from sisod.data.inspection import inspect_datasets, report_json, report_table
 
-    with told():
+    with exit_on_user_error():
         found = inspect_datasets(root)
         if fmt is None:
             print_tables(lambda _: [report_table(found, root)])
@@ -62,7 +62,7 @@ def frames(
     from sisod.report.frames import draw_folder
     from sisod.scoring.protocols import find_protocol
 
-    with told():
+    with exit_on_user_error():
         count = draw_folder(
             gt,
             out,
@@ -87,7 +87,7 @@ def stats(
     from sisod.report.style import check_plot_path, plot_statistics
     from sisod.scoring.protocols import find_protocol
 
-    with told():
+    with exit_on_user_error():
         if plot is not None:
             check_plot_path(plot)
         found = mask_statistics(gt, find_protocol(protocol or "default"))

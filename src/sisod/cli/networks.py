@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from sisod.cli.shared import Overwrite, print_rich, told
+from sisod.cli.shared import Overwrite, exit_on_user_error, print_rich
 from sisod.common.errors import InputError, UsageError, require
 
 
@@ -40,7 +40,7 @@ def show_networks(
     """List the networks: parameters, multiply-adds at 384 x 384, maps, paper, licence of the weights."""
     from rich.console import Console
 
-    with told():
+    with exit_on_user_error():
         from sisod.networks.summary import networks_table
 
         print_rich(Console(width=120), [networks_table(encoder.value)])
@@ -59,7 +59,7 @@ def convert(
     overwrite: Overwrite = False,
 ) -> None:
     """Turn a published checkpoint into a safetensors file that knows its network and its input."""
-    with told():
+    with exit_on_user_error():
         _check_out(out, ".safetensors", overwrite=overwrite)
         from sisod.networks.saved import convert_published
 
@@ -88,7 +88,7 @@ def export(
     overwrite: Overwrite = False,
 ) -> None:
     """Write a network as ONNX: RGB images in [0, 1] in, saliency in [0, 1] out."""
-    with told():
+    with exit_on_user_error():
         _check_out(out, ".onnx", overwrite=overwrite)
         require("sisod export", "torch", "onnx", "onnxscript")
         from sisod import networks

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from sisod.cli.networks import Origin
-from sisod.cli.shared import Overwrite, told
+from sisod.cli.shared import Overwrite, exit_on_user_error
 
 
 def register(app: typer.Typer) -> None:
@@ -47,7 +47,7 @@ def predict(
     overwrite: Overwrite = False,
 ) -> None:
     """Write 8-bit maps of a folder of images, each at the size of its image."""
-    with told("; the maps made so far are kept, go on with --resume"):
+    with exit_on_user_error("; the maps made so far are kept, go on with --resume"):
         from sisod.networks.predict import DEFAULT_SIZE, load_network, predict_folder, trained_size
 
         loaded = load_network(checkpoint, network=network, origin=origin.value)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from sisod.cli.shared import told
+from sisod.cli.shared import exit_on_user_error
 
 Results = Annotated[
     list[Path],
@@ -69,7 +69,7 @@ def plot(
     fetch: Fetch = False,
 ) -> None:
     """Draw figures for a paper: curves, scores by size and number, the ablation, examples."""
-    with told():
+    with exit_on_user_error():
         from sisod.common.errors import UsageError
         from sisod.evaluation.results import datasets_of, load_results
         from sisod.report.gallery import FigureRequest, image_folders, write_figure, write_figures
@@ -116,7 +116,7 @@ def report(
     fetch: Fetch = False,
 ) -> None:
     """Write one web page: scores with intervals, curves, sizes, and a browser of failures."""
-    with told():
+    with exit_on_user_error():
         from sisod.evaluation.results import datasets_of, load_results
         from sisod.report import write_report
         from sisod.report.gallery import image_folders

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sisod.cli.shared import print_tables, told
+from sisod.cli.shared import exit_on_user_error, print_tables
 from sisod.cli.train import Precision, Workers
 from sisod.common.errors import InputError, UsageError
 
@@ -66,7 +66,7 @@ def reproduce(
     workers: Workers = None,
 ) -> None:
     """Train the paper's whole grid, score it, print its tables with ours beside; resumable."""
-    with told("; the same command goes on"):
+    with exit_on_user_error("; the same command goes on"):
         _check_usage(data, scale, cell, dry_run=dry_run, commands=commands)
         if tflops is not None and not (dry_run and math.isfinite(tflops)):
             raise UsageError(f"--tflops is a finite number for --dry-run, got {tflops:g}")
@@ -190,7 +190,7 @@ def bench(
     ] = None,
 ) -> None:
     """Measure here what the loss costs, and print the paper's two tables of time with it beside."""
-    with told():
+    with exit_on_user_error():
         from sisod.reproduction.loss_time import FULL, QUICK, run_bench
 
         found = run_bench(QUICK if quick else FULL)

@@ -1,4 +1,4 @@
-"""What every subcommand shares: failures told in a sentence, tables on the terminal, common options."""
+"""What every subcommand shares: errors as one sentence, tables on the terminal, common options."""
 
 import errno
 import os
@@ -45,8 +45,8 @@ FormatName = Annotated[
 
 
 @contextmanager
-def told(after_interrupt: str = "") -> Iterator[None]:
-    """Turn what a user can mend, a missing extra too, into a sentence and exit code 1; 2 for usage."""
+def exit_on_user_error(after_interrupt: str = "") -> Iterator[None]:
+    """Turn what a user can repair, a missing extra too, into a sentence and exit code 1; 2 for usage."""
     try:
         with extras_named():
             yield

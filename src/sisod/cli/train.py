@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from sisod.cli.shared import Overwrite, print_rich, told
+from sisod.cli.shared import Overwrite, exit_on_user_error, print_rich
 from sisod.common.streams import is_terminal
 
 
@@ -82,7 +82,7 @@ def train(
     overwrite: Overwrite = False,
 ) -> None:
     """Train a network: checkpoints, metrics and the network itself go to RUN."""
-    with told(f"; go on with --resume --out {out}"):
+    with exit_on_user_error(f"; go on with --resume --out {out}"):
         from sisod.training.recipe import find_recipe
 
         settled = find_recipe(recipe, settings or ())
@@ -139,7 +139,7 @@ def ablate(
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an unfinished ablation.")] = False,
 ) -> None:
     """Train with alpha of 0, 1 and the ratio and with the plain loss, over seeds; print the tables."""
-    with told(f"; go on with --resume --out {out}"):
+    with exit_on_user_error(f"; go on with --resume --out {out}"):
         from sisod.training.recipe import find_recipe
 
         settled = find_recipe(recipe, settings or ())

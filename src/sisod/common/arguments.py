@@ -124,14 +124,14 @@ _LONGEST = 200  # letters of a name that is looked for among the known ones
 def check_known(what: str, name: object, known: Collection[str]) -> None:
     """Refuse a name that is not known, and what is not a name."""
     if not isinstance(name, str) or name not in known:
-        raise UsageError(unknown(what, name, known))
+        raise UsageError(unknown_name_message(what, name, known))
 
 
-def unknown(what: str, name: object, known: Iterable[str]) -> str:
+def unknown_name_message(what: str, name: object, known: Iterable[str]) -> str:
     """Say that a name is not known, which is nearest, and which there are.
 
     Example:
-        >>> unknown("protocol", "papr", ["default", "paper"])
+        >>> unknown_name_message("protocol", "papr", ["default", "paper"])
         "unknown protocol 'papr'; did you mean 'paper'? available: default, paper"
     """
     names = sorted(known)

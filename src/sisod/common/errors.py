@@ -71,11 +71,11 @@ def printable(name: str) -> str:
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in name)
 
 
-def some(names: list[str], *, most: int = 3) -> str:
+def shorten_list(names: list[str], *, most: int = 3) -> str:
     """List a few names and say that there are more.
 
     Example:
-        >>> some(["a", "b", "c", "d"])
+        >>> shorten_list(["a", "b", "c", "d"])
         'a, b, c, ...'
     """
     return ", ".join(printable(name) for name in names[:most]) + (", ..." if len(names) > most else "")

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from sisod.common.errors import InputError
-from sisod.common.output import followed, is_temporary, lock, readable_errors, write_whole
+from sisod.common.output import followed, is_temporary, lock, readable_errors, write_atomically
 
 RUN_FILE = "run.json"
 _COMMANDS = {
@@ -71,7 +71,7 @@ def sign(folder: Path, kind: str) -> None:
     if "sisod" not in record or record.get("kind") != kind:
         signed = {"sisod": __version__, "kind": kind, **record} | {"kind": kind}
         text = json.dumps(signed, indent=2, ensure_ascii=False)
-        write_whole(folder / RUN_FILE, f"{text}\n".encode())
+        write_atomically(folder / RUN_FILE, f"{text}\n".encode())
 
 
 def is_free(folder: Path) -> bool:

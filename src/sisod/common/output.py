@@ -27,7 +27,7 @@ _HOLDER = re.compile(r"sisod (\d+) (.*)\n")  # what a lock file says: process an
 _POLL = 0.1  # seconds between two looks at a lock that is waited for
 
 
-def write_whole(path: Path, data: bytes) -> None:
+def write_atomically(path: Path, data: bytes) -> None:
     """Write a file under another name first, so that nobody ever sees half of it."""
     temporary = _write_beside(path, data)
     try:
@@ -58,7 +58,7 @@ def write_output(path: Path, data: bytes) -> None:
     """Write a file that the user named; a link to a file is followed."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(followed(path), data)
+        write_atomically(followed(path), data)
     except OSError as error:
         raise InputError(f"cannot write {str(path)!r}: {error.strerror or error}") from error
 
@@ -84,7 +84,7 @@ def write_file(path: Path) -> Iterator[Path]:
 def write_png(path: Path, picture: "NDArray[np.uint8]") -> None:
     """Write a picture, whole or not at all, with the folders above it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, png_bytes(picture))
+    write_atomically(path, png_bytes(picture))
 
 
 def png_bytes(picture: "NDArray[np.uint8]") -> bytes:

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sisod.common.arguments import check_utf8, unknown
-from sisod.common.errors import InputError, UsageError, some
+from sisod.common.arguments import check_utf8, unknown_name_message
+from sisod.common.errors import InputError, UsageError, shorten_list
 from sisod.data.catalogue import IMAGE_WORDS, KNOWN, MASK_WORDS, Known, plain, recognised
 from sisod.data.images import EXTENSIONS
 from sisod.data.pairs import files_by_name
@@ -117,7 +117,7 @@ def _given_place(image_dir: Path, mask_dir: Path) -> Place:
 def _place(root: Path, prefer: Sequence[str]) -> Place:
     for name in prefer:
         if name not in KNOWN:
-            raise UsageError(unknown("data set", name, KNOWN))
+            raise UsageError(unknown_name_message("data set", name, KNOWN))
     _check_folder(root)
     whole = _pair(root)
     if whole is not None and whole[1] is not None:
@@ -177,7 +177,7 @@ def _pair(
         if len(fitting) > 1:
             raise InputError(
                 f"{str(folder)!r} has {len(fitting)} folders that could hold the same thing "
-                f"({some([sub.name for sub in fitting])}); name the folders of images and masks"
+                f"({shorten_list([sub.name for sub in fitting])}); name the folders of images and masks"
             )
         return _settled(fitting[0]) if fitting else None
 
@@ -259,7 +259,7 @@ def _check_folder(folder: Path) -> None:
 def _check_partners(found: Matching, image_dir: Path, mask_dir: Path) -> None:
     troubles = [
         f"{len(names)} of {len(found.samples) + len(names)} {what} in {str(where)!r} "
-        f"({some(list(names))})"
+        f"({shorten_list(list(names))})"
         for names, what, where in (
             (found.without_mask, "images have no mask", mask_dir),
             (found.without_image, "masks have no image", image_dir),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sisod.common.errors import InputError, some
+from sisod.common.errors import InputError, shorten_list
 from sisod.common.progress import progress_bar
 from sisod.data.catalogue import KNOWN, Known
 from sisod.data.datasets import Place, Sample, find_known, match_files
@@ -52,7 +52,7 @@ class Inspection:
             (self.unreadable, "files are not images"),
         ):
             if names:
-                return f"{len(names)} {what}: {some(list(names))}"
+                return f"{len(names)} {what}: {shorten_list(list(names))}"
         return None if self.n_images else "no images"
 
 

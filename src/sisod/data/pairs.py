@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sisod.common.arguments import check_utf8, shown
-from sisod.common.errors import InputError, some
+from sisod.common.errors import InputError, shorten_list
 from sisod.data.images import EXTENSIONS
 from sisod.data.storage import StoredFile, list_files
 
@@ -66,7 +66,7 @@ def pair_files(
     if missing and not allow_missing:
         raise InputError(
             f"{len(missing)} of {len(wanted)} ground truths have no prediction in {str(pred_root)!r} "
-            f"({some(missing)}); use --allow-missing to score the other {len(pairs)}"
+            f"({shorten_list(missing)}); use --allow-missing to score the other {len(pairs)}"
         )
     chosen = set(wanted) if names is None else set(truths)
     extra = sorted(name.encode(errors="backslashreplace").decode() for name in found.keys() - chosen)
@@ -125,7 +125,7 @@ def _listed(names: Sequence[str], truths: dict[str, StoredFile], gt_root: str | 
     if unknown:
         raise InputError(
             f"{len(unknown)} of {len(names)} listed images have no ground truth in {str(gt_root)!r} "
-            f"({some(unknown)}); correct the list"
+            f"({shorten_list(unknown)}); correct the list"
         )
     for name in names:
         check_utf8(truths[name].path, f"{gt_root}: the file name")
@@ -136,6 +136,6 @@ def _mismatch(found: list[str], wanted: list[str]) -> str:
     if not found:
         return "it has no image files at all"
     return (
-        f"it has {some(found, most=2)} where {some(wanted, most=2)} were expected; "
+        f"it has {shorten_list(found, most=2)} where {shorten_list(wanted, most=2)} were expected; "
         "if names end differently use --pred-suffix or --gt-suffix"
     )

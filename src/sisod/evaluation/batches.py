@@ -13,7 +13,7 @@ from sisod.common.errors import InputError
 from sisod.data.images import read_map, read_mask, where
 from sisod.evaluation.rows import Rows
 from sisod.scoring.arrays import Map
-from sisod.scoring.curves import Counted
+from sisod.scoring.curves import ImageStatistics
 from sisod.scoring.engine import count_pair, score_counted
 from sisod.scoring.official import OfficialImage, measure_official
 from sisod.scoring.protocols import Protocol
@@ -54,7 +54,7 @@ class Batch:
 
 def score_batch(job: Job, pairs: Pairs) -> Rows:
     """Read and score pairs."""
-    counted: list[Counted | OfficialImage] = []
+    counted: list[ImageStatistics | OfficialImage] = []
     resized: list[bool] = []
     for _, pred_path, gt_path in pairs:
         gt = read_mask(job.gt_root, gt_path, level=job.protocol.gt_level)
@@ -73,7 +73,7 @@ def score_batch(job: Job, pairs: Pairs) -> Rows:
         counted.append(count_pair(pred, gt, protocol=job.protocol, keys=job.keys))
     scores = score_counted(counted, protocol=job.protocol, keys=job.keys)
     names = [name for name, _, _ in pairs]
-    return Rows.of(names, scores, resized=resized)
+    return Rows.from_scores(names, scores, resized=resized)
 
 
 def _resized(pred: Map, shape: tuple[int, ...]) -> Map:

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 
 from sisod.common.errors import InputError, UsageError, printable, require
 from sisod.common.folders import is_url
-from sisod.common.output import write_whole
+from sisod.common.output import write_atomically
 from sisod.evaluation.batches import Batch, Job, Pairs, score_batch
 from sisod.evaluation.runners import Advance
 
@@ -61,7 +61,7 @@ def run_cluster(job: Job, batches: Sequence[Batch], advance: Advance, *, address
             future = watch.wait(finished)
             _, group = running.pop(future.key)
             for batch, data in zip(group, watch.answer(future), strict=True):
-                write_whole(batch.shard, data)
+                write_atomically(batch.shard, data)
                 advance(len(batch.pairs))
             submit(1)
 

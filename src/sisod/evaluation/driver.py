@@ -14,9 +14,9 @@ from typing import Any
 
 from sisod.common import folders
 from sisod.common.arguments import check_flag, check_text, check_utf8, check_whole, shown
-from sisod.common.errors import InputError, UsageError, require, some
+from sisod.common.errors import InputError, UsageError, require, shorten_list
 from sisod.common.forks import check_not_forked
-from sisod.common.output import followed, lock, readable_errors, write_whole
+from sisod.common.output import followed, lock, readable_errors, write_atomically
 from sisod.common.parquet import join_tables, write_table
 from sisod.common.progress import progress_bar
 from sisod.data.pairs import Pair, Pairing, pair_files
@@ -292,7 +292,7 @@ def _prepare(work: Path, plan: dict[str, Any], options: Options) -> str:
         token = _check_resumable(work, plan)
     folders.begin(work, KIND)
     shutil.rmtree(work / "result", ignore_errors=True)  # of a run ended while writing its tables
-    write_whole(work / "plan.json", json.dumps(plan | {"token": token}).encode())
+    write_atomically(work / "plan.json", json.dumps(plan | {"token": token}).encode())
     return token
 
 
@@ -321,7 +321,7 @@ def _check_resumable(work: Path, plan: dict[str, Any]) -> str:
     if changed:
         raise InputError(
             f"cannot resume: {len(changed)} images were scored and their files changed since "
-            f"({some(changed)}); use --overwrite to begin again"
+            f"({shorten_list(changed)}); use --overwrite to begin again"
         )
     return token
 

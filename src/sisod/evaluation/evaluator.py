@@ -58,7 +58,7 @@ class Evaluator:
             warn_binary(name)
         if name is not None:
             self._known.add(name)
-        self._parts.append(Rows.of([name], scores))
+        self._parts.append(Rows.from_scores([name], scores))
         self._single += 1
         if self._single == _FOLD:
             self._parts[-_FOLD:] = [Rows.joined(self._parts[-_FOLD:])]
@@ -100,4 +100,4 @@ class Evaluator:
 
     def result(self) -> Evaluation:
         """Return the tables and the summary of everything scored so far."""
-        return Evaluation.of(self.rows(), protocol=self.protocol)
+        return Evaluation.from_rows(self.rows(), protocol=self.protocol)

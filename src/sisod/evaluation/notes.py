@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from sisod.common.errors import some
+from sisod.common.errors import shorten_list
 
 if TYPE_CHECKING:
     from sisod.evaluation.driver import Request
@@ -16,11 +16,11 @@ def notes_of(run: Mapping[str, Any], request: "Request") -> list[str]:
     notes = []
     if missing := inputs.get("missing"):
         notes.append(
-            f"{len(missing)} ground truths have no prediction {where} ({some(missing)}) "
+            f"{len(missing)} ground truths have no prediction {where} ({shorten_list(missing)}) "
             "and were left out"
         )
     if inputs.get("extra"):
-        names = some(inputs.get("extra_names", []))
+        names = shorten_list(inputs.get("extra_names", []))
         notes.append(
             f"{inputs['extra']} files {where} have no ground truth ({names}) and were not scored"
         )

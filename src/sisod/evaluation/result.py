@@ -53,7 +53,7 @@ class Evaluation:
     files: "pl.DataFrame | None" = None
 
     @classmethod
-    def of(cls, rows: Rows, *, protocol: Protocol) -> "Evaluation":
+    def from_rows(cls, rows: Rows, *, protocol: Protocol) -> "Evaluation":
         """Make the tables."""
         tables = make_tables(rows)
         return cls(

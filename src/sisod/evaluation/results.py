@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from sisod.common.errors import InputError, some
+from sisod.common.errors import InputError, shorten_list
 from sisod.common.folders import is_url
 from sisod.data.images import read_colour, read_map, read_mask
 from sisod.data.pairs import files_by_name
@@ -187,8 +187,8 @@ class PixelFiles:
             if which:
                 ending, verb = ("", "it was") if len(which) == 1 else ("s", "they were")
                 self._reasons[what].append(
-                    f"{len(which)} {noun}{ending} {happened} since {verb} scored ({some(which)}), in "
-                    f"{root!r}; evaluate again to see more"
+                    f"{len(which)} {noun}{ending} {happened} since {verb} scored "
+                    f"({shorten_list(which)}), in {root!r}; evaluate again to see more"
                 )
         return same
 

@@ -30,7 +30,7 @@ class Sums:
     n_defined: NDArray[np.int64]
 
     @classmethod
-    def of(cls, values: Values) -> "Sums":
+    def from_values(cls, values: Values) -> "Sums":
         """Return the sums over images, the first axis."""
         defined = ~np.isnan(values)
         filled = np.where(defined, values, 0.0)
@@ -151,7 +151,7 @@ class Rows:
         return len(self.names)
 
     @classmethod
-    def of(
+    def from_scores(
         cls,
         names: Sequence[str | None],
         scores: Scores,
@@ -163,8 +163,8 @@ class Rows:
         totals = Totals(
             keys=scores.keys,
             curve_names=scores.curve_names,
-            values=Sums.of(scores.values),
-            curves=Sums.of(scores.curves),
+            values=Sums.from_values(scores.values),
+            curves=Sums.from_values(scores.curves),
             n_images=len(names),
             n_objects=int(scores.n_objects.sum()),
             n_resized=sum(resized),

@@ -15,7 +15,7 @@ from typing import IO
 import cv2
 
 from sisod.common.errors import InputError
-from sisod.common.output import write_whole
+from sisod.common.output import write_atomically
 from sisod.common.processes import module_settings
 from sisod.evaluation.batches import Batch, Job, score_batch
 from sisod.evaluation.worker import READY, START
@@ -37,7 +37,7 @@ def run_here(job: Job, batches: Iterable[Batch], advance: Advance) -> None:
     cv2.setNumThreads(0)  # none but this one; 1 would wait for the others to end, which a fork has not
     try:
         for batch in batches:
-            write_whole(batch.shard, score_batch(job, batch.pairs).to_bytes())
+            write_atomically(batch.shard, score_batch(job, batch.pairs).to_bytes())
             advance(len(batch.pairs))
     finally:
         cv2.setNumThreads(threads)

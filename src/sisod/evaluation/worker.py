@@ -17,7 +17,7 @@ import cv2
 
 from sisod.common.errors import InputError
 from sisod.common.memory import keep_freed_memory
-from sisod.common.output import write_whole
+from sisod.common.output import write_atomically
 from sisod.evaluation.batches import Job, score_batch
 
 # run by `python -c`: `-m` would import the package, and so OpenCV, before the first line of this file
@@ -45,7 +45,7 @@ def _answer(job: Job, task: dict[str, Any], parent: int) -> dict[str, Any]:
         data = score_batch(job, task["pairs"]).to_bytes()
         if os.getppid() != parent:  # it was killed, and somebody may be at work in its folder
             raise SystemExit
-        write_whole(Path(task["shard"]), data)
+        write_atomically(Path(task["shard"]), data)
         if os.getppid() != parent:  # meanwhile
             Path(task["shard"]).unlink(missing_ok=True)
             raise SystemExit

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from sisod.common.arguments import brief, check_text
-from sisod.common.errors import InputError, some
+from sisod.common.errors import InputError, shorten_list
 from sisod.common.output import system_error, write_file
 from sisod.networks.input_spec import InputSpec
 
@@ -174,7 +174,7 @@ def _is_finite(values: Tensor) -> bool:
 
 
 def _complaint(what: str, keys: list[str]) -> str:
-    return f"{len(keys)} {what} ({some(keys)})" if keys else ""
+    return f"{len(keys)} {what} ({shorten_list(keys)})" if keys else ""
 
 
 def _apply_rules(key: str, rules: Iterable[tuple[str, str]]) -> str | None:

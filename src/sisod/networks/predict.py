@@ -18,7 +18,7 @@ from torch import Tensor
 from sisod import networks
 from sisod.common import folders
 from sisod.common.arguments import check_whole
-from sisod.common.errors import InputError, UsageError, some
+from sisod.common.errors import InputError, UsageError, shorten_list
 from sisod.common.folders import is_url
 from sisod.common.output import (
     followed,
@@ -26,8 +26,8 @@ from sisod.common.output import (
     output_path,
     readable_errors,
     remove_temporary,
+    write_atomically,
     write_png,
-    write_whole,
 )
 from sisod.common.progress import progress_bar
 from sisod.data.datasets import visible_files
@@ -316,7 +316,7 @@ def _difference(folder: Path, settings: dict[str, Any], stamps: dict[str, str]) 
     if changed:
         return (
             f"cannot resume into {str(folder)!r}: {len(changed)} images were predicted and their files "
-            f"changed or are gone since ({some(changed)}); put them back, {advice}"
+            f"changed or are gone since ({shorten_list(changed)}); put them back, {advice}"
         )
     return None
 
@@ -326,7 +326,7 @@ def _write_run(out: Path, settings: dict[str, Any], **more: Any) -> None:
 
     versions = {"sisod": __version__, "kind": KIND, "torch": torch.__version__}
     text = json.dumps({**versions, **settings, **more}, indent=2, ensure_ascii=False)
-    write_whole(out / folders.RUN_FILE, f"{text}\n".encode())
+    write_atomically(out / folders.RUN_FILE, f"{text}\n".encode())
 
 
 def weights_digest(network: Network) -> str:

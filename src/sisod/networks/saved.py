@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor
 
-from sisod.common.errors import InputError, some
+from sisod.common.errors import InputError, shorten_list
 from sisod.networks.checkpoints import (
     fetch,
     load_strictly,
@@ -78,7 +78,7 @@ def recognise(state: Mapping[str, Tensor], *, source: str) -> str:
     fitting = [name for name in names() if not rename(state, find(name).renames)[1]]
     if not state or len(fitting) != 1:
         raise InputError(
-            f"{source}: the key names are of no network we know ({some(sorted(state))}); published "
-            f"checkpoints can be converted of: {', '.join(n for n in names() if find(n).renames)}"
+            f"{source}: the key names are of no network we know ({shorten_list(sorted(state))}); "
+            f"published checkpoints can be converted of: {', '.join(n for n in names() if find(n).renames)}"
         )
     return fitting[0]

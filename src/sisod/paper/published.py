@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import TYPE_CHECKING, Any, Literal
 
-from sisod.common.arguments import check_known, unknown
+from sisod.common.arguments import check_known, unknown_name_message
 from sisod.common.errors import UsageError
 from sisod.scoring.metrics import METRICS
 
@@ -185,7 +185,7 @@ def _known(what: str, name: str, names: tuple[str, ...]) -> str:
     for known in names:
         if isinstance(name, str) and known.casefold() == name.casefold():
             return known
-    raise UsageError(unknown(what, name, names))
+    raise UsageError(unknown_name_message(what, name, names))
 
 
 @functools.cache

@@ -4,7 +4,7 @@ import math
 from typing import TYPE_CHECKING
 
 from sisod.analysis.ablation import AblationRow
-from sisod.report.style import COLOURS, new_figure, plain_text, say_nothing_there, style
+from sisod.report.style import COLOURS, annotate_empty_axes, new_figure, plain_text, style
 from sisod.scoring.metrics import METRICS
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def _draw(axes: "Axes", rows: list[AblationRow], losses: list[str]) -> None:
     axes.set_yticks(range(len(losses)), [plain_text(loss) for loss in losses])
     axes.set_ylim(len(losses) - 0.5, -0.5)
     if all(math.isnan(row.mean) for row in rows):
-        say_nothing_there(axes, "undefined")
+        annotate_empty_axes(axes, "undefined")
     for row in rows:
         place = losses.index(row.loss)
         axes.plot(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import cv2
 import numpy as np
 
-from sisod.common.errors import InputError, some
+from sisod.common.errors import InputError, shorten_list
 from sisod.common.forks import check_not_forked
 from sisod.evaluation.results import (
     PREDICTIONS,
@@ -61,7 +61,7 @@ def example_figure(
     unknown = [name for name in names if name not in known]
     if unknown or not rows:
         raise InputError(
-            f"no result has the image {some(unknown)}; name an image of the results"
+            f"no result has the image {shorten_list(unknown)}; name an image of the results"
             if unknown
             else "the results have no image with an object; there is nothing to draw"
         )

@@ -13,10 +13,10 @@ from sisod.evaluation.results import Result, datasets_of, methods_of
 from sisod.report.style import (
     WIDTH,
     LineStyle,
+    annotate_empty_axes,
     line_styles,
     new_figure,
     plain_text,
-    say_nothing_there,
     style,
 )
 
@@ -69,7 +69,7 @@ def draw_curves(
         y_name = f"SI-{y_name}"
     axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel=x_name, ylabel=y_name)
     if not drawn:
-        say_nothing_there(axes, why_no_curve([result.evaluation.curves for result in results], kind))
+        annotate_empty_axes(axes, why_no_curve([result.evaluation.curves for result in results], kind))
 
 
 def why_no_curve(tables: "Sequence[pl.DataFrame]", kind: str) -> str:
@@ -224,7 +224,7 @@ def _draw_groups(axes: "Axes", points: dict[str, Groups], own: dict[str, LineSty
             axes.plot(places, group.values, color="#bbbbbb", linewidth=0.8, zorder=2)
     shown = [group for method, group in points.items() if method in own]
     if not shown or all(np.isnan(group.values).all() for group in shown):
-        say_nothing_there(axes, "no objects")
+        annotate_empty_axes(axes, "no objects")
     for group in shown[:1]:
         for place, count in enumerate(group.counts.tolist()):
             axes.text(

@@ -6,7 +6,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from sisod.common.errors import InputError, some
+from sisod.common.errors import InputError, shorten_list
 from sisod.common.folders import write_folder
 from sisod.common.output import output_path, write_png
 from sisod.common.progress import progress_bar
@@ -57,7 +57,7 @@ def draw_folder(
     if image_root is not None and without:
         raise InputError(
             f"{len(without)} of {len(masks)} masks have no image in {str(image_root)!r} "
-            f"({some(without)}); add them, or leave out --images"
+            f"({shorten_list(without)}); add them, or leave out --images"
         )
     for name in masks:
         output_path(out, name, ".png")

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sisod.common.arguments import unknown
+from sisod.common.arguments import unknown_name_message
 from sisod.common.errors import InputError, MissingExtraError, UsageError
 from sisod.common.output import followed, lock, readable_errors, write_files
 from sisod.evaluation.results import Result
@@ -38,7 +38,7 @@ def draw(name: str, request: FigureRequest) -> "Figure":
     """Draw one figure."""
     makers = _makers()
     if name not in makers:
-        raise UsageError(unknown("figure", name, makers))
+        raise UsageError(unknown_name_message("figure", name, makers))
     return makers[name](request)
 
 

@@ -9,7 +9,7 @@ from sisod.analysis.bootstrap import direction, title
 from sisod.analysis.groups import by_number, by_size
 from sisod.common.grid import Grid, number
 from sisod.report.figures import CURVES, curve_points, why_no_curve
-from sisod.report.style import COLOURS, WIDTH, new_figure, plain_text, say_nothing_there, style
+from sisod.report.style import COLOURS, WIDTH, annotate_empty_axes, new_figure, plain_text, style
 from sisod.scoring.metrics import METRICS, arrow
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def evaluation_figure(evaluation: "Evaluation") -> "Figure":
             groups, counts = numbers["group"].to_list(), numbers["images"].to_list()
             _draw_bars(panels[1, 1], numbers["si_mae"].to_list(), groups, counts)
         else:
-            say_nothing_there(panels[1, 1], "si_mae was not evaluated")
+            annotate_empty_axes(panels[1, 1], "si_mae was not evaluated")
         panels[1, 1].set(xlabel="objects in an image", ylabel="SI-MAE")
     return figure
 
@@ -85,7 +85,7 @@ def _draw_both_forms(axes: "Axes", evaluation: "Evaluation", kind: str) -> None:
     if drawn:
         axes.legend()
     else:
-        say_nothing_there(axes, why_no_curve([evaluation.curves], kind))
+        annotate_empty_axes(axes, why_no_curve([evaluation.curves], kind))
 
 
 def _draw_bars(axes: "Axes", values: list[float], names: list[str], counts: list[int]) -> None:

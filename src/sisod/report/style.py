@@ -113,7 +113,7 @@ def plain_text(name: str) -> str:
     return printable(name).replace("$", r"\$")
 
 
-def say_nothing_there(axes: "Axes", text: str) -> None:
+def annotate_empty_axes(axes: "Axes", text: str) -> None:
     """Write into an empty panel why it is empty."""
     axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", color="#666666")
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from sisod import paper
-from sisod.common.arguments import unknown
+from sisod.common.arguments import unknown_name_message
 from sisod.common.errors import UsageError
 from sisod.training.recipe import Recipe, find_recipe
 
@@ -98,7 +98,7 @@ def find_cell(name: str) -> Cell:
     """Return a cell by its name."""
     cells = {cell.name: cell for cell in grid()}
     if name not in cells:
-        raise UsageError(unknown("cell", name, cells))
+        raise UsageError(unknown_name_message("cell", name, cells))
     return cells[name]
 
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from sisod.common import folders
 from sisod.common.arguments import check_whole, shown
 from sisod.common.errors import InputError, UsageError, is_missing
-from sisod.common.output import followed, lock, readable_errors, write_png, write_whole
+from sisod.common.output import followed, lock, readable_errors, write_atomically, write_png
 from sisod.common.processes import module_settings
 from sisod.common.progress import progress_bar
 from sisod.data.images import read_array, read_colour
@@ -161,7 +161,7 @@ def _rename(folder: Path, name: str) -> None:
     """Let the records below a folder say where the files will be, once the folder has its name."""
     before, after = (json.dumps(text, ensure_ascii=False)[1:-1] for text in (folder.name, name))
     for path in folder.rglob(folders.RUN_FILE):
-        write_whole(path, path.read_bytes().replace(before.encode(), after.encode()))
+        write_atomically(path, path.read_bytes().replace(before.encode(), after.encode()))
 
 
 def _write_page(folder: Path) -> None:

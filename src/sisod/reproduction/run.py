@@ -10,7 +10,7 @@ from typing import Any
 
 from sisod.common.errors import InputError
 from sisod.common.folders import OtherRunError
-from sisod.common.output import lock, readable_errors, write_whole
+from sisod.common.output import lock, readable_errors, write_atomically
 from sisod.common.version import __version__
 from sisod.data.datasets import Dataset
 from sisod.evaluation.driver import Options, evaluate_to
@@ -82,7 +82,7 @@ def prepare(out: Path, asked: Mapping[str, str]) -> None:
     if not check_folder(out, asked):
         with readable_errors(out / _FILE, "make room there or give another folder"):
             out.mkdir(parents=True, exist_ok=True)
-            write_whole(out / _FILE, _json({"sisod": __version__, **asked}))
+            write_atomically(out / _FILE, _json({"sisod": __version__, **asked}))
 
 
 def check_folder(out: Path, asked: Mapping[str, str]) -> bool:
@@ -138,7 +138,7 @@ def run_cell(cell: Cell, work: Work, tell: Tell) -> None:
     with _held(work.folder(cell)):
         if cell.kind == "time":
             found = run_bench(QUICK_BENCH if work.scale.made else FULL_BENCH)
-            write_whole(work.time_file(), _json(found.content()))
+            write_atomically(work.time_file(), _json(found.content()))
             tell(f"{cell.name}: measured")
         elif cell.kind == "labels":
             make_labels(recipe_of(cell, work.scale), _request(cell, work), work.machine)
@@ -205,7 +205,7 @@ def _score(cell: Cell, network: Network, dataset: Dataset, work: Work, tell: Tel
             tell(f"warning: {cell.name} on {dataset.name}: {note}")
     mark = work.mark(cell, dataset)
     mark.parent.mkdir(exist_ok=True)
-    write_whole(mark, _json(_scored_now(cell, dataset, work)))
+    write_atomically(mark, _json(_scored_now(cell, dataset, work)))
 
 
 def _request(cell: Cell, work: Work) -> Request:

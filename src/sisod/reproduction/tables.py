@@ -16,7 +16,7 @@ from sisod import paper
 from sisod.common.errors import InputError
 from sisod.common.forks import check_not_forked
 from sisod.common.grid import Grid, number, plain
-from sisod.common.output import readable_errors, write_whole
+from sisod.common.output import readable_errors, write_atomically
 from sisod.common.parquet import table_bytes
 from sisod.evaluation.saved import read_summary
 from sisod.reproduction.cells import ABLATED, ABLATION, find_cell, grid
@@ -129,11 +129,11 @@ def write_tables(tables: Tables, work: Work) -> None:
     with readable_errors(folder, "make room there and write them again with --cell tables"):
         folder.mkdir(parents=True, exist_ok=True)
         for name, frame in frames.items():
-            write_whole(folder / f"{name}.parquet", table_bytes(frame))
+            write_atomically(folder / f"{name}.parquet", table_bytes(frame))
         text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
-        write_whole(folder / "reproduction.json", text.encode())
+        write_atomically(folder / "reproduction.json", text.encode())
         for protocol in PROTOCOLS:
-            write_whole(folder / f"{protocol}.md", _markdown(tables, work, protocol).encode())
+            write_atomically(folder / f"{protocol}.md", _markdown(tables, work, protocol).encode())
 
 
 def caption(work: Work, tables: Tables) -> str:

@@ -16,7 +16,7 @@ _ROWS_AT_ONCE = 48  # of a histogram: what the arrays of all families together l
 
 
 @dataclass(frozen=True, eq=False)
-class Counted:
+class ImageStatistics:
     """All that is kept of the pixels of one image.
 
     Attributes:
@@ -35,7 +35,7 @@ class Counted:
 
 
 @dataclass(frozen=True, eq=False)
-class Measured:
+class BatchCurves:
     """What the counts of some images give.
 
     Attributes:
@@ -53,7 +53,7 @@ class Measured:
     scalars: dict[str, Values]
 
 
-def measure(counted: Sequence[Counted], families: Sequence[Family], first: int) -> Measured:
+def measure(counted: Sequence[ImageStatistics], families: Sequence[Family], first: int) -> BatchCurves:
     """Return all that the families need of some images; size-invariant curves begin at `first`."""
     curved = [family for family in families if family.kind == "curve" and not family.separable]
     single = [family for family in families if family.kind == "scalar"]
@@ -71,7 +71,7 @@ def measure(counted: Sequence[Counted], families: Sequence[Family], first: int) 
         scalars[family.key], scalars[f"si_{family.key}"] = plain_means[:, at], si_means[:, at]
     shape = (len(counted), len(summed), COLUMNS)
     n_errors = len(separables) - len(summed)
-    return Measured(
+    return BatchCurves(
         names=tuple(family.key for family in curved + summed),
         plain=np.concatenate([plain, plain_means[:, n_errors:].reshape(shape)], axis=1),
         si=np.concatenate([si, si_means[:, n_errors:].reshape(shape)], axis=1),
@@ -99,7 +99,7 @@ class _Stack:
             )
 
 
-def _stack(counted: Sequence[Counted]) -> _Stack:
+def _stack(counted: Sequence[ImageStatistics]) -> _Stack:
     n_rows = [len(one.partition) + 1 for one in counted]
     is_image = np.zeros(sum(n_rows), dtype=np.bool_)
     is_image[np.cumsum([0, *n_rows[:-1]])] = True
@@ -145,7 +145,7 @@ def _composites(
         return plain, total / n_defined, per_row
 
 
-def _separables(counted: Sequence[Counted], families: Sequence[Family]) -> tuple[Values, Values]:
+def _separables(counted: Sequence[ImageStatistics], families: Sequence[Family]) -> tuple[Values, Values]:
     """Plain and size-invariant means over pixels: errors, then columns of curves."""
     plain, si = [], []
     for one in counted:

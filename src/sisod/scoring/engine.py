@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sisod.common.arguments import shown
 from sisod.scoring import arrays
-from sisod.scoring.curves import Counted, Measured, measure
+from sisod.scoring.curves import BatchCurves, ImageStatistics, measure
 from sisod.scoring.histograms import ADAPTIVE, BINARY, LEVELS, histogram
 from sisod.scoring.metrics import FAMILIES, METRICS, Family, find_metrics
 from sisod.scoring.official import OfficialImage, measure_official
@@ -114,7 +114,7 @@ def count_pair(
     protocol: Protocol,
     keys: tuple[str, ...],
     partition: Partition | None = None,
-) -> Counted | OfficialImage:
+) -> ImageStatistics | OfficialImage:
     """Check one pair and take from its pixels what the metrics need."""
     mask = arrays.as_mask(gt, level=protocol.gt_level)
     array = arrays.as_map(pred)
@@ -139,7 +139,7 @@ def count_pair(
     if structural:
         pixels = Pixels(array, mask, protocol.normalize)
         scores = _pixel_scores(pixels, partition, structural, keys)
-    return Counted(
+    return ImageStatistics(
         histogram=histogram(array, mask, partition, normalize=protocol.normalize),
         partition=partition,
         own_frames=own_frames,
@@ -176,10 +176,10 @@ def _pixel_scores(
 
 
 def score_counted(
-    images: Sequence[Counted | OfficialImage], *, protocol: Protocol, keys: tuple[str, ...]
+    images: Sequence[ImageStatistics | OfficialImage], *, protocol: Protocol, keys: tuple[str, ...]
 ) -> Scores:
     """Score images together: as one by one, to the last bit, in fewer steps."""
-    counted = [image for image in images if isinstance(image, Counted)]
+    counted = [image for image in images if isinstance(image, ImageStatistics)]
     if not counted:
         return _official_scores([i for i in images if isinstance(i, OfficialImage)], keys)
     first = protocol.first_threshold
@@ -198,7 +198,7 @@ def score_counted(
     )
 
 
-def _count_tiny(counted: Counted, protocol: Protocol) -> int:
+def _count_tiny(counted: ImageStatistics, protocol: Protocol) -> int:
     """Frames below the least size: an image without a larger component has its largest as a frame."""
     if counted.own_frames:  # the least size is a rule of the protocol, for the frames that it cuts
         return 0
@@ -231,7 +231,9 @@ def _families(keys: tuple[str, ...]) -> tuple[Family, ...]:
     return tuple(family for family in FAMILIES if family.key in wanted)
 
 
-def _values(counted: Sequence[Counted], measured: Measured, keys: tuple[str, ...], first: int) -> Values:
+def _values(
+    counted: Sequence[ImageStatistics], measured: BatchCurves, keys: tuple[str, ...], first: int
+) -> Values:
     si = _reduced(measured.si, first)
     unframed = [index for index, one in enumerate(counted) if len(one.partition) == 0]
     if unframed:  # the defined size-invariant values are the plain ones, over all thresholds
@@ -271,13 +273,15 @@ def _places(keys: tuple[str, ...], names: tuple[str, ...]) -> tuple[dict[int, in
     return places, others
 
 
-def _curves(measured: Measured, first: int) -> Values:
+def _curves(measured: BatchCurves, first: int) -> Values:
     curves = np.concatenate([measured.plain[:, :, :LEVELS], measured.si[:, :, :LEVELS]], axis=1)
     curves[:, len(measured.names) :, :first] = np.nan
     return curves
 
 
-def _objects(counted: Sequence[Counted], measured: Measured) -> dict[str, NDArray[np.generic]]:
+def _objects(
+    counted: Sequence[ImageStatistics], measured: BatchCurves
+) -> dict[str, NDArray[np.generic]]:
     partitions = [one.partition for one in counted]
     n_objects = [len(one) for one in partitions]
     y0, x0, y1, x1 = np.concatenate([one.boxes for one in partitions]).T

@@ -6,7 +6,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from sisod.common.arguments import check_choice, check_flag, check_whole, shown, unknown
+from sisod.common.arguments import check_choice, check_flag, check_whole, shown, unknown_name_message
 from sisod.common.errors import UsageError
 from sisod.scoring.arrays import Normalize
 from sisod.scoring.partition import Alpha, Kind, Partition, check_cut, cut_mask
@@ -122,5 +122,5 @@ def find_protocol(protocol: str | Protocol) -> Protocol:
     if not isinstance(protocol, str):
         raise UsageError(f"protocol must be a name or a Protocol, got {shown(protocol)}")
     if protocol not in PROTOCOLS:
-        raise UsageError(unknown("protocol", protocol, PROTOCOLS))
+        raise UsageError(unknown_name_message("protocol", protocol, PROTOCOLS))
     return PROTOCOLS[protocol]

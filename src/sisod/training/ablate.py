@@ -19,7 +19,7 @@ import torch
 from sisod import networks
 from sisod.common import folders
 from sisod.common.errors import InputError, UsageError
-from sisod.common.output import followed, lock, output_path, readable_errors, write_whole
+from sisod.common.output import followed, lock, output_path, readable_errors, write_atomically
 from sisod.common.parquet import table_bytes
 from sisod.common.progress import progress_bar
 from sisod.data.datasets import Dataset, open_dataset
@@ -238,7 +238,7 @@ def _write(out: Path, rows: Sequence[Row]) -> None:
         "dataset": [row.dataset for row in rows],
     }
     columns |= {key: [row.scores[key] for row in rows] for key in keys}
-    write_whole(out / "ablation.parquet", table_bytes(pl.DataFrame(columns)))
+    write_atomically(out / "ablation.parquet", table_bytes(pl.DataFrame(columns)))
     means = {
         dataset: {
             variant: {
@@ -264,7 +264,7 @@ def _write(out: Path, rows: Sequence[Row]) -> None:
         "means": means,
     }
     text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
-    write_whole(out / "ablation.json", text.encode())
+    write_atomically(out / "ablation.json", text.encode())
 
 
 def _number(value: float) -> float | None:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from sisod.common.arguments import check_choice
-from sisod.common.errors import InputError, some
+from sisod.common.errors import InputError, shorten_list
 from sisod.losses import PlainLoss, SizeInvariantLoss
 from sisod.losses.decoupled import DecoupledLoss
 from sisod.networks.architectures.blocks import resize
@@ -113,8 +113,8 @@ class SaliencyModule(L.LightningModule):
             raise InputError(
                 f"the loss is {value:g} at step {self.global_step + 1} (epoch "
                 f"{self.current_epoch + 1}, batch {index + 1}), with the images "
-                f"{some(list(batch.names), most=8)}; {self._last_good()}; lower optimizer.lr, or set "
-                "train.clip"
+                f"{shorten_list(list(batch.names), most=8)}; {self._last_good()}; "
+                "lower optimizer.lr, or set train.clip"
             )
 
     def _last_good(self) -> str:

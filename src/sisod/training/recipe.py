@@ -17,7 +17,7 @@ from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, get_type_hints
 
-from sisod.common.arguments import brief, check_known, check_whole, shown, unknown
+from sisod.common.arguments import brief, check_known, check_whole, shown, unknown_name_message
 from sisod.common.config import is_utf8, read_toml, toml_value
 from sisod.common.errors import InputError, UsageError, printable
 from sisod.networks import names as network_names
@@ -280,7 +280,7 @@ def find_recipe(name_or_path: str | Path, settings: Sequence[str] = ()) -> Recip
     if path.suffix != ".toml":
         if str(name_or_path) not in names():
             advice = "; a recipe of your own must end in .toml"
-            raise UsageError(unknown("recipe", str(name_or_path), names()) + advice)
+            raise UsageError(unknown_name_message("recipe", str(name_or_path), names()) + advice)
         path = _FOLDER / f"{name_or_path}.toml"
     name = printable(path.name)
     tables = read_toml(path, place=f"recipe {str(path)!r}", name=name)

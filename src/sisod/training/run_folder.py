@@ -21,7 +21,7 @@ from lightning.pytorch.utilities import rank_zero_only
 
 from sisod.common import folders
 from sisod.common.errors import InputError
-from sisod.common.output import remove_temporary, write_whole
+from sisod.common.output import remove_temporary, write_atomically
 from sisod.scoring.metrics import PAPER_KEYS
 
 KIND = "training"
@@ -93,7 +93,7 @@ def read_record(folder: Path) -> dict[str, Any] | None:
 def write_record(folder: Path, record: dict[str, Any]) -> None:
     """Write run.json."""
     text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
-    write_whole(folder / folders.RUN_FILE, text.encode())
+    write_atomically(folder / folders.RUN_FILE, text.encode())
 
 
 def versions() -> dict[str, str]:
@@ -156,7 +156,7 @@ class MetricsFile(Logger):
         """Begin the file, or cut it after a step."""
         kept = [row for row in read_metrics(self.path) if int(row["step"]) <= step] if step else []
         lines = [",".join(COLUMNS), *(",".join(row[key] for key in COLUMNS) for row in kept)]
-        write_whole(self.path, ("\n".join(lines) + "\n").encode())
+        write_atomically(self.path, ("\n".join(lines) + "\n").encode())
 
     def log_hyperparams(self, *_: Any, **__: Any) -> None:
         """Nothing: recipe.toml holds them."""

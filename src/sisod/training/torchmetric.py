@@ -61,8 +61,8 @@ class SizeInvariantScores(Metric):
             )
         for pred, gt in zip(_arrays(preds), _arrays(target), strict=True):
             scores = score_pair(pred, gt, protocol=self.protocol, keys=self.keys)
-            self._put("values", self._get("values").plus(Sums.of(scores.values)))
-            self._put("curves", self._get("curves").plus(Sums.of(scores.curves)))
+            self._put("values", self._get("values").plus(Sums.from_values(scores.values)))
+            self._put("curves", self._get("curves").plus(Sums.from_values(scores.curves)))
             self.n_images = self.n_images + 1
 
     def compute(self) -> dict[str, Tensor]:

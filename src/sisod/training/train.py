@@ -25,7 +25,7 @@ from sisod import networks
 from sisod.common import folders
 from sisod.common.arguments import check_choice, check_flag, check_text, check_whole
 from sisod.common.errors import InputError, UsageError
-from sisod.common.output import followed, lock, readable_errors, write_whole
+from sisod.common.output import followed, lock, readable_errors, write_atomically
 from sisod.common.processes import safe_children
 from sisod.common.streams import is_terminal
 from sisod.data.datasets import Dataset, Sample, open_dataset
@@ -128,7 +128,7 @@ def train(
             built = _build(recipe, request, machine, samples, val_samples, criterion)
             if first:
                 record = prepare(place, out, asked)
-                write_whole(place.folder / "recipe.toml", write_toml(recipe).encode())
+                write_atomically(place.folder / "recipe.toml", write_toml(recipe).encode())
             if recipe.labels.epochs and request.labels is None:
                 request = replace(request, labels=_first_stage(recipe, request, machine, samples))
                 built = _build(recipe, request, machine, samples, val_samples, criterion)
@@ -266,7 +266,7 @@ class WholeCheckpoints(TorchCheckpointIO):
         """Write a file beside its place and rename it."""
         buffer = io.BytesIO()
         torch.save(checkpoint, buffer)
-        write_whole(Path(path), buffer.getvalue())
+        write_atomically(Path(path), buffer.getvalue())
 
 
 def make_network(recipe: Recipe) -> Network:
