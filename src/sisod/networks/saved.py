@@ -77,8 +77,9 @@ def recognise(state: Mapping[str, Tensor], *, source: str) -> str:
     """Return the network that has a rule for every key."""
     fitting = [name for name in names() if not rename(state, find(name).renames)[1]]
     if not state or len(fitting) != 1:
+        published = ", ".join(name for name in names() if find(name).renames)
         raise InputError(
             f"{source}: the key names are of no network we know ({shorten_list(sorted(state))}); "
-            f"published checkpoints can be converted of: {', '.join(n for n in names() if find(n).renames)}"
+            f"published checkpoints can be converted of: {published}"
         )
     return fitting[0]
