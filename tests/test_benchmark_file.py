@@ -364,3 +364,40 @@ def test_help_tells_the_defaults() -> None:
     assert said.exit_code == 0
     for text in ("Name of the data set; by default", "with commas; by default", "Processes; by default"):
         assert text in said.stdout
+
+
+def test_from_python(few: Path) -> None:
+    """The same results as the command, in the order of the file; warnings name the cell."""
+    text = (
+        'metrics = ["mae", "si_mae"]\n[datasets.MSOD]\ngt = "MSOD/mask"\n'
+        '[methods.B]\npred = "B"\n[methods.A]\npred = "A"\n'
+    )
+    Path("b.toml").write_text(text, encoding="utf-8")
+    command = CliRunner().invoke(app, ["evaluate", "b.toml", "--out", "by_command", "--jobs", "1"])
+    assert command.exit_code == 0, command.stderr
+    results = sisod.evaluate_benchmark("b.toml", "out", jobs=1)
+    assert list(results) == [("MSOD", "B"), ("MSOD", "A")]
+    for (dataset, method), result in results.items():
+        saved = sisod.Evaluation.load(Path("by_command", dataset, method))
+        assert (
+            result.summary == saved.summary == sisod.Evaluation.load(f"out/{dataset}/{method}").summary
+        )
+        assert result.images.equals(saved.images)
+    assert set(results["MSOD", "A"].summary) == {"mae", "si_mae"}
+    chosen = sisod.evaluate_benchmark("b.toml", "paper", jobs=1, metrics=["mse"], protocol="paper")
+    assert list(chosen["MSOD", "A"].summary) == ["mse"]
+    assert chosen["MSOD", "A"].protocol.name == "paper"
+    (few / "A" / "more.png").write_bytes((few / "A" / "scene000.png").read_bytes())
+    with pytest.warns(UserWarning, match="^A on MSOD: 1 files in .* have no ground truth"):
+        sisod.evaluate_benchmark("b.toml", "again", jobs=1)
+
+
+def test_from_python_nothing_is_scored_before_all_is_checked(few: Path) -> None:
+    (few / "B" / "scene001.png").unlink()
+    text = '[datasets.MSOD]\ngt = "MSOD/mask"\n[methods.A]\npred = "A"\n[methods.B]\npred = "B"\n'
+    Path("b.toml").write_text(text, encoding="utf-8")
+    with pytest.raises(InputError, match="1 of 4 ground truths have no prediction"):
+        sisod.evaluate_benchmark("b.toml", "out", jobs=1)
+    assert not Path("out").exists()
+    with pytest.raises(UsageError, match="file must be a TOML file of methods and data sets, got 'A'"):
+        sisod.evaluate_benchmark("A", "out")

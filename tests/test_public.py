@@ -45,6 +45,7 @@ def test_names_are_frozen() -> None:
         "Protocol",
         "__version__",
         "evaluate",
+        "evaluate_benchmark",
         "make_composite",
         "make_separable",
         "partition",
@@ -98,6 +99,10 @@ def test_signatures_are_frozen() -> None:
         "pred_dir, gt_dir, protocol=default, metrics=None, jobs=None, out=None, pred_suffix=, "
         "gt_suffix=, names=None, allow_missing=False, strict=False, resume=False, overwrite=False, "
         "cluster=None"
+    )
+    assert parameters(sisod.evaluate_benchmark) == (
+        "file, out, protocol=None, metrics=None, jobs=None, names=None, allow_missing=False, "
+        "strict=False, resume=False, overwrite=False, cluster=None"
     )
     assert parameters(sisod.Evaluator) == "protocol=default, metrics=None"
     assert parameters(sisod.Evaluator.update) == "self, pred, gt, name=None, partition=None"

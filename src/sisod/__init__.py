@@ -3,6 +3,7 @@
 from sisod.common.version import __version__
 from sisod.evaluation.driver import evaluate
 from sisod.evaluation.evaluator import Evaluator
+from sisod.evaluation.requests import evaluate_benchmark
 from sisod.evaluation.result import Evaluation
 from sisod.scoring.engine import score
 from sisod.scoring.metrics import METRICS
@@ -20,6 +21,7 @@ __all__ = [
     "Protocol",
     "__version__",
     "evaluate",
+    "evaluate_benchmark",
     "make_composite",
     "make_separable",
     "partition",

@@ -65,47 +65,31 @@ def evaluate(
     """Score folders of maps; print the table, write summary, images, objects and curves."""
     from sisod.common.memory import keep_freed_memory
     from sisod.data.pairs import read_names
-    from sisod.evaluation.driver import Options, Request, check_request, evaluate_to
-    from sisod.evaluation.requests import read_request
+    from sisod.evaluation.driver import Options
+    from sisod.evaluation.requests import plan_benchmark, read_request
     from sisod.evaluation.saved import read_summary
     from sisod.report.summary import Line, render, shown_keys, terminal_tables
-    from sisod.scoring.metrics import find_metrics
-    from sisod.scoring.protocols import find_protocol
 
     keep_freed_memory()
     with exit_on_user_error("; what was finished is kept, go on with --resume"):
         wanted = read_request(paths, dataset=dataset, pred_suffix=pred_suffix, gt_suffix=gt_suffix)
         chosen = metrics or wanted.metrics
-        settled = find_protocol(protocol or wanted.protocol or "default")
-        keys = find_metrics(chosen, settled)
-        listed = None if names is None else tuple(read_names(names))
-        jobs_to_do = []
-        for cell in wanted.cells:
-            request = Request(
-                pred_root=cell.pred_root,
-                gt_root=cell.gt_root,
-                protocol=settled,
-                keys=keys,
-                pred_suffix=cell.pred_suffix,
-                gt_suffix=cell.gt_suffix,
-                names=listed,
-                allow_missing=allow_missing,
-                strict=strict,
-            )
-            options = Options(
-                jobs=jobs,
-                resume=resume,
-                overwrite=overwrite,
-                cluster=cluster,
-                title=f"{cell.method} on {cell.dataset}",
-            )
-            folder = out / cell.dataset / cell.method
-            jobs_to_do.append((cell, folder, request, options, check_request(folder, request, options)))
+        runs = plan_benchmark(
+            wanted,
+            out,
+            Options(jobs=jobs, resume=resume, overwrite=overwrite, cluster=cluster),
+            protocol=protocol,
+            metrics=metrics,
+            names=None if names is None else read_names(names),
+            allow_missing=allow_missing,
+            strict=strict,
+        )
         lines = []
-        for cell, folder, request, options, pairing in jobs_to_do:
-            for note in evaluate_to(folder, request, options, pairing=pairing):
+        for run in runs:
+            for note in run.score():
                 typer.echo(f"warning: {note}", err=True)
-            lines.append(Line(cell.dataset, cell.method, *read_summary(folder)))
+            lines.append(Line(run.cell.dataset, run.cell.method, *read_summary(run.folder)))
+        keys = runs[0].request.keys
         if fmt is None:
             shown = shown_keys(keys, chosen=chosen is not None)
             print_tables(lambda width: terminal_tables(lines, shown, width=width))

@@ -1,17 +1,26 @@
-"""What `sisod evaluate` was asked for: folders on the command line, or a TOML file."""
+"""What `sisod evaluate` is asked for, folders or a TOML file; the loop over methods and data sets."""
 
+import dataclasses
 import os.path
 import re
 import sys
 import unicodedata
+import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from sisod.common.arguments import check_utf8
+from sisod.common.arguments import check_utf8, shown
 from sisod.common.errors import InputError, UsageError
 from sisod.common.folders import is_url
 from sisod.common.output import stays_inside
+from sisod.data.pairs import Pairing
 from sisod.evaluation.benchmark_file import BenchmarkFile, Cell, read_benchmark_file
+from sisod.evaluation.driver import Options, Request, check_request, evaluate_to
+from sisod.evaluation.result import Evaluation
+from sisod.scoring.engine import MetricChoice
+from sisod.scoring.metrics import find_metrics
+from sisod.scoring.protocols import Protocol, find_protocol
 
 _LONGEST_NAME = 200  # bytes; most file systems take 255, and the work folder's name is longer
 _NOT_ON_WINDOWS = re.compile(
@@ -64,6 +73,110 @@ def read_request(
         found = BenchmarkFile(tuple(cells), None, None)
     _check_names(found.cells)
     return found
+
+
+def evaluate_benchmark(
+    file: Path | str,
+    out: Path | str,
+    *,
+    protocol: str | Protocol | None = None,
+    metrics: MetricChoice = None,
+    jobs: int | None = None,
+    names: Sequence[str] | None = None,
+    allow_missing: bool = False,
+    strict: bool = False,
+    resume: bool = False,
+    overwrite: bool = False,
+    cluster: str | None = None,
+) -> dict[tuple[str, str], Evaluation]:
+    """Score every method of a benchmark file on every data set that it has maps for.
+
+    Nothing is scored before all folders are paired and all outputs can be written.
+
+    Args:
+        file: TOML file of methods and data sets; docs/evaluate.md shows one.
+        out: results go to OUT/<dataset>/<method>.
+        protocol: instead of the one that the file names.
+        metrics: instead of those that the file names.
+        jobs: see `sisod.evaluate`, as are the others.
+        names: only these images, of every data set.
+        allow_missing: score what has a prediction instead of refusing.
+        strict: refuse predictions of another size instead of resizing them.
+        resume: go on with an unfinished benchmark; what is finished is kept.
+        overwrite: replace earlier results.
+        cluster: address of a Dask scheduler.
+
+    Returns:
+        The result of each data set and method, in the order of the file.
+    """
+    options = Options(jobs=jobs, resume=resume, overwrite=overwrite, cluster=cluster)
+    if not str(file).lower().endswith(".toml"):
+        raise UsageError(f"file must be a TOML file of methods and data sets, got {shown(str(file))}")
+    runs = plan_benchmark(
+        read_request([str(file)]),
+        Path(out),
+        options,
+        protocol=protocol,
+        metrics=metrics,
+        names=names,
+        allow_missing=allow_missing,
+        strict=strict,
+    )
+    results = {}
+    for run in runs:
+        for note in run.score():
+            warnings.warn(f"{run.cell.method} on {run.cell.dataset}: {note}", UserWarning, stacklevel=2)
+        results[run.cell.dataset, run.cell.method] = Evaluation.load(run.folder)
+    return results
+
+
+@dataclass(frozen=True)
+class BenchmarkRun:
+    """One method on one data set that can be scored: its files are paired, its folder is free."""
+
+    cell: Cell
+    folder: Path
+    request: Request
+    options: Options
+    pairing: Pairing
+
+    def score(self) -> list[str]:
+        """Score it; return what the user should be warned of."""
+        return evaluate_to(self.folder, self.request, self.options, pairing=self.pairing)
+
+
+def plan_benchmark(
+    wanted: BenchmarkFile,
+    out: Path,
+    options: Options,
+    *,
+    protocol: str | Protocol | None = None,
+    metrics: MetricChoice = None,
+    names: Sequence[str] | None = None,
+    allow_missing: bool = False,
+    strict: bool = False,
+) -> list[BenchmarkRun]:
+    """Check every method on every data set before the first is scored."""
+    settled = find_protocol(protocol or wanted.protocol or "default")
+    keys = find_metrics(metrics or wanted.metrics, settled)
+    runs = []
+    for cell in wanted.cells:
+        request = Request(
+            pred_root=cell.pred_root,
+            gt_root=cell.gt_root,
+            protocol=settled,
+            keys=keys,
+            pred_suffix=cell.pred_suffix,
+            gt_suffix=cell.gt_suffix,
+            names=None if names is None else tuple(names),
+            allow_missing=allow_missing,
+            strict=strict,
+        )
+        titled = dataclasses.replace(options, title=f"{cell.method} on {cell.dataset}")
+        folder = out / cell.dataset / cell.method
+        pairing = check_request(folder, request, titled)
+        runs.append(BenchmarkRun(cell, folder, request, titled, pairing))
+    return runs
 
 
 def dataset_name(gt_root: str) -> str:
