@@ -30,7 +30,7 @@ def show_datasets(
         ReportFormat | None, typer.Option("--format", help="Print this instead of the terminal's table.")
     ] = None,
 ) -> None:
-    """Say which of the paper's data sets a folder holds, what is amiss, and where to get the others."""
+    """Say which of the paper's data sets a folder holds, what is wrong, and where to get the others."""
     from sisod.common.errors import InputError
     from sisod.data.inspection import inspect_datasets, report_json, report_table
 

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import re
 import secrets
 import shutil
 import tempfile
@@ -14,7 +13,7 @@ from typing import Any
 
 from sisod.common import folders
 from sisod.common.arguments import check_flag, check_text, check_utf8, check_whole, shown
-from sisod.common.errors import InputError, UsageError, require, shorten_list
+from sisod.common.errors import InputError, UsageError, require
 from sisod.common.forks import check_not_forked
 from sisod.common.output import followed, lock, readable_errors, write_atomically
 from sisod.common.parquet import join_tables, write_table
@@ -32,6 +31,7 @@ from sisod.evaluation.result import (
     write_json,
     write_summary,
 )
+from sisod.evaluation.resume import check_resumable, is_finished, plan_digest, shard_path
 from sisod.evaluation.rows import Rows, Totals
 from sisod.evaluation.saved import FILES, read_run
 from sisod.scoring.engine import MetricChoice
@@ -207,7 +207,7 @@ def evaluate_to(
     with readable_errors(out, full), lock(out):
         _check_free(out, request, options)
         folders.check_partial(work, KIND)
-        if options.resume and _is_finished(out, plan):
+        if options.resume and is_finished(out, plan):
             folders.discard(work)  # of a run ended just before it removed it
             return notes_of(read_run(out), request)
         token = _prepare(work, plan, options)
@@ -253,28 +253,6 @@ def _plan(request: Request, pairing: Pairing) -> dict[str, Any]:
     return {"settings": settings, "pairs": pairs}
 
 
-def _digest(plan: dict[str, Any]) -> str:
-    import hashlib
-
-    return hashlib.sha256(json.dumps(plan, sort_keys=True).encode()).hexdigest()
-
-
-def _is_finished(out: Path, plan: dict[str, Any]) -> bool:
-    """Say whether `out` holds the result of this very plan; refuse if it holds another."""
-    if folders.is_free(out):
-        return False
-    try:
-        run = read_run(out)
-    except InputError:
-        run = {}
-    if run.get("digest") != _digest(plan):
-        raise InputError(
-            f"{str(out)!r} holds the result of other settings or inputs; "
-            "use --overwrite to replace it, or give another folder"
-        )
-    return True
-
-
 def _prepare(work: Path, plan: dict[str, Any], options: Options) -> str:
     """Set up the work folder; return the token that marks the batches of this run.
 
@@ -289,65 +267,11 @@ def _prepare(work: Path, plan: dict[str, Any], options: Options) -> str:
         )
     token = secrets.token_hex(4)
     if (work / "plan.json").exists():
-        token = _check_resumable(work, plan)
+        token = check_resumable(work, plan)
     folders.begin(work, KIND)
     shutil.rmtree(work / "result", ignore_errors=True)  # of a run ended while writing its tables
     write_atomically(work / "plan.json", json.dumps(plan | {"token": token}).encode())
     return token
-
-
-def _check_resumable(work: Path, plan: dict[str, Any]) -> str:
-    """Refuse to go on if what was scored would now be scored otherwise; what was not may change."""
-    old = _read_plan(work / "plan.json")
-    for key, value in plan["settings"].items():
-        before = old["settings"].get(key)
-        if before != value:
-            raise InputError(
-                f"cannot resume: {key} changed from {_short(before)} to {_short(value)}; "
-                "use the settings of the unfinished run, or --overwrite to begin again"
-            )
-    if [pair[0] for pair in old["pairs"]] != [pair[0] for pair in plan["pairs"]]:
-        raise InputError(
-            f"cannot resume: there were {len(old['pairs'])} images and there are {len(plan['pairs'])}, "
-            "or their names changed; use --overwrite to begin again"
-        )
-    token: str = old["token"]
-    scored = [
-        (then, now)
-        for index, (then, now) in enumerate(zip(old["pairs"], plan["pairs"], strict=True))
-        if _shard(work, token, index // BATCH).exists()
-    ]
-    changed = [now[0] for then, now in scored if then != now]
-    if changed:
-        raise InputError(
-            f"cannot resume: {len(changed)} images were scored and their files changed since "
-            f"({shorten_list(changed)}); use --overwrite to begin again"
-        )
-    return token
-
-
-def _read_plan(path: Path) -> dict[str, Any]:
-    try:
-        old: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        whole = isinstance(old["settings"], dict) and re.fullmatch("[0-9a-f]{8}", old["token"])
-        if not whole or not all(isinstance(pair[0], str) for pair in old["pairs"]):
-            raise ValueError
-    except (ValueError, LookupError, TypeError, RecursionError):
-        raise InputError(
-            f"cannot resume: {str(path)!r} is damaged; use --overwrite to begin again"
-        ) from None
-    return old
-
-
-def _short(value: Any) -> str:
-    text = json.dumps(value)
-    if len(text) <= 60:
-        return text
-    return "..." + text[-57:] if isinstance(value, str) else text[:57] + "..."  # a path's end tells more
-
-
-def _shard(work: Path, token: str, index: int) -> Path:
-    return work / f"{index:07d}.{token}.rows"
 
 
 def _batches(work: Path, token: str, pairs: Sequence[Pair]) -> Iterator[Batch]:
@@ -355,7 +279,7 @@ def _batches(work: Path, token: str, pairs: Sequence[Pair]) -> Iterator[Batch]:
         chosen = pairs[index : index + BATCH]
         names = tuple((pair.name, pair.pred.path, pair.gt.path) for pair in chosen)
         stamps = tuple((pair.pred.stamp, pair.gt.stamp) for pair in chosen)
-        yield Batch(_shard(work, token, index // BATCH), names, stamps)
+        yield Batch(shard_path(work, token, index // BATCH), names, stamps)
 
 
 def _write_result(
@@ -382,7 +306,7 @@ def _write_result(
         "extra_names": list(pairing.extra[:4]),
         FILES: f"{FILES}.parquet",
     }
-    record = run_record(totals, request.protocol) | {"inputs": inputs, "digest": _digest(plan)}
+    record = run_record(totals, request.protocol) | {"inputs": inputs, "digest": plan_digest(plan)}
     write_json(result / "run.json", record)
     return record
 
