@@ -13,8 +13,11 @@ from sisod.losses.box_sums import _bands, make_frames
 
 TERMS = ["bce", "mse", "l1", "dice", "iou", "auc"]
 Loss = Callable[[Tensor], Tensor]
-# PyTorch's own forward mode, when it is first used
-pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.script.* is deprecated:DeprecationWarning")
+# PyTorch's own forward mode, when it is first used; the second from 2.15 on
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*torch.jit.script.* is deprecated:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:.*torch.jit.script.* is deprecated:FutureWarning"),
+]
 
 
 @region_term
