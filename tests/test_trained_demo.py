@@ -89,6 +89,7 @@ def test_tables_by_hand(found: TrainedDemo) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.needs("torch", "lightning")
 def test_whole_way_in_small(tmp_path: Path) -> None:
     folder = tmp_path / "demo"
     plan = Plan(n_train=16, n_test=12, side=48, epochs=1, seeds=(7,))
@@ -118,6 +119,7 @@ def test_whole_way_in_small(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.needs("torch", "lightning")
 def test_failed_training_is_told(tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match=r"training (plain|si)-0 failed: 4 images do not fill one step of 8"
@@ -144,6 +146,7 @@ def test_talkative_training_does_not_block(tmp_path: Path, monkeypatch: pytest.M
         training_demo._train_all(tmp_path, Plan(), [("si", 0)])
 
 
+@pytest.mark.needs("torch", "lightning")
 def test_command_prints_both_parts(
     found: TrainedDemo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -172,6 +175,7 @@ def test_command_prints_both_parts(
     assert len(asked) == 1
 
 
+@pytest.mark.needs("torch", "lightning")
 def test_a_second_demo_replaces_the_first_when_it_is_finished(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
