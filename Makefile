@@ -47,13 +47,13 @@ wide: .venv-wide/ready
 	$(WIDE_PYTHON) $(PYTEST) --allow-missing-packages
 
 bench: .venv/ready
-	$(BIN)/python benchmarks/engine.py
-	$(BIN)/python benchmarks/folders.py
-	$(BIN)/python benchmarks/scale.py
-	$(BIN)/python benchmarks/losses.py
-	$(BIN)/python benchmarks/networks.py
-	$(BIN)/python benchmarks/compare.py
-	$(BIN)/python benchmarks/loader.py
+	$(BIN)/python -m benchmarks.speed.engine
+	$(BIN)/python -m benchmarks.speed.folders
+	$(BIN)/python -m benchmarks.speed.scale
+	$(BIN)/python -m benchmarks.speed.losses
+	$(BIN)/python -m benchmarks.speed.networks
+	$(BIN)/python -m benchmarks.speed.compare
+	$(BIN)/python -m benchmarks.speed.loader
 
 .venv/demo: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv

@@ -5,12 +5,14 @@ import statistics
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import sisod.reproduction.stopwatch
 from sisod.reproduction.stopwatch import Call, duration
 
 __all__ = [
+    "RESULTS",
     "TABLE_HEAD",
     "Call",
     "Row",
@@ -21,6 +23,10 @@ __all__ = [
     "markdown",
     "progress",
 ]
+
+
+# tables and what they are made of
+RESULTS = Path(__file__).parent / "results"
 
 
 @dataclass(frozen=True)

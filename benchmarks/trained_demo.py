@@ -1,7 +1,7 @@
-"""The second part of `sisod demo`, kept for the documents: `python benchmarks/trained_demo.py [FOLDER]`.
+"""The second part of `sisod demo`, kept for the documents: `python -m benchmarks.trained_demo [FOLDER]`.
 
 Writes trained_demo.md, the tables as printed, trained_demo_short.md, a sentence on them, and what both
-are made of, trained_demo.json and trained_demo.parquet, beside itself.
+are made of, trained_demo.json and trained_demo.parquet, to `benchmarks/results`.
 """
 
 import io
@@ -13,9 +13,9 @@ from pathlib import Path
 
 import polars as pl
 from rich.console import Console
-from timing import machine
 
 import sisod
+from benchmarks.timing import RESULTS, machine
 from sisod.common.parquet import read_table, write_table
 from sisod.reproduction.demo_training import (
     GROUPS,
@@ -27,7 +27,6 @@ from sisod.reproduction.demo_training import (
 )
 from sisod.scoring.metrics import PAPER_KEYS
 
-HERE = Path(__file__).parent
 _OBJECT_COLUMNS = ("share", "recall_binary", "f_mean")
 
 
@@ -35,8 +34,8 @@ def main(folder: Path) -> None:
     """Run it and write what it found."""
     found = run_trained_demo(folder)
     record = json.loads((folder / "run.json").read_text())
-    (HERE / "trained_demo.md").write_text(as_printed(found))
-    (HERE / "trained_demo_short.md").write_text(in_short(found) + "\n")
+    (RESULTS / "trained_demo.md").write_text(as_printed(found))
+    (RESULTS / "trained_demo_short.md").write_text(in_short(found) + "\n")
     facts = {
         "plan": asdict(found.plan),
         "scores": [
@@ -46,18 +45,18 @@ def main(folder: Path) -> None:
         "seconds": record["seconds"],
         "machine": machine(("sisod", "torch", "numpy")),
     }
-    (HERE / "trained_demo.json").write_text(json.dumps(facts, indent=2) + "\n")
+    (RESULTS / "trained_demo.json").write_text(json.dumps(facts, indent=2) + "\n")
     objects = [
         result.objects.select(_OBJECT_COLUMNS).with_columns(loss=pl.lit(loss), seed=pl.lit(seed))
         for (loss, seed), result in found.results.items()
     ]
-    write_table(pl.concat(objects), HERE / "trained_demo.parquet", compression_level=19)
+    write_table(pl.concat(objects), RESULTS / "trained_demo.parquet", compression_level=19)
 
 
 def saved() -> TrainedDemo:
     """What was found when the files were written."""
-    facts = json.loads((HERE / "trained_demo.json").read_text())
-    objects = read_table(HERE / "trained_demo.parquet")
+    facts = json.loads((RESULTS / "trained_demo.json").read_text())
+    objects = read_table(RESULTS / "trained_demo.parquet")
     results = {}
     for scores in facts["scores"]:
         loss, seed = scores["loss"], scores["seed"]
@@ -71,7 +70,7 @@ def saved() -> TrainedDemo:
             protocol=sisod.PROTOCOLS["default"],
         )
     plan = Plan(**facts["plan"] | {"seeds": tuple(facts["plan"]["seeds"])})
-    return TrainedDemo(plan, HERE, results, HERE / "examples.png")
+    return TrainedDemo(plan, RESULTS, results, RESULTS / "examples.png")
 
 
 def as_printed(found: TrainedDemo) -> str:

@@ -5,8 +5,8 @@ import re
 from collections.abc import Generator
 
 import pytest
-from evaluate_runs import few, made, many, work
-from report_runs import benchmark_root
+from helpers.evaluate_runs import few, made, many, work
+from helpers.report_runs import benchmark_root
 
 __all__ = ["benchmark_root", "few", "made", "many", "work"]
 

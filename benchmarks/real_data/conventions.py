@@ -1,0 +1,54 @@
+"""The same maps under every protocol: the paper's nine numbers, on the maps shipped with its code.
+
+Run as `SISOD_DATA=... python -m benchmarks.real_data.conventions`; writes conventions.json and
+conventions.md to `benchmarks/results`. It needs the folder MSOD (mask, prediction) of the real data.
+"""
+
+import json
+import os
+import sys
+import warnings
+from pathlib import Path
+
+import sisod
+from benchmarks.timing import RESULTS, markdown
+from sisod.scoring.metrics import METRICS, PAPER_KEYS, arrow
+
+
+def main() -> None:
+    """Score, print and write."""
+    if "SISOD_DATA" not in os.environ:
+        sys.exit("set SISOD_DATA to the folder of real data, which holds MSOD")
+    content = measure(Path(os.environ["SISOD_DATA"]) / "MSOD")
+    print(page(content), end="")
+    (RESULTS / "conventions.json").write_text(json.dumps(content, indent=2) + "\n")
+    (RESULTS / "conventions.md").write_text(page(content))
+
+
+def measure(root: Path) -> dict[str, dict[str, float]]:
+    """Return protocol -> number of objects and metrics, rounded to what the table shows."""
+    content = {}
+    for name in sisod.PROTOCOLS:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # the maps are smaller than the images
+            found = sisod.evaluate(root / "prediction", root / "mask", protocol=name, metrics="paper")
+        values = {key: round(value, 4) for key, value in found.summary.items()}
+        content[name] = {"objects": found.run["objects"]} | values
+    return content
+
+
+def page(content: dict[str, dict[str, float]]) -> str:
+    """What conventions.md says, from what conventions.json holds: one column per protocol."""
+    head = ("", *(f"`{name}`" for name in content))
+    rows = [["objects", *(str(values["objects"]) for values in content.values())]]
+    for key in PAPER_KEYS:
+        title = f"{METRICS[key].title} {arrow(key)}"
+        rows.append([title, *(f"{values[key]:.4f}" for values in content.values())])
+    return (
+        "Made by `python -m benchmarks.real_data.conventions`: the 300 maps of MSOD that come with "
+        f"the paper's metric code.\n\n{markdown(head, rows)}\n"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,145 @@
+"""Draws the figures of docs/real-data.md from the saved rows; nothing is trained or read again.
+
+`python -m benchmarks.real_data.figures` writes `docs/real_data_*.svg`.
+"""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+import sisod
+from benchmarks.real_data.tables import EDGES, LOSSES, SMALL, TESTS, Results
+from sisod.analysis.groups import by_number, by_size
+from sisod.report.figures import add_legend, short_count
+from sisod.report.style import line_styles, new_figure, save_figure, style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+DOCS = Path(__file__).parents[2] / "docs"
+_PAIR = {"plain": "plain", "si": "size-invariant"}
+_LOOKS = line_styles(list(_PAIR.values()))
+_LEAST_MARKED = 0.003  # left end of the axis: below it next to nothing is found
+
+
+def main() -> None:
+    """Write every figure."""
+    results = Results()
+    for name, draw in FIGURES.items():
+        save_figure(draw(results), DOCS / f"real_data_{name}.svg")
+
+
+def sizes(results: Results) -> "Figure":
+    """Objects found and error in their frames, by size."""
+    labels = [f"{100 * edge:g}" for edge in EDGES]
+
+    def groups(found: sisod.Evaluation) -> pl.DataFrame:
+        return by_size(found, groups=EDGES)
+
+    rows = {"found": "share found", "mae": "MAE in the frame"}
+    figure = _grouped(results, groups, rows, "objects")
+    for axes in figure.axes:
+        axes.set_xticks(np.arange(len(labels)) - 0.5, labels)
+        axes.set_xlim(-0.5, len(labels) - 1.5)
+    for axes in figure.axes[-len(TESTS) :]:
+        axes.set_xlabel("size of an object (% of the image)")
+    return figure
+
+
+def numbers(results: Results) -> "Figure":
+    """Size-invariant scores of images, by their number of objects."""
+
+    def groups(found: sisod.Evaluation) -> pl.DataFrame:
+        return by_number(found, metrics=["si_mae", "si_f_mean"]).filter(pl.col("group") != "0")
+
+    figure = _grouped(results, groups, {"si_mae": "SI-MAE", "si_f_mean": "SI-F mean"}, "images")
+    for axes in figure.axes:
+        axes.set_xticks(range(5), ["1", "2", "3", "4", "5+"])
+    for axes in figure.axes[-len(TESTS) :]:
+        axes.set_xlabel("objects in an image")
+    return figure
+
+
+def price(results: Results) -> "Figure":
+    """Small objects found against background marked, one point for each threshold, seed 0."""
+    runs = {f"edn-{key}-0": title for key, title in LOSSES.items()}
+    # those of other lengths and terms are in the table: more curves cannot be told apart
+    titles = {run: title for run, title in list(runs.items())[:7] if run in results.records}
+    looks = line_styles(list(titles.values()))
+    with style():
+        figure = new_figure(3.2)
+        panels = figure.subplots(1, 2, sharey=True)
+        for axes, dataset in zip(panels, TESTS, strict=False):
+            for run, title in titles.items():
+                marked, found = _price_curve(results, run, dataset)
+                axes.plot(marked, found, **looks[title].options(), markevery=[128], markersize=5)
+            axes.set_xscale("log")
+            axes.set(xlim=(_LEAST_MARKED, 1), ylim=(0, 1.02), title=dataset)
+            axes.set_xticks([0.01, 0.1, 1], ["1", "10", "100"])
+            axes.set_xlabel("background marked (%)")
+        panels[0].set_ylabel("share of objects under 1 % found")
+        add_legend(figure, looks)
+    return figure
+
+
+def _price_curve(
+    results: Results, run: str, dataset: str
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    chosen = (pl.col("run") == run) & (pl.col("dataset") == dataset)
+    marked = results.marked.filter(chosen).sort("threshold")["marked"].to_numpy().astype(np.float64)
+    levels = results.objects.filter(chosen & (pl.col("share") < SMALL))["level"].to_numpy()
+    return marked, (levels[None, :] >= np.arange(256)[:, None]).mean(axis=1)
+
+
+def _grouped(
+    results: Results,
+    groups: Callable[[sisod.Evaluation], pl.DataFrame],
+    rows: Mapping[str, str],
+    counted: str,
+) -> "Figure":
+    """A row of panels for each score, a column for each data set; thin lines are the seeds."""
+    with style():
+        figure = new_figure(1.9 * len(rows) + 0.4)
+        panels = figure.subplots(len(rows), len(TESTS), squeeze=False, sharex=True, sharey="row")
+        for column, dataset in enumerate(TESTS):
+            for loss, title in _PAIR.items():
+                tables = [
+                    groups(results.result(f"edn-{loss}-{seed}", dataset))
+                    for seed in results.seeds("edn")
+                ]
+                for axes, key in zip(panels[:, column], rows, strict=True):
+                    _draw_seeds(axes, [table[key].to_numpy() for table in tables], title)
+            _write_counts(panels[0, column], tables[0][counted].to_list())
+            panels[0, column].set_title(dataset, pad=10)
+        for axes, name in zip(panels[:, 0], rows.values(), strict=True):
+            axes.set_ylabel(name)
+            axes.set_ylim(bottom=0)
+        add_legend(figure, _LOOKS)
+    return figure
+
+
+def _draw_seeds(axes: "Axes", seeds: list[NDArray[np.float64]], title: str) -> None:
+    look = _LOOKS[title]
+    for values in seeds:
+        axes.plot(values, color=look.colour, linewidth=0.6, alpha=0.5)
+    axes.plot(np.mean(seeds, axis=0), **look.options())
+
+
+def _write_counts(axes: "Axes", counts: list[int]) -> None:
+    for place, count in enumerate(counts):
+        axes.text(
+            place, 1.01, short_count(count), transform=axes.get_xaxis_transform(),
+            ha="center", va="bottom", fontsize=5, color="#555555",
+        )  # fmt: skip
+
+
+FIGURES: dict[str, "Callable[[Results], Figure]"] = {"sizes": sizes, "numbers": numbers, "price": price}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,370 @@
+"""Makes all tables of docs/real-data.md from the saved rows; nothing is trained or read again.
+
+`python -m benchmarks.real_data.tables` writes `benchmarks/results/real_data/*.md`; `python
+tools/quotes.py` puts them into the page.
+"""
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+import sisod
+from benchmarks.timing import RESULTS, markdown
+from sisod import paper
+from sisod.analysis.comparison import compare
+from sisod.analysis.groups import by_number, by_size, is_found
+from sisod.common.parquet import read_table
+from sisod.scoring.metrics import METRICS, PAPER_KEYS
+
+TABLES = RESULTS / "real_data"
+TESTS = ("MSOD", "DUTS-TE", "ECSSD")
+SMALL = 0.01  # of the image
+EDGES = (0.0, 0.003, 0.01, 0.03, 0.1, 1.0)
+_MARKED = 0.05  # of the background, at which small objects are counted whatever the threshold
+LOSSES = {
+    "plain": "plain",
+    "si": "normalised",
+    "printed": "Eq. 16 as printed",
+    "released": "released code's form",
+    "warm": "normalised, first epoch plain",
+    "alpha1": "normalised, alpha = 1",
+    "alpha0": "normalised, alpha = 0",
+    "long-plain": "plain, 8 epochs",
+    "long-si": "normalised, 8 epochs",
+    "bce-plain": "plain, BCE alone",
+    "bce-si": "normalised, BCE alone",
+}
+# how it is called -> beginning of its runs, its name in the paper
+_PAIRS = {
+    "EDN": ("edn", "EDN"),
+    "EDN, 8 epochs": ("edn-long", "EDN"),
+    "EDN, BCE alone": ("edn-bce", "EDN"),
+    "LDF": ("ldf", "LDF"),
+    "PoolNet": ("poolnet", "PoolNet"),
+    "ICON": ("icon", "ICON"),
+    "GateNet": ("gatenet", "GateNet"),
+}
+_ALPHAS = {"0": "edn-alpha0-0", "1": "edn-alpha1-0", "ratio": "edn-si-0"}  # as the paper names them
+_SHOWN = ("mae", "si_mae", "f_mean", "si_f_mean", "si_auc")
+
+
+class Results:
+    """The saved rows, as results that the analysis reads."""
+
+    def __init__(self, folder: Path = TABLES) -> None:
+        self.images = read_table(folder / "images.parquet")
+        self.objects = read_table(folder / "objects.parquet")
+        self.marked = read_table(folder / "marked.parquet")
+        self.records = json.loads((folder / "runs.json").read_text())["runs"]
+
+    def seeds(self, network: str) -> list[int]:
+        """Seeds for which a network was trained with both losses."""
+        names = [f"{network}-{loss}-" for loss in ("plain", "si")]
+        return [seed for seed in range(9) if all(f"{name}{seed}" in self.records for name in names)]
+
+    def threshold(self, run: str, dataset: str, most: float) -> int:
+        """The lowest at which at most a share of the background is marked."""
+        chosen = (pl.col("run") == run) & (pl.col("dataset") == dataset) & (pl.col("marked") <= most)
+        lowest = self.marked.filter(chosen)["threshold"].min()
+        return 256 if lowest is None else int(lowest)  # type: ignore[arg-type]
+
+    def result(self, run: str, dataset: str) -> sisod.Evaluation:
+        """One run on one data set."""
+        chosen = (pl.col("run") == run) & (pl.col("dataset") == dataset)
+        images = self.images.filter(chosen).drop("run", "dataset")
+        images = images.with_columns(pl.col(pl.Float32).cast(pl.Float64))
+        objects = self.objects.filter(chosen).drop("run", "dataset")
+        objects = objects.with_columns(pl.col(pl.Float32).cast(pl.Float64))
+        return sisod.Evaluation(
+            summary={key: _mean(images[key].to_numpy()) for key in PAPER_KEYS},
+            defined={key: int(np.isfinite(images[key].to_numpy()).sum()) for key in PAPER_KEYS},
+            images=images,
+            objects=objects,
+            curves=pl.DataFrame(),
+            image_curves=pl.DataFrame(),
+            protocol=sisod.PROTOCOLS["default"],
+        )
+
+
+def main() -> None:
+    """Write every table."""
+    results = Results()
+    for name, make in MAKERS.items():
+        (TABLES / f"{name}.md").write_text(make(results) + "\n")
+
+
+def table1(results: Results) -> str:
+    """The paper's Table 1: means over seeds, ours and the published difference."""
+    rows = []
+    for dataset in TESTS:
+        plain, si = (_over_seeds(results, loss, dataset) for loss in ("plain", "si"))
+        before = paper.row(dataset, "EDN").values
+        after = paper.row(dataset, "EDN", size_invariant=True).values
+        rows.append([dataset, "plain", *(f"{plain[key]:.4f}" for key in PAPER_KEYS)])
+        rows.append(["", "size-invariant", *(f"{si[key]:.4f}" for key in PAPER_KEYS)])
+        rows.append(["", "difference", *(f"{si[key] - plain[key]:+.4f}" for key in PAPER_KEYS)])
+        rows.append(
+            ["", "the paper's difference", *(f"{after[key] - before[key]:+.4f}" for key in PAPER_KEYS)]
+        )
+    return markdown(("data set", "loss", *(_title(key) for key in PAPER_KEYS)), rows)
+
+
+def paired(results: Results) -> str:
+    """Differences of each seed with 95 % intervals over images."""
+    keys = ("mae", "si_mae", "si_f_mean", "si_auc", "found")
+    rows = []
+    for dataset in TESTS:
+        for seed in results.seeds("edn"):
+            a, b = (results.result(f"edn-{loss}-{seed}", dataset) for loss in ("si", "plain"))
+            table = compare(a, b, metrics=keys, resamples=2000).table
+            by_key = {row["metric"]: row for row in table.iter_rows(named=True)}
+            cells = [
+                f"{by_key[k]['difference']:+.4f} [{by_key[k]['low']:+.4f}, {by_key[k]['high']:+.4f}]"
+                for k in keys
+            ]
+            rows.append([dataset, str(seed), *cells])
+    return markdown(("data set", "seed", *(_title(key) for key in keys)), rows)
+
+
+def losses(results: Results) -> str:
+    """Every loss with seed 0, where there are small objects."""
+    rows = []
+    for dataset in TESTS[:2]:
+        for key, title in LOSSES.items():
+            name = f"edn-{key}-0"
+            if name in results.records:
+                found = results.result(name, dataset)
+                values = [f"{found.summary[shown]:.4f}" for shown in _SHOWN]
+                rows.append([dataset, title, *values, *_found_cells(results, name, dataset)])
+    heads = (*(_title(key) for key in _SHOWN), "marked ↓", "found ↑", "small found ↑", "at 5 % marked ↑")
+    return markdown(("data set", "loss", *heads), rows)
+
+
+def alpha(results: Results) -> str:
+    """The ablation: differences to the plain loss, ours and the paper's."""
+    keys = ("mae", "si_mae", "f_mean", "si_f_mean", "si_f_max_frame", "e_mean")
+    published = paper.table("ablation")
+    rows = []
+    for dataset in TESTS:
+        of_set = published.filter(pl.col("dataset") == dataset)
+        theirs = {row["alpha"]: row for row in of_set.iter_rows(named=True)}
+        plain = results.result("edn-plain-0", dataset).summary
+        for alpha_name, run in _ALPHAS.items():
+            if run not in results.records:
+                continue
+            found = results.result(run, dataset).summary
+            ours = [f"{found[key] - plain[key]:+.3f}" for key in keys]
+            paper_cells = [f"{theirs[alpha_name][key] - theirs['plain'][key]:+.3f}" for key in keys]
+            cells = [" / ".join(pair) for pair in zip(ours, paper_cells, strict=True)]
+            rows.append([dataset, alpha_name, *cells])
+    return markdown(("data set", "alpha", *(_title(key) for key in keys)), rows)
+
+
+def networks(results: Results) -> str:
+    """Size-invariant less plain for every network trained with both, ours and the paper's."""
+    keys = ("mae", "si_mae", "f_mean", "si_f_mean", "si_auc")
+    rows = []
+    for dataset in TESTS:
+        for title, (start, name) in _PAIRS.items():
+            seeds = results.seeds(start)
+            if not seeds:
+                continue
+            plain, si = (_over_seeds(results, loss, dataset, start) for loss in ("plain", "si"))
+            before = paper.row(dataset, name).values
+            after = paper.row(dataset, name, size_invariant=True).values
+            cells = [f"{si[key] - plain[key]:+.3f} / {after[key] - before[key]:+.3f}" for key in keys]
+            small = [_small_found(results, loss, dataset, start) for loss in ("plain", "si")]
+            rows.append([dataset, title, str(len(seeds)), *cells, f"{small[0]:.2f} → {small[1]:.2f}"])
+    return markdown(
+        ("data set", "network", "seeds", *(_title(key) for key in keys), "small found ↑"), rows
+    )
+
+
+def sizes(results: Results) -> str:
+    """By size of the object: share found, F and MAE of frames, means over seeds."""
+    rows = []
+    for dataset in TESTS:
+        plain, si = (_by_size(results, loss, dataset) for loss in ("plain", "si"))
+        for group, (low, high) in enumerate(pairwise(EDGES)):
+            label = f"{100 * low:g} to {100 * high:g} %"
+            cells = [f"{plain[c][group]:.3f} / {si[c][group]:.3f}" for c in ("found", "f_mean", "mae")]
+            rows.append([dataset, label, f"{plain['objects'][group]:.0f}", *cells])
+    head = ("data set", "size", "objects", "found ↑", "F mean ↑", "MAE in the frame ↓")
+    return markdown(head, rows)
+
+
+def numbers(results: Results) -> str:
+    """By number of objects: SI-MAE and SI-F of images, means over seeds."""
+    rows = []
+    for dataset in TESTS:
+        plain, si = (_by_number(results, loss, dataset) for loss in ("plain", "si"))
+        for group, label in enumerate(("1", "2", "3", "4", "5+")):
+            cells = [f"{plain[c][group]:.4f} / {si[c][group]:.4f}" for c in ("si_mae", "si_f_mean")]
+            rows.append([dataset, label, f"{plain['images'][group]:.0f}", *cells])
+    return markdown(("data set", "objects", "images", "SI-MAE ↓", "SI-F mean ↑"), rows)
+
+
+def short(results: Results) -> str:
+    """The main numbers in a sentence, for the README."""
+    runs = {loss: [f"edn-{loss}-{seed}" for seed in results.seeds("edn")] for loss in ("plain", "si")}
+    small = [100 * _small_found(results, loss, "MSOD", "edn") for loss in runs]
+    at_share = [
+        100 * _mean(np.array([_small_found_at(results, run, "MSOD", _MARKED) for run in names]))
+        for names in runs.values()
+    ]
+    plain, si = (_over_seeds(results, loss, "MSOD") for loss in runs)
+    scores = [
+        f"{METRICS[key].title} {plain[key]:.3f} and {si[key]:.3f}"
+        for key in ("si_f_mean", "si_mae", "mae")
+    ]
+    return (
+        f"Of the objects of MSOD under 1 % of their image it finds {small[0]:.0f} % with the plain loss "
+        f"and {small[1]:.0f} % with the\nsize-invariant one ({at_share[0]:.0f} and {at_share[1]:.0f} % "
+        f"at thresholds where both mark {100 * _MARKED:g} % of the background);\n{', '.join(scores)} "
+        f"({len(runs['si'])} seeds)."
+    )
+
+
+def claims(results: Results) -> str:
+    """What the text claims, and whether it is seen: in every seed, in some, in none."""
+    rows = []
+    for dataset in TESTS:
+        pairs = [
+            (results.result(f"edn-plain-{seed}", dataset), results.result(f"edn-si-{seed}", dataset))
+            for seed in results.seeds("edn")
+        ]
+        for text, holds in _CLAIMS.items():
+            seen = [holds(*pair) for pair in pairs]
+            rows.append([dataset, text, _verdict(seen)])
+    return markdown(("data set", "claim for the size-invariant loss", "seen"), rows)
+
+
+def runs(results: Results) -> str:
+    """What was run, and how long it took."""
+    rows = [
+        [name, record["recipe"], record["loss"], " ".join(record["settings"]), str(record["steps"]),
+         f"{record['seconds'] / 60:.0f} min"]
+        for name, record in results.records.items()
+    ]  # fmt: skip
+    return markdown(("run", "recipe", "loss", "settings", "steps", "time"), rows)
+
+
+def _small_mae(found: sisod.Evaluation, most: float) -> float:
+    chosen = found.objects.filter(pl.col("share") < most)
+    return _mean(chosen["mae"].to_numpy())
+
+
+def _found_under(found: sisod.Evaluation, most: float) -> float:
+    chosen = found.objects.filter(pl.col("share") < most)
+    return _mean(is_found(chosen["recall_binary"].to_numpy()))
+
+
+def _several(found: sisod.Evaluation, key: str) -> float:
+    return _mean(found.images.filter(pl.col("n_objects") >= 2)[key].to_numpy())
+
+
+_CLAIMS: dict[str, Callable[[sisod.Evaluation, sisod.Evaluation], bool]] = {
+    "lower SI-MAE": lambda a, b: b.summary["si_mae"] < a.summary["si_mae"],
+    "higher SI-F mean": lambda a, b: b.summary["si_f_mean"] > a.summary["si_f_mean"],
+    "higher SI-AUC": lambda a, b: b.summary["si_auc"] > a.summary["si_auc"],
+    "MAE no worse": lambda a, b: b.summary["mae"] <= a.summary["mae"],
+    "lower MAE in frames of objects under 10 %": lambda a, b: _small_mae(b, 0.1) < _small_mae(a, 0.1),
+    "more objects under 1 % found": lambda a, b: _found_under(b, SMALL) > _found_under(a, SMALL),
+    "lower SI-MAE on images of two objects and more": (
+        lambda a, b: _several(b, "si_mae") < _several(a, "si_mae")
+    ),
+    "higher SI-F on images of two objects and more": (
+        lambda a, b: _several(b, "si_f_mean") > _several(a, "si_f_mean")
+    ),
+}
+
+
+def _verdict(seen: Sequence[bool]) -> str:
+    word = "yes" if all(seen) else "in part" if any(seen) else "no"
+    return f"{word} ({sum(seen)} of {len(seen)} seeds)"
+
+
+def _over_seeds(results: Results, loss: str, dataset: str, network: str = "edn") -> dict[str, float]:
+    found = [results.result(f"{network}-{loss}-{seed}", dataset) for seed in results.seeds(network)]
+    return {key: _mean(np.array([one.summary[key] for one in found])) for key in PAPER_KEYS}
+
+
+def _by_size(results: Results, loss: str, dataset: str) -> Mapping[str, list[float]]:
+    tables = [
+        by_size(results.result(f"edn-{loss}-{seed}", dataset), groups=EDGES)
+        for seed in results.seeds("edn")
+    ]
+    return _mean_table(tables, ("objects", "found", "f_mean", "mae"))
+
+
+def _by_number(results: Results, loss: str, dataset: str) -> Mapping[str, list[float]]:
+    tables = [
+        by_number(results.result(f"edn-{loss}-{seed}", dataset)).filter(pl.col("group") != "0")
+        for seed in results.seeds("edn")
+    ]
+    return _mean_table(tables, ("images", "si_mae", "si_f_mean"))
+
+
+def _mean_table(tables: Sequence[pl.DataFrame], columns: Sequence[str]) -> dict[str, list[float]]:
+    return {
+        column: np.mean([table[column].to_numpy() for table in tables], axis=0).tolist()
+        for column in columns
+    }
+
+
+def _small_found(results: Results, loss: str, dataset: str, network: str) -> float:
+    seeds = results.seeds(network)
+    found = [results.result(f"{network}-{loss}-{seed}", dataset) for seed in seeds]
+    return _mean(np.array([_found_under(one, SMALL) for one in found]))
+
+
+def _found_cells(results: Results, run: str, dataset: str) -> list[str]:
+    """Background marked at one half, objects found there, and small ones at a share marked."""
+    found = results.result(run, dataset)
+    chosen = (pl.col("run") == run) & (pl.col("dataset") == dataset) & (pl.col("threshold") == 128)
+    return [
+        f"{results.marked.filter(chosen)['marked'].item():.3f}",
+        *(f"{_found_under(found, most):.2f}" for most in (math.inf, SMALL)),
+        f"{_small_found_at(results, run, dataset, _MARKED):.2f}",
+    ]
+
+
+def _small_found_at(results: Results, run: str, dataset: str, most: float) -> float:
+    """Small objects found at the lowest threshold that marks at most a share of the background."""
+    small = results.result(run, dataset).objects.filter(pl.col("share") < SMALL)
+    found = small["level"] >= results.threshold(run, dataset, most)
+    return _mean(found.to_numpy().astype(np.float64))
+
+
+def _mean(values: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> float:
+    defined = values[np.isfinite(values)]
+    return float(defined.mean()) if len(defined) else math.nan
+
+
+def _title(key: str) -> str:
+    if key == "found":
+        return "found ↑"
+    return f"{METRICS[key].title} {'↑' if METRICS[key].direction == 'up' else '↓'}"
+
+
+MAKERS: dict[str, Callable[[Results], str]] = {
+    "table1": table1,
+    "paired": paired,
+    "losses": losses,
+    "alpha": alpha,
+    "networks": networks,
+    "sizes": sizes,
+    "numbers": numbers,
+    "claims": claims,
+    "runs": runs,
+    "short": short,
+}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,195 @@
+"""The theory on real masks and maps: rho against rho', and what scores are made of.
+
+`python -m benchmarks.real_data.theory` reads the data sets below `SISOD_DATA`, prints two tables and
+writes `theory.json`, `rho.md` and `decomposition.md` to `benchmarks/results`.
+"""
+
+import itertools
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+import sisod
+from benchmarks.timing import RESULTS, markdown, progress
+from sisod.common.output import write_atomically
+from sisod.data.images import read_map, read_mask
+from sisod.data.pairs import files_by_name
+from sisod.paper.theory import Shares, decompose, decompose_auc, salient_shares
+
+DATA_SETS = ("DUTS-TR", "DUTS-TE", "ECSSD", "MSOD")
+_LEVEL = sisod.PROTOCOLS["default"].gt_level
+Numbers = dict[str, float]
+
+
+def main() -> None:
+    """Measure, print the tables and write them."""
+    root = os.environ.get("SISOD_DATA")
+    if not root:
+        sys.exit("SISOD_DATA is unset: the figures are those of real masks, name their folder with it")
+    found: dict[str, dict[str, Numbers]] = {"rho": {}}
+    for name in DATA_SETS:
+        progress(f"masks of {name}")
+        found["rho"][name] = measure_rho(Path(root) / name / "mask")
+    progress("maps of MSOD")
+    found["decomposition"] = {"MSOD": measure_decomposition(Path(root) / "MSOD")}
+    tables = {
+        "rho": rho_table(found["rho"]),
+        "decomposition": parts_table(found["decomposition"]["MSOD"]),
+    }
+    print("\n\n".join(tables.values()))
+    write_atomically(RESULTS / "theory.json", (json.dumps(found, indent=2) + "\n").encode())
+    for name, table in tables.items():
+        write_atomically(RESULTS / f"{name}.md", (table + "\n").encode())
+
+
+def measure_rho(masks: Path) -> Numbers:
+    """Return rho, rho' and what they make of the bound, over the masks that have an object."""
+    return summary_of_shares(_shares(masks))
+
+
+def summary_of_shares(shares: Iterable[Shares]) -> Numbers:
+    """Return the least shares, their ratio, and on how many images the paper's inequality fails."""
+    all_shares = list(shares)
+    rho = min(one.left for one in all_shares)
+    rho_image = min(one.right for one in all_shares)
+    return {
+        "images": len(all_shares),
+        "frames": sum(len(one.frames) for one in all_shares),
+        "rho": rho,
+        "rho_image": rho_image,
+        "sharper": rho / rho_image,
+        # what the proof needs of an image is the mean over its frames
+        "sharper_mean": 4 / rho_image / max(one.dice_lipschitz for one in all_shares),
+        "median_sharper": float(np.median([one.left / one.right for one in all_shares])),
+        "fails": sum(not one.holds for one in all_shares),
+        "fails_strictly": sum(one.left < one.right for one in all_shares),
+    }
+
+
+def measure_decomposition(data_set: Path) -> Numbers:
+    """Return how well scores of the published maps are the sums of their parts'."""
+    return measure_frames(data_set) | measure_regions(data_set)
+
+
+def measure_frames(data_set: Path) -> Numbers:
+    """Return both sides for the paper's parts, frames and background."""
+    rows = [_by_frames(pred, mask) for pred, mask in _pairs(data_set)]
+    column = {key: np.array([row[key] for row in rows]) for key in rows[0]}
+    several = column["objects"] > 1
+    return {
+        "images": len(rows),
+        "overlapping": float(column["overlaps"].sum()),
+        "mae_disjoint": float(column["mae"][column["overlaps"] == 0].max()),
+        "mae_frames": float(column["mae"].max()),
+        "f_frames": float(column["f"].max()),
+        "auc": float(column["auc"].mean()),
+        "auc_frames": float(column["auc_frames"].mean()),
+        "pairs_within": float(column["pairs_within"].mean()),
+        "least_share": float(np.median(column["least_share"][several])),
+        "si_weight": float(np.median(column["si_weight"][several])),
+    }
+
+
+def measure_regions(data_set: Path, *, every: int = 1) -> Numbers:
+    """Return the greatest difference of the two sides for Voronoi regions, of every n-th image."""
+    rows = [_by_regions(pred, mask) for pred, mask in itertools.islice(_pairs(data_set), 0, None, every)]
+    return {key: max(row[key] for row in rows) for key in rows[0]}
+
+
+def rho_table(found: Mapping[str, Numbers]) -> str:
+    """Return the table of `docs/theory.md`."""
+    head = ("data set", "images", "frames", "rho", "rho'", "rho / rho'", "the same, mean over frames",
+            "median of images", "images with rho <= rho'")  # fmt: skip
+    rows = [
+        [
+            name,
+            f"{row['images']:.0f}",
+            f"{row['frames']:.0f}",
+            f"{row['rho']:.4f}",
+            f"{row['rho_image']:.5f}",
+            f"{row['sharper']:.1f}",
+            f"{row['sharper_mean']:.1f}",
+            f"{row['median_sharper']:.1f}",
+            f"{row['fails']:.0f}",
+        ]
+        for name, row in found.items()
+    ]
+    return markdown(head, rows)
+
+
+def parts_table(found: Numbers) -> str:
+    """Return the second table of `docs/theory.md`."""
+    rows = [
+        ("images", f"{found['images']:.0f}"),
+        ("images in which frames overlap", f"{found['overlapping']:.0f}"),
+        ("MAE, greatest difference of the two sides: Voronoi regions", _rounded(found["mae_regions"])),
+        ("the same: frames and background, no overlap", _rounded(found["mae_disjoint"])),
+        ("the same: frames and background, all images", _rounded(found["mae_frames"])),
+        ("F, greatest difference: Voronoi regions", _rounded(found["f_regions"])),
+        ("the same: frames and background, all images", _rounded(found["f_frames"])),
+        ("AUC, mean over images", f"{found['auc']:.4f}"),
+        ("the paper's sum over frames instead, mean", f"{found['auc_frames']:.4f}"),
+        ("share of pairs that it keeps, mean", f"{found['pairs_within']:.4f}"),
+        ("sum over all pairs of regions, greatest difference", _rounded(found["auc_regions"])),
+        ("share of the smallest frame in MAE, median", f"{found['least_share']:.4f}"),
+        ("weight of a frame in SI-MAE, median", f"{found['si_weight']:.4f}"),
+    ]
+    return markdown(("what", "figure"), rows)
+
+
+def _rounded(difference: float) -> str:
+    """A difference as printed; what is rounding is called 0, machines differ in its last digits."""
+    return "0 but for rounding" if difference < 1e-12 else f"{difference:.4f}"
+
+
+def _shares(masks: Path) -> Iterable[Shares]:
+    for file in files_by_name(masks).values():
+        mask = read_mask(masks, file.path, level=_LEVEL)
+        if mask.any():
+            yield salient_shares(mask)
+
+
+def _pairs(data_set: Path) -> Iterator[tuple[NDArray[np.generic], NDArray[np.bool_]]]:
+    masks, maps = (files_by_name(data_set / folder) for folder in ("mask", "prediction"))
+    for name, file in masks.items():
+        mask = read_mask(data_set / "mask", file.path, level=_LEVEL)
+        published = read_map(data_set / "prediction", maps[name].path)
+        # to the mask's size, as `sisod evaluate` does
+        yield np.asarray(cv2.resize(published, mask.shape[::-1], interpolation=cv2.INTER_LINEAR)), mask
+
+
+def _by_frames(pred: NDArray[np.generic], mask: NDArray[np.bool_]) -> Numbers:
+    mae, f = (decompose(pred, mask, metric=metric) for metric in ("mae", "f_binary"))
+    auc = decompose_auc(pred, mask)
+    return {
+        "objects": len(mae.shares) - 1,
+        "overlaps": float(mae.shares.sum() > 1 + 1e-9),
+        "mae": abs(mae.left - mae.right),
+        "f": abs(f.left - f.right),
+        "auc": auc.left,
+        "auc_frames": auc.right,
+        "pairs_within": auc.within,
+        "least_share": float(mae.shares[:-1].min()),
+        "si_weight": float(mae.si_weights[0]),
+    }
+
+
+def _by_regions(pred: NDArray[np.generic], mask: NDArray[np.bool_]) -> Numbers:
+    regions = sisod.partition(mask, kind="voronoi")
+    mae, f = (decompose(pred, mask, metric=metric, partition=regions) for metric in ("mae", "f_binary"))
+    auc = decompose_auc(pred, mask, partition=regions)
+    return {
+        "mae_regions": abs(mae.left - mae.right),
+        "f_regions": abs(f.left - f.right),
+        "auc_regions": abs(auc.left - auc.whole),
+    }
+
+
+if __name__ == "__main__":
+    main()

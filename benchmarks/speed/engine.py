@@ -1,0 +1,174 @@
+"""Speed of the evaluation engine, as ratios measured in one run on one thread.
+
+`python -m benchmarks.speed.engine` prints the tables and writes `engine.json` and `engine.md` to
+`benchmarks/results`; with `--quick` it does everything with fewer repetitions and smaller sizes,
+and writes nothing.
+"""
+
+import os
+
+# read when numpy is first imported
+os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
+
+import argparse
+import json
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any
+
+import cv2
+
+import sisod
+from benchmarks.speed import peer
+from benchmarks.speed.growth import FrameGrowth, PixelGrowth, measure_frames, measure_pixels
+from benchmarks.speed.synthetic_maps import Grey, Pair, make_pairs
+from benchmarks.timing import (
+    RESULTS,
+    TABLE_HEAD,
+    Call,
+    Row,
+    interleaved_medians,
+    machine,
+    markdown,
+    progress,
+)
+from sisod.scoring.metrics import find_metrics
+
+_COUNT_KEYS = find_metrics(None)
+_ALL_KEYS = (*_COUNT_KEYS, "s", "wf")
+_PACKAGES = ("sisod", "numpy", "opencv-python-headless", "scipy", "scikit-image", "pysodmetrics")
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is measured: repetitions against the peer, against decoding, of growth; and sizes."""
+
+    n_pairs: int
+    peer_repetitions: int
+    decode_repetitions: int
+    growth_repetitions: int
+    factors: tuple[int, ...]  # of the sides of the 0.1 megapixel image
+    n_frames: tuple[int, ...]
+
+
+_FULL = Effort(24, 7, 41, 9, (1, 2, 4, 8, 16), (1, 2, 10, 100, 300, 1000))
+_QUICK = Effort(8, 1, 3, 2, (1, 2, 4), (1, 2, 100, 1000))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure, print the tables and, unless quick, write them."""
+    parser = argparse.ArgumentParser(description="Measure the evaluation engine.")
+    parser.add_argument("--quick", action="store_true", help="few repetitions, small sizes, no files")
+    quick = parser.parse_args(arguments).quick
+    effort = _QUICK if quick else _FULL
+    cv2.setNumThreads(1)
+    pairs = make_pairs(effort.n_pairs)
+    _check_agreement(pairs[-1])
+    # growth comes last: freeing its large arrays makes the allocator kinder to whoever comes after
+    against = [*measure_peer(pairs, effort), measure_decoding(pairs, effort)]
+    pixels = measure_pixels(effort.factors, repetitions=effort.growth_repetitions)
+    frames = measure_frames(effort.n_frames, repetitions=effort.growth_repetitions)
+    rows = [*against, pixels.row(), frames.row()]
+    text = _text(rows, pixels, frames)
+    print(text)
+    if not quick:
+        _write(rows, pixels, frames)
+
+
+def measure_peer(pairs: Sequence[Pair], effort: Effort) -> list[Row]:
+    """Compare with PySODMetrics, without and with S and weighted F."""
+    progress("PySODMetrics")
+    contenders = {
+        "counts": _on_pairs(sisod.score, pairs),
+        "all": _on_pairs(partial(sisod.score, metrics=_ALL_KEYS), pairs),
+        "peer counts": _on_pairs(peer.step_counts, pairs),
+        "peer all": _on_pairs(peer.step_all, pairs),
+    }
+    seconds = _means(interleaved_medians(contenders, repetitions=effort.peer_repetitions))
+    return [
+        Row(
+            what=f"{what}; PySODMetrics: {its_part}",
+            ours=(seconds[name],),
+            peer=seconds[f"peer {name}"],
+            value=seconds[f"peer {name}"] / seconds[name],
+            target=target,
+            at_least=True,
+        )
+        for name, what, its_part, target in (
+            ("counts", "partition, count metrics and SI forms", "its subset", 40),
+            ("all", "the same, S and weighted F", "the same with its S and weighted F", 12),
+        )
+    ]
+
+
+def measure_decoding(pairs: Sequence[Pair], effort: Effort) -> Row:
+    """Compare with the decoding of the two files."""
+    progress("PNG decoding")
+    contenders: dict[str, list[Call]] = {
+        "decoding": [partial(_decode, pair) for pair in pairs],
+        "counts": _on_pairs(sisod.score, pairs),
+    }
+    seconds = _means(interleaved_medians(contenders, repetitions=effort.decode_repetitions))
+    return Row(
+        what="partition, count metrics and SI forms; OpenCV decodes the two PNG files",
+        ours=(seconds["counts"],),
+        peer=seconds["decoding"],
+        value=seconds["counts"] / seconds["decoding"],
+        target=1.5,
+        at_least=False,
+    )
+
+
+def _check_agreement(pair: Pair) -> None:
+    """Make sure that both sides compute the same numbers before their times are compared."""
+    ours = sisod.score(pair.pred, pair.gt, metrics=_ALL_KEYS)
+    for key, value in peer.values(peer.step_all(pair.pred, pair.gt)).items():
+        assert abs(ours[key] - value) < 1e-6, f"{key}: {ours[key]} and {value}"
+
+
+def _on_pairs(score: Callable[[Grey, Grey], object], pairs: Sequence[Pair]) -> list[Call]:
+    return [partial(score, pair.pred, pair.gt) for pair in pairs]
+
+
+def _decode(pair: Pair) -> None:
+    for file in (pair.pred_file, pair.gt_file):
+        cv2.imdecode(file, cv2.IMREAD_GRAYSCALE)
+
+
+def _means(medians: dict[str, list[float]]) -> dict[str, float]:
+    return {name: statistics.fmean(times) for name, times in medians.items()}
+
+
+def _text(rows: Sequence[Row], pixels: PixelGrowth, frames: FrameGrowth) -> str:
+    table = markdown(TABLE_HEAD, [row.cells() for row in rows])
+    return "\n\n".join([table, pixels.table(), frames.table()])
+
+
+def page(content: Mapping[str, Any]) -> str:
+    """What engine.md says, from what engine.json holds."""
+    head = (
+        "Made by `python -m benchmarks.speed.engine` "
+        "(one thread; times are means over 24 maps of 300 x 400)."
+    )
+    pixels = PixelGrowth(**content["pixels"])
+    frames = {key: value for key, value in content["frames"].items() if not key.startswith("beyond_")}
+    text = _text([Row.saved(row) for row in content["rows"]], pixels, FrameGrowth(**frames))
+    return f"{head}\n\n{text}\n"
+
+
+def _write(rows: Sequence[Row], pixels: PixelGrowth, frames: FrameGrowth) -> None:
+    facts = {
+        "machine": machine(_PACKAGES),
+        "rows": [asdict(row) | {"met": row.met} for row in rows],
+        "pixels": asdict(pixels),
+        "frames": asdict(frames)
+        | {"beyond_1_us": frames.microseconds(), "beyond_2_us": frames.microseconds(base=1)},
+    }
+    (RESULTS / "engine.json").write_text(json.dumps(facts, indent=2) + "\n")
+    (RESULTS / "engine.md").write_text(page(facts))
+
+
+if __name__ == "__main__":
+    main()

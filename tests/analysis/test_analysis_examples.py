@@ -1,0 +1,46 @@
+"""The examples about results run, on made scenes and on what they are given."""
+
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helpers.evaluate_runs import finished
+from helpers.paths import EXAMPLES
+
+
+def example(name: str) -> dict[str, Any]:
+    return runpy.run_path(str(EXAMPLES / f"{name}.py"))
+
+
+def test_score_a_folder(capsys: pytest.CaptureFixture[str]) -> None:
+    found = example("score_a_folder")["main"]([])
+    a, b = found["A"], found["B"]
+    assert a["mae"][0] < b["mae"][0]  # A sees large objects only, B all of them coarsely
+    assert a["si_mae"][0] > b["si_mae"][0]
+    assert all(low <= value <= high for value, low, high in a.values())
+    assert "si_f_mean" in capsys.readouterr().out
+
+
+def test_score_a_folder_of_ones_own(few: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = example("score_a_folder")["main"]([str(few / "A"), str(few / "MSOD/mask")])
+    assert list(found) == [str(few / "A")]
+    assert "95 % interval" in capsys.readouterr().out
+
+
+def test_find_missed_objects(capsys: pytest.CaptureFixture[str]) -> None:
+    functions = example("find_missed_objects")
+    result = functions["main"]([])
+    lost = functions["missed"](result)
+    assert 0 < lost.height < result.objects.height
+    assert lost["share"].is_sorted()
+    assert lost["share"].max() < 0.015  # what A is blind to
+    printed = capsys.readouterr().out
+    assert printed.startswith(f"{lost.height} of {result.objects.height} objects missed")
+
+
+@pytest.mark.usefixtures("few")
+def test_find_missed_objects_of_a_saved_result(capsys: pytest.CaptureFixture[str]) -> None:
+    finished()
+    assert example("find_missed_objects")["main"](["out/MSOD/A"]).images.height == 4
+    assert "% found" in capsys.readouterr().out

@@ -1,0 +1,377 @@
+"""Intervals, leads and sign tests: by hand, against slow loops, by simulation, with SciPy as witness."""
+
+import dataclasses
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.stats
+from helpers.evaluate_runs import finished
+from helpers.simulated import PEAK, mean_of, simulated
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from typer.testing import CliRunner, Result
+
+import sisod
+from sisod.analysis.bootstrap import read_score, resample
+from sisod.analysis.comparison import (
+    Comparison,
+    bootstrap_intervals,
+    compare,
+    compare_many,
+    holm,
+    sign_test,
+)
+from sisod.cli import app
+
+few = settings(deadline=None, max_examples=40)
+
+
+def row(found: Comparison, metric: str, place: int = 0) -> dict[str, float]:
+    return [line for line in found.table.iter_rows(named=True) if line["metric"] == metric][place]
+
+
+def drawn(rng: np.random.Generator, n_images: int, *, shift: float = 0.0) -> sisod.Evaluation:
+    """Images that are easy or hard, some objects of each of which are found."""
+    hard = rng.uniform(0, 1, n_images)
+    numbers = rng.integers(0, 5, n_images)
+    recall = rng.uniform(0, 1, int(numbers.sum())) * np.repeat(1.4 - hard, numbers)
+    mae = hard**2 / 2 + rng.uniform(0, 0.1, n_images) + shift
+    return simulated(mae, n_objects=numbers, recall=recall, level=rng.uniform(0.2, 1, n_images))
+
+
+# --- coverage -----------------------------------------------------------------------------------------
+
+TRIALS = 1000
+
+
+def coverage(cover: Callable[[np.random.Generator, int], bool]) -> float:
+    rng = np.random.default_rng(20)
+    return sum(cover(rng, trial) for trial in range(TRIALS)) / TRIALS
+
+
+def within(interval: dict[str, float], truth: float) -> bool:
+    return interval["low"] <= truth <= interval["high"]
+
+
+@pytest.mark.slow
+def test_intervals_of_a_paired_difference_cover_the_truth() -> None:
+    """A is better by 0.02 on the average; images are hard or easy for both."""
+
+    def cover(rng: np.random.Generator, trial: int) -> bool:
+        hard = rng.gamma(2.0, 0.05, 150)
+        a, b = hard + rng.normal(0, 0.02, 150), hard + 0.02 + rng.exponential(0.02, 150) - 0.02
+        found = compare(simulated(a), simulated(b), metrics="mae", resamples=400, seed=trial)
+        return within(row(found, "mae"), -0.02)
+
+    assert coverage(cover) == pytest.approx(0.95, abs=0.02)
+
+
+@pytest.mark.slow
+def test_intervals_of_a_score_over_objects_cover_the_truth() -> None:
+    """Objects of one image are alike: drawing objects instead of images would cover far too seldom."""
+
+    def cover(rng: np.random.Generator, trial: int) -> bool:
+        numbers = rng.integers(0, 6, 150)
+        easy = rng.uniform(0, 1, 150)
+        recall = (rng.uniform(0, 1, int(numbers.sum())) < np.repeat(easy, numbers)).astype(float)
+        result = simulated(np.zeros(150), n_objects=numbers, recall=recall)
+        found = bootstrap_intervals(result, "found", resamples=400, seed=trial)
+        return within(found.row(0, named=True), 0.5)
+
+    assert coverage(cover) == pytest.approx(0.95, abs=0.02)
+
+
+@pytest.mark.slow
+def test_intervals_of_the_maximum_of_a_curve_cover_the_truth() -> None:
+    def cover(rng: np.random.Generator, trial: int) -> bool:
+        result = simulated(np.zeros(100), level=rng.beta(2, 2, 100))
+        found = bootstrap_intervals(result, "f_max", resamples=300, seed=trial)
+        return within(found.row(0, named=True), 0.5 * PEAK.max())
+
+    assert coverage(cover) == pytest.approx(0.95, abs=0.02)
+
+
+# --- the resampling itself ----------------------------------------------------------------------------
+
+
+def test_resamples_are_those_of_a_slow_loop() -> None:
+    """The same draws, image by image and object by object."""
+    rng = np.random.default_rng(3)
+    result = drawn(rng, 7)
+    images = result.images.with_columns(mae=rng.uniform(0, 1, 7))
+    values = images["mae"].to_numpy().copy()
+    values[[1, 4]] = math.nan
+    result = simulated(
+        values,
+        n_objects=images["n_objects"].to_numpy(),
+        recall=result.objects["recall_binary"].to_numpy(),
+        level=images["f_max"].to_numpy(),
+    )
+    numbers = result.images["n_objects"].to_numpy()
+    ends = numbers.cumsum()
+    recalls = result.objects["recall_binary"].to_numpy()
+    curves = result.image_curves["f"].to_numpy().astype(np.float64)
+    found = resample([read_score(result, key) for key in ("mae", "found", "f_max")], 50, seed=5)
+    for line, chosen in zip(found, np.random.default_rng(5).integers(0, 7, (50, 7)), strict=True):
+        of_objects = [r for i in chosen for r in recalls[ends[i] - numbers[i] : ends[i]]]
+        expected = [
+            mean_of(values[chosen]),
+            np.mean([r >= 0.5 for r in of_objects]) if of_objects else math.nan,
+            curves[chosen].mean(axis=0).max(),
+        ]
+        assert line.tolist() == pytest.approx(expected, nan_ok=True)
+
+
+def test_chunks_do_not_change_the_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = drawn(np.random.default_rng(1), 11)
+    whole = bootstrap_intervals(result, resamples=100, seed=4)
+    monkeypatch.setattr("sisod.analysis.bootstrap._NUMBERS_AT_ONCE", 70)  # six resamples at a time
+    parts = bootstrap_intervals(result, resamples=100, seed=4)
+    assert parts["metric"].to_list() == whole["metric"].to_list()
+    for column in ("low", "high"):
+        assert parts[column].to_numpy() == pytest.approx(whole[column].to_numpy(), nan_ok=True)
+
+
+def test_a_seed_decides() -> None:
+    a, b = drawn(np.random.default_rng(1), 30), drawn(np.random.default_rng(1), 30, shift=0.01)
+    one, two = compare(a, b, resamples=200, seed=1), compare(a, b, resamples=200, seed=1)
+    assert one.table.equals(two.table)
+    assert one.intervals.equals(two.intervals)
+    assert not one.intervals.equals(compare(a, b, resamples=200, seed=2).intervals)
+
+
+# --- leads, wins, tests -------------------------------------------------------------------------------
+
+
+def test_direction_decides_who_leads() -> None:
+    """B has the larger error on every image and finds more objects."""
+    numbers = np.full(30, 2)
+    a = simulated(np.full(30, 0.1), n_objects=numbers, recall=np.tile([1.0, 0.0], 30))
+    b = simulated(np.full(30, 0.2), n_objects=numbers, recall=np.ones(60))
+    found = compare(a, b, resamples=50, names=("first", "second"))
+    errors, objects = row(found, "mae"), row(found, "found")
+    assert (errors["a_leads"], errors["b_leads"], errors["a_wins"], errors["b_wins"]) == (1, 0, 30, 0)
+    assert (objects["a_leads"], objects["b_leads"], objects["a_wins"], objects["b_wins"]) == (
+        0,
+        1,
+        0,
+        30,
+    )
+    assert errors["difference"] == pytest.approx(-0.1)
+    assert (errors["low"], errors["high"]) == pytest.approx((-0.1, -0.1))
+    assert errors["p"] == errors["p_holm"] == 2 / 2**30
+    assert found.intervals.filter(method="second", metric="found")["value"].to_list() == [1.0]
+
+
+def test_a_method_is_level_with_itself() -> None:
+    result = drawn(np.random.default_rng(1), 40)
+    for line in compare(result, result, metrics="all", resamples=300).table.iter_rows(named=True):
+        assert (line["a_leads"], line["b_leads"], line["a_wins"], line["b_wins"]) == (0, 0, 0, 0)
+        assert line["difference"] == 0
+        assert line["p"] == 1
+
+
+def test_images_are_paired_by_name() -> None:
+    values = np.array([0.1, 0.2, 0.3])
+    a = simulated(values, names=["x", "y", "z"])
+    b = simulated(values[::-1].copy(), names=["z", "y", "x"])
+    found = row(compare(a, b, metrics="mae", resamples=20), "mae")
+    assert (found["a_wins"], found["b_wins"], found["ties"]) == (0, 0, 3)
+    assert (found["low"], found["high"]) == (0, 0)
+
+
+@few
+@given(st.integers(0, 60), st.integers(0, 60))
+def test_sign_test_is_that_of_scipy(wins: int, losses: int) -> None:
+    if wins + losses == 0:
+        assert sign_test(0, 0) == 1
+    else:
+        expected = scipy.stats.binomtest(wins, wins + losses).pvalue
+        assert sign_test(wins, losses) == pytest.approx(expected, rel=1e-9)
+
+
+def test_sign_test_of_very_many_images() -> None:
+    assert sign_test(3000, 2000) == pytest.approx(scipy.stats.binomtest(3000, 5000).pvalue, rel=1e-6)
+    assert sign_test(5000, 0) == 0.0  # less than the least float
+
+
+def test_holm_by_hand() -> None:
+    """Smallest first, times how many are left, never falling, at most 1; undefined ones do not count."""
+    assert holm([0.01, 0.02, 0.03, 0.6]).tolist() == pytest.approx([0.04, 0.06, 0.06, 0.6])
+    assert holm([0.5, 0.4]).tolist() == pytest.approx([0.8, 0.8])
+    assert holm([0.9, 0.8]).tolist() == [1.0, 1.0]
+    assert holm([math.nan, 0.02, 0.04]).tolist() == pytest.approx([math.nan, 0.04, 0.04], nan_ok=True)
+    assert holm([]).tolist() == []
+
+
+def test_many_methods_are_corrected_within_a_metric() -> None:
+    rng = np.random.default_rng(2)
+    base = rng.uniform(0, 1, 60)
+    results = {
+        name: simulated(base + rng.normal(shift, 0.1, 60))
+        for name, shift in (("a", 0.0), ("b", 0.01), ("c", 0.1))
+    }
+    found = compare_many(results, metrics="mae", resamples=100)
+    assert [(line["a"], line["b"]) for line in found.table.iter_rows(named=True)] == [
+        ("a", "b"), ("a", "c"), ("b", "c"),
+    ]  # fmt: skip
+    assert found.table["p_holm"].to_list() == holm(found.table["p"].to_numpy()).tolist()
+    # a pair's numbers do not depend on which others are compared
+    alone = row(compare(results["a"], results["c"], metrics="mae", resamples=100), "mae")
+    assert row(found, "mae", 1)["low"] == pytest.approx(alone["low"])
+
+
+# --- degenerate cases ---------------------------------------------------------------------------------
+
+
+def test_one_image() -> None:
+    a, b = simulated(np.array([0.1])), simulated(np.array([0.3]))
+    found = compare(a, b, resamples=20)
+    line = row(found, "mae")
+    assert (line["low"], line["high"]) == pytest.approx((-0.2, -0.2))
+    assert line["p"] == 1  # one image can show nothing
+    assert found.notes == ("1 image is too few for intervals to be trusted",)
+    assert "1 image is too few" in found._repr_html_()
+
+
+def test_a_metric_undefined_on_every_image() -> None:
+    nowhere = simulated(np.full(30, math.nan))
+    found = compare(nowhere, simulated(np.full(30, 0.5)), metrics="mae", resamples=20)
+    line = row(found, "mae")
+    for key in ("value_a", "difference", "low", "high", "a_leads", "p", "p_holm"):
+        assert math.isnan(line[key])
+    assert (line["a_wins"], line["b_wins"], line["ties"]) == (0, 0, 0)
+    assert found.notes == ("A: undefined on every image: MAE",)
+    assert "| MAE ↓ | - | 0.5000 | - | - | - | 0 | 0 | - |" in found.render("md")
+    assert json.loads(found.render("json"))["pairs"][0]["low"] is None
+
+
+def test_images_where_a_metric_is_undefined_are_left_out_of_each_resample() -> None:
+    values = np.full(40, 0.25)
+    values[10:] = math.nan
+    found = bootstrap_intervals(simulated(values), "mae", resamples=200).row(0, named=True)
+    assert found == {"metric": "mae", "value": 0.25, "low": 0.25, "high": 0.25}
+
+
+def test_what_is_resampled_by_default() -> None:
+    a = sisod.Evaluator()
+    gt = np.zeros((8, 8), dtype=bool)
+    gt[:3, :3] = True
+    a.update(gt, gt, name="a")
+    keys = bootstrap_intervals(a.result(), resamples=10)["metric"].to_list()
+    assert {"mae", "f_max", "si_f_max", "found", "object_f_mean"} <= set(keys)
+    assert "iou_max" not in keys  # its curve is not kept for each image
+    shown = compare(a.result(), a.result(), resamples=10).table["metric"].to_list()
+    assert shown == [
+        "mae", "si_mae", "auc", "si_auc", "f_mean", "si_f_mean", "f_max_image", "si_f_max_frame",
+        "e_mean", "found",
+    ]  # fmt: skip
+
+
+def test_errors() -> None:
+    a = simulated(np.array([0.1, 0.2]), names=["x", "y"])
+    with pytest.raises(
+        ValueError,
+        match=r"'A' and 'B' are of different images: 1 only in 'A' \(x\), 1 only in 'B' \(z\); evaluate",
+    ):
+        compare(a, simulated(np.array([0.1, 0.2]), names=["y", "z"]))
+    with pytest.raises(ValueError, match="expected two or more results to compare, got 1"):
+        compare_many({"a": a})
+    with pytest.raises(ValueError, match="both results are called 'A'"):
+        compare(a, a, names=("A", "A"))
+    with pytest.raises(ValueError, match="resamples must be at least 1, got 0"):
+        compare(a, a, resamples=0)
+    with pytest.raises(ValueError, match="unknown metric 'maee'; did you mean 'mae'"):
+        compare(a, a, metrics="maee")
+    with pytest.raises(ValueError, match="the results have no si_mae; evaluate again"):
+        compare(a, a, metrics="si_mae")
+    with pytest.raises(ValueError, match="iou_max is the maximum of a mean curve that is not kept"):
+        compare(a, a, metrics="iou_max")
+    with pytest.raises(ValueError, match="metrics is empty"):
+        compare(a, a, metrics=[])
+    other = simulated(
+        np.array([0.1, 0.2]), names=["x", "y"], n_objects=np.array([0, 1]), recall=np.ones(1)
+    )
+    with pytest.raises(ValueError, match="against different ground truths: 1 images, y the first"):
+        compare(a, other)
+    paper = dataclasses.replace(a, protocol=sisod.PROTOCOLS["paper"])
+    with pytest.raises(
+        ValueError, match="'A' was scored under the protocol 'default' and 'B' under 'paper'"
+    ):
+        compare(a, paper)
+
+
+# --- the command --------------------------------------------------------------------------------------
+
+
+def call(*args: str) -> Result:
+    return CliRunner().invoke(app, ["compare", *args])
+
+
+@pytest.fixture
+def results(few: Path) -> Path:  # noqa: ARG001
+    finished(preds=("A", "B"))
+    return Path("out/MSOD")
+
+
+@pytest.mark.slow
+def test_the_command(results: Path) -> None:
+    shown = call(str(results / "A"), str(results / "B"), "--resamples", "50", "--seed", "3")
+    assert shown.exit_code == 0, shown.stderr
+    assert "SI-MAE ↓" in shown.stdout
+    assert "objects found ↑" in shown.stdout
+    assert "4 images, 50 resamples of whole images, seed 3" in shown.stdout
+    assert shown.stderr == "warning: 4 images are too few for intervals to be trusted\n"
+    a, b = (sisod.Evaluation.load(results / name) for name in ("A", "B"))
+    expected = compare(a, b, metrics="mae,found", resamples=50)
+    args = [str(results / "A"), str(results / "B"), "--metrics", "mae,found", "--resamples", "50"]
+    content = json.loads(call(*args, "--format", "json").stdout)
+    assert content["methods"] == ["A", "B"]
+    assert content["pairs"][0]["low"] == expected.table["low"][0]
+    lines = call(*args, "--format", "csv").stdout.splitlines()
+    assert lines[0].startswith("metric,a,b,value_a,value_b,difference,low,high,a_leads")
+    assert lines[1].startswith(f"mae,A,B,{expected.table['value_a'][0]!r},")
+    assert call(*args, "--format", "md").stdout.splitlines()[1] == "| --- |" + " ---: |" * 8
+    assert r"MAE $\downarrow$ & " in call(*args, "--format", "latex").stdout
+
+
+def test_the_command_names_what_is_wrong(results: Path) -> None:
+    a = str(results / "A")
+    alone = call(a)
+    assert alone.exit_code == 2
+    assert alone.stderr == "error: expected two or more results to compare, got 1\n"
+    twice = call(a, a)
+    assert twice.exit_code == 2
+    assert twice.stderr == "error: two results are called 'A'; give them names, as NAME=DIR\n"
+    assert call(f"[x]={a}", f"b|c={a}", "--resamples", "10", "--format", "md").exit_code == 0
+    many = call(f"[x]={a}", f"b|c={a}", a, "--resamples", "10", "--format", "md").stdout
+    assert r"\[x\] | b\|c" in many
+    gone = call(a, "nowhere")
+    assert gone.exit_code == 1
+    assert "'nowhere' is not a result of 'sisod evaluate'" in gone.stderr
+
+
+def test_names_are_escaped_in_notebooks() -> None:
+    a = simulated(np.array([0.1, 0.2]))
+    page = compare(a, a, resamples=5, names=("<script>", "b"))._repr_html_()
+    assert "<script>" not in page
+    assert "&lt;script&gt;" in page
+
+
+def test_values_of_the_table_are_those_of_the_summary(results: Path) -> None:
+    a, b = (sisod.Evaluation.load(results / name) for name in ("A", "B"))
+    found = compare(a, b, metrics="all", resamples=10)
+    for line in found.table.iter_rows(named=True):
+        if line["metric"] in a.summary:
+            assert line["value_a"] == pytest.approx(a.summary[line["metric"]], nan_ok=True)
+            assert line["value_b"] == pytest.approx(b.summary[line["metric"]], nan_ok=True)
+    share = (a.objects["recall_binary"].to_numpy() >= 0.5).mean()
+    assert row(found, "found")["value_a"] == pytest.approx(share)
+    lows, highs, values = (found.intervals[key].to_numpy() for key in ("low", "high", "value"))
+    inside: NDArray[np.bool_] = (lows - 1e-6 <= values) & (values <= highs + 1e-6)
+    assert inside[~np.isnan(values)].mean() > 0.95  # of ten resamples, nearly always

@@ -1,0 +1,190 @@
+"""Without an extra, everything that needs it says so in one sentence, and everything else works."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from helpers import without_extras
+
+import sisod
+from sisod.common.errors import EXTRAS, TRAINING, InputError, MissingExtraError, is_missing, require
+
+MODULES = [*EXTRAS, "scipy"]
+TORCH = ("networks", "convert", "export", "train", "ablate", "predict", "reproduce", "bench", "demo")
+# command -> the extra it needs
+NEEDS = {
+    **dict.fromkeys(TORCH, "torch"),
+    "plot": "report",
+    "report": "report",
+    "stats as a plot": "report",
+    "evaluate a URL": "cluster",
+    "evaluate on a cluster": "cluster",
+}
+CALLS = {
+    "losses": "torch",
+    "networks.create": "torch",
+    "networks.InputSpec": "torch",
+    "training": "torch",
+    "evaluation.plot": "report",
+    "report.write_report": "report",
+    "evaluate a URL": "cluster",
+    "evaluate on a cluster": "cluster",
+}
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("extras")
+    gt = np.zeros((16, 16), dtype=bool)
+    gt[2:8, 3:9] = gt[12, 12] = True
+    for folder in ("maps", "mask"):
+        (root / folder).mkdir()
+        for name in "ab":
+            np.save(root / folder / f"{name}.npy", gt)
+    for method in "AB":
+        sisod.evaluate(root / "maps", root / "mask", out=root / "results/D" / method, jobs=1)
+    return root
+
+
+def run_without(modules: list[str], work: Path, names: list[str]) -> dict[str, Any]:
+    program = Path(without_extras.__file__)
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-W", "ignore", str(program), str(work), json.dumps(names), *modules],
+        capture_output=True, text=True, check=False, timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+@pytest.mark.slow
+def test_every_command_without_any_extra(work: Path) -> None:
+    found = run_without(MODULES, work, [*without_extras.ARGS, *without_extras.CALLS])
+    commands = found["commands"]
+    run = {name for name in without_extras.ARGS if name in commands}
+    assert run == set(commands), "give the new command arguments in without_extras.py"
+    assert found["help"] == dict.fromkeys(commands, 0)
+    for name in without_extras.ARGS:
+        code, stdout, stderr, raised = found[name]
+        assert not raised, (name, raised)
+        assert "Traceback" not in stderr
+        if name not in NEEDS:
+            assert code == 0, (name, stderr)
+            continue
+        assert code == 1, (name, stdout, stderr)
+        assert stderr.count("\n") == 1
+        assert stderr.startswith("error: ")
+        assert stderr.rstrip().endswith(f"; install it with: pip install 'sisod[{NEEDS[name]}]'"), stderr
+    assert found["networks"][2] == (
+        "error: sisod networks needs PyTorch; install it with: pip install 'sisod[torch]'\n"
+    )
+    assert found["train"][2].startswith("error: sisod train needs PyTorch;")
+    for name, extra in CALLS.items():
+        is_import_error, is_value_error, text = found["calls"][name]
+        assert is_import_error, (name, text)
+        assert is_value_error
+        assert text.endswith(f"; install it with: pip install 'sisod[{extra}]'")
+
+
+@pytest.mark.slow
+def test_the_demo_shows_its_first_part_and_says_what_the_second_needs(work: Path) -> None:
+    code, stdout, stderr, _ = run_without(["torch", "matplotlib"], work, ["demo"])["demo"]
+    assert "Method B is preferred by SI-MAE" in stdout
+    assert stderr == (
+        "error: the second part, which trains a network, needs PyTorch; "
+        "install it with: pip install 'sisod[torch]'\n"
+    )
+    assert code == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("module", "names"),
+    [
+        ("matplotlib", ["plot", "stats as a plot"]),
+        ("jinja2", ["report"]),
+        ("fsspec", ["evaluate a URL"]),
+        ("dask", ["evaluate on a cluster"]),
+        ("distributed", ["evaluate on a cluster"]),
+    ],
+)
+def test_one_module_missing_stops_what_needs_it(module: str, names: list[str], work: Path) -> None:
+    core = ["evaluate", "stats"]
+    found = run_without([module], work, [*names, *core])
+    title, extra = EXTRAS[module]
+    for name in names:
+        code, _, stderr, raised = found[name]
+        assert (code, raised) == (1, "")
+        assert stderr.endswith(f"needs {title}; install it with: pip install 'sisod[{extra}]'\n")
+    assert [found[name][0] for name in core] == [0, 0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("module", TRAINING)
+def test_one_module_of_training_missing(module: str, work: Path) -> None:
+    # a prediction needs the network only, not what trains it
+    names = ["train", "ablate"] + ["predict"] * (module not in ("lightning", "torchmetrics"))
+    found = run_without([module], work, names)
+    # in an installation without the extra, the first of its modules is named
+    title = EXTRAS[next(one for one in TRAINING if one == module or is_missing(one))][0]
+    for name in names:
+        code, _, stderr, raised = found[name]
+        assert (code, raised) == (1, "")
+        assert stderr.endswith(f"needs {title}; install it with: pip install 'sisod[torch]'\n")
+
+
+BROKEN = {
+    "a library that does not load": (
+        "raise ImportError('libcudart.so.12: cannot open shared object file')",
+        "libcudart.so.12: cannot open shared object file",
+    ),
+    "a package that it needs itself": ("import not_there_at_all", "No module named 'not_there_at_all'"),
+    "a part that is lost": ("from torch import _C", "cannot import name '_C'"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_installation_is_not_called_a_missing_extra(name: str, tmp_path: Path) -> None:
+    code, expected = BROKEN[name]
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text(code)
+    for module in ("lightning", "torchmetrics", "safetensors", "huggingface_hub"):
+        (tmp_path / module).mkdir()
+        (tmp_path / module / "__init__.py").write_text("")
+    path = "import sys; sys.path.insert(0, sys.argv.pop(1)); from sisod.cli import app; app()"
+    for command in (["networks"], ["bench", "--quick"]):
+        done = subprocess.run(  # noqa: S603
+            [sys.executable, "-c", path, str(tmp_path), *command],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 1
+        assert expected in done.stderr
+        assert "install it with" not in done.stderr
+
+
+def test_a_module_of_the_users_own_is_not_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    from sisod.cli.shared import exit_on_user_error
+
+    with pytest.raises(ModuleNotFoundError, match="no_such_module_of_mine"), exit_on_user_error():
+        __import__("no_such_module_of_mine")
+    with pytest.raises(ImportError, match="cannot import name"), exit_on_user_error():
+        from sisod import nothing_of_this_name  # type: ignore[attr-defined]  # noqa: F401
+    monkeypatch.setitem(sys.modules, "sisod.not_ours", None)
+    with pytest.raises(ModuleNotFoundError, match=r"sisod\.not_ours"), exit_on_user_error():
+        __import__("sisod.not_ours")
+
+
+def test_require() -> None:
+    require("this", "json", "sys", "numpy")
+    text = "x needs Dask; install it with: pip install 'sisod[cluster]'"
+    assert str(MissingExtraError("x", "dask")) == text
+    assert issubclass(MissingExtraError, InputError)
+    assert is_missing("no_such_module")
+    assert not is_missing("__main__")  # which does not say where it is from
+    listed = set(EXTRAS.values())
+    assert {extra for _, extra in listed} == {"torch", "report", "onnx", "cluster", "lite"}

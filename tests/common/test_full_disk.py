@@ -1,0 +1,130 @@
+"""A disk or an output that takes no more: every writer says so in a sentence, with exit code 1."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from helpers.overwrite_runs import COMMANDS, find, prepare, write_world
+from helpers.platforms import posix_signals
+from typer.testing import CliRunner
+
+import sisod
+from sisod.cli import app
+from sisod.common.errors import InputError
+
+pytestmark = pytest.mark.needs("torch", "lightning", "safetensors", "matplotlib", "jinja2", "onnxscript")
+MAIN = [sys.executable, "-c", "from sisod.cli import app; app()"]
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Inputs of every command; none of them is written to."""
+    root = tmp_path_factory.mktemp("world")
+    write_world(root)
+    return root
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of sixteen pages."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    mount = shutil.which("mount")
+    if mount is None or not hasattr(os, "geteuid") or os.geteuid() != 0:
+        pytest.skip("only root may mount a small disk")
+    command = [mount, "-t", "tmpfs", "-o", "size=64k", "sisod-test", str(place)]
+    if subprocess.run(command, capture_output=True, check=False).returncode:  # noqa: S603
+        pytest.skip("no small disk may be mounted here")
+    yield place
+    subprocess.run([shutil.which("umount") or "umount", str(place)], check=True)  # noqa: S603
+
+
+def on(disk: Path, name: str) -> list[str]:
+    """The command line, with its output on the small disk."""
+    first = COMMANDS[name].out.split("/")[0]
+    command, *words = COMMANDS[name].words
+    return [command, *(str(disk / word) if word == first else word for word in words)]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("room", [0, 8, 32])
+@pytest.mark.slow
+def test_full_disk(
+    name: str, room: int, disk: Path, world: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With no, some and half of the disk left; small files may fit into that."""
+    monkeypatch.chdir(world)
+    prepare(name, lambda path, value: monkeypatch.setattr(*find(path), value))
+    taken = disk / "taken"
+    with taken.open("wb", buffering=0) as file:
+        try:
+            file.write(bytes((64 - room) * 1024))
+            while not room and file.write(bytes(4096)):
+                pass
+        except OSError:
+            pass
+    failed = CliRunner().invoke(app, on(disk, name))
+    if room and failed.exit_code == 0:
+        return
+    assert failed.exit_code == 1, (failed.output, failed.exception)
+    assert failed.stderr.startswith("error: cannot write "), failed.stderr
+    assert "No space left on device" in failed.stderr
+    assert failed.stderr.count("\n") == 1
+    whole = [path for path in disk.rglob("*") if path.is_file() and path.suffix in (".svg", ".html")]
+    assert all(path.read_bytes().rstrip().endswith((b"</svg>", b"</html>")) for path in whole)
+
+
+def test_saving_a_result_on_a_full_disk(disk: Path, world: Path) -> None:
+    result = sisod.Evaluation.load(world / "results/MSOD/A")
+
+    def save_often() -> None:
+        for index in range(20):
+            result.save(disk / str(index))
+
+    with pytest.raises(InputError, match=r"cannot write below .*: No space left on device; use"):
+        save_often()
+    assert not [path.name for path in disk.iterdir() if path.name.startswith(".")]
+
+
+STDOUT = {
+    "version": ["--version"],
+    "evaluate": ["evaluate", "A=maps", "mask", "--out", "{out}", "--jobs", "1", "--metrics", "mae"],
+    "evaluate csv": ["evaluate", "maps", "mask", "--out", "{out}", "--jobs", "1", "--format", "csv"],
+    "stats": ["stats", "mask"],
+    "frames": ["frames", "mask", "--out", "{out}"],
+    "datasets": ["datasets", "."],
+    "plot": ["plot", "results", "--figure", "pr", "--out", "{out}/pr.svg"],
+}
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+@pytest.mark.parametrize("name", STDOUT)
+@pytest.mark.slow
+def test_output_that_takes_no_more(name: str, world: Path, tmp_path: Path) -> None:
+    words = [word.replace("{out}", str(tmp_path / "out")) for word in STDOUT[name]]
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(  # noqa: S603
+            [*MAIN, *words], stdout=full, stderr=subprocess.PIPE, text=True, cwd=world, check=False
+        )
+    text = "error: cannot write to standard output: No space left on device\n"
+    assert (ended.returncode, ended.stderr) == (1, text)
+
+
+@posix_signals
+@pytest.mark.parametrize("name", ["stats", "evaluate csv"])
+def test_output_that_nobody_reads(name: str, world: Path, tmp_path: Path) -> None:
+    words = [word.replace("{out}", str(tmp_path / "out")) for word in STDOUT[name]]
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        ended = subprocess.run(  # noqa: S603
+            [*MAIN, *words], stdout=writing, stderr=subprocess.PIPE, text=True, cwd=world, check=False
+        )
+    finally:
+        os.close(writing)
+    text = "error: cannot write to standard output: Broken pipe\n"
+    assert (ended.returncode, ended.stderr) == (1, text)

@@ -1,0 +1,336 @@
+"""Files are written whole, where they belong, by one process at a time."""
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import threading
+import types
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from helpers.platforms import forks, links, posix_modes, posix_names, windows
+
+from sisod.common import output as files
+from sisod.common.errors import InputError
+from sisod.common.output import (
+    followed,
+    lock,
+    output_path,
+    png_bytes,
+    remove_temporary,
+    write_atomically,
+    write_file,
+    write_files,
+    write_output,
+)
+
+
+@pytest.fixture(autouse=True)
+def _inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def names(folder: Path | str = ".") -> list[str]:
+    return sorted(path.name for path in Path(folder).iterdir())
+
+
+# what is written
+
+
+@posix_modes
+@pytest.mark.parametrize("umask", [0o022, 0o027, 0o077])
+def test_files_have_the_mode_that_the_umask_says(umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        write_atomically(Path("a"), b"1")
+        write_files(Path("folder"), {"b": b"1"})
+        write_output(Path("sub/c"), b"1")
+        with write_file(Path("d")) as unfinished:
+            unfinished.write_bytes(b"1")
+            unfinished.chmod(0o600)  # as safetensors may
+    finally:
+        os.umask(before)
+    for path in ("a", "folder/b", "sub/c", "d"):
+        assert Path(path).stat().st_mode & 0o777 == 0o666 & ~umask
+    assert Path("folder").stat().st_mode & 0o777 == 0o777 & ~umask
+
+
+def test_names_may_be_as_long_as_the_disk_takes() -> None:
+    write_atomically(Path("x" * 255), b"1")
+    assert names() == ["x" * 255]
+
+
+def test_files_of_a_folder_are_written_all_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    write_files(Path("figs"), {"a": b"old a", "b": b"old b"})
+    real, calls = files._write_beside, iter((True, False))
+
+    def full(path: Path, data: bytes) -> Path:
+        if next(calls):
+            return real(path, data)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "_write_beside", full)
+        with pytest.raises(OSError, match="No space"):
+            write_files(Path("figs"), {"a": b"new", "b": b"new"})
+    Path("figs/folder").mkdir()
+    with pytest.raises(IsADirectoryError):
+        write_files(Path("figs"), {"a": b"new", "folder": b"new"})
+    assert (Path("figs/a").read_bytes(), Path("figs/b").read_bytes()) == (b"old a", b"old b")
+    assert names("figs") == ["a", "b", "folder"]
+
+
+@links
+def test_a_named_file_that_is_a_link_is_written_through() -> None:
+    Path("real").mkdir()
+    Path("link.pdf").symlink_to("real/figure.pdf")  # leads nowhere yet
+    for content in (b"one", b"two"):
+        write_output(Path("link.pdf"), content)
+        assert Path("link.pdf").is_symlink()
+        assert Path("real/figure.pdf").read_bytes() == content
+    with write_file(Path("link.pdf")) as unfinished:
+        unfinished.write_bytes(b"three")
+    assert Path("real/figure.pdf").read_bytes() == b"three"
+    Path("loop").symlink_to("loop")
+    with pytest.raises(InputError, match="'loop' is a link to itself; remove it"):
+        write_output(Path("loop"), b"1")
+    assert names() == ["link.pdf", "loop", "real"]
+
+
+def test_only_temporary_files_of_ours_are_removed() -> None:
+    write_files(Path("out"), {"a": b"1", ".sisod-notes.tmp": b"mine", "sub/.hidden.tmp": b"mine"})
+    Path("out/sub/.sisod-0123456789abcdef.tmp").write_bytes(b"half")
+    Path("out/.sisod-0123456789abcdef.tmp").mkdir()
+    remove_temporary(Path("out"))
+    assert (names("out"), names("out/sub")) == ([".sisod-notes.tmp", "a", "sub"], [".hidden.tmp"])
+
+
+def test_a_picture_that_cannot_be_encoded_is_not_written_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cv2.imencode", lambda *_: (False, np.zeros(0, np.uint8)))
+    with pytest.raises(InputError, match=r"a picture of shape \(2, 3\) cannot be written as PNG"):
+        png_bytes(np.zeros((2, 3), np.uint8))
+
+
+# where it is written
+
+
+@posix_names
+@pytest.mark.parametrize("name", ["a", "a/b", "..a", "a..", "a/..b", "C:a", "a\\b", "Ä/é"])
+def test_names_that_stay_inside(name: str) -> None:
+    assert output_path(Path("out"), name, ".png") == Path("out") / f"{name}.png"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["", ".", "..", "../a", "a/..", "a/../../b", "/a", "//a", "a//b", "a/", "./a", "a/./b", "a\0b"],
+)
+def test_names_that_lead_elsewhere(name: str) -> None:
+    with pytest.raises(InputError, match="does not lead to a place inside the output folder; rename"):
+        output_path(Path("out"), name)
+
+
+@pytest.mark.parametrize("name", ["C:a", "a\\b", "..\\a", "\\a", "a:stream", "a/C:/b"])
+def test_names_that_lead_elsewhere_on_windows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "win32")
+    with pytest.raises(InputError, match="does not lead to a place inside"):
+        output_path(Path("out"), name)
+
+
+@links
+def test_a_linked_folder_inside_leads_elsewhere() -> None:
+    Path("elsewhere").mkdir()
+    Path("out").mkdir()
+    Path("out/night").symlink_to("../elsewhere")
+    with pytest.raises(InputError, match="'out/night' is a link that leads out of the output folder"):
+        output_path(Path("out"), "night/deep/a")
+    Path("linked").symlink_to("out")  # the folder itself is the user's choice
+    assert output_path(Path("linked"), "day/a") == Path("linked/day/a")
+
+
+def test_a_dot_is_a_folder_with_a_name(tmp_path: Path) -> None:
+    assert followed(Path()) == tmp_path.resolve()
+    assert followed(Path("x")) == Path("x")
+    Path("x/y").mkdir(parents=True)
+    assert followed(Path("x/y/..")) == tmp_path.resolve() / "x"
+
+
+# by whom
+
+
+def busy(folder: str, pid: int) -> str:
+    text = rf"^another sisod process \(pid {pid}\) is writing to '{folder}'; wait for it or give another"
+    return text + " folder$"
+
+
+def test_a_second_writer_is_refused() -> None:
+    with lock(Path("out")):
+        assert names() == [".out.sisod-lock"]
+        with pytest.raises(InputError, match=busy("out", os.getpid())), lock(Path("out")):
+            pytest.fail("two write")
+        with lock(Path("other")):
+            pass
+    assert names() == []
+    with pytest.raises(KeyError), lock(Path("out")):
+        raise KeyError
+    assert names() == []
+
+
+HOLD = (
+    "import sys; from pathlib import Path; from sisod.common.output import lock\n"
+    "with lock(Path('out')):\n"
+)
+
+
+def holder(then: str) -> "subprocess.Popen[str]":
+    """A process that has the lock when this returns."""
+    code = f"{HOLD}    print('held', flush=True)\n    {then}"
+    process = subprocess.Popen(  # noqa: S603
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+    return process
+
+
+def test_the_lock_of_a_killed_process_is_gone() -> None:
+    process = holder("sys.stdin.read()")
+    with pytest.raises(InputError, match=busy("out", process.pid)), lock(Path("out")):
+        pytest.fail("two write")
+    process.kill()
+    process.communicate()
+    assert names() == [".out.sisod-lock"]  # what it left is no obstacle, and goes with the next
+    with lock(Path("out")):
+        pass
+    assert names() == []
+
+
+@forks
+def test_the_lock_of_a_killed_process_is_gone_though_its_child_lives() -> None:
+    """As the processes do that read images for a training."""
+    fork = "if os.fork() == 0:\n        print(os.getpid(), flush=True)"
+    process = holder(f"import os, time\n    {fork}\n    time.sleep(60)")
+    assert process.stdout is not None
+    child_pid = int(process.stdout.readline())
+    try:
+        process.kill()
+        process.wait()
+        os.kill(child_pid, 0)  # lives
+        with lock(Path("out")):
+            pass
+    finally:
+        os.kill(child_pid, signal.SIGKILL)
+        process.communicate()
+
+
+@forks
+def test_a_child_does_not_end_the_lock_of_its_parent() -> None:
+    process = holder(
+        "import os\n    if os.fork() == 0:\n        sys.exit()\n    os.wait()\n"
+        "    print('child ended', flush=True)\n    sys.stdin.read()"
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == "child ended\n"
+    with pytest.raises(InputError, match="another sisod process"), lock(Path("out")):
+        pytest.fail("two write")
+    process.communicate("")
+
+
+def test_waiting_for_the_other() -> None:
+    order: list[str] = []
+
+    def wait() -> None:
+        with lock(Path("out"), wait=True):
+            order.append("waited")
+
+    with lock(Path("out")):
+        waiting = threading.Thread(target=wait)
+        waiting.start()
+        waiting.join(0.05)
+        order.append("first")
+    waiting.join(10)
+    assert order == ["first", "waited"]
+    assert names() == []
+
+
+def test_many_writers_are_never_two_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lock files are removed while others are about to lock them."""
+    inside: list[int] = []
+    most: list[int] = []
+
+    def work() -> None:
+        for _ in range(20):
+            with lock(Path("out"), wait=True):
+                inside.append(1)
+                most.append(len(inside))
+                inside.pop()
+
+    monkeypatch.setattr(files, "_POLL", 0.0)
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert (len(most), max(most)) == (80, 1)
+
+
+@pytest.mark.skipif(windows, reason="Windows locks in another way")
+@pytest.mark.parametrize("reason", [errno.ENOLCK, errno.ENOTSUP, errno.EIO])
+def test_a_disk_without_locks_is_written_to(reason: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(reason, os.strerror(reason))
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    with lock(Path("out")), lock(Path("out")):
+        pass
+    assert names() == []
+
+
+def test_somebody_elses_file_is_left_alone() -> None:
+    Path(".out.sisod-lock").write_text("my shopping list")
+    with lock(Path("out")):
+        pass
+    assert Path(".out.sisod-lock").read_text() == "my shopping list"
+
+
+def test_a_folder_that_cannot_be_locked_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with lock(Path("out")):
+        pass
+
+
+def test_another_machine_is_named() -> None:
+    process = holder("sys.stdin.read()")
+    Path(".out.sisod-lock").write_text(f"sisod {process.pid} node17\n")
+    with pytest.raises(InputError, match=rf"\(pid {process.pid} on node17\)"), lock(Path("out")):
+        pytest.fail("two write")
+    process.communicate("")
+
+
+@pytest.mark.skipif(windows, reason="says what is done there")
+def test_locks_on_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By what is called: a byte behind the text, without waiting; the file is closed, then removed."""
+    calls: list[tuple[int, int]] = []
+    taken = False
+
+    def locking(handle: int, mode: int, count: int) -> None:
+        calls.append((os.lseek(handle, 0, os.SEEK_CUR), count))
+        assert mode == 2
+        if taken:
+            raise PermissionError(errno.EACCES, "Permission denied")
+
+    fake: Any = types.SimpleNamespace(locking=locking, LK_NBLCK=2)
+    monkeypatch.setitem(sys.modules, "msvcrt", fake)
+    monkeypatch.setattr(sys, "platform", "win32")
+    with lock(Path("out")):
+        taken = True
+        with pytest.raises(InputError, match=busy("out", os.getpid())), lock(Path("out")):
+            pytest.fail("two write")
+    assert calls == [(1 << 30, 1)] * 2
+    assert names() == []

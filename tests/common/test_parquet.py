@@ -1,0 +1,101 @@
+"""Names of methods and folders are names: none is taken for a pattern, or for the home folder."""
+
+import ast
+from pathlib import Path
+
+import polars as pl
+import pytest
+from helpers.evaluate_runs import content, finished
+from helpers.paths import ROOT
+from helpers.platforms import byte_names, posix_names
+from typer.testing import CliRunner
+
+import sisod
+from sisod.cli import app
+from sisod.common.errors import InputError
+from sisod.common.parquet import join_tables, read_table, table_bytes, write_table
+from sisod.evaluation import driver
+from sisod.evaluation.driver import Options, Request, evaluate_to
+
+NAMES = ["*", "EDN?", "[", "[ab]", "a{b,c}", "**", "~", "x=1", "s3:", "a%20b", "a\nb"]
+
+
+@posix_names
+@pytest.mark.parametrize("name", NAMES)
+def test_every_name_is_literal(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for folder in ("EDN1", "a", "ab", name):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        write_table(pl.DataFrame({"v": [folder]}), tmp_path / folder / "t.parquet")
+    monkeypatch.chdir(tmp_path)
+    file = Path(name, "t.parquet")  # relative, so that ~ comes first
+    assert read_table(file)["v"].to_list() == [name]
+    join_tables([file, Path("a", "t.parquet")], Path(name, "j.parquet"), row_group_size=9)
+    assert sorted(path.name for path in (tmp_path / name).iterdir()) == ["j.parquet", "t.parquet"]
+    assert read_table(Path(name, "j.parquet"))["v"].to_list() == [name, "a"]
+
+
+@posix_names
+def test_a_method_called_like_a_pattern(few: Path) -> None:
+    finished("--metrics", "mae", preds=("EDN?=A", "EDN1=B", "*=B"))
+    for method, source in (("EDN?", "A"), ("EDN1", "B"), ("*", "B")):
+        loaded = sisod.Evaluation.load(few / "out" / "MSOD" / method)
+        assert loaded.images.height == 4
+        assert loaded.run["inputs"]["predictions"] == str(few / source)
+    folders = [str(few / "out" / "MSOD" / method) for method in ("EDN?", "EDN1")]
+    result = CliRunner().invoke(app, ["compare", *folders, "--resamples", "9"])
+    assert result.exit_code == 0
+    assert "4 images" in result.stdout
+
+
+def test_a_folder_called_like_a_pattern(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables in several parts, which are joined."""
+    monkeypatch.setattr(driver, "_GROUP", 1)
+    request = Request(str(work / "A"), str(work / "MSOD/mask"), sisod.PROTOCOLS["default"], ("mae",))
+    out = work / "re[s]" / "A"
+    evaluate_to(out, request, Options(jobs=1))
+    plain = work / "plain" / "A"
+    evaluate_to(plain, request, Options(jobs=1))
+    assert content(out) == content(plain)
+    assert sisod.Evaluation.load(out).images.height == 70
+
+
+@byte_names
+def test_a_folder_whose_name_is_not_utf8(work: Path) -> None:
+    """There is no such path for polars: refused before scoring, and when loaded."""
+    folder, sentence = work / "r\udcff", "is not valid UTF-8; rename the file$"
+    with pytest.raises(InputError, match=sentence):
+        sisod.evaluate(work / "A", work / "MSOD/mask", out=folder, metrics="mae", jobs=1)
+    assert not folder.exists()
+    sisod.evaluate(work / "A", work / "MSOD/mask", out=work / "r", metrics="mae", jobs=1)
+    (work / "r").rename(folder)
+    with pytest.raises(InputError, match=f"^the folder name .*{sentence}"):
+        sisod.Evaluation.load(folder)
+    for use in (read_table, lambda path: write_table(pl.DataFrame({"a": [1]}), path)):
+        with pytest.raises(InputError, match=f"^the path .*{sentence}"):
+            use(folder / "images.parquet")
+
+
+@posix_names
+def test_what_is_not_parquet(tmp_path: Path) -> None:
+    file = tmp_path / "a\nb"
+    with pytest.raises(InputError, match=r"^'.*/a\\nb' does not exist$"):
+        read_table(file)
+    for damaged in (b"", b"not Parquet", table_bytes(pl.DataFrame({"a": [1]}))[:-9]):
+        file.write_bytes(damaged)
+        with pytest.raises(InputError, match=r"^'.*/a\\nb' is not a Parquet file that can be read: .+$"):
+            read_table(file)
+
+
+def test_nobody_else_reads_or_writes_parquet() -> None:
+    """A direct call would take a path for a pattern again."""
+    calls = {"read_parquet", "scan_parquet", "sink_parquet", "write_parquet"}
+    places = (Path(sisod.__file__).parent, ROOT / "benchmarks", ROOT / "examples")
+    files = [path for place in places for path in place.rglob("*.py")]
+    assert len(files) > 100
+    users = {
+        path.name
+        for path in files
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute) and node.attr in calls
+    }
+    assert users == {"parquet.py"}

@@ -1,0 +1,210 @@
+"""Processes that are started from here: what libraries print, and what lies in the current folder."""
+
+import ast
+import contextlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import cv2
+import pytest
+from helpers.platforms import links, windows
+
+import sisod
+from sisod.common.processes import module_settings, safe_children
+from sisod.data.scenes import make_scenes, sees_all_coarsely
+
+SOURCE = Path(sisod.__file__).parent
+HOSTILE = ("cv2", "json", "numpy", "pickle", "polars", "selectors", "sitecustomize", "sisod", "typer")
+# what the entry point `sisod` is: a script in a folder of its own, and not in the current one
+ENTRY = """
+import multiprocessing, sys, time
+from sisod.common.processes import safe_children
+from sisod.cli import app
+
+if __name__ == "__main__":
+    if sys.argv[1:] != ["spawn"]:
+        app()
+    with safe_children():
+        process = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(0,))
+        process.start()
+    process.join()
+    sys.exit(process.exitcode)
+"""
+
+
+@pytest.fixture
+def maps(tmp_path: Path) -> Path:
+    """Predictions and ground truths of 40 scenes: two batches, so that two processes have work."""
+    for scene in make_scenes(40, shape=(24, 32)):
+        for folder, picture in (("pred", sees_all_coarsely(scene)), ("gt", scene.mask)):
+            (tmp_path / folder).mkdir(exist_ok=True)
+            assert cv2.imwrite(str(tmp_path / folder / f"{scene.name}.png"), picture)
+    return tmp_path
+
+
+# what libraries print
+
+CHATTY = """
+import ctypes, os, sys
+
+libc = ctypes.CDLL(None)
+said = os.open(os.environ["SAID"], os.O_WRONLY | os.O_APPEND)
+
+def say(event, args):
+    if event == "open" or event == "import" and args[0] in ("cv2", "numpy"):
+        os.write(said, f"{args[0]}\\n".encode())
+        print("Python", flush=True)
+        os.write(1, b'{"images": 1}\\n')
+        libc.printf(b"C\\n")
+        libc.fflush(None)
+        libc.puts(b"C, kept until the process ends")
+
+sys.stdout.write("printed before anything of ours, and the line does not end")
+sys.stdout.flush()
+sys.addaudithook(say)
+"""
+
+
+@pytest.mark.skipif(windows, reason="the C library has another name")
+def test_libraries_of_a_worker_may_print(maps: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While Python starts, while libraries are imported, while images are read and scored."""
+    (maps / "chatty").mkdir()
+    (maps / "chatty" / "sitecustomize.py").write_text(CHATTY)
+    (maps / "said").touch()
+    monkeypatch.setenv("SAID", str(maps / "said"))
+    alone = sisod.evaluate(maps / "pred", maps / "gt", jobs=1)
+    assert (maps / "said").read_text() == ""
+    monkeypatch.syspath_prepend(maps / "chatty")
+    together = sisod.evaluate(maps / "pred", maps / "gt", jobs=2)
+    assert together.summary == alone.summary
+    assert together.objects.equals(alone.objects)
+    assert {"cv2", "numpy", str(maps / "pred" / "scene039.png")} <= set(
+        (maps / "said").read_text().split()
+    )
+
+
+def test_death_of_a_worker_is_reported_with_its_last_words(
+    maps: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (maps / "broken").mkdir()
+    (maps / "broken" / "cv2.py").write_text("raise ImportError('no such library')")
+    monkeypatch.syspath_prepend(maps / "broken")
+    with pytest.raises(
+        sisod.common.errors.InputError,
+        match=r"^a worker process ended with code 1: ImportError: no such library; what was finished is",
+    ):
+        sisod.evaluate(maps / "pred", maps / "gt", jobs=2)
+
+
+# what lies in the current folder
+
+
+@pytest.fixture
+def hostile(tmp_path: Path) -> Path:
+    """A folder whose files leave a trace when they are imported."""
+    folder = tmp_path / "hostile"
+    folder.mkdir()
+    for name in HOSTILE:
+        trace = f"open({str(tmp_path / 'trace')!r}, 'a').write('{name} ')"
+        (folder / f"{name}.py").write_text(f"{trace}\nraise SystemExit('hostile')\n")
+    (tmp_path / "entry").mkdir()
+    (tmp_path / "entry" / "entry.py").write_text(ENTRY)
+    return folder
+
+
+def run_there(folder: Path, *args: str) -> None:
+    result = subprocess.run(  # noqa: S603
+        [sys.executable, str(folder.parent / "entry" / "entry.py"), *args],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    trace = folder.parent / "trace"
+    assert not trace.exists(), trace.read_text()
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.slow
+def test_evaluation_imports_nothing_of_the_current_folder(maps: Path, hostile: Path) -> None:
+    run_there(
+        hostile, "evaluate", "../pred", "../gt", "--jobs", "2", "--out", "../out", "--dataset", "D"
+    )
+    assert sisod.Evaluation.load(maps / "out" / "D" / "pred").images.height == 40
+
+
+def test_spawned_process_imports_nothing_of_the_current_folder(hostile: Path) -> None:
+    run_there(hostile, "spawn")
+
+
+def test_hostile_folder_would_be_noticed(hostile: Path) -> None:
+    subprocess.run([sys.executable, "-c", "import json"], cwd=hostile, check=False, capture_output=True)
+    assert (hostile.parent / "trace").read_text() == "json "
+
+
+@pytest.mark.parametrize("entry", ["", ".", "other/..", "here", pytest.param("link", marks=links)])
+def test_current_folder_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entry: str) -> None:
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path)
+    if entry == "link":
+        (tmp_path / "link").symlink_to(tmp_path)
+        entry = str(tmp_path / "link")
+    elif entry == "here":
+        entry = str(tmp_path)
+    monkeypatch.setattr(sys, "path", [entry, "other", str(SOURCE.parent)])
+    for with_program in (False, True):
+        settings = module_settings(with_program=with_program)
+        assert settings == {
+            "PYTHONSAFEPATH": "1",
+            "PYTHONPATH": os.pathsep.join([str(tmp_path / "other"), str(SOURCE.parent)]),
+        }
+
+
+@pytest.mark.parametrize("entry", ["", str(SOURCE.parent)])
+def test_current_folder_is_kept_where_sisod_lives(monkeypatch: pytest.MonkeyPatch, entry: str) -> None:
+    monkeypatch.chdir(SOURCE.parent)
+    monkeypatch.setattr(sys, "path", [entry])
+    assert module_settings()["PYTHONPATH"] == str(SOURCE.parent)
+
+
+@pytest.mark.parametrize(("module", "args"), [("program.py", []), ("pack/run.py", ["-m", "pack.run"])])
+def test_program_is_run_again_from_its_folder(tmp_path: Path, module: str, args: list[str]) -> None:
+    """Not by workers that only score: they do not need it."""
+    (tmp_path / "pack").mkdir()
+    (tmp_path / module).write_text(
+        "from sisod.common.processes import module_settings\n"
+        "for kept in False, True:\n"
+        "    print(module_settings(with_program=kept)['PYTHONPATH'])\n"
+    )
+    command = [sys.executable, *(args or [module])]
+    result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)  # noqa: S603
+    workers, again = (line.split(os.pathsep) for line in result.stdout.splitlines())
+    assert str(tmp_path) not in workers
+    assert again == [str(tmp_path), *workers]
+
+
+def test_environment_is_as_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", "mine")
+    monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
+    before = dict(os.environ)
+    with contextlib.suppress(KeyError), safe_children():
+        during = dict(os.environ)
+        raise KeyError
+    assert during == before | module_settings(with_program=True)
+    assert dict(os.environ) == before
+
+
+def test_every_process_is_started_so() -> None:
+    """A line of the source that starts a process says what this may import."""
+    started = 0
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in (
+                "subprocess.Popen", "subprocess.run", "subprocess.check_output", "subprocess.check_call",
+            ):  # fmt: skip
+                env = [ast.unparse(word.value) for word in node.keywords if word.arg == "env"]
+                assert "module_settings()" in "".join(env), f"{path}:{node.lineno}"
+                started += 1
+    assert started == 2  # workers of an evaluation, training runs of the demo

@@ -1,0 +1,160 @@
+"""Data sets are found in the layouts that people have, or it is said why not."""
+
+import os
+from pathlib import Path
+
+import pytest
+from helpers.dataset_folders import write, write_set
+from helpers.platforms import slashes
+
+from sisod.common.errors import InputError, UsageError
+from sisod.data.catalogue import KNOWN
+from sisod.data.datasets import find_known, open_dataset
+
+LAYOUTS = [
+    ("DUTS-TR", "DUTS-TR/image", "DUTS-TR/mask"),
+    ("DUTS-TR", "DUTS-TR/DUTS-TR-Image", "DUTS-TR/DUTS-TR-Mask"),
+    ("DUTS-TR", "DUTS/DUTS-TR/DUTS-TR-Image", "DUTS/DUTS-TR/DUTS-TR-Mask"),
+    ("DUTS-TR", "DUTS/Train/Image", "DUTS/Train/Mask"),
+    ("DUTS-TR", "DUTS-TR-Image", "DUTS-TR-Mask"),
+    ("DUTS-TE", "duts_te/imgs", "duts_te/gt"),
+    ("DUTS-TE", "DUTS-TE/Test/images", "DUTS-TE/Test/masks"),
+    ("ECSSD", "ECSSD/images", "ECSSD/ground_truth_mask"),
+    ("ECSSD", "sod/ecssd/img", "sod/ecssd/gt"),
+    ("HKU-IS", "HKU-IS/imgs", "HKU-IS/gt"),
+    ("DUT-OMRON", "DUT-OMRON/DUT-OMRON-image", "DUT-OMRON/pixelwiseGT-new-PNG"),
+    (
+        "DUT-OMRON",
+        "DUTS-OMRON/DUT-OMRON-image/DUT-OMRON-image",
+        "DUTS-OMRON/DUT-OMRON-gt-pixelwise.zip/pixelwiseGT-new-PNG",
+    ),
+    ("PASCAL-S", "salObj/datasets/imgs/pascal", "salObj/datasets/masks/pascal"),
+    ("PASCAL-S", "PASCAL-S/Image", "PASCAL-S/Mask"),
+    ("SOD", "SOD/Images", "SOD/GT"),
+    ("XPIE", "XPIE/image", "XPIE/mask"),
+    ("MSOD", "MSOD/image", "MSOD/mask"),
+]
+
+
+@pytest.mark.parametrize(("name", "images", "masks"), LAYOUTS)
+def test_layouts(tmp_path: Path, name: str, images: str, masks: str) -> None:
+    write_set(tmp_path, images, masks, "b", "a")
+    write_set(tmp_path, "__MACOSX/DUTS-TR/image", "__MACOSX/DUTS-TR/mask", "x")  # not a data set
+    write(tmp_path / images, "._a", extension="jpg")
+    found = open_dataset(tmp_path, prefer=[name])
+    assert (found.name, found.image_dir, found.mask_dir) == (name, tmp_path / images, tmp_path / masks)
+    assert [sample.name for sample in found.samples] == ["a", "b"]
+    assert found.samples[0].image == tmp_path / images / "a.jpg"
+    assert found.samples[0].mask == tmp_path / masks / "a.png"
+    assert list(find_known(tmp_path)) == [name]
+
+
+@pytest.mark.parametrize(("name", "images", "masks"), [row for row in LAYOUTS if "/" in row[1]])
+def test_own_folder_of_a_set(tmp_path: Path, name: str, images: str, masks: str) -> None:
+    write_set(tmp_path, images, masks, "a")
+    own = Path(os.path.commonpath([tmp_path / images, tmp_path / masks]))
+    if own.name == "datasets":  # PASCAL-S's archive holds other sets beside it
+        write_set(own, "imgs/judd", "masks/judd", "b")
+        own = own.parent
+    for prefer in ([name], [], ["DUTS-TR"]):
+        found = open_dataset(own, prefer=prefer)
+        assert (found.name, len(found.samples)) == (name, 1)
+
+
+def test_preference_and_all_that_is_there(tmp_path: Path) -> None:
+    write_set(tmp_path, "ECSSD/image", "ECSSD/mask", "a")
+    write_set(tmp_path, "DUTS/DUTS-TR-Image", "DUTS/DUTS-TR-Mask", "a", "b")
+    write_set(tmp_path, "DUTS/DUTS-TE-Image", "DUTS/DUTS-TE-Mask", "c")
+    assert list(find_known(tmp_path)) == ["DUTS-TR", "DUTS-TE", "ECSSD"]
+    assert [
+        (open_dataset(tmp_path, prefer=prefer).name, len(open_dataset(tmp_path, prefer=prefer).samples))
+        for prefer in (["DUTS-TR"], ["MSOD", "DUTS-TE"], ["ECSSD", "DUTS-TR"])
+    ] == [("DUTS-TR", 2), ("DUTS-TE", 1), ("ECSSD", 1)]
+    assert open_dataset(tmp_path / "DUTS").name == "DUTS-TR"
+
+
+def test_any_folder_pair(tmp_path: Path) -> None:
+    write(tmp_path / "ships/photographs/day", "b", "a.x", extension="jpg")
+    write(tmp_path / "ships/shapes/day", "b", "a.x", extension="bmp")
+    found = open_dataset(tmp_path / "ships/photographs", masks=tmp_path / "ships/shapes")
+    assert found.name == "photographs"
+    assert [sample.name for sample in found.samples] == ["day/a.x", "day/b"]
+    write_set(tmp_path, "ships/image", "ships/gt", "c")
+    assert open_dataset(tmp_path / "ships").name == "ships"
+    assert open_dataset(tmp_path / "ships/image", masks=tmp_path / "ships/gt").name == "ships"
+
+
+def test_counts_are_the_papers() -> None:
+    assert {name: known.count for name, known in KNOWN.items()} == {
+        "DUTS-TR": 10553,
+        "DUTS-TE": 5019,
+        "ECSSD": 1000,
+        "DUT-OMRON": 5168,
+        "HKU-IS": 4447,
+        "MSOD": 300,
+        "PASCAL-S": 850,
+        "SOD": 300,
+        "XPIE": 10000,
+    }
+    spellings = [name for known in KNOWN.values() for name in known.spellings]
+    assert len(spellings) == len(set(spellings))
+
+
+def refusal(root: Path, masks: Path | None = None, **options: list[str]) -> str:
+    with pytest.raises(InputError) as caught:
+        open_dataset(root, masks=masks, **options)
+    return slashes(str(caught.value)).replace(root.parent.as_posix(), "")
+
+
+def test_what_is_refused(tmp_path: Path) -> None:
+    root = tmp_path / "data"
+    assert refusal(root) == "'/data' does not exist; expected a folder of images or of data sets"
+    root.mkdir()
+    assert refusal(root) == (
+        "'/data' has no folder of images (image, images, imgs or the like) and does not hold DUTS-TR; "
+        "give a folder that has folders of images and masks inside"
+    )
+    write(root, "a")
+    assert refusal(root).endswith("it holds images itself: name the folder of their masks too")
+    write_set(root, "ECSSD/image", "ECSSD/mask", "a")
+    assert refusal(root).endswith(
+        "does not hold DUTS-TR; it holds ECSSD: give the folder of one of them"
+    )
+    assert refusal(root, prefer=[]).endswith("the like); it holds ECSSD: give the folder of one of them")
+    assert refusal(root, prefer=["DUTS"]).startswith("unknown data set 'DUTS'; did you mean 'DUTS-T")
+    with pytest.raises(UsageError, match=r"^unknown data set 'DUTS'"):
+        open_dataset(root, prefer=["DUTS"])
+    assert refusal(root / "a.png").startswith("'/a.png' is a file; expected a folder")
+
+
+def test_pairs_that_are_refused(tmp_path: Path) -> None:
+    root = tmp_path / "data"
+    (root / "image").mkdir(parents=True)
+    assert refusal(root) == (
+        "'/data/image' has images but no folder of masks beside it; expected one called mask, gt, masks "
+        "or the like; name it if it is elsewhere"
+    )
+    (root / "mask").mkdir()
+    assert refusal(root) == "'/data/image' has no image files; expected jpg, png or the like"
+    write(root / "image", "a", "b", "c", "d", "e")
+    write(root / "mask", "a", "x")
+    assert refusal(root) == (
+        "4 of 5 images have no mask in '/data/mask' (b, c, d, ...) and 1 of 2 masks have no image in "
+        "'/data/image' (x); add what is missing, or move the others away"
+    )
+    assert "no mask in '/data/empty'" in refusal(root, write(root / "empty")).replace("/image", "", 1)
+    write(root / "image", "a", extension="jpg")
+    assert "has two files for the image 'a': 'a.jpg' and 'a.png'; keep one" in refusal(root)
+    write(root / "masks", "a")
+    assert refusal(root) == (
+        "'/data' has 2 folders that could hold the same thing (mask, masks); "
+        "name the folders of images and masks"
+    )
+
+
+def test_one_unclear_set_does_not_hide_the_others(tmp_path: Path) -> None:
+    write_set(tmp_path, "DUTS-TR/image", "DUTS-TR/mask", "a")
+    write_set(tmp_path, "ECSSD/image", "ECSSD/mask", "a")
+    write(tmp_path / "ECSSD/gt", "a")
+    assert open_dataset(tmp_path).name == "DUTS-TR"
+    assert "(gt, mask)" in refusal(tmp_path, prefer=["ECSSD"])

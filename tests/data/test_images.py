@@ -1,0 +1,397 @@
+"""Every kind of file is read by its one rule, or refused with its name; headers never lie unnoticed."""
+
+import io
+import struct
+import time
+import tracemalloc
+import zipfile
+
+import cv2
+import numpy as np
+import pytest
+from helpers.image_files import Array, bmp, encoded, grey_as, npy, png, tiff
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sisod.common.errors import InputError
+from sisod.data.headers import image_size, read_header
+from sisod.data.images import decode
+
+GREY = np.random.default_rng(5).integers(0, 256, (12, 17), dtype=np.uint8)
+GREY[0, :2] = 0, 255
+MASK = GREY >= 128
+BLACK_WHITE = MASK.astype(np.uint8) * np.uint8(255)
+WIDE = GREY.astype(np.uint16) * 257
+REAL = (GREY / 255).astype(np.float32)
+COLOUR = np.dstack([GREY, GREY[::-1], GREY[:, ::-1]])
+SMOOTH = np.add.outer(np.arange(40), np.arange(60)).astype(np.uint8)  # survives lossy compression
+
+UNREADABLE = "'{}' is not an image that can be read, or is cut short; replace the file"
+COLOURED = (
+    "'{}' is a colour image whose channels differ; expected a grey map; "
+    "convert it to grey as its values mean it"
+)
+TRANSPARENT = "'{}' has transparent pixels; expected an opaque grey map; flatten it first"
+NOT_NPY = "'{}' is not a .npy file of one two-dimensional array of numbers; save it with numpy.save"
+HIDDEN = (
+    "'{}' has channels beside its grey one, such as alpha, that cannot be read; expected "
+    "an opaque grey map; save it without them"
+)
+TOO_LARGE = "'{}' is {} x {} pixels; expected at most 268 megapixels; scale it down, or leave it out"
+
+
+def npy_header(text: str) -> bytes:
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text) + 1) + text.encode() + b"\n"
+
+
+def npy_of_shape(shape: str) -> bytes:
+    return npy_header(f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}")
+
+
+def odd_npy(array: Array) -> bytes:
+    """Without the blanks that let the values begin at a multiple of 64."""
+    header = f"{{'descr': '<f4', 'fortran_order': False, 'shape': {array.shape}}}"
+    return npy_header(header + " " * (len(header) % 2)) + array.tobytes()
+
+
+def zipped() -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("a.npy", npy(GREY))
+    return file.getvalue()
+
+
+GREY_PALETTE = bytes(value for value in range(256) for _ in range(3))
+OPAQUE = np.full_like(GREY, 255)
+LEVELS_2 = GREY // 64
+
+READ: dict[str, tuple[str, bytes, Array]] = {
+    "grey png": ("x.png", encoded(".png", GREY), GREY),
+    "grey png by hand": ("x.png", png(GREY), GREY),
+    "upper case ending": ("X.PNG", encoded(".png", GREY), GREY),
+    "rgb png": ("x.png", encoded(".png", grey_as(GREY, GREY, GREY)), GREY),
+    "rgba png": ("x.png", encoded(".png", grey_as(GREY, GREY, GREY, OPAQUE)), GREY),
+    "grey and alpha png": ("x.png", png(grey_as(GREY, OPAQUE), colour=4), GREY),
+    "palette png": ("x.png", png(GREY, colour=3, palette=GREY_PALETTE), GREY),
+    "1-bit png": ("x.png", png(MASK, bits=1), BLACK_WHITE),
+    "1-bit palette png": (
+        "x.png",
+        png(MASK, bits=1, colour=3, palette=bytes(3) + b"\xff" * 3),
+        BLACK_WHITE,
+    ),
+    "2-bit png": ("x.png", png(LEVELS_2, bits=2), LEVELS_2 * 85),
+    "16-bit png": ("x.png", encoded(".png", WIDE), WIDE),
+    "16-bit rgb png": ("x.png", encoded(".png", grey_as(WIDE, WIDE, WIDE)), WIDE),
+    "grey bmp": ("x.bmp", encoded(".bmp", GREY), GREY),
+    "rgb bmp": ("x.bmp", encoded(".bmp", grey_as(GREY, GREY, GREY)), GREY),
+    "1-bit bmp": ("x.bmp", bmp(MASK, bits=1), BLACK_WHITE),
+    "bmp from the top down": ("x.bmp", bmp(GREY, top_down=True), GREY),
+    "bmp with the old header": ("x.bmp", bmp(GREY, core=True), GREY),
+    "grey tiff": ("x.tif", encoded(".tif", GREY), GREY),
+    "grey tiff by hand": ("x.tif", tiff(GREY), GREY),
+    "big-endian 16-bit tiff": ("x.tiff", tiff(WIDE, order=">"), WIDE),
+    "16-bit tiff": ("x.tif", encoded(".tif", WIDE), WIDE),
+    "float tiff": ("x.tif", tiff(REAL), REAL),
+    "double tiff": ("x.tif", tiff(REAL.astype(np.float64)), REAL.astype(np.float64)),
+    "float rgb tiff": ("x.tif", tiff(grey_as(REAL, REAL, REAL), photometric=2), REAL),
+    "float rgba tiff": (
+        "x.tif",
+        tiff(grey_as(REAL, REAL, REAL, np.ones_like(REAL)), photometric=2),
+        REAL,
+    ),
+    "white is zero": ("x.tif", tiff(GREY, photometric=0), 255 - GREY),
+    "white is zero in 16 bits": ("x.tif", tiff(WIDE, photometric=0), 65535 - WIDE),
+    "white is zero in floats": ("x.tif", tiff(REAL, photometric=0), 1 - REAL),
+    "lossless webp": ("x.webp", encoded(".webp", GREY, cv2.IMWRITE_WEBP_QUALITY, 101), GREY),
+    "bool npy": ("x.npy", npy(MASK), MASK),
+    "uint8 npy": ("x.npy", npy(GREY), GREY),
+    "float npy": ("x.npy", npy(REAL), REAL),
+    "npy by columns": ("x.npy", npy(np.asfortranarray(REAL)), REAL),
+    "npy of no pixels": ("x.npy", npy(REAL[:0]), REAL[:0]),
+    "npy with more behind it": ("x.npy", npy(REAL) + b"more", REAL),
+    "npy that begins at an odd place": ("x.npy", odd_npy(REAL), REAL),
+}
+
+
+@pytest.mark.parametrize("case", READ)
+def test_read(case: str) -> None:
+    name, data, expected = READ[case]
+    array = decode(data, name)
+    assert array.dtype == expected.dtype
+    np.testing.assert_array_equal(array, expected)
+
+
+@pytest.mark.parametrize(
+    ("extension", "quality"), [(".jpg", cv2.IMWRITE_JPEG_QUALITY), (".webp", cv2.IMWRITE_WEBP_QUALITY)]
+)
+@pytest.mark.parametrize("channels", [1, 3])
+def test_lossy_grey_stays_grey(extension: str, quality: int, channels: int) -> None:
+    source = SMOOTH if channels == 1 else grey_as(SMOOTH, SMOOTH, SMOOTH)
+    array = decode(encoded(extension, source, quality, 60), "x" + extension)
+    assert array.dtype == np.uint8
+    assert array.shape == SMOOTH.shape
+    assert np.abs(array.astype(int) - SMOOTH).max() <= 6
+
+
+def test_channels_may_differ_by_two_levels_of_8_bits() -> None:
+    two, three = GREY // 2 + 2, GREY // 2 + 3
+    base = GREY // 2
+    np.testing.assert_array_equal(decode(encoded(".png", grey_as(base, two, base)), "x.png"), two)
+    with pytest.raises(InputError, match="channels differ"):
+        decode(encoded(".png", grey_as(base, three, base)), "x.png")
+
+
+REFUSED: dict[str, tuple[str, bytes, str]] = {
+    "text": ("x.png", b"not an image\n", UNREADABLE),
+    "empty": ("x.png", b"", UNREADABLE),
+    "empty npy": ("x.npy", b"", NOT_NPY),
+    "colour png": ("x.png", encoded(".png", COLOUR), COLOURED),
+    "colour jpg": ("x.jpg", encoded(".jpg", COLOUR), COLOURED),
+    "colour bmp": ("x.bmp", encoded(".bmp", COLOUR), COLOURED),
+    "colour tiff": ("x.tif", encoded(".tif", COLOUR), COLOURED),
+    "colour webp": ("x.webp", encoded(".webp", COLOUR), COLOURED),
+    "colour float tiff": ("x.tif", tiff((COLOUR / 255).astype(np.float32), photometric=2), COLOURED),
+    "colour 16-bit png": ("x.png", encoded(".png", COLOUR.astype(np.uint16) * 257), COLOURED),
+    "colour palette": (
+        "x.png",
+        png(MASK.astype(np.uint8), colour=3, palette=bytes(3) + b"\x80\0\0"),
+        COLOURED,
+    ),
+    "transparent rgba": ("x.png", encoded(".png", grey_as(GREY, GREY, GREY, OPAQUE - 1)), TRANSPARENT),
+    "transparent grey": ("x.png", png(grey_as(GREY, OPAQUE // 2), colour=4), TRANSPARENT),
+    "transparent palette": (
+        "x.png",
+        png(GREY, colour=3, palette=GREY_PALETTE, transparent=b"\0"),
+        TRANSPARENT,
+    ),
+    "one transparent grey level": ("x.png", png(GREY, transparent=b"\0\0"), TRANSPARENT),
+    "transparent webp": (
+        "x.webp",
+        encoded(".webp", grey_as(GREY, GREY, GREY, OPAQUE // 2), cv2.IMWRITE_WEBP_QUALITY, 101),
+        TRANSPARENT,
+    ),
+    "grey and alpha tiff": ("x.tif", tiff(grey_as(GREY, OPAQUE // 2)), HIDDEN),
+    "opaque tiff of grey and alpha": ("x.tif", tiff(grey_as(GREY, OPAQUE)), HIDDEN),
+    "grey and alpha tiff, white is zero": (
+        "x.tif",
+        tiff(grey_as(GREY, OPAQUE // 2), photometric=0),
+        HIDDEN,
+    ),
+    "grey and alpha tiff of 16 bits": ("x.tif", tiff(grey_as(WIDE, WIDE), order=">"), HIDDEN),
+    "tiff of three greys": ("x.tif", tiff(COLOUR), HIDDEN),
+    "transparent rgba tiff": (
+        "x.tif",
+        tiff(grey_as(GREY, GREY, GREY, OPAQUE // 2), photometric=2),
+        TRANSPARENT,
+    ),
+    "float rgb tiff with NaN in one channel": (
+        "x.tif",
+        tiff(grey_as(np.where(MASK, np.nan, REAL).astype(np.float32), REAL, REAL), photometric=2),
+        COLOURED,
+    ),
+    "float rgba tiff with NaN for alpha": (
+        "x.tif",
+        tiff(grey_as(REAL, REAL, REAL, np.full_like(REAL, np.nan)), photometric=2),
+        TRANSPARENT,
+    ),
+    "npy of a negative size": ("x.npy", npy_of_shape("(-3, 4)"), NOT_NPY),
+    "3-D npy": ("x.npy", npy(GREY[..., None]), NOT_NPY),
+    "1-D npy": ("x.npy", npy(GREY[0]), NOT_NPY),
+    "object npy": ("x.npy", npy(np.array([[1, None]], dtype=object), pickled=True), NOT_NPY),
+    "pickle": ("x.npy", b"\x80\x04K\x01.", NOT_NPY),
+    "npz": ("x.npy", zipped(), NOT_NPY),
+    "broken npz": ("x.npy", zipped()[:60], NOT_NPY),
+    "text npy": ("x.npy", b"1 2 3\n", NOT_NPY),
+    "truncated npy": ("x.npy", npy(GREY)[:-1], NOT_NPY),
+    "truncated npy header": ("x.npy", npy(GREY)[:40], NOT_NPY),
+    "npy header that does not parse": ("x.npy", npy_header("{'descr': (("), NOT_NPY),
+    "npy header of odd keys": ("x.npy", npy_header("{1: 2, 'descr': 3}"), NOT_NPY),
+    "npy of 30,000 x 30,000": ("x.npy", npy_of_shape("(30000, 30000)"), NOT_NPY),
+    "npy larger than memory": ("x.npy", npy_of_shape("(10000000, 10000000)"), NOT_NPY),
+    "npy of sizes that wrap": ("x.npy", npy_of_shape("(4294967296, 4294967296)"), NOT_NPY),
+    "npy of a size past all": ("x.npy", npy_of_shape(f"({10**30}, 3)"), NOT_NPY),
+    "npy header of 2 GB": ("x.npy", b"\x93NUMPY\x02\x00\xff\xff\xff\x7f{", NOT_NPY),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refused(case: str) -> None:
+    name, data, text = REFUSED[case]
+    with pytest.raises(InputError) as caught:
+        decode(data, name)
+    assert str(caught.value) == text.format(name)
+
+
+WHOLE = {
+    "png": ("x.png", encoded(".png", GREY)),
+    "jpg": ("x.jpg", encoded(".jpg", GREY)),
+    "bmp": ("x.bmp", encoded(".bmp", GREY)),
+    "tiff": ("x.tif", tiff(GREY)),
+    "float tiff": ("x.tif", tiff(REAL)),
+    "lossy webp": ("x.webp", encoded(".webp", GREY, cv2.IMWRITE_WEBP_QUALITY, 50)),
+    "lossless webp": ("x.webp", encoded(".webp", GREY, cv2.IMWRITE_WEBP_QUALITY, 101)),
+    "npy": ("x.npy", npy(GREY)),
+}
+
+
+@pytest.mark.parametrize("kind", WHOLE)
+def test_cut_short(kind: str) -> None:
+    name, data = WHOLE[kind]
+    assert decode(data, name).shape == GREY.shape
+    text = (NOT_NPY if kind == "npy" else UNREADABLE).format(name)
+    for length in [*range(1, len(data), 29), len(data) - 2, len(data) - 1]:
+        with pytest.raises(InputError) as caught:
+            decode(data[:length], name)
+        assert str(caught.value) == text, length
+
+
+def bomb(kind: str) -> bytes:
+    """30,000 x 30,000 black pixels, or a header that says so."""
+    if kind == "png":
+        return png(np.zeros((1, 1), np.uint8)).replace(
+            struct.pack(">II", 1, 1), struct.pack(">II", 30000, 30000)
+        )
+    if kind == "bmp":
+        return bmp(GREY).replace(struct.pack("<ii", 17, 12), struct.pack("<ii", 30000, 30000))
+    if kind == "tif":
+        return (
+            tiff(GREY)
+            .replace(struct.pack("<I", 17), struct.pack("<I", 30000), 1)
+            .replace(struct.pack("<HHII", 257, 4, 1, 12), struct.pack("<HHII", 257, 4, 1, 30000))
+        )
+    if kind == "big tif":
+        entries = [(256, 30000), (257, 30000), (258, 8), (259, 1), (262, 1), (273, 400), (279, 9)]
+        directory = b"".join(struct.pack("<HHQQ", tag, 4, 1, value) for tag, value in entries)
+        return b"II+\0" + struct.pack("<HHQQ", 8, 0, 16, len(entries)) + directory + bytes(300)
+    data = encoded(".jpg", GREY)
+    return data.replace(struct.pack(">HH", 12, 17), struct.pack(">HH", 30000, 30000))
+
+
+@pytest.mark.parametrize("kind", ["png", "bmp", "tif", "big tif", "jpg"])
+def test_bomb_is_refused_unopened(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = bomb(kind)
+
+    def opened(*_: object) -> None:
+        pytest.fail("the bomb was given to the decoder")
+
+    monkeypatch.setattr(cv2, "imdecode", opened)
+    name = f"x.{kind[-3:]}"
+    begin = time.perf_counter()
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError) as caught:
+            decode(data, name)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert str(caught.value) == TOO_LARGE.format(name, 30000, 30000)
+    assert peak < 1_000_000
+    assert time.perf_counter() - begin < 1
+
+
+HEAVY = {
+    "png": png(np.zeros((1, 1), np.uint8), colour=2, bits=16).replace(
+        struct.pack(">II", 1, 1), struct.pack(">II", 16384, 16384)
+    ),
+    "tif": tiff(REAL.astype(np.float64), width=16384, height=16384),
+}
+
+
+@pytest.mark.parametrize(("kind", "pixel_bytes"), [("png", 6), ("tif", 8)])
+def test_the_limit_counts_memory_too(kind: str, pixel_bytes: int) -> None:
+    """As many pixels as may be, of more bytes than those of 8 bits."""
+    with pytest.raises(InputError) as caught:
+        decode(HEAVY[kind], f"x.{kind}")
+    assert str(caught.value) == (
+        f"'x.{kind}' is 16384 x 16384 pixels of {pixel_bytes} bytes; expected at most 1073 megabytes; "
+        "scale it down, or leave it out"
+    )
+
+
+PIXEL_BYTES: dict[str, tuple[bytes, int]] = {
+    "grey": (png(GREY), 1),
+    "grey 16": (encoded(".png", WIDE), 2),
+    "rgb": (encoded(".png", COLOUR), 3),
+    "rgb 16": (encoded(".png", grey_as(WIDE, WIDE, WIDE)), 6),
+    "rgba": (encoded(".png", grey_as(GREY, GREY, GREY, OPAQUE)), 4),
+    "palette": (png(GREY, colour=3, palette=GREY_PALETTE), 3),
+    "transparent palette": (png(GREY, colour=3, palette=GREY_PALETTE, transparent=b"\0"), 4),
+    "grey and alpha": (png(grey_as(GREY, OPAQUE), colour=4), 4),
+    "grey jpg": (encoded(".jpg", GREY), 1),
+    "rgb jpg": (encoded(".jpg", COLOUR), 3),
+    "rgb bmp": (encoded(".bmp", COLOUR), 3),
+    "grey tiff": (tiff(GREY), 1),
+    "grey tiff 16": (tiff(WIDE), 2),
+    "float tiff": (tiff(REAL), 4),
+    "double tiff": (tiff(REAL.astype(np.float64)), 8),
+    "float rgb tiff": (tiff(grey_as(REAL, REAL, REAL), photometric=2), 12),
+    "webp": (encoded(".webp", COLOUR), 3),
+    "lossless webp with alpha": (
+        encoded(".webp", grey_as(COLOUR, OPAQUE // 2), cv2.IMWRITE_WEBP_QUALITY, 101),
+        4,
+    ),
+    "lossy webp with alpha": (
+        encoded(".webp", grey_as(COLOUR, OPAQUE // 2), cv2.IMWRITE_WEBP_QUALITY, 60),
+        4,
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", PIXEL_BYTES)
+def test_bytes_of_a_pixel_are_what_the_decoder_makes(kind: str) -> None:
+    data, expected = PIXEL_BYTES[kind]
+    header = read_header(data)
+    assert header is not None
+    assert header.pixel_bytes == expected
+    unpacked = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED)
+    assert unpacked is not None
+    assert unpacked.nbytes == expected * GREY.size
+
+
+SIZED = (
+    [data for name, data in WHOLE.values() if not name.endswith(".npy")]
+    + [
+        bmp(MASK, bits=1),
+        bmp(GREY, top_down=True),
+        bmp(GREY, core=True),
+        tiff(WIDE, order=">"),
+        encoded(".tif", GREY),
+        encoded(
+            ".webp", grey_as(GREY, GREY, GREY, OPAQUE // 2), cv2.IMWRITE_WEBP_QUALITY, 50
+        ),  # extended
+        b"\xff\xd8\xff\xff" + encoded(".jpg", GREY)[3:],  # with a byte of filling
+    ]
+)
+
+
+@pytest.mark.parametrize("data", SIZED)
+def test_size_of_the_header_and_of_every_cut(data: bytes) -> None:
+    assert image_size(data) == GREY.shape
+    known = {image_size(data[:length]) for length in range(len(data))}
+    assert known <= {None, GREY.shape}
+
+
+@given(
+    st.sampled_from([b"", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", b"BM", b"\xff\xd8\xff", b"II*\0", b"MM\0*"])
+    | st.builds(lambda kind: b"RIFF\0\0\0\0WEBP" + kind, st.sampled_from([b"VP8X", b"VP8L", b"VP8 "])),
+    st.binary(max_size=80) | st.binary(min_size=30, max_size=40),
+)
+@settings(max_examples=400)
+def test_size_of_anything(start: bytes, rest: bytes) -> None:
+    size = image_size(start + rest)
+    assert size is None or min(size) >= 0
+
+
+@given(st.sampled_from(["x.png", "x.npy"]), st.sampled_from([b"", b"PK", b"\x93NUMPY"]), st.binary())
+def test_rubbish_is_refused_by_name(name: str, start: bytes, rest: bytes) -> None:
+    with pytest.raises(InputError, match=f"^'{name}' is not"):
+        decode(start + rest, name)
+
+
+def test_opencv_says_nothing_beside_our_sentence(capfd: pytest.CaptureFixture[str]) -> None:
+    cut = encoded(".png", GREY)[:-20]
+    with pytest.raises(
+        InputError, match=r"^'cut\.png' is not an image that can be read, or is cut short"
+    ):
+        decode(cut, "cut.png")
+    assert capfd.readouterr().err == ""

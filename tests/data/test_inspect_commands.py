@@ -1,0 +1,348 @@
+"""`sisod frames` draws what is scored, `sisod stats` says what a data set is like."""
+
+import io
+import tarfile
+import zipfile
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from helpers.platforms import slashes
+from numpy.typing import NDArray
+from typer.testing import CliRunner, Result
+
+import sisod
+from sisod import PROTOCOLS
+from sisod.analysis.masks import mask_statistics
+from sisod.cli import app
+from sisod.data.scenes import make_scenes
+from sisod.report.frames import draw_frames
+
+Image = NDArray[np.uint8]
+
+
+@pytest.fixture(autouse=True)
+def _inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("gt").mkdir()
+
+
+def save(name: str, mask: NDArray[np.bool_], folder: str = "gt") -> None:
+    path = Path(folder, f"{name}.png")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    assert cv2.imwrite(str(path), mask.astype(np.uint8) * np.uint8(255))
+
+
+def run(*args: str) -> Result:
+    return CliRunner().invoke(app, list(args))
+
+
+def refusal(*args: str) -> str:
+    result = run(*args)
+    assert isinstance(result.exception, SystemExit), repr(result.exception)
+    assert result.exit_code == 1
+    assert result.stderr.startswith("error: ")
+    assert result.stderr.count("\n") == 1
+    return slashes(result.stderr.removeprefix("error: ").rstrip("\n"))
+
+
+def read(path: str) -> Image:
+    picture = cv2.imread(path, cv2.IMREAD_COLOR)
+    assert picture is not None
+    return np.asarray(picture, dtype=np.uint8)
+
+
+def by_hand() -> None:
+    """Three masks of 10 x 10: two objects, none, one of half the image."""
+    mask = np.zeros((10, 10), dtype=bool)
+    mask[0:2, 0:3] = True  # 6 pixels that fill their frame
+    mask[5:9, 5:9] = np.eye(4, dtype=bool)  # 4 pixels in a frame of 16
+    save("a.1", mask)
+    save("sub/none", np.zeros((10, 10), dtype=bool))
+    mask = np.zeros((10, 10), dtype=bool)
+    mask[:5] = True
+    save("half", mask)
+
+
+# frames
+
+
+def test_one_picture_for_each_mask() -> None:
+    by_hand()
+    result = run("frames", "gt", "--out", "drawn")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "3 pictures in drawn\n", "")
+    files = (path for path in Path("drawn").rglob("*") if path.is_file())
+    drawn = sorted(path.relative_to("drawn").as_posix() for path in files)
+    assert drawn == ["a.1.png", "half.png", "run.json", "sub/none.png"]
+    assert sorted(path.name for path in Path.cwd().iterdir()) == ["drawn", "gt"]
+    assert read("drawn/a.1.png").shape == (480 + 32, 480, 3)
+
+
+def test_frames_are_where_the_partition_is() -> None:
+    mask = np.zeros((100, 120), dtype=bool)
+    mask[20:60, 30:90] = True
+    canvas = np.full((100, 120, 3), 200, dtype=np.uint8)
+    picture = draw_frames(canvas, sisod.partition(mask))
+    scale = 5  # to 480 pixels, rounded
+    assert picture.shape == (500 + 32, 600, 3)
+    frame = np.array([0, 94, 213])
+    for y, x in ((20, 60), (59, 60), (40, 30), (40, 89)):  # on the four sides
+        window = picture[y * scale : (y + 1) * scale, x * scale : (x + 1) * scale]
+        assert (window == frame).all(axis=2).any(), (y, x)
+    inside, outside = picture[50 * scale, 60 * scale], picture[10 * scale, 60 * scale]
+    assert (inside == 200).all()  # not tinted
+    assert outside.tolist() == [194, 178, 150]  # three quarters of it and one of blue
+    assert picture[-32:].min() < 100  # something is written below
+
+
+def test_over_images_of_another_size() -> None:
+    Path("images").mkdir()
+    for scene in make_scenes(2, seed=4, shape=(60, 80)):
+        save(scene.name, scene.mask > 0)
+        large = cv2.resize(scene.image, (160, 120))
+        assert cv2.imwrite(f"images/{scene.name}.jpg", large)
+    assert run("frames", "gt", "--out", "drawn", "--images", "images").exit_code == 0
+    picture = read("drawn/scene000.png")
+    assert picture.shape == (480 + 32, 640, 3)
+    assert np.ptp(picture[:480].astype(int), axis=2).max() > 50  # in colour
+    Path("images", "scene001.jpg").unlink()
+    text = refusal("frames", "gt", "--out", "other", "--images", "images")
+    assert "scene001" in text
+    assert "'images'" in text
+    assert "--allow-missing" not in text  # this command has no such option
+    assert "prediction" not in text
+
+
+@pytest.mark.parametrize("data", [b"", b"text", b"\x93NUMPY"])
+def test_images_that_cannot_be_read(data: bytes) -> None:
+    by_hand()
+    Path("images", "sub").mkdir(parents=True)
+    for name in ("a.1", "half", "sub/none"):
+        Path("images", f"{name}.png").write_bytes(data)
+    text = refusal("frames", "gt", "--out", "drawn", "--images", "images")
+    assert "a.1.png" in text
+    assert not Path("drawn").exists()
+
+
+def test_an_image_too_large_is_not_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    save("a", np.ones((4, 4), dtype=bool))
+    Path("images").mkdir()
+    size = (30000).to_bytes(4, "big") * 2
+    Path("images", "a.png").write_bytes(
+        b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + size + b"\x08\x02\0\0\0" + bytes(99)
+    )
+    real = cv2.imdecode
+
+    def imdecode(data: Image, flags: int) -> object:
+        if flags != cv2.IMREAD_UNCHANGED:
+            pytest.fail("the bomb was given to the decoder")
+        return real(data, flags)
+
+    monkeypatch.setattr(cv2, "imdecode", imdecode)
+    assert "30000 x 30000" in refusal("frames", "gt", "--out", "drawn", "--images", "images")
+
+
+def test_long_thin_masks_are_not_blown_up() -> None:
+    mask = np.zeros((1, 120), dtype=bool)
+    mask[0, 5:9] = True
+    save("thin", mask)
+    assert run("frames", "gt", "--out", "drawn").exit_code == 0
+    assert read("drawn/thin.png").size < 5_000_000 * 3
+
+
+def test_existing_pictures() -> None:
+    by_hand()
+    assert run("frames", "gt", "--out", "drawn").exit_code == 0
+    text = "'drawn' exists already; use --overwrite to replace it, or give another folder"
+    assert refusal("frames", "gt", "--out", "drawn") == text
+    Path("drawn", "stray").touch()
+    assert run("frames", "gt", "--out", "drawn", "--overwrite").exit_code == 0
+    assert not Path("drawn", "stray").exists()
+
+
+def test_two_masks_of_one_name() -> None:
+    save("a", np.eye(4, dtype=bool))
+    np.save("gt/a.npy", np.eye(4, dtype=bool))
+    assert "'a'" in refusal("frames", "gt", "--out", "drawn")
+
+
+def test_output_that_cannot_be_written() -> None:
+    by_hand()
+    Path("file").touch()
+    text = refusal("frames", "gt", "--out", "file/drawn")
+    assert "file" in text
+
+
+# both
+
+
+@pytest.mark.parametrize("command", [["frames", "gt", "--out", "drawn"], ["stats", "gt"]])
+def test_masks_that_are_refused(command: list[str]) -> None:
+    assert refusal(*command) == "'gt' has no image files; expected a folder of masks"
+    Path("gt", "bad.png").write_bytes(b"text")
+    assert refusal(*command) == (
+        "'gt/bad.png' is not an image that can be read, or is cut short; replace the file"
+    )
+    assert sorted(path.name for path in Path.cwd().iterdir()) == ["gt"]  # nothing begun is left
+    Path("gt", "bad.png").unlink()
+    np.save("gt/b.npy", np.eye(3, dtype=np.uint8))
+    assert refusal(*command).startswith("gt/b.npy: gt is an integer array whose maximum is 1")
+
+
+@pytest.mark.parametrize("command", [["frames", "gt", "--out", "drawn"], ["stats", "gt"]])
+def test_unknown_protocol_is_bad_usage(command: list[str]) -> None:
+    by_hand()
+    result = run(*command, "--protocol", "papr")
+    assert result.exit_code == 2
+    said = " ".join(result.stderr.replace("│", " ").split())
+    assert "unknown protocol 'papr'; did you mean 'paper'? available: default, official" in said
+
+
+@pytest.mark.parametrize("command", [["frames", "no", "--out", "drawn"], ["stats", "no"]])
+def test_no_folder(command: list[str]) -> None:
+    assert refusal(*command).startswith("'no' does not exist; expected a folder of ma")
+
+
+# stats
+
+
+def test_numbers_by_hand() -> None:
+    by_hand()
+    found = mask_statistics("gt", PROTOCOLS["default"])
+    assert found.n_objects.tolist() == [2, 1, 0]
+    assert sorted(found.shares.tolist()) == [0.04, 0.06, 0.5]
+    assert found.rho == 4 / 16
+    assert found.rho_image == 0.1
+    assert found.size_groups().tolist() == [2, 0, 0, 0, 0, 1, 0, 0, 0, 0]
+    assert found.number_groups() == {"0": 1, "1": 1, "2": 1, "3": 0, "4": 0, "5+": 0}
+
+
+def test_what_is_printed() -> None:
+    by_hand()
+    result = run("stats", "gt")
+    assert (result.exit_code, result.stderr) == (0, "")
+    cells = [[cell.strip() for cell in row.split("│")[1:-1]] for row in result.stdout.splitlines()]
+    for row in (
+        ["images", "3"],
+        ["objects", "3"],
+        ["objects per image, mean", "1.00"],
+        ["rho, least fill of a frame", "0.2500"],
+        ["rho', least salient share of an image", "0.1000"],
+        ["0-10 % of the image", "2", "66.7%"],
+        ["50-60 % of the image", "1", "33.3%"],
+        ["2", "1", "33.3%"],
+        ["5+", "0", "0.0%"],
+    ):
+        assert row in cells
+
+
+def test_specks_have_no_frame_but_are_salient() -> None:
+    mask = np.zeros((100, 100), dtype=bool)
+    mask[10:30, 10:30] = True
+    mask[90, 90] = True  # 0.0001 of the image
+    save("a", mask)
+    found = mask_statistics("gt", PROTOCOLS["default"])
+    assert found.n_objects.tolist() == [1]
+    assert found.rho_image == 401 / 10_000
+    assert mask_statistics("gt", PROTOCOLS["paper"]).n_objects.tolist() == [2]
+
+
+def test_groups_hold_their_lower_bound() -> None:
+    for tenth in range(1, 11):
+        mask = np.zeros((10, 10), dtype=bool)
+        mask[:tenth] = True
+        save(f"{tenth:02d}", mask)
+    groups = mask_statistics("gt", PROTOCOLS["default"]).size_groups()
+    assert groups.tolist() == [0, 1, 1, 1, 1, 1, 1, 1, 1, 2]  # [a, b), the last closed
+
+
+def test_five_objects_or_more() -> None:
+    for count in (4, 5, 9):
+        mask = np.zeros((20, 20), dtype=bool)
+        mask.ravel()[np.arange(count) * 42] = True
+        save(str(count), mask)
+    groups = mask_statistics("gt", PROTOCOLS["paper"]).number_groups()
+    assert groups == {"0": 0, "1": 0, "2": 0, "3": 0, "4": 1, "5+": 2}
+
+
+@pytest.mark.needs("matplotlib")
+def test_no_object_at_all(recwarn: pytest.WarningsRecorder) -> None:
+    save("black", np.zeros((4, 4), dtype=bool))
+    found = mask_statistics("gt", PROTOCOLS["default"])
+    assert np.isnan([found.rho, found.rho_image]).all()  # undefined, not one
+    assert run("stats", "gt", "--plot", "p.png").exit_code == 0
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize(
+    ("ending", "start"), [("pdf", b"%PDF"), ("png", b"\x89PNG"), ("svg", b"<?xml"), ("PNG", b"\x89PNG")]
+)
+@pytest.mark.needs("matplotlib")
+def test_plot(ending: str, start: bytes) -> None:
+    by_hand()
+    result = run("stats", "gt", "--plot", f"new/p.{ending}")
+    assert result.exit_code == 0
+    data = Path(f"new/p.{ending}").read_bytes()
+    assert data.startswith(start)
+    if ending == "svg":
+        assert b"objects in an image" in data
+
+
+def test_plot_of_another_ending() -> None:
+    by_hand()
+    text = "'p.gif': expected a name ending in .pdf, .png or .svg"
+    result = run("stats", "gt", "--plot", "p.gif")
+    assert result.exit_code in (1, 2)
+    assert text in result.stderr
+    assert result.stdout == ""  # refused before all masks are read
+    assert not Path("p.gif").exists()
+
+
+@pytest.mark.needs("matplotlib")
+def test_plot_where_nothing_can_be_written() -> None:
+    by_hand()
+    Path("file").touch()
+    result = run("stats", "gt", "--plot", "file/p.png")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("error: cannot write 'file/p.png': ")
+
+
+# names from archives
+
+
+def archive(kind: str, names: list[str]) -> str:
+    """An archive with a mask under each name, and the URL of its folder `m`."""
+    encoded, data = cv2.imencode(".png", np.eye(8, dtype=np.uint8) * np.uint8(255))
+    assert encoded
+    path = Path(f"masks.{kind}")
+    if kind == "zip":
+        with zipfile.ZipFile(path, "w") as made:
+            for name in names:
+                made.writestr(name, data.tobytes())
+    else:
+        with tarfile.open(path, "w") as packed:
+            for name in names:
+                member = tarfile.TarInfo(name)
+                member.size = len(data.tobytes())
+                packed.addfile(member, io.BytesIO(data.tobytes()))
+    return f"{kind}://m::{path}"
+
+
+@pytest.mark.needs("fsspec")
+@pytest.mark.parametrize("kind", ["zip", "tar"])
+def test_archives(kind: str) -> None:
+    url = archive(kind, ["m/a.png", "m/deep/b.png"])
+    assert run("frames", url, "--out", "out/drawn").exit_code == 0
+    assert sorted(path.name for path in Path("out/drawn").rglob("*.png")) == ["a.png", "b.png"]
+
+
+@pytest.mark.needs("fsspec")
+@pytest.mark.parametrize("evil", ["m/../../../x.png", "m/deep/../../../../x.png"])
+@pytest.mark.parametrize("kind", ["zip", "tar"])
+def test_archives_that_lead_out_of_the_folder(kind: str, evil: str) -> None:
+    url = archive(kind, ["m/a.png", evil])
+    before = sorted(Path().rglob("*"))
+    text = refusal("frames", url, "--out", "deep/er/drawn")
+    assert "does not lead to a place inside the output folder; rename the file" in text
+    assert sorted(Path().rglob("*")) == before

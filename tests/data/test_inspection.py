@@ -1,0 +1,160 @@
+"""`sisod datasets` counts what is there, and says what is amiss and where the rest is to be had."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+from helpers.dataset_folders import write, write_set
+from helpers.image_files import encoded, exif, with_exif
+from helpers.paths import DOCS
+from typer.testing import CliRunner, Result
+
+from sisod.cli import app
+from sisod.data.catalogue import KNOWN
+from sisod.data.inspection import inspect_datasets
+
+DATA = Path(os.environ.get("SISOD_DATA", ""))
+NAMES = [f"{index:03d}" for index in range(5)]
+
+
+def run(root: Path, *options: str) -> Result:
+    return CliRunner().invoke(app, ["datasets", str(root), *options])
+
+
+def rows(result: Result) -> dict[str, list[str]]:
+    """The lines of the table by their first cell."""
+    cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in result.stdout.splitlines()]
+    return {line[0]: line[1:] for line in cells if line}
+
+
+def as_json(result: Result) -> dict[str, dict[str, Any]]:
+    return {one["name"]: one for one in json.loads(result.stdout)}
+
+
+def test_table_tells_found_from_missing(tmp_path: Path) -> None:
+    write_set(tmp_path, "ECSSD/images", "ECSSD/ground_truth_mask", *NAMES)
+    result = run(tmp_path)
+    assert result.exit_code == 0
+    table = rows(result)
+    assert list(table) == list(KNOWN)
+    assert table["ECSSD"] == ["5 of 1000", "", "", "", "ECSSD/images, ECSSD/ground_truth_mask"]
+    assert table["MSOD"] == ["missing, 300", "", "", "", "https://github.com/EricDengbowen/DSLRDNet"]
+
+
+def test_sizes_are_read_off_headers(tmp_path: Path) -> None:
+    write_set(tmp_path, "MSOD/image", "MSOD/mask", *NAMES)
+    for kind in ("png", "jpg", "bmp", "tif", "webp"):
+        name = f"other_{kind}"
+        cv2.imwrite(str(tmp_path / "MSOD/image" / f"{name}.{kind}"), np.zeros((4, 7, 3), np.uint8))
+        write(tmp_path / "MSOD/mask", name)
+    path = tmp_path / "MSOD/image/000.jpg"
+    long = b"\xff\xfe\xff\xff" + bytes(0xFFFD)  # a comment of 64 KiB before the size is told
+    path.write_bytes(path.read_bytes()[:2] + 2 * long + path.read_bytes()[2:])
+    path.write_bytes(path.read_bytes()[:-20])  # headers are enough: the pixels may be cut short
+    np.save(tmp_path / "MSOD/mask/001.npy", np.zeros((2, 2)))
+    (tmp_path / "MSOD/mask/001.png").unlink()
+    result = run(tmp_path)
+    assert result.exit_code == 0, result.stderr
+    assert rows(result)["MSOD"] == ["10 of 300", "", "", "5", "MSOD/image, MSOD/mask"]
+    found = as_json(run(tmp_path / "MSOD", "--format", "json"))["MSOD"]
+    assert found["other_size"] == [f"other_{kind}" for kind in ("bmp", "jpg", "png", "tif", "webp")]
+    assert found["image_dir"] == str(tmp_path / "MSOD/image")
+    assert (found["images"], found["expected"], found["trouble"]) == (10, 300, None)
+
+
+def test_sizes_are_those_that_are_shown(tmp_path: Path) -> None:
+    """Photographs on their side, of which WebP says so at the end of the file; masks drawn upright."""
+    write_set(tmp_path, "MSOD/image", "MSOD/mask", "plain")
+    for kind in ("jpg", "png", "webp"):
+        for name, shape in (("upright", (4, 6)), ("sideways", (6, 4))):
+            photo = encoded(f".{kind}", np.zeros((6, 4, 3), np.uint8))
+            (tmp_path / f"MSOD/image/{name}_{kind}.{kind}").write_bytes(with_exif(photo, exif(8)))
+            mask = encoded(".png", np.zeros(shape, np.uint8))
+            (tmp_path / f"MSOD/mask/{name}_{kind}.png").write_bytes(mask)
+    found = as_json(run(tmp_path / "MSOD", "--format", "json"))["MSOD"]
+    assert found["other_size"] == [f"sideways_{kind}" for kind in ("jpg", "png", "webp")]
+    (tmp_path / "MSOD/mask/plain.png").write_bytes(b"")
+    found = as_json(run(tmp_path / "MSOD", "--format", "json"))["MSOD"]
+    assert found["unreadable"] == ["plain.png"]
+
+
+def test_what_is_amiss_is_counted_and_fails(tmp_path: Path) -> None:
+    write_set(tmp_path, "SOD/image", "SOD/mask", *NAMES)
+    (tmp_path / "SOD/mask/002.png").unlink()
+    write(tmp_path / "SOD/mask", "stray", "another")
+    write_set(tmp_path, "XPIE/image", "XPIE/mask", *NAMES)
+    result = run(tmp_path)
+    assert result.exit_code == 1
+    assert rows(result)["SOD"][:4] == ["5 of 300", "1", "2", ""]
+    assert result.stderr == (
+        "error: 1 of 2 data sets found cannot be used as they are (SOD: 1 images have no mask: 002); "
+        "--format json names all files\n"
+    )
+    result = run(tmp_path, "--format", "json")
+    assert result.exit_code == 1
+    assert as_json(result)["SOD"]["without_image"] == ["another", "stray"]
+
+
+@pytest.mark.parametrize("content", [b"", b"text", b"\x89PNG"])
+def test_files_that_are_no_images(tmp_path: Path, content: bytes) -> None:
+    write_set(tmp_path, "SOD/image", "SOD/mask", *NAMES)
+    (tmp_path / "SOD/image/003.jpg").write_bytes(content)
+    result = run(tmp_path)
+    assert result.exit_code == 1
+    assert "(SOD: 1 files are not images: 003.jpg)" in result.stderr
+
+
+def test_troubles_in_words(tmp_path: Path) -> None:
+    write(tmp_path / "SOD/image", *NAMES)
+    write_set(tmp_path, "ECSSD/image", "ECSSD/mask", "a")
+    write(tmp_path / "ECSSD/image", "a")
+    (tmp_path / "XPIE/image").mkdir(parents=True)
+    (tmp_path / "XPIE/mask").mkdir(parents=True)
+    write_set(tmp_path, "HKU-IS/imgs", "HKU-IS/gt", "a")
+    write(tmp_path / "HKU-IS/mask", "a")
+    troubles = {one.known.name: one.trouble or "" for one in inspect_datasets(tmp_path)}
+    assert troubles["SOD"] == "no folder of masks"
+    assert "two files for the image 'a'" in troubles["ECSSD"]
+    assert troubles["XPIE"] == "no images"
+    assert "2 folders that could hold the same thing (gt, mask)" in troubles["HKU-IS"]
+    assert troubles["DUTS-TR"] == ""
+    result = run(tmp_path)
+    assert result.exit_code == 1
+    assert rows(result)["SOD"] == ["5 of 300", "", "", "", "SOD/image: no folder of masks"]
+
+
+def test_root_that_is_none(tmp_path: Path) -> None:
+    result = run(tmp_path / "nowhere")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "does not exist; expected a folder of images or of data sets" in result.stderr
+    empty = run(tmp_path)
+    assert empty.exit_code == 0
+    counts = {name: cells[0] for name, cells in rows(empty).items()}
+    assert counts == {name: f"missing, {known.count}" for name, known in KNOWN.items()}
+    wrong = run(tmp_path, "--format", "xml")
+    assert (wrong.exit_code, wrong.stdout) == (2, "")
+    assert "Invalid value for '--format'" in wrong.stderr
+
+
+@pytest.mark.skipif(not (DATA / "MSOD").is_dir(), reason="needs the real data, SISOD_DATA")
+@pytest.mark.slow
+def test_real_subsets() -> None:
+    result = run(DATA)
+    assert result.exit_code == 0, result.stderr
+    table = rows(result)
+    assert [table[name][0] for name in ("DUTS-TR", "DUTS-TE", "ECSSD", "MSOD")] == [
+        "6000 of 10553",
+        "2000 of 5019",
+        "1000 of 1000",
+        "300 of 300",
+    ]
+
+
+def test_document_lists_the_known_sets() -> None:
+    text = (DOCS / "datasets.md").read_text()
+    for known in KNOWN.values():
+        assert f"| {known.name} | {known.count:,} | {known.like} | <{known.url}> |\n" in text

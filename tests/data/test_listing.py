@@ -1,0 +1,180 @@
+"""Files below a folder: links followed without end or multiplication, names that are no text, pipes."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+from helpers.pair_folders import Folders, fill
+from helpers.platforms import byte_names, links, pipes_by_name
+
+import sisod
+from sisod.common.errors import InputError
+from sisod.data.datasets import visible_files
+from sisod.data.storage import list_files
+
+
+@pytest.fixture(autouse=True)
+def _inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@links
+def test_links_to_files_and_folders_are_followed() -> None:
+    folders = Folders([], ["a.png", "sub/b.png"])
+    fill(Path("store"), ["1.png", "far/b.png"])
+    (folders.preds / "a.png").symlink_to("../store/1.png")
+    (folders.preds / "sub").symlink_to("../store/far", target_is_directory=True)
+    assert folders.paired() == [("a", "a.png", "a.png"), ("sub/b", "sub/b.png", "sub/b.png")]
+
+
+@links
+def test_two_links_to_one_folder_are_both_followed() -> None:
+    folders = Folders(["day/a.png"], ["day/a.png", "night/a.png", "noon/a.png"])
+    for name in ("night", "noon"):
+        (folders.preds / name).symlink_to("day", target_is_directory=True)
+    assert [name for name, _, _ in folders.paired()] == ["day/a", "night/a", "noon/a"]
+
+
+@links
+def test_links_that_lead_nowhere_or_in_circles() -> None:
+    folders = Folders(["a.png", "sub/b.png"], ["a.png", "sub/b.png"])
+    (folders.preds / "sub" / "up").symlink_to("..", target_is_directory=True)
+    (folders.preds / "dangling.png").symlink_to("nowhere.png")
+    assert [name for name, _, _ in folders.paired()] == ["a", "sub/b"]
+    assert folders.pair().extra == ()
+
+
+@links
+def test_nested_links_do_not_multiply() -> None:
+    """Twenty folders inside one another, a link beside each: 2^20 paths to the last."""
+    fill(Path("gts"), ["a.png"])
+    folder = Path("gts")
+    for _ in range(20):
+        (folder / "link").symlink_to("real", target_is_directory=True)
+        folder = folder / "real"
+        folder.mkdir()
+    (folder / "deep.png").write_bytes(b"x")
+    paths = [file.path for file in list_files("gts")]
+    assert "real/" * 20 + "deep.png" in paths
+    assert "link/" + "real/" * 19 + "deep.png" in paths
+    assert "real/" * 19 + "link/deep.png" in paths
+    assert len(paths) == 22  # the real path, and one for each link
+    assert len(set(paths)) == len(paths)
+
+
+@links
+def test_folders_that_link_to_one_another() -> None:
+    """Each of eight folders links to all of them: more than 8! paths."""
+    root = fill(Path("gts"), [f"{index:02d}/a.png" for index in range(8)])
+    for folder in sorted(root.iterdir()):
+        for index in range(8):
+            (folder / f"to {index:02d}").symlink_to(f"../{index:02d}", target_is_directory=True)
+    paths = [file.path for file in list_files("gts")]
+    assert len(paths) == 8 + 8 * 7  # each folder once, and once for each link that leads elsewhere
+    assert {path for path in paths if path.count("/") == 1} == {f"{i:02d}/a.png" for i in range(8)}
+
+
+@links
+def test_links_behind_a_link_are_followed() -> None:
+    """A link to a folder of links, as stores of data have them."""
+    fill(Path("store"), ["day/1.png", "night/2.png"])
+    fill(Path("set"), [])
+    for name in ("day", "night"):
+        Path("set", name).symlink_to(f"../store/{name}", target_is_directory=True)
+    fill(Path("gts"), [])
+    Path("gts", "all").symlink_to("../set", target_is_directory=True)
+    assert [file.path for file in list_files("gts")] == ["all/day/1.png", "all/night/2.png"]
+
+
+@links
+def test_link_to_itself() -> None:
+    folders = Folders(["a.png"], ["a.png"])
+    (folders.preds / "self.png").symlink_to("self.png")
+    assert folders.paired() == [("a", "a.png", "a.png")]
+
+
+@pipes_by_name
+def test_pipes_are_not_opened() -> None:
+    folders = Folders(["a.png"], ["a.png"])
+    os.mkfifo(folders.preds / "b.png")
+    assert folders.paired() == [("a", "a.png", "a.png")]
+
+
+NO_TEXT = "b\udcff"  # how Python spells the byte 255 in a name
+
+
+@byte_names
+def test_a_prediction_whose_name_is_no_text_is_extra() -> None:
+    folders = Folders(["a.png", f"{NO_TEXT}.png"], ["a.png"])
+    assert folders.paired() == [("a", "a.png", "a.png")]
+    assert folders.pair().extra == ("b\\udcff",)  # as JSON can hold it
+
+
+@byte_names
+def test_other_files_whose_names_are_no_text_stop_nothing() -> None:
+    odd = [f"{NO_TEXT}.txt", f"{NO_TEXT}/notes.md"]
+    folders = Folders(["a.png", *odd], ["a.png", *odd])
+    assert folders.paired() == [("a", "a.png", "a.png")]
+    assert folders.pair().extra == ()
+
+
+@byte_names
+def test_a_ground_truth_whose_name_is_no_text_is_named_if_it_is_used() -> None:
+    folders = Folders(["a.png", f"{NO_TEXT}.png"], ["a.png", f"{NO_TEXT}.png"])
+    text = "gts: the file name 'b\\udcff.png' is not valid UTF-8; rename the file"
+    assert folders.refusal() == text
+    assert folders.refusal(names=["a", NO_TEXT]) == text
+    assert folders.paired(names=["a"]) == [("a", "a.png", "a.png")]
+
+
+@byte_names
+@pytest.mark.parametrize("name", [f"{NO_TEXT}.png", f"{NO_TEXT}/a.png"])
+def test_photographs_whose_names_are_no_text(name: str) -> None:
+    fill(Path("images"), ["a.png", f"._{name}", f"{NO_TEXT}.txt"])
+    assert list(visible_files("images")) == ["a"]  # hidden ones are what a Mac leaves in archives
+    Path("images", name).parent.mkdir(exist_ok=True)
+    Path("images", name).write_bytes(b"x")
+    with pytest.raises(InputError, match=r"^images: the file name 'b\\udcff.*is not valid UTF-8"):
+        visible_files("images")
+
+
+@byte_names
+def test_evaluate_goes_on_beside_names_that_are_no_text() -> None:
+    for folder in ("preds", "gts"):
+        fill(Path(folder), [f"{NO_TEXT}.txt"])
+        assert cv2.imwrite(f"{folder}/a.png", np.eye(9, dtype=np.uint8) * np.uint8(255))
+    Path("preds", f"{NO_TEXT}.png").write_bytes(b"x")
+    with pytest.warns(UserWarning, match=r"1 files in 'preds' have no ground truth \(b\\udcff\)"):
+        found = sisod.evaluate("preds", "gts", jobs=1, metrics="mae", out="out")
+    assert found.summary == {"mae": 0.0}
+    assert found.run["inputs"]["extra_names"] == ["b\\udcff"]
+
+
+def test_unreadable_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    folders = Folders(["a.png", "locked/b.png"], ["a.png"])
+    real = os.scandir
+
+    def scandir(path: Path) -> Any:
+        if Path(path).name == "locked":
+            raise PermissionError(13, "Permission denied", str(path))
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    text = folders.refusal()
+    assert "preds/locked" in text
+    assert "Permission denied" in text
+
+
+def test_stamp_tells_size_and_time() -> None:
+    folders = Folders(["a.png"], [])
+    file = folders.preds / "a.png"
+    stamps = {list_files("preds")[0].stamp}
+    os.utime(file, ns=(1, 1))
+    stamps.add(list_files("preds")[0].stamp)
+    file.write_bytes(b"xx")
+    os.utime(file, ns=(1, 1))
+    stamps.add(list_files("preds")[0].stamp)
+    assert len(stamps) == 3

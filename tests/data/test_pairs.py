@@ -1,0 +1,326 @@
+"""Files are paired by their path without extension; whatever does not fit is said in so many words."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+from helpers.pair_folders import Folders, fill
+from helpers.platforms import posix_names, slashes
+from numpy.typing import NDArray
+
+import sisod
+from sisod import PROTOCOLS, score
+from sisod.common.errors import InputError, printable
+from sisod.data.pairs import pair_files, read_names
+from sisod.evaluation.batches import Job, score_batch
+from sisod.evaluation.rows import Rows
+
+
+@pytest.fixture(autouse=True)
+def _inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_by_relative_stem_whatever_the_extension() -> None:
+    folders = Folders(
+        ["a.PNG", "b.jpeg", "sub/a.npy", "sub/deep/c.webp"],
+        ["a.bmp", "b.tif", "sub/a.tiff", "sub/deep/c.jpg"],
+    )
+    assert folders.paired() == [
+        ("a", "a.PNG", "a.bmp"),
+        ("b", "b.jpeg", "b.tif"),
+        ("sub/a", "sub/a.npy", "sub/a.tiff"),
+        ("sub/deep/c", "sub/deep/c.webp", "sub/deep/c.jpg"),
+    ]
+    assert (folders.pair().missing, folders.pair().extra) == ((), ())
+
+
+ODD = [
+    "a.b.c",
+    "a b",
+    " a",
+    pytest.param("a\nb", marks=posix_names),
+    "a'b",
+    pytest.param('a"b', marks=posix_names),
+    "ähre",
+    "图像",
+    pytest.param("a\\b", marks=posix_names),
+    pytest.param("a*b", marks=posix_names),
+    "-a",
+    "a.png",
+    "%s",
+    "{0}",
+]
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_names(name: str) -> None:
+    folders = Folders([f"{name}.png", "b.png"], [f"{name}.jpg", "b.jpg"])
+    assert (name, f"{name}.png", f"{name}.jpg") in folders.paired()
+    Path("preds", f"{name}.png").unlink()
+    assert folders.refusal() == (
+        f"1 of 2 ground truths have no prediction in 'preds' ({printable(name)}); "
+        "use --allow-missing to score the other 1"
+    )
+
+
+def test_folder_of_one() -> None:
+    assert Folders(["only.png"], ["only.png"]).paired() == [("only", "only.png", "only.png")]
+
+
+def test_names_that_are_all_extension_are_no_images() -> None:
+    folders = Folders(["a.png", ".png", "sub/.png"], ["a.png", ".png", "sub/.png"])
+    assert [name for name, _, _ in folders.paired()] == ["a"]
+
+
+def test_other_files_are_not_looked_at() -> None:
+    folders = Folders(["a.png", "a.txt", "log", "b.png.tmp"], ["a.png", "Thumbs.db", "c.xml"])
+    assert folders.paired() == [("a", "a.png", "a.png")]
+    assert folders.pair().extra == ()
+
+
+def test_suffixes() -> None:
+    folders = Folders(["a_sal.png", "b_sal.png", "a_edge.png"], ["a.mask.png", "b.mask.png", "b.png"])
+    expected = [("a", "a_sal.png", "a.mask.png"), ("b", "b_sal.png", "b.mask.png")]
+    assert folders.paired(pred_suffix="_sal", gt_suffix=".mask") == expected
+    assert folders.refusal(gt_suffix="_gt") == (
+        "'gts' has no image files ending in '_gt'; expected ground truths as "
+        "png, jpg, jpeg, bmp, tif, tiff, webp, npy"
+    )
+
+
+def test_missing_are_counted_and_named() -> None:
+    folders = Folders(["a.png", "e.png"], [f"{name}.png" for name in "abcdef"])
+    assert folders.refusal() == (
+        "4 of 6 ground truths have no prediction in 'preds' (b, c, d, ...); "
+        "use --allow-missing to score the other 2"
+    )
+    found = folders.pair(allow_missing=True)
+    assert [pair.name for pair in found.pairs] == ["a", "e"]
+    assert found.missing == ("b", "c", "d", "f")
+
+
+def test_extra_are_counted() -> None:
+    folders = Folders(["a.png", "z.png", "y/b.png"], ["a.png"])
+    assert folders.pair().extra == ("y/b", "z")
+
+
+@pytest.mark.parametrize("where", ["preds", "gts"])
+def test_duplicates(where: str) -> None:
+    folders = Folders(["s/a.png"], ["s/a.png"])
+    Path(where, "s", "a.jpg").write_bytes(b"x")
+    assert folders.refusal() == (
+        f"{where!r} has two files for the image 's/a': 's/a.jpg' and 's/a.png'; keep one of them"
+    )
+
+
+def test_nothing_in_common() -> None:
+    folders = Folders(["a_sal.png", "b_sal.png", "c_sal.png"], ["a.png", "b.png"])
+    assert folders.refusal(allow_missing=True) == (
+        "none of the 2 ground truths has a prediction in 'preds'; it has a_sal, b_sal, ... where a, b "
+        "were expected; if names end differently use --pred-suffix or --gt-suffix"
+    )
+
+
+def test_empty_folders() -> None:
+    folders = Folders([], ["a.png"])
+    text = "none of the 1 ground truths has a prediction in 'preds'; it has no image files at all"
+    assert folders.refusal(allow_missing=True) == text
+    Path("gts", "a.png").unlink()
+    assert folders.refusal() == (
+        "'gts' has no image files; expected ground truths as png, jpg, jpeg, bmp, tif, tiff, webp, npy"
+    )
+
+
+def test_no_folder_and_a_file_instead_of_one() -> None:
+    fill(Path("gts"), ["a.png"])
+    with pytest.raises(InputError) as caught:
+        pair_files("nowhere", "gts")
+    assert str(caught.value) == "'nowhere' does not exist; expected a folder of maps"
+    with pytest.raises(InputError) as caught:
+        pair_files("gts/a.png", "gts")
+    assert slashes(str(caught.value)) == "'gts/a.png' is a file; expected a folder of maps"
+
+
+def test_directory_with_the_name_of_an_image() -> None:
+    folders = Folders(["x.png/a.png", "b.png"], ["x.png/a.png", "b.png"])
+    Path("preds", "b.jpg").mkdir()
+    assert [name for name, _, _ in folders.paired()] == ["b", "x.png/a"]
+
+
+def listed(content: str | bytes) -> list[str]:
+    data = content if isinstance(content, bytes) else content.encode()
+    Path("list.txt").write_bytes(data)
+    return read_names(Path("list.txt"))
+
+
+@pytest.mark.parametrize(
+    ("content", "names"),
+    [
+        ("a\nb.png\n\n s/c.d \n", ["a", "b", "s/c.d"]),
+        ("a.png\r\nb.JPG\r\n", ["a", "b"]),
+        ("\ufeffa.png\nb\n", ["a", "b"]),  # as Windows' Notepad writes it
+        ("a b\nä\u2028c\nd\x0be", ["a b", "ä\u2028c", "d\x0be"]),  # only a newline ends a line
+    ],
+)
+def test_list_file(content: str, names: list[str]) -> None:
+    assert listed(content) == names
+
+
+def test_only_what_is_listed() -> None:
+    folders = Folders(["a.png", "b.png", "z.png"], ["a.png", "b.png", "c.png"])
+    found = folders.pair(names=["b", "b"])
+    assert [pair.name for pair in found.pairs] == ["b"]
+    assert (found.missing, found.extra) == ((), ("z",))
+    assert folders.refusal(names=["c", "b"]) == (
+        "1 of 2 ground truths have no prediction in 'preds' (c); "
+        "use --allow-missing to score the other 1"
+    )
+    assert folders.refusal(names=["b", "x", "y"]) == (
+        "2 of 3 listed images have no ground truth in 'gts' (x, y); correct the list"
+    )
+
+
+def test_empty_list() -> None:
+    folders = Folders(["a.png"], ["a.png"])
+    with pytest.raises(InputError) as caught:
+        listed(" \n\n")
+    assert str(caught.value) == "list file 'list.txt' names no image; expected one name a line"
+    text = folders.refusal(names=[])
+    assert "names" in text
+    assert "where  were expected" not in text
+
+
+def test_list_file_that_cannot_be_read() -> None:
+    with pytest.raises(InputError, match=r"^list file 'none.txt' cannot be read: .*No such file"):
+        read_names(Path("none.txt"))
+    with pytest.raises(InputError, match=r"^list file 'list.txt' cannot be read: .*utf-8"):
+        listed(b"\xff\n")
+
+
+# what becomes of a pair: ground truths of 6 x 8, two objects
+
+GT = np.zeros((6, 8), dtype=bool)
+GT[1:4, 1:4] = GT[5, 7] = True
+
+
+def scored(*, strict: bool = False, **maps: NDArray[Any]) -> Rows:
+    """Save the maps, and GT for each unless it is given as gt_NAME; score the pairs."""
+    for folder in ("preds", "gts"):
+        Path(folder).mkdir()
+    names = [name for name in maps if not name.startswith("gt_")]
+    for name in names:
+        np.save(f"preds/{name}.npy", maps[name])
+        np.save(f"gts/{name}.npy", maps.get(f"gt_{name}", GT))
+    job = Job("preds", "gts", PROTOCOLS["default"], ("mae", "f_mean"), strict)
+    return score_batch(job, [(name, f"{name}.npy", f"{name}.npy") for name in names])
+
+
+def test_another_size_is_resized_bilinearly_and_counted() -> None:
+    small = np.array([[10, 200, 30], [90, 0, 255]], dtype=np.uint8)
+    rows = scored(a=small, b=GT, c=small)
+    assert rows.totals.n_resized == 2
+    large = np.asarray(cv2.resize(small, (8, 6), interpolation=cv2.INTER_LINEAR), dtype=np.uint8)
+    assert rows.values[0, 0] == score(large, GT, metrics=["mae"])["mae"]
+
+
+def test_strict_refuses_another_size() -> None:
+    with pytest.raises(InputError) as caught:
+        scored(strict=True, a=GT, b=np.zeros((3, 4)))
+    assert str(caught.value) == (
+        "preds/b.npy has shape (3, 4) but its ground truth (6, 8); "
+        "resize the prediction, or leave out --strict"
+    )
+
+
+@pytest.mark.parametrize(
+    "dtype", ["float16", "float32", "float64", "longdouble", "uint16", "bool", ">f4"]
+)
+def test_every_kind_of_map_can_be_resized(dtype: str) -> None:
+    board = (np.indices((3, 4)).sum(axis=0) % 2).astype(dtype)
+    assert scored(a=board * 65535 if dtype == "uint16" else board).totals.n_resized == 1
+
+
+def test_resizing_that_rounds_to_more_than_one() -> None:
+    row = np.ones((1, 5))  # of a single row in double precision OpenCV makes 1 + 3e-8
+    row[0, 0] = 0
+    assert cv2.resize(row, (8, 6)).max() > 1
+    assert scored(a=row).totals.n_resized == 1
+
+
+def test_integers_of_0_and_1_are_counted() -> None:
+    assert scored(a=GT.astype(np.uint8), b=GT, c=np.zeros((6, 8), np.uint8)).totals.n_binary == 1
+
+
+def test_objects_that_are_scored_for_want_of_larger_ones_are_counted_and_told(tmp_path: Path) -> None:
+    masks = {name: np.zeros((100, 100), np.uint8) for name in ("tiny", "mixed", "empty")}
+    masks["tiny"][10, 10] = masks["tiny"][50, 50] = 255  # one pixel of 10,000: half of the least size
+    masks["mixed"][10, 10] = masks["mixed"][40:60, 40:60] = 255
+    for name, mask in masks.items():
+        for folder in ("gt", "pred"):
+            (tmp_path / folder).mkdir(exist_ok=True)
+            assert cv2.imwrite(str(tmp_path / folder / f"{name}.png"), mask)
+    text = (
+        f"1 objects are scored only because their ground truth in {str(tmp_path / 'gt')!r} has no "
+        "component of 0.02 % of the image or more; smaller ones beside them are not scored; "
+        "--protocol paper scores all"
+    )
+    with pytest.warns(UserWarning, match=re.escape(text)):
+        found = sisod.evaluate(tmp_path / "pred", tmp_path / "gt", jobs=1)
+    assert (found.run["tiny"], found.run["objects"]) == (1, 2)
+    assert gathered(masks).run["tiny"] == 1
+    all_of_them = sisod.evaluate(tmp_path / "pred", tmp_path / "gt", jobs=1, protocol="paper")
+    assert (all_of_them.run["tiny"], all_of_them.run["objects"]) == (0, 4)
+    assert gathered(masks, protocol="paper").run["tiny"] == 0
+
+
+def gathered(masks: dict[str, NDArray[np.uint8]], protocol: str = "default") -> sisod.Evaluation:
+    """The same as `evaluate` makes of their files."""
+    evaluator = sisod.Evaluator(protocol=protocol)
+    for name, mask in masks.items():
+        evaluator.update(mask, mask, name=name)
+    return evaluator.result()
+
+
+@pytest.mark.parametrize(
+    ("pred", "text"),
+    [
+        (
+            np.full((6, 8), 1.5),
+            "pred is a float array with values from 1.5 to 1.5; expected [0, 1]; "
+            "apply the sigmoid to logits, or divide grey values by 255",
+        ),
+        (
+            np.full((6, 8), np.nan),
+            "pred holds NaN pixels; expected values in [0, 1]; replace them first",
+        ),
+        (
+            np.zeros((6, 8), np.int64),
+            "pred has dtype int64; expected uint8, uint16, bool or float in [0, 1]; "
+            "convert it first, for example with pred.astype(np.uint8)",
+        ),
+        (np.zeros((0, 8)), "pred has shape (0, 8); expected at least one pixel"),
+    ],
+)
+def test_maps_that_are_refused(pred: NDArray[Any], text: str) -> None:
+    with pytest.raises(InputError) as caught:
+        scored(a=pred)
+    assert str(caught.value) == f"preds/a.npy: {text}"
+
+
+@pytest.mark.parametrize(
+    ("gt", "text"),
+    [
+        (GT.astype(np.uint8), "gt is an integer array whose maximum is 1: it looks like 0/1; pass bool"),
+        (np.zeros((0, 8), bool), "gt has shape (0, 8); expected at least one pixel"),
+        (np.full((6, 8), 2.0), "gt is a float array with values from 2 to 2; expected [0, 1]"),
+        (np.full((6, 8), "a"), "gt has dtype <U1; expected bool, uint8, uint16 or float"),
+    ],
+)
+def test_ground_truths_that_are_refused(gt: NDArray[Any], text: str) -> None:
+    with pytest.raises(InputError) as caught:
+        scored(a=GT, gt_a=gt)
+    assert str(caught.value).startswith(f"gts/a.npy: {text}")

@@ -1,0 +1,347 @@
+"""Beyond one machine: URLs instead of folders, and a real Dask scheduler with worker processes."""
+
+import contextlib
+import functools
+import http.server
+import os
+import shutil
+import signal
+import socket
+import socketserver
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import cv2
+import pytest
+from helpers.platforms import posix_signals
+from typer.testing import CliRunner
+
+import sisod
+from sisod.cli import app
+from sisod.common.errors import InputError, UsageError
+from sisod.common.folders import partial_folder
+from sisod.common.output import write_atomically
+from sisod.data.scenes import make_scenes, sees_all_coarsely
+from sisod.data.storage import read_bytes
+from sisod.evaluation import cluster as cluster_module
+from sisod.evaluation.batches import Job
+from sisod.evaluation.cluster import score_on_worker
+
+fsspec = pytest.importorskip("fsspec", reason="extra cluster is not installed")
+distributed = pytest.importorskip("distributed", reason="extra cluster is not installed")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """160 small pairs: five batches."""
+    root = tmp_path_factory.mktemp("data")
+    (root / "pred" / "deep").mkdir(parents=True)
+    (root / "gt" / "deep").mkdir(parents=True)
+    scenes = make_scenes(20, seed=2, shape=(48, 64))
+    for index in range(160):
+        scene = scenes[index % 20]
+        name = f"{'deep/' if index % 3 else ''}{index:03d}.png"
+        cv2.imwrite(str(root / "pred" / name), sees_all_coarsely(scene))
+        cv2.imwrite(str(root / "gt" / name), scene.mask)
+    return root
+
+
+@pytest.fixture(scope="module")
+def local(folder: Path) -> sisod.Evaluation:
+    return sisod.evaluate(folder / "pred", folder / "gt", jobs=1)
+
+
+def assert_same(result: sisod.Evaluation, other: sisod.Evaluation) -> None:
+    """Bit for bit."""
+    assert result.summary == other.summary
+    assert result.defined == other.defined
+    assert result.images.equals(other.images)
+    assert result.objects.equals(other.objects)
+    assert result.curves.equals(other.curves)
+    assert result.image_curves.equals(other.image_curves)
+
+
+def test_memory_url(folder: Path, local: sisod.Evaluation) -> None:
+    memory = fsspec.filesystem("memory")
+    memory.put(f"{folder}/", "/sisod-test/", recursive=True)
+    try:
+        result = sisod.evaluate("memory://sisod-test/pred", "memory://sisod-test/gt", jobs=1)
+    finally:
+        memory.rm("/sisod-test", recursive=True)
+    assert_same(result, local)
+    with pytest.raises(InputError, match="'memory://nothing' does not exist or is not a folder"):
+        sisod.evaluate("memory://nothing", "memory://nothing")
+
+
+@contextlib.contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """A web server on this machine."""
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
+        daemon_threads = True
+
+    with Server(("127.0.0.1", 0), functools.partial(Quiet, directory=str(folder))) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """A scheduler and two worker processes."""
+    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    with distributed.LocalCluster(**options, silence_logs=50) as started:
+        yield started
+
+
+@pytest.mark.slow
+def test_cluster_and_web_server(folder: Path, local: sisod.Evaluation, cluster: Any) -> None:
+    pytest.importorskip("aiohttp", reason="fsspec reads http with aiohttp, which is not installed")
+    with served(folder) as url:
+        result = sisod.evaluate(f"{url}/pred", f"{url}/gt", cluster=cluster.scheduler_address)
+    assert_same(result, local)
+
+
+@posix_signals
+@pytest.mark.slow
+def test_a_worker_that_dies(folder: Path, local: sisod.Evaluation, cluster: Any, tmp_path: Path) -> None:
+    victim = next(iter(cluster.workers.values())).pid
+    work = tmp_path / ".out.sisod-partial"
+
+    def kill_after_the_first_batch() -> None:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and not list(work.glob("*.rows")):
+            time.sleep(0.002)
+        os.kill(victim, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill_after_the_first_batch)
+    killer.start()
+    address = cluster.scheduler_address
+    result = sisod.evaluate(folder / "pred", folder / "gt", out=tmp_path / "out", cluster=address)
+    killer.join()
+    assert_same(result, local)
+    assert not work.exists()
+
+
+def test_bad_file_on_the_cluster(folder: Path, cluster: Any, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "x.png").write_bytes((folder / "gt" / "000.png").read_bytes())
+    (tmp_path / "a" / "x.png").write_text("not an image")
+    with pytest.raises(InputError, match=r"a/x.png' is not an image that can be read"):
+        sisod.evaluate(tmp_path / "a", tmp_path / "b", cluster=cluster.scheduler_address)
+
+
+@pytest.mark.slow
+def test_relative_paths(
+    folder: Path, local: sisod.Evaluation, cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Workers are in a folder of their own, where other files have the same names."""
+    for name in ("pred", "gt"):
+        shutil.copytree(folder / "gt", tmp_path / name)
+    archive = shutil.make_archive(str(tmp_path / "gt"), "zip", folder / "gt")
+    monkeypatch.chdir(folder)
+    address = cluster.scheduler_address
+    with distributed.Client(address) as client:
+        before = client.run(os.getcwd)
+        client.run(os.chdir, str(tmp_path))
+        try:
+            for pred, gt in (("pred", "gt"), ("file://pred", f"zip://::{os.path.relpath(archive)}")):
+                assert_same(sisod.evaluate(pred, gt, cluster=address), local)
+        finally:
+            for worker, place in before.items():
+                client.run(os.chdir, place, workers=[worker])
+
+
+def test_what_a_worker_does_not_see(folder: Path, cluster: Any) -> None:
+    fsspec.filesystem("memory").put(f"{folder}/gt/", "/sisod-seen/", recursive=True)
+    with pytest.raises(
+        InputError,
+        match=r"^'memory://sisod-seen.*' cannot be read: it does not exist \(on the Dask worker '.+'\)$",
+    ):
+        sisod.evaluate("memory://sisod-seen", "memory://sisod-seen", cluster=cluster.scheduler_address)
+    job = Job(str(folder / "pred"), str(folder / "gt"), sisod.PROTOCOLS["default"], ("mae",), False)
+    size = (folder / "gt" / "000.png").stat().st_size
+    end = r"\); workers read files themselves: give folders that all of them share, or URLs$"
+    for path, stamp, what in (
+        ("gone.png", "1-1", "No such file or directory"),
+        ("000.png", "1-1", f"another file, of {size} bytes instead of 1"),
+    ):
+        pairs = [("a", "000.png", path)]
+        stamps = [(f"{(folder / 'pred' / '000.png').stat().st_size}-0", stamp)]
+        with pytest.raises(
+            InputError,
+            match=rf"^the Dask worker '.+' does not see the file '.*/gt/{path}' \({what}{end}",
+        ):
+            score_on_worker(job.to_json(), [pairs], [stamps])
+
+
+# addresses where there is no cluster
+
+
+def refusal(folder: Path, address: str, **options: Any) -> str:
+    with pytest.raises(InputError) as info:
+        sisod.evaluate(folder / "pred", folder / "gt", cluster=address, **options)
+    assert "\n" not in str(info.value)
+    assert isinstance(info.value, UsageError) == str(info.value).startswith("--cluster")
+    return str(info.value)
+
+
+def test_addresses_that_are_none(folder: Path, tmp_path: Path) -> None:
+    for address in ("", " "):
+        assert refusal(folder, address, out=tmp_path / "out") == (
+            "--cluster is empty; expected the address of a scheduler, tcp://HOST:PORT"
+        )
+    assert refusal(folder, "nonsense") == (
+        "--cluster 'nonsense' is not the address of a Dask scheduler: ValueError: missing port number "
+        "in address 'nonsense'; expected tcp://HOST:PORT"
+    )
+    assert refusal(folder, "http://localhost:8000").startswith(
+        "--cluster 'http://localhost:8000' is not the address of a Dask scheduler: "
+    )
+    assert list(tmp_path.iterdir()) == []  # nothing was begun that would have to be resumed
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert cluster_module._PATIENCE == 10
+    monkeypatch.setattr(cluster_module, "_PATIENCE", 0.5)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_nobody_at_the_address(folder: Path) -> None:
+    assert refusal(folder, "tcp://127.0.0.1:9") == (
+        "no Dask scheduler answers at 'tcp://127.0.0.1:9' in 0.5 seconds; start one with "
+        "'dask scheduler', and give the address that it prints"
+    )
+
+
+@pytest.mark.usefixtures("impatient")
+def test_somebody_else_at_the_address(folder: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent, served(folder) as url:
+        for port in (silent.getsockname()[1], url.rpartition(":")[2]):
+            began = time.monotonic()
+            assert refusal(folder, f"tcp://127.0.0.1:{port}") == (
+                f"what listens at 'tcp://127.0.0.1:{port}' is not a Dask scheduler: it gave no answer "
+                "in 0.5 seconds; expected the address that 'dask scheduler' prints"
+            )
+            assert time.monotonic() - began < 5
+
+
+def test_a_worker_at_the_address(folder: Path, cluster: Any) -> None:
+    address = next(iter(cluster.workers.values())).worker_address
+    assert refusal(folder, address) == (
+        f"a Dask Worker answers at {address!r}; expected the scheduler's address"
+    )
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_scheduler_without_workers(folder: Path) -> None:
+    options = {"n_workers": 0, "processes": True, "dashboard_address": ":0", "silence_logs": 50}
+    with distributed.LocalCluster(**options) as idle:
+        address = idle.scheduler_address
+        assert refusal(folder, address) == (
+            f"the Dask scheduler at {address!r} has no workers; start some with 'dask worker {address}'"
+        )
+
+
+ALONE = """
+import time
+from distributed import LocalCluster
+if __name__ == "__main__":
+    options = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": ":0"}
+    print(LocalCluster(**options, protocol="tcp://").scheduler_address, flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_is_killed(
+    folder: Path, local: sisod.Evaluation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started = subprocess.Popen([sys.executable, "-c", ALONE], stdout=subprocess.PIPE, text=True)  # noqa: S603
+    assert started.stdout is not None
+    address = started.stdout.readline().strip()
+
+    def write_and_kill(path: Path, data: bytes) -> None:
+        write_atomically(path, data)
+        started.kill()
+        started.wait()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(cluster_module, "write_atomically", write_and_kill)
+        assert refusal(folder, address, out=tmp_path / "out") == (
+            f"the Dask scheduler at {address!r} does not answer any more; what was finished is kept, "
+            "use --resume"
+        )
+    started.stdout.close()
+    assert list(partial_folder(tmp_path / "out").glob("*.rows"))
+    out = tmp_path / "out"
+    assert_same(sisod.evaluate(folder / "pred", folder / "gt", out=out, resume=True, jobs=1), local)
+
+
+@pytest.mark.slow
+def test_workers_that_are_lost(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster_module, "_NO_WORKERS", 0.5)
+    monkeypatch.setattr(cluster_module, "_LOOK", 0.2)
+    options = {"n_workers": 1, "processes": True, "dashboard_address": ":0", "silence_logs": 50}
+    with distributed.LocalCluster(**options) as small:
+        address = small.scheduler_address
+
+        def write_and_stop(path: Path, data: bytes) -> None:
+            write_atomically(path, data)
+            small.scale(0)
+            while small.scheduler.workers:
+                time.sleep(0.01)
+
+        monkeypatch.setattr(cluster_module, "write_atomically", write_and_stop)
+        assert refusal(folder, address) == (
+            f"the Dask scheduler at {address!r} has lost all its workers; what was finished is kept, "
+            "use --resume"
+        )
+
+
+# URLs that cannot be read
+
+
+@pytest.mark.parametrize(
+    ("url", "text"),
+    [
+        ("foo://maps", "'foo://maps' is a URL that fsspec cannot open: Protocol not known: foo"),
+        ("zip://x::no.zip", "'zip://x::no.zip' cannot be read: [Errno 2] No such file or directory: "),
+        ("zip://x::pred/000.png", "'zip://x::pred/000.png' cannot be read: File is not a zip file"),
+        ("ftp://127.0.0.1:9/x", "'ftp://127.0.0.1:9/x' cannot be read: "),
+        ("http://127.0.0.1:9/x", "'http://127.0.0.1:9/x' cannot be read: Cannot connect to host "),
+    ],
+)
+def test_urls(url: str, text: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if url.startswith("http"):
+        pytest.importorskip("aiohttp", reason="fsspec reads http with aiohttp, which is not installed")
+    monkeypatch.chdir(folder)
+    for pred, gt in ((url, "gt"), ("pred", url)):
+        result = CliRunner().invoke(app, ["evaluate", f"A={pred}", gt, "--dataset", "D", "--out", "out"])
+        assert isinstance(result.exception, SystemExit), repr(result.exception)
+        assert result.exit_code == 1
+        assert result.stderr.startswith(f"error: {text}")
+        assert result.stderr.count("\n") == 1
+    assert not (folder / "out").exists()
+
+
+def test_a_url_whose_file_is_gone() -> None:
+    with pytest.raises(
+        InputError, match=r"^'memory://sisod-none/a.png' cannot be read: it does not exist$"
+    ):
+        read_bytes("memory://sisod-none", "a.png")

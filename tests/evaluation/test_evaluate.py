@@ -1,0 +1,172 @@
+"""`sisod evaluate`: the same numbers as the engine, whole or not at all."""
+
+import errno
+import math
+import shutil
+from pathlib import Path
+
+import cv2
+import numpy as np
+import polars as pl
+import pytest
+from helpers.evaluate_runs import (
+    FILES,
+    content,
+    finished,
+    names,
+    record,
+    refusal,
+    run,
+    save_map,
+)
+from polars.testing import assert_frame_equal
+
+import sisod
+from sisod.common.errors import InputError
+from sisod.evaluation import driver
+
+# the numbers
+
+
+def test_equals_the_evaluator_bit_for_bit(work: Path) -> None:
+    evaluator = sisod.Evaluator(metrics="all")
+    for path in sorted((work / "MSOD" / "mask").iterdir()):
+        pred = cv2.imread(str(work / "B" / path.name), cv2.IMREAD_UNCHANGED)
+        gt = cv2.imread(str(path), cv2.IMREAD_UNCHANGED)
+        assert pred is not None
+        assert gt is not None
+        evaluator.update(pred, gt, name=path.stem)
+    direct = evaluator.result()
+    result = sisod.evaluate("B", "MSOD/mask", metrics="all", jobs=2)
+    np.testing.assert_equal(result.summary, direct.summary)
+    assert result.defined == direct.defined
+    assert result.protocol == direct.protocol
+    for name in ("images", "objects", "curves", "image_curves"):
+        assert_frame_equal(getattr(result, name), getattr(direct, name), check_exact=True)
+    assert direct.run.items() <= result.run.items()
+
+
+def test_independent_of_the_number_of_jobs(work: Path) -> None:
+    for jobs in (1, 2, 3):
+        finished(jobs=jobs, out=f"out{jobs}")
+    first = content("out1")
+    assert set(first) == {f"MSOD/A/{name}" for name in FILES}
+    assert first == content("out2") == content("out3")
+    assert names(work) == ["A", "B", "MSOD", "out1", "out2", "out3"]
+    assert names("out1") == ["MSOD"]
+    assert names("out1/MSOD") == ["A"]
+
+
+def test_independent_of_how_tables_are_put_together(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for path in sorted((work / "MSOD" / "mask").iterdir())[:32]:
+        assert cv2.imwrite(str(path), np.zeros((24, 32), np.uint8))  # a batch without any object
+    finished(out="whole")
+    monkeypatch.setattr(driver, "_GROUP", 1)
+    for out in ("parts", "again"):
+        finished(out=out)
+    assert content("parts") == content("again")
+    whole, parts = (sisod.Evaluation.load(f"{out}/MSOD/A") for out in ("whole", "parts"))
+    for name in ("images", "objects", "curves", "image_curves"):
+        assert_frame_equal(getattr(whole, name), getattr(parts, name), check_exact=True)
+    assert record("whole") == record("parts")
+
+
+def test_files_and_loading(few: Path) -> None:
+    finished("--metrics", "paper", "--protocol", "paper")
+    result = sisod.Evaluation.load("out/MSOD/A")
+    assert result.images["image"].to_list() == [f"scene00{i}" for i in range(4)]
+    assert result.protocol == sisod.PROTOCOLS["paper"]
+    assert (
+        result.image_curves.schema["f"]
+        == result.image_curves.schema["si_f"]
+        == pl.Array(pl.Float32, 256)
+    )
+    assert result.run["images"] == 4
+    assert result.run["objects"] == len(result.objects)
+    assert result.run["inputs"] == {
+        "predictions": str(few / "A"),
+        "ground_truths": str(few / "MSOD" / "mask"),
+        "pred_suffix": "",
+        "gt_suffix": "",
+        "missing": [],
+        "extra": 0,
+        "extra_names": [],
+        "files": "files.parquet",
+    }
+    assert result.files is not None
+    assert result.files["prediction"].to_list() == [f"scene00{i}.png" for i in range(4)]
+    result.save("copy")
+    assert content("copy") == content("out/MSOD/A")
+    with pytest.raises(InputError, match=r"^'copy' exists already; use --overwrite"):
+        result.save("copy")
+    (few / "copy" / "stray").touch()
+    result.save("copy", overwrite=True)
+    assert set(content("copy")) == FILES
+
+
+@pytest.mark.parametrize("name", sorted(FILES))
+def test_loading_what_is_not_whole(name: str, few: Path) -> None:
+    finished()
+    whole = (few / "out" / "MSOD" / "A" / name).read_bytes()
+    for damaged in (None, b"", whole[:-9]):
+        (few / "out" / "MSOD" / "A" / name).unlink(missing_ok=True)
+        if damaged is not None:
+            (few / "out" / "MSOD" / "A" / name).write_bytes(damaged)
+        with pytest.raises(
+            InputError, match=r"^'out/MSOD/A' is not a result of 'sisod evaluate' that can"
+        ):
+            sisod.Evaluation.load("out/MSOD/A")
+
+
+def test_all_black_ground_truths(few: Path) -> None:
+    for path in (few / "MSOD" / "mask").iterdir():
+        assert cv2.imwrite(str(path), np.zeros((24, 32), np.uint8))
+    result = run("--metrics", "mae,si_mae,f_mean,auc", "--format", "csv")
+    assert result.exit_code == 0
+    loaded = sisod.Evaluation.load("out/MSOD/A")
+    mae = loaded.summary["mae"]
+    assert loaded.summary["si_mae"] == mae > 0
+    assert math.isnan(loaded.summary["f_mean"])
+    assert loaded.defined == {"mae": 4, "si_mae": 4, "f_mean": 0, "auc": 0}
+    assert loaded.run["undefined"] == {"f_mean": 4, "auc": 4}
+    assert result.stdout.splitlines()[1] == f"MSOD,A,{mae},{mae},,"
+    assert loaded.objects.height == 0
+    assert loaded.objects.schema["touches_border"] == pl.Boolean
+
+
+# what is there already
+
+
+def test_existing_result(few: Path) -> None:
+    finished("--metrics", "mae")
+    before = content("out")
+    text = "'out/MSOD/A' exists already; use --overwrite to replace it, or give another folder"
+    assert refusal("--metrics", "mse") == text
+    assert content("out") == before
+    (few / "out" / "MSOD" / "A" / "stray").touch()
+    finished("--metrics", "mse", "--overwrite")
+    assert set(content("out/MSOD/A")) == FILES
+    assert record()["metrics"] == ["mse"]
+    assert names("out/MSOD") == ["A"]
+    save_map("A/scene001.npy", np.full((24, 32), 2.0))
+    refusal("--overwrite")
+    assert record()["metrics"] == ["mse"]  # a run that fails takes nothing away
+
+
+def test_overwriting_never_takes_the_maps_themselves(few: Path) -> None:
+    (few / "maps" / "MSOD").mkdir(parents=True)
+    shutil.copytree("A", "maps/MSOD/A")
+    before = content("maps")
+    run("--overwrite", preds=("maps/MSOD/A",), out="maps")
+    assert before.items() <= content("maps").items()
+
+
+def test_output_that_cannot_be_written(few: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (few / "taken").touch()
+    assert "cannot write below 'taken/MSOD': Not a directory" in refusal(out="taken")
+
+    def mkdir(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "mkdir", mkdir)
+    assert "cannot write below 'out/MSOD': Permission denied" in refusal()

@@ -1,0 +1,268 @@
+"""Every command that replaces output, with everything that can go wrong: the old one is still there."""
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import torch
+from helpers.overwrite_runs import COMMANDS, N_CALLS, after, find, prepare, write_world
+from helpers.platforms import links, posix_limits, posix_modes, posix_signals
+from typer.testing import CliRunner, Result
+
+from sisod.cli import app
+from sisod.common.output import lock
+
+pytestmark = pytest.mark.needs(
+    "torch", "lightning", "safetensors", "matplotlib", "jinja2", "distributed", "fsspec", "onnxscript"
+)
+torch.set_num_threads(1)
+SCRIPT = Path(__file__).parents[1] / "helpers" / "overwrite_runs.py"
+BAD = [(name, bad) for name, command in COMMANDS.items() for bad in command.bad]
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Inputs, and the old output of every command."""
+    root = tmp_path_factory.mktemp("world")
+    write_world(root)
+    for name, command in COMMANDS.items():
+        if command.real:
+            folder = root / f"old {name}"
+            shutil.copytree(root, folder, ignore=shutil.ignore_patterns("old*"))
+            with pytest.MonkeyPatch.context() as patch:
+                patch.chdir(folder)
+                done = CliRunner().invoke(app, command.words)
+                assert done.exit_code == 0, (done.stderr, done.exception)
+    return root
+
+
+@pytest.fixture
+def here(world: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A copy of it to be in, for the command that the test is about."""
+    name = request.getfixturevalue("name")
+    old = world / f"old {name}"
+    shutil.copytree(
+        old if old.exists() else world, tmp_path / "here", ignore=shutil.ignore_patterns("old*")
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path / "here")
+        prepare(name, lambda path, value: patch.setattr(*find(path), value))
+        handler = signal.getsignal(signal.SIGINT)
+        yield name
+        signal.signal(signal.SIGINT, handler)  # Lightning turns it off
+
+
+def run(name: str, *more: str) -> Result:
+    return CliRunner().invoke(app, [*COMMANDS[name].words, *more])
+
+
+def state(name: str) -> dict[str, bytes]:
+    """Every file of the output."""
+    out = Path(COMMANDS[name].out)
+    paths = [out] if out.is_file() else sorted(path for path in out.rglob("*") if path.is_file())
+    assert paths
+    return {str(path): path.read_bytes() for path in paths}
+
+
+def beside(name: str) -> set[str]:
+    return {path.name for path in Path(COMMANDS[name].out).parent.iterdir() if "sisod" in path.name}
+
+
+def goes_on(name: str) -> set[str]:
+    """What may be left for --resume."""
+    out = Path(COMMANDS[name].out).name
+    return {f".{out}.sisod-partial"} if name in ("evaluate", "predict", "train") else set()
+
+
+@contextmanager
+def unchanged(name: str, *, left: bool = False) -> Iterator[None]:
+    before = state(name)
+    yield
+    assert state(name) == before
+    assert beside(name) <= (goes_on(name) if left else set())
+
+
+def test_the_table_has_every_command_with_overwrite() -> None:
+    from typer.main import get_command
+
+    commands = get_command(app).commands  # type: ignore[attr-defined]
+    knowing = {
+        name
+        for name, command in commands.items()
+        if any("--overwrite" in option.opts for option in command.params)
+    }
+    assert knowing <= COMMANDS.keys()
+    assert {name for name, command in COMMANDS.items() if "--overwrite" in command.words} == knowing
+
+
+@pytest.mark.parametrize(("name", "bad"), BAD, ids=[f"{name} {' '.join(bad)}" for name, bad in BAD])
+@pytest.mark.slow
+def test_bad_option(name: str, bad: tuple[str, ...], here: str) -> None:
+    assert here == name
+    with unchanged(name):  # refused before anything is written, so nothing is left either
+        failed = run(name, *bad)
+        assert failed.exit_code in (1, 2), (failed.output, failed.exception)
+        assert isinstance(failed.exception, SystemExit)
+
+
+@pytest.mark.parametrize("name", [name for name, command in COMMANDS.items() if command.broken])
+def test_unreadable_input(name: str, here: str) -> None:
+    path = Path(COMMANDS[here].broken or "")
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    with unchanged(name, left=True):
+        failed = run(name)
+        assert failed.exit_code == 1, (failed.output, failed.exception)
+        assert failed.stderr.startswith("error: ")
+    path.write_bytes(whole)
+    before = state(name)
+    done = run(name)  # what was left is no obstacle
+    assert done.exit_code == 0, (done.output, done.exception)
+    assert beside(name) == set()
+    assert COMMANDS[name].real or state(name) != before
+
+
+@pytest.mark.parametrize("name", [name for name, command in COMMANDS.items() if command.without])
+@pytest.mark.slow
+def test_missing_extra(name: str, here: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    module, options = COMMANDS[here].without or ("", ())
+    monkeypatch.setitem(sys.modules, module, None)
+    for ours in COMMANDS[name].forget:
+        monkeypatch.delitem(sys.modules, ours, raising=False)
+    with unchanged(name, left=True):
+        failed = run(name, *options)
+        assert failed.exit_code == 1, (failed.output, failed.exception)
+        assert re.fullmatch(r"error: .* needs .*; install it with: pip install '.*'\n", failed.stderr), (
+            failed.stderr
+        )
+
+
+@posix_limits
+@pytest.mark.parametrize("limit", [0, 300, 3000])
+@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.slow
+def test_no_room(name: str, here: str, limit: int) -> None:
+    """No file can grow beyond a limit, which is what a full disk does to a writer."""
+    import resource
+
+    assert here == name
+    with unchanged(name, left=True):
+        soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
+        try:
+            failed = run(name)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        if limit == 3000 and failed.exit_code == 0:
+            pytest.skip("its files are smaller")
+        assert failed.exit_code == 1, (failed.output, failed.exception)
+        assert failed.stderr.startswith("error: cannot write ")
+        assert "File too large" in failed.stderr
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_interrupted(name: str, here: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    holder, attribute = find(COMMANDS[here].middle)
+    middle = after(N_CALLS.get(name, 0), getattr(holder, attribute), interrupt)
+    monkeypatch.setattr(holder, attribute, middle)
+    with unchanged(name, left=True):
+        stopped = run(name)
+        assert stopped.exit_code == 130, (stopped.output, stopped.exception)
+
+
+@posix_signals
+@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.slow
+def test_killed(name: str, here: str) -> None:
+    command = [sys.executable, str(SCRIPT), here, *COMMANDS[name].words]
+    before = state(name)
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    ended = subprocess.run(command, capture_output=True, check=False, env=environment)  # noqa: S603
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
+    assert state(name) == before
+    done = run(name)
+    assert done.exit_code == 0, (done.output, done.exception)
+    assert all(left.endswith(".tmp") for left in beside(name))  # of a file; folders leave nothing
+
+
+# the same commands: by one process at a time, through links, for whom the umask says
+
+FOLDERS = ("evaluate", "predict", "train", "frames", "demo", "plot")
+
+
+@pytest.mark.parametrize("option", ["--overwrite", "--resume", ""])
+@pytest.mark.parametrize("name", FOLDERS)
+def test_another_process_is_writing(name: str, here: str, option: str) -> None:
+    if option == "--resume" and name not in ("evaluate", "predict", "train"):
+        pytest.skip("cannot be resumed")
+    words = [word for word in COMMANDS[here].words if word != "--overwrite"]
+    knows = option and "--overwrite" in COMMANDS[name].words
+    with unchanged(name), lock(Path(COMMANDS[name].out)):
+        refused = CliRunner().invoke(app, [*words, *([option] if knows else [])])
+    assert refused.exit_code == 1
+    assert refused.stderr == (
+        f"error: another sisod process (pid {os.getpid()}) is writing to {COMMANDS[name].out!r}; "
+        "wait for it or give another folder\n"
+    )
+
+
+@links
+@pytest.mark.parametrize("name", FOLDERS)
+@pytest.mark.slow
+def test_output_that_is_a_link(name: str, here: str) -> None:
+    out = Path(COMMANDS[here].out)
+    Path("disk").mkdir()
+    out.rename("disk/there")
+    out.symlink_to(Path("disk/there").resolve())
+    for _ in range(2):
+        done = run(name)
+        assert done.exit_code == 0, (done.output, done.exception)
+        assert out.is_symlink()
+        assert sorted(path.name for path in Path("disk").iterdir()) == ["there"]
+    shutil.rmtree("disk")  # now it leads nowhere
+    assert run(name).exit_code == 0
+    assert out.is_symlink()
+    assert any(Path("disk/there").iterdir())
+
+
+@posix_modes
+@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.slow
+def test_modes_are_those_of_the_umask(name: str, here: str) -> None:
+    out = Path(COMMANDS[here].out)
+    shutil.rmtree(out) if out.is_dir() else out.unlink()
+    before = os.umask(0o027)
+    try:
+        assert run(name).exit_code == 0
+    finally:
+        os.umask(before)
+    for path in (out, *out.rglob("*")):
+        expected = 0o750 if path.is_dir() else 0o640
+        assert path.stat().st_mode & 0o777 == expected, path
+
+
+@pytest.mark.parametrize("other", ["evaluate", "train", "predict", "frames", "demo"])
+@pytest.mark.parametrize("name", ["evaluate", "predict", "train", "frames", "demo"])
+@pytest.mark.slow
+def test_results_of_another_command(name: str, other: str, here: str, world: Path) -> None:
+    """Only what a command itself wrote is replaced."""
+    if name == other:
+        return
+    out = Path(COMMANDS[here].out)
+    shutil.rmtree(out)
+    shutil.copytree(world / f"old {other}" / COMMANDS[other].out, out)
+    with unchanged(name):
+        refused = run(name)
+        assert refused.exit_code == 1
+        command = "train" if other == "train" else other
+        assert f"is a result of 'sisod {command}' and not of 'sisod {name}'; it is not" in refused.stderr

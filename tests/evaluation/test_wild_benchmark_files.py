@@ -1,0 +1,90 @@
+"""Every key of a benchmark file with values that nobody means: a sentence, or sense."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers.wild import WILD, one_sentence
+
+from sisod.common.errors import InputError
+from sisod.evaluation.driver import Options, Request, check_request
+from sisod.evaluation.requests import read_request
+from sisod.scoring.metrics import find_metrics
+from sisod.scoring.protocols import find_protocol
+
+PLACES = {
+    "metrics": "metrics = {}\n",
+    "protocol": "protocol = {}\n",
+    "datasets": "datasets = {}\n",
+    "methods": "methods = {}\n",
+    "data set": "[datasets]\nE = {}\n",
+    "gt": "[datasets.E]\ngt = {}\n",
+    "suffix of a data set": "[datasets.E]\ngt = 'gt'\nsuffix = {}\n",
+    "method": "[methods]\nN = {}\n",
+    "pred": "[methods.N]\npred = {}\n",
+    "pred of a data set": "[methods.N]\npred = {{ D = {} }}\n",
+    "suffix of a method": "[methods.N]\npred = 'maps'\nsuffix = {}\n",
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_wild_value_in_a_benchmark_file(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for folder in ("gt", "maps"):
+        Path(folder).mkdir()
+        np.save(Path(folder, "a.npy"), np.eye(4, dtype=bool))
+    rest = "[datasets.D]\ngt = 'gt'\n[methods.M]\npred = 'maps'\n"
+    for wild in WILD.values():
+        top = place in ("metrics", "protocol", "datasets", "methods")
+        for text in (
+            PLACES[place].format(wild) + rest * top,
+            rest * (not top) + PLACES[place].format(wild),
+        ):
+            Path("b.toml").write_text(text, encoding="utf-8")
+            try:
+                check_scorable()
+            except InputError as error:
+                one_sentence(str(error))
+
+
+def check_scorable() -> None:
+    """What `sisod evaluate` does before it scores."""
+    wanted = read_request(["b.toml"])
+    protocol = find_protocol(wanted.protocol or "default")
+    keys = find_metrics(wanted.metrics, protocol)
+    for cell in wanted.cells:
+        request = Request(cell.pred_root, cell.gt_root, protocol, keys, cell.pred_suffix, cell.gt_suffix)
+        check_request(Path("out", cell.dataset, cell.method), request, Options(jobs=1))
+
+
+NAMES = [
+    "''",
+    "'.'",
+    "'..'",
+    "'a/b'",
+    '"a\\u0000b"',
+    '"a\\nb"',
+    "'" + "x" * 300 + "'",
+    "'.x'",
+    "'Größe 😀'",
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_wild_name_in_a_benchmark_file(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for text in (
+        f"[datasets.{name}]\ngt = 'gt'\n[methods.M]\npred = 'maps'\n",
+        f"[datasets.D]\ngt = 'gt'\n[methods.{name}]\npred = 'maps'\n",
+        f"[datasets.{name}]\n[methods.M]\npred = 'maps'\n",
+        f"[datasets.D]\ngt = 'gt'\n[methods.{name}]\npred = 3\n",
+        f"[datasets.D]\ngt = 'gt'\n[methods.M]\npred = {{ {name} = 'x' }}\n",
+    ):
+        Path("b.toml").write_text(text, encoding="utf-8")
+        with pytest.raises(InputError) as caught:  # there are no folders
+            check_scorable()
+        one_sentence(str(caught.value))

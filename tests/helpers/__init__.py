@@ -1,0 +1,1 @@
+"""What several test files share: oracles, synthetic inputs, runs, marks."""

@@ -1,0 +1,198 @@
+"""A real Chromium for tests, driven through its own protocol over a pipe: no driver, no library."""
+
+import base64
+import json
+import os
+import select
+import shutil
+import subprocess
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from helpers.platforms import windows
+
+_WAIT = 60.0  # seconds for one answer, on a machine that does other things as well
+
+
+def chromium() -> str | None:
+    """Return the browser's command, or None where there is none, or no way to talk to it."""
+    if windows:  # hands no open files on to other programs
+        return None
+    return shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+
+class Browser:
+    """One headless Chromium with one page; a context manager."""
+
+    def __init__(self, profile: Path, *, width: int = 1280, height: int = 900) -> None:
+        command = chromium()
+        assert command is not None
+        to_read, self._write = os.pipe()
+        self._read, to_write = os.pipe()
+        options = (
+            "--headless=new --no-sandbox --disable-gpu --no-first-run --disable-extensions "
+            "--disable-background-networking --hide-scrollbars --remote-debugging-pipe "
+            f"--user-data-dir={profile} --window-size={width},{height}"
+        )
+        # the browser reads commands from file 3 and writes answers to file 4
+        shell = f'exec "$0" {options} about:blank 3<&{to_read} 4>&{to_write}'
+        self._process = subprocess.Popen(  # noqa: S603
+            ["bash", "-c", shell, command],  # noqa: S607
+            pass_fds=(to_read, to_write),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        os.close(to_read)
+        os.close(to_write)
+        self._rest = b""
+        self._number = 0
+        self.events: list[dict[str, Any]] = []
+        target = self._call("Target.createTarget", {"url": "about:blank"})["targetId"]
+        attached = self._call("Target.attachToTarget", {"targetId": target, "flatten": True})
+        self._session: str | None = attached["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.call(f"{domain}.enable")
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width, height=height, deviceScaleFactor=1, mobile=False,
+        )  # fmt: skip
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._process.terminate()
+        try:
+            self._process.wait(20)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        os.close(self._read)
+        os.close(self._write)
+
+    def open(self, path: Path) -> float:
+        """Load a file; return how many seconds it took until the page had drawn itself."""
+        self.events.clear()
+        self.call("Page.navigate", url=path.resolve().as_uri())
+        self._until("Page.loadEventFired")
+        timing = "performance.getEntriesByType('navigation')[0].loadEventEnd"
+        while not self.evaluate(timing):
+            time.sleep(0.01)
+        return float(self.evaluate(timing)) / 1000
+
+    def evaluate(self, script: str) -> Any:
+        """Return the value of an expression in the page."""
+        answer = self.call("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in answer, answer["exceptionDetails"]
+        return answer["result"].get("value")
+
+    def press(self, key: str, *, shift: bool = False) -> None:
+        """Press and let go of a key, as a person does."""
+        codes = {"Tab": 9, "Enter": 13, "ArrowRight": 39, "ArrowDown": 40, "ArrowLeft": 37, "End": 35}
+        what: dict[str, Any] = {
+            "key": key, "code": key, "windowsVirtualKeyCode": codes[key], "modifiers": 8 * shift,
+        }  # fmt: skip
+        if key == "Enter":
+            what["text"] = "\r"
+        self.call("Input.dispatchKeyEvent", type="keyDown", **what)
+        self.call("Input.dispatchKeyEvent", type="keyUp", **what)
+
+    def point(self, selector: str, x: float = 0.5, y: float = 0.5) -> None:
+        """Move the pointer over an element, at a share of its width and height."""
+        box = self.evaluate(
+            f"(async () => {{const e = document.querySelector({json.dumps(selector)});"
+            "e.scrollIntoView({block: 'center', behavior: 'instant'});"
+            "await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)));"
+            "const b = e.getBoundingClientRect(); return [b.x, b.y, b.width, b.height]})()"
+        )
+        place = {"x": box[0] + x * box[2], "y": box[1] + y * box[3]}
+        self.call("Input.dispatchMouseEvent", type="mouseMoved", **place)
+
+    def troubles(self) -> list[str]:
+        """Return every error or warning that the page has caused."""
+        self.evaluate("1")  # what was under way has been reported before this is answered
+        found = []
+        for event in self.events:
+            details = event.get("params", {})
+            if event["method"] == "Runtime.exceptionThrown":
+                found.append(str(details["exceptionDetails"]))
+            if event["method"] == "Runtime.consoleAPICalled" and details["type"] in ("error", "warning"):
+                found.append(str(details["args"]))
+            if event["method"] == "Log.entryAdded" and details["entry"]["level"] in ("error", "warning"):
+                found.append(details["entry"]["text"])
+        return found
+
+    def requests(self) -> list[str]:
+        """Return every address that was asked for, but for what is inside the page."""
+        addresses = [
+            str(event["params"]["request"]["url"])
+            for event in self.events
+            if event["method"] == "Network.requestWillBeSent"
+        ]
+        return [address for address in addresses if not address.startswith("data:")]
+
+    def prefer(self, scheme: str) -> None:
+        """Ask for light or dark pages."""
+        self.call(
+            "Emulation.setEmulatedMedia",
+            features=[{"name": "prefers-color-scheme", "value": scheme}],
+        )
+
+    def screenshot(self, path: Path, *, selector: str | None = None, scale: float = 1) -> None:
+        """Save what is seen, or one element in full."""
+        options: dict[str, Any] = {"format": "png", "captureBeyondViewport": selector is not None}
+        if selector is not None:
+            box = self.evaluate(
+                f"(() => {{const b = document.querySelector({json.dumps(selector)})"
+                ".getBoundingClientRect();"
+                "return [b.x + scrollX, b.y + scrollY, b.width, b.height]})()"
+            )
+            options["clip"] = dict(zip(("x", "y", "width", "height"), box, strict=True)) | {
+                "scale": scale
+            }
+        path.write_bytes(base64.b64decode(self.call("Page.captureScreenshot", **options)["data"]))
+
+    def pdf(self) -> bytes:
+        """Print the page."""
+        return base64.b64decode(self.call("Page.printToPDF")["data"])
+
+    def call(self, method: str, **params: Any) -> dict[str, Any]:
+        """Send one command to the page and return its answer."""
+        return self._call(method, params, self._session)
+
+    def _call(self, method: str, params: dict[str, Any], session: str | None = None) -> dict[str, Any]:
+        self._number += 1
+        message: dict[str, Any] = {"id": self._number, "method": method, "params": params}
+        if session is not None:
+            message["sessionId"] = session
+        os.write(self._write, json.dumps(message).encode() + b"\0")
+        while True:
+            answer = self._receive()
+            if answer.get("id") == self._number:
+                assert "error" not in answer, (method, answer["error"])
+                result: dict[str, Any] = answer["result"]
+                return result
+
+    def _until(self, method: str) -> None:
+        while all(event["method"] != method for event in self.events):
+            self._receive()
+
+    def _receive(self) -> dict[str, Any]:
+        while b"\0" not in self._rest:
+            ready, _, _ = select.select([self._read], [], [], _WAIT)
+            assert ready, "the browser does not answer"
+            more = os.read(self._read, 1 << 20)
+            assert more, "the browser has ended"
+            self._rest += more
+        line, _, self._rest = self._rest.partition(b"\0")
+        message: dict[str, Any] = json.loads(line)
+        if "id" not in message:
+            self.events.append(message)
+        return message

@@ -1,0 +1,42 @@
+"""Folders of predictions and ground truths that hold names only, for pairing and listing."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from helpers.platforms import slashes
+from sisod.common.errors import InputError
+from sisod.data.pairs import Pairing, pair_files
+
+
+def fill(root: Path, paths: Iterable[str]) -> Path:
+    """Make a folder of files; pairing looks at names only, so a byte each will do."""
+    root.mkdir()
+    for path in paths:
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_bytes(b"x")
+    return root
+
+
+class Folders:
+    """A folder of predictions and one of ground truths, called by the same names in every test."""
+
+    def __init__(self, preds: Iterable[str], gts: Iterable[str]) -> None:
+        self.preds = fill(Path("preds"), preds)
+        self.gts = fill(Path("gts"), gts)
+
+    def pair(self, **options: Any) -> Pairing:
+        """Pair them."""
+        return pair_files("preds", "gts", **options)
+
+    def paired(self, **options: Any) -> list[tuple[str, str, str]]:
+        """Return name and paths of every pair."""
+        return [(p.name, p.pred.path, p.gt.path) for p in self.pair(**options).pairs]
+
+    def refusal(self, **options: Any) -> str:
+        """Return why they cannot be paired."""
+        with pytest.raises(InputError) as caught:
+            self.pair(**options)
+        return slashes(str(caught.value))

@@ -1,0 +1,91 @@
+"""What others rely on in `sisod.losses`: names, signatures, the error without PyTorch, the examples."""
+
+import inspect
+import runpy
+import subprocess
+import sys
+
+import pytest
+from helpers.paths import EXAMPLES
+
+import sisod.losses
+from sisod.losses import PlainLoss, SizeInvariantLoss, boxes_of, weight_map
+
+
+def parameters(function: object) -> str:
+    assert callable(function)
+    return ", ".join(
+        f"{p.name}={p.default}" if p.default is not p.empty else p.name
+        for p in inspect.signature(function).parameters.values()
+    )
+
+
+def test_names_are_frozen() -> None:
+    assert sisod.losses.__all__ == [
+        "PlainLoss",
+        "SizeInvariantLoss",
+        "boxes_of",
+        "collate_boxes",
+        "plain_loss",
+        "region_term",
+        "size_invariant_loss",
+        "weight_map",
+    ]
+    assert all(hasattr(sisod.losses, name) for name in sisod.losses.__all__)
+
+
+def test_signatures_are_frozen() -> None:
+    assert parameters(SizeInvariantLoss) == (
+        "terms, alpha=ratio, normalize=True, from_probs=False, weights=None"
+    )
+    assert parameters(SizeInvariantLoss.forward) == "self, logits, gt, boxes=None"
+    assert parameters(PlainLoss) == "terms, from_probs=False, weights=None"
+    assert parameters(PlainLoss.forward) == "self, logits, gt, boxes=None"
+    assert parameters(sisod.losses.size_invariant_loss) == (
+        "logits, gt, boxes=None, terms, alpha=ratio, normalize=True, from_probs=False, weights=None"
+    )
+    assert parameters(boxes_of) == "gt, connectivity=8, min_area=0.0002"
+    assert parameters(weight_map) == "boxes, shape, alpha=ratio, normalize=True"
+
+
+def test_without_torch_the_error_says_how_to_install_it() -> None:
+    code = "import sys; sys.modules['torch'] = None; import sisod; import sisod.losses"
+    run = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
+    last = run.stderr.strip().splitlines()[-1]
+    assert last == (
+        "sisod.common.errors.MissingExtraError: "
+        "sisod.losses needs PyTorch; install it with: pip install 'sisod[torch]'"
+    )
+
+
+@pytest.mark.parametrize("name", ["loss_in_a_loop", "loss_in_monai_style"])
+def test_examples_train(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    losses = runpy.run_path(str(EXAMPLES / f"{name}.py"))["main"](n_epochs=4)
+    assert len(losses) == 4
+    assert losses[-1] < 0.97 * losses[0]
+
+
+@pytest.mark.slow
+def test_example_in_lightning_trains() -> None:
+    """In a process of its own: Lightning's warnings are not ours."""
+    run = subprocess.run(  # noqa: S603
+        [sys.executable, str(EXAMPLES / "loss_in_lightning.py")],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
+    )
+    losses = [float(line.split()[-1]) for line in run.stdout.splitlines() if line.startswith("epoch")]
+    assert len(losses) == 4
+    assert losses[-1] < 0.97 * losses[0]
+    assert "probabilities" not in run.stderr
+
+
+def test_the_drawing_is_what_the_example_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    example = runpy.run_path(str(EXAMPLES / "draw_weight_map.py"))
+    written = (EXAMPLES.parent / "docs" / "weight_map.svg").read_text()
+    assert example["draw"](example["make_mask"]()) == written

@@ -1,0 +1,423 @@
+"""One suite over the registry: what every network must do."""
+
+import subprocess
+import sys
+from functools import cache
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+import torch
+from helpers.without_memory import image_on_meta, on_meta
+from numpy.typing import NDArray
+from torch import Tensor
+
+from sisod import networks
+from sisod.common.errors import InputError
+from sisod.networks.architectures.ldf import split_label
+from sisod.networks.input_spec import IMAGENET, LITE, InputSpec
+from sisod.networks.network import Network
+
+torch.set_num_threads(1)  # on a shared machine two would wait for each other
+NAMES = networks.names()
+FIVE = tuple(name for name in NAMES if name != "tiny")
+# every pair of network and encoder there is
+PAIRS = [(name, "resnet50") for name in NAMES] + [(name, "efficientnet_lite0") for name in FIVE]
+SIZES = ((384, 384), (352, 352), (320, 320), (351, 287))
+
+
+@cache
+def built(name: str, encoder: str = "resnet50") -> Network:
+    """A network with random weights that every test may use and must leave in eval mode."""
+    torch.manual_seed(0)
+    return networks.create(name, encoder=encoder).eval()
+
+
+def light(name: str) -> Network:
+    """With the small encoder, where the decoder is what matters."""
+    return built(name, "efficientnet_lite0") if name in FIVE else built(name)
+
+
+def small(name: str) -> tuple[int, int]:
+    """A small odd size, even at stride 16, which GateNet needs; PoolNet needs 8 pixels there."""
+    return (127, 159) if name == "poolnet" else (95, 63)
+
+
+def images(batch: int, size: tuple[int, int]) -> Tensor:
+    return torch.randn(batch, 3, *size, generator=torch.Generator().manual_seed(1))
+
+
+def backward(maps: tuple[Tensor, ...]) -> None:
+    """From a loss that no symmetry cancels."""
+    torch.manual_seed(2)
+    torch.autograd.backward([(logits * torch.randn_like(logits)).mean() for logits in maps])
+
+
+# ------------------------------------------------------------------------------------------- contract
+
+
+@pytest.mark.parametrize(("name", "encoder"), PAIRS)
+@torch.no_grad()
+@pytest.mark.slow
+def test_maps_have_the_size_of_the_input(name: str, encoder: str) -> None:
+    network = on_meta(name, encoder)
+    for size in SIZES:
+        maps = network(image_on_meta(2, size))
+        assert isinstance(maps, tuple)
+        assert [tuple(logits.shape) for logits in maps] == [(2, 1, *size)] * len(network.targets)
+
+
+@pytest.mark.parametrize(("name", "encoder"), PAIRS)
+@torch.no_grad()
+@pytest.mark.slow
+def test_logits_of_a_real_run(name: str, encoder: str) -> None:
+    """Finite, different from pixel to pixel, and of an image whatever it is batched with."""
+    network = built(name, encoder)
+    two = images(2, small(name))
+    maps = network(two)
+    alone = network(two[:1])
+    for logits, single in zip(maps, alone, strict=True):
+        assert logits.shape == (2, 1, *small(name))
+        assert logits.isfinite().all()
+        assert logits.std() > 0
+        scale = float(logits.abs().max())
+        torch.testing.assert_close(logits[:1] / scale, single / scale, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.slow
+def test_every_parameter_gets_a_gradient(name: str) -> None:
+    """In eval mode: a bias before a norm that uses batch statistics has none to speak of."""
+    network = built(name)
+    network.zero_grad()
+    backward(network(images(1, small(name))))
+    without = set()
+    for key, parameter in network.named_parameters():
+        if parameter.requires_grad and (parameter.grad is None or not parameter.grad.any()):
+            without.add(key)
+    unused = {key for key, _ in network.named_parameters() if key.startswith(network.unused)}
+    assert without == unused
+    network.zero_grad()
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.slow
+def test_a_training_step(name: str) -> None:
+    """In train mode, at 160 x 160, with the smallest batch that is allowed; statistics move."""
+    batch = 2 if name == "gatenet" else 1
+    network = light(name)
+    in_eval = len(network(images(1, (160, 160))))
+    before = {key: value.clone() for key, value in network.named_buffers()}
+    try:
+        maps = network.train()(images(batch, (160, 160)))
+        backward(maps)
+    finally:
+        network.eval()
+    assert len(maps) == in_eval
+    for key, parameter in network.named_parameters():
+        if parameter.requires_grad and not key.startswith(network.unused):
+            assert parameter.grad is not None, key
+            assert parameter.grad.isfinite().all(), key
+    network.zero_grad()
+    moved = {key for key, value in network.named_buffers() if not value.equal(before[key])}
+    fixed = {"edn": ("encoder.",), "poolnet": ("",)}.get(name, network.unused)
+    assert moved == {key for key in before if not key.startswith(fixed)}
+    network.load_state_dict(before, strict=False)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@torch.no_grad()
+def test_bfloat16_autocast(name: str) -> None:
+    network = light(name)  # a processor without bfloat16 is slow at it
+    x = images(1, small(name))
+    full = network(x)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        half = network(x)
+    for exact, coarse in zip(full, half, strict=True):
+        assert coarse.isfinite().all()
+        assert (coarse.float() - exact).abs().mean() < 0.1 * exact.abs().mean()
+
+
+@pytest.mark.parametrize("name", ["edn", "poolnet"])
+@torch.no_grad()
+def test_encoder_norms_are_fixed(name: str) -> None:
+    """EDN's are buffers; PoolNet's are parameters that do not train and stay in eval mode."""
+    network = built(name)
+    norms = [key for key, _ in network.named_parameters() if key.startswith("encoder.") and ".bn" in key]
+    trained = [key for key in norms if network.get_parameter(key).requires_grad]
+    assert trained == []
+    assert bool(norms) == (name == "poolnet")
+    x = images(1, (32, 32))
+    stem = network.encoder(x)[0]
+    assert network.train().encoder(x)[0].equal(stem)
+    network.eval()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of PyTorch's own compiler
+@torch.no_grad()
+@pytest.mark.slow
+def test_compiled() -> None:
+    """As one graph. The default backend would go on to compile C++ for the better part of a minute."""
+    network = built("tiny")
+    compiled = torch.compile(network, fullgraph=True, backend="aot_eager")
+    x = images(1, (64, 64))
+    for ours, theirs in zip(network(x), compiled(x), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
+def test_which_maps_are_what() -> None:
+    assert networks.find("ldf").targets == ("mask", "body", "detail", "mask", "body", "detail")
+    for name in NAMES:
+        targets = networks.find(name).targets
+        assert targets[0] == "mask"
+        assert name == "ldf" or set(targets) == {"mask"}
+
+
+# --------------------------------------------------------------------------------------------- errors
+
+
+def test_names() -> None:
+    assert NAMES == ("edn", "gatenet", "icon", "ldf", "poolnet", "tiny")
+    assert sorted(networks.__all__) == [
+        "InputSpec",
+        "Network",
+        "create",
+        "find",
+        "from_pretrained",
+        "load_published",
+        "names",
+    ]
+    assert networks.Network is Network
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        networks.nothing  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (
+            {"name": "endn"},
+            "unknown network 'endn'; did you mean 'edn'? "
+            "available: edn, gatenet, icon, ldf, poolnet, tiny",
+        ),
+        (
+            {"name": "edn", "encoder": "resnet"},
+            "unknown encoder 'resnet'; did you mean 'resnet50'? available: efficientnet_lite0, resnet50",
+        ),
+        (
+            {"name": "tiny", "encoder": "efficientnet_lite0"},
+            "tiny has an encoder of its own, got encoder='efficientnet_lite0'; leave encoder out",
+        ),
+        (
+            {"name": "tiny", "encoder_weights": "imagenet"},
+            "tiny has no pretrained encoder, got encoder_weights='imagenet'",
+        ),
+    ],
+)
+def test_wrong_names(arguments: dict[str, Any], expected: str) -> None:
+    with pytest.raises(InputError) as error:
+        networks.create(**arguments)
+    assert str(error.value) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "expected"),
+    [
+        (
+            "gatenet",
+            (400, 300),
+            "gatenet folds 2 x 2 windows at stride 16 and cannot take 400 x 300; "
+            "pad or resize the input to 416 x 320",
+        ),
+        (
+            "poolnet",
+            (96, 200),
+            "poolnet pools over 8 x 8 windows at stride 16 and cannot take 96 x 200; "
+            "pad or resize the input to 128 x 200",
+        ),
+        (
+            "icon",
+            (32, 64),
+            "icon convolves 3 x 3 pixels at stride 16 and cannot take 32 x 64; "
+            "pad or resize the input to 48 x 64",
+        ),
+        (
+            "ldf",
+            (40, 28),
+            "ldf halves three times from stride 4 on and cannot take 40 x 28; "
+            "pad or resize the input to 40 x 32",
+        ),
+    ],
+)
+def test_sizes_that_do_not_fit(name: str, size: tuple[int, int], expected: str) -> None:
+    network = on_meta(name)
+    with pytest.raises(InputError) as error:
+        network(image_on_meta(1, size))
+    assert str(error.value) == expected
+    height, width = expected.split("to ")[-1].split(" x ")
+    network(image_on_meta(1, (int(height), int(width))))
+
+
+def test_gatenet_trains_on_two_images_or_more() -> None:
+    with torch.device("meta"):
+        network = networks.create("gatenet")
+    with pytest.raises(
+        InputError, match=r"training needs a batch of at least 2, got 1; use a larger ba"
+    ):
+        network(image_on_meta(1, (64, 64)))
+
+
+@pytest.mark.parametrize(("name", "side"), [("edn", 128), ("icon", 64), ("ldf", 60)])
+@pytest.mark.slow
+def test_trains_on_one_image_if_it_is_large_enough(name: str, side: int) -> None:
+    with torch.device("meta"):
+        network = networks.create(name)
+    for height in (side, 33):
+        expected = (
+            f"{name} cannot be trained on a single {height} x 48 image, of which one pixel is left to "
+            f"normalise; use a batch of at least 2, or an input larger than {side}"
+        )
+        with pytest.raises(InputError) as error:
+            network(image_on_meta(1, (height, 48)))
+        assert str(error.value) == expected
+    network(image_on_meta(1, (side + 1, 48)))
+    network(image_on_meta(2, (side, 48)))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("shape", [(3, 64, 64), (1, 1, 64, 64), (1, 3, 0, 64)], ids=str)
+def test_what_is_no_batch_of_images(name: str, shape: tuple[int, ...]) -> None:
+    with pytest.raises(InputError, match=r"x must have shape \(batch, 3, height, width\), got \([13], "):
+        built(name)(torch.zeros(shape))
+
+
+def test_without_torch() -> None:
+    code = (
+        "import sys; sys.modules['torch'] = None\n"
+        "from sisod import networks\n"
+        "print(networks.names()[0])\n"
+        "for call in (lambda: networks.create('edn'), lambda: networks.InputSpec,\n"
+        "             lambda: networks.from_pretrained('x')):\n"
+        "    try: call()\n"
+        "    except ImportError as error: print(error)\n"
+    )
+    command = [sys.executable, "-W", "error", "-c", code]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603
+    message = "sisod.networks needs PyTorch; install it with: pip install 'sisod[torch]'"
+    assert run.stdout.splitlines() == ["edn", message, message, message]
+
+
+# ------------------------------------------------------------------------------------- what goes in
+
+
+def test_input_spec_by_hand() -> None:
+    """One pixel, red 255, green 51, blue 0."""
+    pixel = torch.tensor([255, 51, 0], dtype=torch.uint8).view(1, 3, 1, 1)
+    rgb = IMAGENET.apply(pixel).flatten().tolist()
+    expected = [(1.0 - 0.485) / 0.229, (0.2 - 0.456) / 0.224, (0.0 - 0.406) / 0.225]
+    assert rgb == pytest.approx(expected, abs=1e-6)
+    bgr = InputSpec("bgr", 255.0, (1.0, 2.0, 3.0), (1.0, 1.0, 2.0))
+    assert bgr.apply(pixel).flatten().tolist() == [-1.0, 49.0, 126.0]
+    assert bgr.apply(pixel.float() / 255).flatten().tolist() == pytest.approx([-1.0, 49.0, 126.0])
+
+
+def test_input_spec_follows_the_encoder_unless_told() -> None:
+    assert built("poolnet").input_spec == IMAGENET
+    assert built("poolnet", "efficientnet_lite0").input_spec == LITE
+    own = InputSpec("bgr", 255.0, (1.0, 2.0, 3.0), (1.0, 1.0, 1.0))
+    assert networks.create("tiny", input_spec=own).input_spec == own
+
+
+@pytest.mark.parametrize(
+    ("images", "expected"),
+    [
+        (
+            torch.zeros(1, 1, 4, 4),
+            r"images must have shape \(..., 3, height, width\), got \(1, 1, 4, 4\)",
+        ),
+        (torch.zeros(3, 4, 4, dtype=torch.int64), "images must be uint8 or floating, got torch.int64"),
+    ],
+)
+def test_input_spec_refuses(images: Tensor, expected: str) -> None:
+    with pytest.raises(InputError, match=expected):
+        IMAGENET.apply(images)
+
+
+def test_input_spec_is_checked() -> None:
+    with pytest.raises(InputError, match="order must be 'rgb' or 'bgr', got 'gbr'"):
+        InputSpec("gbr")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="std must have three values, one per channel, got 1"):
+        InputSpec(std=(1.0,))  # type: ignore[arg-type]
+
+
+# --------------------------------------------------------------------------------- the labels of LDF
+
+
+def test_split_label_by_hand() -> None:
+    """A 3 x 3 object widens to 7 x 7, whose pixels are 1, 2, 3, 4 away from the outside."""
+    mask = np.zeros((11, 11), dtype=bool)
+    mask[4:7, 4:7] = True
+    body, detail = split_label(mask)
+    rings = [int(255 * (distance / 4) ** 0.5) for distance in (1, 2, 3, 4)]  # 127, 180, 220, 255
+    expected = np.zeros((11, 11), dtype=np.uint8)
+    for ring, value in enumerate(rings):
+        expected[2 + ring : 9 - ring, 2 + ring : 9 - ring] = value
+    assert body.tolist() == expected.tolist()
+    assert detail.tolist() == np.where(mask, 255 - expected, 0).tolist()
+
+
+def _chamfer(near: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Length of the shortest way out in steps to the side, aslant and like a knight's."""
+    lengths = {(0, 1): 1.0, (1, 1): 1.4, (1, 2): 2.1969}
+    moves = [(r, c) for r in range(-2, 3) for c in range(-2, 3)]
+    away = np.where(near, np.inf, 0.0)
+    while True:
+        padded = np.pad(away, 2, constant_values=np.inf)
+        shorter = away
+        for r, c in moves:
+            step = lengths.get((min(abs(r), abs(c)), max(abs(r), abs(c))))
+            if step is not None:
+                there = padded[2 + r : 2 + r + away.shape[0], 2 + c : 2 + c + away.shape[1]]
+                shorter = np.minimum(shorter, there + step)
+        if (shorter == away).all():
+            return away
+        away = shorter
+
+
+def test_split_label_by_its_formula() -> None:
+    """Against distances pixel by pixel, in the exact sense where they run straight or diagonally."""
+    rng = np.random.default_rng(3)
+    mask = cv2.blur(rng.integers(0, 256, (40, 30), dtype=np.uint8), (9, 9))
+    mask = np.where(mask > 127, np.uint8(255), np.uint8(0))
+    body, detail = split_label(mask)
+    padded = np.pad(mask.astype(float), 2, mode="reflect")
+    near = (
+        np.array([[round(padded[r : r + 5, c : c + 5].mean()) for c in range(30)] for r in range(40)])
+        > 0
+    )
+    outside = np.argwhere(~near)
+    away = np.array(
+        [
+            [np.hypot(*(outside - (r, c)).T).min() if near[r, c] else 0 for c in range(30)]
+            for r in range(40)
+        ]
+    )
+    exact = 255 * np.sqrt(away / away.max())
+    assert np.abs(body - exact).max() <= 4  # the chamfer is within a few grey levels
+    steps = _chamfer(near)
+    assert np.abs(body - np.floor(255 * np.sqrt(steps / steps.max()))).max() <= 1  # rounding
+    assert (body[~near] == 0).all()
+    assert (detail == np.clip(mask.astype(int) - body, 0, 255)).all()
+
+
+def test_split_label_at_the_extremes() -> None:
+    black, white = np.zeros((6, 6), dtype=np.uint8), np.full((6, 6), 255, dtype=np.uint8)
+    assert [part.max() for part in split_label(black)] == [0, 0]
+    body, detail = split_label(white)
+    assert (body == 255).all()
+    assert (detail == 0).all()
+    with pytest.raises(
+        InputError, match=r"mask must be \(height, width\) of bool or uint8, got \(2, 2\) of"
+    ):
+        split_label(np.zeros((2, 2)))

@@ -1,0 +1,431 @@
+"""Maps are the network's own, at the images' sizes and under their names; a cut-off run goes on."""
+
+import json
+import shutil
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+import torch
+from helpers import published
+from helpers.image_files import encoded, exif, with_exif
+from helpers.platforms import links
+from numpy.typing import NDArray
+from torch import nn
+from typer.testing import CliRunner, Result
+
+import sisod
+from sisod import networks
+from sisod.cli import app
+from sisod.common.errors import InputError, UsageError
+from sisod.data.textured_scenes import write_scenes
+from sisod.networks.input_spec import InputSpec
+from sisod.networks.predict import Prediction, load_network, predict_folder, trained_size
+from sisod.training.recipe import find_recipe
+from sisod.training.train import Machine, Request, train
+
+torch.set_num_threads(1)  # on a shared machine two would wait for each other
+SIDE = 64
+BGR = InputSpec("bgr", 255.0, (100.0, 110.0, 120.0), (1.0, 50.0, 60.0))
+
+
+@pytest.fixture(scope="module")
+def network() -> networks.Network:
+    """One whose maps are not all grey, and which sees the channels' order."""
+    torch.manual_seed(3)
+    tiny = networks.create("tiny", input_spec=BGR).eval()
+    with torch.no_grad():
+        dict(tiny.named_parameters())["heads.0.weight"].mul_(20)
+    return tiny
+
+
+@pytest.fixture
+def images(tmp_path: Path) -> Path:
+    """Nine images of five kinds, three sizes and two depths of folder."""
+    rng = np.random.default_rng(0)
+    folder = tmp_path / "images"
+    (folder / "more/deep").mkdir(parents=True)
+    for index, kind in enumerate(("png", "jpg", "bmp", "tif", "webp", "JPEG", "png", "png")):
+        shape = ((SIDE, SIDE), (40, 90), (130, 70))[index % 3]
+        picture = cv2.resize(rng.integers(0, 256, (8, 8, 3), np.uint8), shape[::-1])
+        inside = folder / "more/deep" if index % 2 else folder
+        assert cv2.imwrite(str(inside / f"im{index}.v1.{kind}"), picture)
+    assert cv2.imwrite(str(folder / "grey.png"), rng.integers(0, 256, (33, 44), np.uint8))
+    (folder / "notes.txt").write_text("no image")
+    return folder
+
+
+def assert_same(found: dict[str, NDArray[np.uint8]], expected: dict[str, NDArray[np.uint8]]) -> None:
+    assert list(found) == list(expected)
+    for name, array in expected.items():
+        np.testing.assert_array_equal(found[name], array)
+
+
+def maps(folder: Path) -> dict[str, NDArray[np.uint8]]:
+    found = {}
+    for path in sorted(folder.rglob("*.png")):
+        read = cv2.imread(str(path), cv2.IMREAD_UNCHANGED)
+        assert read is not None
+        found[path.relative_to(folder).as_posix()] = np.asarray(read, dtype=np.uint8)
+    return found
+
+
+def predict(network: networks.Network, images: Path, out: Path, **options: Any) -> Prediction:
+    settings: dict[str, Any] = {"size": SIDE, "device": "cpu", **options}
+    return predict_folder(network, images, out, **settings)
+
+
+def test_names_and_sizes(network: networks.Network, images: Path, tmp_path: Path) -> None:
+    done = predict(network, images, tmp_path / "out", batch=4)
+    assert (done.n_made, done.n_kept) == (9, 0)
+    found = maps(tmp_path / "out")
+    assert list(found) == [
+        "grey.png",
+        *(f"im{index}.v1.png" for index in (0, 2, 4, 6)),
+        *(f"more/deep/im{index}.v1.png" for index in (1, 3, 5, 7)),
+    ]
+    for name, array in found.items():
+        stem = name.removesuffix(".png")
+        (original,) = images.glob(f"{stem}.*")
+        read = cv2.imread(str(original))
+        assert read is not None
+        assert (array.shape, array.dtype) == (read.shape[:2], np.dtype(np.uint8))
+    run = json.loads((tmp_path / "out/run.json").read_text())
+    assert (run["finished"], run["n_maps"], run["size"]) == (True, 9, SIDE)
+    assert run["network"]["network"] == "tiny"
+    assert {path.name for path in (tmp_path / "out").iterdir() if path.is_file()} >= {"run.json"}
+
+
+def test_map_is_the_networks_own(network: networks.Network, images: Path, tmp_path: Path) -> None:
+    """By hand: BGR on [0, 255], mean, deviation; sigmoid; 255 levels."""
+    predict(network, images, tmp_path / "out")
+    image = cv2.imread(str(images / "im0.v1.png"))  # of the network's size: nothing is resized
+    assert image is not None
+    mean, std = np.array(BGR.mean), np.array(BGR.std)
+    x = torch.from_numpy(((image - mean) / std).transpose(2, 0, 1)[None]).float()
+    with torch.no_grad():
+        logits = network(x)[0][0, 0].double().numpy()
+    expected = np.rint(255 / (1 + np.exp(-logits)))
+    written = maps(tmp_path / "out")["im0.v1.png"]
+    assert np.ptp(written) > 100  # or there would be nothing to compare
+    assert np.abs(written.astype(float) - expected).max() <= 1
+
+
+def test_map_is_at_the_place_of_its_object(tmp_path: Path) -> None:
+    """Down for the network, up for the map: a square stays where it is, to a pixel of the small grid."""
+
+    class Bright(networks.find("tiny")):  # type: ignore[misc]
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+            return (20 * (x.mean(1, keepdim=True) - 0.5),)
+
+    image = np.zeros((120, 200, 3), np.uint8)
+    image[30:60, 100:150] = 255
+    (tmp_path / "images").mkdir()
+    assert cv2.imwrite(str(tmp_path / "images/a.png"), image)
+    spec = InputSpec("rgb", 1.0, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
+    predict(Bright(input_spec=spec), tmp_path / "images", tmp_path / "out")
+    rows, columns = np.nonzero(maps(tmp_path / "out")["a.png"] >= 128)
+    near = [abs(a - b) for a, b in zip((30, 59), (rows.min(), rows.max()), strict=True)]
+    near += [abs(a - b) for a, b in zip((100, 149), (columns.min(), columns.max()), strict=True)]
+    assert max(near) <= 200 / SIDE
+
+
+def test_map_of_a_photograph_on_its_side_is_upright(network: networks.Network, tmp_path: Path) -> None:
+    """The map of a file with an orientation of EXIF is that of the file that was turned for good."""
+    photo = cv2.resize(np.random.default_rng(1).integers(0, 256, (8, 8, 3), np.uint8), (90, 40))
+    sideways = np.ascontiguousarray(np.rot90(photo))
+    for kind in ("turned", "tagged"):
+        (tmp_path / kind).mkdir()
+    (tmp_path / "turned/a.png").write_bytes(encoded(".png", photo))
+    (tmp_path / "tagged/a.png").write_bytes(with_exif(encoded(".png", sideways), exif(6)))
+    found = {}
+    for kind in ("turned", "tagged"):
+        predict(network, tmp_path / kind, tmp_path / f"of {kind}")
+        found[kind] = maps(tmp_path / f"of {kind}")["a.png"]
+    assert found["tagged"].shape == (40, 90)
+    np.testing.assert_array_equal(found["tagged"], found["turned"])
+
+
+def test_batch_changes_nothing(network: networks.Network, images: Path, tmp_path: Path) -> None:
+    for batch in (1, 4, 100):
+        predict(network, images, tmp_path / f"out{batch}", batch=batch)
+    one = maps(tmp_path / "out1")
+    for batch in (4, 100):
+        for name, array in maps(tmp_path / f"out{batch}").items():
+            assert np.abs(array.astype(int) - one[name]).max() <= 1
+
+
+def test_cut_off_run_goes_on(network: networks.Network, images: Path, tmp_path: Path) -> None:
+    whole, out = tmp_path / "whole", tmp_path / "out"
+    predict(network, images, whole, batch=2)
+    bad = images / "more/deep/im7.v1.png"
+    good = bad.read_bytes()
+    bad.write_bytes(good[:50])
+    with pytest.raises(
+        InputError, match=r"more/deep/im7.v1.png' is not an image that can be read, or is"
+    ):
+        predict(network, images, out, batch=2)
+    assert json.loads((out / "run.json").read_text())["finished"] is False
+    made = len(maps(out))
+    assert 0 < made < 9
+    left, mine = out / ".sisod-0123456789abcdef.tmp", out / ".im9.png.x1"
+    left.write_bytes(b"half")  # by a kill
+    mine.write_bytes(b"notes")
+    bad.write_bytes(good)
+    with pytest.raises(InputError, match="is unfinished; use --resume to go on with it, or --overwrite"):
+        predict(network, images, out, batch=2)
+    before = {path: path.stat().st_mtime_ns for path in out.rglob("*.png")}
+    done = predict(network, images, out, batch=2, resume=True)
+    assert (done.n_made, done.n_kept) == (9 - made, made)
+    assert len(before) == made
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+    assert (left.exists(), mine.exists()) == (False, True)
+    assert_same(maps(out), maps(whole))
+    assert len(maps(out)) == 9
+    assert predict(network, images, out, resume=True) == Prediction(out, 0, 9)
+
+
+def test_other_runs_are_not_mixed(network: networks.Network, images: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    predict(network, images, out, resume=True)  # nothing there: from the start
+    other = networks.create("tiny", input_spec=BGR)
+    with pytest.raises(
+        InputError, match=r"cannot resume into .*: weights differs from that of the maps"
+    ):
+        predict(other, images, out, resume=True)
+    with pytest.raises(InputError, match=r"cannot resume into .*: size differs"):
+        predict(network, images, out, resume=True, size=96)
+    with pytest.raises(InputError, match="exists already; use --overwrite to replace it"):
+        predict(network, images, out)
+    (images / "grey.png").unlink()
+    predict(other, images, out, overwrite=True)
+    assert len(maps(out)) == 8
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/thesis.txt").write_text("years of work")
+    for options in ({"overwrite": True}, {}):
+        with pytest.raises(InputError, match="exists and is not a result of sisod; it is not replaced"):
+            predict(network, images, tmp_path / "mine", **options)
+    with pytest.raises(InputError, match=r"cannot resume into .*: command differs"):
+        predict(network, images, tmp_path / "mine", resume=True)
+    assert (tmp_path / "mine/thesis.txt").exists()
+
+
+def test_what_is_refused(network: networks.Network, images: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="empty' has no image files; expected jpg, png or the like"):
+        predict(network, tmp_path / "empty", tmp_path / "out")
+    with pytest.raises(InputError, match="nowhere' does not exist"):
+        predict(network, tmp_path / "nowhere", tmp_path / "out")
+    for out in (images, images / "maps"):
+        with pytest.raises(
+            UsageError, match=r"would go into the folder of images.*give a folder outside"
+        ):
+            predict(network, images, out)
+    with pytest.raises(UsageError, match=r"device 'gpu' cannot be used \(.*\); cpu always can"):
+        predict(network, images, tmp_path / "out", device="gpu")
+    with pytest.raises(UsageError, match="batch must be at least 1, got 0"):
+        predict(network, images, tmp_path / "out", batch=0)
+    broken = networks.create("tiny")
+    nn.init.constant_(dict(broken.named_parameters())["heads.0.weight"], float("nan"))
+    with pytest.raises(InputError, match="the map of tiny is not finite; its weights are broken"):
+        predict(broken, images, tmp_path / "out")
+    (images / "grey.jpg").write_bytes((images / "grey.png").read_bytes())
+    with pytest.raises(InputError, match="two files for the image 'grey'"):
+        predict(network, images, tmp_path / "out2")
+    assert not (tmp_path / "out2").exists()
+
+
+# ---------------------------------------------------------------------------------------- checkpoints
+
+
+def run(*arguments: str | Path | int) -> Result:
+    return CliRunner().invoke(app, ["predict", *map(str, arguments)])
+
+
+def test_command_takes_what_training_and_saving_write(
+    network: networks.Network, images: Path, tmp_path: Path
+) -> None:
+    network.save_pretrained(tmp_path / "saved")
+    (tmp_path / "run").mkdir()
+    weights = (tmp_path / "saved/model.safetensors").read_bytes()
+    (tmp_path / "run/model.safetensors").write_bytes(weights)
+    (tmp_path / "run/recipe.toml").write_text("[data]\nsize = 96\n")
+    result = run(tmp_path / "saved", images, tmp_path / "a", "--size", 96, "--device", "cpu")
+    assert result.stdout == f"9 maps of Tiny in {tmp_path / 'a'}\n", result.stderr
+    for checkpoint in ("run", "run/model.safetensors"):  # the recipe says the size
+        result = run(tmp_path / checkpoint, images, tmp_path / "b", "--overwrite")
+        assert result.exit_code == 0, result.stderr
+        assert json.loads((tmp_path / "b/run.json").read_text())["size"] == 96
+        assert len(maps(tmp_path / "b")) == 9
+        assert_same(maps(tmp_path / "b"), maps(tmp_path / "a"))
+    assert trained_size(tmp_path / "saved") is None
+    again = run(tmp_path / "run", images, tmp_path / "b")
+    assert (again.exit_code, "exists already" in again.stderr) == (1, True), again.stderr
+    result = run(tmp_path / "run", images, tmp_path / "b", "--resume")
+    assert result.stdout.endswith("b, 9 were there\n")
+
+
+@pytest.mark.slow
+def test_authors_checkpoints(images: Path, tmp_path: Path) -> None:
+    weights = published.Weights()
+    with torch.no_grad():
+        published.ldf(weights, torch.zeros(1, 3, 32, 32))
+    torch.save(dict(weights), tmp_path / "ldf.pth")
+    for path in images.rglob("*.v1.*"):
+        path.unlink()
+    for options in ([], ["--network", "ldf"]):
+        out = tmp_path / f"out{len(options)}"
+        result = run(tmp_path / "ldf.pth", images, out, "--size", 64, *options)
+        assert result.stdout == f"1 maps of LDF in {out}\n", result.stderr
+    loaded = load_network(tmp_path / "ldf.pth")
+    assert loaded.input_spec == type(loaded).published_inputs["authors"]
+    assert not loaded.training
+    wrong = run(tmp_path / "ldf.pth", images, tmp_path / "c", "--network", "edn")
+    assert wrong.exit_code == 1
+    assert "edn checkpoint" in wrong.stderr
+    unknown = run(tmp_path / "ldf.pth", images, tmp_path / "c", "--network", "ldff")
+    assert unknown.exit_code == 2
+    assert "unknown network 'ldff'; did you mean 'ldf'?" in unknown.stderr
+
+
+class Wicked:
+    """What a file of unknown origin might hold."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (Path("harmed"),)
+
+
+def test_checkpoints_that_are_refused(
+    images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    torch.save({"model": Wicked()}, "wicked.pth")
+    assert "'wicked.pth' cannot be read as a state dict" in run("wicked.pth", images, "out").stderr
+    assert not Path("harmed").exists()
+    torch.save({"a.weight": torch.zeros(1)}, "strange.pth")
+    assert (
+        "the key names are of no network we know (a.weight)" in run("strange.pth", images, "out").stderr
+    )
+    missing = run("nowhere.safetensors", images, "out")
+    assert missing.exit_code == 1
+    assert "'nowhere.safetensors' does not exist; expected a folder" in missing.stderr
+    Path("folder").mkdir()
+    assert "'folder' has no config.json" in run("folder", images, "out").stderr
+    named = run("folder", images, "out", "--network", "edn")
+    assert named.exit_code == 2
+    assert (
+        "--network is for the file of an authors' checkpoint, got 'folder'; leave it out" in named.stderr
+    )
+    assert not Path("out").exists()
+
+
+def test_validation_scores_are_those_of_the_written_maps(tmp_path: Path) -> None:
+    """Prepared, scaled and rounded as during training."""
+    data = write_scenes(tmp_path / "data", 8, shape=(40, 56))
+    recipe = find_recipe("tiny", ["data.size=48", "train.epochs=1", "network.encoder_weights=none"])
+    request = Request(data=data, val=data, out=tmp_path / "run")
+    scores = train(recipe, request, Machine(devices="1", workers=0))["scores"]
+    network = load_network(tmp_path / "run")
+    predict_folder(network, data / "image", tmp_path / "maps", size=48, batch=3, device="cpu")
+    found = sisod.evaluate(tmp_path / "maps", data / "mask", metrics="paper", jobs=1)
+    assert trained_size(tmp_path / "run") == 48
+    for key in ("mae", "si_mae", "si_f_mean"):
+        assert scores[key] == pytest.approx(found.summary[key], abs=2e-5)  # a level here and there
+
+
+# ----------------------------------------------------------------------------------- nothing is lost
+
+
+def state(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_maps_of_changed_images_do_not_stay(
+    network: networks.Network, images: Path, tmp_path: Path
+) -> None:
+    """The rule of `sisod evaluate`: what was done must be as it was, what was not may change."""
+    out, bad = tmp_path / "out", images / "more/deep/im7.v1.png"
+    good = bad.read_bytes()
+    bad.write_bytes(b"")
+    with pytest.raises(InputError, match="im7"):
+        predict(network, images, out, batch=2)
+    before = state(out)
+    other = cv2.imread(str(images / "im0.v1.png"))
+    assert other is not None
+    assert cv2.imwrite(str(images / "grey.png"), other)
+    (images / "im0.v1.png").unlink()
+    bad.write_bytes(good)
+    with pytest.raises(InputError) as caught:
+        predict(network, images, out, batch=2, resume=True)
+    assert str(caught.value) == (
+        f"cannot resume into {str(out)!r}: 2 images were predicted and their files changed or are gone "
+        "since (grey, im0.v1); put them back, or --overwrite to begin again"
+    )
+    assert state(out) == before
+    predict(network, images, out, batch=2, overwrite=True)
+    assert np.ptp(maps(out)["grey.png"]) > 100  # that of the new image
+    assert len(maps(out)) == 8
+    assert cv2.imwrite(str(images / "added.png"), other)
+    assert predict(network, images, out, batch=2, resume=True) == Prediction(out, 1, 8)
+
+
+def test_overwriting_run_that_is_cut_off_goes_on(
+    network: networks.Network, images: Path, tmp_path: Path
+) -> None:
+    out, beside, bad = tmp_path / "out", tmp_path / ".out.sisod-partial", images / "grey.png"
+    predict(network, images, out, size=32)
+    before, good = state(out), bad.read_bytes()
+    bad.rename(images / "z.png")  # the last
+    (images / "z.png").write_bytes(b"")
+    with pytest.raises(InputError, match=r"z\.png"):
+        predict(network, images, out, batch=1, overwrite=True)
+    assert (state(out), len(maps(beside))) == (before, 8)
+    with pytest.raises(InputError, match="is unfinished; use --resume to go on with it, or --overwrite"):
+        predict(network, images, out, batch=1)
+    (images / "z.png").write_bytes(good)
+    assert predict(network, images, out, batch=1, resume=True) == Prediction(out, 1, 8)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["images", "out"]
+    predict(network, images, tmp_path / "whole", batch=1)
+    assert all((array == maps(tmp_path / "whole")[name]).all() for name, array in maps(out).items())
+
+
+def test_resuming_predicts_the_same_batches(
+    network: networks.Network, images: Path, tmp_path: Path
+) -> None:
+    """To the last bit, whichever maps a kill left."""
+    predict(network, images, tmp_path / "whole", batch=4)
+    shutil.copytree(tmp_path / "whole", tmp_path / "out")
+    for name in ("grey", "im4.v1", "more/deep/im3.v1"):
+        (tmp_path / "out" / f"{name}.png").unlink()
+    done = predict(network, images, tmp_path / "out", batch=4, resume=True)
+    assert (done.n_made, done.n_kept) == (3, 6)
+    whole = maps(tmp_path / "whole")
+    assert all((array == whole[name]).all() for name, array in maps(tmp_path / "out").items())
+
+
+@links
+def test_maps_do_not_follow_a_link_out_of_their_folder(
+    network: networks.Network, images: Path, tmp_path: Path
+) -> None:
+    out, elsewhere = tmp_path / "out", tmp_path / "elsewhere"
+    predict(network, images, out)
+    shutil.move(out / "more", elsewhere)
+    (out / "more").symlink_to(elsewhere)
+    (elsewhere / "deep/im1.v1.png").unlink()
+    with pytest.raises(InputError, match="out/more' is a link that leads out of the output folder"):
+        predict(network, images, out, resume=True)
+    assert not (elsewhere / "deep/im1.v1.png").exists()
+
+
+def test_an_archive_that_leads_out_of_the_folder(network: networks.Network, tmp_path: Path) -> None:
+    """Refused by name, not left out as if it were hidden."""
+    pytest.importorskip("fsspec", reason="extra cluster is not installed")
+    with zipfile.ZipFile(tmp_path / "evil.zip", "w") as made:
+        for name in ("m/a.png", "m/../../x.png"):
+            made.writestr(name, encoded(".png", np.zeros((8, 8, 3), np.uint8)))
+    with pytest.raises(InputError, match=r"^the name '\.\./\.\./x' does not lead to a place inside"):
+        predict_folder(network, f"zip://m::{tmp_path / 'evil.zip'}", tmp_path / "out", size=SIDE)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["evil.zip"]

@@ -1,0 +1,146 @@
+"""The paper's tables: their shape, what its text claims of them, and a run beside a published row."""
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+from helpers.evaluate_runs import finished
+from typer.testing import CliRunner
+
+import sisod
+from sisod import paper
+from sisod.cli import app
+from sisod.paper import published
+from sisod.scoring.metrics import METRICS, PAPER_KEYS
+
+
+def test_every_row_is_there() -> None:
+    table = paper.table("quantitative")
+    assert table.height == 8 * 5 * 2
+    assert table.columns == ["dataset", "network", "size_invariant", *PAPER_KEYS]
+    values = table.select(PAPER_KEYS).to_numpy()
+    assert ((values > 0.02) & (values < 1)).all()
+    assert paper.table("ablation").height == 5 * 4
+    assert paper.table("datasets").height == 8
+    assert paper.table("time_cost").height == 5
+    assert paper.table("preprocessing").height == 5
+
+
+@pytest.mark.parametrize(
+    ("name", "printed"),
+    [
+        ("MSOD/PoolNet", [0.0752, 0.1196, 0.9375, 0.9563, 0.6645, 0.6397, 0.7755, 0.8402, 0.7529]),
+        ("DUTS-TE/EDN+SI", [0.0392, 0.0381, 0.9658, 0.9687, 0.8260, 0.8672, 0.8765, 0.9119, 0.9072]),
+        ("HKU-IS/GateNet", [0.0326, 0.0338, 0.9762, 0.9830, 0.8961, 0.8993, 0.9346, 0.9385, 0.9394]),
+        ("SOD/LDF+SI", [0.1093, 0.1009, 0.9058, 0.9102, 0.7755, 0.7404, 0.8593, 0.8684, 0.7858]),
+        ("XPIE/EDN+SI", [0.0416, 0.0337, 0.9640, 0.9707, 0.8590, 0.8986, 0.8959, 0.9317, 0.9132]),
+    ],
+)
+def test_rows_read_again_from_the_paper(name: str, printed: list[float]) -> None:
+    assert list(paper.find_row(name).values.values()) == printed
+
+
+def test_numbers_printed_twice_agree_once_misprints_are_mended() -> None:
+    """The ablation repeats two rows of the quantitative tables, without SI-AUC."""
+    ablation = paper.table("ablation")
+    for line in ablation.iter_rows(named=True):
+        if line["alpha"] in ("plain", "ratio"):
+            row = paper.row(line["dataset"], "EDN", size_invariant=line["alpha"] == "ratio").values
+            assert {key: row[key] for key in row if key != "si_auc"} == {
+                key: line[key] for key in row if key != "si_auc"
+            }
+
+
+def test_averages_of_the_text() -> None:
+    """Each claim rounds from the rows, but for two that are noted as misprints."""
+    noted = {found.place for found in paper.misprints() if found.table == "claims"}
+    wrong = set()
+    for dataset, claims in paper.claimed_gains().items():
+        gains = paper.gains(dataset)
+        wrong |= {(dataset, key) for key, claim in claims.items() if round(gains[key], 3) != claim}
+    assert wrong == noted == {("MSOD", "si_auc"), ("DUTS-TE", "si_f_max_frame")}
+    assert round(paper.gains("MSOD")["auc"], 3) == 0.038  # what is claimed of SI-AUC
+    assert round(paper.gains("MSOD")["si_auc"], 3) == 0.027
+    assert round(paper.gains("DUTS-TE")["si_f_max_frame"], 3) == 0.019
+
+
+def test_totals_of_preprocessing_add_up() -> None:
+    for line in paper.table("preprocessing").iter_rows(named=True):
+        assert line["total"] == pytest.approx(line["components"] + line["weights"])
+
+
+def test_misprints_point_at_what_stands_in_the_data() -> None:
+    for found in paper.misprints():
+        if found.taken is None:
+            continue
+        place: object = published._data()[found.table]
+        columns = {"quantitative": "metrics", "ablation": "metrics", "preprocessing": "columns"}
+        for key in found.place:
+            assert isinstance(place, list | dict)
+            if isinstance(place, list):
+                place = place[published._data()[found.table][columns[found.table]].index(key)]
+            else:
+                place = place[key]
+        assert place == found.taken, found
+    assert "printed s" in paper.row("DUT-OMRON", "EDN").notes["e_mean"]
+
+
+def test_bold_misprints_are_what_they_say() -> None:
+    """Where a bold number is noted, another of its pair is better."""
+    for found in paper.misprints():
+        if found.table == "quantitative" and "bold" in found.printed:
+            dataset, name, key = found.place
+            network, with_loss = name.removesuffix("_SI"), name.endswith("_SI")
+            bold = paper.row(dataset, network, size_invariant=with_loss).values[key]
+            other = paper.row(dataset, network, size_invariant=not with_loss).values[key]
+            assert other > bold if METRICS[key].direction == "up" else other < bold
+
+
+def run_of(protocol: str) -> sisod.Evaluation:
+    evaluator = sisod.Evaluator(protocol=protocol, metrics="paper")
+    gt = np.zeros((40, 40), dtype=bool)
+    gt[5:20, 5:20] = True
+    evaluator.update(gt, gt, name="a")
+    return evaluator.result()
+
+
+def test_a_run_beside_the_published_row() -> None:
+    found = paper.against_paper(run_of("official"), "MSOD/EDN+SI")
+    assert found.table.columns == ["metric", "ours", "published", "difference", "note"]
+    line = found.table.filter(pl.col("metric") == "si_mae").row(0, named=True)
+    assert line["published"] == 0.0724
+    assert line["difference"] == pytest.approx(line["ours"] - 0.0724)
+    assert "paper, MSOD/EDN+SI" in found._repr_html_()
+    noted = paper.against_paper(run_of("official"), paper.row("DUT-OMRON", "EDN"))
+    assert "| 0.8514 |" in noted.render("md")
+    assert (
+        "\nE mean is printed s: the number of the same network in the ablation table" in noted.caption()
+    )
+    assert "printed s: the number of the same network" in noted.render("csv")
+
+
+def test_errors() -> None:
+    with pytest.raises(ValueError, match="unknown data set 'MSODD'; did you mean 'MSOD'"):
+        paper.row("MSODD", "EDN")
+    with pytest.raises(ValueError, match="unknown network 'EDM'; did you mean 'EDN'"):
+        paper.find_row("MSOD/edm+SI")
+    with pytest.raises(ValueError, match="'EDN' names no row of the paper; expected DATASET/NETWORK"):
+        paper.find_row("EDN")
+    with pytest.raises(ValueError, match="unknown table of the paper 'times'"):
+        paper.table("times")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="scored under the protocol 'default', the paper's numbers"):
+        paper.against_paper(run_of("default"), "MSOD/EDN")
+
+
+@pytest.mark.usefixtures("few")
+def test_the_command() -> None:
+    finished("--protocol", "official")
+    shown = CliRunner().invoke(app, ["compare", "out/MSOD/A", "--against-paper", "msod/edn"])
+    assert shown.exit_code == 0, shown.stderr
+    assert "paper, MSOD/EDN" in shown.stdout
+    assert "4 images, scored as the paper's released code does" in shown.stdout
+    args = ["compare", "out/MSOD/A", "--against-paper", "msod/edn", "--format", "json"]
+    assert json.loads(CliRunner().invoke(app, args).stdout)["row"] == "MSOD/EDN"
+    two = CliRunner().invoke(app, ["compare", "out/MSOD/A", "b", "--against-paper", "msod/edn"])
+    assert (two.exit_code, two.stderr) == (2, "error: --against-paper takes one result, got 2\n")

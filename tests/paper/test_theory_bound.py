@@ -1,0 +1,260 @@
+"""Proposition 4.1 and Theorem 4.2: by hand, against slow loops, and the counter-examples."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from helpers.theory_cases import Mask, overlapping, rows_of_objects
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+import sisod
+from sisod.common.errors import InputError
+from sisod.paper import theory
+from sisod.scoring.size_invariant import weight_map
+
+# -------------------------------------------------------------------------------- 4.1
+
+
+def test_weights_by_hand() -> None:
+    """Frames of 1 and 4 on 16 pixels: K + alpha = 21/5, so 5/21, 5/84, and 1/21 outside."""
+    gt = np.zeros((4, 4), dtype=np.bool_)
+    gt[0, 0] = gt[2:, 2:] = True
+    found = theory.proposition_4_1(sisod.partition(gt))
+    assert found.weights[0, 0] == pytest.approx(5 / 21)
+    assert found.weights[3, 3] == pytest.approx(5 / 84)
+    assert found.weights[0, 3] == pytest.approx(1 / 21)
+    assert found.limit == pytest.approx(80 / 21)
+    assert found.item_1.left == found.item_2.left == pytest.approx(5 / 21)
+    assert found.item_2.right == pytest.approx(5 / 84)
+
+
+def test_overlap_breaks_item_2() -> None:
+    """Frames of 10, 12 and 12; pixels in both large ones weigh 2/12, those of the small one 1/10."""
+    gt = np.zeros((8, 12), dtype=np.bool_)
+    gt[:3, 0] = gt[0, :4] = True  # 3 x 4
+    gt[2:5, 4] = gt[4, 2:5] = True  # its box is 3 x 3 ...
+    gt[4, 1:5] = True  # ... and now 3 x 4, meeting the first at (2, 1) to (2, 3)
+    gt[6:8, 7:12] = True  # 2 x 5
+    parts = sisod.partition(gt, min_area=0)
+    assert parts.frame_areas.tolist() == [12, 12, 10]
+    found = theory.proposition_4_1(parts)
+    scale = len(parts) + parts.alpha
+    assert found.item_2.left * scale == pytest.approx(1 / 10)
+    assert found.item_2.right * scale == pytest.approx(2 / 12)
+    assert not found.item_2.holds
+    assert found.item_1.holds
+
+
+def test_pixels_that_two_frames_share_are_no_evidence() -> None:
+    """Frames of 25 and 12 that overlap: the larger one's own pixels weigh 1/25, as they should."""
+    parts = sisod.partition(overlapping(), min_area=0)
+    found = theory.proposition_4_1(parts)
+    scale = len(parts) + parts.alpha
+    assert [found.item_2.left * scale, found.item_2.right * scale] == pytest.approx([1 / 12, 1 / 25])
+    assert found.item_2.holds
+
+
+def test_a_tie_is_not_more() -> None:
+    """Frames of 20, 20 and 10: shared pixels weigh 1/20 + 1/20, the smallest frame's 1/10."""
+    gt = np.zeros((12, 12), dtype=np.bool_)
+    gt[:4, 0] = gt[0, :5] = True  # 4 x 5
+    gt[3:7, 7] = gt[6, 3:8] = True  # 4 x 5, meeting the first at (3, 3) and (3, 4)
+    gt[10:12, :5] = True  # 2 x 5
+    parts = sisod.partition(gt, min_area=0)
+    assert parts.frame_areas.tolist() == [20, 20, 10]
+    found = theory.proposition_4_1(parts)
+    assert found.item_2.left == pytest.approx(found.item_2.right)
+    assert not found.item_2.holds
+
+
+@given(rows_of_objects(least=1))
+def test_proposition_4_1(gt: Mask) -> None:
+    parts = sisod.partition(gt, min_area=0)
+    found = theory.proposition_4_1(parts)
+    areas, scale = parts.frame_areas.tolist(), len(parts) + parts.alpha
+    assert found.weights.sum() == pytest.approx(1)
+    assert found.limit == pytest.approx(gt.size / scale)
+    small = [area for area in areas if area < found.limit * (1 - 1e-12)]
+    assert (found.item_1.assumed, found.item_1.holds) == (small != [], True)
+    if small:  # frames do not meet here: a pixel weighs 1/S_k
+        assert found.item_1.left == pytest.approx(1 / (max(small) * scale))
+        assert found.item_1.left > found.item_1.right == 1 / gt.size
+    pairs_of_sizes = [(a, b) for a, b in itertools.product(areas, areas) if a < b]
+    assert (found.item_2.assumed, found.item_2.holds) == (pairs_of_sizes != [], True)
+    if pairs_of_sizes:
+        least = min(b / a for a, b in pairs_of_sizes)
+        assert found.item_2.left / found.item_2.right == pytest.approx(least)
+    slow = np.zeros(gt.shape)
+    for frame in parts:
+        for y, x in itertools.product(range(frame.y0, frame.y1), range(frame.x0, frame.x1)):
+            slow[y, x] += 1 / frame.area
+    slow[slow == 0] = parts.alpha / max(int(parts.background.sum()), 1)
+    assert found.weights == pytest.approx(slow / scale)
+
+
+def test_what_is_not_assumed_has_no_sides() -> None:
+    """One frame is as large as the limit; two of a size are not a smaller and a larger one."""
+    alone = np.zeros((4, 4), dtype=np.bool_)
+    alone[0, 0] = True
+    found = theory.proposition_4_1(sisod.partition(alone))
+    assert (found.item_1.assumed, found.item_2.assumed) == (False, False)
+    assert math.isnan(found.item_1.left)
+    twins = alone.copy()
+    twins[3, 3] = True
+    found = theory.proposition_4_1(sisod.partition(twins))
+    assert (found.item_1.assumed, found.item_2.assumed) == (True, False)
+    assert math.isnan(found.item_2.left)
+    assert math.isnan(found.item_2.right)
+
+
+def test_item_1_survives_overlap() -> None:
+    rng, n_tried = np.random.default_rng(0), 0
+    for _ in range(100):
+        gt = rng.random((16, 16)) < 0.25
+        parts = sisod.partition(gt, min_area=0)
+        overlap = parts.frame_areas.sum() + parts.background_area > gt.size
+        found = theory.proposition_4_1(parts)
+        small = [frame for frame in parts if frame.area < found.limit]
+        assert found.item_1.assumed == bool(small)
+        for frame in small:
+            assert found.weights[frame.window].min() > 1 / gt.size
+        assert found.item_1.holds
+        n_tried += bool(overlap and small)
+    assert n_tried > 50
+
+
+# -------------------------------------------------------------------------------- 4.2
+
+
+def test_bound_by_hand() -> None:
+    """log(100/e^-2 ...): N = 100, R = 100/e makes the logarithm 1, whatever epsilon."""
+    bound = theory.generalization_bound(
+        n_samples=100, n_pixels=9, lipschitz=2, rademacher=100 / math.e, delta=2 / math.e**2, constant=5
+    )
+    assert bound.capacity == pytest.approx(5 * 2 * 3 / math.e)
+    assert bound.confidence == pytest.approx(3 * math.sqrt(2 / 200))
+    assert bound.total == bound.capacity + bound.confidence
+
+
+def test_capacity_is_in_proportion_to_the_lipschitz_constant() -> None:
+    def capacity(rho: float) -> float:
+        return theory.generalization_bound(
+            n_samples=1000, n_pixels=384**2, lipschitz=theory.dice_lipschitz(rho), rademacher=30
+        ).capacity
+
+    assert capacity(0.001) / capacity(0.05) == pytest.approx(50)
+
+
+def test_rate_is_not_one_over_n() -> None:
+    """The remark says log N / N. The second term alone goes with 1/sqrt(N), and so does R/N."""
+    few, many = (
+        theory.generalization_bound(
+            n_samples=n, n_pixels=1, lipschitz=1, rademacher=math.sqrt(n), epsilon=0.01
+        )
+        for n in (10**4, 10**8)
+    )
+    assert few.confidence / many.confidence == pytest.approx(100)
+    assert few.total / many.total < 100
+
+
+def test_printed_loss_has_a_larger_constant() -> None:
+    gt = overlapping()
+    parts = sisod.partition(gt, min_area=0)
+    for normalize in (True, False):
+        total = weight_map(parts.boxes, gt.shape, normalize=normalize).sum()
+        assert total == pytest.approx(
+            theory.separable_lipschitz(1.0, n_frames=len(parts), alpha=parts.alpha, normalize=normalize)
+        )
+
+
+@pytest.mark.parametrize("name", sorted(theory.PIXEL_LIPSCHITZ))
+def test_pixel_constants_are_least(name: str) -> None:
+    """The steepest slope on a fine grid reaches the constant and does not pass it."""
+    p = np.linspace(0, 1, 20001) if name != "bce" else np.linspace(-30, 30, 20001)
+    loss = {"l1": p, "mse": p**2, "bce": np.logaddexp(0, p)}[name]  # gt = 0; gt = 1 is its mirror
+    steepest = np.abs(np.diff(loss) / np.diff(p)).max()
+    constant = theory.PIXEL_LIPSCHITZ[name]
+    assert constant * 0.999 < steepest <= constant * (1 + 1e-9)
+
+
+def slope_sum(p: NDArray[np.float64], g: NDArray[np.float64], power: int) -> float:
+    """Sum of the absolute partial derivatives of Dice, by differences."""
+
+    def dice(q: NDArray[np.float64]) -> float:
+        return float(1 - 2 * (q * g).sum() / ((q**power).sum() + (g**power).sum()))
+
+    step, total = 1e-6, 0.0
+    for index in range(len(p)):
+        ahead, back = p.copy(), p.copy()
+        ahead[index] += step
+        back[index] -= step
+        total += abs(dice(ahead) - dice(back)) / (2 * step)
+    return total
+
+
+@given(st.integers(0, 2**32), st.integers(1, 12), st.integers(0, 12))
+def test_dice_constants_bound_the_gradient(seed: int, salient: int, others: int) -> None:
+    rng = np.random.default_rng(seed)
+    g = np.array([1.0] * salient + [0.0] * others)
+    rho = salient / len(g)
+    p = rng.random(len(g)) ** rng.choice([0.2, 1.0, 5.0]) * rng.choice([0.0, 1.0], len(g))
+    sharp = theory.sharp_dice_lipschitz(rho)
+    assert slope_sum(p, g, 1) <= sharp * (1 + 1e-6) <= theory.dice_lipschitz(rho) * (1 + 1e-6)
+    assert slope_sum(p, g, 2) <= theory.squared_dice_lipschitz(rho) * (1 + 1e-6)
+
+
+@pytest.mark.parametrize(("salient", "others"), [(3, 0), (3, 3), (3, 6), (2, 5), (2, 10), (1, 40)])
+def test_sharp_dice_constant_is_reached(salient: int, others: int) -> None:
+    g = np.array([1.0] * salient + [0.0] * others)
+    p = g * max(0.0, 1 - 2 * salient / others) if others else 0 * g
+    assert slope_sum(p, g, 1) == pytest.approx(theory.sharp_dice_lipschitz(salient / len(g)), rel=1e-6)
+
+
+def test_rho_above_rho_prime_fails() -> None:
+    """A thin diagonal beside a large object; and one object whose frame is the image."""
+    gt = np.zeros((10, 20), dtype=np.bool_)
+    gt[:, :10] = True
+    gt[np.arange(8), 12 + np.arange(8)] = True
+    shares = theory.salient_shares(gt)
+    assert shares.frames.tolist() == [1.0, 1 / 8]
+    assert shares.right == 108 / 200
+    assert not shares.holds
+    assert shares.dice_lipschitz == (4 + 32) / 2
+    whole = theory.salient_shares(np.eye(4, dtype=np.bool_))
+    assert whole.left == whole.right == 0.25
+    assert not whole.holds
+
+
+@given(rows_of_objects(least=1))
+def test_what_does_hold_of_rho(gt: Mask) -> None:
+    """The mean of the frames' shares by area is at least rho'; one object: rho itself."""
+    parts = sisod.partition(gt, min_area=0)
+    shares = theory.salient_shares(gt, partition=parts)
+    for frame, share in zip(parts, shares.frames.tolist(), strict=True):
+        assert share == pytest.approx(gt[frame.y0 : frame.y1, frame.x0 : frame.x1].sum() / frame.area)
+    assert np.average(shares.frames, weights=parts.frame_areas) >= shares.right
+    assert len(parts) > 1 or shares.left >= shares.right
+    assert shares.dice_lipschitz <= theory.dice_lipschitz(shares.left) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "text"),
+    [
+        ({"n_samples": 0}, "n_samples must be a finite number, 1 or more, got 0"),
+        ({"lipschitz": -1}, "lipschitz must be a number above 0, got -1"),
+        ({"delta": 1}, "delta is a probability between 0 and 1, got 1"),
+        (
+            {"rademacher": 100},
+            "rademacher is a sum over 100 samples, above 0 and below 100, got 100; "
+            "multiply a mean by the number of samples",
+        ),
+    ],
+)
+def test_bound_refuses(wrong: dict[str, float], text: str) -> None:
+    settled = {"n_samples": 100, "n_pixels": 4, "lipschitz": 1, "rademacher": 10} | wrong
+    with pytest.raises(InputError) as caught:
+        theory.generalization_bound(**settled)  # type: ignore[arg-type]
+    assert str(caught.value) == text

@@ -1,0 +1,78 @@
+"""The site: what its strict build refuses, that it loads nothing from afar, and the citation."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from quotes import ROOT
+
+import sisod
+
+INDEX = "# Made\n\n```{toctree}\nPage <page>\n```\n"
+PAGE = "# Page\n\nA [link](index.md#made) and a table.\n\n| a | b |\n|---|---|\n| 1 | 2 |\n"
+
+
+def build(folder: Path, **pages: str) -> subprocess.CompletedProcess[str]:
+    """Build some pages of our own by the project's settings, as `make docs` does."""
+    docs = folder / "docs"
+    (docs / "_static").mkdir(parents=True)
+    for name in ("conf.py", "_static/sisod.css"):
+        (docs / name).write_bytes((ROOT / "docs" / name).read_bytes())
+    for name, text in pages.items():
+        (docs / f"{name}.md").write_text(text)
+    options = re.findall(r"-m sphinx (.*) docs site", (ROOT / "Makefile").read_text())[0].split()
+    command = [sys.executable, "-m", "sphinx", *options, str(docs), str(folder / "site")]
+    plain = os.environ | {"NO_COLOR": "1"}
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=plain)  # noqa: S603
+
+
+@pytest.mark.needs("sphinx")
+def test_pages_need_nothing_from_the_network(tmp_path: Path) -> None:
+    run = build(tmp_path, index=INDEX, page=PAGE)
+    assert (run.returncode, run.stderr) == (0, "")
+    html = (tmp_path / "site" / "page.html").read_text()
+    loaded = re.findall(r'<(?:script|link|img)[^>]*?(?:src|href)="([^"]*)"', html)
+    assert len(loaded) > 3
+    assert [source for source in loaded if source.startswith(("http", "//"))] == []
+
+
+@pytest.mark.parametrize(
+    ("pages", "text"),
+    [
+        (
+            {"page": PAGE, "forgotten": PAGE},
+            "forgotten.md: WARNING: document isn't included in any toctree",
+        ),
+        ({}, "toctree contains reference to nonexisting document 'page'"),
+        ({"page": "# Page\n\n[gone](index.md#nowhere)\n"}, "local id not found"),
+    ],
+    ids=["unlisted", "missing", "dead link"],
+)
+@pytest.mark.needs("sphinx")
+def test_strict_build_refuses(tmp_path: Path, pages: dict[str, str], text: str) -> None:
+    run = build(tmp_path, index=INDEX, **pages)
+    assert run.returncode != 0
+    assert text in run.stderr
+
+
+def test_every_page_is_listed_once() -> None:
+    listed = re.findall(
+        r"^[^|\n]* <([\w-]+)>$", (ROOT / "docs" / "index.md").read_text(), flags=re.MULTILINE
+    )
+    pages = {path.stem for path in (ROOT / "docs").glob("*.md")} - {"index"}
+    assert sorted(listed) == sorted(pages)
+
+
+def test_citation_is_that_of_the_file() -> None:
+    cite, file = ((ROOT / name).read_text() for name in ("docs/cite.md", "CITATION.cff"))
+    software, article, conference = re.findall(r'title: "(.*)"', file)
+    assert re.findall(r"^  title +=  *\{(.*)\},$", cite, re.MULTILINE) == [article, software]
+    assert f"booktitle = {{{conference}}}" in cite
+    people = re.findall(r"family-names: (\w+)\n +given-names: (\w+)", file)
+    assert len(people) > 1
+    assert " and ".join(f"{last}, {first}" for last, first in people) in cite
+    assert f"version = {{{sisod.__version__}}}" in cite
+    assert f"version: {sisod.__version__}" in file

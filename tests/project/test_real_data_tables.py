@@ -1,0 +1,143 @@
+"""The tables of docs/real-data.md are what the saved rows give."""
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from helpers.paths import RESULTS
+
+from benchmarks.real_data import figures, tables
+from sisod import paper
+from sisod.report.style import save_figure
+
+SAVED = tables.Results()
+
+
+@pytest.mark.parametrize("name", tables.MAKERS)
+def test_table_is_what_the_rows_give(name: str) -> None:
+    written = (RESULTS / "real_data" / f"{name}.md").read_text()
+    assert written == tables.MAKERS[name](SAVED) + "\n"
+
+
+def test_level_of_an_object_agrees_with_found_at_one_half() -> None:
+    rows = SAVED.objects
+    assert rows.height > 10_000
+    assert ((rows["level"] >= 128) == (rows["recall_binary"] >= 0.5)).all()
+
+
+@pytest.mark.parametrize("name", figures.FIGURES)
+@pytest.mark.needs("matplotlib")
+def test_figure_is_what_the_rows_give(name: str, tmp_path: Path) -> None:
+    save_figure(figures.FIGURES[name](SAVED), tmp_path / "drawn.svg")
+    written = figures.DOCS / f"real_data_{name}.svg"
+    assert (tmp_path / "drawn.svg").read_text() == written.read_text()
+
+
+def found_gain(dataset: str, seed: int, low: float, high: float) -> float:
+    """How many more objects of a range of sizes the size-invariant loss finds, as a share."""
+    shares = []
+    for loss in ("plain", "si"):
+        chosen = (pl.col("run") == f"edn-{loss}-{seed}") & (pl.col("dataset") == dataset)
+        rows = SAVED.objects.filter(chosen & pl.col("share").is_between(low, high, closed="left"))
+        shares.append(float(np.mean(rows["recall_binary"].to_numpy() >= 0.5)))
+    return shares[1] - shares[0]
+
+
+def values(run: str, dataset: str) -> dict[str, float]:
+    small = tables._small_found_at(SAVED, run, dataset, 0.05)
+    return SAVED.result(run, dataset).summary | {"small": small}
+
+
+def test_what_the_text_says_of_the_seeds() -> None:
+    seeds = SAVED.seeds("edn")
+    assert seeds == [0, 1, 2]
+    for dataset in ("MSOD", "DUTS-TE"):
+        for seed in seeds:
+            plain, si = (values(f"edn-{loss}-{seed}", dataset) for loss in ("plain", "si"))
+            gain = found_gain(dataset, seed, 0, 0.01)
+            assert gain > 0.1
+            assert gain > found_gain(dataset, seed, 0.1, 1.1)
+            assert si["small"] > plain["small"]
+            assert si["si_f_mean"] > plain["si_f_mean"]
+            assert si["si_auc"] > plain["si_auc"]
+        rows = [line.split("|") for line in tables.numbers(SAVED).splitlines()]
+        pairs = [row[5].split("/") for row in rows if row[1].strip() == dataset]
+        gains = [float(after) - float(before) for before, after in pairs]
+        assert len(gains) == 5
+        assert gains == sorted(gains)
+    for seed in seeds:
+        plain, si = (values(f"edn-{loss}-{seed}", "ECSSD") for loss in ("plain", "si"))
+        assert -0.02 < si["si_f_mean"] - plain["si_f_mean"] < 0
+        assert -0.02 < si["si_auc"] - plain["si_auc"] < 0
+    for line in tables.paired(SAVED).splitlines()[2:]:
+        _, dataset, _, mae, si_mae, *_ = line.split("|")
+        assert float(mae.split("[")[1].split(",")[0]) > 0
+        low, high = (float(end) for end in si_mae.split("[")[1].strip("] ").split(","))
+        assert low < 0 < high if dataset.strip() == "MSOD" else low > 0
+
+
+@pytest.mark.parametrize("network", ["ldf", "icon"])
+def test_what_the_text_says_of_other_networks(network: str) -> None:
+    for dataset in ("MSOD", "DUTS-TE"):
+        plain, si = (values(f"{network}-{loss}-0", dataset) for loss in ("plain", "si"))
+        assert si["small"] > plain["small"]
+        assert si["si_f_mean"] > plain["si_f_mean"]
+        assert si["si_auc"] > plain["si_auc"]
+        assert si["mae"] > plain["mae"]
+        assert si["si_mae"] > plain["si_mae"]
+
+
+def test_what_the_text_says_of_the_length() -> None:
+    def gains(dataset: str, length: str) -> dict[str, float]:
+        plain, si = (values(f"edn{length}-{loss}-0", dataset) for loss in ("plain", "si"))
+        return {key: si[key] - plain[key] for key in ("mae", "si_mae", "si_f_mean", "small")}
+
+    for dataset in ("MSOD", "DUTS-TE", "ECSSD"):
+        short, long = gains(dataset, ""), gains(dataset, "-long")
+        for key in ("mae", "si_mae", "si_f_mean"):
+            assert long[key] < short[key]
+        assert long["mae"] > 0
+        if dataset == "MSOD":
+            assert long["mae"] < short["mae"] / 2
+        if dataset != "ECSSD":  # which has hardly any small ones
+            assert long["small"] > 0.9 * short["small"]
+
+
+def test_what_the_text_says_of_bce_alone() -> None:
+    for dataset in ("MSOD", "DUTS-TE"):
+        changes = []
+        for start in ("edn", "edn-bce"):
+            names = [f"{start}-{loss}-0" for loss in ("plain", "si")]
+            results = [values(name, dataset) for name in names]
+            found = [tables._found_under(SAVED.result(name, dataset), 0.01) for name in names]
+            mae, small = (results[1][key] - results[0][key] for key in ("mae", "small"))
+            changes.append((mae, small, found[1] - found[0]))
+        (mae, small, found_both), (bce_mae, bce_small, bce_found) = changes
+        assert 0 < bce_small < small / 2
+        assert 0 < bce_found < found_both / 2
+        assert bce_mae > mae / 2
+
+
+def test_what_the_text_says_of_the_losses() -> None:
+    for dataset in ("MSOD", "DUTS-TE"):
+        plain, si, printed, released, warm, one, zero = (
+            values(f"edn-{name}-0", dataset)
+            for name in ("plain", "si", "printed", "released", "warm", "alpha1", "alpha0")
+        )
+        others = (plain, si, printed, released, warm, one)
+        assert zero["si_f_mean"] > max(other["si_f_mean"] for other in others)
+        assert zero["small"] < plain["small"]
+        assert zero["mae"] > one["mae"] > si["mae"]
+        assert printed["small"] - plain["small"] < (si["small"] - plain["small"]) / 2
+        assert released["mae"] == max(other["mae"] for other in others)
+        assert all(abs(warm[key] - si[key]) < 0.005 for key in ("mae", "si_mae", "f_mean", "si_f_mean"))
+        found = [
+            tables._found_under(SAVED.result(f"edn-{name}-0", dataset), 0.01)
+            for name in ("released", "si")
+        ]
+        assert abs(found[0] - found[1]) < 0.05
+    for dataset in ("MSOD", "DUTS-TE", "ECSSD"):  # the paper's
+        rows = paper.table("ablation").filter(pl.col("dataset") == dataset)
+        mae = dict(zip(rows["alpha"], rows["mae"], strict=True))
+        assert mae["0"] > mae["1"] > mae["ratio"]

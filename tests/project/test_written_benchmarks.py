@@ -1,0 +1,90 @@
+"""What the benchmarks wrote for readers is what they wrote for programs; documents quote all of it."""
+
+import importlib
+import json
+import re
+
+import polars as pl
+import pytest
+from helpers.paths import RESULTS, ROOT
+from quotes import TABLES, WHOLE
+
+pytest.importorskip("lightning", reason="extra torch is not installed")
+
+from sisod.evaluation.batches import BATCH
+from sisod.evaluation.cluster import TASK_BATCHES
+from sisod.reproduction.demo_training import Plan
+from sisod.training.recipe import find_recipe
+
+_NEEDS = {"speed.engine": "py_sod_metrics", "speed.scale": "distributed"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "real_data.conventions",
+        *(
+            f"speed.{name}"
+            for name in ("compare", "engine", "folders", "loader", "losses", "networks", "scale")
+        ),
+    ],
+)
+def test_page_is_what_the_json_gives(name: str) -> None:
+    if name in _NEEDS:
+        pytest.importorskip(_NEEDS[name], reason="an extra is not installed")
+    written = RESULTS / name.partition(".")[2]
+    content = json.loads(written.with_suffix(".json").read_text())
+    assert written.with_suffix(".md").read_text() == importlib.import_module(f"benchmarks.{name}").page(
+        content
+    )
+
+
+def test_trained_demo_is_what_its_rows_give() -> None:
+    trained_demo = importlib.import_module("benchmarks.trained_demo")
+    found = trained_demo.saved()
+    assert (RESULTS / "trained_demo.md").read_text() == trained_demo.as_printed(found)
+    assert (RESULTS / "trained_demo_short.md").read_text() == trained_demo.in_short(found) + "\n"
+
+
+def test_scale_is_worked_out_from_the_folders_of_today() -> None:
+    pytest.importorskip("distributed", reason="extra cluster is not installed")
+    scale = importlib.import_module("benchmarks.speed.scale")
+    folders = json.loads((RESULTS / "folders.json").read_text())
+    measured = json.loads((RESULTS / "scale.json").read_text())["measured"]
+    assert measured["core seconds per image"] == folders["seconds"]["evaluate 1"] / folders["files"]
+    assert measured["bytes per batch of rows"] == scale.rows_bytes()
+    seconds = folders["seconds"]
+    assert 0.4 < seconds["decode 1"] / seconds["evaluate 1"] < 0.5  # docs/scale.md: nearly half
+
+
+def test_every_marker_of_a_document_is_checked() -> None:
+    written = {
+        (str(path.relative_to(ROOT)), marker)
+        for path in (ROOT / "README.md", *(ROOT / "docs").glob("*.md"))
+        for marker in re.findall(r"<!-- (\w[\w/]*) -->", path.read_text())
+    }
+    known = {(document, marker) for document, marker, _ in (*TABLES, *WHOLE)}
+    assert written == known | {("README.md", "demo")}
+
+
+def test_numbers_of_the_prose() -> None:
+    texts = {name: _unwrapped(name) for name in ("analysis", "demo", "real-data", "scale")}
+    plan = Plan()
+    assert f"{plan.n_train} textured scenes of {plan.side} x {plan.side} pixels" in texts["demo"]
+    assert f"and {plan.n_test} others to test on" in texts["demo"]
+    assert f"for {plan.n_steps} steps of eight images" in texts["demo"]
+    compared = json.loads((RESULTS / "compare.json").read_text())
+    assert f"{compared['resamples']:,} of {compared['images']:,} images" in texts["analysis"]
+    small = pl.scan_parquet(RESULTS / "real_data" / "objects.parquet")
+    small = small.filter((pl.col("run") == "edn-plain-0") & (pl.col("dataset") == "MSOD"))
+    assert 0.85 < small.select((pl.col("share") < 0.1).mean()).collect().item() < 0.9
+    assert "almost nine objects in ten of MSOD fall into the first" in texts["analysis"]
+    assert f"A batch is {BATCH} images. A task is up to {TASK_BATCHES} batches" in texts["scale"]
+    runs = importlib.import_module("benchmarks.real_data.runs")
+    side, count = runs.SIDE, runs.N_TRAINING
+    epochs = find_recipe("edn-lite", []).train.epochs
+    assert f"{count} images of DUTS-TR, {side} x {side}, {epochs} epochs" in texts["real-data"]
+
+
+def _unwrapped(name: str) -> str:
+    return " ".join((ROOT / "docs" / f"{name}.md").read_text().split())

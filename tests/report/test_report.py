@@ -1,0 +1,343 @@
+"""The page: its numbers are those of the tables, its names are text, it opens whatever is missing."""
+
+import base64
+import json
+import re
+import sys
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from helpers.report_runs import Tables, ablation_rows, data_of, image_options
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner, Result
+
+import sisod
+from sisod.analysis.comparison import compare_many
+from sisod.analysis.groups import by_number, by_size, found_curve, size_bias
+from sisod.cli import app
+from sisod.evaluation.results import Result as Saved
+from sisod.evaluation.results import load_results
+from sisod.report import write_report
+from sisod.report.page import failures as failures_module
+from sisod.report.page.failures import choose_failures, crop_window
+from sisod.report.page.page import beside_paper
+
+pytest.importorskip("jinja2", reason="extra report is not installed")
+METHODS = ["Net", "Net+si", "coarse", "large only"]
+
+
+def run(*args: str | Path) -> Result:
+    return CliRunner().invoke(app, [str(arg) for arg in args])
+
+
+@pytest.fixture(scope="module")
+def saved(benchmark_root: Path) -> list[Saved]:
+    return load_results([benchmark_root / "results"])
+
+
+@pytest.fixture(scope="module")
+def page(benchmark_root: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    out = tmp_path_factory.mktemp("page") / "report.html"
+    result = run("report", benchmark_root / "results", "--out", out, *image_options(benchmark_root))
+    assert result.exit_code == 0, (result.stderr, result.exception)
+    assert result.stderr == ""
+    assert result.stdout == f"{out}\n"
+    return out.read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_scores_are_those_of_the_summaries(page: str, saved: list[Saved]) -> None:
+    keys = ["mae", "si_mae", "f_mean", "si_f_mean", "f_max", "si_f_max", "auc", "si_auc", "e_mean",
+            "si_e_mean"]  # fmt: skip
+    for dataset in ("mixed", "crowded"):
+        found = {r.method: r.evaluation for r in saved if r.dataset == dataset}
+        compared = compare_many(found, metrics=[*keys, "found"])
+        rows = Tables(page).tables[f"Scores on {dataset}"][2:]
+        assert [row[0][0] for row in rows] == METHODS
+        for row, (method, evaluation) in zip(rows, found.items(), strict=True):
+            values = [float(str(cell[1]["data-value"])) for cell in row[1:]]
+            assert values[:-2] == [evaluation.summary[key] for key in keys]
+            assert values[-1] == size_bias(evaluation)
+            intervals = [r for r in compared.intervals.iter_rows(named=True) if r["method"] == method]
+            for cell, interval in zip(row[1:-1], intervals, strict=True):
+                assert cell[1]["data-tip"] == (
+                    f"95 % interval {interval['low']:.4f} to {interval['high']:.4f}"
+                )
+
+
+def test_best_values_are_marked(page: str, saved: list[Saved]) -> None:
+    rows = Tables(page).tables["Scores on mixed"][2:]
+    for column, key, choose in ((1, "mae", min), (2, "si_mae", min), (4, "si_f_mean", max)):
+        values = {r.method: round(r.evaluation.summary[key], 4) for r in saved if r.dataset == "mixed"}
+        best = [row[0][0] for row in rows if "best" in str(row[column][1]["class"]).split()]
+        assert best == [name for name, value in values.items() if value == choose(values.values())]
+
+
+def test_every_metric_is_in_the_table_of_everything(page: str, saved: list[Saved]) -> None:
+    rows = Tables(page).tables["All metrics on mixed"][1:]
+    first = next(r.evaluation for r in saved if r.dataset == "mixed")
+    assert [row[0][0].split(" ↑")[0].split(" ↓")[0] for row in rows] == [
+        sisod.METRICS[key].title for key in sisod.METRICS if key in first.summary
+    ]
+    by_title = {row[0][0][:-2]: row[1][0] for row in rows}
+    assert by_title["SI-MAE"] == f"{first.summary['si_mae']:.4f}"
+
+
+def test_charts_are_those_of_the_tables(page: str, saved: list[Saved]) -> None:
+    charts = data_of(page)["charts"]
+    for result in saved:
+        chart = charts[result.dataset][result.method]
+        for key in ("f", "si_f", "precision", "si_recall", "fpr", "si_iou"):
+            np.testing.assert_allclose(
+                np.array(chart["curves"][key], dtype=float), result.evaluation.curves[key], atol=5e-5
+            )
+        for kind in ("paper", "log", "quantile"):
+            table = by_size(result.evaluation, groups=kind)
+            assert chart["sizes"][kind]["groups"] == table["group"].to_list()
+            assert chart["sizes"][kind]["counts"] == table["objects"].to_list()
+            for key in ("mae", "f_mean", "found"):
+                np.testing.assert_allclose(
+                    np.array(chart["sizes"][kind]["values"][key], dtype=float), table[key], atol=5e-5
+                )
+        numbers = by_number(result.evaluation)
+        assert chart["numbers"]["counts"] == numbers["images"].to_list()
+        np.testing.assert_allclose(
+            np.array(chart["numbers"]["values"]["mae"], dtype=float), numbers["si_mae"], atol=5e-5
+        )
+        np.testing.assert_allclose(
+            np.array(chart["coverage"], dtype=float), found_curve(result.evaluation)["found"], atol=5e-5
+        )
+
+
+def test_found_by_number_agrees_with_found(page: str, saved: list[Saved]) -> None:
+    for result in saved:
+        numbers = data_of(page)["charts"][result.dataset][result.method]["numbers"]
+        found = [0 if share is None else share for share in numbers["values"]["found"]]
+        total = sum(f * n for f, n in zip(found, numbers["objects"], strict=True))
+        recall = result.evaluation.objects["recall_binary"].to_numpy()
+        assert total / sum(numbers["objects"]) == pytest.approx((recall >= 0.5).mean(), abs=1e-4)
+
+
+def test_failures_hold_the_worst_of_every_group(page: str, saved: list[Saved]) -> None:
+    content = data_of(page)["failures"]
+    items = {(i["dataset"], i["image"], i["index"]): i for i in content["items"]}
+    n_checked = 0
+    for result in saved:
+        objects = result.evaluation.objects
+        place = METHODS.index(result.method)
+        for kind in np.unique([item["group"] for item in items.values()]):
+            low, high = (
+                float(part) / 100 for part in content["groups"][kind].removesuffix(" %").split("-")
+            )
+            inside = objects.filter((objects["share"] >= low) & (objects["share"] < high))
+            if inside.height:
+                worst = inside.sort("f_mean").row(0, named=True)
+                item = items[result.dataset, worst["image"], worst["index"]]
+                assert item["scores"][str(place)] == [
+                    round(worst["f_mean"], 4), round(worst["recall_binary"], 4),
+                ]  # fmt: skip
+                assert (place in item["missed"]) == (worst["recall_binary"] < 0.5)
+                n_checked += 1
+    assert n_checked > 4 * len(saved)  # of a result most size groups have an object
+    pictures = [set(item["pictures"]) for item in items.values()]
+    assert pictures == [{"photo", "0", "1", "2", "3"}] * len(content["items"])
+
+
+def test_failures_are_taken_in_turn() -> None:
+    evaluator = sisod.Evaluator(metrics=["mae", "si_mae"])
+    gt = np.zeros((100, 100), dtype=bool)
+    gt[0:50, 0:50] = gt[60:64, 60:64] = gt[80:84, 60:64] = gt[60:64, 80:84] = True
+    pred = np.zeros(gt.shape)
+    pred[0:20, 0:50], pred[60:62, 60:64], pred[80:81, 60:64], pred[5, 5] = 0.9, 0.8, 0.9, 1.0
+    evaluator.update(pred, gt, name="a")
+    result = Saved("D", "m", evaluator.result())
+    boxes = {row["index"]: (row["y0"], row["x0"]) for row in result.evaluation.objects.to_dicts()}
+    # the small ones are one group, worst first: nothing, one row, two rows of four; the large another
+    chosen = [boxes[failure.index] for failure in choose_failures([result])]
+    assert chosen == [(60, 80), (0, 0), (80, 60), (60, 60)]
+    assert len(choose_failures([result], most=2)) == 2
+
+
+@given(st.data())
+def test_crops_hold_the_frame_and_stay_in_the_image(data: st.DataObject) -> None:
+    height, width = data.draw(st.integers(1, 500)), data.draw(st.integers(1, 500))
+    y0, x0 = data.draw(st.integers(0, height - 1)), data.draw(st.integers(0, width - 1))
+    row = {
+        "y0": y0,
+        "x0": x0,
+        "y1": data.draw(st.integers(y0 + 1, height)),
+        "x1": data.draw(st.integers(x0 + 1, width)),
+    }
+    rows, columns = crop_window(row, (height, width))
+    assert 0 <= rows.start <= row["y0"] < row["y1"] <= rows.stop <= height
+    assert 0 <= columns.start <= row["x0"] < row["x1"] <= columns.stop <= width
+
+
+def test_page_asks_for_nothing_outside(page: str) -> None:
+    assert set(re.findall(r"https?://[^\"'\s]+", page)) == {"http://www.w3.org/2000/svg"}  # a name
+    assert "default-src 'none'" in page
+    assert not re.search(r'(?:src|href)="(?!#|data:)', page)
+
+
+def test_pictures_are_bounded(
+    saved: list[Saved], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(failures_module, "MOST_BYTES", 60_000)
+    write_report(saved, tmp_path / "r.html", resamples=20)
+    text = (tmp_path / "r.html").read_text()
+    pictures = [p for item in data_of(text)["failures"]["items"] for p in item["pictures"].values()]
+    assert 0 < sum(map(len, pictures)) <= 60_000
+
+
+def test_names_are_text(tmp_path: Path) -> None:
+    evil = "<script>boom()<b>&\"'"
+    evaluator = sisod.Evaluator()
+    gt = np.zeros((20, 20), dtype=bool)
+    gt[2:9, 2:9] = True
+    evaluator.update(np.zeros((20, 20)), gt, name="</script>" + evil)
+    saved = [
+        Saved("d" + evil, "m" + evil, evaluator.result()),
+        Saved("d" + evil, "n", evaluator.result()),
+    ]
+    title = "</title></script>" + evil
+    write_report(saved, tmp_path / "r.html", title=title, resamples=20)
+    page = (tmp_path / "r.html").read_text()
+    assert "boom()<b>" not in page.replace("\\u003c", "&lt;")
+    assert page.count("<script") == 2
+    assert page.count("</script") == 2
+    tables = Tables(page).tables
+    assert tables[f"Scores on d{evil}"][2][0][0] == "m" + evil
+    assert data_of(page)["failures"]["items"][0]["image"] == "</script>" + evil
+
+
+def test_missing_pictures_are_said(tmp_path: Path, benchmark_root: Path) -> None:
+    result = sisod.Evaluation.load(benchmark_root / "results" / "mixed" / "Net")
+    result.run["inputs"]["predictions"] = result.run["inputs"]["ground_truths"] = "/gone"
+    result.save(tmp_path / "mixed" / "Net")
+    out = run("report", tmp_path, "--out", tmp_path / "r.html")
+    assert out.exit_code == 0, (out.stderr, out.exception)
+    assert out.stderr == "warning: '/gone' does not exist; expected a folder of maps\n"
+    page = (tmp_path / "r.html").read_text()
+    assert "No pictures: the maps and masks were not found" in page
+    assert data_of(page)["failures"]["items"][0]["pictures"] == {}
+
+
+def test_mask_stands_in_for_a_photograph(saved: list[Saved], tmp_path: Path) -> None:
+    write_report(saved[:1], tmp_path / "r.html", resamples=20)
+    items = data_of((tmp_path / "r.html").read_text())["failures"]["items"]
+    assert len(items) > 5
+    assert [set(item["pictures"]) for item in items] == [{"photo", "0"}] * len(items)
+
+
+def test_files_with_suffixes_are_found(benchmark_root: Path, tmp_path: Path) -> None:
+    for kind, source, suffix in (
+        ("pred", "maps/crowded/Net", "_sal"),
+        ("gt", "data/crowded/mask", "_gt"),
+    ):
+        (tmp_path / kind).mkdir()
+        for path in (benchmark_root / source).iterdir():
+            (tmp_path / kind / f"{path.stem}{suffix}.png").write_bytes(path.read_bytes())
+    sisod.evaluate(
+        tmp_path / "pred", tmp_path / "gt", pred_suffix="_sal", gt_suffix="_gt", jobs=1,
+        out=tmp_path / "results" / "D" / "Net",
+    )  # fmt: skip
+    assert write_report(load_results([tmp_path / "results"]), tmp_path / "r.html", resamples=20) == []
+    items = data_of((tmp_path / "r.html").read_text())["failures"]["items"]
+    assert len(items) > 5
+    assert [set(item["pictures"]) for item in items] == [{"photo", "0"}] * len(items)
+
+
+def test_pictures_show_the_object(benchmark_root: Path, tmp_path: Path) -> None:
+    """In the picture of the mask, what the frame surrounds is the object, to its edges."""
+    saved = load_results([benchmark_root / "results" / "mixed" / "Net"])
+    write_report(saved, tmp_path / "r.html", resamples=20)
+    items = data_of((tmp_path / "r.html").read_text())["failures"]["items"]
+    assert len(items) > 5
+    for item in items:
+        code = np.frombuffer(base64.b64decode(item["pictures"]["photo"]), dtype=np.uint8)
+        picture = cv2.imdecode(code, cv2.IMREAD_GRAYSCALE)
+        assert picture is not None
+        x, y, w, h = item["box"]
+        high, wide = picture.shape
+        inside = picture[
+            round(y * high) : round((y + h) * high), round(x * wide) : round((x + w) * wide)
+        ]
+        middle = inside[inside.shape[0] // 2, inside.shape[1] // 2]
+        assert middle > 127
+        assert inside.mean() > 100
+
+
+def test_different_images_are_not_compared(saved: list[Saved], tmp_path: Path) -> None:
+    evaluator = sisod.Evaluator()
+    gt = np.zeros((20, 20), dtype=bool)
+    gt[2:9, 2:9] = True
+    evaluator.update(gt, gt, name="other")
+    write_report(
+        [saved[0], Saved("crowded", "x", evaluator.result())], tmp_path / "r.html", resamples=20
+    )
+    page = (tmp_path / "r.html").read_text()
+    assert "the methods are not compared with each other: &#39;Net&#39; and &#39;x&#39; are of" in page
+    assert "95 % interval" in page
+
+
+def test_ablation_table(saved: list[Saved], tmp_path: Path) -> None:
+    rows = ablation_rows({"plain": (0.3, 0.5), "ratio": (0.2, 0.4)})
+    (tmp_path / "a.json").write_text(json.dumps(rows))
+    write_report(saved[:1], tmp_path / "r.html", ablation=tmp_path / "a.json", resamples=20)
+    table = Tables((tmp_path / "r.html").read_text()).tables["Ablation of the loss"]
+    assert [[cell[0] for cell in row] for row in table] == [
+        ["loss", "MSOD"],
+        ["SI-MAE"],
+        ["plain", "0.4000 ± 0.1414"],
+        ["ratio", "0.3000 ± 0.1414"],
+    ]
+    assert [str(row[1][1]["class"]).strip() for row in table[2:]] == ["number", "number best"]
+
+
+def test_beside_the_paper(benchmark_root: Path, tmp_path: Path) -> None:
+    result = sisod.evaluate(
+        benchmark_root / "maps" / "mixed" / "Net",
+        benchmark_root / "data" / "mixed" / "mask",
+        protocol="official",
+        jobs=1,
+    )
+    default = sisod.Evaluation.load(benchmark_root / "results" / "mixed" / "Net")
+    saved = [
+        Saved("MSOD", "EDN+si", result),
+        Saved("made", "EDN", result),
+        Saved("MSOD", "edn", default),
+    ]
+    found, unmatched = beside_paper(saved)
+    assert [(r.method, row.row.name) for r, row in found] == [("EDN+si", "MSOD/EDN+SI")]
+    assert unmatched[0].startswith("made/EDN is not set beside the paper: unknown data set 'made'")
+    assert unmatched[1].startswith("MSOD/edn is not set beside the paper: the run was scored under")
+    result.save(tmp_path / "MSOD" / "EDN+si")
+    out = run("report", tmp_path, "--out", tmp_path / "r.html", "--against-paper")
+    assert out.exit_code == 0, (out.stderr, out.exception)
+    table = Tables((tmp_path / "r.html").read_text()).tables["EDN+si on MSOD beside the paper"]
+    cells = {row[0][0]: [cell[0] for cell in row[1:4]] for row in table[1:]}
+    assert cells["SI-MAE ↓"][:2] == [f"{result.summary['si_mae']:.4f}", "0.0724"]
+
+
+def test_refusals(benchmark_root: Path, tmp_path: Path) -> None:
+    results = benchmark_root / "results" / "crowded" / "Net"
+    out = run("report", results, "--out", tmp_path / "r.txt")
+    assert (out.exit_code, out.stderr) == (
+        2, f"error: '{tmp_path}/r.txt': expected a name ending in .html\n",
+    )  # fmt: skip
+    (tmp_path / "taken").write_text("a file")
+    out = run("report", results, "--out", tmp_path / "taken" / "r.html")
+    assert (out.exit_code, out.stderr) == (
+        1, f"error: cannot write '{tmp_path}/taken/r.html': File exists\n",
+    )  # fmt: skip
+
+
+def test_without_jinja(benchmark_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jinja2", None)
+    out = run("report", benchmark_root / "results", "--out", tmp_path / "r.html")
+    assert (out.exit_code, out.stderr) == (
+        1, "error: the report needs jinja2; install it with: pip install 'sisod[report]'\n",
+    )  # fmt: skip

@@ -1,0 +1,235 @@
+"""The paper's whole grid at the tiny scale, end to end: trained, scored, resumed, its tables by hand."""
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+pytest.importorskip("lightning", reason="extra torch is not installed")
+pytest.importorskip("efficientnet_lite_pytorch", reason="extra lite is not installed")
+
+from helpers.training_runs import weights
+from typer.testing import CliRunner, Result
+
+from sisod import Evaluation, evaluate, paper
+from sisod.cli import app
+from sisod.common.output import lock
+from sisod.data.textured_scenes import write_scenes
+from sisod.reproduction.cells import grid
+from sisod.scoring.metrics import PAPER_KEYS
+
+pytestmark = pytest.mark.slow  # one training of the whole grid serves them all
+TRAINED = [cell.name for cell in grid() if cell.kind == "train"]
+
+
+def reproduce(out: Path, *more: str) -> Result:
+    start = ["reproduce", "--scale", "tiny", "--out", str(out), "--workers", "0"]
+    return CliRunner().invoke(app, [*start, *more])
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Result]]:
+    """The whole grid, once; its checkpoints take a gigabyte."""
+    out = tmp_path_factory.mktemp("reproduced") / "out"
+    yield out, reproduce(out)
+    shutil.rmtree(out)
+
+
+def summary(out: Path, cell: str, dataset: str = "MSOD", protocol: str = "official") -> dict[str, float]:
+    return Evaluation.load(out / "results" / protocol / dataset / cell).summary
+
+
+def test_every_cell_is_trained_and_scored(whole: tuple[Path, Result]) -> None:
+    out, done = whole
+    assert done.exit_code == 0, done.output
+    assert len(TRAINED) == 12
+    for cell in TRAINED:
+        assert f"{cell}: 2 steps in" in done.output
+        record = json.loads((out / "cells" / cell / "run" / "run.json").read_text())
+        assert (record["finished"], record["images"]) == (True, 4)
+        assert record["asked"]["loss"] == ("plain" if cell.endswith("-plain") else "si")
+        for dataset in paper.datasets():
+            for protocol in ("default", "official"):
+                found = Evaluation.load(out / "results" / protocol / dataset / cell)
+                assert (found.protocol.name, found.images.height) == (protocol, 2)
+    alphas = {
+        cell: json.loads((out / "cells" / cell / "run" / "run.json").read_text())["asked"]["settings"]
+        for cell in ("edn-alpha0", "edn-alpha1", "edn-si")
+    }
+    assert [tables["loss"]["alpha"] for tables in alphas.values()] == [0.0, 1.0, "ratio"]
+    maps = [json.loads((out / f"cells/{cell}/maps/MSOD/run.json").read_text()) for cell in TRAINED]
+    assert len({run["weights"] for run in maps}) == 12  # no two runs are the same
+    assert not (out / "cells/ldf-si/run/labels").exists()  # both losses learn from those of ldf-labels
+    assert (out / "cells/ldf-labels/labels/body/made00000.png").exists()
+
+
+def test_tables_are_the_papers_with_ours_beside(whole: tuple[Path, Result]) -> None:
+    out, done = whole
+    scores = pl.read_parquet(out / "tables/scores.parquet")
+    differences = pl.read_parquet(out / "tables/differences.parquet")
+    ablation = pl.read_parquet(out / "tables/ablation.parquet")
+    assert scores.height == 2 * 8 * 12
+    assert differences.height == 2 * 8 * 5 * len(PAPER_KEYS)
+    assert ablation.height == 2 * 8 * 4 * 8
+    row = differences.row(
+        by_predicate=(pl.col("protocol") == "official")
+        & (pl.col("dataset") == "MSOD")
+        & (pl.col("network") == "EDN")
+        & (pl.col("metric") == "si_mae"),
+        named=True,
+    )
+    ours = [summary(out, f"edn-{loss}")["si_mae"] for loss in ("plain", "si")]
+    assert [row["plain"], row["si"]] == ours
+    assert row["difference"] == ours[1] - ours[0]
+    assert row["published_difference"] == pytest.approx(0.0724 - 0.0788)
+    zero = ablation.filter(protocol="official", dataset="MSOD", alpha="0", metric="f_mean").row(
+        0, named=True
+    )
+    assert zero["value"] == summary(out, "edn-alpha0")["f_mean"]
+    assert zero["difference"] == zero["value"] - summary(out, "edn-plain")["f_mean"]
+    assert zero["published_difference"] == pytest.approx(0.4790 - 0.7925)
+    text = (out / "tables/official.md").read_text()
+    assert "| EDN | the paper's | -0.0014 | -0.0064 | +0.0205 |" in text
+    assert f"| EDN | SI | {summary(out, 'edn-si')['mae']:.4f} |" in text
+    assert "| alpha = 0 | the paper's | +0.1873 | +0.1212 |" in text
+    assert "| edn | 340 s | 543.8 s | 1.60 |" in text
+    mean = f"| EDN | SI | {summary(out, 'edn-si', protocol='default')['mae']:.4f} |"
+    assert mean in (out / "tables/default.md").read_text()
+    content = json.loads((out / "tables/reproduction.json").read_text())
+    assert (content["scale"], len(content["scores"]), len(content["time"]["steps"])) == ("tiny", 192, 5)
+    assert "the numbers mean nothing" in done.output
+    assert "the paper's" in done.output
+
+
+def test_what_is_finished_is_left_alone(whole: tuple[Path, Result]) -> None:
+    out, _ = whole
+    before = stamps(out)
+    tables = (out / "tables/official.md").read_text()
+    again = reproduce(out)
+    assert again.exit_code == 0, again.output
+    assert again.output.count(": finished already") == 14
+    assert stamps(out) == before
+    assert (out / "tables/official.md").read_text() == tables
+    listed = reproduce(out, "--dry-run")
+    assert listed.exit_code == 0
+    assert listed.output.count("finished") == 14
+    only = reproduce(out, "--cell", "tables")
+    assert (only.exit_code, "finished already" in only.output) == (0, False)
+    assert "alpha of EDN" in only.output
+
+
+def test_killed_cell_goes_on_to_the_same(whole: tuple[Path, Result]) -> None:
+    out, _ = whole
+    run = out / "cells/edn-si/run"
+    was, scores, other = weights(run), summary(out, "edn-si"), stamps(out / "cells/edn-plain")
+    # as a kill after the last epoch would leave it: no network yet, one data set scored before
+    record = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps(record | {"finished": False}))
+    (run / "model.safetensors").unlink()
+    for protocol in ("default", "official"):
+        shutil.rmtree(out / "results" / protocol / "MSOD" / "edn-si")
+    shutil.rmtree(out / "cells/edn-si/maps/MSOD")
+    kept = stamps(out / "results/official/ECSSD/edn-si")
+    assert "begun" in reproduce(out, "--dry-run").output
+    done = reproduce(out, "--cell", "edn-si")
+    assert done.exit_code == 0, done.output
+    assert done.output.splitlines()[-1].endswith("scored on MSOD")
+    now = weights(run)
+    assert now.keys() == was.keys()
+    assert len(was) > 10
+    for key, value in was.items():
+        assert now[key].equal(value), key
+    assert summary(out, "edn-si") == scores
+    assert stamps(out / "results/official/ECSSD/edn-si") == kept
+    assert stamps(out / "cells/edn-plain") == other
+
+
+def test_cell_that_is_trained_again_is_scored_again(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert reproduce(out, "--cell", "edn-plain").exit_code == 0
+    before = summary(out, "edn-plain")
+    write_scenes(tmp_path / "more", 8, seed=77, shape=(64, 64))
+    for kind in ("image", "mask"):
+        for path in (tmp_path / "more" / kind).iterdir():
+            shutil.copy(path, out / "data/DUTS-TR" / kind / f"more_{path.name}")
+    refused = reproduce(out, "--cell", "edn-plain")
+    assert refused.exit_code == 1
+    assert "is another run: images was 4 and is now 12" in refused.output
+    shutil.rmtree(out / "cells/edn-plain/run")  # the maps and the results of the old network stay
+    done = reproduce(out, "--cell", "edn-plain")
+    assert done.exit_code == 0, done.output
+    assert "edn-plain: 6 steps in" in done.output
+    after = summary(out, "edn-plain")
+    assert after != before
+    maps = Evaluation.load(out / "results/official/MSOD/edn-plain").run["inputs"]["predictions"]
+    assert evaluate(maps, out / "data/MSOD/mask", protocol="official", metrics="paper").summary == after
+
+
+def test_unreadable_file_of_one_set_and_a_larger_set(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    start = ["reproduce", "--scale", "tiny", "--out", str(out), "--workers", "0", "--cell"]
+    empty = CliRunner().invoke(app, [*start, "tables"])  # makes the data
+    assert empty.exit_code == 1
+    assert empty.stderr == f"error: '{out}' holds no result yet; run a cell first\n"
+    mask = out / "data/MSOD/mask/made00001.png"
+    content = mask.read_bytes()
+    mask.write_bytes(content[:-30])
+    environment = {"SLURM_NTASKS": "4", "SLURM_PROCID": "1", "SLURM_JOB_ID": "5", "SLURM_JOB_NAME": "x"}
+    failed = CliRunner().invoke(app, [*start, "edn-si"], env=environment)  # one task of four runs a cell
+    assert failed.exit_code == 1
+    assert "error: edn-si: MSOD is not scored: " in failed.output
+    assert "is cut short; replace the file" in failed.output
+    for dataset in paper.datasets():
+        assert (out / "results/official" / dataset / "edn-si").exists() == (dataset != "MSOD")
+    mask.write_bytes(content)
+    for kind, ending in (("image", "jpg"), ("mask", "png")):
+        first = next((out / "data/SOD" / kind).iterdir())
+        shutil.copy(first, first.with_name(f"third.{first.suffix[1:] or ending}"))
+    done = reproduce(out, "--cell", "edn-si")
+    assert done.exit_code == 0, done.output
+    assert "edn-si: was trained, scored on MSOD, SOD" in done.output
+    assert Evaluation.load(out / "results/default/SOD/edn-si").images.height == 3
+    (out / "cells/time").mkdir()
+    (out / "cells/time/time.json").write_text("{}")
+    damaged = reproduce(out, "--cell", "tables")
+    assert damaged.exit_code == 1
+    assert "time.json' is damaged; remove it, and run the cell 'time' again" in damaged.output
+
+
+def test_another_scale_or_folder_is_refused(whole: tuple[Path, Result], tmp_path: Path) -> None:
+    out, _ = whole
+    asked = ["reproduce", "--data", str(out / "data"), "--out", str(out), "--cell", "edn-si"]
+    refused = CliRunner().invoke(app, asked)
+    assert refused.exit_code == 1
+    assert "is another reproduction: scale was 'tiny' and is now 'full'" in refused.output
+    (tmp_path / "letters.txt").write_text("mine")
+    refused = reproduce(tmp_path, "--cell", "time")
+    assert refused.exit_code == 1
+    assert "exists and is not a result of sisod reproduce" in refused.output
+
+
+def test_second_process_is_kept_off_a_cell(whole: tuple[Path, Result]) -> None:
+    out, _ = whole
+    time = out / "cells/time/time.json"
+    content = time.read_bytes()
+    time.unlink()
+    with lock(out / "cells/time"):
+        refused = reproduce(out, "--cell", "time")
+    time.write_bytes(content)
+    assert refused.exit_code == 1
+    assert f"error: time: another sisod process (pid {os.getpid()}) is writing to" in refused.output
+    assert "1 of 1 cells failed (time)" in refused.output
+
+
+def stamps(folder: Path) -> dict[Path, Any]:
+    """When each file was written, tables apart."""
+    return {
+        path: path.stat().st_mtime_ns
+        for path in folder.rglob("*")
+        if path.is_file() and "tables" not in path.parts
+    }

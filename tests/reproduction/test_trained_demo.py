@@ -1,0 +1,216 @@
+"""The demo that trains: its tables by hand, and the whole way in small; the effect takes minutes."""
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+from helpers.report_runs import Tables, data_of
+from rich.console import Console
+from typer.testing import CliRunner
+
+import sisod
+from sisod.cli import app
+from sisod.common.errors import InputError
+from sisod.reproduction import demo_training as training_demo
+from sisod.reproduction.demo_training import (
+    LOSSES,
+    Plan,
+    TrainedDemo,
+    run_trained_demo,
+    tables_of,
+    verdict,
+)
+from sisod.scoring.metrics import PAPER_KEYS
+
+SMALL, LARGE = slice(2, 6), slice(20, 80)  # 16 of 10,000 pixels, and 3600
+
+
+def evaluation(*, sees_small: bool) -> sisod.Evaluation:
+    """One image of two objects; the larger one is seen."""
+    mask = np.zeros((100, 100), np.uint8)
+    mask[SMALL, SMALL] = mask[LARGE, LARGE] = 255
+    pred = np.zeros_like(mask)
+    pred[LARGE, LARGE] = 255
+    pred[SMALL, SMALL] = 255 if sees_small else 0
+    evaluator = sisod.Evaluator(metrics="paper")
+    evaluator.update(pred, mask, name="a")
+    return evaluator.result()
+
+
+@pytest.fixture
+def found(tmp_path: Path) -> TrainedDemo:
+    results = {
+        ("plain", 0): evaluation(sees_small=False),
+        ("plain", 1): evaluation(sees_small=True),
+        ("si", 0): evaluation(sees_small=True),
+        ("si", 1): evaluation(sees_small=True),
+    }
+    return TrainedDemo(Plan(seeds=(0, 1), n_test=1), tmp_path, results, tmp_path / "examples.png")
+
+
+def test_numbers_by_hand(found: TrainedDemo) -> None:
+    assert found.scores("mae")["plain"].tolist() == pytest.approx([16 / 10_000, 0])
+    assert found.scores("si_f_mean")["si"].tolist() == [1, 1]
+    small = found.by_size(0, 0.003)
+    assert (small["plain"]["found"].tolist(), small["si"]["found"].tolist()) == ([0, 1], [1, 1])
+    assert (small["plain"]["f"].tolist(), small["si"]["f"].tolist()) == ([0, 1], [1, 1])
+    assert found.by_size(0.05, 1)["plain"]["found"].tolist() == [1, 1]
+    assert [found.n_objects(*group) for group in ((0, 0.003), (0.003, 0.05), (0.05, 1))] == [1, 0, 1]
+
+
+def test_tables_by_hand(found: TrainedDemo) -> None:
+    console = Console(width=160, record=True, file=io.StringIO())
+    for table in tables_of(found):
+        console.print(table)
+    lines = [
+        [cell.strip() for cell in line.split("│")[1:-1]]
+        for line in console.export_text().splitlines()
+        if line.startswith("│")
+    ]
+    rows = {line[0]: line[1:] for line in lines}
+    # 0.0016 and 0: mean 0.0008, deviation 0.0016 / sqrt(2)
+    assert rows["MAE ↓"] == [
+        "0.0008 ± 0.0011", "0.0000 ± 0.0000", "-0.0008", "-0.0016", "+0.0000"
+    ]  # fmt: skip
+    assert rows["under 0.3 %"] == [
+        "1", "0.500 ± 0.707", "1.000 ± 0.000", "0.500 ± 0.707", "1.000 ± 0.000"
+    ]  # fmt: skip
+    assert [size for size in rows if "%" in size] == ["under 0.3 %", "5 % and more"]
+    assert verdict(found) == (
+        "Seeds in which the size-invariant loss is better, by metric: SI-MAE 1 of 2, SI-F mean 1 of 2, "
+        "MAE 1 of 2, F mean 1 of 2."
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.needs("torch", "lightning")
+def test_whole_way_in_small(tmp_path: Path) -> None:
+    folder = tmp_path / "demo"
+    plan = Plan(n_train=16, n_test=12, side=48, epochs=1, seeds=(7,))
+    found = run_trained_demo(folder, plan)
+    assert list(found.results) == [("plain", 7), ("si", 7)]
+    for loss in LOSSES:
+        assert found.results[loss, 7].run["images"] == 12
+        settings = json.loads((folder / f"runs/{loss}-7/run.json").read_text())["asked"]
+        assert (settings["loss"], settings["seed"], settings["images"]) == (loss, 7, 16)
+        saved = sisod.Evaluation.load(folder / f"results/made/{loss}-7")
+        assert tuple(saved.summary) == PAPER_KEYS
+        assert saved.summary == found.results[loss, 7].summary
+        assert len(list((folder / f"maps/{loss}-7").glob("*.png"))) == 12
+    ((plain,), (si,)) = (found.scores("mae")[loss].tolist() for loss in LOSSES)
+    assert 0 < min(plain, si) < max(plain, si) < 1
+    record = json.loads((folder / "run.json").read_text())
+    assert (record["finished"], record["plan"]["n_train"]) == (True, 16)
+    assert found.page == folder / "report.html"
+    page = found.page.read_text()
+    assert [row[0][0] for row in Tables(page).tables["Scores on made"][2:]] == ["plain-7", "si-7"]
+    pictures = [set(item["pictures"]) for item in data_of(page)["failures"]["items"]]
+    assert pictures
+    assert pictures == [{"photo", "0", "1"}] * len(pictures)
+    picture = cv2.imread(str(found.examples))
+    assert picture is not None
+    assert picture.shape[1] == 4 * 2 * 48
+
+
+@pytest.mark.slow
+@pytest.mark.needs("torch", "lightning")
+def test_failed_training_is_told(tmp_path: Path) -> None:
+    with pytest.raises(
+        InputError, match=r"training (plain|si)-0 failed: 4 images do not fill one step of 8"
+    ):
+        run_trained_demo(tmp_path / "demo", Plan(n_train=4, n_test=2, side=48, epochs=1, seeds=(0,)))
+    assert json.loads((tmp_path / "demo/run.json").read_text())["finished"] is False
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/thesis.txt").write_text("years of work")
+    with pytest.raises(InputError, match="exists and is not a result of sisod"):
+        run_trained_demo(tmp_path / "mine")
+
+
+def test_talkative_training_does_not_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pipe holds 64 kB on Linux and 4 kB on Windows; who writes more waits until somebody reads."""
+    start = subprocess.Popen
+
+    def talk(_: list[str], **options: Any) -> "subprocess.Popen[bytes]":
+        assert options["stderr"] != subprocess.PIPE
+        code = "import sys; sys.stderr.write('x' * 2**18 + '\\nerror: the last line'); sys.exit(1)"
+        return start([sys.executable, "-c", code], **options)
+
+    monkeypatch.setattr(subprocess, "Popen", talk)
+    with pytest.raises(InputError, match=r"^training si-0 failed: the last line$"):
+        training_demo._train_all(tmp_path, Plan(), [("si", 0)])
+
+
+@pytest.mark.needs("torch", "lightning")
+def test_command_prints_both_parts(
+    found: TrainedDemo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Path] = []
+
+    def made(folder: Path) -> TrainedDemo:
+        asked.append(folder)
+        return found
+
+    monkeypatch.setattr("sisod.reproduction.demo_training.run_trained_demo", made)
+    result = CliRunner().invoke(app, ["demo", "--out", str(tmp_path)])
+    assert result.exit_code == 0, result.stderr
+    assert asked == [tmp_path / "trained"]
+    figure, trained = result.stdout.split("Now a small network learns such scenes")
+    assert "Method A is preferred by MAE" in figure
+    assert "1 test images, mean ± deviation over 2 seeds" in trained
+    assert "under 0.3 %" in trained
+    assert trained.splitlines()[-2:] == [
+        verdict(found),
+        f"Maps, results and pictures (examples.png): {tmp_path / 'trained'}",
+    ]
+    quick = CliRunner().invoke(app, ["demo", "--quick", "--out", str(tmp_path)])
+    assert (quick.exit_code, quick.stderr) == (0, "")
+    assert "Method A is preferred by MAE" in quick.stdout
+    assert "Now a small network learns such scenes" not in quick.stdout
+    assert len(asked) == 1
+
+
+@pytest.mark.needs("torch", "lightning")
+def test_a_second_demo_replaces_the_first_when_it_is_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trainings are left out here: what they write is one file."""
+
+    def trained(folder: Path, plan: Plan, runs: list[tuple[str, int]]) -> None:
+        from sisod import networks
+
+        for loss, seed in runs:
+            networks.create("tiny").save_pretrained(folder / "runs" / f"{loss}-{seed}")
+        (folder / "trained").write_text(str(plan.seeds))
+
+    monkeypatch.setattr("sisod.reproduction.demo_training._train_all", trained)
+    folder, plan = tmp_path / "demo", Plan(n_train=2, n_test=12, side=48, seeds=(7,))
+    run_trained_demo(folder, plan)
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("sisod.reproduction.demo_training._write_page", full)
+        with pytest.raises(
+            InputError, match=r"cannot write below .*demo': No space left on device; free"
+        ):
+            run_trained_demo(folder, plan)
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+    found = run_trained_demo(folder, Plan(n_train=2, n_test=12, side=48, seeds=(8,)))
+    assert (folder / "trained").read_text() == "(8,)"
+    assert [path.name for path in tmp_path.iterdir()] == ["demo"]
+    # the records say where things are now
+    maps = Path(found.results["si", 8].run["inputs"]["predictions"])
+    assert maps == folder / "maps/si-8"
+    assert len(list(maps.glob("*.png"))) == 12
+    for path in folder.rglob("run.json"):
+        assert "sisod-partial" not in path.read_text()
+    assert found.page == folder / "report.html"
+    assert '"pictures":{"photo":' in found.page.read_text()

@@ -1,0 +1,133 @@
+"""The ablation: four losses over seeds, resumable, and the table of their means."""
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+from rich.console import Console
+
+pytest.importorskip("lightning", reason="extra torch is not installed")
+
+from helpers.platforms import links
+from helpers.training_runs import SMALL, write_data
+from typer.testing import CliRunner
+
+import sisod
+from sisod.cli import app
+from sisod.common.output import lock
+from sisod.training.ablate import Row, ablation_table, summarise
+
+VARIANTS = ["plain", "alpha0", "alpha1", "ratio"]
+
+
+def arguments(data: Path, out: Path, *more: str) -> list[str]:
+    settings = [part for setting in (*SMALL, "train.epochs=1") for part in ("--set", setting)]
+    start = ["ablate", "tiny", "--data", str(data), "--out", str(out), "--test", str(data)]
+    return [*start, "--seeds", "2", "--workers", "0", "--limit", "8", *settings, *more]
+
+
+@pytest.mark.slow
+def test_ablation_trains_scores_and_goes_on(tmp_path: Path) -> None:
+    data, out = write_data(tmp_path / "made", 10), tmp_path / "ablation"
+    done = CliRunner().invoke(app, arguments(data, out))
+    assert done.exit_code == 0, done.output
+    for text in ("tiny on made, 2 seeds", "plain", "alpha = 0", "alpha = 1", "alpha = back / fore", "±"):
+        assert text in done.output
+    content = json.loads((out / "ablation.json").read_text())
+    assert [(row["variant"], row["seed"]) for row in content["rows"]] == [
+        (variant, seed) for seed in (0, 1) for variant in VARIANTS
+    ]
+    table = pl.read_parquet(out / "ablation.parquet")
+    assert table.shape[0] == 8
+    for row in content["rows"]:
+        asked = json.loads(
+            (out / "runs" / f"{row['variant']}-seed{row['seed']}" / "run.json").read_text()
+        )
+        assert asked["asked"]["seed"] == row["seed"]
+        assert (asked["asked"]["loss"] == "plain") == (row["variant"] == "plain")
+        saved = sisod.Evaluation.load(out / row["result"])  # the report's input
+        assert saved.summary["si_mae"] == row["scores"]["si_mae"]
+        assert saved.images.shape[0] == 10
+    alphas = [
+        json.loads((out / "runs" / f"{variant}-seed0" / "run.json").read_text())["asked"]["settings"][
+            "loss"
+        ]
+        for variant in VARIANTS[1:]
+    ]
+    assert [loss["alpha"] for loss in alphas] == [0.0, 1.0, "ratio"]
+    assert len({round(row["scores"]["mae"], 9) for row in content["rows"]}) == 8
+    again = CliRunner().invoke(app, arguments(data, out))
+    assert again.exit_code == 1
+    assert "exists already; use --resume to go on with it" in again.output
+    # one result and one run are lost: only these are done again, and the tables are the same
+    before = (out / "ablation.json").read_bytes()
+    kept = (out / "runs" / "plain-seed0" / "model.safetensors").stat().st_mtime_ns
+    for path in (out / "results" / "made" / "alpha0-seed1").iterdir():
+        path.unlink()
+    resumed = CliRunner().invoke(app, arguments(data, out, "--resume"))
+    assert resumed.exit_code == 0, resumed.output
+    assert (out / "ablation.json").read_bytes() == before
+    assert (out / "runs" / "plain-seed0" / "model.safetensors").stat().st_mtime_ns == kept
+    assert resumed.output == done.output
+
+
+def test_means_deviations_and_the_best_by_hand() -> None:
+    keys = ("mae", "si_mae", "auc", "f_mean", "si_f_mean", "f_max_image", "si_f_max_frame", "e_mean")
+    values = {"plain": (0.1, 0.3), "alpha0": (0.3, 0.5), "alpha1": (0.2, 0.2), "ratio": (0.1, 0.1)}
+    rows = [
+        Row(variant, seed, "made", dict.fromkeys(keys, value))
+        for variant, pair in values.items()
+        for seed, value in enumerate(pair)
+    ]
+    found = summarise(rows, "made")
+    assert found["plain"]["mae"] == pytest.approx((0.2, 0.2 / 2**0.5))
+    assert found["alpha1"]["mae"] == pytest.approx((0.2, 0.0))
+    console = Console(width=200, record=True, color_system="truecolor", force_terminal=True)
+    console.print(ablation_table(rows, "made", "tiny"))
+    text = console.export_text(styles=True)
+    line = next(line for line in text.splitlines() if "back / fore" in line)
+    assert "\x1b[1m0.1000 ± 0.0000" in line  # the least error
+    assert line.count("\x1b[1m") == 2  # both errors; of what should be high alpha0 has the most
+    one = ablation_table([row for row in rows if row.seed == 0], "made", "tiny")
+    assert one.title == "tiny on made, 1 seed"
+
+
+def test_runs_with_different_metrics() -> None:
+    """One that another version scored; means are of what all have."""
+    rows = [
+        Row("plain", 0, "D", {"mae": 0.1, "si_mae": 0.2}),
+        Row("plain", 1, "D", {"si_mae": 0.4, "mse": 0.3}),
+    ]
+    assert list(summarise(rows, "D")["plain"]) == ["si_mae"]
+
+
+def test_an_ablation_needs_tests_of_different_names(tmp_path: Path) -> None:
+    data = write_data(tmp_path / "made", 8)
+    twice = CliRunner().invoke(app, arguments(data, tmp_path / "out", "--test", str(data)))
+    assert twice.exit_code == 2
+    assert "two data sets of --test have the same name" in twice.output
+
+
+@links
+def test_an_ablation_is_not_mixed_with_something_else(tmp_path: Path) -> None:
+    data, out = write_data(tmp_path / "made", 8), tmp_path / "mine"
+    out.mkdir()
+    (out / "ablation.json").write_text("years of work")
+    for option in ([], ["--resume"]):
+        refused = CliRunner().invoke(app, arguments(data, out, *option))
+        assert refused.exit_code == 1
+        assert "exists and is not a result of 'sisod ablate'" in refused.output
+    assert [path.name for path in out.iterdir()] == ["ablation.json"]
+    with lock(tmp_path / "new"):
+        refused = CliRunner().invoke(app, arguments(data, tmp_path / "new"))
+    assert refused.exit_code == 1
+    assert "is writing to" in refused.output
+    (tmp_path / "deep").mkdir()
+    words = arguments(data, tmp_path / "new")
+    words[words.index("--test") + 1] = str(data / "..")  # its name would lead out of the results
+    (tmp_path / "image").symlink_to(data / "image")
+    (tmp_path / "mask").symlink_to(data / "mask")
+    refused = CliRunner().invoke(app, words)
+    assert refused.exit_code == 1
+    assert "the name '..' does not lead to a place inside the output folder" in refused.output

@@ -1,0 +1,117 @@
+"""The torchmetrics metric gives the engine's numbers, also over two real processes."""
+
+import multiprocessing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import sisod
+from sisod.data.scenes import make_scenes, sees_all_coarsely, sees_only_large
+
+torch = pytest.importorskip("torch", reason="extra torch is not installed")
+
+from helpers.ddp_worker import join_two, leave_two  # noqa: E402
+
+from sisod.training.torchmetric import SizeInvariantScores  # noqa: E402
+
+KEYS = ("mae", "si_mae", "f_max", "si_f_max", "si_f_max_frame", "si_auc", "e_mean")
+
+
+def data() -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
+    """Seven pairs, an odd number, so that two processes get different shares; the last one black."""
+    scenes = make_scenes(7, seed=8, shape=(40, 48))
+    preds = [(sees_only_large if i % 2 else sees_all_coarsely)(s) for i, s in enumerate(scenes)]
+    masks = [s.mask > 0 for s in scenes[:-1]] + [np.zeros((40, 48), dtype=bool)]
+    return (np.stack(preds) / 255).astype(np.float32), np.stack(masks)
+
+
+def expected(kind: Any = None) -> dict[str, float]:
+    """What the engine says; of maps rounded to this type, if one is given."""
+    evaluator = sisod.Evaluator(metrics=KEYS)
+    for pred, gt in zip(*data(), strict=True):
+        rounded = pred if kind is None else torch.from_numpy(pred).to(kind).float().numpy()
+        evaluator.update(rounded, gt)
+    return evaluator.result().summary
+
+
+@pytest.mark.parametrize("batch", [1, 3, 7])
+@pytest.mark.parametrize("channels", [True, False])
+def test_equals_the_engine(batch: int, channels: bool) -> None:
+    preds, masks = (torch.from_numpy(array) for array in data())
+    if channels:
+        preds, masks = preds[:, None], masks[:, None]
+    scores = SizeInvariantScores(metrics=KEYS)
+    for start in range(0, len(preds), batch):
+        scores.update(preds[start : start + batch], masks[start : start + batch])
+    assert {key: float(value) for key, value in scores.compute().items()} == expected()
+    scores.reset()
+    with (
+        pytest.raises(ValueError, match="nothing was scored"),
+        pytest.warns(UserWarning, match="compute"),
+    ):
+        scores.compute()
+
+
+def _process(rank: int, folder: str) -> None:
+    """One of two DDP processes: five images here, two there."""
+    join_two(rank, Path(folder))
+    preds, masks = (torch.from_numpy(array) for array in data())
+    chosen = slice(0, 5) if rank == 0 else slice(5, 7)
+    scores = SizeInvariantScores(metrics=KEYS)
+    for index in range(*chosen.indices(7)):
+        scores.update(preds[index : index + 1], masks[index : index + 1])
+    values = torch.stack(list(scores.compute().values()))
+    np.save(Path(folder, f"{rank}.npy"), values.numpy())
+    leave_two()
+
+
+@pytest.mark.slow
+def test_two_processes_equal_one(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("spawn")
+    processes = [context.Process(target=_process, args=(rank, str(tmp_path))) for rank in (0, 1)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(timeout=120)
+        assert process.exitcode == 0
+    for rank in (0, 1):
+        np.testing.assert_array_equal(np.load(tmp_path / f"{rank}.npy"), list(expected().values()))
+
+
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16])
+def test_half_precision(kind: Any) -> None:
+    preds, masks = (torch.from_numpy(array) for array in data())
+    scores = SizeInvariantScores(metrics=KEYS)
+    scores.update(preds.to(kind), masks)
+    found = {key: float(value) for key, value in scores.compute().items()}
+    assert found == expected(kind)
+    assert found != expected()  # it was rounded
+
+
+def test_errors() -> None:
+    preds, masks = (torch.from_numpy(array) for array in data())
+    scores = SizeInvariantScores(metrics=KEYS)
+    with pytest.raises(ValueError, match="apply the sigmoid"):
+        scores.update(preds * 20 - 10, masks)
+    with pytest.raises(ValueError, match=r"preds has shape \(7, 40, 48\) and target \(7, 1, 40, 48\)"):
+        scores.update(preds, masks[:, None])
+    better = {key: scores.higher_is_better_of(key) for key in KEYS}
+    assert [key for key, more in better.items() if not more] == ["mae", "si_mae"]
+
+
+def test_plot() -> None:
+    pytest.importorskip("matplotlib", reason="extra report is not installed")
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    preds, masks = (torch.from_numpy(array) for array in data())
+    scores = SizeInvariantScores(metrics=KEYS)
+    scores.update(preds, masks)
+    figure, axes = scores.plot()
+    assert figure.axes == [axes]
+    drawn = {line.get_label(): list(line.get_ydata()) for line in axes.get_lines()}
+    assert {key: drawn[key] for key in KEYS} == {key: [value] for key, value in expected().items()}
+    mpl.pyplot.close(figure)

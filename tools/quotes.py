@@ -1,0 +1,96 @@
+"""Writes into the README what commands print; the tests check that nothing drifted.
+
+Run as `python tools/quotes.py` after the demo or a benchmark has changed.
+"""
+
+import re
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from sisod.cli import app
+
+ROOT = Path(__file__).parent.parent
+
+
+def demo_text(out_dir: Path) -> str:
+    """The demo's output as a code block."""
+    printed = CliRunner().invoke(app, ["demo", "--quick", "--out", str(out_dir)]).stdout
+    lines = [line.rstrip() for line in printed.splitlines() if not line.startswith("The picture")]
+    return "\n".join(["```text", *lines, "```"])
+
+
+def bench_text(name: str = "engine") -> str:
+    """The first table that a benchmark wrote, or another: `losses:2` is the third."""
+    name, _, place = name.partition(":")
+    written = (ROOT / "benchmarks" / "results" / f"{name}.md").read_text()
+    tables = re.findall(r"^\|.*(?:\n\|.*)*", written, flags=re.MULTILINE)
+    assert tables, f"benchmarks/results/{name}.md has no table"
+    return str(tables[int(place or 0)])
+
+
+def quoted(text: str, name: str) -> str:
+    """What stands between two markers of a document."""
+    found = re.search(f"<!-- {name} -->\n(.*?)\n?<!-- /{name} -->", text, flags=re.DOTALL)
+    assert found, f"no markers for {name}"
+    return found.group(1)
+
+
+def with_quote(text: str, name: str, quote: str) -> str:
+    """The document with something new between two markers."""
+    begin, end = f"<!-- {name} -->\n", f"<!-- /{name} -->"
+    before, rest = text.split(begin)
+    return before + begin + quote + "\n" + end + rest.split(end)[1]
+
+
+# document, marker, benchmark whose table stands between the markers
+TABLES = (
+    ("README.md", "bench", "engine"),
+    ("README.md", "folders", "folders"),
+    ("docs/losses.md", "losses", "losses"),
+    ("docs/reproduce.md", "epochs", "bench:0"),
+    ("docs/reproduce.md", "boxes", "bench:1"),
+    ("docs/scale.md", "folders", "folders"),
+    ("docs/scale.md", "scale", "scale"),
+    ("docs/conventions.md", "conventions", "conventions"),
+    ("docs/analysis.md", "compare", "compare"),
+    ("docs/theory.md", "rho", "rho"),
+    ("docs/theory.md", "decomposition", "decomposition"),
+    *(
+        ("docs/real-data.md", f"real_data/{part}", f"real_data/{part}")
+        for part in (
+            "table1",
+            "paired",
+            "networks",
+            "losses",
+            "alpha",
+            "sizes",
+            "numbers",
+            "claims",
+            "runs",
+        )
+    ),
+)
+
+# document, marker, file that stands whole between the markers
+WHOLE = (
+    ("README.md", "trained", "trained_demo_short"),
+    ("README.md", "real", "real_data/short"),
+    ("docs/demo.md", "trained", "trained_demo"),
+)
+
+
+def whole_text(name: str) -> str:
+    """All that a benchmark wrote."""
+    return (ROOT / "benchmarks" / "results" / f"{name}.md").read_text().rstrip("\n")
+
+
+if __name__ == "__main__":
+    readme = ROOT / "README.md"
+    readme.write_text(with_quote(readme.read_text(), "demo", demo_text(ROOT / "demo")))
+    for document, marker, benchmark in TABLES:
+        path = ROOT / document
+        path.write_text(with_quote(path.read_text(), marker, bench_text(benchmark)))
+    for document, marker, benchmark in WHOLE:
+        path = ROOT / document
+        path.write_text(with_quote(path.read_text(), marker, whole_text(benchmark)))
