@@ -1,12 +1,16 @@
-"""How the site is built: `make docs`. A page that index.md does not list fails the build."""
+"""Sphinx settings, used by `make docs`. A page that index.md does not list fails the build."""
 
 import re
 from importlib.metadata import version as installed
 
 from docutils import nodes
+from docutils.utils.math import MathError
+from docutils.utils.math.latex2mathml import tex2mathml
 from numpy.typing import ArrayLike
 from sphinx.application import Sphinx
+from sphinx.util import logging
 from sphinx.util.typing import stringify_annotation
+from sphinx.writers.html5 import HTML5Translator
 
 project = "sisod"
 version = release = installed("sisod")
@@ -19,7 +23,11 @@ html_css_files = ["sisod.css"]
 html_copy_source = False
 html_show_copyright = False
 html_show_sphinx = False
+html_math_renderer = (
+    "mathml"  # see setup: browsers draw MathML themselves, MathJax would come from a CDN
+)
 
+myst_enable_extensions = ["dollarmath"]  # $...$ and $$...$$, as on GitHub
 myst_heading_anchors = 3  # so that page.md#heading is a link, and a wrong one a warning
 default_role = "code"  # a single backtick means the same in docstrings as in pages
 
@@ -36,10 +44,23 @@ _ARRAY = re.compile(
 )
 
 
+_log = logging.getLogger(__name__)
+
+
 def setup(app: Sphinx) -> None:
-    """Tidy what readers see."""
+    """Register the math renderer, and shorten signatures and examples."""
+    app.add_html_math_renderer("mathml", (_write_math, None), (_write_math, None))
     app.connect("autodoc-process-signature", _short_types)
     app.connect("doctree-read", _without_blank_ends)
+
+
+def _write_math(writer: HTML5Translator, node: nodes.math | nodes.math_block) -> None:
+    """Write a formula as MathML; a LaTeX command that docutils does not know is a warning."""
+    try:
+        writer.body.append(tex2mathml(node.astext(), as_block=isinstance(node, nodes.math_block)))
+    except MathError as error:
+        _log.warning("formula %r: %s", node.astext(), error, location=node)
+    raise nodes.SkipNode
 
 
 def _short_types(

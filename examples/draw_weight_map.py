@@ -1,6 +1,7 @@
-"""Draws what the losses weigh: `python examples/draw_weight_map.py` writes docs/weight_map.svg.
+"""Draws the weight of every pixel in the losses; needs NumPy only.
 
-Needs NumPy only. The picture shows the weight of every pixel as a multiple of the plain loss's 1/S.
+`python examples/draw_weight_map.py` writes docs/weight_map.svg.
+Weights are shown as multiples of 1/S, the weight of a pixel in the plain loss.
 """
 
 import math
@@ -15,7 +16,7 @@ from sisod.scoring.size_invariant import weight_map
 
 OUT = Path(__file__).parent.parent / "docs" / "weight_map.svg"
 _SHAPE = (120, 160)
-_ZOOM = 2  # screen pixels a pixel
+_ZOOM = 2  # screen pixels per pixel
 _GAP, _TOP, _BOTTOM = 24, 34, 52
 _LIGHT, _DARK = np.array([247, 251, 255]), np.array([0, 74, 128])
 _STYLE = (
@@ -30,8 +31,8 @@ def make_mask() -> NDArray[np.bool_]:
     """One large object, one medium one whose frame overlaps it, two small ones."""
     y, x = np.mgrid[: _SHAPE[0], : _SHAPE[1]]
     discs = [(62, 46, 38), (100, 92, 15), (24, 112, 6), (52, 140, 4)]
-    found = [(y - cy) ** 2 + (x - cx) ** 2 <= radius**2 for cy, cx, radius in discs]
-    return np.asarray(np.any(found, axis=0))
+    inside = [(y - cy) ** 2 + (x - cx) ** 2 <= radius**2 for cy, cx, radius in discs]
+    return np.asarray(np.any(inside, axis=0))
 
 
 def draw(mask: NDArray[np.bool_]) -> str:
@@ -72,7 +73,7 @@ def draw(mask: NDArray[np.bool_]) -> str:
 
 
 def _mask_panel(mask: NDArray[np.bool_], parts: sisod.Partition) -> str:
-    """Runs of salient pixels, and the frames."""
+    """Draw the salient pixels, row by row, and the frames."""
     rows = [_rect(0, 0, *_SHAPE, "#222")]
     for y, line in enumerate(mask):
         edges = np.flatnonzero(np.diff(np.concatenate([[False], line, [False]]).astype(np.int8)))
@@ -81,7 +82,7 @@ def _mask_panel(mask: NDArray[np.bool_], parts: sisod.Partition) -> str:
 
 
 def _weight_panel(weight: NDArray[np.float64], parts: sisod.Partition) -> str:
-    """Cells between the edges of frames, in each of which the weight is one number."""
+    """Draw the cells between the edges of the frames; the weight is constant in each cell."""
     ys = sorted({0, _SHAPE[0], *parts.boxes[:, [0, 2]].ravel().tolist()})
     xs = sorted({0, _SHAPE[1], *parts.boxes[:, [1, 3]].ravel().tolist()})
     multiples = weight * weight.size
@@ -96,7 +97,7 @@ def _weight_panel(weight: NDArray[np.float64], parts: sisod.Partition) -> str:
 
 
 def _label(multiples: NDArray[np.float64], frame: sisod.Frame) -> str:
-    """The weight of a frame's pixels that are in no other, inside where there is room, else above."""
+    """Write the weight of the pixels in no other frame: inside a large frame, above a small one."""
     value = float(multiples[frame.window].min())
     middle = (frame.x0 + frame.x1) / 2
     if frame.y1 - frame.y0 > 20:
@@ -110,7 +111,7 @@ def _text(y: float, x: float, value: float, *, on: float = 1.0) -> str:
 
 
 def _shade(multiple: float) -> float:
-    """0 at a tenth of the plain weight, 1 at a hundred times it, even in the logarithm."""
+    """Return 0 for a tenth of the plain weight, 1 for a hundred times it, on a logarithmic scale."""
     return min(max((math.log10(multiple) + 1) / 3, 0.0), 1.0)
 
 
@@ -124,8 +125,10 @@ def _outlines(parts: sisod.Partition) -> str:
 
 
 def _rect(y0: int, x0: int, y1: int, x1: int, fill: str | None) -> str:
-    place = f'x="{x0 * _ZOOM}" y="{y0 * _ZOOM}" width="{(x1 - x0) * _ZOOM}" height="{(y1 - y0) * _ZOOM}"'
-    return f'<rect class="o" {place}/>' if fill is None else f'<rect {place} fill="{fill}"/>'
+    position = (
+        f'x="{x0 * _ZOOM}" y="{y0 * _ZOOM}" width="{(x1 - x0) * _ZOOM}" height="{(y1 - y0) * _ZOOM}"'
+    )
+    return f'<rect class="o" {position}/>' if fill is None else f'<rect {position} fill="{fill}"/>'
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Lists the objects a method missed, smallest first: `python examples/find_missed_objects.py RESULT`.
 
-RESULT is a folder that `sisod evaluate` wrote; no image is read again. Without it, made scenes are
-scored first. An object is missed where less than half of its pixels are above one half.
+RESULT is a folder that `sisod evaluate` wrote; no image is read again. Without it, synthetic scenes are
+scored first. An object is missed if less than half of its pixels are above 0.5.
 """
 
 import sys
@@ -16,13 +16,13 @@ from sisod.reproduction.demo import run_demo
 
 
 def missed(result: sisod.Evaluation) -> pl.DataFrame:
-    """Return the missed objects: image, box, share of the image, how much of each was found."""
+    """Return the missed objects: image, box, share of the image, recall and IoU of each."""
     columns = ("image", "y0", "x0", "y1", "x1", "share", "recall_binary", "iou_binary")
     return result.objects.filter(pl.col("recall_binary") < FOUND).select(columns).sort("share")
 
 
 def show(result: sisod.Evaluation) -> None:
-    """Print where a method fails."""
+    """Print the number of missed objects, the share found by size, and the ten smallest ones."""
     lost = missed(result)
     print(f"{lost.height} of {result.objects.height} objects missed; size bias {size_bias(result):+.2f}")
     for row in by_size(result, groups="log").filter(pl.col("objects") > 0).iter_rows(named=True):
@@ -33,7 +33,7 @@ def show(result: sisod.Evaluation) -> None:
 
 
 def main(arguments: list[str]) -> sisod.Evaluation:
-    """Show the result that was named, or one of made scenes."""
+    """Show the given result, or one on synthetic scenes."""
     if arguments:
         result = sisod.Evaluation.load(arguments[0])
     else:

@@ -1,6 +1,6 @@
-"""The size-invariant loss in a bare PyTorch loop: boxes are found in the data loader, one line changes.
+"""The size-invariant loss in a plain PyTorch loop: boxes are found in the data loader, one line changes.
 
-Run `python examples/loss_in_a_loop.py`; it trains a toy network on made scenes for a few seconds.
+Run `python examples/loss_in_a_loop.py`; it trains a toy network on synthetic scenes for a few seconds.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ Sample = tuple[Tensor, Tensor, Tensor]
 
 
 class Scenes(Dataset[Sample]):
-    """Made images with masks; boxes are found after augmentation, here in the worker."""
+    """Synthetic images with masks; boxes are found after augmentation, in the loader's worker."""
 
     def __init__(self, count: int) -> None:
         self.scenes = make_scenes(count, shape=(96, 128))
@@ -32,13 +32,13 @@ class Scenes(Dataset[Sample]):
 
 
 def collate(samples: Sequence[Sample]) -> Sample:
-    """Stack images and masks; join the boxes, of which images have different numbers."""
+    """Stack images and masks; concatenate the boxes, because their number differs between images."""
     images, masks, boxes = zip(*samples, strict=True)
     return torch.stack(images), torch.stack(masks), collate_boxes(boxes)
 
 
 def make_network() -> nn.Sequential:
-    """A toy: three convolutions, one logit map, which begins at "rather not salient"."""
+    """Return a toy network: three convolutions, one logit map, with a negative initial bias."""
     last = nn.Conv2d(8, 1, 1)
     nn.init.constant_(last.bias, -2.0)  # type: ignore[arg-type]
     return nn.Sequential(

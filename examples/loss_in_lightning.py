@@ -1,6 +1,6 @@
 """The size-invariant loss in a Lightning module.
 
-Lightning moves every tensor of a batch to the device, boxes too; the loss reads no value of them there.
+Lightning moves every tensor of a batch, including the boxes, to the device; the loss copies none back.
 Run `python examples/loss_in_lightning.py`.
 """
 
@@ -43,7 +43,7 @@ class History(Callback):
     def on_train_epoch_end(
         self, trainer: lightning.Trainer, pl_module: lightning.LightningModule
     ) -> None:
-        """Take the mean of the epoch."""
+        """Store the mean loss of the epoch."""
         self.losses.append(float(trainer.callback_metrics["loss"]))
         print(f"epoch {pl_module.current_epoch}: loss {self.losses[-1]:.3f}")
 

@@ -1,8 +1,8 @@
-"""The size-invariant loss where a framework calls `loss(input, target)`, as MONAI's trainers do.
+"""The size-invariant loss in a framework that calls `loss(input, target)`, such as MONAI's trainers.
 
-`SizeInvariantLoss` is called that way as it is: it then finds the boxes in `target` itself. MONAI's own
-losses take channels, of which a binary mask has one, and are reduced alike. To mix them with ours,
-give both the same call. Run `python examples/loss_in_monai_style.py`; MONAI is not needed.
+`SizeInvariantLoss` can be called this way: it then finds the boxes in `target` itself. MONAI's own
+losses have the same signature and reduction (a binary mask has one channel), so both kinds can be
+added. Run `python examples/loss_in_monai_style.py`; MONAI is not needed.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ LossFunction = Callable[[Tensor, Tensor], Tensor]
 
 
 class SumOfLosses(nn.Module):
-    """Several losses of the same call as one."""
+    """The sum of several losses with the same signature."""
 
     def __init__(self, *losses: LossFunction) -> None:
         super().__init__()
@@ -30,7 +30,7 @@ class SumOfLosses(nn.Module):
 
 
 def train(network: nn.Module, loss_function: LossFunction, n_epochs: int) -> list[float]:
-    """Somebody else's loop, that knows nothing of boxes."""
+    """Train as a framework would, without any knowledge of boxes."""
     optimizer = torch.optim.Adam(network.parameters(), lr=1e-2)
     loader = DataLoader(Scenes(16), batch_size=8, collate_fn=collate)
     history = []

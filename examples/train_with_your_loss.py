@@ -1,8 +1,8 @@
-"""Train with a loss of your own: here the one of the paper's released code, from public parts.
+"""Trains with a custom loss: the loss of the paper's released code, built from public functions.
 
-It is not Eq. 16: every frame's loss is added, nothing is divided by their number, and the background has
-one squared error of the mean of all maps, whatever the terms are, weighted by its area over the area of
-the *union* of the frames.
+It differs from Eq. 16: the losses of the frames are added without division by their number, and the loss
+of the background is always the squared error of the mean of all maps, weighted by the area of the
+background divided by the area of the *union* of the frames.
 
     python examples/train_with_your_loss.py --data ROOT --out RUN --limit 2000 --set data.size=128
 """
@@ -36,7 +36,7 @@ class ReleasedLoss(nn.Module):
         total: Tensor = self.frames(logits, gt, rows)
         for image, outside in enumerate(background):
             framed = outside.numel() - int(outside.sum())
-            if framed == 0:  # no object: `frames` has counted the plain separable loss already
+            if framed == 0:  # no object: `self.frames` already contains the plain separable loss
                 continue
             if outside.any():
                 alpha = int(outside.sum()) / framed
@@ -46,7 +46,7 @@ class ReleasedLoss(nn.Module):
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Train."""
+    """Train a network with the custom loss."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--recipe", default="edn-lite")
     parser.add_argument("--data", type=Path, required=True)

@@ -1,6 +1,6 @@
-"""Writes into the README what commands print; the tests check that nothing drifted.
+"""Copies the output of the demo and of the benchmarks into the documents; tests check that both agree.
 
-Run as `python tools/quotes.py` after the demo or a benchmark has changed.
+Run `python tools/quotes.py` after the demo or a benchmark has changed.
 """
 
 import re
@@ -14,36 +14,36 @@ ROOT = Path(__file__).parent.parent
 
 
 def demo_text(out_dir: Path) -> str:
-    """The demo's output as a code block."""
+    """Return the output of the demo as a code block."""
     printed = CliRunner().invoke(app, ["demo", "--quick", "--out", str(out_dir)]).stdout
     lines = [line.rstrip() for line in printed.splitlines() if not line.startswith("The picture")]
     return "\n".join(["```text", *lines, "```"])
 
 
 def bench_text(name: str = "engine") -> str:
-    """The first table that a benchmark wrote, or another: `losses:2` is the third."""
-    name, _, place = name.partition(":")
+    """Return the first table that a benchmark wrote, or another: `losses:2` is the third."""
+    name, _, index = name.partition(":")
     written = (ROOT / "benchmarks" / "results" / f"{name}.md").read_text()
     tables = re.findall(r"^\|.*(?:\n\|.*)*", written, flags=re.MULTILINE)
     assert tables, f"benchmarks/results/{name}.md has no table"
-    return str(tables[int(place or 0)])
+    return str(tables[int(index or 0)])
 
 
 def quoted(text: str, name: str) -> str:
-    """What stands between two markers of a document."""
-    found = re.search(f"<!-- {name} -->\n(.*?)\n?<!-- /{name} -->", text, flags=re.DOTALL)
-    assert found, f"no markers for {name}"
-    return found.group(1)
+    """Return the text between two markers of a document."""
+    match = re.search(f"<!-- {name} -->\n(.*?)\n?<!-- /{name} -->", text, flags=re.DOTALL)
+    assert match, f"no markers for {name}"
+    return match.group(1)
 
 
 def with_quote(text: str, name: str, quote: str) -> str:
-    """The document with something new between two markers."""
+    """Return the document with a new text between two markers."""
     begin, end = f"<!-- {name} -->\n", f"<!-- /{name} -->"
     before, rest = text.split(begin)
     return before + begin + quote + "\n" + end + rest.split(end)[1]
 
 
-# document, marker, benchmark whose table stands between the markers
+# document, marker, benchmark whose table is copied between the markers
 TABLES = (
     ("README.md", "bench", "engine"),
     ("README.md", "folders", "folders"),
@@ -72,16 +72,17 @@ TABLES = (
     ),
 )
 
-# document, marker, file that stands whole between the markers
+# document, marker, file that is copied as a whole between the markers
 WHOLE = (
     ("README.md", "trained", "trained_demo_short"),
     ("README.md", "real", "real_data/short"),
+    ("docs/real-data.md", "real", "real_data/short"),
     ("docs/demo.md", "trained", "trained_demo"),
 )
 
 
 def whole_text(name: str) -> str:
-    """All that a benchmark wrote."""
+    """Return the whole file that a benchmark wrote."""
     return (ROOT / "benchmarks" / "results" / f"{name}.md").read_text().rstrip("\n")
 
 

@@ -34,28 +34,66 @@ def main() -> None:
         save_figure(draw(results), DOCS / f"real_data_{name}.svg")
 
 
+def main_result(results: Results) -> "Figure":
+    """Objects found by size on the two sets with many objects, and beside it the price: MAE."""
+    with style():
+        figure = new_figure(2.3)
+        *found_panels, mae_panel = figure.subplots(1, 3)
+        for axes, dataset in zip(found_panels, TESTS[:2], strict=True):
+            for loss, title in _PAIR.items():
+                tables = [by_size(result, groups=EDGES) for result in _seeds(results, loss, dataset)]
+                _draw_seeds(axes, [100 * table["found"].to_numpy() for table in tables], title)
+            _label_sizes(axes)
+            axes.set(title=dataset, ylim=(0, 100))
+        found_panels[0].set_ylabel("objects found (%)")
+        _draw_mae(mae_panel, results)
+        add_legend(figure, _LOOKS)
+    return figure
+
+
+def _draw_mae(axes: "Axes", results: Results) -> None:
+    """A bar for the mean over the seeds, a dot for each seed."""
+    for offset, (loss, title) in zip((-0.19, 0.19), _PAIR.items(), strict=True):
+        colour = _LOOKS[title].colour
+        for position, dataset in enumerate(TESTS):
+            values = [result.summary["mae"] for result in _seeds(results, loss, dataset)]
+            axes.bar(position + offset, float(np.mean(values)), 0.34, color=colour, alpha=0.45)
+            axes.plot([position + offset] * len(values), values, ".", color=colour, markersize=4)
+    axes.set_xticks(range(len(TESTS)), TESTS)
+    axes.set(title="The price: a higher MAE", ylabel="MAE (lower is better)")
+
+
+def _seeds(results: Results, loss: str, dataset: str) -> list[sisod.Evaluation]:
+    return [results.result(f"edn-{loss}-{seed}", dataset) for seed in results.seeds("edn")]
+
+
+def _label_sizes(axes: "Axes") -> None:
+    """Write the edges of the size groups between the points."""
+    axes.set_xticks(np.arange(len(EDGES)) - 0.5, [f"{100 * edge:g}" for edge in EDGES])
+    axes.set_xlim(-0.5, len(EDGES) - 1.5)
+    axes.set_xlabel("size of an object (% of the image)")
+
+
 def sizes(results: Results) -> "Figure":
     """Objects found and error in their frames, by size."""
-    labels = [f"{100 * edge:g}" for edge in EDGES]
 
-    def groups(found: sisod.Evaluation) -> pl.DataFrame:
-        return by_size(found, groups=EDGES)
+    def groups(result: sisod.Evaluation) -> pl.DataFrame:
+        return by_size(result, groups=EDGES)
 
     rows = {"found": "share found", "mae": "MAE in the frame"}
     figure = _grouped(results, groups, rows, "objects")
     for axes in figure.axes:
-        axes.set_xticks(np.arange(len(labels)) - 0.5, labels)
-        axes.set_xlim(-0.5, len(labels) - 1.5)
-    for axes in figure.axes[-len(TESTS) :]:
-        axes.set_xlabel("size of an object (% of the image)")
+        _label_sizes(axes)
+    for axes in figure.axes[: -len(TESTS)]:
+        axes.set_xlabel("")
     return figure
 
 
 def numbers(results: Results) -> "Figure":
     """Size-invariant scores of images, by their number of objects."""
 
-    def groups(found: sisod.Evaluation) -> pl.DataFrame:
-        return by_number(found, metrics=["si_mae", "si_f_mean"]).filter(pl.col("group") != "0")
+    def groups(result: sisod.Evaluation) -> pl.DataFrame:
+        return by_number(result, metrics=["si_mae", "si_f_mean"]).filter(pl.col("group") != "0")
 
     figure = _grouped(results, groups, {"si_mae": "SI-MAE", "si_f_mean": "SI-F mean"}, "images")
     for axes in figure.axes:
@@ -108,10 +146,7 @@ def _grouped(
         panels = figure.subplots(len(rows), len(TESTS), squeeze=False, sharex=True, sharey="row")
         for column, dataset in enumerate(TESTS):
             for loss, title in _PAIR.items():
-                tables = [
-                    groups(results.result(f"edn-{loss}-{seed}", dataset))
-                    for seed in results.seeds("edn")
-                ]
+                tables = [groups(result) for result in _seeds(results, loss, dataset)]
                 for axes, key in zip(panels[:, column], rows, strict=True):
                     _draw_seeds(axes, [table[key].to_numpy() for table in tables], title)
             _write_counts(panels[0, column], tables[0][counted].to_list())
@@ -131,14 +166,19 @@ def _draw_seeds(axes: "Axes", seeds: list[NDArray[np.float64]], title: str) -> N
 
 
 def _write_counts(axes: "Axes", counts: list[int]) -> None:
-    for place, count in enumerate(counts):
+    for position, count in enumerate(counts):
         axes.text(
-            place, 1.01, short_count(count), transform=axes.get_xaxis_transform(),
+            position, 1.01, short_count(count), transform=axes.get_xaxis_transform(),
             ha="center", va="bottom", fontsize=5, color="#555555",
         )  # fmt: skip
 
 
-FIGURES: dict[str, "Callable[[Results], Figure]"] = {"sizes": sizes, "numbers": numbers, "price": price}
+FIGURES: dict[str, "Callable[[Results], Figure]"] = {
+    "main": main_result,
+    "sizes": sizes,
+    "numbers": numbers,
+    "price": price,
+}
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The site: what its strict build refuses, that it loads nothing from afar, and the citation."""
+"""The site: its strict build, nothing loaded from the network, link texts, formulas, citation."""
 
 import os
 import re
@@ -13,6 +13,15 @@ import sisod
 
 INDEX = "# Made\n\n```{toctree}\nPage <page>\n```\n"
 PAGE = "# Page\n\nA [link](index.md#made) and a table.\n\n| a | b |\n|---|---|\n| 1 | 2 |\n"
+FORMULA = r"""
+Inline $\alpha = 0.3$ and a block:
+
+$$\frac{\sum_k m_k}{K + \alpha}$$
+"""
+DOCUMENTS = [
+    *("README.md", "CONTRIBUTING.md", "SECURITY.md"),
+    *sorted(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")),
+]
 
 
 def build(folder: Path, **pages: str) -> subprocess.CompletedProcess[str]:
@@ -31,12 +40,16 @@ def build(folder: Path, **pages: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.needs("sphinx")
 def test_pages_need_nothing_from_the_network(tmp_path: Path) -> None:
-    run = build(tmp_path, index=INDEX, page=PAGE)
+    run = build(tmp_path, index=INDEX, page=PAGE + FORMULA)
     assert (run.returncode, run.stderr) == (0, "")
     html = (tmp_path / "site" / "page.html").read_text()
     loaded = re.findall(r'<(?:script|link|img)[^>]*?(?:src|href)="([^"]*)"', html)
     assert len(loaded) > 3
     assert [source for source in loaded if source.startswith(("http", "//"))] == []
+    inline, block = re.findall(r"<math.*?</math>", html, flags=re.DOTALL)  # drawn by the browser itself
+    assert "<mi>\N{GREEK SMALL LETTER ALPHA}</mi>" in inline
+    assert "<mfrac>" in block
+    assert 'display="block"' in block
 
 
 @pytest.mark.parametrize(
@@ -48,8 +61,9 @@ def test_pages_need_nothing_from_the_network(tmp_path: Path) -> None:
         ),
         ({}, "toctree contains reference to nonexisting document 'page'"),
         ({"page": "# Page\n\n[gone](index.md#nowhere)\n"}, "local id not found"),
+        ({"page": "# Page\n\n$\\nosuch{x}$\n"}, "Unknown LaTeX command"),
     ],
-    ids=["unlisted", "missing", "dead link"],
+    ids=["unlisted", "missing", "dead link", "formula"],
 )
 @pytest.mark.needs("sphinx")
 def test_strict_build_refuses(tmp_path: Path, pages: dict[str, str], text: str) -> None:
@@ -64,6 +78,31 @@ def test_every_page_is_listed_once() -> None:
     )
     pages = {path.stem for path in (ROOT / "docs").glob("*.md")} - {"index"}
     assert sorted(listed) == sorted(pages)
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_link_texts_are_titles(name: str) -> None:
+    links = re.findall(r"\[([^\]]+)\]\([^)]+\)", (ROOT / name).read_text(encoding="utf-8"))
+    file_names = [text for text in links if re.search(r"\.(md|py|toml|cff|json)`?$", text)]
+    assert file_names == []
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_formulas_are_typeset(name: str) -> None:
+    """Outside of code, a subscript or a Greek letter stands between dollars."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    for code in (
+        r"```.*?```",
+        r"<!-- (\S+) -->.*?<!-- /\1 -->",
+        r"^    .*?$",
+        r"`[^`]*`",
+        r"\]\([^)]*\)",
+    ):
+        text = re.sub(code, "", text, flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"\$\$.*?\$\$|\$[^$\n]+\$", "", text, flags=re.DOTALL)
+    assert "$" not in text
+    plain = r"\b[A-Za-z]_\w+|\b(?:alpha|beta|rho|mu|delta)\b(?! channel)|sum_|\^|<=|>=|√"
+    assert re.findall(plain, text) == []
 
 
 def test_citation_is_that_of_the_file() -> None:

@@ -74,7 +74,7 @@ def test_numbers_of_the_prose() -> None:
     assert f"and {plan.n_test} others to test on" in texts["demo"]
     assert f"for {plan.n_steps} steps of eight images" in texts["demo"]
     compared = json.loads((RESULTS / "compare.json").read_text())
-    assert f"{compared['resamples']:,} of {compared['images']:,} images" in texts["analysis"]
+    assert f"{compared['resamples']:,} resamples of {compared['images']:,} images" in texts["analysis"]
     small = pl.scan_parquet(RESULTS / "real_data" / "objects.parquet")
     small = small.filter((pl.col("run") == "edn-plain-0") & (pl.col("dataset") == "MSOD"))
     assert 0.85 < small.select((pl.col("share") < 0.1).mean()).collect().item() < 0.9
