@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 import sisod
 from sisod.data.scenes import make_scenes, sees_all_coarsely, sees_only_large
-from sisod.scoring.engine import count_pair, score_counted
-from sisod.scoring.metrics import find_metrics
+from sisod.scoring.engine import find_scorer
 
 Pair = tuple[str, NDArray[np.uint8], NDArray[np.uint8]]
 
@@ -168,14 +167,14 @@ def test_binary_looking_predictions_are_warned_about() -> None:
 def test_images_scored_together_equal_images_scored_one_by_one(seed: int) -> None:
     """To the last bit, whatever else is in the batch: none, one or many frames, masks all salient."""
     rng = np.random.default_rng(seed)
-    protocol, keys = sisod.PROTOCOLS["default"], find_metrics(None)
+    scorer = find_scorer(sisod.PROTOCOLS["default"], None)
     counted = []
     for share in rng.permutation([0.0, 0.02, 0.1, 0.3, 1.0]):
         gt = rng.random(rng.integers(1, 40, 2)) < share
         pred = rng.integers(0, 256, gt.shape).astype(np.uint8)
-        counted.append(count_pair(pred, gt, protocol=protocol, keys=keys))
-    together = score_counted(counted, protocol=protocol, keys=keys)
-    alone = [score_counted([one], protocol=protocol, keys=keys) for one in counted]
+        counted.append(scorer.measure(pred, gt))
+    together = scorer.finish(counted)
+    alone = [scorer.finish([one]) for one in counted]
     np.testing.assert_array_equal(together.values, np.concatenate([one.values for one in alone]))
     np.testing.assert_array_equal(together.n_tiny, np.concatenate([one.n_tiny for one in alone]))
     np.testing.assert_array_equal(together.curves, np.concatenate([one.curves for one in alone]))

@@ -9,7 +9,7 @@ from helpers.wild import WILD, one_sentence
 from sisod.common.errors import InputError
 from sisod.evaluation.driver import Options, Request, check_request
 from sisod.evaluation.requests import read_request
-from sisod.scoring.metrics import find_metrics
+from sisod.scoring.engine import find_scorer
 from sisod.scoring.protocols import find_protocol
 
 PLACES = {
@@ -53,7 +53,7 @@ def check_scorable() -> None:
     """What `sisod evaluate` does before it scores."""
     wanted = read_request(["b.toml"])
     protocol = find_protocol(wanted.protocol or "default")
-    keys = find_metrics(wanted.metrics, protocol)
+    keys = find_scorer(protocol, wanted.metrics).keys
     for cell in wanted.cells:
         request = Request(cell.pred_root, cell.gt_root, protocol, keys, cell.pred_suffix, cell.gt_suffix)
         check_request(Path("out", cell.dataset, cell.method), request, Options(jobs=1))

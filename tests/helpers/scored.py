@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 import sisod
-from sisod.scoring.engine import score_pair
+from sisod.scoring.engine import find_scorer, score_pair
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +28,7 @@ def score_one(
     partition: sisod.Partition | None = None,
 ) -> Scored:
     """Score one pair."""
-    scores = score_pair(pred, gt, protocol=protocol, keys=keys, partition=partition)
+    scores = score_pair(find_scorer(protocol, keys), pred, gt, partition=partition)
     return Scored(
         values=dict(zip(keys, scores.values[0].tolist(), strict=True)),
         curves=dict(zip(scores.curve_names, scores.curves[0], strict=True)),

@@ -18,8 +18,9 @@ from typer.testing import CliRunner
 import sisod
 from sisod.cli import app
 from sisod.scoring.metrics import PAPER_KEYS
-from sisod.scoring.official import measure_official
+from sisod.scoring.official import OfficialScorer
 
+measure_official = OfficialScorer(PAPER_KEYS).measure
 SIDE = 384
 DATA = os.environ.get("SISOD_DATA")
 # on the maps that come with the paper's metric code

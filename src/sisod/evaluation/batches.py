@@ -6,17 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import cv2
-import numpy as np
+from numpy.typing import NDArray
 
 from sisod.common.errors import InputError
-from sisod.data.images import read_map, read_mask, where
+from sisod.data.images import read_array, read_map, where
 from sisod.evaluation.rows import Rows
-from sisod.scoring.arrays import Map
-from sisod.scoring.curves import ImageStatistics
-from sisod.scoring.engine import count_pair, score_counted
-from sisod.scoring.official import OfficialImage, measure_official
+from sisod.scoring.engine import find_scorer
 from sisod.scoring.protocols import Protocol
+from sisod.scoring.scores import Scorer
 
 Pairs = Sequence[Sequence[str]]  # each a name, the prediction's path, the ground truth's
 BATCH = 32  # images; fixed, so that nothing depends on how many processes share the work
@@ -54,10 +51,11 @@ class Batch:
 
 def score_batch(job: Job, pairs: Pairs) -> Rows:
     """Read and score pairs."""
-    counted: list[ImageStatistics | OfficialImage] = []
+    scorer = find_scorer(job.protocol, job.keys)
+    images: list[Any] = []
     resized: list[bool] = []
     for _, pred_path, gt_path in pairs:
-        gt = read_mask(job.gt_root, gt_path, level=job.protocol.gt_level)
+        gt = _read_ground_truth(scorer, job.gt_root, gt_path)
         pred = read_map(job.pred_root, pred_path)
         resized.append(pred.shape != gt.shape)
         if resized[-1] and job.strict:
@@ -65,18 +63,14 @@ def score_batch(job: Job, pairs: Pairs) -> Rows:
                 f"{where(job.pred_root, pred_path)} has shape {pred.shape} but its ground truth "
                 f"{gt.shape}; resize the prediction, or leave out --strict"
             )
-        if job.protocol.released_code:  # which keeps the grey values, and resizes to a grid of its own
-            counted.append(measure_official(pred, read_map(job.gt_root, gt_path)))
-            continue
-        if resized[-1]:
-            pred = _resized(pred, gt.shape)
-        counted.append(count_pair(pred, gt, protocol=job.protocol, keys=job.keys))
-    scores = score_counted(counted, protocol=job.protocol, keys=job.keys)
+        images.append(scorer.measure(pred, gt))
     names = [name for name, _, _ in pairs]
-    return Rows.from_scores(names, scores, resized=resized)
+    return Rows.from_scores(names, scorer.finish(images), resized=resized)
 
 
-def _resized(pred: Map, shape: tuple[int, ...]) -> Map:
-    found = np.asarray(cv2.resize(pred, shape[::-1], interpolation=cv2.INTER_LINEAR))
-    # bilinear weights add up to one but for rounding
-    return np.clip(found, 0, 1) if found.dtype.kind == "f" else found
+def _read_ground_truth(scorer: Scorer[Any], root: str, path: str) -> NDArray[Any]:
+    array = read_array(root, path)
+    try:
+        return scorer.ground_truth(array)
+    except (ValueError, TypeError) as error:
+        raise InputError(f"{where(root, path)}: {error}") from error

@@ -34,8 +34,8 @@ from sisod.evaluation.result import (
 from sisod.evaluation.resume import check_resumable, is_finished, plan_digest, shard_path
 from sisod.evaluation.rows import Rows, Totals
 from sisod.evaluation.saved import FILES, read_run
-from sisod.scoring.engine import MetricChoice
-from sisod.scoring.metrics import find_metrics
+from sisod.scoring.engine import find_scorer
+from sisod.scoring.metrics import MetricChoice
 from sisod.scoring.protocols import Protocol, find_protocol
 
 KIND = "evaluation"
@@ -84,7 +84,7 @@ def evaluate(
         pred_root=str(pred_dir),
         gt_root=str(gt_dir),
         protocol=settled,
-        keys=find_metrics(metrics, settled),
+        keys=find_scorer(settled, metrics).keys,
         pred_suffix=pred_suffix,
         gt_suffix=gt_suffix,
         names=None if names is None else tuple(names),

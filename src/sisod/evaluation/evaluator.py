@@ -6,8 +6,8 @@ from sisod.common.arguments import shown
 from sisod.evaluation.result import Evaluation
 from sisod.evaluation.rows import Rows
 from sisod.scoring.arrays import warn_binary
-from sisod.scoring.engine import MetricChoice, score_pair
-from sisod.scoring.metrics import find_metrics
+from sisod.scoring.engine import find_scorer, score_pair
+from sisod.scoring.metrics import MetricChoice
 from sisod.scoring.partition import Partition
 from sisod.scoring.protocols import Protocol, find_protocol
 
@@ -30,7 +30,8 @@ class Evaluator:
 
     def __init__(self, *, protocol: str | Protocol = "default", metrics: MetricChoice = None) -> None:
         self.protocol = find_protocol(protocol)
-        self.keys = find_metrics(metrics, self.protocol)
+        self._scorer = find_scorer(self.protocol, metrics)
+        self.keys = self._scorer.keys
         self._known: set[str] = set()
         self._parts: list[Rows] = []
         self._single = 0  # how many rows at the end of the parts are not joined yet
@@ -53,7 +54,7 @@ class Evaluator:
         """
         if name is not None:
             self._check_name(name)
-        scores = score_pair(pred, gt, protocol=self.protocol, keys=self.keys, partition=partition)
+        scores = score_pair(self._scorer, pred, gt, partition=partition)
         if scores.looks_binary[0]:
             warn_binary(name)
         if name is not None:

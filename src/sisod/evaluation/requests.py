@@ -18,8 +18,8 @@ from sisod.data.pairs import Pairing
 from sisod.evaluation.benchmark_file import BenchmarkFile, Cell, read_benchmark_file
 from sisod.evaluation.driver import Options, Request, check_request, evaluate_to
 from sisod.evaluation.result import Evaluation
-from sisod.scoring.engine import MetricChoice
-from sisod.scoring.metrics import find_metrics
+from sisod.scoring.engine import find_scorer
+from sisod.scoring.metrics import MetricChoice
 from sisod.scoring.protocols import Protocol, find_protocol
 
 _LONGEST_NAME = 200  # bytes; most file systems take 255, and the work folder's name is longer
@@ -158,7 +158,7 @@ def plan_benchmark(
 ) -> list[BenchmarkRun]:
     """Check every method on every data set before the first is scored."""
     settled = find_protocol(protocol or wanted.protocol or "default")
-    keys = find_metrics(metrics or wanted.metrics, settled)
+    keys = find_scorer(settled, metrics or wanted.metrics).keys
     runs = []
     for cell in wanted.cells:
         request = Request(

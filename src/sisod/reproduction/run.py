@@ -22,7 +22,7 @@ from sisod.reproduction.loss_time import FULL as FULL_BENCH
 from sisod.reproduction.loss_time import QUICK as QUICK_BENCH
 from sisod.reproduction.loss_time import run_bench
 from sisod.reproduction.sets import Sets
-from sisod.scoring.metrics import find_metrics
+from sisod.scoring.engine import find_scorer
 from sisod.scoring.protocols import find_protocol
 from sisod.training.run_folder import read_record
 from sisod.training.train import Machine, Request, make_labels, train
@@ -195,7 +195,7 @@ def _score(cell: Cell, network: Network, dataset: Dataset, work: Work, tell: Tel
         predict_folder(network, dataset.image_dir, maps, size=size, overwrite=True)
     for name, metrics in PROTOCOLS.items():
         protocol = find_protocol(name)
-        asked = Scoring(str(maps), str(dataset.mask_dir), protocol, find_metrics(metrics, protocol))
+        asked = Scoring(str(maps), str(dataset.mask_dir), protocol, find_scorer(protocol, metrics).keys)
         options = Options(
             jobs=1 if work.scale.made else None,
             overwrite=True,  # what stands there is of other weights or images

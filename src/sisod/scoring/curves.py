@@ -1,49 +1,76 @@
-"""Counts of several images -> every curve and value of theirs, each once, for all images together."""
+"""Statistics of a batch of images -> curves -> scores: every step once, for all images together."""
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sisod.scoring.histograms import BINARY, COLUMNS, LEVELS, Histogram
-from sisod.scoring.metrics import Family, counts_of
+from sisod.scoring.histograms import ADAPTIVE, BINARY, COLUMNS, LEVELS, Histogram
+from sisod.scoring.metrics import FAMILIES, METRICS, Family, confusion_counts
 from sisod.scoring.partition import Partition
+from sisod.scoring.scores import Scores, Values
 from sisod.scoring.size_invariant import separable
 
-Values = NDArray[np.float64]
-_ROWS_AT_ONCE = 48  # of a histogram: what the arrays of all families together leave in the cache
+_ROWS_AT_ONCE = 48  # rows of a histogram: the arrays of all families together fit in the cache
+_OBJECT_FAMILIES = ("f", "iou", "recall", "auc")  # columns of the object table
+_FORMS = ("mean", "max", "adaptive", "binary")  # of a curve
 
 
 @dataclass(frozen=True, eq=False)
 class ImageStatistics:
-    """All that is kept of the pixels of one image.
+    """What is kept of the pixels of one image.
 
     Attributes:
-        histogram: its counts and sums of errors.
-        partition: its frames.
-        own_frames: the caller brought the frames; the protocol's rules did not choose them.
-        structural: the metrics that no count holds, by key.
+        histogram: counts and sums of errors.
+        partition: the frames.
+        pixel_values: metric key -> value, for the metrics that are computed from pixels.
         looks_binary: an integer prediction with maximum 1.
+        n_tiny: number of frames below the protocol's least area.
     """
 
     histogram: Histogram
     partition: Partition
-    own_frames: bool
-    structural: dict[str, float]
+    pixel_values: dict[str, float]
     looks_binary: bool
+    n_tiny: int
+
+
+def score_statistics(images: Sequence[ImageStatistics], keys: tuple[str, ...], first: int) -> Scores:
+    """Return the scores of a batch; size-invariant curves begin at the threshold `first`."""
+    batch = _batch_curves(images, _families(keys), first)
+    return Scores(
+        keys=keys,
+        values=_values(images, batch, keys, first),
+        curve_names=(*batch.names, *(f"si_{name}" for name in batch.names)),
+        curves=_kept_curves(batch, first),
+        objects=_objects(images, batch),
+        shapes=np.array([image.partition.shape for image in images]),
+        n_objects=np.array([len(image.partition) for image in images]),
+        alphas=np.array([image.partition.alpha for image in images]),
+        looks_binary=np.array([image.looks_binary for image in images]),
+        n_tiny=np.array([image.n_tiny for image in images]),
+    )
+
+
+@functools.lru_cache
+def _families(keys: tuple[str, ...]) -> tuple[Family, ...]:
+    """Return the families to compute: those of the keys and those in the object table."""
+    wanted = {METRICS[key].family.key for key in keys}.union(_OBJECT_FAMILIES)
+    return tuple(family for family in FAMILIES if family.key in wanted)
 
 
 @dataclass(frozen=True, eq=False)
-class BatchCurves:
-    """What the counts of some images give.
+class _BatchCurves:
+    """Curves and values from the counts of a batch.
 
     Attributes:
         names: families with a curve.
         plain: images x names x columns of a histogram.
         si: the same, size-invariant.
-        frames: values of the frames, image after image, that the object table shows.
-        scalars: metrics without a curve, one value per image.
+        frames: column of the object table -> one value per frame, image after image.
+        scalars: key of a metric without a curve -> one value per image.
     """
 
     names: tuple[str, ...]
@@ -53,28 +80,28 @@ class BatchCurves:
     scalars: dict[str, Values]
 
 
-def measure(counted: Sequence[ImageStatistics], families: Sequence[Family], first: int) -> BatchCurves:
-    """Return all that the families need of some images; size-invariant curves begin at `first`."""
-    curved = [family for family in families if family.kind == "curve" and not family.separable]
+def _batch_curves(
+    images: Sequence[ImageStatistics], families: Sequence[Family], first: int
+) -> _BatchCurves:
+    composites = [family for family in families if family.kind == "curve" and not family.separable]
     single = [family for family in families if family.kind == "scalar"]
-    stacked = _stack(counted)
-    plain, si, per_row = _composites(stacked, curved, single, first)
-    separables = [family for family in families if family.separable]
-    plain_means, si_means = _separables(counted, separables)
-    frames = {key: values[~stacked.is_image] for key, values in per_row.items()}
-    scalars = {"si_f_max_frame": stacked.means(frames["f_max"])}
+    errors = [family for family in families if family.kind == "error"]
+    summed = [family for family in families if family.kind == "curve" and family.separable]
+    stack = _stack(images)
+    plain, si, per_row = _composites(stack, composites, single, first)
+    plain_means, si_means = _separables(images, errors, summed)
+    frames = {key: values[~stack.is_image] for key, values in per_row.items()}
+    scalars = {"si_f_max_frame": stack.means(frames["f_max"])}
     for family in single:
-        scalars[family.key] = per_row[family.key][stacked.is_image]
-        scalars[f"si_{family.key}"] = stacked.means(frames[family.key])
-    summed = [family for family in separables if family.kind == "curve"]
-    for at, family in enumerate(family for family in separables if family.kind == "error"):
-        scalars[family.key], scalars[f"si_{family.key}"] = plain_means[:, at], si_means[:, at]
-    shape = (len(counted), len(summed), COLUMNS)
-    n_errors = len(separables) - len(summed)
-    return BatchCurves(
-        names=tuple(family.key for family in curved + summed),
-        plain=np.concatenate([plain, plain_means[:, n_errors:].reshape(shape)], axis=1),
-        si=np.concatenate([si, si_means[:, n_errors:].reshape(shape)], axis=1),
+        scalars[family.key] = per_row[family.key][stack.is_image]
+        scalars[f"si_{family.key}"] = stack.means(frames[family.key])
+    for column, family in enumerate(errors):
+        scalars[family.key], scalars[f"si_{family.key}"] = plain_means[:, column], si_means[:, column]
+    shape = (len(images), len(summed), COLUMNS)
+    return _BatchCurves(
+        names=tuple(family.key for family in composites + summed),
+        plain=np.concatenate([plain, plain_means[:, len(errors) :].reshape(shape)], axis=1),
+        si=np.concatenate([si, si_means[:, len(errors) :].reshape(shape)], axis=1),
         frames=frames,
         scalars=scalars,
     )
@@ -82,7 +109,7 @@ def measure(counted: Sequence[ImageStatistics], families: Sequence[Family], firs
 
 @dataclass(frozen=True, eq=False)
 class _Stack:
-    """The histograms of some images as one: a row for the image, then one for each of its frames."""
+    """The histograms of a batch as one: for each image a row of its own, then one for each frame."""
 
     above: Values
     totals: Values
@@ -90,7 +117,7 @@ class _Stack:
     is_image: NDArray[np.bool_]
 
     def means(self, values: Values) -> Values:
-        """Return the mean over the frames of each image where it is defined."""
+        """Return each image's mean over the frames where the value is defined."""
         defined = ~np.isnan(values)
         owner, n_images = self.owner[~self.is_image][defined], self.owner[-1] + 1
         with np.errstate(invalid="ignore"):
@@ -99,33 +126,33 @@ class _Stack:
             )
 
 
-def _stack(counted: Sequence[ImageStatistics]) -> _Stack:
-    n_rows = [len(one.partition) + 1 for one in counted]
+def _stack(images: Sequence[ImageStatistics]) -> _Stack:
+    n_rows = [len(image.partition) + 1 for image in images]
     is_image = np.zeros(sum(n_rows), dtype=np.bool_)
     is_image[np.cumsum([0, *n_rows[:-1]])] = True
     return _Stack(
-        above=np.concatenate([one.histogram.above[:-1] for one in counted]),
-        totals=np.concatenate([one.histogram.totals[:-1] for one in counted]),
-        owner=np.repeat(np.arange(len(counted)), n_rows),
+        above=np.concatenate([image.histogram.above[:-1] for image in images]),
+        totals=np.concatenate([image.histogram.totals[:-1] for image in images]),
+        owner=np.repeat(np.arange(len(images)), n_rows),
         is_image=is_image,
     )
 
 
 def _composites(
-    stacked: _Stack, curved: Sequence[Family], single: Sequence[Family], first: int
+    stack: _Stack, curved: Sequence[Family], single: Sequence[Family], first: int
 ) -> tuple[Values, Values, dict[str, Values]]:
-    """Curves of the images, their means over frames, and what is kept of every row."""
+    """Return the curves of the images, their means over frames, and the values kept of every row."""
     index = {family.key: row for row, family in enumerate(curved)}
-    n_images, n_rows = int(stacked.owner[-1]) + 1, len(stacked.owner)
+    n_images, n_rows = int(stack.owner[-1]) + 1, len(stack.owner)
     plain = np.empty((n_images, len(curved), COLUMNS))
     total, n_defined = np.zeros_like(plain), np.zeros((n_images, len(curved), 1))
-    kept = ("f_mean", "f_max", "iou", "recall", *(family.key for family in single))
-    per_row = {key: np.empty(n_rows) for key in kept}
+    columns = ("f_mean", "f_max", "iou_binary", "recall_binary", *(family.key for family in single))
+    per_row = {column: np.empty(n_rows) for column in columns}
     with np.errstate(divide="ignore", invalid="ignore"):
         for start in range(0, n_rows, _ROWS_AT_ONCE):
             rows = slice(start, start + _ROWS_AT_ONCE)
-            owner, is_image = stacked.owner[rows], stacked.is_image[rows]
-            counts = counts_of(stacked.above[rows], stacked.totals[rows], is_image)
+            owner, is_image = stack.owner[rows], stack.is_image[rows]
+            counts = confusion_counts(stack.above[rows], stack.totals[rows], is_image)
             for family in single:
                 per_row[family.key][rows] = family.function(counts)
             values = np.stack([family.function(counts) for family in curved], axis=1)
@@ -133,30 +160,102 @@ def _composites(
             per_row["f_mean"][rows] = thresholds.mean(axis=1)
             per_row["f_max"][rows] = thresholds.max(axis=1)
             for key in ("iou", "recall"):
-                per_row[key][rows] = values[:, index[key], BINARY]
+                per_row[f"{key}_binary"][rows] = values[:, index[key], BINARY]
             plain[owner[is_image]] = values[is_image]
             undefined = np.isnan(values[:, :, :1])  # a row is undefined at all thresholds or at none
             if undefined.any():
                 values[undefined[:, :, 0]] = 0.0
-            # row by row, in order: the same sums whatever else is scored at the same time
+            # row by row, in order: the same sums whatever else is in the batch
             for row in np.flatnonzero(~is_image).tolist():
                 total[owner[row]] += values[row]
                 n_defined[owner[row]] += ~undefined[row]
         return plain, total / n_defined, per_row
 
 
-def _separables(counted: Sequence[ImageStatistics], families: Sequence[Family]) -> tuple[Values, Values]:
-    """Plain and size-invariant means over pixels: errors, then columns of curves."""
+def _separables(
+    images: Sequence[ImageStatistics], errors: Sequence[Family], summed: Sequence[Family]
+) -> tuple[Values, Values]:
+    """Return plain and size-invariant means over pixels: a column per error, then those of curves."""
     plain, si = [], []
-    for one in counted:
-        counts = one.histogram
-        sums = [
-            family.function(counts)[:, None]
-            if family.kind == "error"
-            else family.function(counts_of(counts.above, counts.totals))
-            for family in families
-        ]
+    for image in images:
+        counts = image.histogram
+        sums = [family.function(counts)[:, None] for family in errors]
+        sums += [family.function(confusion_counts(counts.above, counts.totals)) for family in summed]
         columns = np.concatenate(sums, axis=1) if sums else np.empty((len(counts.totals), 0))
-        plain.append(columns[0] / one.partition.background.size)
-        si.append(separable(columns, one.partition))
+        plain.append(columns[0] / image.partition.background.size)
+        si.append(separable(columns, image.partition))
     return np.stack(plain), np.stack(si)
+
+
+def _values(
+    images: Sequence[ImageStatistics], batch: _BatchCurves, keys: tuple[str, ...], first: int
+) -> Values:
+    """Return images x keys."""
+    si = _all_forms(batch.si, first)
+    unframed = [index for index, image in enumerate(images) if len(image.partition) == 0]
+    if unframed:  # the defined size-invariant values are the plain ones, over all thresholds
+        si[unframed] = _all_forms(batch.si[unframed], 0)
+    forms = np.concatenate([_all_forms(batch.plain, 0), si], axis=1)
+    values = np.empty((len(images), len(keys)))
+    form_columns, others = _form_columns(keys, batch.names)
+    values[:, list(form_columns)] = forms[:, list(form_columns.values())]
+    for column in others:
+        key = keys[column]
+        if METRICS[key].family.kind == "pixels":
+            values[:, column] = [image.pixel_values[key] for image in images]
+        else:
+            values[:, column] = batch.scalars[key]
+    return values
+
+
+def _all_forms(curves: Values, first: int) -> Values:
+    """Return every form of every curve, images x (forms, names)."""
+    thresholds = curves[:, :, first:LEVELS]
+    forms = thresholds.mean(axis=2), thresholds.max(axis=2), curves[:, :, ADAPTIVE], curves[:, :, BINARY]
+    return np.concatenate(forms, axis=1)
+
+
+@functools.lru_cache
+def _form_columns(keys: tuple[str, ...], names: tuple[str, ...]) -> tuple[dict[int, int], list[int]]:
+    """Return the column of `_all_forms` for each key, and the keys without a curve, by their index."""
+    columns, others = {}, []
+    for index, key in enumerate(keys):
+        metric = METRICS[key]
+        form = metric.form.removesuffix("_image")  # of one image, the same as the maximum
+        if form in _FORMS:
+            block = _FORMS.index(form) + len(_FORMS) * metric.size_invariant
+            columns[index] = block * len(names) + names.index(metric.family.key)
+        else:
+            others.append(index)
+    return columns, others
+
+
+def _kept_curves(batch: _BatchCurves, first: int) -> Values:
+    """Return the curves at the 256 thresholds, ordinary then size-invariant."""
+    curves = np.concatenate([batch.plain[:, :, :LEVELS], batch.si[:, :, :LEVELS]], axis=1)
+    curves[:, len(batch.names) :, :first] = np.nan
+    return curves
+
+
+def _objects(images: Sequence[ImageStatistics], batch: _BatchCurves) -> dict[str, NDArray[np.generic]]:
+    """Return the columns of the object table."""
+    partitions = [image.partition for image in images]
+    n_objects = [len(partition) for partition in partitions]
+    y0, x0, y1, x1 = np.concatenate([partition.boxes for partition in partitions]).T
+    height, width = np.repeat([partition.shape for partition in partitions], n_objects, axis=0).T
+    areas = np.concatenate([partition.areas for partition in partitions])
+    frame_areas = np.concatenate([partition.frame_areas for partition in partitions])
+    absolute = np.concatenate([image.histogram.absolute[1:-1] for image in images])
+    scores = ("f_mean", "f_max", "auc", "iou_binary", "recall_binary")
+    return {
+        "y0": y0,
+        "x0": x0,
+        "y1": y1,
+        "x1": x1,
+        "area": areas,
+        "share": areas / (height * width),
+        "fill": areas / frame_areas,
+        "touches_border": (y0 == 0) | (x0 == 0) | (y1 == height) | (x1 == width),
+        "mae": absolute / frame_areas,
+        **{column: batch.frames[column] for column in scores},
+    }

@@ -16,10 +16,10 @@ from sisod.common.arguments import check_known, shown
 from sisod.common.errors import UsageError
 from sisod.scoring import structure
 from sisod.scoring.histograms import LEVELS
-from sisod.scoring.protocols import Protocol
 
 Values = NDArray[np.float64]
 Direction = Literal["up", "down"]
+MetricChoice = str | Sequence[str] | None
 BETA2 = 0.3
 
 
@@ -59,22 +59,22 @@ class Counts:
         return self.tp + (self.n_negatives - self.fp)
 
 
-def counts_of(above: Values, counted: Values, is_image: NDArray[np.bool_] | None = None) -> Counts:
+def confusion_counts(above: Values, totals: Values, is_image: NDArray[np.bool_] | None = None) -> Counts:
     """Return the confusion matrices of rows of a histogram, from its `above` and `totals`.
 
     E of a row that is a whole image divides by HW - 1, E of a frame by S_k (docs/metrics.md).
     """
-    size = counted.sum(axis=1, keepdims=True)
+    size = totals.sum(axis=1, keepdims=True)
     alignment_size = size
     if is_image is not None:
         alignment_size = np.where(is_image[:, None], np.maximum(size - 1, 1), size)
-    totals = np.where(counted == 0, np.nan, counted)
+    defined = np.where(totals == 0, np.nan, totals)
     return Counts(
         tp=above[:, 1],
         fp=above[:, 0],
-        positives=totals[:, 1:],
-        negatives=totals[:, :1],
-        n_negatives=counted[:, :1],
+        positives=defined[:, 1:],
+        negatives=defined[:, :1],
+        n_negatives=totals[:, :1],
         size=size,
         alignment_size=alignment_size,
     )
@@ -265,32 +265,22 @@ def listed_keys(metrics: object) -> tuple[str, ...]:
     return keys
 
 
-def find_metrics(
-    metrics: str | Sequence[str] | None, protocol: Protocol | None = None
-) -> tuple[str, ...]:
-    """Return the keys asked for: None the count metrics, `"all"`, `"paper"`, or a list of keys.
-
-    Under a protocol that follows the paper's released code there are only the paper's own.
+def find_metrics(metrics: MetricChoice) -> tuple[str, ...]:
+    """Return the chosen keys: None for the count metrics, `"all"`, `"paper"`, or a list of keys.
 
     Example:
         >>> find_metrics(["mae", "si_mae"])
         ('mae', 'si_mae')
     """
-    only_paper = protocol is not None and protocol.released_code
     if metrics is None:
-        counted = (key for key, metric in METRICS.items() if metric.family.kind != "pixels")
-        return PAPER_KEYS if only_paper else tuple(counted)
+        return tuple(key for key, metric in METRICS.items() if metric.family.kind != "pixels")
     keys = listed_keys(metrics)
     if keys == ("all",):
-        return PAPER_KEYS if only_paper else tuple(METRICS)
+        return tuple(METRICS)
     if keys == ("paper",):
         return PAPER_KEYS
     for key in keys:
         check_known("metric", key, METRICS)
-        if only_paper and key not in PAPER_KEYS:
-            raise UsageError(
-                f"the paper's released code has no {key}; its metrics are {', '.join(PAPER_KEYS)}"
-            )
     if not keys:
         raise UsageError("metrics is empty; name at least one, or pass None for all count metrics")
     return tuple(dict.fromkeys(keys))

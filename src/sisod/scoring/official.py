@@ -5,13 +5,20 @@ on a grid of 384 x 384; prediction and ground truth are resized to it, the groun
 values, and every threshold curve has 100 points.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import cv2
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sisod.scoring.arrays import as_map, as_mask, looks_binary, unit_values
+from sisod.common.errors import UsageError
+from sisod.scoring.arrays import Map, as_array, as_map, as_mask, looks_binary, unit_values
+from sisod.scoring.histograms import LEVELS
+from sisod.scoring.metrics import PAPER_KEYS, MetricChoice, find_metrics, listed_keys
+from sisod.scoring.partition import Partition
+from sisod.scoring.scores import Scores
 
 Grey = NDArray[np.float32]
 Values = NDArray[np.float64]
@@ -48,18 +55,64 @@ class OfficialImage:
         return len(self.objects["y0"])
 
 
-def measure_official(pred: ArrayLike, gt: ArrayLike) -> OfficialImage:
-    """Score one pair, which may differ in shape."""
-    array, mask = as_map(pred), as_mask(gt)
-    p, g = _resized(_unit(array), cv2.INTER_LINEAR), _resized(_unit(as_map(gt)), cv2.INTER_NEAREST)
-    parts = _cut(mask)
-    return OfficialImage(
-        values=_values(p, g, parts),
-        objects=_objects(p, g, parts),
-        shape=(mask.shape[0], mask.shape[1]),
-        alpha=parts.alpha,
-        looks_binary=looks_binary(array),
-    )
+@dataclass(frozen=True)
+class OfficialScorer:
+    """Scores by the rules of the released code."""
+
+    keys: tuple[str, ...]
+
+    def ground_truth(self, gt: ArrayLike) -> NDArray[Any]:
+        """Check a ground truth and return it with its grey values."""
+        as_mask(gt)
+        return as_array(gt, "gt")
+
+    def measure(self, pred: Map, gt: NDArray[Any], partition: Partition | None = None) -> OfficialImage:
+        """Score one pair on the grid; the two may differ in shape."""
+        if partition is not None:
+            raise ValueError(
+                "the paper's released code cuts frames itself; leave out partition=, or the protocol"
+            )
+        mask = as_mask(gt)
+        p, g = _resize(_unit(pred), cv2.INTER_LINEAR), _resize(_unit(as_map(gt)), cv2.INTER_NEAREST)
+        parts = _cut(mask)
+        return OfficialImage(
+            values=_values(p, g, parts),
+            objects=_objects(p, g, parts),
+            shape=(mask.shape[0], mask.shape[1]),
+            alpha=parts.alpha,
+            looks_binary=looks_binary(pred),
+        )
+
+    def finish(self, images: Sequence[OfficialImage]) -> Scores:
+        """Collect the scores of a batch; there are no curves of 256 thresholds."""
+        return Scores(
+            keys=self.keys,
+            values=np.array([[image.values[key] for key in self.keys] for image in images]),
+            curve_names=("f", "si_f"),
+            curves=np.full((len(images), 2, LEVELS), np.nan),
+            objects={
+                column: np.concatenate([image.objects[column] for image in images])
+                for column in images[0].objects
+            },
+            shapes=np.array([image.shape for image in images]),
+            n_objects=np.array([image.n_objects for image in images]),
+            alphas=np.array([image.alpha for image in images]),
+            looks_binary=np.array([image.looks_binary for image in images]),
+            n_tiny=np.zeros(len(images), dtype=np.int64),  # the released code has no such rule
+        )
+
+
+def find_official_metrics(metrics: MetricChoice) -> tuple[str, ...]:
+    """Return the chosen keys among those of the released code; None and `"all"` are all of them."""
+    if metrics is None or listed_keys(metrics) == ("all",):
+        return PAPER_KEYS
+    keys = find_metrics(metrics)
+    for key in keys:
+        if key not in PAPER_KEYS:
+            raise UsageError(
+                f"the paper's released code has no {key}; its metrics are {', '.join(PAPER_KEYS)}"
+            )
+    return keys
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +161,7 @@ def _unit(array: NDArray[np.generic]) -> Grey:
     return unit_values(array, normalize="none").astype(np.float32)
 
 
-def _resized(grey: Grey, interpolation: int) -> Grey:
+def _resize(grey: Grey, interpolation: int) -> Grey:
     return np.asarray(cv2.resize(grey, (_SIDE, _SIDE), interpolation=interpolation), dtype=np.float32)
 
 
@@ -119,7 +172,7 @@ def _cut(mask: NDArray[np.bool_]) -> _Parts:
     found = [int(label) for label in order[np.argsort(first)] if label > 0]  # as they begin, row by row
     kept = [label for label in found if areas[label] >= _LEAST_AREA] or found[:1]
     # nearest by the rule of the grey values, on numbers that float32 holds exactly
-    small = _resized(np.asarray(labels, dtype=np.float32), cv2.INTER_NEAREST)
+    small = _resize(np.asarray(labels, dtype=np.float32), cv2.INTER_NEAREST)
     boxes, sizes, places = [], [], []
     for place, label in enumerate(kept):
         ys, xs = np.nonzero(small == label)

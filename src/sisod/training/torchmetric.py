@@ -8,9 +8,10 @@ from torch import Tensor
 from torchmetrics import Metric
 
 from sisod.evaluation.rows import Sums, Totals
-from sisod.scoring.engine import MetricChoice, score_pair
-from sisod.scoring.metrics import METRICS, find_metrics
+from sisod.scoring.engine import find_scorer, score_pair
+from sisod.scoring.metrics import METRICS, MetricChoice
 from sisod.scoring.protocols import Protocol, find_protocol
+from sisod.scoring.scores import Scorer
 
 _PARTS = ("high", "low", "n_defined")
 
@@ -38,8 +39,9 @@ class SizeInvariantScores(Metric):
     ) -> None:
         super().__init__(**kwargs)
         self.protocol = find_protocol(protocol)
-        self.keys = find_metrics(metrics, self.protocol)
-        self.curve_names = _curve_names(self.keys, self.protocol)
+        self.scorer = find_scorer(self.protocol, metrics)
+        self.keys = self.scorer.keys
+        self.curve_names = _curve_names(self.scorer)
         # left unreduced by torchmetrics: processes are added in double precision twice over, in compute
         for which, shape in self._shapes().items():
             for part in _PARTS:
@@ -60,7 +62,7 @@ class SizeInvariantScores(Metric):
                 "expected the same (B, 1, H, W) or (B, H, W) for both"
             )
         for pred, gt in zip(_arrays(preds), _arrays(target), strict=True):
-            scores = score_pair(pred, gt, protocol=self.protocol, keys=self.keys)
+            scores = score_pair(self.scorer, pred, gt)
             self._put("values", self._get("values").plus(Sums.from_values(scores.values)))
             self._put("curves", self._get("curves").plus(Sums.from_values(scores.curves)))
             self.n_images = self.n_images + 1
@@ -111,10 +113,10 @@ class SizeInvariantScores(Metric):
             setattr(self, f"{which}_{part}", value.to(self.device))
 
 
-def _curve_names(keys: tuple[str, ...], protocol: Protocol) -> tuple[str, ...]:
-    """Ask the engine which curves it keeps for these keys."""
+def _curve_names(scorer: Scorer[Any]) -> tuple[str, ...]:
+    """Return the names of the curves that a scorer keeps, from a pair of one pixel."""
     mask = np.ones((1, 1), dtype=bool)
-    return score_pair(mask, mask, protocol=protocol, keys=keys).curve_names
+    return score_pair(scorer, mask, mask).curve_names
 
 
 def _arrays(batch: Tensor) -> Any:

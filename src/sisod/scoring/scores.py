@@ -1,0 +1,66 @@
+"""The interface of a way of scoring, and the scores that every way returns."""
+
+import typing
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sisod.scoring.arrays import Map
+from sisod.scoring.partition import Partition
+
+Values = NDArray[np.float64]
+Statistics = TypeVar("Statistics")
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """Scores of a batch of images, column-wise.
+
+    Attributes:
+        keys: the metrics.
+        values: images x metrics, NaN where undefined.
+        curve_names: family keys, ordinary then `si_`.
+        curves: images x names x 256, NaN where left out or undefined.
+        objects: column of the object table -> one value per frame, image after image.
+        shapes: height and width of each image.
+        n_objects: number of frames of each image.
+        alphas: weight of the background of each image.
+        looks_binary: True for an integer prediction whose maximum is 1.
+        n_tiny: number of frames below the protocol's least area: an image without a larger component
+            keeps its largest.
+    """
+
+    keys: tuple[str, ...]
+    values: Values
+    curve_names: tuple[str, ...]
+    curves: Values
+    objects: dict[str, NDArray[np.generic]]
+    shapes: NDArray[np.int64]
+    n_objects: NDArray[np.int64]
+    alphas: Values
+    looks_binary: NDArray[np.bool_]
+    n_tiny: NDArray[np.int64]
+
+
+class Scorer(typing.Protocol[Statistics]):
+    """A way of scoring in two stages: measure each image, then finish a batch of measured images.
+
+    `engine.find_scorer` chooses one by the protocol. The statistics between the stages are the scorer's
+    own: only the scorer that measured an image can finish it.
+    """
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The metrics to compute."""
+
+    def ground_truth(self, gt: ArrayLike) -> NDArray[Any]:
+        """Check a ground truth and return the array that `measure` takes."""
+
+    def measure(self, pred: Map, gt: NDArray[Any], partition: Partition | None = None) -> Statistics:
+        """Return the statistics of one checked pair; a prediction of another shape is resized."""
+
+    def finish(self, images: Sequence[Statistics]) -> Scores:
+        """Return the scores of measured images: the same bits as one image at a time, but faster."""
