@@ -295,7 +295,7 @@ def gathered(masks: dict[str, NDArray[np.uint8]], protocol: str = "default") -> 
         ),
         (
             np.full((6, 8), np.nan),
-            "pred holds NaN pixels; expected values in [0, 1]; replace them first",
+            "pred contains NaN pixels; expected values in [0, 1]; replace them first",
         ),
         (
             np.zeros((6, 8), np.int64),

@@ -41,7 +41,7 @@ def test_rows_read_again_from_the_paper(name: str, printed: list[float]) -> None
     assert list(paper.find_row(name).values.values()) == printed
 
 
-def test_numbers_printed_twice_agree_once_misprints_are_mended() -> None:
+def test_numbers_printed_twice_agree_after_correcting_misprints() -> None:
     """The ablation repeats two rows of the quantitative tables, without SI-AUC."""
     ablation = paper.table("ablation")
     for line in ablation.iter_rows(named=True):
@@ -54,7 +54,7 @@ def test_numbers_printed_twice_agree_once_misprints_are_mended() -> None:
 
 def test_averages_of_the_text() -> None:
     """Each claim rounds from the rows, but for two that are noted as misprints."""
-    noted = {found.place for found in paper.misprints() if found.table == "claims"}
+    noted = {misprint.location for misprint in paper.misprints() if misprint.table == "claims"}
     wrong = set()
     for dataset, claims in paper.claimed_gains().items():
         gains = paper.gains(dataset)
@@ -70,34 +70,33 @@ def test_totals_of_preprocessing_add_up() -> None:
         assert line["total"] == pytest.approx(line["components"] + line["weights"])
 
 
-def test_misprints_point_at_what_stands_in_the_data() -> None:
-    for found in paper.misprints():
-        if found.taken is None:
+def test_misprints_point_at_numbers_of_the_tables() -> None:
+    for misprint in paper.misprints():
+        if misprint.value is None:
             continue
-        place: object = published._data()[found.table]
+        content: object = published._data()[misprint.table]
         columns = {"quantitative": "metrics", "ablation": "metrics", "preprocessing": "columns"}
-        for key in found.place:
-            assert isinstance(place, list | dict)
-            if isinstance(place, list):
-                place = place[published._data()[found.table][columns[found.table]].index(key)]
+        for key in misprint.location:
+            assert isinstance(content, list | dict)
+            if isinstance(content, list):
+                content = content[published._data()[misprint.table][columns[misprint.table]].index(key)]
             else:
-                place = place[key]
-        assert place == found.taken, found
+                content = content[key]
+        assert content == misprint.value, misprint
     assert "printed s" in paper.row("DUT-OMRON", "EDN").notes["e_mean"]
 
 
-def test_bold_misprints_are_what_they_say() -> None:
-    """Where a bold number is noted, another of its pair is better."""
-    for found in paper.misprints():
-        if found.table == "quantitative" and "bold" in found.printed:
-            dataset, name, key = found.place
+def test_bold_misprints_are_not_the_best_of_their_pair() -> None:
+    for misprint in paper.misprints():
+        if misprint.table == "quantitative" and "bold" in misprint.printed:
+            dataset, name, key = misprint.location
             network, with_loss = name.removesuffix("_SI"), name.endswith("_SI")
             bold = paper.row(dataset, network, size_invariant=with_loss).values[key]
             other = paper.row(dataset, network, size_invariant=not with_loss).values[key]
             assert other > bold if METRICS[key].direction == "up" else other < bold
 
 
-def run_of(protocol: str) -> sisod.Evaluation:
+def make_run(protocol: str) -> sisod.Evaluation:
     evaluator = sisod.Evaluator(protocol=protocol, metrics="paper")
     gt = np.zeros((40, 40), dtype=bool)
     gt[5:20, 5:20] = True
@@ -106,13 +105,13 @@ def run_of(protocol: str) -> sisod.Evaluation:
 
 
 def test_a_run_beside_the_published_row() -> None:
-    found = paper.against_paper(run_of("official"), "MSOD/EDN+SI")
-    assert found.table.columns == ["metric", "ours", "published", "difference", "note"]
-    line = found.table.filter(pl.col("metric") == "si_mae").row(0, named=True)
+    comparison = paper.against_paper(make_run("official"), "MSOD/EDN+SI")
+    assert comparison.table.columns == ["metric", "ours", "published", "difference", "note"]
+    line = comparison.table.filter(pl.col("metric") == "si_mae").row(0, named=True)
     assert line["published"] == 0.0724
     assert line["difference"] == pytest.approx(line["ours"] - 0.0724)
-    assert "paper, MSOD/EDN+SI" in found._repr_html_()
-    noted = paper.against_paper(run_of("official"), paper.row("DUT-OMRON", "EDN"))
+    assert "paper, MSOD/EDN+SI" in comparison._repr_html_()
+    noted = paper.against_paper(make_run("official"), paper.row("DUT-OMRON", "EDN"))
     assert "| 0.8514 |" in noted.render("md")
     assert (
         "\nE mean is printed s: the number of the same network in the ablation table" in noted.caption()
@@ -130,7 +129,7 @@ def test_errors() -> None:
     with pytest.raises(ValueError, match="unknown table of the paper 'times'"):
         paper.table("times")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="scored under the protocol 'default', the paper's numbers"):
-        paper.against_paper(run_of("default"), "MSOD/EDN")
+        paper.against_paper(make_run("default"), "MSOD/EDN")
 
 
 @pytest.mark.usefixtures("few")

@@ -291,12 +291,12 @@ def test_errors() -> None:
         ),
         (
             lambda: theory.decompose(~gt & gt, ~gt & gt, metric="f_binary"),
-            "f_binary is undefined on this image, there is nothing to decompose; "
+            "f_binary is undefined on this image and cannot be decomposed; "
             "take mae, or a mask with salient and other pixels",
         ),
         (
             lambda: theory.decompose_auc(gt, gt | True),
-            "auc is undefined on this image; expected salient pixels and others in gt",
+            "auc is undefined on this image; expected salient and non-salient pixels in gt",
         ),
         (
             lambda: theory.proposition_3_3(gt[:1], (1,)),
@@ -308,7 +308,8 @@ def test_errors() -> None:
         ),
         (
             lambda: theory.proposition_3_3(gt, (1, 1)),
-            "found must add up to 1, the pixels that A finds, got 2; both predictors find equally much",
+            "found must add up to 1, the pixels that A finds, got 2; "
+            "both predictors must find the same number of pixels",
         ),
         (
             lambda: theory.proposition_3_3(gt, (1, 0), missed=(0, 1)),
@@ -325,8 +326,8 @@ def test_errors() -> None:
         (lambda: theory.f_limit(1.5), "rho is a share, from 0 to 1, got 1.5"),
         (
             lambda: theory.next_frame_limit((0, 0), (1, 2)),
-            "found must be one count per frame, none negative and not all 0, and frames have pixels; "
-            "got [0, 0] for [1, 2]",
+            "found must be one count per frame, none negative and not all 0, and every frame must have "
+            "pixels; got [0, 0] for [1, 2]",
         ),
         (
             lambda: theory.proposition_4_1(sisod.partition(gt, kind="voronoi")),
@@ -336,7 +337,7 @@ def test_errors() -> None:
         (lambda: theory.dice_lipschitz(0), "rho is a share, above 0 and at most 1, got 0"),
         (
             lambda: theory.salient_shares(np.zeros((2, 2), dtype=np.bool_)),
-            "there is no frame, and rho is the least share of one; leave this mask out",
+            "gt has no frame, so rho is undefined; leave this mask out",
         ),
         (
             lambda: theory.salient_shares(gt, partition=sisod.partition(gt[:1])),
@@ -360,8 +361,8 @@ def test_errors() -> None:
         ),
         (
             lambda: theory.next_frame_limit((1, 1), (0, 4)),
-            "found must be one count per frame, none negative and not all 0, and frames have pixels; "
-            "got [1, 1] for [0, 4]",
+            "found must be one count per frame, none negative and not all 0, and every frame must have "
+            "pixels; got [1, 1] for [0, 4]",
         ),
         (
             lambda: theory.decompose(gt, gt, metric="auc"),

@@ -55,9 +55,9 @@ REFUSED: dict[str, tuple[Callable[[], object], type[Exception], list[str]]] = {
     "pred barely over 1": (lambda: score(np.full((3, 3), 1.0001)), ValueError, ["pred", "[0, 1]"]),
     "pred infinite": (lambda: score(np.full((3, 3), np.inf)), ValueError, ["pred", "inf", "[0, 1]"]),
     "pred below 0": (lambda: score(-(GREY / 255)), ValueError, ["pred", "-0.03", "expected [0, 1]"]),
-    "pred NaN": (lambda: score(np.where(GT, np.nan, 0.5)), ValueError, ["pred holds NaN pixels"]),
+    "pred NaN": (lambda: score(np.where(GT, np.nan, 0.5)), ValueError, ["pred contains NaN pixels"]),
     "gt over 1": (lambda: score(GREY, GREY / 4), ValueError, ["gt", "2.25", "expected [0, 1]"]),
-    "gt NaN": (lambda: score(GREY, np.where(GT, np.nan, 0.5)), ValueError, ["gt holds NaN pixels"]),
+    "gt NaN": (lambda: score(GREY, np.where(GT, np.nan, 0.5)), ValueError, ["gt contains NaN pixels"]),
     "gt 0/1": (
         lambda: score(GREY, GT.astype(np.uint8)),
         ValueError,
@@ -100,7 +100,11 @@ REFUSED: dict[str, tuple[Callable[[], object], type[Exception], list[str]]] = {
         ValueError,
         ["pred is a masked array with masked pixels"],
     ),
-    "ragged": (lambda: score([[1.0, 0.5], [0.1]]), TypeError, ["pred cannot be made a NumPy array"]),
+    "ragged": (
+        lambda: score([[1.0, 0.5], [0.1]]),
+        TypeError,
+        ["pred cannot be converted to a NumPy array"],
+    ),
     "objects": (
         lambda: score(GREY.astype(object)),
         TypeError,
@@ -242,5 +246,7 @@ def test_tensors_score_alike_or_say_what_to_do() -> None:
     expected = sisod.score(PRED / 255, gt)
     np.testing.assert_equal(sisod.score(pred, torch.from_numpy(gt.copy())), expected)
     for odd in (pred.clone().requires_grad_(), pred.bfloat16()):
-        with pytest.raises(TypeError, match=r"^pred cannot be made .*pred\.detach\(\)\.float\(\)\.cpu"):
+        with pytest.raises(
+            TypeError, match=r"^pred cannot be converted .*pred\.detach\(\)\.float\(\)\.cpu"
+        ):
             sisod.score(odd, gt)

@@ -1,4 +1,4 @@
-"""A batch of pairs -> its rows: the unit of work of every runner, of saving and of resuming."""
+"""A batch of pairs of files -> its rows: the unit of work of every runner, of saving and of resuming."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -16,12 +16,12 @@ from sisod.scoring.protocols import Protocol
 from sisod.scoring.scores import Scorer
 
 Pairs = Sequence[Sequence[str]]  # each a name, the prediction's path, the ground truth's
-BATCH = 32  # images; fixed, so that nothing depends on how many processes share the work
+BATCH = 32  # images; fixed, so that results do not depend on the number of processes
 
 
 @dataclass(frozen=True)
 class Job:
-    """What all batches of an evaluation have in common; goes to other processes as JSON."""
+    """The settings that all batches of an evaluation share; sent to other processes as JSON."""
 
     pred_root: str
     gt_root: str
@@ -30,7 +30,7 @@ class Job:
     strict: bool
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain data."""
+        """Return the job as plain data."""
         return dataclasses.asdict(self)
 
     @classmethod
@@ -42,7 +42,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Batch:
-    """Pairs still to be scored, the file that will hold their rows, and the stamps of both files."""
+    """Pairs to score, the file for their rows, and the stamps of the files of each pair."""
 
     shard: Path
     pairs: Pairs

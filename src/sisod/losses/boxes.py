@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from sisod.losses.checks import as_array, check_unit_range, is_batched, on_host
-from sisod.scoring.partition import check_cut, cut_mask
+from sisod.scoring.partition import check_partition_settings, cut_mask
 
 
 def boxes_of(
@@ -35,7 +35,7 @@ def boxes_of(
                 [1, 0, 0, 1, 1],
                 [1, 7, 7, 8, 8]])
     """
-    check_cut(kind="boxes", connectivity=connectivity, min_area=min_area, alpha="ratio")
+    check_partition_settings(kind="boxes", connectivity=connectivity, min_area=min_area, alpha="ratio")
     given = torch.as_tensor(gt)
     _refuse_batched(given, "gt")
     masks = given.detach().cpu()

@@ -1,4 +1,4 @@
-"""The paper as data: its tables, its theory as functions, a result set beside a published row."""
+"""The paper: its tables as data, its theory as functions, a result compared with a published row."""
 
 from sisod.paper.against import AgainstPaper, against_paper
 from sisod.paper.published import (

@@ -1,4 +1,4 @@
-"""A run's row set beside the published one."""
+"""A run compared with a published row."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class AgainstPaper:
-    """A run's row beside the published one.
+    """A run compared with a published row.
 
     Attributes:
         row: the published row.
-        table: one row per metric: `metric`, `ours`, `published`, `difference` (ours less published),
-            `note` (of a misprint, else empty).
-        images: how many were scored.
+        table: one row per metric: `metric`, `ours`, `published`, `difference` (ours minus published),
+            `note` (on a misprint, else empty).
+        images: number of images scored.
     """
 
     row: PublishedRow
@@ -49,25 +49,25 @@ class AgainstPaper:
         return render(self.grid(), self.table, content, kind)
 
     def caption(self) -> str:
-        """Return what the numbers rest on, and a line for each misprint."""
-        first = f"{self.images} images, scored as the paper's released code does"
+        """Return how the numbers were computed, and a line for each misprint."""
+        origin = f"{self.images} images, scored as the paper's released code does"
         notes = [f"{METRICS[key].title} is {note}" for key, note in self.row.notes.items()]
-        return "\n".join([first, *notes])
+        return "\n".join([origin, *notes])
 
     def _repr_html_(self) -> str:
         return self.grid().html(self.caption())
 
 
 def against_paper(evaluation: "Evaluation", published: PublishedRow | str) -> AgainstPaper:
-    """Set a run's row beside a published one; only a run under the protocol `official` compares.
+    """Compare a run with a published row; the run must have been scored under the protocol `official`.
 
     Args:
         evaluation: the run, `sisod.evaluate(..., protocol="official")`.
-        published: a row, or its name, like `MSOD/EDN+SI`.
+        published: a row or its name, such as `MSOD/EDN+SI`.
     """
     import polars as pl
 
-    found = find_row(published) if isinstance(published, str) else published
+    row = find_row(published) if isinstance(published, str) else published
     if not evaluation.protocol.released_code:
         raise InputError(
             f"the run was scored under the protocol {evaluation.protocol.name!r}, the paper's numbers "
@@ -79,9 +79,9 @@ def against_paper(evaluation: "Evaluation", published: PublishedRow | str) -> Ag
             "ours": evaluation.summary[key],
             "published": value,
             "difference": evaluation.summary[key] - value,
-            "note": found.notes.get(key, ""),
+            "note": row.notes.get(key, ""),
         }
-        for key, value in found.values.items()
+        for key, value in row.values.items()
         if key in evaluation.summary
     ]
-    return AgainstPaper(found, pl.DataFrame(rows), evaluation.images.height)
+    return AgainstPaper(row, pl.DataFrame(rows), evaluation.images.height)

@@ -1,4 +1,4 @@
-"""The paper's tables as data, its misprints named, and a run's row set beside the published one."""
+"""The paper's tables as data, with its misprints."""
 
 import functools
 import tomllib
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 TableName = Literal["quantitative", "ablation", "datasets", "time_cost", "preprocessing"]
 _TABLES = ("quantitative", "ablation", "datasets", "time_cost", "preprocessing")
-_SUFFIX = "_SI"  # of a network that was trained with the paper's loss
+_SUFFIX = "_SI"  # of a network trained with the paper's loss
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class PublishedRow:
         network: as the paper calls it.
         size_invariant: trained with the paper's loss.
         values: metric key -> value.
-        notes: metric key -> what is wrong with the printed number.
+        notes: metric key -> why the printed number is believed to be wrong.
     """
 
     dataset: str
@@ -39,27 +39,27 @@ class PublishedRow:
 
     @property
     def name(self) -> str:
-        """How `find_row` and the command line call it: MSOD/EDN+SI."""
+        """Its name for `find_row` and the command line, such as MSOD/EDN+SI."""
         return f"{self.dataset}/{self.network}{'+SI' * self.size_invariant}"
 
 
 @dataclass(frozen=True)
 class Misprint:
-    """A place of the paper that is believed to be wrong.
+    """A printed number or formula of the paper that is believed to be wrong.
 
     Attributes:
-        table: which, or `claims` for a number in the text.
-        place: keys that lead to it: data set, row, column.
-        printed: what stands there.
-        taken: the number that stands in our data; None if the place is not a number.
-        why: the reason to doubt it.
+        table: name of the table, or `claims` for a number in the text.
+        location: its keys in the table: data set, row, column.
+        printed: as printed.
+        value: the number in our tables; None for a formula.
+        reason: why it is believed to be wrong.
     """
 
     table: str
-    place: tuple[str, ...]
+    location: tuple[str, ...]
     printed: str
-    taken: float | None
-    why: str
+    value: float | None
+    reason: str
 
 
 def datasets() -> tuple[str, ...]:
@@ -73,7 +73,7 @@ def networks() -> tuple[str, ...]:
 
 
 def row(dataset: str, network: str, *, size_invariant: bool = False) -> PublishedRow:
-    """Return one row of the quantitative tables; upper and lower case are the same.
+    """Return one row of the quantitative tables; names are case-insensitive.
 
     Example:
         >>> row("MSOD", "edn", size_invariant=True).values["si_mae"]
@@ -83,16 +83,16 @@ def row(dataset: str, network: str, *, size_invariant: bool = False) -> Publishe
     name = network + _SUFFIX * size_invariant
     content = _data()["quantitative"]
     notes = {
-        found.place[2]: f"printed {found.printed}: {found.why}"
-        for found in misprints()
-        if found.table == "quantitative" and found.place[:2] == (dataset, name)
+        misprint.location[2]: f"printed {misprint.printed}: {misprint.reason}"
+        for misprint in misprints()
+        if misprint.table == "quantitative" and misprint.location[:2] == (dataset, name)
     }
     values = dict(zip(content["metrics"], content[dataset][name], strict=True))
     return PublishedRow(dataset, network, size_invariant, values, notes)
 
 
 def find_row(name: str) -> PublishedRow:
-    """Return a row by its name, `MSOD/EDN`, or `MSOD/EDN+SI` for the network trained with the loss.
+    """Return a row by its name: `MSOD/EDN`, or `MSOD/EDN+SI` if trained with the paper's loss.
 
     Example:
         >>> find_row("ecssd/gatenet+si").name
@@ -110,20 +110,20 @@ def find_row(name: str) -> PublishedRow:
 def table(name: TableName) -> "pl.DataFrame":
     """Return a whole table.
 
-    What names a row comes first: `dataset`, `network` and `size_invariant` in the quantitative tables,
-    `dataset` and `alpha` in the ablation, `name` in the others.
+    The first columns identify the row: `dataset`, `network` and `size_invariant` in the quantitative
+    tables, `dataset` and `alpha` in the ablation, `name` in the others.
     """
     import polars as pl
 
     check_known("table of the paper", name, _TABLES)
     content = _data()[name]
     if name == "quantitative":
-        found = [
+        published = [
             row(d, n, size_invariant=si) for d in datasets() for n in networks() for si in (False, True)
         ]
         return pl.DataFrame(
             {"dataset": r.dataset, "network": r.network, "size_invariant": r.size_invariant} | r.values
-            for r in found
+            for r in published
         )
     if name == "ablation":
         return pl.DataFrame(
@@ -141,17 +141,15 @@ def table(name: TableName) -> "pl.DataFrame":
 
 @functools.cache
 def misprints() -> tuple[Misprint, ...]:
-    """Return every place that is believed to be wrong."""
+    """Return every printed number and formula that is believed to be wrong."""
     return tuple(
-        Misprint(
-            found["table"], tuple(found["place"]), found["printed"], found.get("taken"), found["why"]
-        )
-        for found in _data()["misprints"]
+        Misprint(**({"value": None} | entry | {"location": tuple(entry["location"])}))
+        for entry in _data()["misprints"]
     )
 
 
 def gains(dataset: str) -> dict[str, float]:
-    """Return how much better the paper's loss makes each metric, on the average of the five networks.
+    """Return the mean improvement of each metric by the paper's loss, over the five networks.
 
     Example:
         >>> round(gains("MSOD")["si_mae"], 3)
@@ -162,22 +160,22 @@ def gains(dataset: str) -> dict[str, float]:
         for name in networks()
     ]
     return {
-        key: sum(_better_by(key, after[key], before[key]) for before, after in pairs) / len(pairs)
+        key: sum(_improvement(key, after[key], before[key]) for before, after in pairs) / len(pairs)
         for key in pairs[0][0]
     }
 
 
 def claimed_gains() -> dict[str, dict[str, float]]:
-    """Return what the paper's text says these averages are: data set -> metric key -> gain."""
+    """Return the mean improvements that the paper's text claims: data set -> metric key -> gain."""
     return {dataset: dict(claims) for dataset, claims in _data()["claims"].items()}
 
 
 def facts() -> dict[str, float]:
-    """Return the single numbers of the text: objects of MSOD, objects per image of DUTS-TR."""
+    """Return single numbers from the text: objects of MSOD, objects per image of DUTS-TR."""
     return dict(_data()["facts"])
 
 
-def _better_by(key: str, after: float, before: float) -> float:
+def _improvement(key: str, after: float, before: float) -> float:
     return after - before if METRICS[key].direction == "up" else before - after
 
 

@@ -127,10 +127,10 @@ class Bench:
 
 def _misprints() -> str:
     return "".join(
-        f" The paper prints {found.printed} s for {' '.join(found.place)}; "
-        f"{found.taken:g} s is {found.why}."
-        for found in paper.misprints()
-        if found.table == "preprocessing"
+        f" The paper prints {misprint.printed} s for {' '.join(misprint.location)}; "
+        f"{misprint.value:g} s is {misprint.reason}."
+        for misprint in paper.misprints()
+        if misprint.table == "preprocessing"
     )
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sisod.scoring.histograms import ADAPTIVE, BINARY, COLUMNS, LEVELS, Histogram
 from sisod.scoring.metrics import FAMILIES, METRICS, Family, confusion_counts
 from sisod.scoring.partition import Partition
-from sisod.scoring.scores import Scores, Values
+from sisod.scoring.scores import Scores, Values, object_geometry
 from sisod.scoring.size_invariant import separable
 
 _ROWS_AT_ONCE = 48  # rows of a histogram: the arrays of all families together fit in the cache
@@ -241,21 +241,14 @@ def _objects(images: Sequence[ImageStatistics], batch: _BatchCurves) -> dict[str
     """Return the columns of the object table."""
     partitions = [image.partition for image in images]
     n_objects = [len(partition) for partition in partitions]
-    y0, x0, y1, x1 = np.concatenate([partition.boxes for partition in partitions]).T
+    boxes = np.concatenate([partition.boxes for partition in partitions])
     height, width = np.repeat([partition.shape for partition in partitions], n_objects, axis=0).T
     areas = np.concatenate([partition.areas for partition in partitions])
     frame_areas = np.concatenate([partition.frame_areas for partition in partitions])
     absolute = np.concatenate([image.histogram.absolute[1:-1] for image in images])
     scores = ("f_mean", "f_max", "auc", "iou_binary", "recall_binary")
     return {
-        "y0": y0,
-        "x0": x0,
-        "y1": y1,
-        "x1": x1,
-        "area": areas,
-        "share": areas / (height * width),
-        "fill": areas / frame_areas,
-        "touches_border": (y0 == 0) | (x0 == 0) | (y1 == height) | (x1 == width),
+        **object_geometry(boxes, areas, frame_areas, height, width),
         "mae": absolute / frame_areas,
         **{column: batch.frames[column] for column in scores},
     }

@@ -1,8 +1,8 @@
 """The one pass over pixels: counts per grey level, salient or not, for the image and every frame.
 
-A prediction becomes a map of at most 258 *codes* that are ordered as p is, so every threshold any
-metric asks for (256 grey levels, p > 0.5, the adaptive one) is a cut in that order, and the counts per
-code hold everything. For an 8-bit map the code is the grey value itself.
+A prediction becomes a map of at most 258 *codes* in the order of p. Every threshold of a metric (256
+grey levels, p > 0.5, the adaptive one) is a cut in that order, so the counts per code are sufficient.
+For an 8-bit map the code is the grey value itself.
 """
 
 import functools
@@ -29,7 +29,7 @@ _FLOAT32_EXACT = 1 << 24
 class Histogram:
     """Sufficient statistics of one image.
 
-    Rows are the image, then its frames, then the framed pixels taken together (the union).
+    Rows are the image, then its frames, then the union of the frames.
 
     Attributes:
         above: shape (rows, 2, 258): pixels not salient and salient that are predicted at each
@@ -64,31 +64,31 @@ def histogram(
         array([1., 2.])
     """
     if pred.dtype == np.uint8:
-        return _of_grey(pred, gt, partition, normalize)
-    return _of_values(unit_values(pred, normalize=normalize), gt, partition)
+        return _grey_histogram(pred, gt, partition, normalize)
+    return _float_histogram(unit_values(pred, normalize=normalize), gt, partition)
 
 
-def _of_grey(
+def _grey_histogram(
     pred: Codes, gt: NDArray[np.bool_], partition: Partition, normalize: Normalize
 ) -> Histogram:
-    counts = _counts(pred, gt, partition, LEVELS)
+    counts = _count_rows(pred, gt, partition, LEVELS)
     grey = counts[0].sum(axis=0)
     used = np.flatnonzero(grey)
     p, fixed_cuts = _grey_cuts(int(used[0]), int(used[-1]), normalize)
     adaptive = min(2.0 * float((grey * p).sum()) / pred.size, 1.0)
     cuts = fixed_cuts.copy()
     cuts[ADAPTIVE] = np.searchsorted(p, adaptive)
-    miss = np.concatenate([p, 1 - p])
-    # not a matrix product of BLAS: equal rows must give equal sums, to the last bit
+    error = np.concatenate([p, 1 - p])
+    # not a BLAS matrix product: equal rows must give equal sums, to the last bit
     flat = counts.reshape(len(counts), -1)
-    absolute = np.einsum("rc,c->r", flat, miss)
-    squared = np.einsum("rc,c->r", flat, miss * miss)
+    absolute = np.einsum("rc,c->r", flat, error)
+    squared = np.einsum("rc,c->r", flat, error * error)
     return Histogram(_above(counts, cuts), counts.sum(axis=2), absolute, squared)
 
 
 @functools.lru_cache
 def _grey_cuts(low: int, high: int, normalize: Normalize) -> tuple[Values, NDArray[np.intp]]:
-    """Value of each grey level, and the cuts that depend on the extremes only."""
+    """Return p of each grey level, and the cuts that depend on minimum and maximum only."""
     p = grey_table(low, high, normalize=normalize)
     cuts = np.zeros(COLUMNS, dtype=np.intp)
     cuts[:LEVELS] = np.searchsorted(np.floor(255 * p), _THRESHOLDS)
@@ -96,12 +96,12 @@ def _grey_cuts(low: int, high: int, normalize: Normalize) -> tuple[Values, NDArr
     return p, cuts
 
 
-def _of_values(p: Values, gt: NDArray[np.bool_], partition: Partition) -> Histogram:
+def _float_histogram(p: Values, gt: NDArray[np.bool_], partition: Partition) -> Histogram:
     adaptive = min(2.0 * float(p.mean()), 1.0)
-    # every summand is a step function of p, so the code is ordered as p is
+    # a sum of step functions of p, so codes have the order of p
     levels = 255 * p
     codes = np.floor(levels, out=levels).astype(np.uint16)
-    del levels  # in place and freed early: of a large map every other copy counts
+    del levels  # in place and freed early: a copy of a large map is expensive
     codes += p > 0.5
     codes += p >= adaptive
     cuts = np.empty(COLUMNS, dtype=np.intp)
@@ -109,24 +109,24 @@ def _of_values(p: Values, gt: NDArray[np.bool_], partition: Partition) -> Histog
     cuts[:LEVELS] = _THRESHOLDS + (_THRESHOLDS >= 128) + (level < _THRESHOLDS)
     cuts[BINARY] = 128 + (adaptive <= 0.5)
     cuts[ADAPTIVE] = level + (adaptive > 0.5) + 1
-    counts = _counts(codes, gt, partition, COLUMNS)
+    counts = _count_rows(codes, gt, partition, COLUMNS)
     del codes
-    miss = np.subtract(p, gt)
-    absolute = _row_sums(np.abs(miss, out=miss), partition)
-    squared = _row_sums(np.multiply(miss, miss, out=miss), partition)
+    error = np.subtract(p, gt)
+    absolute = _row_sums(np.abs(error, out=error), partition)
+    squared = _row_sums(np.multiply(error, error, out=error), partition)
     return Histogram(_above(counts, cuts), counts.sum(axis=2), absolute, squared)
 
 
 def _above(counts: Values, cuts: NDArray[np.intp]) -> Values:
-    """Pixels whose code is at or above each cut."""
+    """Return the number of pixels whose code is at or above each cut."""
     rows, classes, codes = counts.shape
     below = np.zeros((rows, classes, codes + 1))
     np.cumsum(counts, axis=2, out=below[..., 1:])
     return np.asarray(below[..., -1:] - below.take(cuts, axis=2))
 
 
-def _counts(codes: Codes, gt: NDArray[np.bool_], partition: Partition, n_codes: int) -> Values:
-    """Pixels per row, class and code: whole numbers in float64, exact."""
+def _count_rows(codes: Codes, gt: NDArray[np.bool_], partition: Partition, n_codes: int) -> Values:
+    """Return the number of pixels per row, class and code: integers in float64, exact."""
     joint = np.multiply(gt, n_codes, dtype=np.uint16)
     joint += codes
     counts = np.empty((len(partition) + 2, 2 * n_codes))
@@ -138,7 +138,7 @@ def _counts(codes: Codes, gt: NDArray[np.bool_], partition: Partition, n_codes: 
     else:
         for row, (y0, x0, y1, x1) in enumerate(partition.boxes.tolist(), start=1):
             counts[row] = count_codes(joint[y0:y1, x0:x1], 2 * n_codes)
-        if _disjoint(partition):
+        if partition.disjoint:
             counts[-1] = counts[1:-1].sum(axis=0)
         else:
             counts[-1] = np.bincount(joint[~partition.background], minlength=2 * n_codes)
@@ -146,19 +146,20 @@ def _counts(codes: Codes, gt: NDArray[np.bool_], partition: Partition, n_codes: 
 
 
 def count_codes(codes: Codes, n_codes: int, mask: NDArray[np.uint8] | None = None) -> Values:
-    """Return how often each code occurs, where a mask is not zero."""
-    # OpenCV counts faster than NumPy but in float32, so in strips that it can count exactly
+    """Return how often each code occurs, by default everywhere, else where the mask is not zero."""
+    # OpenCV counts faster than NumPy, but in float32: in strips small enough to be exact
     rows = max(1, _FLOAT32_EXACT // codes.shape[1])
     total = np.zeros(n_codes)
     for start in range(0, len(codes), rows):
         strip = slice(start, start + rows)
-        within = None if mask is None else mask[strip]
-        counts = cv2.calcHist([codes[strip]], [0], within, [n_codes], [0, n_codes])
+        strip_mask = None if mask is None else mask[strip]
+        counts = cv2.calcHist([codes[strip]], [0], strip_mask, [n_codes], [0, n_codes])
         total += np.asarray(counts).ravel()  # a column in OpenCV 4, a vector in OpenCV 5
     return total
 
 
-def _row_sums(values: Values, partition: Partition) -> NDArray[np.float64]:
+def _row_sums(values: Values, partition: Partition) -> Values:
+    """Return the sums over the rows of a histogram."""
     sums = np.empty(len(partition) + 2)
     sums[0] = values.sum()
     if partition.regions is not None:
@@ -168,13 +169,8 @@ def _row_sums(values: Values, partition: Partition) -> NDArray[np.float64]:
         return sums
     for row, (y0, x0, y1, x1) in enumerate(partition.boxes.tolist(), start=1):
         sums[row] = values[y0:y1, x0:x1].sum()
-    if _disjoint(partition):
+    if partition.disjoint:
         sums[-1] = sums[1:-1].sum()
     else:
         sums[-1] = values[~partition.background].sum()
     return sums
-
-
-def _disjoint(partition: Partition) -> bool:
-    framed = partition.background.size - partition.background_area
-    return framed == int(partition.frame_areas.sum())

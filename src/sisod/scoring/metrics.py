@@ -1,7 +1,7 @@
 """Every metric that is a function of the counts, and the table of all metrics.
 
-Adding a metric is adding a row to `FAMILIES`: its keys, its size-invariant form, its place in tables and
-plots follow from the row.
+To add a metric, add a row to `FAMILIES`: its keys, its size-invariant form and its position in tables
+and plots follow from the row.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -25,10 +25,10 @@ BETA2 = 0.3
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """The confusion matrix of several rows (the image, frames) at several thresholds.
+    """Confusion matrices of several rows (an image or a frame each) at several thresholds.
 
-    `positives` and `negatives` are NaN where there are none, so that whatever divides by them is
-    undefined there without a case of its own.
+    `positives` and `negatives` are NaN instead of 0, so that a metric that divides by them is undefined
+    without a special case.
     """
 
     tp: Values
@@ -55,7 +55,7 @@ class Counts:
         return self.fp / self.negatives
 
     def correct(self) -> Values:
-        """Pixels on the right side of the threshold."""
+        """Pixels classified correctly, TP + TN."""
         return self.tp + (self.n_negatives - self.fp)
 
 
@@ -93,8 +93,8 @@ def recall(c: Counts) -> Values:
 
 
 def f_measure(c: Counts) -> Values:
-    """(1 + beta^2) P R / (beta^2 P + R), written in counts, which needs no case for P = R = 0."""
-    # the same operations above and below: a perfect map scores 1 exactly
+    """(1 + beta^2) P R / (beta^2 P + R), in counts, which need no special case for P = R = 0."""
+    # the same operations in numerator and denominator: a perfect map scores exactly 1
     return (c.tp + BETA2 * c.tp) / (c.predicted + BETA2 * c.positives)
 
 
@@ -138,12 +138,12 @@ def accuracy(c: Counts) -> Values:
 def e_measure(c: Counts) -> Values:
     """Enhanced alignment, the mean of (1 + x)^2 / 4 (the paper's appendix prints 1/2).
 
-    x = 2ab / (a^2 + b^2) with a, b the binary prediction and the truth less their means; with two
-    values each there are four kinds of pixels. Without a salient pixel it is the share not predicted,
-    with salient pixels only the share predicted.
+    x = 2ab / (a^2 + b^2), where a and b are the binary prediction and the ground truth minus their
+    means; with two values each there are four kinds of pixels. Without a salient pixel it is the share
+    of pixels not predicted, with salient pixels only the share of pixels predicted.
     """
     p_mean, g_mean = c.predicted / c.size, c.positives / c.size
-    p_out, g_out = 1 - p_mean, 1 - g_mean  # what a pixel that is predicted, salient has above the mean
+    p_out, g_out = 1 - p_mean, 1 - g_mean  # a predicted, a salient pixel minus the mean
     p2, g2, p_out2, g_out2 = p_mean * p_mean, g_mean * g_mean, p_out * p_out, g_out * g_out
     both, one, none = (p_out + g_out) ** 2, (p_out - g_mean) ** 2, (p_mean + g_mean) ** 2
     # (1 + x) / 2 = (a + b)^2 / (2 (a^2 + b^2))
@@ -161,7 +161,7 @@ def e_measure(c: Counts) -> Values:
 def auc(c: Counts) -> Values:
     """Area under the ROC curve on the grey levels, exact, ties one half."""
     tp, fp = c.tp[:, :LEVELS], c.fp[:, :LEVELS]
-    # trapezoids, the last one down to the origin; whole numbers below 2^53, exact in float64
+    # trapezoids, the last one down to the origin; integers below 2^53, exact in float64
     pairs = ((fp[:, :-1] - fp[:, 1:]) * (tp[:, :-1] + tp[:, 1:])).sum(axis=1)
     pairs = (pairs + fp[:, -1] * tp[:, -1]) / 2
     return np.asarray(pairs / (c.positives * c.negatives)[:, 0])
@@ -172,11 +172,11 @@ class Family:
     """One metric: a row of the table.
 
     Attributes:
-        key: how it is asked for; with curves, `key_mean`, `key_max`, `key_adaptive`, `key_binary`.
+        key: its key; of a curve, `key_mean`, `key_max`, `key_adaptive`, `key_binary`.
         title: as printed in papers.
-        direction: whether more is better.
-        kind: what the function takes and gives: `"error"` reads a sum of pixel errors off the
-            histogram, `"curve"` and `"scalar"` take counts, `"pixels"` takes pixels and frames.
+        direction: whether higher or lower is better.
+        kind: input and output of the function: `"error"` takes a histogram and returns sums of pixel
+            errors, `"curve"` and `"scalar"` take counts, `"pixels"` takes pixels and frames.
         function: see `kind`.
         separable: a mean over pixels (Eq. 7); all others are composite (Eq. 8).
         size_invariant: whether it has a size-invariant form.
@@ -226,7 +226,7 @@ class Metric:
     size_invariant: bool
 
 
-def _expand() -> dict[str, Metric]:
+def _metric_table() -> dict[str, Metric]:
     table = {}
     for family in FAMILIES:
         for si in (False, True)[: 1 + family.size_invariant]:
@@ -242,9 +242,9 @@ def _expand() -> dict[str, Metric]:
     return table
 
 
-METRICS: dict[str, Metric] = _expand()
+METRICS: dict[str, Metric] = _metric_table()
 
-# Table 1 of the paper as published
+# the columns of Table 1 of the paper
 PAPER_KEYS = (
     "mae", "si_mae", "auc", "si_auc", "f_mean", "si_f_mean", "f_max_image", "si_f_max_frame", "e_mean",
 )  # fmt: skip
@@ -287,5 +287,5 @@ def find_metrics(metrics: MetricChoice) -> tuple[str, ...]:
 
 
 def arrow(key: str) -> str:
-    """Return the arrow that tells which direction is better."""
+    """Return the arrow of the better direction."""
     return "↑" if METRICS[key].direction == "up" else "↓"

@@ -1,8 +1,8 @@
-"""What the paper's released code computes, to set a number beside its published tables; nothing else.
+"""The scorer that computes what the paper's released code does, to compare with its published tables.
 
-It differs from the paper's equations in many places (docs/conventions.md lists them). Everything happens
-on a grid of 384 x 384; prediction and ground truth are resized to it, the ground truth keeps its grey
-values, and every threshold curve has 100 points.
+It differs from the paper's equations in many places (docs/conventions.md lists them). Prediction and
+ground truth are resized to a grid of 384 x 384, the ground truth keeps its grey values, and every
+threshold curve has 100 points.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from sisod.scoring.arrays import Map, as_array, as_map, as_mask, looks_binary, u
 from sisod.scoring.histograms import LEVELS
 from sisod.scoring.metrics import PAPER_KEYS, MetricChoice, find_metrics, listed_keys
 from sisod.scoring.partition import Partition
-from sisod.scoring.scores import Scores
+from sisod.scoring.scores import Scores, object_geometry
 
 Grey = NDArray[np.float32]
 Values = NDArray[np.float64]
@@ -26,18 +26,18 @@ Boxes = list[tuple[int, int, int, int]]
 
 _SIDE = 384
 _LEAST_AREA = 25  # pixels of the native mask
-_TINY = 1e-20
+_EPSILON = 1e-20
 _THRESHOLDS = np.linspace(0, 1, 100, dtype=np.float32)
 
 
 @dataclass(frozen=True, eq=False)
 class OfficialImage:
-    """Everything that is kept of one image.
+    """Scores of one image.
 
     Attributes:
         values: metric key -> value; never NaN.
-        objects: columns of the object table. Only boxes (on the grid), sizes and `mae` exist here, the
-            rest is NaN: the regions that F and AUC are taken over are not the objects.
+        objects: columns of the object table. Only boxes (on the grid), sizes and `mae` are defined, the
+            rest is NaN: the regions of F and AUC are not the objects.
         shape: height and width of the ground truth.
         alpha: weight of the background.
         looks_binary: an integer prediction with maximum 1.
@@ -120,14 +120,14 @@ class _Parts:
     """The frames on the grid.
 
     Attributes:
-        boxes: half-open y0, x0, y1, x1 of the components that the resize has not lost.
+        boxes: half-open y0, x0, y1, x1 of the components that are still there after the resize.
         areas: their pixels on the grid.
-        places: of each box among the components kept, which is its bit in the code map.
+        bits: bit of each box in the code map: its index among the components before the resize.
     """
 
     boxes: Boxes
     areas: list[int]
-    places: list[int]
+    bits: list[int]
 
     def background(self) -> NDArray[np.bool_]:
         """Pixels with code 0."""
@@ -143,17 +143,17 @@ class _Parts:
         return n_outside / (_SIDE**2 - n_outside) if self.boxes else 1.0
 
     def regions(self) -> list[NDArray[np.bool_]]:
-        """Where the code map **equals** 1, 2, 3 ... up to its number of bits.
+        """Return where the code map **equals** 1, 2, 3 ... up to its number of bits.
 
-        Code 1 is the first box alone and 2 the second, but 3 is where these two overlap, 4 the third
-        alone. Only the lowest bits can make up such small codes, so no large number is ever needed.
+        Code 1 is the first box alone and 2 the second, but 3 is the overlap of these two, 4 the third
+        alone. Such small codes only have low bits, so no large integer is ever needed.
         """
-        n_codes = max(self.places, default=-1) + 1
+        n_codes = max(self.bits, default=-1) + 1
         n_low = n_codes.bit_length()
         low = np.zeros((_SIDE, _SIDE), dtype=np.int64)
-        for place, (y0, x0, y1, x1) in zip(self.places, self.boxes, strict=True):
-            # a higher bit makes the code larger than any that is looked for
-            low[y0:y1, x0:x1] += 2 ** min(place, n_low)
+        for bit, (y0, x0, y1, x1) in zip(self.bits, self.boxes, strict=True):
+            # a higher bit makes the code larger than all codes below
+            low[y0:y1, x0:x1] += 2 ** min(bit, n_low)
         return [region for code in range(1, n_codes + 1) if (region := low == code).any()]
 
 
@@ -169,33 +169,33 @@ def _cut(mask: NDArray[np.bool_]) -> _Parts:
     count, labels = cv2.connectedComponents(mask.astype(np.uint8), connectivity=4, ltype=cv2.CV_32S)
     order, first = np.unique(labels, return_index=True)
     areas = np.bincount(labels.ravel(), minlength=count)
-    found = [int(label) for label in order[np.argsort(first)] if label > 0]  # as they begin, row by row
-    kept = [label for label in found if areas[label] >= _LEAST_AREA] or found[:1]
-    # nearest by the rule of the grey values, on numbers that float32 holds exactly
+    in_raster_order = [int(label) for label in order[np.argsort(first)] if label > 0]
+    kept = [label for label in in_raster_order if areas[label] >= _LEAST_AREA] or in_raster_order[:1]
+    # nearest neighbour, as for the grey values; float32 represents the labels exactly
     small = _resize(np.asarray(labels, dtype=np.float32), cv2.INTER_NEAREST)
-    boxes, sizes, places = [], [], []
-    for place, label in enumerate(kept):
+    boxes, sizes, bits = [], [], []
+    for bit, label in enumerate(kept):
         ys, xs = np.nonzero(small == label)
         if len(ys):
             boxes.append((int(ys.min()), int(xs.min()), int(ys.max()) + 1, int(xs.max()) + 1))
             sizes.append(len(ys))
-            places.append(place)
-    return _Parts(boxes, sizes, places)
+            bits.append(bit)
+    return _Parts(boxes, sizes, bits)
 
 
 def _values(p: Grey, g: Grey, parts: _Parts) -> dict[str, float]:
     error = np.abs(p.astype(np.float64) - g)
     low, high = p.min(), p.max()
-    stretched = (p - low + np.float32(_TINY)) / (high - low + np.float32(_TINY))
+    stretched = (p - low + np.float32(_EPSILON)) / (high - low + np.float32(_EPSILON))
     reached, reached_stretched = _reached(p), _reached(stretched)
     regions = parts.regions() or [np.ones((_SIDE, _SIDE), dtype=np.bool_)]
-    f_curve = _counted(reached_stretched, g).f_curve()
-    f_regions = [_counted(reached_stretched, g, region).f_curve() for region in regions]
+    f_curve = _count(reached_stretched, g).f_curve()
+    f_regions = [_count(reached_stretched, g, region).f_curve() for region in regions]
     return {
         "mae": float(error.mean()),
         "si_mae": _si_mae(error, parts),
-        "auc": _counted(reached, g).auc(),
-        "si_auc": float(np.mean([_counted(reached, g, region).auc() for region in regions])),
+        "auc": _count(reached, g).auc(),
+        "si_auc": float(np.mean([_count(reached, g, region).auc() for region in regions])),
         "f_mean": float(f_curve.mean()),
         "si_f_mean": float(np.mean([curve.mean() for curve in f_regions])),
         "f_max_image": float(f_curve.max()),
@@ -216,13 +216,19 @@ def _si_mae(error: Values, parts: _Parts) -> float:
 
 
 def _reached(p: Grey) -> NDArray[np.int64]:
-    """How many thresholds each pixel reaches."""
+    """Return how many thresholds each pixel reaches."""
     return np.searchsorted(_THRESHOLDS, p, side="right")
 
 
 @dataclass(frozen=True, eq=False)
-class _Counted:
-    """What is at or above each threshold: the sum of the truth, and of all pixels; and their totals."""
+class _ThresholdCounts:
+    """Counts at the thresholds.
+
+    Attributes:
+        hits: sum of the ground truth over the predicted pixels, per threshold.
+        predicted: number of predicted pixels, per threshold.
+        truth: sum of the ground truth.
+    """
 
     hits: Values
     predicted: Values
@@ -230,36 +236,38 @@ class _Counted:
 
     def f_curve(self) -> Values:
         precision, recall = self.hits / (self.predicted + 1), self.hits / (self.truth + 1)
-        below = 0.3 * precision + recall
-        f = np.divide(1.3 * precision * recall, below, out=np.zeros_like(below), where=below > 0)
+        total = 0.3 * precision + recall
+        f = np.divide(1.3 * precision * recall, total, out=np.zeros_like(total), where=total > 0)
         return np.asarray(f)
 
     def auc(self) -> float:
         tpr = self.hits / (self.truth + 1)
         fpr = (self.predicted - self.hits) / (_SIDE**2 - self.truth + 1)
-        # sorted by FPR, and where that is level by TPR: both only rise as the threshold falls
+        # already sorted: TPR and FPR only rise as the threshold falls
         return float(np.trapezoid(tpr[::-1], fpr[::-1]))
 
 
-def _counted(reached: NDArray[np.int64], g: Grey, region: NDArray[np.bool_] | None = None) -> _Counted:
-    """Count the grid, or what is left of it when everything outside a region is set to 0."""
+def _count(
+    reached: NDArray[np.int64], g: Grey, region: NDArray[np.bool_] | None = None
+) -> _ThresholdCounts:
+    """Count the whole grid, as if everything outside the region were 0."""
     inside = reached.ravel() if region is None else reached[region]
     truth = (g.ravel() if region is None else g[region]).astype(np.float64)
     hits, predicted = _above(inside, truth), _above(inside, np.ones_like(truth))
     predicted[0] += _SIDE**2 - len(inside)  # a 0 reaches the first threshold, which is 0
-    return _Counted(hits, predicted, float(truth.sum()))
+    return _ThresholdCounts(hits, predicted, float(truth.sum()))
 
 
 def _above(reached: NDArray[np.int64], weights: Values) -> Values:
-    """Sum of the weights of the pixels at or above each threshold."""
+    """Return the sum of the weights of the pixels at or above each threshold."""
     sums = np.bincount(reached, weights=weights, minlength=len(_THRESHOLDS) + 1)
     return np.asarray(sums[::-1].cumsum()[::-1][1:])
 
 
 def _e_mean(reached: NDArray[np.int64], g: Grey) -> float:
-    """Enhanced alignment, from how many pixels of each grey value reach each threshold."""
-    greys, which = np.unique(g, return_inverse=True)
-    pairs = which.ravel() * (len(_THRESHOLDS) + 1) + reached.ravel()
+    """Return the mean E, from the number of pixels of each grey value that reach each threshold."""
+    greys, grey_index = np.unique(g, return_inverse=True)
+    pairs = grey_index.ravel() * (len(_THRESHOLDS) + 1) + reached.ravel()
     counts = np.bincount(pairs, minlength=len(greys) * (len(_THRESHOLDS) + 1))
     counts = counts.reshape(len(greys), -1).astype(np.float64)
     above = counts[:, ::-1].cumsum(axis=1)[:, ::-1][:, 1:]
@@ -271,25 +279,18 @@ def _e_mean(reached: NDArray[np.int64], g: Grey) -> float:
 
 
 def _alignment(f: Values, h: Values) -> Values:
-    x = 2 * f * h / (f * f + h * h + _TINY)
+    x = 2 * f * h / (f * f + h * h + _EPSILON)
     return (1 + x) ** 2 / 4
 
 
 def _objects(p: Grey, g: Grey, parts: _Parts) -> dict[str, NDArray[np.generic]]:
     boxes = np.array(parts.boxes, dtype=np.int64).reshape(-1, 4)
-    y0, x0, y1, x1 = boxes.T
     areas = np.array(parts.areas, dtype=np.int64)
+    frame_areas = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
     error = np.abs(p.astype(np.float64) - g)
     undefined = np.full(len(boxes), np.nan)
     return {
-        "y0": y0,
-        "x0": x0,
-        "y1": y1,
-        "x1": x1,
-        "area": areas,
-        "share": areas / _SIDE**2,
-        "fill": areas / ((y1 - y0) * (x1 - x0)),
-        "touches_border": (y0 == 0) | (x0 == 0) | (y1 == _SIDE) | (x1 == _SIDE),
+        **object_geometry(boxes, areas, frame_areas, _SIDE, _SIDE),
         "mae": np.array([error[a:c, b:d].mean() for a, b, c, d in parts.boxes], dtype=np.float64),
         **dict.fromkeys(("f_mean", "f_max", "auc", "iou_binary", "recall_binary"), undefined),
     }

@@ -1,4 +1,4 @@
-"""Mask -> components -> boxes -> background: the partition that every size-invariant value rests on."""
+"""Mask -> components -> frames and background: the partition behind every size-invariant value."""
 
 import math
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ class Frame:
 
     @property
     def area(self) -> int:
-        """Pixels of the box, S_k of the paper."""
+        """Pixels of the box, S_k in the paper."""
         return (self.y1 - self.y0) * (self.x1 - self.x0)
 
 
@@ -50,10 +50,10 @@ class Partition:
         boxes: one row y0, x0, y1, x1 per frame, half-open, ordered by top then left.
         areas: pixels of each frame's component (not of its box).
         frame_areas: pixels of each frame, S_k: of its box, or of its Voronoi region.
-        background: True where no frame is.
+        background: True for pixels in no frame.
         alpha_terms: numerator and denominator of alpha, kept apart so that one frame makes the
             size-invariant value of a separable metric equal the plain one exactly.
-        regions: for Voronoi, the index of every pixel's region; None for boxes.
+        regions: index of every pixel's Voronoi region; None for boxes.
     """
 
     boxes: Boxes
@@ -89,6 +89,11 @@ class Partition:
         return int(np.count_nonzero(self.background))
 
     @property
+    def disjoint(self) -> bool:
+        """Whether no two frames overlap."""
+        return int(self.frame_areas.sum()) + self.background_area == self.background.size
+
+    @property
     def alpha(self) -> float:
         """Weight of the background beside frames of weight one; 1 for an image without frames."""
         numerator, denominator = self.alpha_terms
@@ -106,15 +111,15 @@ def partition(
 ) -> Partition:
     """Cut a ground truth into one frame per component.
 
-    Frames may overlap; a pixel counts in every frame that holds it. The background is every pixel in
-    no frame.
+    Frames may overlap; a pixel counts in every frame that contains it. The background is every pixel
+    in no frame.
 
     Args:
         gt: ground truth mask (see `docs/metrics.md` for the types), unless `labels` is given.
         labels: instance label map instead of a mask: integers, 0 is background, one frame per label.
         kind: `"boxes"`, the paper's frames, or `"voronoi"`: every pixel belongs to the nearest
             component, there is no background.
-        connectivity: 8 or 4; what makes pixels of a mask one component.
+        connectivity: of the components of a mask, 8 or 4.
         min_area: smaller components get no frame. A float is a share of the image, an int is pixels.
             If none is large enough the largest is kept.
         alpha: `"ratio"` (background over the sum of the frames' areas), `"union"` (over the framed
@@ -134,18 +139,19 @@ def partition(
     """
     if (gt is None) == (labels is None):
         raise TypeError("partition needs either gt or labels, not both and not none")
-    check_cut(kind=kind, connectivity=connectivity, min_area=min_area, alpha=alpha)
+    check_partition_settings(kind=kind, connectivity=connectivity, min_area=min_area, alpha=alpha)
     if labels is not None:
         return cut_labels(labels, kind=kind, min_area=min_area, alpha=alpha)
-    assert gt is not None  # noqa: S101  (for the type checker: the test above settles it)
+    assert gt is not None  # noqa: S101  (for the type checker)
     return cut_mask(as_mask(gt), kind=kind, connectivity=connectivity, min_area=min_area, alpha=alpha)
 
 
-def check_cut(*, kind: object, connectivity: object, min_area: float, alpha: Alpha) -> None:
-    """Refuse settings by which nothing can be cut, before a mask is looked at."""
+def check_partition_settings(
+    *, kind: object, connectivity: object, min_area: float, alpha: Alpha
+) -> None:
+    """Raise if one of the settings of a partition is not valid."""
     check_choice("kind", kind, get_args(Kind))
-    whole = isinstance(connectivity, int | np.integer)
-    if not whole or connectivity not in (4, 8):
+    if not isinstance(connectivity, int | np.integer) or connectivity not in (4, 8):
         raise ValueError(f"connectivity must be 4 or 8, got {shown(connectivity)}")
     least_area(min_area, 1)
     check_alpha(alpha)
@@ -160,12 +166,13 @@ def cut_mask(
     alpha: Alpha = "ratio",
     keep_ties: bool = False,
 ) -> Partition:
-    """Cut a checked boolean mask; `keep_ties` keeps every largest component if none is large enough."""
-    if connectivity not in (4, 8):
-        raise ValueError(f"connectivity must be 4 or 8, got {connectivity}")
+    """Cut a boolean mask by checked settings.
+
+    If no component is large enough, `keep_ties` keeps every largest one, not only the first.
+    """
     components = _mask_components(mask, connectivity)
-    kept = _kept(components, least_area(min_area, mask.size), keep_ties=keep_ties)
-    return _assemble(components, kept, mask.shape, kind=kind, alpha=alpha)
+    kept = _framed(components, least_area(min_area, mask.size), keep_ties=keep_ties)
+    return _make_partition(components, kept, mask.shape, kind=kind, alpha=alpha)
 
 
 def cut_labels(
@@ -180,19 +187,24 @@ def cut_labels(
     if array.min() < 0:
         raise ValueError(f"labels holds {array.min()}; expected 0 for background, others above")
     components = _label_components(array)
-    kept = _kept(components, least_area(min_area, array.size), keep_ties=False)
-    return _assemble(components, kept, array.shape, kind=kind, alpha=alpha)
+    kept = _framed(components, least_area(min_area, array.size), keep_ties=False)
+    return _make_partition(components, kept, array.shape, kind=kind, alpha=alpha)
 
 
 @dataclass(frozen=True, eq=False)
 class _Components:
-    """Candidates for frames.
+    """The components of a mask or label map, before small ones are left out.
 
-    `found` numbers them from 1 inside the window that begins at y, x; `first` orders them by their
-    first pixel in reading order.
+    Attributes:
+        labels: component number of every pixel, from 1, inside the window that begins at y, x.
+        y: first row of the window.
+        x: first column of the window.
+        boxes: bounding box of each component in the image.
+        areas: pixels of each component.
+        first: increases with the position, in raster order, of each component's first pixel.
     """
 
-    found: NDArray[np.int32]
+    labels: NDArray[np.int32]
     y: int
     x: int
     boxes: Boxes
@@ -207,8 +219,8 @@ def _mask_components(mask: NDArray[np.bool_], connectivity: int) -> _Components:
         none = np.empty((0, 4), dtype=np.int64)
         return _Components(np.zeros((0, 0), dtype=np.int32), 0, 0, none, none[:, 0], none[:, 0])
     window = pixels[y : y + height, x : x + width]
-    count, found = cv2.connectedComponentsWithAlgorithm(window, connectivity, cv2.CV_32S, cv2.CCL_GRANA)
-    labels = np.asarray(found, dtype=np.int32)
+    count, output = cv2.connectedComponentsWithAlgorithm(window, connectivity, cv2.CV_32S, cv2.CCL_GRANA)
+    labels = np.asarray(output, dtype=np.int32)
     boxes, areas, first = _measure_runs(window, labels, count - 1)
     return _Components(labels, y, x, boxes + np.array([y, x, y, x]), areas, first)
 
@@ -216,9 +228,9 @@ def _mask_components(mask: NDArray[np.bool_], connectivity: int) -> _Components:
 def _measure_runs(
     window: NDArray[np.uint8], labels: NDArray[np.int32], count: int
 ) -> tuple[Boxes, NDArray[np.int64], NDArray[np.int64]]:
-    """Boxes, areas and order of components from their runs along rows.
+    """Return boxes, areas and order of the components, from their runs of pixels along rows.
 
-    There are far fewer runs than pixels: several times faster than OpenCV's own statistics.
+    There are far fewer runs than pixels, so this is several times faster than OpenCV's statistics.
     """
     height, width = window.shape
     wide = np.zeros(height * (width + 1) + 1, dtype=np.uint8)  # an empty column ends every run
@@ -227,7 +239,7 @@ def _measure_runs(
     top, left = np.divmod(edges[0::2], width + 1)
     right = edges[1::2] % (width + 1)
     owner = labels[top, left] - 1
-    # runs come in reading order; of values given to one place, the last one stays
+    # runs are in raster order, and of several values assigned to one index NumPy keeps the last
     first, last = np.empty((2, count), dtype=np.int64)
     last[owner] = np.arange(len(owner))
     first[owner[::-1]] = np.arange(len(owner))[::-1]
@@ -242,25 +254,25 @@ def _measure_runs(
 def _label_components(labels: NDArray[np.integer]) -> _Components:
     values, inverse = np.unique(labels, return_inverse=True)
     # number the labels from 1 with 0 for the background, whether or not the map has one
-    found = (inverse.reshape(labels.shape) + int(values[0] != 0)).astype(np.int32)
-    rows, columns = np.nonzero(found)
-    index = found[rows, columns]
+    numbers = (inverse.reshape(labels.shape) + int(values[0] != 0)).astype(np.int32)
+    rows, columns = np.nonzero(numbers)
+    index = numbers[rows, columns]
     areas = np.bincount(index)[1:]
     order = np.argsort(index, kind="stable")
     rows, columns = rows[order], columns[order]
     starts = np.cumsum(areas) - areas
-    first = order[starts]  # the sort is stable: the first pixel of each label in reading order
+    first = order[starts]  # the sort is stable: the first pixel of each label in raster order
     extremes = [
         np.minimum.reduceat(rows, starts),
         np.minimum.reduceat(columns, starts),
         np.maximum.reduceat(rows, starts) + 1,
         np.maximum.reduceat(columns, starts) + 1,
     ]
-    return _Components(found, 0, 0, np.stack(extremes, axis=1), areas, first)
+    return _Components(numbers, 0, 0, np.stack(extremes, axis=1), areas, first)
 
 
 def least_area(min_area: float, size: int) -> int:
-    """Return how many pixels a component must have to get a frame, in an image of so many."""
+    """Return the least area in pixels of a component with a frame, in an image of `size` pixels."""
     if isinstance(min_area, bool) or not isinstance(min_area, int | float | np.number):
         raise TypeError(
             f"min_area must be an int (pixels) or a float (share of the image), got {shown(min_area)}"
@@ -274,12 +286,12 @@ def least_area(min_area: float, size: int) -> int:
             f"min_area as a float is a share of the image in [0, 1], got {min_area}; "
             "pass an int for pixels"
         )
-    # the allowance keeps a product like 0.0002 * 120000 from asking for a 25th pixel
+    # the tolerance keeps a rounded product like 0.0002 * 120000 from requiring a 25th pixel
     return math.ceil(min_area * size - 1e-9)
 
 
-def _kept(components: _Components, least: int, *, keep_ties: bool) -> NDArray[np.intp]:
-    """The components that get a frame, ordered by top, then left, then first pixel."""
+def _framed(components: _Components, least: int, *, keep_ties: bool) -> NDArray[np.intp]:
+    """Return the components that get a frame, ordered by top, then left, then first pixel."""
     boxes, areas, first = components.boxes, components.areas, components.first
     kept = np.flatnonzero(areas >= least)
     if not len(kept) and len(areas):
@@ -290,7 +302,7 @@ def _kept(components: _Components, least: int, *, keep_ties: bool) -> NDArray[np
     return np.asarray(kept[order])
 
 
-def _assemble(
+def _make_partition(
     components: _Components,
     kept: NDArray[np.intp],
     shape: tuple[int, ...],
@@ -305,26 +317,24 @@ def _assemble(
         for y0, x0, y1, x1 in boxes.tolist():
             background[y0:y1, x0:x1] = False
         frame_areas = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
-    elif kind == "voronoi":
+    else:
         background = np.full(shape, len(kept) == 0)
         frame_areas = np.empty(0, dtype=np.int64)
         if len(kept):
             regions = nearest_component(_component_map(components, kept, shape), boxes)
             frame_areas = np.bincount(regions.ravel(), minlength=len(kept))
-    else:
-        raise ValueError(f"kind must be 'boxes' or 'voronoi', got {kind!r}")
     return Partition(
-        boxes=_locked(boxes),
-        areas=_locked(components.areas[kept]),
-        frame_areas=_locked(frame_areas),
-        background=_locked(background),
+        boxes=_read_only(boxes),
+        areas=_read_only(components.areas[kept]),
+        frame_areas=_read_only(frame_areas),
+        background=_read_only(background),
         alpha_terms=alpha_terms(alpha, background, frame_areas),
-        regions=None if regions is None else _locked(regions),
+        regions=None if regions is None else _read_only(regions),
     )
 
 
 def check_alpha(alpha: Alpha) -> None:
-    """Refuse what is neither a name nor a number from 0 on."""
+    """Raise if alpha is neither a known name nor a number of 0 or more."""
     named = isinstance(alpha, str) and alpha in ("ratio", "union")
     if not named and not (is_number(alpha) and 0 <= float(alpha) < math.inf):
         raise ValueError(f"alpha must be 'ratio', 'union' or a number from 0 on, got {shown(alpha)}")
@@ -333,7 +343,7 @@ def check_alpha(alpha: Alpha) -> None:
 def alpha_terms(
     alpha: Alpha, background: NDArray[np.bool_], frame_areas: NDArray[np.int64]
 ) -> tuple[float, float]:
-    """Return numerator and denominator of alpha; see `Partition`."""
+    """Return the numerator and the denominator of alpha (see `Partition`)."""
     check_alpha(alpha)
     background_area = int(np.count_nonzero(background))
     if len(frame_areas) == 0:  # all the weight on the background: the plain value
@@ -350,16 +360,16 @@ def alpha_terms(
 def _component_map(
     components: _Components, kept: NDArray[np.intp], shape: tuple[int, ...]
 ) -> NDArray[np.int32]:
-    """Return which framed component every pixel belongs to, -1 for none."""
+    """Return the index of every pixel's framed component, -1 for none."""
     number = np.full(len(components.areas) + 1, -1, dtype=np.int32)
     number[kept + 1] = np.arange(len(kept))
     index = np.full(shape, -1, dtype=np.int32)
-    rows, columns = components.found.shape
+    rows, columns = components.labels.shape
     window = slice(components.y, components.y + rows), slice(components.x, components.x + columns)
-    index[window] = number[components.found]
+    index[window] = number[components.labels]
     return index
 
 
-def _locked(array: NDArray[_T]) -> NDArray[_T]:
+def _read_only(array: NDArray[_T]) -> NDArray[_T]:
     array.flags.writeable = False
     return array

@@ -1,4 +1,4 @@
-"""The named conventions, as data. The name is stored with every result."""
+"""The evaluation conventions, as data. The name is stored with every result."""
 
 from dataclasses import dataclass, fields
 from typing import Literal, get_args
@@ -9,26 +9,26 @@ from numpy.typing import NDArray
 from sisod.common.arguments import check_choice, check_flag, check_whole, shown, unknown_name_message
 from sisod.common.errors import UsageError
 from sisod.scoring.arrays import Normalize
-from sisod.scoring.partition import Alpha, Kind, Partition, check_cut, cut_mask
+from sisod.scoring.partition import Alpha, Kind, Partition, check_partition_settings, cut_mask
 
 
 @dataclass(frozen=True)
 class Protocol:
-    """What the field leaves open, settled.
+    """One choice for everything that the definitions of the metrics leave open.
 
     Attributes:
         name: stored with every result; a protocol of your own needs a name of its own.
-        kind: frames are `"boxes"` or `"voronoi"` regions.
-        connectivity: of components, 8 or 4.
-        min_area: smaller components get no frame; a float is a share of the image, an int pixels.
+        kind: of the frames, `"boxes"` or `"voronoi"`.
+        connectivity: of the components, 8 or 4.
+        min_area: smaller components get no frame; a float is a share of the image, an int is pixels.
         keep_ties: if no component is large enough, keep every largest one, not only the first.
         alpha: weight of the background: `"ratio"`, `"union"` or a number.
         normalize: `"minmax"` stretches every prediction to [0, 1]; `"none"` does not.
         gt_level: the least 8-bit value that is salient.
-        first_threshold: where size-invariant curves begin; 1 leaves out t = 0, at which a frame is
-            wholly positive.
-        released_code: score as the paper's released code does (`official`), on a grid of its own and
-            by rules of its own; the fields above then only tell what comes nearest to it.
+        first_threshold: first threshold of size-invariant curves; 1 leaves out t = 0, at which every
+            pixel of a frame is predicted.
+        released_code: score as the paper's released code does (`official`), on its own grid and by its
+            own rules; the fields above then only describe these rules approximately.
     """
 
     name: str
@@ -43,14 +43,14 @@ class Protocol:
     released_code: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse what would otherwise be scored as something else."""
+        """Validate the settings."""
         for field in fields(self):
             value = getattr(self, field.name)
-            if isinstance(value, np.generic):  # a number of NumPy's, which JSON does not take
+            if isinstance(value, np.generic):  # a NumPy scalar, which JSON cannot store
                 object.__setattr__(self, field.name, value.item())
         if not isinstance(self.name, str) or not self.name.strip():
             raise UsageError(f"name must be text that is not empty, got {shown(self.name)}")
-        check_cut(
+        check_partition_settings(
             kind=self.kind, connectivity=self.connectivity, min_area=self.min_area, alpha=self.alpha
         )
         check_choice("normalize", self.normalize, get_args(Normalize))
@@ -60,7 +60,7 @@ class Protocol:
         check_flag("released_code", self.released_code)
 
     def partition(self, mask: NDArray[np.bool_]) -> Partition:
-        """Cut a checked mask as this protocol says."""
+        """Cut a checked mask by the rules of this protocol."""
         if self.released_code:
             raise UsageError(
                 f"the protocol {self.name!r} cuts frames on a grid of its own, not on the image; "
@@ -80,7 +80,7 @@ PROTOCOLS = {
     protocol.name: protocol
     for protocol in (
         Protocol("default"),
-        # the equations as printed, misprints corrected
+        # the paper's equations as printed, misprints corrected
         Protocol("paper", min_area=0, first_threshold=0),
         # PySODMetrics' SI-MAE and SI-F
         Protocol(
@@ -91,7 +91,7 @@ PROTOCOLS = {
             alpha="union",
             gt_level=129,
         ),
-        # what the paper's released code computes
+        # the paper's released code
         Protocol(
             "official",
             connectivity=4,
@@ -106,7 +106,7 @@ PROTOCOLS = {
 
 
 def find_protocol(protocol: str | Protocol) -> Protocol:
-    """Return the protocol of that name, or check that one's own does not carry a known name.
+    """Return the protocol of a name; check that a custom protocol does not have a known name.
 
     Example:
         >>> find_protocol("paper").min_area

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sisod.scoring.arrays import Map
-from sisod.scoring.partition import Partition
+from sisod.scoring.partition import Boxes, Partition
 
 Values = NDArray[np.float64]
+Integers = NDArray[np.int64]
 Statistics = TypeVar("Statistics")
 
 
@@ -43,6 +44,31 @@ class Scores:
     alphas: Values
     looks_binary: NDArray[np.bool_]
     n_tiny: NDArray[np.int64]
+
+
+def object_geometry(
+    boxes: Boxes, areas: Integers, frame_areas: Integers, height: Integers | int, width: Integers | int
+) -> dict[str, NDArray[np.generic]]:
+    """Return the columns of the object table that do not depend on the prediction.
+
+    Args:
+        boxes: one row y0, x0, y1, x1 per frame.
+        areas: pixels of each frame's component.
+        frame_areas: pixels of each frame.
+        height: of the image of each frame.
+        width: of the image of each frame.
+    """
+    y0, x0, y1, x1 = boxes.T
+    return {
+        "y0": y0,
+        "x0": x0,
+        "y1": y1,
+        "x1": x1,
+        "area": areas,
+        "share": areas / (height * width),
+        "fill": areas / frame_areas,
+        "touches_border": (y0 == 0) | (x0 == 0) | (y1 == height) | (x1 == width),
+    }
 
 
 class Scorer(typing.Protocol[Statistics]):

@@ -3,7 +3,7 @@
 A *separable* metric is a mean over pixels; its size-invariant form weighs every frame alike and the
 background by alpha, (sum_k m_k + alpha m_back) / (K + alpha)  (Eq. 7, and the SI-MAE that follows it).
 A *composite* metric is anything else; its size-invariant form is the mean over frames, without the
-background, where it means nothing (Eq. 8).
+background, where it is not defined (Eq. 8).
 """
 
 from collections.abc import Callable, Sequence
@@ -23,12 +23,12 @@ def separable(sums: Values, partition: Partition) -> Values:
     """Return the size-invariant form of a mean over pixels, from sums over pixels.
 
     Args:
-        sums: rows are the image, its frames, and the framed pixels together, as in `Histogram`; any
-            further axes are kept.
-        partition: the frames the sums were taken over.
+        sums: rows are the image, its frames, and the union of the frames, as in `Histogram`; any further
+            axes are kept.
+        partition: the frames of the sums.
 
-    With one frame and the default alpha this is the plain mean exactly: the terms in brackets are the
-    same number twice.
+    With one frame and the default alpha this is exactly the plain mean: the two terms in brackets are
+    equal.
 
     Example:
         A frame of 4 pixels with 2 wrong, and 1 wrong in the other 12: with one object SI equals plain.
@@ -45,7 +45,7 @@ def separable(sums: Values, partition: Partition) -> Values:
         return np.asarray(sums[0] / size)
     background_area = partition.background_area
     background_weight = numerator / background_area if background_area else 0.0
-    # the formula times the denominator of alpha, the background written as image less framed pixels
+    # the formula times the denominator of alpha; the background is the image minus the union of frames
     weights = (denominator / partition.frame_areas).reshape((-1,) + (1,) * (sums.ndim - 1))
     framed = (weights * sums[1:-1]).sum(axis=0)
     total = background_weight * sums[0] + (framed - background_weight * sums[-1])
@@ -66,10 +66,10 @@ def composite(values: Values) -> Values:
 
 
 def make_separable(metric: Metric) -> Callable[..., float]:
-    """Make a metric of your own, a mean over pixels, size-invariant by Eq. 7.
+    """Return the size-invariant form (Eq. 7) of your own metric, a mean over pixels.
 
-    `metric(pred, gt)` is called with each frame and, flattened, with the background. The result takes
-    `pred, gt` and, if the default frames are not wanted, `partition=`.
+    `metric(pred, gt)` is called with each frame and, flattened, with the background. The returned
+    function takes `pred, gt` and, to replace the default frames, `partition=`.
 
     Example:
         >>> def mean_square(pred, gt):
@@ -81,7 +81,7 @@ def make_separable(metric: Metric) -> Callable[..., float]:
     """
 
     def size_invariant(pred: ArrayLike, gt: ArrayLike, *, partition: Partition | None = None) -> float:
-        pred, mask, parts = _prepared(pred, gt, partition)
+        pred, mask, parts = _checked_inputs(pred, gt, partition)
         if len(parts) == 0:
             return metric(pred, mask)
         total, weight = sum(_frame_values(metric, pred, mask, parts)), float(len(parts))
@@ -94,7 +94,7 @@ def make_separable(metric: Metric) -> Callable[..., float]:
 
 
 def make_composite(metric: Metric) -> Callable[..., float]:
-    """Make a metric of your own size-invariant by Eq. 8: its mean over the frames.
+    """Return the size-invariant form (Eq. 8) of your own metric: its mean over the frames.
 
     Frames where it is NaN are left out; NaN if it is NaN on all, or there are none.
 
@@ -107,21 +107,22 @@ def make_composite(metric: Metric) -> Callable[..., float]:
     """
 
     def size_invariant(pred: ArrayLike, gt: ArrayLike, *, partition: Partition | None = None) -> float:
-        pred, mask, parts = _prepared(pred, gt, partition)
+        pred, mask, parts = _checked_inputs(pred, gt, partition)
         return float(composite(np.array(_frame_values(metric, pred, mask, parts))))
 
     return size_invariant
 
 
-def _prepared(
+def _checked_inputs(
     pred: ArrayLike, gt: ArrayLike, given: Partition | None
 ) -> tuple[NDArray[np.generic], NDArray[np.bool_], Partition]:
     pred, mask = as_array(pred, "pred"), as_mask(gt)
     parts = partition(mask) if given is None else given
     if not isinstance(parts, Partition) or not pred.shape[:2] == mask.shape == parts.shape:
-        came = f"of shape {parts.shape}" if isinstance(parts, Partition) else shown(parts)
+        description = f"of shape {parts.shape}" if isinstance(parts, Partition) else shown(parts)
         raise ValueError(
-            f"pred has shape {pred.shape}, gt {mask.shape}, and partition is {came}; expected the same"
+            f"pred has shape {pred.shape}, gt {mask.shape}, and partition is {description}; "
+            "expected the same"
         )
     return pred, mask, parts
 
@@ -138,10 +139,10 @@ def _frame_values(
 def weight_map(
     boxes: ArrayLike, shape: Sequence[int], *, alpha: Alpha = "ratio", normalize: bool = True
 ) -> NDArray[np.float64]:
-    """Return the weights whose sum with a per-pixel loss is the size-invariant loss of the image.
+    """Return pixel weights: the weighted sum of a per-pixel loss is its size-invariant form.
 
     Every frame adds 1/S_k to each of its pixels, so frames that overlap add up; a pixel in no frame has
-    alpha/S_back. For Keras, JAX, or a loss of one's own; `sisod.losses.weight_map` is PyTorch's.
+    alpha/S_back. For Keras, JAX, or your own loss; `sisod.losses.weight_map` is for PyTorch.
 
     Args:
         boxes: one row y0, x0, y1, x1 per frame, half-open, as in `Partition.boxes`.

@@ -1,4 +1,4 @@
-"""The few metrics that need pixels and not only counts: S-measure, weighted F, multi-scale IoU.
+"""The metrics that need pixels, not only counts: S-measure, weighted F, multi-scale IoU.
 
 Each takes the pixels and the frames, and returns the image's value followed by one value per frame
 (multi-scale IoU, which has no size-invariant form, the image's alone).
@@ -21,7 +21,7 @@ from sisod.scoring.partition import Frame
 Values = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 Window = tuple[slice, slice]
-_EPS = float(np.spacing(1))  # where PySODMetrics adds it, so that both agree
+_EPS = float(np.spacing(1))  # added where PySODMetrics adds it
 _WHOLE = (slice(None), slice(None))
 
 
@@ -38,14 +38,14 @@ class Pixels:
         return unit_values(self.pred, normalize=self.normalize)
 
     def moments(self, window: Window) -> "tuple[Moments, Moments]":
-        """Return the moments of p over the pixels of a window that are not salient, that are salient."""
+        """Return the moments of p over the window's pixels that are not salient, and over the others."""
         gt = self.gt[window]
         if self.pred.dtype != np.uint8:
             p = self._float_values[window]
-            return Moments.of(p[~gt]), Moments.of(p[gt])
+            return Moments.from_values(p[~gt]), Moments.from_values(p[gt])
         grey, salient = self.pred[window], gt.view(np.uint8)
         both, inside = count_codes(grey, LEVELS), count_codes(grey, LEVELS, salient)
-        return Moments.of(self._table, both - inside), Moments.of(self._table, inside)
+        return Moments.from_values(self._table, both - inside), Moments.from_values(self._table, inside)
 
     @functools.cached_property
     def _float_values(self) -> Values:
@@ -65,7 +65,7 @@ class Moments:
     spread: float
 
     @classmethod
-    def of(cls, values: Values, counts: Values | None = None) -> "Moments":
+    def from_values(cls, values: Values, counts: Values | None = None) -> "Moments":
         """Return the moments of values, each occurring as often as `counts` says."""
         if counts is not None:
             values, counts = values[counts > 0], counts[counts > 0]
@@ -74,7 +74,7 @@ class Moments:
         count = float(counts.sum())
         if count == 0:
             return cls(0.0, 0.0, 0.0)
-        if values.min() == values.max():  # flat: rounding of the mean must not look like structure
+        if values.min() == values.max():  # constant: a rounded mean must not give a spread
             return cls(count, float(values[0]), 0.0)
         mean = float((counts * values).sum()) / count
         return cls(count, mean, float((counts * (values - mean) ** 2).sum()))
@@ -93,10 +93,10 @@ class Moments:
 def s_measure(pixels: Pixels, frames: Sequence[Frame]) -> Values:
     """Structure measure (Fan et al., ICCV 2017), object and region similarity in equal parts."""
     windows = [_WHOLE, *(frame.window for frame in frames)]
-    return np.array([_s_of(pixels, window) for window in windows])
+    return np.array([_s_of_window(pixels, window) for window in windows])
 
 
-def _s_of(pixels: Pixels, window: Window) -> float:
+def _s_of_window(pixels: Pixels, window: Window) -> float:
     gt = pixels.gt[window]
     regions = [pixels.moments(part) for part in _quadrants(gt, window)]
     outside, inside = regions[0]
@@ -107,12 +107,13 @@ def _s_of(pixels: Pixels, window: Window) -> float:
     if outside.count == 0:
         return inside.mean
     share = inside.count / gt.size
-    likeness = share * _object(inside.mean, inside) + (1 - share) * _object(1 - outside.mean, outside)
-    similarity = sum(
-        (negative.count + positive.count) / gt.size * _similarity(negative, positive)
+    foreground, background = _object(inside.mean, inside), _object(1 - outside.mean, outside)
+    object_similarity = share * foreground + (1 - share) * background
+    region_similarity = sum(
+        (negative.count + positive.count) / gt.size * _region(negative, positive)
         for negative, positive in regions
     )
-    return max(0.0, 0.5 * likeness + 0.5 * similarity)
+    return max(0.0, 0.5 * object_similarity + 0.5 * region_similarity)
 
 
 def _object(mean: float, values: Moments) -> float:
@@ -121,7 +122,7 @@ def _object(mean: float, values: Moments) -> float:
 
 
 def _quadrants(gt: Mask, window: Window) -> list[Window]:
-    """The four parts around the centroid of the salient pixels; empty ones are left out."""
+    """Return the four parts around the centroid of the salient pixels, without empty ones."""
     height, width = gt.shape
     n_salient = int(np.count_nonzero(gt))
     if n_salient == 0:
@@ -134,42 +135,42 @@ def _quadrants(gt: Mask, window: Window) -> list[Window]:
     return [(r, c) for r in rows for c in columns if r.start < r.stop and c.start < c.stop]
 
 
-def _similarity(negative: Moments, positive: Moments) -> float:
-    """SSIM without its constants: 1 where both are flat and dark, 0 where only one has structure."""
+def _region(negative: Moments, positive: Moments) -> float:
+    """Return SSIM without its constants: 1 if both are constant and black, 0 if only one is constant."""
     both = negative.plus(positive)
     g_mean = positive.count / both.count
     # sums of (g - mean)^2 and of (p - mean)(g - mean), for g of 0 and 1
     g_spread = positive.count * (1 - g_mean)
     joint = g_spread * (positive.mean - negative.mean)
-    above = 4 * both.mean * g_mean * joint / (both.count - 1 + _EPS)
-    below = (both.mean**2 + g_mean**2) * (both.spread + g_spread) / (both.count - 1 + _EPS)
-    if above != 0:
-        return above / (below + _EPS)
-    return 1.0 if below == 0 else 0.0
+    numerator = 4 * both.mean * g_mean * joint / (both.count - 1 + _EPS)
+    denominator = (both.mean**2 + g_mean**2) * (both.spread + g_spread) / (both.count - 1 + _EPS)
+    if numerator != 0:
+        return numerator / (denominator + _EPS)
+    return 1.0 if denominator == 0 else 0.0
 
 
 def weighted_f(pixels: Pixels, frames: Sequence[Frame]) -> Values:
     """Weighted F (Margolin et al., CVPR 2014), beta 1, as PySODMetrics; undefined without an object.
 
-    Errors and weights are those of the whole image; a frame only sums them over its pixels. On a crop
-    the zero padding would reward missing a small object.
+    Errors and weights are computed on the whole image; a frame only sums them over its pixels. On a
+    crop, the zero padding would reward missing a small object.
     """
     gt = pixels.gt
     if not gt.any():
         return np.full(1 + len(frames), np.nan)
     error = _weighted_error(pixels)
     windows = [_WHOLE, *(frame.window for frame in frames)]
-    return np.array([_weighted_f_of(error[window], gt[window]) for window in windows])
+    return np.array([_weighted_f_of_window(error[window], gt[window]) for window in windows])
 
 
-def _weighted_f_of(error: Values, gt: Mask) -> float:
+def _weighted_f_of_window(error: Values, gt: Mask) -> float:
     n_salient = int(np.count_nonzero(gt))
     if n_salient == 0:
         return float("nan")
     missed = float(error[gt].sum())
-    found = n_salient - missed
+    detected = n_salient - missed
     recall = 1 - missed / n_salient
-    precision = found / (found + float(error[~gt].sum()) + _EPS)
+    precision = detected / (detected + float(error[~gt].sum()) + _EPS)
     return 2 * recall * precision / (recall + precision + _EPS)
 
 
@@ -180,11 +181,11 @@ def _weighted_error(pixels: Pixels) -> Values:
     error -= gt
     np.abs(error, out=error)
     distance = cv2.distanceTransform(1 - salient, cv2.DIST_L2, cv2.DIST_MASK_PRECISE)
-    # float32 roots of integers; the weight is flat long before rounding fails to give them back
+    # float32 roots of integers; the weight is constant long before rounding loses the integer
     rounded = np.asarray(cv2.multiply(distance, distance, dtype=cv2.CV_32S), dtype=np.int32)
     weights = _weights()
     squared = np.minimum(rounded, len(weights) - 1, out=rounded)
-    # errors inside the object are softened by those around them; nothing outside the window counts
+    # errors inside the object are reduced to their blurred value; nothing outside the window matters
     x, y, width, height = cv2.boundingRect(salient)
     rows = slice(max(y - _REACH, 0), y + height + _REACH)
     window = rows, slice(max(x - _REACH, 0), x + width + _REACH)
@@ -202,8 +203,8 @@ def _weighted_error(pixels: Pixels) -> Values:
 _REACH = 3  # of the 7 x 7 Gaussian of sigma 5
 _GAUSSIAN = np.exp(-(np.arange(-_REACH, _REACH + 1) ** 2) / 50.0)
 _GAUSSIAN /= _GAUSSIAN.sum()
-# steps of each squared length, in the order in which SciPy's distance transform, and so PySODMetrics,
-# breaks ties: left first, then up; the furthest pixel the filter sees is the corner of its square
+# steps of each squared length, in the order in which SciPy's distance transform, and therefore
+# PySODMetrics, breaks ties: left first, then up; the longest step reaches the corner of the filter
 _STEPS: dict[int, list[tuple[int, int]]] = {}
 for _dx, _dy in itertools.product(range(-4, 5), repeat=2):
     if 0 < _dx * _dx + _dy * _dy <= 2 * _REACH**2:
@@ -212,12 +213,12 @@ for _dx, _dy in itertools.product(range(-4, 5), repeat=2):
 
 @functools.cache
 def _weights() -> Values:
-    """Weight of an error by its squared distance to the object: 2 - 2^(-d/5), and 1 inside."""
-    return 2 - np.asarray(0.5 ** (np.sqrt(np.arange(301**2)) / 5))  # flat from there on
+    """Return the weight of an error by its squared distance to the object: 2 - 2^(-d/5), 1 inside."""
+    return 2 - np.asarray(0.5 ** (np.sqrt(np.arange(301**2)) / 5))  # constant from there on
 
 
 def _extended(error: Values, gt: Mask, squared: NDArray[np.int32]) -> Values:
-    """Give pixels outside the object, where the filter sees them, the error of the nearest inside."""
+    """Give every outside pixel within the filter's reach the error of the nearest object pixel."""
     height, width = gt.shape
     margin = 4
     wide = width + 2 * margin
@@ -229,12 +230,12 @@ def _extended(error: Values, gt: Mask, squared: NDArray[np.int32]) -> Values:
     start = (rows + margin) * wide + columns + margin
     nearest = np.empty_like(start)
     for length, steps in _STEPS.items():
-        left = np.flatnonzero(lengths == length)
+        remaining = np.flatnonzero(lengths == length)
         for dx, dy in steps:
-            there = start[left] + dy * wide + dx
-            hit = inside[there]
-            nearest[left[hit]] = there[hit]
-            left = left[~hit]
+            target = start[remaining] + dy * wide + dx
+            hit = inside[target]
+            nearest[remaining[hit]] = target[hit]
+            remaining = remaining[~hit]
     extended = error.copy()
     near_rows, near_columns = np.divmod(nearest, wide)
     extended[rows, columns] = error[near_rows - margin, near_columns - margin]
@@ -245,24 +246,25 @@ def multiscale_iou(pixels: Pixels, frames: Sequence[Frame]) -> Values:  # noqa: 
     """Multi-scale IoU of edges at p > 0.5 (Ahmadzadeh et al., ICIP 2021), as PySODMetrics."""
     if not pixels.gt.any():
         return np.full(1, np.nan)
-    found, wanted = _edges(pixels.values() > 0.5), _edges(pixels.gt)
+    pred_edges, gt_edges = _edges(pixels.values() > 0.5), _edges(pixels.gt)
     ratios = []
     for _ in range(10):  # cells of 1, 2, 4 ... 512 pixels
-        ratios.append((np.count_nonzero(found & wanted) + 1) / (np.count_nonzero(wanted) + 1))
-        found, wanted = _halved(found), _halved(wanted)
+        common = np.count_nonzero(pred_edges & gt_edges)
+        ratios.append((common + 1) / (np.count_nonzero(gt_edges) + 1))
+        pred_edges, gt_edges = _halved(pred_edges), _halved(gt_edges)
     return np.array([np.trapezoid(ratios, dx=1 / 9)])
 
 
 def _edges(mask: Mask) -> Mask:
-    """Pixels where the Sobel gradient is not zero, the outside of the image empty."""
-    grey, empty = mask.view(np.uint8), cv2.BORDER_CONSTANT
-    across = cv2.Sobel(grey, cv2.CV_16S, 1, 0, borderType=empty)
-    down = cv2.Sobel(grey, cv2.CV_16S, 0, 1, borderType=empty)
-    return np.asarray((across != 0) | (down != 0))
+    """Return the pixels with a Sobel gradient other than zero, on an image padded with zeros."""
+    grey, zeros = mask.view(np.uint8), cv2.BORDER_CONSTANT
+    dx = cv2.Sobel(grey, cv2.CV_16S, 1, 0, borderType=zeros)
+    dy = cv2.Sobel(grey, cv2.CV_16S, 0, 1, borderType=zeros)
+    return np.asarray((dx != 0) | (dy != 0))
 
 
 def _halved(cells: Mask) -> Mask:
-    """Join cells two by two, counted from the lower right corner; a cell is set if any part is."""
+    """Join cells 2 x 2, counted from the lower right corner; a cell is set if any of its parts is."""
     height, width = cells.shape
     even = np.pad(cells, ((height % 2, 0), (width % 2, 0)))
     rows = even[0::2] | even[1::2]

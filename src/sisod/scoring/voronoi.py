@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Index = NDArray[np.int32]
-# float32 gives back whole squared distances up to 2^21: three roundings of 2^-24 stay below one half
+# float32 preserves integer squared distances up to 2^21: three roundings of 2^-24 stay below one half
 _FLOAT32_REACH = math.isqrt(1 << 21)
 
 
@@ -15,11 +15,11 @@ def nearest_component(index: Index, boxes: NDArray[np.int64]) -> Index:
     """Return the index of the nearest component for every pixel; ties go to the lower index.
 
     Args:
-        index: which component a pixel belongs to, -1 for none.
+        index: component of every pixel, -1 for none.
         boxes: bounding box of each component, half-open y0, x0, y1, x1; at least one.
 
     Example:
-        The pixel in the middle is as near to either component:
+        The pixel in the middle is equally near to both components:
 
         >>> index = np.array([[0, -1, -1, -1, 1]], dtype=np.int32)
         >>> nearest_component(index, np.array([[0, 0, 1, 1], [0, 4, 1, 5]]))
@@ -31,7 +31,7 @@ def nearest_component(index: Index, boxes: NDArray[np.int64]) -> Index:
     nearest = np.zeros_like(index)
     least = np.full(index.shape, np.iinfo(np.int32).max, dtype=np.int32)
     for number, (y0, x0, y1, x1) in enumerate(boxes.tolist()):
-        # nobody is further than `reach` from the nearest component, so outside this window it is another
+        # no pixel is further than `reach` from its nearest component: outside this window it is another
         window = slice(max(y0 - reach, 0), y1 + reach), slice(max(x0 - reach, 0), x1 + reach)
         distance = _distance(index[window] != number)
         squared = np.asarray(cv2.multiply(distance, distance, dtype=cv2.CV_32S))
@@ -46,11 +46,11 @@ def _distance(outside: NDArray[np.bool_]) -> NDArray[np.float32]:
 
 
 def _nearest_in_integers(index: Index, count: int) -> Index:
-    """The same for distances that float32 does not hold; slower.
+    """Do the same for distances beyond the precision of float32; slower.
 
     The key of a pixel is squared distance times a base, plus index, so the least key is the nearest
-    component and, among equals, the lowest. First along columns, where only the next component pixel
-    above and below can win, then along rows, one shift at a time.
+    component and, among ties, the lowest index. First along columns, where only the next component
+    pixel above and below can be nearest, then along rows, one shift at a time.
     """
     base = count + 1
     height, width = index.shape
@@ -67,7 +67,7 @@ def _nearest_in_integers(index: Index, count: int) -> Index:
 
 
 def _key_above(index: Index, base: int, far: np.int64) -> NDArray[np.int64]:
-    """Key of the last component pixel at or above every pixel, `far` where there is none."""
+    """Return the key of the last component pixel at or above every pixel, `far` if there is none."""
     rows = np.arange(len(index), dtype=np.int64)[:, None]
     last = np.maximum.accumulate(np.where(index >= 0, rows, -1), axis=0)
     component = np.take_along_axis(index, np.maximum(last, 0), axis=0)

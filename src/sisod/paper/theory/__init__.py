@@ -1,7 +1,7 @@
-"""The paper's theory as functions: what a score is made of, the propositions, and the bound.
+"""The paper's theory as functions: the decomposition of a score, the propositions, and the bound.
 
-Every function returns both sides of a statement, so that it can be tried on any mask. Where the paper's
-statement needs a correction the docstring says so; `docs/theory.md` has the counter-examples.
+Every function returns both sides of a statement, so that it can be checked on any mask. If the paper's
+statement needs a correction, the docstring says so; `docs/theory.md` has the counter-examples.
 """
 
 from sisod.paper.theory.bound import (

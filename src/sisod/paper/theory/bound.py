@@ -11,7 +11,7 @@ from sisod.common.errors import InputError
 from sisod.scoring.arrays import as_mask
 from sisod.scoring.partition import Partition, cut_mask
 
-# of one pixel's loss: l1 and mse in the probability, bce in the logit (in the probability it has none)
+# of the loss of one pixel: l1 and mse in the probability; bce in the logit, as it has none in the former
 PIXEL_LIPSCHITZ = {"l1": 1.0, "mse": 2.0, "bce": 1.0}
 
 
@@ -20,8 +20,8 @@ class Bound:
     """The two terms of the bound.
 
     Attributes:
-        capacity: what the class of functions costs; in proportion to L.
-        confidence: what certainty 1 - delta costs.
+        capacity: term of the function class, proportional to L.
+        confidence: term of the confidence level 1 - delta.
     """
 
     capacity: float
@@ -29,7 +29,7 @@ class Bound:
 
     @property
     def total(self) -> float:
-        """The bound: expected risk less empirical risk is at most this."""
+        """The bound on expected risk minus empirical risk."""
         return self.capacity + self.confidence
 
 
@@ -45,17 +45,17 @@ def generalization_bound(
 ) -> Bound:
     """Return C L sqrt(pixels)/N R log^(3/2 + epsilon)(N/R) + 3 sqrt(log(2/delta) / 2N).
 
-    C exists for every epsilon, its value is not known, so the figure means nothing alone: compare two.
-    The ratio of two capacities that differ in the loss is the ratio of their Lipschitz constants.
+    C exists for every epsilon but its value is unknown, so only ratios of two bounds are meaningful. The
+    ratio of two capacities that differ in the loss is the ratio of their Lipschitz constants.
 
     Args:
-        n_samples: N, images.
+        n_samples: N, the number of images.
         n_pixels: pixels of an image, K in the theorem.
         lipschitz: L of the risk of one image, in the maximum norm.
-        rademacher: R, the greatest worst-case Rademacher complexity of one output coordinate: a sum
-            over samples, not a mean, so between 0 and N; it grows as sqrt(N) for the usual classes.
+        rademacher: R, the largest worst-case Rademacher complexity of an output coordinate: a sum over
+            samples, not a mean, so between 0 and N; it grows as sqrt(N) for the usual classes.
         delta: probability that the bound does not hold.
-        epsilon: above 0.
+        epsilon: a positive number.
         constant: C.
 
     Example:
@@ -83,7 +83,7 @@ def generalization_bound(
 def separable_lipschitz(
     mu: float, *, n_frames: int = 1, alpha: float = 0.0, normalize: bool = True
 ) -> float:
-    """Return L of a size-invariant separable loss whose pixels' loss is mu-Lipschitz (case 1).
+    """Return L of a size-invariant separable loss with a mu-Lipschitz loss per pixel (case 1).
 
     It is mu for the normalised loss. Eq. 16 as printed has weights that sum to K + alpha, so its L is
     (K + alpha) mu.
@@ -94,7 +94,7 @@ def separable_lipschitz(
         >>> separable_lipschitz(1.0, n_frames=3, alpha=9.0, normalize=False)
         12.0
     """
-    if not all(is_number(one) and 0 <= one < math.inf for one in (mu, n_frames, alpha)):
+    if not all(is_number(value) and 0 <= value < math.inf for value in (mu, n_frames, alpha)):
         raise InputError(
             f"mu, n_frames and alpha must be finite and not negative, got {shown(mu)}, "
             f"{shown(n_frames)} and {shown(alpha)}"
@@ -107,7 +107,7 @@ def dice_lipschitz(rho: float) -> float:
     """Return the theorem's L = 4 / rho of the mean over frames of 1 - 2 sum pg / (sum p + sum g).
 
     Args:
-        rho: least salient share of a frame; of the image, rho', for the plain loss.
+        rho: least salient share of a frame; for the plain loss, the salient share rho' of the image.
 
     Example:
         >>> dice_lipschitz(0.5)
@@ -118,7 +118,7 @@ def dice_lipschitz(rho: float) -> float:
 
 
 def sharp_dice_lipschitz(rho: float) -> float:
-    """Return the least L that is right for the same loss, for small rho an eighth of the theorem's.
+    """Return the smallest L of the same loss: for small rho, an eighth of the theorem's.
 
     With r = 1/rho - 1 it is r^2 / (2 (r - 1)), reached where p is 1 - 2/r on the object and 0 outside;
     2 where r is 2 or less, reached at p = 0.
@@ -135,7 +135,7 @@ def sharp_dice_lipschitz(rho: float) -> float:
 def squared_dice_lipschitz(rho: float) -> float:
     """Return an L for Dice with squares, 1 - 2 sum pg / (sum p^2 + sum g^2), as in `sisod.losses`.
 
-    It is 2 + 1/sqrt(rho), and ours: with D the denominator, the gradient's absolute sum is at most
+    It is 2 + 1/sqrt(rho), our own result: with D the denominator, the gradient's absolute sum is at most
     2 sum g / D + 4 sum pg sum p / D^2, where sum g <= D, sum pg <= D / 2 and
     sum p <= sqrt(S sum p^2) <= D / (2 sqrt(rho)).
 
@@ -171,7 +171,7 @@ class Shares:
 
     @property
     def holds(self) -> bool:
-        """Whether rho > rho', which the paper calls obvious."""
+        """Whether rho > rho', as the paper assumes."""
         return self.left > self.right
 
     @property
@@ -181,7 +181,7 @@ class Shares:
 
 
 def salient_shares(gt: ArrayLike, *, partition: Partition | None = None) -> Shares:
-    """Return the shares that rho and rho' are the least of.
+    """Return the salient shares of the frames (rho is the least) and of the image (rho').
 
     Args:
         gt: mask with at least one salient pixel.
@@ -204,7 +204,7 @@ def salient_shares(gt: ArrayLike, *, partition: Partition | None = None) -> Shar
             + (f"one of shape {parts.shape}" if parts.shape != mask.shape else "Voronoi regions")
         )
     if len(parts) == 0:
-        raise InputError("there is no frame, and rho is the least share of one; leave this mask out")
+        raise InputError("gt has no frame, so rho is undefined; leave this mask out")
     inside = [float(mask[frame.window].mean()) for frame in parts]
     return Shares(np.array(inside), float(mask.mean()))
 

@@ -1,4 +1,4 @@
-"""A score of an image -> the weights P_X with which its parts enter it (Eq. 3 to 6)."""
+"""A score of an image -> the weights P_X of its parts (Eq. 3 to 6)."""
 
 import math
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from sisod.scoring.protocols import Protocol, find_protocol
 Values = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-# what is averaged over pixels by a separable metric
+# means over pixels
 _SEPARABLE = ("mae", "mse", "accuracy_binary")
 # a composite metric's numerator and denominator in TP, FP, FN, TN: a_t and b_t of Eq. 5
 _COMPOSITE = {
@@ -33,18 +33,18 @@ _COMPOSITE = {
 
 @dataclass(frozen=True, eq=False)
 class Decomposition:
-    """A score beside what its parts add up to. Parts are the frames, in order, then the background.
+    """A score and the weighted sum of its parts. Parts are the frames, in order, then the background.
 
     Attributes:
         metric: key of the score.
         left: the score of the whole image, by `sisod.score`.
-        right: the same put together from the parts, as Eq. 3 and 5 do.
+        right: the same score computed from the parts, by Eq. 3 and 5.
         shares: P_X of every part: its pixels over those of the image.
-        weights: with which the parts' values enter the score. For a separable metric they are the
-            shares; for a composite one the shares times the part's denominator, over their sum.
-        values: the metric of every part; NaN where the part has none, and weight 0 then.
-        si_weights: the weights of the size-invariant score: 1 for a frame, alpha for the background of
-            a separable metric, 0 of a composite one, over their sum.
+        weights: weight of every part in the score. For a separable metric, the shares; for a composite
+            one, the shares times the part's denominator, normalised to sum to one.
+        values: metric of every part; NaN if undefined, with weight 0.
+        si_weights: weight of every part in the size-invariant score: 1 for a frame; for the background
+            alpha if the metric is separable, else 0; normalised to sum to one.
     """
 
     metric: str
@@ -57,7 +57,7 @@ class Decomposition:
 
     @property
     def holds(self) -> bool:
-        """Whether both sides agree but for rounding; they do where no two frames overlap."""
+        """Whether both sides agree up to rounding; they do if no two frames overlap."""
         return _agree(self.left, self.right)
 
 
@@ -71,8 +71,8 @@ def decompose(
 ) -> Decomposition:
     """Return a score of an image as the weighted sum of its parts' scores.
 
-    Definition 3.1 asks for parts that do not intersect. The paper's frames are boxes and may: then the
-    pixels in several frames are counted several times, and the two sides differ. Voronoi regions,
+    Definition 3.1 requires parts that do not intersect. The paper's frames are boxes and may intersect:
+    then pixels in several frames are counted several times, and the two sides differ. Voronoi regions,
     `partition=sisod.partition(gt, kind="voronoi")`, never intersect.
 
     Args:
@@ -90,20 +90,20 @@ def decompose(
         >>> gt[:2, :2] = gt[3, 4] = True
         >>> pred = np.zeros((4, 5))
         >>> pred[0, :2] = 1
-        >>> found = decompose(pred, gt)
-        >>> found.shares, found.values  # two frames and the background
+        >>> result = decompose(pred, gt)
+        >>> result.shares, result.values  # two frames and the background
         (array([0.2 , 0.05, 0.75]), array([0.5, 1. , 0. ]))
-        >>> found.left, round(found.right, 12), found.holds
+        >>> result.left, round(result.right, 12), result.holds
         (0.15, 0.15, True)
     """
     if isinstance(metric, str) and metric == "auc":
         raise UsageError("auc is a sum over pairs of pixels; use decompose_auc")
     check_known("metric to decompose", metric, (*_SEPARABLE, *_COMPOSITE))
-    p, mask, parts = _prepared(pred, gt, protocol, partition)
+    p, mask, parts = _checked_inputs(pred, gt, protocol, partition)
     left = score(pred, gt, protocol=protocol, metrics=[metric], partition=parts)[metric]
     if math.isnan(left):
         raise InputError(
-            f"{metric} is undefined on this image, there is nothing to decompose; "
+            f"{metric} is undefined on this image and cannot be decomposed; "
             "take mae, or a mask with salient and other pixels"
         )
     sizes = np.append(parts.frame_areas, parts.background_area).astype(np.float64)
@@ -116,26 +116,25 @@ def decompose(
         right = float(np.nansum(shares * means))
         return Decomposition(metric, left, right, shares, shares, means, si_weights)
     counts = np.stack([_sums(count, parts) for count in _outcomes(p, mask)])
-    above, below = (np.array(row) @ counts for row in _COMPOSITE[metric])
-    whole = below.sum()
-    # 0 where nothing is predicted, as everywhere in the library
-    right = float(above.sum() / whole) if whole else 0.0
-    return Decomposition(
-        metric, left, right, shares, below / (whole or 1.0), _ratio(above, below), si_weights
-    )
+    numerators, denominators = (np.array(row) @ counts for row in _COMPOSITE[metric])
+    total = denominators.sum()
+    # 0 if nothing is predicted, as everywhere in the library
+    right = float(numerators.sum() / total) if total else 0.0
+    weights, values = denominators / (total or 1.0), _ratio(numerators, denominators)
+    return Decomposition(metric, left, right, shares, weights, values, si_weights)
 
 
 @dataclass(frozen=True, eq=False)
 class AucDecomposition:
-    """AUC beside what the paper says it is the sum of, and what it is the sum of.
+    """AUC, the paper's decomposition of it, and the exact one.
 
     Attributes:
         left: AUC of the whole image, by `sisod.score`.
-        right: the paper's sum over frames of AUC times share of pairs, which drops all pairs of a
-            salient pixel in one part and another pixel in another, and those of the background.
-        values: row k, column l: how often a salient pixel of part k outranks another pixel of part l;
-            NaN without such pairs. Parts are the frames, then the background.
-        weights: the share of all pairs that each entry has.
+        right: the paper's sum over frames of AUC times share of pairs, which leaves out the pairs of
+            pixels in different parts, and those of the background.
+        values: row k, column l: how often a salient pixel of part k is ranked above a non-salient pixel
+            of part l; NaN without such pairs. Parts are the frames, then the background.
+        weights: share of each entry in all pairs.
     """
 
     left: float
@@ -145,7 +144,7 @@ class AucDecomposition:
 
     @property
     def whole(self) -> float:
-        """The sum over all pairs of parts, which is AUC where no two frames overlap."""
+        """The sum over all pairs of parts: equal to AUC if no two frames overlap."""
         return float(np.nansum(self.weights * self.values))
 
     @property
@@ -155,7 +154,7 @@ class AucDecomposition:
 
     @property
     def holds(self) -> bool:
-        """Whether the paper's two sides agree but for rounding."""
+        """Whether the paper's two sides agree up to rounding."""
         return _agree(self.left, self.right)
 
 
@@ -169,7 +168,7 @@ def decompose_auc(
     """Return AUC as the sum over all pairs of parts, and the paper's sum over frames.
 
     The paper (appendix C) writes AUC as the sum over frames of AUC_k n+_k n-_k / (n+ n-). Those weights
-    add up to the share of pairs that lie within a frame, a small part: even a perfect map has a sum
+    add up to the share of pairs that lie within a frame, which is small: even a perfect map has a sum
     far below 1. The sum over all pairs of parts, n+_k n-_l / (n+ n-), is exact.
 
     Example:
@@ -177,16 +176,16 @@ def decompose_auc(
 
         >>> gt = np.zeros((2, 6), dtype=bool)
         >>> gt[[0, 1, 0, 1], [0, 1, 4, 5]] = True
-        >>> found = decompose_auc(gt, gt)
-        >>> found.left, found.right, found.whole  # of 4 x 8 pairs, 2 x 2 lie in either frame
+        >>> result = decompose_auc(gt, gt)
+        >>> result.left, result.right, result.whole  # of 4 x 8 pairs, 2 x 2 lie in each frame
         (1.0, 0.25, 1.0)
     """
-    p, mask, parts = _prepared(pred, gt, protocol, partition)
+    p, mask, parts = _checked_inputs(pred, gt, protocol, partition)
     left = score(pred, gt, protocol=protocol, metrics=["auc"], partition=parts)["auc"]
     if math.isnan(left):
-        raise InputError("auc is undefined on this image; expected salient pixels and others in gt")
+        raise InputError("auc is undefined on this image; expected salient and non-salient pixels in gt")
     salient, other = _levels(np.floor(255 * p).astype(np.intp), mask, parts)
-    # pairs in which the salient pixel is above, ties counting one half
+    # pairs in which the salient pixel has the higher level, ties counting one half
     outranked = salient @ (np.cumsum(other, axis=1) - other / 2).T
     pairs = np.outer(salient.sum(axis=1), other.sum(axis=1))
     values = _ratio(outranked, pairs)
@@ -196,14 +195,14 @@ def decompose_auc(
     return AucDecomposition(left, right, values, weights)
 
 
-def _prepared(
+def _checked_inputs(
     pred: ArrayLike, gt: ArrayLike, protocol: str | Protocol, given: Partition | None
 ) -> tuple[Values, Mask, Partition]:
-    settled = find_protocol(protocol)
-    mask, array = as_mask(gt, level=settled.gt_level), as_map(pred)
+    rules = find_protocol(protocol)
+    mask, array = as_mask(gt, level=rules.gt_level), as_map(pred)
     check_same_shape(array, mask)
-    parts = settled.partition(mask) if given is None else given
-    return unit_values(array, normalize=settled.normalize), mask, parts
+    parts = rules.partition(mask) if given is None else given
+    return unit_values(array, normalize=rules.normalize), mask, parts
 
 
 def _pixel_values(metric: str, p: Values, mask: Mask) -> Values:
@@ -214,13 +213,13 @@ def _pixel_values(metric: str, p: Values, mask: Mask) -> Values:
 
 
 def _outcomes(p: Values, mask: Mask) -> list[Mask]:
-    """TP, FP, FN and TN as masks."""
+    """Return TP, FP, FN and TN as masks."""
     predicted = p > 0.5
     return [predicted & mask, predicted & ~mask, ~predicted & mask, ~predicted & ~mask]
 
 
 def _sums(pixels: NDArray[np.generic], parts: Partition) -> Values:
-    """Sums over the frames, then over the background."""
+    """Return the sums over the frames, then over the background."""
     values = np.asarray(pixels, dtype=np.float64)
     if parts.regions is not None:
         sums = np.bincount(parts.regions.ravel(), values.ravel(), minlength=len(parts))
@@ -230,7 +229,7 @@ def _sums(pixels: NDArray[np.generic], parts: Partition) -> Values:
 
 
 def _levels(levels: NDArray[np.intp], mask: Mask, parts: Partition) -> tuple[Values, Values]:
-    """Salient and other pixels of each part (rows) at each level (columns)."""
+    """Return the numbers of salient and of non-salient pixels, parts x levels."""
     joint = levels + LEVELS * mask
     if parts.regions is not None:
         pieces = [joint[parts.regions == index] for index in range(len(parts))]
@@ -241,9 +240,10 @@ def _levels(levels: NDArray[np.intp], mask: Mask, parts: Partition) -> tuple[Val
     return counts[:, LEVELS:], counts[:, :LEVELS]
 
 
-def _ratio(above: Values, below: Values) -> Values:
-    """NaN where there is nothing to divide by."""
-    return np.asarray(np.divide(above, below, out=np.full(above.shape, np.nan), where=below > 0))
+def _ratio(numerator: Values, denominator: Values) -> Values:
+    """Divide; NaN where the denominator is 0."""
+    undefined = np.full(numerator.shape, np.nan)
+    return np.asarray(np.divide(numerator, denominator, out=undefined, where=denominator > 0))
 
 
 def _agree(left: float, right: float) -> bool:

@@ -1,7 +1,7 @@
-"""Propositions 3.3 and B.1: two predictors that find equally much, and which of them a score prefers.
+"""Propositions 3.3 and B.1: two predictors with equally many true positives; which one a score prefers.
 
-A finds some objects whole and misses the others; B finds something of each, the same number of pixels in
-all. Neither has a false positive. Values are compared as fractions: `holds` knows no rounding.
+A finds some objects completely and misses the others; B finds a part of each, the same number of pixels
+in total. Neither has a false positive. Values are compared as fractions: `holds` is exact.
 """
 
 import math
@@ -28,16 +28,16 @@ class Comparison:
     """Two predictors, and both sides of the proposition.
 
     Attributes:
-        pred_a: finds some objects whole, nothing of the others.
-        pred_b: finds as many pixels, something of each object.
+        pred_a: finds some objects completely, nothing of the others.
+        pred_b: finds the same number of pixels, a part of each object.
         plain_a: ordinary score of A.
         plain_b: ordinary score of B, equal to A's.
         left: size-invariant score of A.
         right: size-invariant score of B.
         assumed: whether the paper's condition is met.
-        corrected: whether ours is.
+        corrected: whether our corrected condition is met.
         holds: whether the proposition is true here: the ordinary scores are equal and the
-            size-invariant one prefers B.
+            size-invariant score prefers B.
     """
 
     pred_a: Mask
@@ -62,8 +62,8 @@ def single_object(pred: ArrayLike, gt: ArrayLike) -> Sides:
     """
     mask = as_mask(gt)
     parts = partition(mask, min_area=0)
-    found = score(pred, mask, metrics=["si_mae", "mae"], partition=parts)
-    left, right = found["si_mae"], found["mae"]
+    scores = score(pred, mask, metrics=["si_mae", "mae"], partition=parts)
+    left, right = scores["si_mae"], scores["mae"]
     return Sides(left, right, assumed=len(parts) == 1, holds=left == right)
 
 
@@ -71,15 +71,15 @@ def proposition_3_3(gt: ArrayLike, found: Sequence[int], *, missed: Sequence[int
     """Build both predictors and return their MAE and SI-MAE (Proposition 3.3, case 2 and extension).
 
     The paper's condition: the missed objects have the m smallest frames, and the next frame is larger
-    than `next_frame_limit`; for two objects, S_1 < S_2. Ours: frames do not overlap, and no frame of
-    which B finds what A misses is larger than a frame of which B misses what A finds, not all of them
-    being equal. The extension's limit is not needed for that, and overlapping frames break the paper's
-    condition: a missed pixel then costs in every frame that holds it.
+    than `next_frame_limit`; for two objects, S_1 < S_2. Our condition: frames do not overlap, and no
+    frame in which B finds more than A is larger than a frame in which A finds more than B; they are not
+    all equal. It does not need the extension's limit. With overlapping frames the paper's condition is
+    not sufficient: a missed pixel then counts in every frame that contains it.
 
     Args:
         gt: mask whose components are the objects, in the order of `sisod.partition`: top, then left.
-        found: pixels of each object that B finds, the first ones in reading order; they must add up to
-            the pixels of the objects that A finds.
+        found: number of pixels of each object that B finds, the first ones in raster order; they must
+            add up to the pixels of the objects that A finds.
         missed: indices of the objects that A misses.
 
     Example:
@@ -111,26 +111,26 @@ def proposition_3_3(gt: ArrayLike, found: Sequence[int], *, missed: Sequence[int
         left=float(left),
         right=float(right),
         assumed=smallest <= following and following > _next_frame_limit(found, areas),
-        corrected=_disjoint(parts) and ordered,
+        corrected=parts.disjoint and ordered,
         holds=left > right,
     )
 
 
 def next_frame_limit(found: Sequence[int], frame_areas: Sequence[int]) -> float:
-    """Return what S_{m+1} must exceed in the extension of Proposition 3.3: <t, 1> / <t, 1/S>.
+    """Return the lower limit of S_{m+1} in the extension of Proposition 3.3: <t, 1> / <t, 1/S>.
 
     It is the harmonic mean of the frames' areas, weighted by the pixels t that B finds in each.
 
     Example:
-        For two objects the condition is S_1 < S_2, whatever B finds:
+        For two objects the condition is S_1 < S_2 for any B:
 
         >>> next_frame_limit((1, 3), (4, 4)), next_frame_limit((1, 3), (2, 6))
         (4.0, 4.0)
     """
     if len(found) != len(frame_areas) or not any(found) or min(found) < 0 or min(frame_areas) < 1:
         raise InputError(
-            "found must be one count per frame, none negative and not all 0, and frames have pixels; "
-            f"got {list(found)} for {list(frame_areas)}"
+            "found must be one count per frame, none negative and not all 0, and every frame must have "
+            f"pixels; got {list(found)} for {list(frame_areas)}"
         )
     return float(_next_frame_limit(found, frame_areas))
 
@@ -140,13 +140,14 @@ def proposition_b_1(
 ) -> Comparison:
     """Build both predictors on two objects and return their F and SI-F (Proposition B.1).
 
-    The paper's condition: B finds a part of each object. A sign is lost in its proof, and the claim is
-    false as stated. Ours: frames do not overlap, B misses something of C_2, and the missed C_1 has fewer
-    than `f_limit` times the pixels of C_2. Without overlap it is necessary and sufficient.
+    The paper's condition: B finds a part of each object. Its proof has a sign error, and the claim is
+    false as stated. Our condition: frames do not overlap, B misses a part of C_2, and the missed C_1 has
+    fewer than `f_limit` times the pixels of C_2. Without overlap it is necessary and sufficient.
 
     Args:
         gt: mask of two components, in the order of `sisod.partition`: top, then left.
-        found: pixels of each object that B finds; they must add up to those of the object A finds.
+        found: number of pixels of each object that B finds; they must add up to those of the object
+            that A finds.
         missed: index of the object that A misses, C_1.
         beta2: 1 in the paper's proof, 0.3 in its tables.
 
@@ -177,15 +178,16 @@ def proposition_b_1(
         left=float(left),
         right=float(right),
         assumed=0 < rho < 1,
-        corrected=_disjoint(parts) and rho < 1 and lost_size < _f_limit(rho, exact) * kept_size,
+        corrected=parts.disjoint and rho < 1 and lost_size < _f_limit(rho, exact) * kept_size,
         holds=right > left,
     )
 
 
 def f_limit(rho: float, *, beta2: float = 1.0) -> float:
-    """Return how many times larger than C_2 the missed C_1 may be for Proposition B.1 to be true.
+    """Return the limit of |C_1| / |C_2|, C_1 the missed object, below which Proposition B.1 is true.
 
-    1 + rho (1 + 2 b) / b^2 with b = beta2, rho the share of C_2 that B finds: 1 + 3 rho for beta2 = 1.
+    It is 1 + rho (1 + 2 b) / b^2 with b = beta2 and rho the share of C_2 that B finds: 1 + 3 rho for
+    beta2 = 1.
 
     Example:
         >>> f_limit(0.5), round(f_limit(0.5, beta2=0.3), 2)
@@ -197,7 +199,7 @@ def f_limit(rho: float, *, beta2: float = 1.0) -> float:
 
 
 def _exact(beta2: float) -> Fraction:
-    """0.3 as 3/10."""
+    """Return the decimal number as a fraction: 0.3 as 3/10."""
     if not is_number(beta2) or not 0 < beta2 < math.inf:
         raise InputError(
             f"beta2 must be a number above 0, got {shown(beta2)}; the paper's are 1 and 0.3"
@@ -216,7 +218,7 @@ def _next_frame_limit(found: Sequence[int], frame_areas: Sequence[int]) -> Fract
 
 
 def _objects(gt: ArrayLike) -> tuple[Mask, Partition, list[NDArray[np.intp]]]:
-    """The mask, its frames, and the flat indices of every object's pixels in reading order."""
+    """Return the mask, its frames, and the flat indices of every object's pixels in raster order."""
     mask = as_mask(gt)
     nearest = partition(mask, kind="voronoi", min_area=0)
     if len(nearest) < 2 or nearest.regions is None:
@@ -228,7 +230,7 @@ def _objects(gt: ArrayLike) -> tuple[Mask, Partition, list[NDArray[np.intp]]]:
 def _predictors(
     mask: Mask, objects: list[NDArray[np.intp]], found: Sequence[int], missed: Sequence[int]
 ) -> tuple[Mask, Mask]:
-    _check(found, missed, [len(pixels) for pixels in objects])
+    _check_counts(found, missed, [len(pixels) for pixels in objects])
     pred_a, pred_b = np.zeros_like(mask), np.zeros_like(mask)
     for index, pixels in enumerate(objects):
         pred_a.flat[pixels if index not in missed else pixels[:0]] = True
@@ -236,10 +238,10 @@ def _predictors(
     return pred_a, pred_b
 
 
-def _check(found: Sequence[int], missed: Sequence[int], sizes: list[int]) -> None:
-    for name, given in (("found", found), ("missed", missed)):
-        if not isinstance(given, Sequence) or not all(isinstance(one, Integral) for one in given):
-            raise InputError(f"{name} must be a sequence of whole numbers, got {given!r}")
+def _check_counts(found: Sequence[int], missed: Sequence[int], sizes: list[int]) -> None:
+    for name, values in (("found", found), ("missed", missed)):
+        if not isinstance(values, Sequence) or not all(isinstance(n, Integral) for n in values):
+            raise InputError(f"{name} must be a sequence of whole numbers, got {values!r}")
     if len(found) != len(sizes) or not all(0 <= t <= size for t, size in zip(found, sizes, strict=True)):
         raise InputError(f"found must be one count per object, at most {sizes}, got {list(found)}")
     inside = set(missed) <= set(range(len(sizes)))
@@ -251,12 +253,8 @@ def _check(found: Sequence[int], missed: Sequence[int], sizes: list[int]) -> Non
     if sum(found) != expected:
         raise InputError(
             f"found must add up to {expected}, the pixels that A finds, got {sum(found)}; "
-            "both predictors find equally much"
+            "both predictors must find the same number of pixels"
         )
-
-
-def _disjoint(parts: Partition) -> bool:
-    return int(parts.frame_areas.sum()) + parts.background_area == parts.background.size
 
 
 def _si_mae(wrong: Mask, parts: Partition) -> Fraction:

@@ -1,4 +1,4 @@
-"""Proposition 4.1: which pixels the size-invariant loss looks at more than the plain one."""
+"""Proposition 4.1: the pixels with a larger weight in the size-invariant loss than in the plain one."""
 
 import itertools
 import math
@@ -12,7 +12,7 @@ from sisod.paper.theory.sides import Sides
 from sisod.scoring.partition import Frame, Partition
 from sisod.scoring.size_invariant import weight_map
 
-_MORE = 1 + 1e-12  # more than rounding: 1/20 + 1/20 is not more than 1/10
+_MORE = 1 + 1e-12  # beyond rounding: 1/20 + 1/20 is not more than 1/10
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,12 +20,12 @@ class Reattention:
     """Both items of Proposition 4.1 on one partition.
 
     Attributes:
-        weights: of every pixel in the size-invariant loss, normalised: they sum to one.
+        weights: weight of every pixel in the size-invariant loss, normalised to sum to one.
         plain: weight of every pixel in the plain loss, 1/S.
-        limit: S / (K + alpha), the size below which a frame gains.
+        limit: S / (K + alpha), the size below which a frame gains weight.
         item_1: left is the least weight of a pixel in a frame below the limit, right is 1/S.
-        item_2: of two frames of different size, left is the least weight in the smaller, right the
-            greatest in the larger outside the smaller; of all pairs, the one most against it.
+        item_2: for two frames of different size, left is the least weight in the smaller, right the
+            greatest in the larger outside the smaller; for the pair with the lowest ratio.
     """
 
     weights: NDArray[np.float64]
@@ -38,8 +38,8 @@ class Reattention:
 def proposition_4_1(partition: Partition) -> Reattention:
     """Return the weights of pixels in the size-invariant and the plain separable loss.
 
-    Item 1 (a frame smaller than S / (K + alpha) gains) is true of all frames. Item 2 (pixels of the
-    smaller frame weigh more) needs frames that do not overlap: where two do, their weights add.
+    Item 1 (a frame smaller than S / (K + alpha) gains weight) is true for all frames. Item 2 (pixels of
+    the smaller frame have more weight) requires disjoint frames: where two overlap, weights add up.
 
     Example:
         Objects of 1 and 4 pixels on 4 x 4:
@@ -64,11 +64,11 @@ def proposition_4_1(partition: Partition) -> Reattention:
                 else "; take a mask with an object"
             )
         )
-    # "ratio", the proposition's alpha, whatever the partition was cut with
+    # with "ratio", the proposition's alpha, not that of the partition
     weights = weight_map(partition.boxes, partition.shape)
     plain = 1 / weights.size
     total, outside = int(partition.frame_areas.sum()), partition.background_area
-    # S_i < S / (K + alpha) without a division, so that one frame, S_1 = limit, is not below it
+    # S_i < S / (K + alpha) without a division: a single frame has exactly S_1 = limit
     small = [
         frame
         for frame in partition
@@ -107,7 +107,7 @@ def _least(weights: NDArray[np.float64], frame: Frame) -> float:
 
 
 def _greatest(weights: NDArray[np.float64], frame: Frame, without: Frame) -> float:
-    """The greatest weight in a frame, not counting pixels that the other one holds too."""
+    """Return the greatest weight in a frame, without the pixels that the other frame contains too."""
     outside = np.ones(weights.shape, dtype=np.bool_)
     outside[without.window] = False
     return float(weights[frame.window][outside[frame.window]].max())

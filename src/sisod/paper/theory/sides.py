@@ -11,7 +11,7 @@ class Sides:
         left: the left side.
         right: the right side.
         assumed: whether the example meets the paper's condition.
-        holds: whether the statement is true of the example.
+        holds: whether the statement is true for the example.
     """
 
     left: float
