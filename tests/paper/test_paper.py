@@ -1,4 +1,4 @@
-"""The paper's tables: their shape, what its text claims of them, and a run beside a published row."""
+"""The paper's tables: their shape, the claims of its text, and a run compared with a published row."""
 
 import json
 
@@ -15,7 +15,7 @@ from sisod.paper import published
 from sisod.scoring.metrics import METRICS, PAPER_KEYS
 
 
-def test_every_row_is_there() -> None:
+def test_every_row_exists() -> None:
     table = paper.table("quantitative")
     assert table.height == 8 * 5 * 2
     assert table.columns == ["dataset", "network", "size_invariant", *PAPER_KEYS]

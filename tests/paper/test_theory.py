@@ -35,39 +35,39 @@ def two_objects() -> tuple[Mask, Mask]:
 
 
 def test_mae_by_hand() -> None:
-    found = theory.decompose(*two_objects())
-    assert found.shares.tolist() == [4 / 36, 1 / 36, 31 / 36]
-    assert found.values.tolist() == [1 / 4, 1.0, 1 / 31]
-    assert found.weights is found.shares
-    assert found.left == pytest.approx(3 / 36)
-    assert found.holds
+    result = theory.decompose(*two_objects())
+    assert result.shares.tolist() == [4 / 36, 1 / 36, 31 / 36]
+    assert result.values.tolist() == [1 / 4, 1.0, 1 / 31]
+    assert result.weights is result.shares
+    assert result.left == pytest.approx(3 / 36)
+    assert result.holds
     alpha = 31 / 5
-    assert found.si_weights == pytest.approx(np.array([1, 1, alpha]) / (2 + alpha))
+    assert result.si_weights == pytest.approx(np.array([1, 1, alpha]) / (2 + alpha))
 
 
 def test_f_by_hand() -> None:
     """1.3 TP / (1.3 TP + FP + 0.3 FN): 3.9/4.2 in the first frame, 0/0.3, 0/1 in the background."""
-    found = theory.decompose(*two_objects(), metric="f_binary")
-    assert found.values == pytest.approx(np.array([3.9 / 4.2, 0, 0]))
-    assert found.weights == pytest.approx(np.array([4.2, 0.3, 1.0]) / 5.5)
-    assert found.left == pytest.approx(3.9 / 5.5)
-    assert found.holds
-    assert found.si_weights.tolist() == [0.5, 0.5, 0.0]
+    result = theory.decompose(*two_objects(), metric="f_binary")
+    assert result.values == pytest.approx(np.array([3.9 / 4.2, 0, 0]))
+    assert result.weights == pytest.approx(np.array([4.2, 0.3, 1.0]) / 5.5)
+    assert result.left == pytest.approx(3.9 / 5.5)
+    assert result.holds
+    assert result.si_weights.tolist() == [0.5, 0.5, 0.0]
 
 
 def test_accuracy_is_separable() -> None:
     """The paper counts it among the composite functions; its denominator is the number of pixels."""
-    found = theory.decompose(*two_objects(), metric="accuracy_binary")
-    assert found.weights is found.shares
-    assert found.holds
+    result = theory.decompose(*two_objects(), metric="accuracy_binary")
+    assert result.weights is result.shares
+    assert result.holds
 
 
-def test_usual_rates_do_not_make_f() -> None:
+def test_usual_rates_do_not_give_f() -> None:
     """Eq. 6 says TPR, FPR, FNR and means shares of the part's pixels; the usual rates are wrong."""
     gt = np.eye(3, dtype=np.bool_)
     pred = np.array([[1, 1, 1], [1, 1, 0], [0, 0, 0]], dtype=np.bool_)  # TP 2, FN 1, FP 3
-    found = theory.decompose(pred, gt, metric="dice_binary")
-    assert found.left == found.right == 4 / 8
+    result = theory.decompose(pred, gt, metric="dice_binary")
+    assert result.left == result.right == 4 / 8
     tpr, fnr, fpr = 2 / 3, 1 / 3, 3 / 6
     assert 2 * tpr / (2 * tpr + fpr + fnr) == pytest.approx(8 / 13)
 
@@ -75,27 +75,27 @@ def test_usual_rates_do_not_make_f() -> None:
 @given(pairs(), st.sampled_from(METRICS))
 def test_regions_add_up_to_every_score(pair: tuple[NDArray[np.float64], Mask], metric: str) -> None:
     pred, gt = pair
-    found = theory.decompose(pred, gt, metric=metric, partition=sisod.partition(gt, kind="voronoi"))
-    assert found.holds
-    assert found.left == sisod.score(pred, gt, metrics=[metric])[metric]
-    assert np.nansum(found.weights * found.values) == pytest.approx(found.left)
+    result = theory.decompose(pred, gt, metric=metric, partition=sisod.partition(gt, kind="voronoi"))
+    assert result.holds
+    assert result.left == sisod.score(pred, gt, metrics=[metric])[metric]
+    assert np.nansum(result.weights * result.values) == pytest.approx(result.left)
 
 
 @given(pairs(), st.sampled_from(METRICS))
 def test_frames_against_loops(pair: tuple[NDArray[np.float64], Mask], metric: str) -> None:
-    """Each frame scored alone by loops; where frames overlap the two sides may differ, else never."""
+    """Each frame scored alone by loops; the two sides may differ only if frames overlap."""
     pred, gt = pair
     protocol = sisod.Protocol("raw", normalize="none", min_area=0)
-    found = theory.decompose(pred, gt, metric=metric, protocol=protocol)
+    result = theory.decompose(pred, gt, metric=metric, protocol=protocol)
     parts = protocol.partition(gt)
-    for frame, value in zip(parts, found.values[:-1].tolist(), strict=True):
+    for frame, value in zip(parts, result.values[:-1].tolist(), strict=True):
         expected = slow_value(metric, pred[frame.window], gt[frame.window])
         assert value == pytest.approx(expected, nan_ok=True)
     counted = sum(frame.area for frame in parts) + int(parts.background.sum())  # some of them twice
-    assert found.shares.sum() * gt.size == pytest.approx(counted)
-    assert found.right == pytest.approx(np.nansum(found.weights * found.values))
-    assert found.holds == (found.left == pytest.approx(found.right, rel=1e-9, abs=1e-12))
-    assert found.holds or counted > gt.size
+    assert result.shares.sum() * gt.size == pytest.approx(counted)
+    assert result.right == pytest.approx(np.nansum(result.weights * result.values))
+    assert result.holds == (result.left == pytest.approx(result.right, rel=1e-9, abs=1e-12))
+    assert result.holds or counted > gt.size
 
 
 def slow_value(metric: str, pred: NDArray[np.float64], gt: Mask) -> float:
@@ -122,22 +122,22 @@ def slow_value(metric: str, pred: NDArray[np.float64], gt: Mask) -> float:
 
 
 @given(pairs())
-def test_si_weights_make_the_size_invariant_scores(pair: tuple[NDArray[np.float64], Mask]) -> None:
+def test_si_weights_give_the_size_invariant_scores(pair: tuple[NDArray[np.float64], Mask]) -> None:
     pred, gt = pair
     for metric in ("mae", "f_binary"):
-        found = theory.decompose(pred, gt, metric=metric)
+        result = theory.decompose(pred, gt, metric=metric)
         expected = sisod.score(pred, gt)[f"si_{metric}"]
-        assert np.nansum(found.si_weights * found.values) == pytest.approx(expected)
+        assert np.nansum(result.si_weights * result.values) == pytest.approx(expected)
 
 
 def test_overlapping_frames_count_pixels_twice() -> None:
     """Counter-example to Eq. 4 for frames: two angles, one in the corner of the other's box."""
     gt = np.zeros((6, 6), dtype=np.bool_)
     gt[0, :5] = gt[:5, 0] = gt[3:6, 5] = gt[5, 3:6] = True  # boxes 5 x 5 and 3 x 3, 4 pixels shared
-    found = theory.decompose(np.ones((6, 6)), gt)
-    assert found.shares.sum() == pytest.approx(40 / 36)
-    assert found.right - found.left == pytest.approx(4 / 36)  # the shared pixels, all wrong
-    assert not found.holds
+    result = theory.decompose(np.ones((6, 6)), gt)
+    assert result.shares.sum() == pytest.approx(40 / 36)
+    assert result.right - result.left == pytest.approx(4 / 36)  # the shared pixels, all wrong
+    assert not result.holds
     assert theory.decompose(np.ones((6, 6)), gt, partition=sisod.partition(gt, kind="voronoi")).holds
 
 
@@ -145,10 +145,10 @@ def test_auc_drops_pairs_by_hand() -> None:
     """A perfect map of two objects in separate frames: AUC 1, the sum over frames far below."""
     gt = np.zeros((4, 10), dtype=np.bool_)
     gt[0, 0] = gt[1, 1] = gt[3, 9] = True
-    found = theory.decompose_auc(gt, gt)
-    assert found.left == found.whole == 1.0
-    assert found.right == found.within == pytest.approx(2 * 2 / (3 * 37))
-    assert not found.holds
+    result = theory.decompose_auc(gt, gt)
+    assert result.left == result.whole == 1.0
+    assert result.right == result.within == pytest.approx(2 * 2 / (3 * 37))
+    assert not result.holds
 
 
 @given(pairs())
@@ -157,8 +157,8 @@ def test_auc_against_all_pairs(pair: tuple[NDArray[np.float64], Mask]) -> None:
     pred, gt = pair
     regions = sisod.partition(gt, kind="voronoi")
     assert regions.regions is not None
-    found = theory.decompose_auc(pred, gt, partition=regions)
-    assert found.whole == pytest.approx(found.left)
+    result = theory.decompose_auc(pred, gt, partition=regions)
+    assert result.whole == pytest.approx(result.left)
     low, high = pred.min(), pred.max()
     levels = np.floor(255 * ((pred - low) / (high - low) if high > low else pred))
     wins, same = 0.0, 0.0
@@ -168,7 +168,7 @@ def test_auc_against_all_pairs(pair: tuple[NDArray[np.float64], Mask]) -> None:
         wins += win
         same += win * float(regions.regions[tuple(x)] == regions.regions[tuple(y)])
     n_pairs = gt.sum() * (~gt).sum()
-    assert (found.left, found.right) == pytest.approx((wins / n_pairs, same / n_pairs))
+    assert (result.left, result.right) == pytest.approx((wins / n_pairs, same / n_pairs))
 
 
 # -------------------------------------------------------------------------------- 3.3
@@ -190,12 +190,12 @@ def test_two_objects_by_hand() -> None:
     """Frames of 2 and 6 on 4 x 8: alpha 3, so SI-MAE is (2/2)/5 for A and (2/6)/5 for B."""
     gt = np.zeros((4, 8), dtype=np.bool_)
     gt[0, :2] = gt[2:4, 5:8] = True
-    found = theory.proposition_3_3(gt, (2, 4))
-    assert found.plain_a == found.plain_b == 2 / 32
-    assert [found.left, found.right] == pytest.approx([1 / 5, 1 / 15])
-    assert found.assumed
-    assert found.corrected
-    assert found.holds
+    result = theory.proposition_3_3(gt, (2, 4))
+    assert result.plain_a == result.plain_b == 2 / 32
+    assert [result.left, result.right] == pytest.approx([1 / 5, 1 / 15])
+    assert result.assumed
+    assert result.corrected
+    assert result.holds
     assert not theory.proposition_3_3(gt, (2, 0), missed=(1,)).holds  # the larger one missed: B is A
 
 

@@ -22,13 +22,13 @@ def test_weights_by_hand() -> None:
     """Frames of 1 and 4 on 16 pixels: K + alpha = 21/5, so 5/21, 5/84, and 1/21 outside."""
     gt = np.zeros((4, 4), dtype=np.bool_)
     gt[0, 0] = gt[2:, 2:] = True
-    found = theory.proposition_4_1(sisod.partition(gt))
-    assert found.weights[0, 0] == pytest.approx(5 / 21)
-    assert found.weights[3, 3] == pytest.approx(5 / 84)
-    assert found.weights[0, 3] == pytest.approx(1 / 21)
-    assert found.limit == pytest.approx(80 / 21)
-    assert found.item_1.left == found.item_2.left == pytest.approx(5 / 21)
-    assert found.item_2.right == pytest.approx(5 / 84)
+    result = theory.proposition_4_1(sisod.partition(gt))
+    assert result.weights[0, 0] == pytest.approx(5 / 21)
+    assert result.weights[3, 3] == pytest.approx(5 / 84)
+    assert result.weights[0, 3] == pytest.approx(1 / 21)
+    assert result.limit == pytest.approx(80 / 21)
+    assert result.item_1.left == result.item_2.left == pytest.approx(5 / 21)
+    assert result.item_2.right == pytest.approx(5 / 84)
 
 
 def test_overlap_breaks_item_2() -> None:
@@ -40,24 +40,24 @@ def test_overlap_breaks_item_2() -> None:
     gt[6:8, 7:12] = True  # 2 x 5
     parts = sisod.partition(gt, min_area=0)
     assert parts.frame_areas.tolist() == [12, 12, 10]
-    found = theory.proposition_4_1(parts)
+    result = theory.proposition_4_1(parts)
     scale = len(parts) + parts.alpha
-    assert found.item_2.left * scale == pytest.approx(1 / 10)
-    assert found.item_2.right * scale == pytest.approx(2 / 12)
-    assert not found.item_2.holds
-    assert found.item_1.holds
+    assert result.item_2.left * scale == pytest.approx(1 / 10)
+    assert result.item_2.right * scale == pytest.approx(2 / 12)
+    assert not result.item_2.holds
+    assert result.item_1.holds
 
 
-def test_pixels_that_two_frames_share_are_no_evidence() -> None:
+def test_pixels_shared_by_two_frames_are_left_out() -> None:
     """Frames of 25 and 12 that overlap: the larger one's own pixels weigh 1/25, as they should."""
     parts = sisod.partition(overlapping(), min_area=0)
-    found = theory.proposition_4_1(parts)
+    result = theory.proposition_4_1(parts)
     scale = len(parts) + parts.alpha
-    assert [found.item_2.left * scale, found.item_2.right * scale] == pytest.approx([1 / 12, 1 / 25])
-    assert found.item_2.holds
+    assert [result.item_2.left * scale, result.item_2.right * scale] == pytest.approx([1 / 12, 1 / 25])
+    assert result.item_2.holds
 
 
-def test_a_tie_is_not_more() -> None:
+def test_equal_weights_are_not_larger() -> None:
     """Frames of 20, 20 and 10: shared pixels weigh 1/20 + 1/20, the smallest frame's 1/10."""
     gt = np.zeros((12, 12), dtype=np.bool_)
     gt[:4, 0] = gt[0, :5] = True  # 4 x 5
@@ -65,63 +65,63 @@ def test_a_tie_is_not_more() -> None:
     gt[10:12, :5] = True  # 2 x 5
     parts = sisod.partition(gt, min_area=0)
     assert parts.frame_areas.tolist() == [20, 20, 10]
-    found = theory.proposition_4_1(parts)
-    assert found.item_2.left == pytest.approx(found.item_2.right)
-    assert not found.item_2.holds
+    result = theory.proposition_4_1(parts)
+    assert result.item_2.left == pytest.approx(result.item_2.right)
+    assert not result.item_2.holds
 
 
 @given(rows_of_objects(least=1))
 def test_proposition_4_1(gt: Mask) -> None:
     parts = sisod.partition(gt, min_area=0)
-    found = theory.proposition_4_1(parts)
+    result = theory.proposition_4_1(parts)
     areas, scale = parts.frame_areas.tolist(), len(parts) + parts.alpha
-    assert found.weights.sum() == pytest.approx(1)
-    assert found.limit == pytest.approx(gt.size / scale)
-    small = [area for area in areas if area < found.limit * (1 - 1e-12)]
-    assert (found.item_1.assumed, found.item_1.holds) == (small != [], True)
+    assert result.weights.sum() == pytest.approx(1)
+    assert result.limit == pytest.approx(gt.size / scale)
+    small = [area for area in areas if area < result.limit * (1 - 1e-12)]
+    assert (result.item_1.assumed, result.item_1.holds) == (small != [], True)
     if small:  # frames do not meet here: a pixel weighs 1/S_k
-        assert found.item_1.left == pytest.approx(1 / (max(small) * scale))
-        assert found.item_1.left > found.item_1.right == 1 / gt.size
+        assert result.item_1.left == pytest.approx(1 / (max(small) * scale))
+        assert result.item_1.left > result.item_1.right == 1 / gt.size
     pairs_of_sizes = [(a, b) for a, b in itertools.product(areas, areas) if a < b]
-    assert (found.item_2.assumed, found.item_2.holds) == (pairs_of_sizes != [], True)
+    assert (result.item_2.assumed, result.item_2.holds) == (pairs_of_sizes != [], True)
     if pairs_of_sizes:
         least = min(b / a for a, b in pairs_of_sizes)
-        assert found.item_2.left / found.item_2.right == pytest.approx(least)
+        assert result.item_2.left / result.item_2.right == pytest.approx(least)
     slow = np.zeros(gt.shape)
     for frame in parts:
         for y, x in itertools.product(range(frame.y0, frame.y1), range(frame.x0, frame.x1)):
             slow[y, x] += 1 / frame.area
     slow[slow == 0] = parts.alpha / max(int(parts.background.sum()), 1)
-    assert found.weights == pytest.approx(slow / scale)
+    assert result.weights == pytest.approx(slow / scale)
 
 
-def test_what_is_not_assumed_has_no_sides() -> None:
-    """One frame is as large as the limit; two of a size are not a smaller and a larger one."""
+def test_sides_are_nan_without_a_matching_frame() -> None:
+    """One frame is as large as the limit; two of equal size are not a smaller and a larger one."""
     alone = np.zeros((4, 4), dtype=np.bool_)
     alone[0, 0] = True
-    found = theory.proposition_4_1(sisod.partition(alone))
-    assert (found.item_1.assumed, found.item_2.assumed) == (False, False)
-    assert math.isnan(found.item_1.left)
+    result = theory.proposition_4_1(sisod.partition(alone))
+    assert (result.item_1.assumed, result.item_2.assumed) == (False, False)
+    assert math.isnan(result.item_1.left)
     twins = alone.copy()
     twins[3, 3] = True
-    found = theory.proposition_4_1(sisod.partition(twins))
-    assert (found.item_1.assumed, found.item_2.assumed) == (True, False)
-    assert math.isnan(found.item_2.left)
-    assert math.isnan(found.item_2.right)
+    result = theory.proposition_4_1(sisod.partition(twins))
+    assert (result.item_1.assumed, result.item_2.assumed) == (True, False)
+    assert math.isnan(result.item_2.left)
+    assert math.isnan(result.item_2.right)
 
 
-def test_item_1_survives_overlap() -> None:
+def test_item_1_is_true_with_overlap() -> None:
     rng, n_tried = np.random.default_rng(0), 0
     for _ in range(100):
         gt = rng.random((16, 16)) < 0.25
         parts = sisod.partition(gt, min_area=0)
         overlap = parts.frame_areas.sum() + parts.background_area > gt.size
-        found = theory.proposition_4_1(parts)
-        small = [frame for frame in parts if frame.area < found.limit]
-        assert found.item_1.assumed == bool(small)
+        result = theory.proposition_4_1(parts)
+        small = [frame for frame in parts if frame.area < result.limit]
+        assert result.item_1.assumed == bool(small)
         for frame in small:
-            assert found.weights[frame.window].min() > 1 / gt.size
-        assert found.item_1.holds
+            assert result.weights[frame.window].min() > 1 / gt.size
+        assert result.item_1.holds
         n_tried += bool(overlap and small)
     assert n_tried > 50
 
@@ -229,7 +229,7 @@ def test_rho_above_rho_prime_fails() -> None:
 
 
 @given(rows_of_objects(least=1))
-def test_what_does_hold_of_rho(gt: Mask) -> None:
+def test_true_statement_about_rho(gt: Mask) -> None:
     """The mean of the frames' shares by area is at least rho'; one object: rho itself."""
     parts = sisod.partition(gt, min_area=0)
     shares = theory.salient_shares(gt, partition=parts)
@@ -253,7 +253,7 @@ def test_what_does_hold_of_rho(gt: Mask) -> None:
         ),
     ],
 )
-def test_bound_refuses(wrong: dict[str, float], text: str) -> None:
+def test_bound_raises(wrong: dict[str, float], text: str) -> None:
     settled = {"n_samples": 100, "n_pixels": 4, "lipschitz": 1, "rademacher": 10} | wrong
     with pytest.raises(InputError) as caught:
         theory.generalization_bound(**settled)  # type: ignore[arg-type]

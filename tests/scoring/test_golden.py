@@ -1,4 +1,4 @@
-"""Values that outside tools gave once and for all: they guard us even where the tools are not."""
+"""Stored values of outside tools: they are checked even where the tools are not installed."""
 
 import json
 from typing import Any
@@ -22,12 +22,12 @@ def test_values(name: str) -> None:
 
 
 @pytest.mark.needs("py_sod_metrics", "sklearn")
-def test_the_file_is_what_the_script_writes() -> None:
-    made = golden()
+def test_the_stored_file_equals_the_output_of_the_script() -> None:
+    computed = golden()
     for tool in ("pysodmetrics", "scikit-learn"):
-        if made["versions"][tool] != GOLDEN["versions"][tool]:
-            pytest.skip(f"{tool} is {made['versions'][tool]}, the file's {GOLDEN['versions'][tool]}")
-    assert made.keys() == GOLDEN.keys()
-    assert made["values"].keys() == GOLDEN["values"].keys()
+        if computed["versions"][tool] != GOLDEN["versions"][tool]:
+            pytest.skip(f"{tool} is {computed['versions'][tool]}, the file's {GOLDEN['versions'][tool]}")
+    assert computed.keys() == GOLDEN.keys()
+    assert computed["values"].keys() == GOLDEN["values"].keys()
     for name, values in GOLDEN["values"].items():
-        assert made["values"][name] == pytest.approx(values, abs=1e-12)
+        assert computed["values"][name] == pytest.approx(values, abs=1e-12)

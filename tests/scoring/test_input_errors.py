@@ -1,4 +1,4 @@
-"""What is refused, and in which words: what came, what was expected, what to do."""
+"""Input validation: every error says what was passed, what was expected and what to do."""
 
 import re
 from collections.abc import Callable
@@ -183,7 +183,7 @@ REFUSED: dict[str, tuple[Callable[[], object], type[Exception], list[str]]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_refused(name: str) -> None:
+def test_invalid_input(name: str) -> None:
     call, error, texts = REFUSED[name]
     with pytest.raises(error, match=".*".join(map(re.escape, texts))) as caught:
         call()
@@ -230,7 +230,7 @@ def test_big_endian_arrays_score_alike(dtype: str) -> None:
     np.testing.assert_equal(sisod.score(pred.astype(f">{dtype}"), gt), sisod.score(pred, gt))
 
 
-def test_memory_maps_score_alike_and_stay_as_they_are(tmp_path: Path) -> None:
+def test_memory_maps_score_alike_and_are_not_modified(tmp_path: Path) -> None:
     gt = PRED[::-1] >= 128
     np.save(tmp_path / "pred.npy", PRED / 255)
     mapped = np.load(tmp_path / "pred.npy", mmap_mode="r+")
@@ -239,7 +239,7 @@ def test_memory_maps_score_alike_and_stay_as_they_are(tmp_path: Path) -> None:
 
 
 @pytest.mark.needs("torch")
-def test_tensors_score_alike_or_say_what_to_do() -> None:
+def test_tensors_score_alike_or_raise_with_advice() -> None:
     torch = pytest.importorskip("torch")
     gt = PRED[::-1] >= 128
     pred = torch.from_numpy(PRED / 255)

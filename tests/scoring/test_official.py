@@ -1,4 +1,4 @@
-"""The protocol `official` against a slow reading of its description, and on real maps."""
+"""The protocol `official` against a slow implementation of its description, and on real maps."""
 
 import itertools
 import json
@@ -80,10 +80,10 @@ def slow_codes(gt: NDArray[np.uint8]) -> NDArray[np.int64]:
     columns = np.floor(np.arange(SIDE) * gt.shape[1] / SIDE).astype(int)
     small = labels[rows][:, columns]
     codes = np.zeros((SIDE, SIDE), dtype=np.int64)
-    for place, label in enumerate(kept):
+    for bit, label in enumerate(kept):
         ys, xs = np.nonzero(small == label)
         if len(ys):
-            codes[ys.min() : ys.max() + 1, xs.min() : xs.max() + 1] += 2**place
+            codes[ys.min() : ys.max() + 1, xs.min() : xs.max() + 1] += 2**bit
     return codes
 
 
@@ -124,7 +124,7 @@ def slow_official(pred: NDArray[np.uint8], gt: NDArray[np.uint8]) -> dict[str, f
 
 
 def grey_pair(seed: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Overlapping frames, specks, soft edges; the two of different sizes."""
+    """Return a prediction and a ground truth of another size: overlapping frames, specks, soft edges."""
     rng = np.random.default_rng(seed)
     gt = np.zeros((90, 120), dtype=np.uint8)
     for _ in range(4):
@@ -138,7 +138,7 @@ def grey_pair(seed: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     return pred, gt
 
 
-def special(name: str) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+def special_pair(name: str) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     pred = np.tile(np.arange(0, 250, 5, dtype=np.uint8), (40, 1))
     gt = np.zeros((40, 50), dtype=np.uint8)
     if name == "specks":  # all too small: the first is kept
@@ -153,20 +153,20 @@ def special(name: str) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_like_the_slow_reading(seed: int) -> None:
+def test_equals_the_slow_implementation(seed: int) -> None:
     pred, gt = grey_pair(seed)
-    found, slow = measure_official(pred, gt), slow_official(pred, gt)
-    assert found.values == pytest.approx(slow, abs=2e-6)
-    assert found.n_objects == len([k for k in range(20) if (slow_codes(gt) >> k & 1).any()])
+    result, slow = measure_official(pred, gt), slow_official(pred, gt)
+    assert result.values == pytest.approx(slow, abs=2e-6)
+    assert result.n_objects == len([k for k in range(20) if (slow_codes(gt) >> k & 1).any()])
 
 
 @pytest.mark.parametrize("name", ["empty", "specks", "full", "lost"])
-def test_special_cases_like_the_slow_reading(name: str) -> None:
-    pred, gt = special(name)
-    found, slow = measure_official(pred, gt), slow_official(pred, gt)
-    assert found.values == pytest.approx(slow, abs=2e-6)
+def test_special_cases_equal_the_slow_implementation(name: str) -> None:
+    pred, gt = special_pair(name)
+    result, slow = measure_official(pred, gt), slow_official(pred, gt)
+    assert result.values == pytest.approx(slow, abs=2e-6)
     if name in ("empty", "full"):
-        assert found.values["si_mae"] == pytest.approx(found.values["mae"])
+        assert result.values["si_mae"] == pytest.approx(result.values["mae"])
 
 
 def test_by_hand() -> None:
@@ -174,10 +174,10 @@ def test_by_hand() -> None:
     gt = np.zeros((SIDE, SIDE), dtype=np.uint8)
     gt[:, : SIDE // 2] = 255
     pred = np.where(gt > 0, np.uint8(51), np.uint8(0))
-    found = sisod.score(pred, gt, protocol="official")
-    assert found["mae"] == pytest.approx(0.4)
+    result = sisod.score(pred, gt, protocol="official")
+    assert result["mae"] == pytest.approx(0.4)
     # alpha is 1 and the background is one of the terms: (0.8 + 1 x 0) / (2 + 1), not / 2
-    assert found["si_mae"] == pytest.approx(0.8 / 3)
+    assert result["si_mae"] == pytest.approx(0.8 / 3)
 
 
 def test_more_components_than_an_integer_has_bits() -> None:
@@ -185,16 +185,16 @@ def test_more_components_than_an_integer_has_bits() -> None:
     for y in range(0, 380, 8):
         for x in range(0, 380, 16):
             gt[y : y + 5, x : x + 5] = 255
-    found = measure_official(gt, gt)
-    assert found.n_objects == 48 * 24
+    result = measure_official(gt, gt)
+    assert result.n_objects == 48 * 24
     # regions are those of the codes 1, 2, 4 ... that are no larger than the number of bits: 11 frames
     hits = 25
     best = 1.3 * (hits / 26) ** 2 / (1.3 * hits / 26)
-    assert found.values["si_f_max_frame"] == pytest.approx(best)
+    assert result.values["si_f_max_frame"] == pytest.approx(best)
 
 
-def test_everywhere_the_same(tmp_path: Path) -> None:
-    """`score`, `Evaluator` and folders agree; grey values of the truth survive in files."""
+def test_score_evaluator_and_folders_agree(tmp_path: Path) -> None:
+    """Also for grey values of the ground truth, which files preserve."""
     for folder in ("pred", "gt"):
         (tmp_path / folder).mkdir()
     evaluator = sisod.Evaluator(protocol="official")
@@ -222,8 +222,8 @@ def test_a_map_of_another_size_is_resized_once(tmp_path: Path) -> None:
         (tmp_path / folder).mkdir()
         cv2.imwrite(str(tmp_path / folder / "a.png"), array)
     with pytest.warns(UserWarning, match="1 predictions .* were resized"):
-        found = sisod.evaluate(tmp_path / "pred", tmp_path / "gt", protocol="official", jobs=1)
-    assert found.summary == measure_official(pred, gt).values
+        result = sisod.evaluate(tmp_path / "pred", tmp_path / "gt", protocol="official", jobs=1)
+    assert result.summary == measure_official(pred, gt).values
 
 
 def test_errors() -> None:
@@ -244,7 +244,7 @@ def test_errors() -> None:
     assert tuple(sisod.score(gt, gt, protocol="official", metrics="all")) == PAPER_KEYS
 
 
-def test_commands_that_show_frames_say_why_not(few: Path) -> None:  # noqa: ARG001
+def test_commands_that_show_frames_refuse_the_protocol(few: Path) -> None:  # noqa: ARG001
     for arguments in (["stats", "MSOD/mask"], ["frames", "MSOD/mask", "--out", "drawn"]):
         result = CliRunner().invoke(app, [*arguments, "--protocol", "official"])
         assert result.exit_code == 2
@@ -254,7 +254,7 @@ def test_commands_that_show_frames_say_why_not(few: Path) -> None:  # noqa: ARG0
 
 @pytest.mark.skipif(DATA is None, reason="SISOD_DATA, the folder of real data, is not set")
 @pytest.mark.slow
-def test_the_numbers_of_the_released_code_and_of_the_page_on_conventions(
+def test_values_of_the_released_code_and_of_the_documentation(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     benchmarks = RESULTS

@@ -1,4 +1,4 @@
-"""The library against the slow oracle, on drawn images and on the awkward ones."""
+"""The library against the slow oracle, on random images and on edge cases."""
 
 from typing import Any, Literal
 
@@ -78,7 +78,7 @@ def check_scores(
     partition: sisod.Partition | None = None,
     keys: tuple[str, ...] = ALL_KEYS,
 ) -> None:
-    """Every value, every point of every curve and every object, undefined ones too."""
+    """Compare every value, every point of every curve and every object, undefined ones too."""
     structure = bool({"s", "wf"} & set(keys))
     theirs = oracle.opinion(
         pred,
@@ -102,7 +102,7 @@ def check_scores(
 
 
 def check(pred: NDArray[Any], gt: Mask) -> None:
-    """Partition and scores by the default protocol."""
+    """Compare partition and scores under the default protocol."""
     assert oracle.adaptive_is_clear(oracle.probabilities(pred))
     parts = oracle.cut(gt)
     check_partition(sisod.partition(gt), parts)
@@ -289,8 +289,8 @@ def test_perfect_and_opposite_predictions() -> None:
         check(~gt, gt)
 
 
-def test_one_flat_quadrant_is_flat() -> None:
-    """0.1 seven times has a mean that is not 0.1; rounding must not look like structure in S."""
+def test_a_constant_quadrant_has_no_spread() -> None:
+    """Seven times 0.1 has a mean other than 0.1; the rounding must not change S."""
     gt = drawing("####...", "####...", ".......", ".......", ".......")
     pred = np.full(gt.shape, 0.1)
     pred[gt] = 0.7

@@ -1,4 +1,4 @@
-"""What must hold for every image: the paper's propositions, symmetries, and where NaN is due."""
+"""Properties of every image: the paper's propositions, symmetries, and where values are NaN."""
 
 import math
 from collections.abc import Callable
@@ -21,26 +21,26 @@ DTYPES = ("uint8", "uint16", "float32", "float64", "bool")
 many = settings(deadline=None, max_examples=100)
 
 
-def drawn_mask(rng: np.random.Generator, shape: tuple[int, int], density: float) -> Mask:
+def random_mask(rng: np.random.Generator, shape: tuple[int, int], density: float) -> Mask:
     mask: Mask = rng.random(shape) < density
     y, x = rng.integers(shape[0]), rng.integers(shape[1])
     mask[y : y + 5, x : x + 4] = True
     return mask
 
 
-def drawn_map(rng: np.random.Generator, shape: tuple[int, int], dtype: str) -> NDArray[Any]:
+def random_map(rng: np.random.Generator, shape: tuple[int, int], dtype: str) -> NDArray[Any]:
     grey = rng.integers(0, 256, shape).astype(np.uint8)
-    made: dict[str, NDArray[Any]] = {
+    maps: dict[str, NDArray[Any]] = {
         "uint8": grey,
         "uint16": rng.integers(0, 65536, shape).astype(np.uint16),
         "float32": rng.random(shape).astype(np.float32),
         "float64": rng.random(shape),
         "bool": grey > 128,
     }
-    found = made[dtype]
-    if found.dtype.kind == "u" and found.max() == 1:  # which is warned about, as it should be
-        found[found == 1] = 2
-    return found
+    values = maps[dtype]
+    if values.dtype.kind == "u" and values.max() == 1:  # which is warned about, as it should be
+        values[values == 1] = 2
+    return values
 
 
 seeds = st.integers(0, 2**32)
@@ -57,7 +57,7 @@ def test_one_frame_makes_si_mae_equal_mae(
     seed: int, shape: tuple[int, int], density: float, dtype: str
 ) -> None:
     rng = np.random.default_rng(seed)
-    gt, pred = drawn_mask(rng, shape, density), drawn_map(rng, shape, dtype)
+    gt, pred = random_mask(rng, shape, density), random_map(rng, shape, dtype)
     parts = sisod.partition(gt, min_area=1.0)  # nothing is that large: the largest alone
     assert len(parts) == 1
     values = sisod.score(pred, gt, partition=parts)
@@ -99,8 +99,8 @@ class Scene:
         return sisod.score(pred, self.gt, partition=self.partition)
 
 
-def scene_of(sides: list[tuple[int, int]], rng: np.random.Generator, density: float) -> Scene:
-    """Boxes side by side, a gap between them; both corners salient, so that the frame is the box."""
+def make_scene(sides: list[tuple[int, int]], rng: np.random.Generator, density: float) -> Scene:
+    """Return boxes side by side with gaps; two corners are salient, so that the frame is the box."""
     sides = sorted(sides, key=lambda side: side[0] * side[1])
     height = max(side[0] for side in sides) + 2
     labels = np.zeros((height, sum(side[1] + 1 for side in sides) + 1), np.int64)
@@ -128,7 +128,7 @@ def test_proposition_3_3_case_2(
     sides: list[tuple[int, int]], seed: int, fill: float, data: st.DataObject
 ) -> None:
     rng = np.random.default_rng(seed)
-    scene = scene_of(sides, rng, fill)
+    scene = make_scene(sides, rng, fill)
     first, second = scene.pixels
     moved = data.draw(st.integers(1, min(len(first), len(second))))
     a = scene.score(scene.predicting([second]))
@@ -149,13 +149,13 @@ def test_extension_of_proposition_3_3(
     sides: list[tuple[int, int]], seed: int, fill: float, data: st.DataObject
 ) -> None:
     rng = np.random.default_rng(seed)
-    scene = scene_of(sides, rng, fill)
+    scene = make_scene(sides, rng, fill)
     missed = data.draw(st.integers(1, len(sides) - 1))  # m of the paper
-    found = scene.pixels[missed:]
-    small, large = np.concatenate(scene.pixels[:missed]), np.concatenate(found)
+    detected = scene.pixels[missed:]
+    small, large = np.concatenate(scene.pixels[:missed]), np.concatenate(detected)
     moved = data.draw(st.integers(1, min(len(small), len(large))))
     chosen = [part(large, len(large) - moved, rng), part(small, moved, rng)]
-    a, f_b = scene.score(scene.predicting(found)), scene.predicting(chosen)
+    a, f_b = scene.score(scene.predicting(detected)), scene.predicting(chosen)
     b = scene.score(f_b)
     assert a["mae"] == b["mae"]
     t = np.array([np.count_nonzero(f_b[tuple(pixels.T)]) for pixels in scene.pixels])
@@ -172,7 +172,7 @@ def test_extension_of_proposition_3_3(
 def test_the_condition_of_the_extension_is_met_by_a_case() -> None:
     """S = (4, 20, 30), t = (4, 20, 26): 50 / (1 + 1 + 26/30) = 17.4 < S_2 = 20."""
     rng = np.random.default_rng(0)
-    scene = scene_of([(2, 2), (4, 5), (5, 6)], rng, 1.0)
+    scene = make_scene([(2, 2), (4, 5), (5, 6)], rng, 1.0)
     a = scene.score(scene.predicting(scene.pixels[1:]))
     b = scene.score(scene.predicting([*scene.pixels[:2], scene.pixels[2][:26]]))
     assert a["mae"] == b["mae"]
@@ -192,7 +192,7 @@ def test_proposition_b_1(
 ) -> None:
     """With beta 1 (dice): f_B wins if and only if |C_1| < (1 + 3 rho) |C_2|."""
     rng = np.random.default_rng(seed)
-    scene = scene_of(sides, rng, fill)
+    scene = make_scene(sides, rng, fill)
     first, second = scene.pixels[::-1] if swap else scene.pixels
     moved = data.draw(st.integers(1, min(len(first), len(second))))
     a = scene.score(scene.predicting([second]))
@@ -210,7 +210,7 @@ def test_proposition_b_1(
 
 def test_counter_example_to_proposition_b_1_as_printed() -> None:
     """|C_1| = 10, |C_2| = 1, rho = 0: f_B has 2 * 1 / (10 + 1) of C_1 and nothing of C_2."""
-    scene = scene_of([(1, 1), (2, 5)], np.random.default_rng(0), 1.0)
+    scene = make_scene([(1, 1), (2, 5)], np.random.default_rng(0), 1.0)
     second, first = scene.pixels
     a, b = scene.score(scene.predicting([second])), scene.score(scene.predicting([first[:1]]))
     assert a["dice_binary"] == b["dice_binary"] == pytest.approx(2 / 12, abs=1e-15)
@@ -243,7 +243,7 @@ def test_moving_and_enlarging_change_no_count_metric(
     move: str, seed: int, shape: tuple[int, int], density: float, dtype: str
 ) -> None:
     rng = np.random.default_rng(seed)
-    gt, pred = drawn_mask(rng, shape, density), drawn_map(rng, shape, dtype)
+    gt, pred = random_mask(rng, shape, density), random_map(rng, shape, dtype)
     assume(pred.dtype.kind != "u" or pred.max() != 1)
     assume(oracle.adaptive_is_clear(oracle.probabilities(pred)))
     changed = MOVES[move](pred), MOVES[move](gt)
@@ -267,7 +267,7 @@ NEED_NO_OBJECT = ("mae", "mse", "accuracy", "specificity", "fpr", "e", "s")
 
 
 def is_undefined(key: str, gt: Mask, frames: list[Mask]) -> bool:
-    """DESIGN 2's rule in one place."""
+    """The rule of docs/metrics.md on undefined values."""
     si = key.startswith("si_")
     family = key.removeprefix("si_").split("_")[0]
     if not gt.any():
@@ -288,10 +288,10 @@ def is_undefined(key: str, gt: Mask, frames: list[Mask]) -> bool:
 def test_nan_exactly_where_undefined(
     seed: int, shape: tuple[int, int], density: float, dtype: str, flat: bool
 ) -> None:
-    """And no warning of numpy on the way: pytest makes them errors."""
+    """No warning of NumPy either: pytest turns them into errors."""
     rng = np.random.default_rng(seed)
     gt: Mask = rng.random(shape) < density
-    pred = drawn_map(rng, shape, dtype)
+    pred = random_map(rng, shape, dtype)
     pred = np.full_like(pred, pred[0, 0]) if flat else pred
     assume(pred.dtype.kind != "u" or pred.max() != 1)
     values = sisod.score(pred, gt, metrics="all")

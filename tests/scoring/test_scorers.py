@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 import sisod
-from sisod.data import images
+from sisod.data import images, storage
 from sisod.evaluation.batches import Job, score_batch
 from sisod.scoring.engine import find_scorer
 
@@ -61,7 +61,7 @@ def test_a_batch_reads_every_file_once(
         np.save(tmp_path / f"pred{index}.npy", pred)
         np.save(tmp_path / f"gt{index}.npy", gt)
     reads: Counter[str] = Counter()
-    read_bytes = images.read_bytes
+    read_bytes = storage.read_bytes
 
     def counting_read(root: str | Path, path: str) -> bytes:
         reads[path] += 1

@@ -1,4 +1,4 @@
-"""Voronoi regions against a loop over pixels, on both ways of computing them, ties included."""
+"""Voronoi regions, computed in both ways, against a loop over pixels, ties included."""
 
 import cv2
 import numpy as np
@@ -19,7 +19,7 @@ def boxes_of(index: Index) -> NDArray[np.int64]:
 
 
 def slow(index: Index) -> Index:
-    """The least (squared distance, index) of every pixel, in whole numbers."""
+    """Return the index of the least (squared distance, index) of every pixel, in integers."""
     ys, xs = np.nonzero(index >= 0)
     nearest = np.empty_like(index)
     for y, x in np.ndindex(index.shape):
@@ -49,7 +49,7 @@ def test_every_pixel_belongs_to_the_nearest(index: Index, in_integers: bool) -> 
 
 @pytest.mark.parametrize("width", [2801, 2895, 2896, 2897, 4001])
 def test_far_apart(width: int) -> None:
-    """On both sides of what float32 holds: the pixel in the middle, if there is one, is the first's."""
+    """Below and above the limit of float32: a pixel in the middle belongs to the first component."""
     index = np.full((1, width), -1, dtype=np.int32)
     index[0, 0], index[0, -1] = 0, 1
     regions = nearest_component(index, boxes_of(index))
@@ -58,7 +58,7 @@ def test_far_apart(width: int) -> None:
 
 
 def test_near_ties_far_away() -> None:
-    """Squared distances of 1201^2 + 700^2 against one less: told apart exactly."""
+    """Squared distances of 1201^2 + 700^2 and one less are distinguished."""
     index = np.full((1402, 1300), -1, dtype=np.int32)
     index[1401, 1201] = 0  # from (701, 0): 700^2 + 1201^2
     index[0, 1201] = 1  # from (701, 0): 701^2 + 1201^2

@@ -1,4 +1,4 @@
-"""Agreement with outside tools: PySODMetrics 1.6.2 and scikit-learn, on made and on real maps."""
+"""Agreement with outside tools: PySODMetrics 1.6.2 and scikit-learn, on synthetic and on real maps."""
 
 import math
 import os
@@ -38,7 +38,7 @@ FRAMED = ("f", "precision", "recall", "iou", "dice")  # where masking and croppi
 
 
 class Pair(NamedTuple):
-    """A prediction, its boolean ground truth, and the same two as PySODMetrics sees them."""
+    """A prediction, its boolean ground truth, and the same two in the form for PySODMetrics."""
 
     pred: NDArray[np.uint8]
     gt: NDArray[np.bool_]
@@ -61,14 +61,14 @@ class Pair(NamedTuple):
 
 
 @contextmanager
-def peer_warnings_are_its_own() -> Iterator[None]:
-    """PySODMetrics calls deprecated functions and divides by zero; ours may not warn."""
+def ignore_warnings_of_pysodmetrics() -> Iterator[None]:
+    """PySODMetrics calls deprecated functions and divides by zero; our code must not warn."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
 
 
-def made_pair(seed: int) -> Pair:
+def synthetic_pair(seed: int) -> Pair:
     """Blobs of several sizes; the prediction blurred, shifted, noisy, one blob weak."""
     rng = np.random.default_rng(seed)
     height, width = 60 + seed, 80 - 2 * seed
@@ -103,21 +103,25 @@ def real_pair(name: str) -> Pair:
 
 
 @cache
-def pair_of(name: str) -> Pair:
-    pair = made_pair(int(name.removeprefix("made"))) if name.startswith("made") else real_pair(name)
+def find_pair(name: str) -> Pair:
+    pair = (
+        synthetic_pair(int(name.removeprefix("synthetic")))
+        if name.startswith("synthetic")
+        else real_pair(name)
+    )
     assert 0 < np.count_nonzero(pair.gt) < pair.gt.size
     return pair
 
 
 @cache
 def ours(name: str, protocol: str = "default") -> Scored:
-    pair = pair_of(name)
+    pair = find_pair(name)
     keys = find_metrics("all")
     return score_one(pair.pred, pair.gt, protocol=sisod.PROTOCOLS[protocol], keys=keys)
 
 
-MADE = [f"made{seed}" for seed in range(8)]
-NAMES = MADE + (
+SYNTHETIC = [f"synthetic{seed}" for seed in range(8)]
+NAMES = SYNTHETIC + (
     real_names()
     or [pytest.param("", marks=pytest.mark.skip(reason="SISOD_DATA is unset: no real MSOD maps"))]  # type: ignore[list-item]
 )
@@ -125,22 +129,22 @@ every_pair = pytest.mark.parametrize("name", NAMES)
 
 
 def run(metric: Any, pair: Pair) -> Any:
-    with peer_warnings_are_its_own():
+    with ignore_warnings_of_pysodmetrics():
         metric.step(pair.pred, pair.grey_gt)
         return metric.get_results()
 
 
 def handlers(names: tuple[str, ...], *, beta2: float = 0.3) -> dict[str, Any]:
-    made = {}
+    created = {}
     for name in names:
         extra = {"beta": beta2} if name == "f" else {}
-        made[name] = HANDLERS[name](with_dynamic=True, with_adaptive=True, with_binary=True, **extra)
-    return made
+        created[name] = HANDLERS[name](with_dynamic=True, with_adaptive=True, with_binary=True, **extra)
+    return created
 
 
 @every_pair
 def test_counted_metrics(name: str) -> None:
-    theirs = run(py_sod_metrics.FmeasureV2(handlers(tuple(HANDLERS))), pair_of(name))
+    theirs = run(py_sod_metrics.FmeasureV2(handlers(tuple(HANDLERS))), find_pair(name))
     scores = ours(name)
     for family, result in theirs.items():
         curve = result["dynamic"][::-1]  # theirs begins at t = 255
@@ -157,7 +161,7 @@ def test_counted_metrics(name: str) -> None:
 
 @every_pair
 def test_mae_and_structure(name: str) -> None:
-    pair, values = pair_of(name), ours(name).values
+    pair, values = find_pair(name), ours(name).values
     expected = {
         "mae": run(py_sod_metrics.MAE(), pair)["mae"],
         "s": run(py_sod_metrics.Smeasure(), pair)["sm"],
@@ -166,15 +170,15 @@ def test_mae_and_structure(name: str) -> None:
     assert {key: values[key] for key in expected} == pytest.approx(expected, abs=1e-9)
 
 
-@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize("name", SYNTHETIC)
 def test_multiscale_iou(name: str) -> None:
     """As shipped, on maps with fewer edge pixels than its float16 edge maps can count (2048)."""
-    theirs = run(py_sod_metrics.MSIoU(False, False, with_binary=True), pair_of(name))["binary"]
+    theirs = run(py_sod_metrics.MSIoU(False, False, with_binary=True), find_pair(name))["binary"]
     assert ours(name).values["msiou"] == pytest.approx(theirs, abs=1e-9)
 
 
 class WideMSIoU(py_sod_metrics.MSIoU):  # type: ignore[misc]
-    """PySODMetrics' own, its edge maps not in float16, in which a count above 2048 is rounded."""
+    """The class of PySODMetrics without float16 edge maps, which round counts above 2048."""
 
     def get_edge(self, mask: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Return its edges in double precision."""
@@ -183,12 +187,12 @@ class WideMSIoU(py_sod_metrics.MSIoU):  # type: ignore[misc]
 
 @every_pair
 def test_multiscale_iou_in_double_precision(name: str) -> None:
-    theirs = run(WideMSIoU(False, False, with_binary=True), pair_of(name))["binary"]
+    theirs = run(WideMSIoU(False, False, with_binary=True), find_pair(name))["binary"]
     assert ours(name).values["msiou"] == pytest.approx(theirs, abs=1e-12)
 
 
 def test_multiscale_iou_of_opposite_edges() -> None:
-    """Two missing corners: Sobel's opposite signs cancel in the middle, which is no edge."""
+    """Two missing corners: opposite signs of Sobel cancel in the middle, so it is not an edge."""
     gt = np.array([[0, 1, 1], [1, 1, 1], [1, 1, 0]], np.bool_)
     pair = Pair(np.zeros((3, 3), np.uint8), gt)
     theirs = run(py_sod_metrics.MSIoU(False, False, with_binary=True), pair)["binary"]
@@ -197,7 +201,7 @@ def test_multiscale_iou_of_opposite_edges() -> None:
 
 @every_pair
 def test_e_measure(name: str) -> None:
-    pair, scores = pair_of(name), ours(name)
+    pair, scores = find_pair(name), ours(name)
     metric = py_sod_metrics.Emeasure()
     result = run(metric, pair)["em"]
     curve = result["curve"][::-1]
@@ -220,7 +224,7 @@ def kappa(predicted: NDArray[np.bool_], gt: NDArray[np.bool_]) -> float:
 
 @every_pair
 def test_kappa_is_that_of_sklearn(name: str) -> None:
-    pair, scores = pair_of(name), ours(name)
+    pair, scores = find_pair(name), ours(name)
     assert scores.values["kappa_binary"] == pytest.approx(kappa(pair.p > 0.5, pair.gt), abs=1e-12)
     adaptive = pair.p >= get_adaptive_threshold(pair.p)
     assert scores.values["kappa_adaptive"] == pytest.approx(kappa(adaptive, pair.gt), abs=1e-12)
@@ -229,9 +233,9 @@ def test_kappa_is_that_of_sklearn(name: str) -> None:
         assert scores.curves["kappa"][t] == pytest.approx(expected, abs=1e-12), t
 
 
-@pytest.mark.parametrize("name", MADE[:2])
+@pytest.mark.parametrize("name", SYNTHETIC[:2])
 def test_kappa_mean_and_max(name: str) -> None:
-    pair, values = pair_of(name), ours(name).values
+    pair, values = find_pair(name), ours(name).values
     curve = [kappa(pair.levels >= t, pair.gt) for t in range(256)]
     assert values["kappa_mean"] == pytest.approx(np.mean(curve), abs=1e-12)
     assert values["kappa_max"] == pytest.approx(max(curve), abs=1e-12)
@@ -247,7 +251,7 @@ def test_kappa_of_pysodmetrics_has_a_term_wrong() -> None:
 
 @every_pair
 def test_auc_is_that_of_sklearn(name: str) -> None:
-    pair, values = pair_of(name), ours(name).values
+    pair, values = find_pair(name), ours(name).values
     levels = pair.levels
     expected = roc_auc_score(pair.gt.ravel(), levels.ravel())
     assert values["auc"] == pytest.approx(expected, abs=1e-12)
@@ -263,7 +267,7 @@ def test_auc_is_that_of_sklearn(name: str) -> None:
 @every_pair
 def test_size_invariant_f_of_pysodmetrics(name: str) -> None:
     metric = py_sod_metrics.SizeInvarianceFmeasureV2(handlers(FRAMED))
-    theirs = run(metric, pair_of(name))
+    theirs = run(metric, find_pair(name))
     scores = ours(name, "pysodmetrics")
     for family, result in theirs.items():
         (by_frame,) = result["dynamic"]  # frames x 256, from t = 255 down
@@ -279,11 +283,11 @@ def test_size_invariant_f_of_pysodmetrics(name: str) -> None:
 
 @every_pair
 def test_size_invariant_mae_of_pysodmetrics(name: str) -> None:
-    theirs = run(py_sod_metrics.SizeInvarianceMAE(), pair_of(name))["si_mae"]
+    theirs = run(py_sod_metrics.SizeInvarianceMAE(), find_pair(name))["si_mae"]
     value = ours(name, "pysodmetrics").values["si_mae"]
     if math.isnan(theirs):  # frames that cover the image
         assert 0 <= value <= 1
-        assert sisod.PROTOCOLS["pysodmetrics"].partition(pair_of(name).gt).alpha == 0
+        assert sisod.PROTOCOLS["pysodmetrics"].partition(find_pair(name).gt).alpha == 0
     else:
         assert value == pytest.approx(theirs, abs=1e-12)
 
@@ -295,7 +299,7 @@ def ring() -> Pair:
     return Pair(np.where(gt, 200, np.arange(40) * 3).astype(np.uint8), gt)
 
 
-def test_frames_that_cover_the_image_are_nan_there_and_not_here() -> None:
+def test_a_frame_that_covers_the_image_is_nan_in_pysodmetrics_only() -> None:
     pair = ring()
     assert math.isnan(run(py_sod_metrics.SizeInvarianceMAE(), pair)["si_mae"])
     values = sisod.score(pair.pred, pair.gt, protocol="pysodmetrics", metrics="mae,si_mae")
@@ -303,13 +307,13 @@ def test_frames_that_cover_the_image_are_nan_there_and_not_here() -> None:
 
 
 def crowd() -> Pair:
-    """70 objects of 64 pixels: more than its 63 bits."""
+    """70 objects of 64 pixels: more than the 63 bits of PySODMetrics."""
     gt = np.kron(np.ones((7, 10), np.bool_), np.pad(np.ones((8, 8), np.bool_), 1))
     return Pair(np.where(gt, 180, 30).astype(np.uint8) + np.eye(*gt.shape, dtype=np.uint8), gt)
 
 
 @pytest.mark.parametrize(
-    ("made", "error"),
+    ("make_pair", "error"),
     [
         (lambda: Pair(np.eye(9, dtype=np.uint8), np.ones((9, 9), np.bool_)), AssertionError),
         (crowd, Exception),
@@ -317,10 +321,10 @@ def crowd() -> Pair:
     ids=["all salient", "70 objects"],
 )
 def test_where_pysodmetrics_crashes_ours_has_a_value(
-    made: Callable[[], Pair], error: type[Exception]
+    make_pair: Callable[[], Pair], error: type[Exception]
 ) -> None:
-    pair = made()
-    with pytest.raises(error):  # whatever it dies of
+    pair = make_pair()
+    with pytest.raises(error):
         run(py_sod_metrics.SizeInvarianceMAE(), pair)
     p = pair.p.astype(np.float32)
     values = sisod.score(p, pair.gt, protocol="pysodmetrics", metrics="mae,si_mae")
@@ -342,10 +346,10 @@ def test_ties_for_the_largest_are_all_kept_as_pysodmetrics_does() -> None:
     assert values["si_mae"] == pytest.approx(theirs, abs=1e-12)
 
 
-@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize("name", SYNTHETIC)
 def test_sixteen_bits_and_floats_of_the_same_map_give_the_same(name: str) -> None:
-    """PySODMetrics reads 8 bits only; the other types are tied to it through this."""
-    pair, values = pair_of(name), ours(name).values
+    """PySODMetrics reads 8 bits only; this test extends its comparison to the other types."""
+    pair, values = find_pair(name), ours(name).values
     deep = pair.pred.astype(np.uint16) * np.uint16(257)
     for pred in (deep, pair.pred / 255):
         scores = sisod.score(pred, pair.gt, metrics="all")

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sisod.scoring.engine import Scores
 from sisod.scoring.metrics import METRICS
+from sisod.scoring.scores import Scores
 
 Values = NDArray[np.float64]
 IMAGE_CURVES = ("f", "si_f")  # kept for every image, so that intervals of maxima need no pixels
