@@ -1,4 +1,4 @@
-"""Intervals, leads and sign tests: by hand, against slow loops, by simulation, with SciPy as witness."""
+"""Intervals, leads and sign tests: by hand, against slow loops, by simulation, against SciPy."""
 
 import dataclasses
 import json
@@ -31,12 +31,12 @@ from sisod.cli import app
 few = settings(deadline=None, max_examples=40)
 
 
-def row(found: Comparison, metric: str, place: int = 0) -> dict[str, float]:
-    return [line for line in found.table.iter_rows(named=True) if line["metric"] == metric][place]
+def row(comparison: Comparison, metric: str, index: int = 0) -> dict[str, float]:
+    return [line for line in comparison.table.iter_rows(named=True) if line["metric"] == metric][index]
 
 
-def drawn(rng: np.random.Generator, n_images: int, *, shift: float = 0.0) -> sisod.Evaluation:
-    """Images that are easy or hard, some objects of each of which are found."""
+def random_result(rng: np.random.Generator, n_images: int, *, shift: float = 0.0) -> sisod.Evaluation:
+    """Random images, easy or difficult, with some of their objects found."""
     hard = rng.uniform(0, 1, n_images)
     numbers = rng.integers(0, 5, n_images)
     recall = rng.uniform(0, 1, int(numbers.sum())) * np.repeat(1.4 - hard, numbers)
@@ -60,7 +60,7 @@ def within(interval: dict[str, float], truth: float) -> bool:
 
 @pytest.mark.slow
 def test_intervals_of_a_paired_difference_cover_the_truth() -> None:
-    """A is better by 0.02 on the average; images are hard or easy for both."""
+    """A is better by 0.02 on average; images are difficult or easy for both."""
 
     def cover(rng: np.random.Generator, trial: int) -> bool:
         hard = rng.gamma(2.0, 0.05, 150)
@@ -73,7 +73,7 @@ def test_intervals_of_a_paired_difference_cover_the_truth() -> None:
 
 @pytest.mark.slow
 def test_intervals_of_a_score_over_objects_cover_the_truth() -> None:
-    """Objects of one image are alike: drawing objects instead of images would cover far too seldom."""
+    """Objects of one image are similar: resampling objects instead would give intervals too narrow."""
 
     def cover(rng: np.random.Generator, trial: int) -> bool:
         numbers = rng.integers(0, 6, 150)
@@ -100,9 +100,9 @@ def test_intervals_of_the_maximum_of_a_curve_cover_the_truth() -> None:
 
 
 def test_resamples_are_those_of_a_slow_loop() -> None:
-    """The same draws, image by image and object by object."""
+    """The same resamples, image by image and object by object."""
     rng = np.random.default_rng(3)
-    result = drawn(rng, 7)
+    result = random_result(rng, 7)
     images = result.images.with_columns(mae=rng.uniform(0, 1, 7))
     values = images["mae"].to_numpy().copy()
     values[[1, 4]] = math.nan
@@ -127,18 +127,21 @@ def test_resamples_are_those_of_a_slow_loop() -> None:
         assert line.tolist() == pytest.approx(expected, nan_ok=True)
 
 
-def test_chunks_do_not_change_the_draws(monkeypatch: pytest.MonkeyPatch) -> None:
-    result = drawn(np.random.default_rng(1), 11)
+def test_chunks_do_not_change_the_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = random_result(np.random.default_rng(1), 11)
     whole = bootstrap_intervals(result, resamples=100, seed=4)
-    monkeypatch.setattr("sisod.analysis.bootstrap._NUMBERS_AT_ONCE", 70)  # six resamples at a time
+    monkeypatch.setattr("sisod.analysis.bootstrap._MAX_COUNTS", 70)  # six resamples at a time
     parts = bootstrap_intervals(result, resamples=100, seed=4)
     assert parts["metric"].to_list() == whole["metric"].to_list()
     for column in ("low", "high"):
         assert parts[column].to_numpy() == pytest.approx(whole[column].to_numpy(), nan_ok=True)
 
 
-def test_a_seed_decides() -> None:
-    a, b = drawn(np.random.default_rng(1), 30), drawn(np.random.default_rng(1), 30, shift=0.01)
+def test_same_seed_gives_the_same_numbers() -> None:
+    a, b = (
+        random_result(np.random.default_rng(1), 30),
+        random_result(np.random.default_rng(1), 30, shift=0.01),
+    )
     one, two = compare(a, b, resamples=200, seed=1), compare(a, b, resamples=200, seed=1)
     assert one.table.equals(two.table)
     assert one.intervals.equals(two.intervals)
@@ -149,7 +152,7 @@ def test_a_seed_decides() -> None:
 
 
 def test_direction_decides_who_leads() -> None:
-    """B has the larger error on every image and finds more objects."""
+    """B has the larger error on every image, and finds more objects."""
     numbers = np.full(30, 2)
     a = simulated(np.full(30, 0.1), n_objects=numbers, recall=np.tile([1.0, 0.0], 30))
     b = simulated(np.full(30, 0.2), n_objects=numbers, recall=np.ones(60))
@@ -168,8 +171,8 @@ def test_direction_decides_who_leads() -> None:
     assert found.intervals.filter(method="second", metric="found")["value"].to_list() == [1.0]
 
 
-def test_a_method_is_level_with_itself() -> None:
-    result = drawn(np.random.default_rng(1), 40)
+def test_a_method_ties_with_itself() -> None:
+    result = random_result(np.random.default_rng(1), 40)
     for line in compare(result, result, metrics="all", resamples=300).table.iter_rows(named=True):
         assert (line["a_leads"], line["b_leads"], line["a_wins"], line["b_wins"]) == (0, 0, 0, 0)
         assert line["difference"] == 0
@@ -201,7 +204,7 @@ def test_sign_test_of_very_many_images() -> None:
 
 
 def test_holm_by_hand() -> None:
-    """Smallest first, times how many are left, never falling, at most 1; undefined ones do not count."""
+    """Smallest first, times the number left, never decreasing, at most 1; NaN does not count."""
     assert holm([0.01, 0.02, 0.03, 0.6]).tolist() == pytest.approx([0.04, 0.06, 0.06, 0.6])
     assert holm([0.5, 0.4]).tolist() == pytest.approx([0.8, 0.8])
     assert holm([0.9, 0.8]).tolist() == [1.0, 1.0]
@@ -221,7 +224,7 @@ def test_many_methods_are_corrected_within_a_metric() -> None:
         ("a", "b"), ("a", "c"), ("b", "c"),
     ]  # fmt: skip
     assert found.table["p_holm"].to_list() == holm(found.table["p"].to_numpy()).tolist()
-    # a pair's numbers do not depend on which others are compared
+    # the numbers of a pair do not depend on the other methods
     alone = row(compare(results["a"], results["c"], metrics="mae", resamples=100), "mae")
     assert row(found, "mae", 1)["low"] == pytest.approx(alone["low"])
 
@@ -234,14 +237,14 @@ def test_one_image() -> None:
     found = compare(a, b, resamples=20)
     line = row(found, "mae")
     assert (line["low"], line["high"]) == pytest.approx((-0.2, -0.2))
-    assert line["p"] == 1  # one image can show nothing
+    assert line["p"] == 1  # one image proves nothing
     assert found.notes == ("1 image is too few for intervals to be trusted",)
     assert "1 image is too few" in found._repr_html_()
 
 
 def test_a_metric_undefined_on_every_image() -> None:
-    nowhere = simulated(np.full(30, math.nan))
-    found = compare(nowhere, simulated(np.full(30, 0.5)), metrics="mae", resamples=20)
+    undefined = simulated(np.full(30, math.nan))
+    found = compare(undefined, simulated(np.full(30, 0.5)), metrics="mae", resamples=20)
     line = row(found, "mae")
     for key in ("value_a", "difference", "low", "high", "a_leads", "p", "p_holm"):
         assert math.isnan(line[key])
@@ -258,14 +261,14 @@ def test_images_where_a_metric_is_undefined_are_left_out_of_each_resample() -> N
     assert found == {"metric": "mae", "value": 0.25, "low": 0.25, "high": 0.25}
 
 
-def test_what_is_resampled_by_default() -> None:
+def test_scores_resampled_by_default() -> None:
     a = sisod.Evaluator()
     gt = np.zeros((8, 8), dtype=bool)
     gt[:3, :3] = True
     a.update(gt, gt, name="a")
     keys = bootstrap_intervals(a.result(), resamples=10)["metric"].to_list()
     assert {"mae", "f_max", "si_f_max", "found", "object_f_mean"} <= set(keys)
-    assert "iou_max" not in keys  # its curve is not kept for each image
+    assert "iou_max" not in keys  # its curve is not saved for each image
     shown = compare(a.result(), a.result(), resamples=10).table["metric"].to_list()
     assert shown == [
         "mae", "si_mae", "auc", "si_auc", "f_mean", "si_f_mean", "f_max_image", "si_f_max_frame",
@@ -290,14 +293,17 @@ def test_errors() -> None:
         compare(a, a, metrics="maee")
     with pytest.raises(ValueError, match="the results have no si_mae; evaluate again"):
         compare(a, a, metrics="si_mae")
-    with pytest.raises(ValueError, match="iou_max is the maximum of a mean curve that is not kept"):
+    with pytest.raises(ValueError, match="iou_max is the maximum of a mean curve that is not saved"):
         compare(a, a, metrics="iou_max")
     with pytest.raises(ValueError, match="metrics is empty"):
         compare(a, a, metrics=[])
     other = simulated(
         np.array([0.1, 0.2]), names=["x", "y"], n_objects=np.array([0, 1]), recall=np.ones(1)
     )
-    with pytest.raises(ValueError, match="against different ground truths: 1 images, y the first"):
+    with pytest.raises(
+        ValueError,
+        match="different ground truths: 1 images differ in size or number of objects, the first is y;",
+    ):
         compare(a, other)
     paper = dataclasses.replace(a, protocol=sisod.PROTOCOLS["paper"])
     with pytest.raises(
@@ -325,7 +331,7 @@ def test_the_command(results: Path) -> None:
     assert shown.exit_code == 0, shown.stderr
     assert "SI-MAE ↓" in shown.stdout
     assert "objects found ↑" in shown.stdout
-    assert "4 images, 50 resamples of whole images, seed 3" in shown.stdout
+    assert "4 images, 50 bootstrap resamples, seed 3" in shown.stdout
     assert shown.stderr == "warning: 4 images are too few for intervals to be trusted\n"
     a, b = (sisod.Evaluation.load(results / name) for name in ("A", "B"))
     expected = compare(a, b, metrics="mae,found", resamples=50)
@@ -340,7 +346,7 @@ def test_the_command(results: Path) -> None:
     assert r"MAE $\downarrow$ & " in call(*args, "--format", "latex").stdout
 
 
-def test_the_command_names_what_is_wrong(results: Path) -> None:
+def test_errors_of_the_command(results: Path) -> None:
     a = str(results / "A")
     alone = call(a)
     assert alone.exit_code == 2
@@ -374,4 +380,4 @@ def test_values_of_the_table_are_those_of_the_summary(results: Path) -> None:
     assert row(found, "found")["value_a"] == pytest.approx(share)
     lows, highs, values = (found.intervals[key].to_numpy() for key in ("low", "high", "value"))
     inside: NDArray[np.bool_] = (lows - 1e-6 <= values) & (values <= highs + 1e-6)
-    assert inside[~np.isnan(values)].mean() > 0.95  # of ten resamples, nearly always
+    assert inside[~np.isnan(values)].mean() > 0.95  # with ten resamples, almost always

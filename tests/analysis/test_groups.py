@@ -1,4 +1,4 @@
-"""Scores by size and number: by hand, against slow loops, and with SciPy as the witness."""
+"""Scores by size and number: by hand, against slow loops, and against SciPy."""
 
 import dataclasses
 import math
@@ -31,12 +31,12 @@ objects = st.lists(st.tuples(shares, scores, scores), min_size=1, max_size=40)
 
 
 def evaluation(*sizes: int) -> sisod.Evaluation:
-    """Images of objects of such sizes, squares in a row of which every second is missed."""
+    """Image i has i squares of the i-th size in a row; the second square is missed."""
     evaluator = sisod.Evaluator(metrics=["mae", "si_mae", "f_mean", "si_f_mean", "auc", "f_max"])
     for number, size in enumerate(sizes, start=1):
         gt = np.zeros((40, 200), dtype=bool)
-        for place in range(number):
-            gt[2 : 2 + size, 20 * place + 1 : 20 * place + 1 + size] = True
+        for index in range(number):
+            gt[2 : 2 + size, 20 * index + 1 : 20 * index + 1 + size] = True
         pred = gt.copy()
         pred[:, 20:40] = False
         evaluator.update(pred, gt, name=f"{number} of {size}")
@@ -44,7 +44,7 @@ def evaluation(*sizes: int) -> sisod.Evaluation:
 
 
 def with_objects(rows: list[tuple[float, float, float]]) -> sisod.Evaluation:
-    """A result with such shares, f_mean and recall_binary in its object table."""
+    """A result with the given share, f_mean and recall_binary in its object table."""
     base = evaluation(4)
     table = pl.concat([base.objects.head(1)] * len(rows))
     share, f_mean, recall = (np.array(column) for column in zip(*rows, strict=True))
@@ -113,7 +113,7 @@ def test_by_number_by_hand_and_adds_up() -> None:
     assert table["group"].to_list() == ["1", "2", "3", "4", "5+"]
     assert table["images"].to_list() == [1, 1, 1, 1, 3]
     assert table["objects"].to_list() == [1, 2, 3, 4, 18]
-    assert "f_max" not in table.columns  # the maximum of a mean curve is no mean over images
+    assert "f_max" not in table.columns  # the maximum of a mean curve is not a mean over images
     assert table["si_f_mean"].to_list()[:4] == pytest.approx([1, 1 / 2, 2 / 3, 3 / 4])
     keys = ("mae", "si_mae", "f_mean", "si_f_mean", "auc")
     check_weighted(table, keys, {key: result.images[key].to_numpy() for key in keys})
@@ -124,7 +124,7 @@ def test_by_number_by_hand_and_adds_up() -> None:
 
 
 def test_without_images_of_several_objects() -> None:
-    """Groups stay, empty; with one object the size-invariant error is the plain one."""
+    """Groups without images stay, empty; with one object SI-MAE equals MAE."""
     evaluator = sisod.Evaluator(metrics=["mae", "si_mae"])
     for size in (3, 5):
         gt = np.zeros((20, 20), dtype=bool)
@@ -229,7 +229,7 @@ def test_errors() -> None:
         by_size(result, groups="logs")
     with pytest.raises(ValueError, match="quantiles need the objects' shares"):
         size_edges("quantile")
-    with pytest.raises(ValueError, match="groups must be edges that rise"):
+    with pytest.raises(ValueError, match="groups must be two or more increasing edges"):
         by_size(result, groups=[0.5, 0.1])
     with pytest.raises(ValueError, match="unknown image-level metric 'f_max'"):
         by_number(result, metrics=["f_max"])
@@ -241,7 +241,7 @@ def test_errors() -> None:
         rank_changes({})
 
 
-def test_edges_of_ones_own_leave_out_what_is_beyond() -> None:
+def test_objects_outside_given_edges_are_left_out() -> None:
     rows = [(0.05, 0.2, 0.4), (0.1, 0.4, 0.5), (0.5, 0.6, 1.0), (0.6, 1.0, 1.0)]
     table = by_size(with_objects(rows), groups=[0.1, 0.3, 0.5])
     assert table["objects"].to_list() == [1, 1]

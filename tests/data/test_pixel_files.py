@@ -75,7 +75,7 @@ def test_files_that_changed(scored: Path) -> None:
     drawn = run("plot", "out", "--figure", "examples", "--example", "scene000", "--out", "e.pdf")
     assert drawn.exit_code == 1
     assert drawn.stderr == (
-        "error: the map of 'A' for 'scene000' is not what was scored: 3 maps changed since they were "
+        "error: the map of 'A' for 'scene000' cannot be shown: 3 maps changed since they were "
         f"scored (scene000, scene001, scene002), in {where['A']}; evaluate again to see more\n"
     )
     assert not Path("e.pdf").exists()

@@ -22,7 +22,7 @@ from sisod.common.errors import InputError
 from sisod.common.parquet import read_table, write_table
 from sisod.evaluation.results import Result
 from sisod.evaluation.saved import _PROTOCOL, TABLES, read_run, read_summary
-from sisod.report.page.page import render_report
+from sisod.report.page.render import render_report
 
 pytest.importorskip("jinja2", reason="extra report is not installed")
 METRICS = ("mae", "si_mae", "f_mean", "si_f_max", "auc")

@@ -142,7 +142,7 @@ COMMANDS = {
     "report": Command(
         "report results --out out.html",
         "out.html",
-        "sisod.report.page.page.failure_data",
+        "sisod.report.page.render.failure_data",
         bad=(("--images", "nowhere"), ("--ablation", "nowhere.json")),
         broken="results/MSOD/A/images.parquet",
         without=("jinja2", ()),

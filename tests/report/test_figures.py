@@ -206,7 +206,7 @@ def test_what_was_not_evaluated_is_said(tmp_path: Path) -> None:
     for axes in curve_figure(saved, "roc").get_axes():
         assert [text.get_text() for text in axes.texts] == ["fpr was not evaluated"]
     with pytest.raises(
-        InputError, match=r"^the result of 'm' has no si_mae; evaluate it again with it$"
+        InputError, match=r"^the result of 'm' has no si_mae; evaluate it again with this metric$"
     ):
         number_figure(saved)
     saved[0].evaluation.save(tmp_path / "D" / "m")
@@ -254,7 +254,7 @@ def test_examples_without_their_files_are_left_out(tmp_path: Path) -> None:
     evaluator.result().save(tmp_path / "results" / "D" / "m")
     result = run("plot", tmp_path / "results", "--out", tmp_path / "figures")
     assert result.exit_code == 0, (result.stderr, result.exception)
-    assert result.stderr.startswith("warning: examples.pdf is not drawn: the ground truth of 'a' is not")
+    assert result.stderr.startswith("warning: examples.pdf is not drawn: the ground truth of 'a' cannot")
     assert not (tmp_path / "figures" / "examples.pdf").exists()
     assert (tmp_path / "figures" / "pr.pdf").exists()
 
@@ -271,7 +271,7 @@ def test_refusals(benchmark_root: Path, tmp_path: Path, monkeypatch: pytest.Monk
         "no result in or below 'empty'; expected folders that 'sisod evaluate' wrote"
     )
     assert refusal("plot", results, "--out", "x.png") == (
-        "'x.png' is one file; say by --figure what is to be drawn to it"
+        "'x.png' is one file; choose its figure with --figure"
     )
     assert refusal("plot", results, "--out", "x.jpg", "--figure", "pr") == (
         "'x.jpg': expected a name ending in .pdf, .png or .svg"
@@ -281,11 +281,10 @@ def test_refusals(benchmark_root: Path, tmp_path: Path, monkeypatch: pytest.Monk
         "roc, size, size-log, size-quantile"
     )
     assert refusal("plot", results, "--out", "x.png", "--figure", "ablation") == (
-        "the figure 'ablation' needs the table of 'sisod ablate'; give it by --ablation"
+        "the figure 'ablation' needs the table of 'sisod ablate'; pass it with --ablation"
     )
     assert refusal("plot", results, "--out", "x", "--images", "photos") == (
-        "--images 'photos' does not say of which data set; expected DATASET=DIR with one of "
-        "crowded, mixed"
+        "--images 'photos' names no data set; expected DATASET=DIR with one of crowded, mixed"
     )
     assert refusal("plot", results, "--out", "x", "--images", "mixed=photos") == (
         "'photos' is not a folder; expected the images of a data set"

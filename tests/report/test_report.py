@@ -23,7 +23,7 @@ from sisod.evaluation.results import load_results
 from sisod.report import write_report
 from sisod.report.page import failures as failures_module
 from sisod.report.page.failures import choose_failures, crop_window
-from sisod.report.page.page import beside_paper
+from sisod.report.page.render import compare_with_paper
 
 pytest.importorskip("jinja2", reason="extra report is not installed")
 METHODS = ["Net", "Net+si", "coarse", "large only"]
@@ -158,7 +158,7 @@ def test_failures_are_taken_in_turn() -> None:
     # the small ones are one group, worst first: nothing, one row, two rows of four; the large another
     chosen = [boxes[failure.index] for failure in choose_failures([result])]
     assert chosen == [(60, 80), (0, 0), (80, 60), (60, 60)]
-    assert len(choose_failures([result], most=2)) == 2
+    assert len(choose_failures([result], count=2)) == 2
 
 
 @given(st.data())
@@ -185,7 +185,7 @@ def test_page_asks_for_nothing_outside(page: str) -> None:
 def test_pictures_are_bounded(
     saved: list[Saved], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(failures_module, "MOST_BYTES", 60_000)
+    monkeypatch.setattr(failures_module, "MAX_BYTES", 60_000)
     write_report(saved, tmp_path / "r.html", resamples=20)
     text = (tmp_path / "r.html").read_text()
     pictures = [p for item in data_of(text)["failures"]["items"] for p in item["pictures"].values()]
@@ -221,7 +221,7 @@ def test_missing_pictures_are_said(tmp_path: Path, benchmark_root: Path) -> None
     assert out.exit_code == 0, (out.stderr, out.exception)
     assert out.stderr == "warning: '/gone' does not exist; expected a folder of maps\n"
     page = (tmp_path / "r.html").read_text()
-    assert "No pictures: the maps and masks were not found" in page
+    assert "No pictures: the maps and masks are not at the paths" in page
     assert data_of(page)["failures"]["items"][0]["pictures"] == {}
 
 
@@ -297,7 +297,7 @@ def test_ablation_table(saved: list[Saved], tmp_path: Path) -> None:
     assert [str(row[1][1]["class"]).strip() for row in table[2:]] == ["number", "number best"]
 
 
-def test_beside_the_paper(benchmark_root: Path, tmp_path: Path) -> None:
+def test_comparison_with_the_paper(benchmark_root: Path, tmp_path: Path) -> None:
     result = sisod.evaluate(
         benchmark_root / "maps" / "mixed" / "Net",
         benchmark_root / "data" / "mixed" / "mask",
@@ -310,14 +310,14 @@ def test_beside_the_paper(benchmark_root: Path, tmp_path: Path) -> None:
         Saved("made", "EDN", result),
         Saved("MSOD", "edn", default),
     ]
-    found, unmatched = beside_paper(saved)
+    found, unmatched = compare_with_paper(saved)
     assert [(r.method, row.row.name) for r, row in found] == [("EDN+si", "MSOD/EDN+SI")]
-    assert unmatched[0].startswith("made/EDN is not set beside the paper: unknown data set 'made'")
-    assert unmatched[1].startswith("MSOD/edn is not set beside the paper: the run was scored under")
+    assert unmatched[0].startswith("made/EDN is not compared with the paper: unknown data set 'made'")
+    assert unmatched[1].startswith("MSOD/edn is not compared with the paper: the run was scored under")
     result.save(tmp_path / "MSOD" / "EDN+si")
     out = run("report", tmp_path, "--out", tmp_path / "r.html", "--against-paper")
     assert out.exit_code == 0, (out.stderr, out.exception)
-    table = Tables((tmp_path / "r.html").read_text()).tables["EDN+si on MSOD beside the paper"]
+    table = Tables((tmp_path / "r.html").read_text()).tables["EDN+si on MSOD compared with the paper"]
     cells = {row[0][0]: [cell[0] for cell in row[1:4]] for row in table[1:]}
     assert cells["SI-MAE ↓"][:2] == [f"{result.summary['si_mae']:.4f}", "0.0724"]
 

@@ -159,8 +159,8 @@ def test_charts_follow_the_choices(page: Browser) -> None:
     assert page.evaluate(lines) == 3
     assert page.evaluate("document.querySelectorAll('#legend button')[2].ariaPressed") == "false"
     choose(page, "dataset", "1")
-    assert page.evaluate("document.querySelector('.of-dataset').textContent") == "on mixed"
-    counts = "[...document.querySelectorAll('#size-charts .chart:first-child .behind')].length"
+    assert page.evaluate("document.querySelector('.dataset-name').textContent") == "on mixed"
+    counts = "[...document.querySelectorAll('#size-charts .chart:first-child .group-count')].length"
     assert page.evaluate(counts) == 8
     click(page, "#group-kind button", 0)
     assert page.evaluate(counts) == 10
@@ -175,7 +175,7 @@ def test_filters_filter(page: Browser) -> None:
     group = page.evaluate("document.getElementById('f-size').options[1].value")
     choose(page, "f-size", group)
     assert set(page.evaluate(f"{cards}.map(c => c.dataset.group)")) == {group}
-    choose(page, "f-a", "3")
+    choose(page, "f-method", "3")
     names = page.evaluate(f"{cards}[0].querySelectorAll('strong')[0].textContent")
     assert names == "large only"
     choose(page, "f-size", "")
@@ -187,11 +187,11 @@ def test_filters_filter(page: Browser) -> None:
     assert len(page.evaluate(said)) == min(after, 18)
     assert {text.partition("F ")[0] for text in page.evaluate(said)} == {"large only"}
     assert {"missed" in text for text in page.evaluate(said)} == {True}
-    choose(page, "f-a", "0")  # of those that "large only" misses, all score the same
+    choose(page, "f-method", "0")  # of those that "large only" misses, all score the same
     values = [float(text.split("F ")[1][:6]) for text in page.evaluate(said)]
     assert values == sorted(values)  # the worst first
     assert len(set(values)) > 5
-    choose(page, "f-b", "")
+    choose(page, "f-other", "")
     assert page.evaluate(f"{cards}[0].querySelectorAll('figure').length") == 2
 
 
@@ -290,7 +290,7 @@ def made(name: str) -> list[Saved]:
     ("name", "said"),
     [
         ("no objects", "no image has an object: most metrics are undefined"),
-        ("one image", "one image: there is nothing to resample"),
+        ("one image", "one image: resampling changes nothing"),
         ("one metric", "m: undefined on every image: Kappa mean"),
     ],
 )

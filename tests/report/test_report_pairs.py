@@ -15,7 +15,7 @@ from sisod.analysis.comparison import compare_many
 from sisod.evaluation.results import Result as Saved
 from sisod.evaluation.results import load_results
 from sisod.report import write_report
-from sisod.report.page import page as page_module
+from sisod.report.page import render as render_module
 
 pytest.importorskip("jinja2", reason="extra report is not installed")
 
@@ -35,7 +35,7 @@ def test_pairs_of_methods_are_those_of_the_comparison(saved: list[Saved], tmp_pa
         found = {r.method: r.evaluation for r in saved if r.dataset == dataset}
         compared = compare_many(found, metrics=keys, resamples=50)
         head, *rows = Tables(page).tables[f"Pairs of methods on {dataset}"]
-        headings = "metric|first|second|difference|95 % interval|without zero|first leads|p"
+        headings = "metric|first|second|difference|95 % interval|excludes zero|first leads|p"
         assert [cell[0] for cell in head] == headings.split("|")
         assert [[cell[0] for cell in row] for row in rows] == [
             [
@@ -102,8 +102,10 @@ def test_page_prints_text_and_numbers_only(
     saved: list[Saved], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A template that finds a method where it means a value is refused, not printed."""
-    wrong = page_module._part("page.html").replace("{{ pair.clear }}", "{{ compared.clear }}")
-    parts = {name: page_module._part(name) for name in ("page.css", "page.js")} | {"page.html": wrong}
-    monkeypatch.setattr(page_module, "_part", parts.__getitem__)
+    wrong = render_module._read_asset("page.html").replace("{{ cell }}", "{{ pairs.clear }}")
+    parts = {name: render_module._read_asset(name) for name in ("page.css", "page.js")} | {
+        "page.html": wrong
+    }
+    monkeypatch.setattr(render_module, "_read_asset", parts.__getitem__)
     with pytest.raises(TypeError, match=r"page\.html prints <built-in method clear of dict"):
         write_report(saved, tmp_path / "r.html", resamples=20)

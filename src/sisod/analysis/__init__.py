@@ -1,4 +1,4 @@
-"""Results -> statistics: groups by size and number, ranks, intervals, comparisons, data sets."""
+"""Statistics of results: groups by size and number, ranks, intervals, comparisons; and of masks."""
 
 from sisod.analysis.comparison import Comparison, bootstrap_intervals, compare, compare_many
 from sisod.analysis.groups import by_number, by_size, found_curve, size_bias, size_edges

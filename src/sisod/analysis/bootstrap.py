@@ -1,9 +1,9 @@
-"""Whole images drawn again and again: the values a summary would have had on other images.
+"""Bootstrap over images: the values of a summary on images drawn with replacement.
 
-Every score here is a ratio of sums over images, so a resample is a row of counts (how often each image
-was drawn) and all resamples of all scores are one matrix product. Scores of objects are such ratios too
-(sums over an image's objects over their number), and so is every point of a mean curve, of which the
-maximum is taken after the product.
+Every score here is a ratio of sums over images. A resample is therefore a row of counts (how often each
+image was drawn), and all resamples of all scores are one matrix product. Scores of objects are such
+ratios too (sums over an image's objects, divided by their number). So is every point of a mean curve,
+whose maximum is taken after the product.
 """
 
 import math
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from sisod.evaluation.result import Evaluation
 
 Values = NDArray[np.float64]
-_MOST = 10_000_000  # resamples, which are all kept
-_NUMBERS_AT_ONCE = 8_000_000  # of the matrix of counts: 64 MB
-# scores over all objects of the data set, each object alike: key -> column of the object table
+_MAX_RESAMPLES = 10_000_000  # all are kept in memory
+_MAX_COUNTS = 8_000_000  # elements of the matrix of counts at a time: 64 MB
+# scores over all objects of a data set, equally weighted: key -> column of the object table
 OBJECT_SCORES = {"found": "recall_binary", **{f"object_{key}": key for key in OBJECT_METRICS}}
 
 
@@ -37,11 +37,11 @@ class Score:
     """One metric of one result, as sums over images.
 
     Attributes:
-        key: of the metric, or `found`, or `object_` + a metric of the object table.
-        value: over all images, as in the summary.
-        per_image: one value per image, NaN where undefined: what the sign test compares.
+        key: a metric, `found`, or `object_` + a metric of the object table.
+        value: the score over all images, as in the summary.
+        per_image: one value per image, NaN where undefined; the sign test compares these.
         sums: images x 1, or images x 256 if the score is the maximum of a mean curve.
-        counts: what the sums are divided by.
+        counts: the divisors of the sums.
     """
 
     key: str
@@ -52,34 +52,34 @@ class Score:
 
 
 def title(key: str) -> str:
-    """Return how tables call a score."""
+    """Return the title of a score in tables."""
     if key in METRICS:
         return METRICS[key].title
     return "objects found" if key == "found" else f"{METRICS[OBJECT_SCORES[key]].title} of objects"
 
 
 def direction(key: str) -> Direction:
-    """Return whether more is better."""
+    """Return whether a higher ("up") or a lower ("down") score is better."""
     if key == "found":
         return "up"
     return METRICS[OBJECT_SCORES.get(key, key)].direction
 
 
 def score_keys(evaluation: "Evaluation") -> tuple[str, ...]:
-    """Return everything that can be resampled from the tables of a result."""
-    kept = [key for key in evaluation.images.columns if key in METRICS and _has_sums(key)]
+    """Return every score that can be resampled from the tables of a result."""
+    keys = [key for key in evaluation.images.columns if key in METRICS and _has_sums(key)]
     objects = evaluation.objects
-    return (*kept, *(key for key, name in OBJECT_SCORES.items() if objects[name].is_not_nan().any()))
+    return (*keys, *(key for key, name in OBJECT_SCORES.items() if objects[name].is_not_nan().any()))
 
 
 def default_keys(available: Sequence[str]) -> tuple[str, ...]:
-    """Return what is compared if nothing was asked for: the paper's columns and the objects found."""
-    shown = tuple(key for key in (*PAPER_KEYS, "found") if key in available)
-    return shown if set(shown) - {"found"} else tuple(available)
+    """Return the scores compared by default: the paper's columns and the objects found."""
+    keys = tuple(key for key in (*PAPER_KEYS, "found") if key in available)
+    return keys if set(keys) - {"found"} else tuple(available)
 
 
 def chosen_keys(metrics: str | Sequence[str] | None, available: Sequence[str]) -> tuple[str, ...]:
-    """Return the scores asked for, each of which must be available."""
+    """Return the requested scores, each of which must be available."""
     if metrics is None:
         return default_keys(available)
     keys = listed_keys(metrics)
@@ -88,12 +88,12 @@ def chosen_keys(metrics: str | Sequence[str] | None, available: Sequence[str]) -
     if keys == ("paper",):
         keys = PAPER_KEYS
     if not keys:
-        raise UsageError("metrics is empty; name at least one, or pass None for the usual ones")
+        raise UsageError("metrics is empty; name at least one, or pass None for the default ones")
     for key in keys:
         if key in METRICS and not _has_sums(key):
             raise UsageError(
-                f"{key} is the maximum of a mean curve that is not kept for each image, so it cannot be "
-                "resampled; f_max and si_f_max can"
+                f"{key} is the maximum of a mean curve that is not saved for each image, so it cannot "
+                "be resampled; use f_max or si_f_max"
             )
         if key not in available and (key in METRICS or key in OBJECT_SCORES):
             raise InputError(f"the results have no {key}; evaluate again with this metric")
@@ -102,7 +102,7 @@ def chosen_keys(metrics: str | Sequence[str] | None, available: Sequence[str]) -
 
 
 def read_score(evaluation: "Evaluation", key: str, order: NDArray[np.int64] | None = None) -> Score:
-    """Read one score off the tables; `order` puts the images into another order."""
+    """Read one score from the tables of a result, its images sorted by `order`."""
     if key in OBJECT_SCORES:
         return _object_score(evaluation, key, order)
     per_image = evaluation.images[key].to_numpy()
@@ -117,36 +117,36 @@ def read_score(evaluation: "Evaluation", key: str, order: NDArray[np.int64] | No
 
 
 def resample(scores: Sequence[Score], resamples: int, seed: int) -> Values:
-    """Return resamples x scores: each score on images drawn with replacement, as many as there are.
+    """Return an array of resamples x scores; each resample draws as many images as there are.
 
-    All scores must be of the same images in the same order; every resample draws one set of images for
-    all of them. NaN where a resample has no image on which the score is defined.
+    All scores must be of the same images in the same order: a resample draws the same images for all
+    of them. NaN where a resample has no image on which the score is defined.
     """
-    resamples = check_whole("resamples", resamples, least=1, most=_MOST)
+    resamples = check_whole("resamples", resamples, least=1, most=_MAX_RESAMPLES)
     seed = check_whole("seed", seed, least=0)
     n_images = len(scores[0].per_image)
     rng = np.random.default_rng(seed)
     sums = np.concatenate([score.sums for score in scores], axis=1)
-    counts, places = _distinct(np.concatenate([score.counts for score in scores], axis=1))
+    counts, columns = _distinct(np.concatenate([score.counts for score in scores], axis=1))
     starts = np.cumsum([0, *(score.sums.shape[1] for score in scores)])
     both = np.concatenate([sums, counts], axis=1)
-    found = np.empty((resamples, len(scores)))
-    at_once = max(1, _NUMBERS_AT_ONCE // n_images)
-    with progress_bar("drawing images", resamples) as advance:
-        for begin in range(0, resamples, at_once):
-            rows = slice(begin, min(begin + at_once, resamples))
-            product = _draw(rng, rows.stop - begin, n_images) @ both
+    values = np.empty((resamples, len(scores)))
+    chunk = max(1, _MAX_COUNTS // n_images)
+    with progress_bar("resampling", resamples) as advance:
+        for start in range(0, resamples, chunk):
+            rows = slice(start, min(start + chunk, resamples))
+            product = _draw(rng, rows.stop - start, n_images) @ both
             with np.errstate(invalid="ignore"):
-                ratios = product[:, : sums.shape[1]] / product[:, sums.shape[1] :][:, places]
-            for place, (first, last) in enumerate(pairwise(starts.tolist())):
-                # fmax leaves NaN out, and is NaN only where nothing is defined
-                found[rows, place] = np.fmax.reduce(ratios[:, first:last], axis=1)
-            advance(rows.stop - begin)
-    return found
+                ratios = product[:, : sums.shape[1]] / product[:, sums.shape[1] :][:, columns]
+            for index, (first, last) in enumerate(pairwise(starts.tolist())):
+                # fmax ignores NaN, and is NaN only where nothing is defined
+                values[rows, index] = np.fmax.reduce(ratios[:, first:last], axis=1)
+            advance(rows.stop - start)
+    return values
 
 
 def interval(values: Values) -> tuple[float, float]:
-    """Return the middle 95 % of resampled values, NaN if none is defined."""
+    """Return the 95 % percentile interval of resampled values; NaN if none is defined."""
     defined = values[~np.isnan(values)]
     if not len(defined):
         return math.nan, math.nan
@@ -155,7 +155,7 @@ def interval(values: Values) -> tuple[float, float]:
 
 
 def _draw(rng: np.random.Generator, rows: int, n_images: int) -> Values:
-    """How often each image was drawn, one row per resample."""
+    """Counts of how often each image was drawn, one row per resample."""
     drawn = rng.integers(0, n_images, size=(rows, n_images))
     drawn += np.arange(rows)[:, None] * n_images
     counts = np.bincount(drawn.ravel(), minlength=rows * n_images)
@@ -163,17 +163,17 @@ def _draw(rng: np.random.Generator, rows: int, n_images: int) -> Values:
 
 
 def _distinct(columns: Values) -> tuple[Values, NDArray[np.int64]]:
-    """Different columns, and for each column its place among them: most scores share theirs."""
+    """Distinct columns, and the index of each column among them: most scores share one."""
     known: dict[bytes, int] = {}
-    kept: list[Values] = []
-    places = []
+    distinct: list[Values] = []
+    indices = []
     for column in np.ascontiguousarray(columns.T):
-        name = column.tobytes()
-        if name not in known:
-            known[name] = len(kept)
-            kept.append(column)
-        places.append(known[name])
-    return np.stack(kept, axis=1), np.array(places)
+        content = column.tobytes()
+        if content not in known:
+            known[content] = len(distinct)
+            distinct.append(column)
+        indices.append(known[content])
+    return np.stack(distinct, axis=1), np.array(indices)
 
 
 def _object_score(evaluation: "Evaluation", key: str, order: NDArray[np.int64] | None) -> Score:

@@ -1,4 +1,4 @@
-"""Is A better than B, or was it the choice of images? Paired bootstrap, sign test, Holm's correction."""
+"""Compare methods on the same images: paired bootstrap, sign test, Holm's correction."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ from sisod.analysis.bootstrap import (
 )
 from sisod.common.arguments import check_whole, shown
 from sisod.common.errors import InputError, UsageError, printable, shorten_list
-from sisod.common.grid import Format, Grid, number, plain, render
+from sisod.common.grid import Format, Grid, interval_text, json_rows, number, percent, render
 
 if TYPE_CHECKING:
     import polars as pl
@@ -31,25 +31,26 @@ if TYPE_CHECKING:
 
 Values = NDArray[np.float64]
 RESAMPLES = 10_000
-_LEVEL = 1e-12  # values that differ by less, the rounding of a sum, are equal
-_FEW = 20  # images; with fewer an interval says little
+_TOLERANCE = 1e-12  # smaller differences are the rounding of sums: a tie
+_FEW_IMAGES = 20  # with fewer, an interval says little
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Methods compared two by two on the same images.
+    """Pairwise comparison of methods on the same images.
 
     Attributes:
-        methods: their names, in the order given.
+        methods: their names, in the given order.
         table: one row per metric and pair of methods: `metric`, `a`, `b` (names), `value_a`, `value_b`,
-            `difference` (a less b) and its 95 % interval `low`, `high`, `a_leads` and `b_leads` (the
-            shares of resamples), `a_wins`, `b_wins`, `ties` (images, of those where both are defined),
-            `p` of the sign test, and `p_holm`, corrected for the number of pairs within the metric.
+            `difference` (a minus b) and its 95 % interval `low`, `high`, `a_leads` and `b_leads` (the
+            shares of resamples in which each is better), `a_wins`, `b_wins`, `ties` (numbers of images,
+            where both are defined), `p` of the sign test, and `p_holm`, corrected for the number of
+            pairs within the metric.
         intervals: one row per method and metric: `method`, `metric`, `value`, `low`, `high`.
-        images: how many the methods were compared on.
-        resamples: how many there were.
-        seed: of the draws.
-        notes: what a reader should know before believing it: undefined metrics, very few images.
+        images: number of images.
+        resamples: number of bootstrap resamples.
+        seed: of the resampling.
+        notes: warnings for the reader: undefined metrics, very few images.
     """
 
     methods: tuple[str, ...]
@@ -80,14 +81,14 @@ class Comparison:
             "resamples": self.resamples,
             "seed": self.seed,
             "notes": list(self.notes),
-            "pairs": plain(self.table),
-            "intervals": plain(self.intervals),
+            "pairs": json_rows(self.table),
+            "intervals": json_rows(self.intervals),
         }
-        return render(self.grid(), self.table, content, kind)
+        return render(self.grid(), self.table.iter_rows(named=True), content, kind)
 
     def caption(self) -> str:
-        """Return what the numbers rest on, in one line."""
-        return f"{self.images} images, {self.resamples} resamples of whole images, seed {self.seed}"
+        """Return the numbers of images and resamples and the seed, in one line."""
+        return f"{self.images} images, {self.resamples} bootstrap resamples, seed {self.seed}"
 
     def plot(self) -> "Figure":
         """Draw every difference with its interval; right of zero the first method is better."""
@@ -110,18 +111,18 @@ def compare(
 ) -> Comparison:
     """Compare two results on the same images.
 
-    Whole images are drawn with replacement, the same ones for both, so that what is hard for both does
-    not count as a difference; objects of one image stay together.
+    Bootstrap over images: each resample draws whole images with replacement, the same ones for both, so
+    that an image that is difficult for both does not count as a difference.
 
     Args:
-        a: a result.
-        b: another, of the same images under the same protocol.
+        a: the first result.
+        b: the second result, of the same images under the same protocol.
         metrics: None for the paper's columns and `found`, the share of objects found; `"all"`,
             `"paper"`, or a list of keys; `object_` + a column of the object table is its mean over all
             objects.
-        resamples: how often images are drawn.
-        seed: of the draws; the same seed gives the same numbers.
-        names: what to call the two.
+        resamples: number of bootstrap resamples.
+        seed: of the resampling; the same seed gives the same numbers.
+        names: of the two results.
     """
     if isinstance(names, str) or len(names) != 2 or not all(isinstance(name, str) for name in names):
         raise UsageError(f"names must be two texts, got {shown(names)}")
@@ -137,7 +138,7 @@ def compare_many(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Comparison:
-    """Compare every two of several results; see `compare`. Sign tests are corrected after Holm."""
+    """Compare every pair of several results; see `compare`. Holm's method corrects the sign tests."""
     import polars as pl
 
     if len(evaluations) < 2:
@@ -149,19 +150,17 @@ def compare_many(
         name: [read_score(evaluation, key, orders[name]) for key in keys]
         for name, evaluation in evaluations.items()
     }
-    drawn = resample([score for found in scores.values() for score in found], resamples, seed)
+    drawn = resample([score for row in scores.values() for score in row], resamples, seed)
     values = dict(zip(scores, np.split(drawn, len(scores), axis=1), strict=True))
     rows = [
         row
-        for place, key in enumerate(keys)
-        for row in _pair_rows(
-            key, {name: (scores[name][place], values[name][:, place]) for name in scores}
-        )
+        for i, key in enumerate(keys)
+        for row in _pair_rows(key, {name: (scores[name][i], values[name][:, i]) for name in scores})
     ]
     intervals = [
-        {"method": name} | _interval_row(score, values[name][:, place])
-        for name, found in scores.items()
-        for place, score in enumerate(found)
+        {"method": name} | _interval_row(score, values[name][:, i])
+        for name, row in scores.items()
+        for i, score in enumerate(row)
     ]
     n_images = next(iter(evaluations.values())).images.height
     return Comparison(
@@ -184,8 +183,8 @@ def bootstrap_intervals(
 ) -> "pl.DataFrame":
     """Return the 95 % interval of every score of one result: `metric`, `value`, `low`, `high`.
 
-    By default of everything that can be resampled: image-level metrics, `f_max` and `si_f_max` (other
-    maxima of mean curves cannot, their curves are not kept for each image), and scores over objects.
+    By default of every score that can be resampled: image-level metrics, `f_max` and `si_f_max` (not the
+    other maxima of mean curves, whose curves are not saved for each image), and scores over objects.
     """
     import polars as pl
 
@@ -196,7 +195,7 @@ def bootstrap_intervals(
 
 
 def sign_test(wins: int, losses: int) -> float:
-    """Return the two-sided p of an exact sign test: images where both are equal are left out before.
+    """Return the two-sided p of an exact sign test; ties are not counted.
 
     Example:
         Five of five: 2 / 2^5.
@@ -210,11 +209,11 @@ def sign_test(wins: int, losses: int) -> float:
     for k in range(fewer):
         ways = ways * (count - k) // (k + 1)
         total += ways
-    return min(1.0, 2 * total / (1 << count))  # whole numbers: exact, however many images
+    return min(1.0, 2 * total / (1 << count))  # integers: exact for any number of images
 
 
 def holm(p_values: ArrayLike) -> Values:
-    """Return p values corrected for their number after Holm; NaN stays NaN and does not count.
+    """Return p values corrected by Holm's method; NaN stays NaN and does not count.
 
     Example:
         >>> holm([0.01, 0.04, 0.03])
@@ -222,17 +221,19 @@ def holm(p_values: ArrayLike) -> Values:
     """
     p = np.asarray(p_values, dtype=np.float64)
     if p.ndim != 1 or ((p < 0) | (p > 1)).any():
-        raise UsageError(f"p_values must be a row of numbers in [0, 1], got {shown(p_values)}")
+        raise UsageError(
+            f"p_values must be a one-dimensional array of numbers in [0, 1], got {shown(p_values)}"
+        )
     corrected = np.full(len(p), math.nan)
-    places = np.flatnonzero(~np.isnan(p))
-    order = places[np.argsort(p[places], kind="stable")]
+    defined = np.flatnonzero(~np.isnan(p))
+    order = defined[np.argsort(p[defined], kind="stable")]
     stepped = p[order] * np.arange(len(order), 0, -1)
     corrected[order] = np.minimum(np.maximum.accumulate(stepped), 1.0)
     return corrected
 
 
 def check_same_images(evaluations: "Mapping[str, Evaluation]") -> dict[str, NDArray[np.int64]]:
-    """Refuse results that cannot be paired; return what sorts each one's images like the first's."""
+    """Refuse results of different images; return the order that sorts each like the first."""
     if not evaluations:
         raise UsageError("there are no results to compare; pass at least one")
     first, *others = evaluations
@@ -241,31 +242,32 @@ def check_same_images(evaluations: "Mapping[str, Evaluation]") -> dict[str, NDAr
     orders = {first: np.arange(len(names))}
     for other in others:
         evaluation = evaluations[other]
-        place = {name: i for i, name in enumerate(evaluation.images["image"].to_list())}
-        _check_names(first, names, other, place)
+        index = {name: i for i, name in enumerate(evaluation.images["image"].to_list())}
+        _check_names(first, names, other, index)
         if evaluation.protocol != base.protocol:
             raise InputError(
                 f"{first!r} was scored under the protocol {base.protocol.name!r} and {other!r} under "
                 f"{evaluation.protocol.name!r}; evaluate both under one"
             )
-        orders[other] = np.array([place[name] for name in names])
+        orders[other] = np.array([index[name] for name in names])
         _check_truths(first, base, other, evaluation, orders[other])
     return orders
 
 
-def _check_names(first: str, names: list[str], other: str, place: Mapping[str, int]) -> None:
-    only_first = [name for name in names if name not in place]
+def _check_names(first: str, names: list[str], other: str, index: Mapping[str, int]) -> None:
+    only_first = [name for name in names if name not in index]
     known = set(names)
-    only_other = [name for name in place if name not in known]
+    only_other = [name for name in index if name not in known]
     if not only_first and not only_other:
         return
-    said = [
+    differences = [
         f"{len(missing)} only in {whose!r} ({shorten_list(missing)})"
         for whose, missing in ((first, only_first), (other, only_other))
         if missing
     ]
     raise InputError(
-        f"{first!r} and {other!r} are of different images: {', '.join(said)}; evaluate both on the same"
+        f"{first!r} and {other!r} are of different images: {', '.join(differences)}; "
+        "evaluate both on the same"
     )
 
 
@@ -280,7 +282,7 @@ def _check_truths(
         name = printable(base.images["image"][int(differ[0])])
         raise InputError(
             f"{first!r} and {other!r} were scored against different ground truths: {len(differ)} "
-            f"images, {name} the first, differ in size or number of objects; evaluate them again"
+            f"images differ in size or number of objects, the first is {name}; evaluate them again"
         )
 
 
@@ -289,20 +291,20 @@ def _common(available: Any) -> tuple[str, ...]:
     return tuple(key for key in first if all(key in other for other in others))
 
 
-def _pair_rows(key: str, found: Mapping[str, tuple[Score, Values]]) -> list[dict[str, Any]]:
-    rows = [_pair_row(key, a, found[a], b, found[b]) for a, b in combinations(found, 2)]
+def _pair_rows(key: str, methods: Mapping[str, tuple[Score, Values]]) -> list[dict[str, Any]]:
+    rows = [_pair_row(key, a, methods[a], b, methods[b]) for a, b in combinations(methods, 2)]
     corrected = holm([row["p"] for row in rows]).tolist()
     return [row | {"p_holm": p} for row, p in zip(rows, corrected, strict=True)]
 
 
 def _pair_row(
-    key: str, a: str, of_a: tuple[Score, Values], b: str, of_b: tuple[Score, Values]
+    key: str, a: str, scores_a: tuple[Score, Values], b: str, scores_b: tuple[Score, Values]
 ) -> dict[str, Any]:
-    (score_a, drawn_a), (score_b, drawn_b) = of_a, of_b
+    (score_a, drawn_a), (score_b, drawn_b) = scores_a, scores_b
     low, high = interval(drawn_a - drawn_b)
-    leads_a, leads_b, level = _tally(drawn_a - drawn_b, key)
-    drawn = leads_a + leads_b + level
-    wins_a, wins_b, ties = _tally(score_a.per_image - score_b.per_image, key)
+    leads_a, leads_b, level = _count_wins(drawn_a - drawn_b, key)
+    defined = leads_a + leads_b + level
+    wins_a, wins_b, ties = _count_wins(score_a.per_image - score_b.per_image, key)
     return {
         "metric": key,
         "a": a,
@@ -312,8 +314,8 @@ def _pair_row(
         "difference": score_a.value - score_b.value,
         "low": low,
         "high": high,
-        "a_leads": leads_a / drawn if drawn else math.nan,
-        "b_leads": leads_b / drawn if drawn else math.nan,
+        "a_leads": leads_a / defined if defined else math.nan,
+        "b_leads": leads_b / defined if defined else math.nan,
         "a_wins": wins_a,
         "b_wins": wins_b,
         "ties": ties,
@@ -321,11 +323,11 @@ def _pair_row(
     }
 
 
-def _tally(differences: Values, key: str) -> tuple[int, int, int]:
-    """How often a is better, b is better, they are level; where both are defined."""
+def _count_wins(differences: Values, key: str) -> tuple[int, int, int]:
+    """Counts of a better, b better, ties, where both are defined."""
     defined = differences[~np.isnan(differences)]
-    ahead = defined if direction(key) == "up" else -defined
-    wins, losses = int((ahead > _LEVEL).sum()), int((ahead < -_LEVEL).sum())
+    gains = defined if direction(key) == "up" else -defined
+    wins, losses = int((gains > _TOLERANCE).sum()), int((gains < -_TOLERANCE).sum())
     return wins, losses, len(defined) - wins - losses
 
 
@@ -336,11 +338,11 @@ def _interval_row(score: Score, drawn: Values) -> dict[str, Any]:
 
 def _notes(n_images: int, scores: Mapping[str, Sequence[Score]]) -> tuple[str, ...]:
     notes = []
-    if n_images < _FEW:
+    if n_images < _FEW_IMAGES:
         count = "1 image is" if n_images == 1 else f"{n_images} images are"
         notes.append(f"{count} too few for intervals to be trusted")
-    for name, found in scores.items():
-        undefined = [title(score.key) for score in found if math.isnan(score.value)]
+    for name, row in scores.items():
+        undefined = [title(score.key) for score in row if math.isnan(score.value)]
         if undefined:
             notes.append(f"{printable(name)}: undefined on every image: {', '.join(undefined)}")
     return tuple(notes)
@@ -348,15 +350,14 @@ def _notes(n_images: int, scores: Mapping[str, Sequence[Score]]) -> tuple[str, .
 
 def _cells(row: Mapping[str, Any], *, many: bool) -> tuple[str, ...]:
     arrow = "↑" if direction(row["metric"]) == "up" else "↓"
-    span = f"{number(row['low'], sign=True)} to {number(row['high'], sign=True)}"
     return (
         f"{title(row['metric'])} {arrow}",
         *((row["a"], row["b"]) if many else ()),
         number(row["value_a"]),
         number(row["value_b"]),
         number(row["difference"], sign=True),
-        "-" if math.isnan(row["low"]) else span,
-        "-" if math.isnan(row["a_leads"]) else f"{100 * row['a_leads']:.1f} %",
+        interval_text(row["low"], row["high"], sign=True),
+        percent(row["a_leads"]),
         str(row["a_wins"]),
         str(row["b_wins"]),
         _p_text(row["p"]),

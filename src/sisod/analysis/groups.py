@@ -1,4 +1,4 @@
-"""Where a model fails: its scores by object size and number, from the saved tables alone."""
+"""Scores by the size of objects and by their number in an image, from the saved tables alone."""
 
 import math
 from collections.abc import Sequence
@@ -21,10 +21,10 @@ Values = NDArray[np.float64]
 SizeKind = Literal["paper", "log", "quantile"]
 
 OBJECT_METRICS = ("mae", "f_mean", "f_max", "auc", "iou_binary", "recall_binary")
-FOUND = 0.5  # an object is found where recall_binary is at least this
-# almost nine objects in ten of MSOD fall into the paper's first group; these split it
+FOUND = 0.5  # least recall_binary of an object that counts as found
+# almost 90 % of the objects of MSOD are in the paper's first group; these edges split it
 _LOG_EDGES = (0, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1)
-_GROUPS = 10  # of the paper, and by quantiles
+_N_GROUPS = 10  # of the paper, and by quantiles
 _NUMBERS = ("0", "1", "2", "3", "4", "5+")
 
 
@@ -33,36 +33,36 @@ def size_edges(kind: SizeKind, shares: ArrayLike | None = None) -> Values:
 
     Args:
         kind: `"paper"` is ten groups of equal width, `"log"` groups of about equal ratio, `"quantile"`
-            ten groups of about equally many objects, fewer where many objects have one size.
-        shares: of the objects, only for `"quantile"`.
+            ten groups with about the same number of objects, fewer where many objects have one size.
+        shares: of the image that each object covers, only for `"quantile"`.
 
     Example:
         >>> size_edges("log")
         array([0.e+00, 3.e-04, 1.e-03, 3.e-03, 1.e-02, 3.e-02, 1.e-01, 3.e-01, 1.e+00])
     """
     if kind == "paper":
-        return np.arange(_GROUPS + 1) / _GROUPS
+        return np.arange(_N_GROUPS + 1) / _N_GROUPS
     if kind == "log":
         return np.array(_LOG_EDGES, dtype=np.float64)
     check_known("size groups", kind, get_args(SizeKind))
     if shares is None:
         raise UsageError("quantiles need the objects' shares of the image; pass shares=")
-    sizes = _shares_of("shares", shares)
-    inner = np.quantile(sizes, np.arange(1, _GROUPS) / _GROUPS) if len(sizes) else np.empty(0)
+    sizes = _check_shares("shares", shares)
+    inner = np.quantile(sizes, np.arange(1, _N_GROUPS) / _N_GROUPS) if len(sizes) else np.empty(0)
     return np.unique(np.concatenate([[0.0], inner, [1.0]]))
 
 
 def by_size(evaluation: "Evaluation", *, groups: SizeKind | ArrayLike = "paper") -> "pl.DataFrame":
-    """Return the scores of frames by the size of their object, one row per group.
+    """Return the scores of objects by their size, one row per group.
 
-    Columns: `group` (in words), `low` and `high` (shares of the image), `objects`, `found` (the share
-    with recall_binary >= 0.5), the mean of each metric of the object table over the objects where it is
-    defined, NaN for none, and `n_` + metric, how many those are. Frames are of objects only, the
-    background is in none.
+    Columns: `group` (its label), `low` and `high` (shares of the image), `objects` (their number),
+    `found` (the share of objects with recall_binary >= 0.5), the mean of each metric of the object table
+    over the objects where it is defined (NaN if there is none), and `n_` + metric, the number of these
+    objects. The background belongs to no group.
 
     Args:
         evaluation: the result; only its object table is read.
-        groups: a kind of `size_edges`, or edges of your own.
+        groups: a kind of `size_edges`, or a list of edges.
     """
     import polars as pl
 
@@ -84,11 +84,11 @@ def by_size(evaluation: "Evaluation", *, groups: SizeKind | ArrayLike = "paper")
 
 
 def by_number(evaluation: "Evaluation", *, metrics: Sequence[str] | None = None) -> "pl.DataFrame":
-    """Return the scores of images by their number of objects: 1, 2, 3, 4, 5+, and 0 if there are such.
+    """Return the scores of images by their number of objects: 1, 2, 3, 4, 5+, and 0 if there are any.
 
     Columns: `group`, `images`, `objects`, the mean of each image-level metric over the images where it
-    is defined, NaN for none, and `n_` + metric, how many those are. `*_max`, the maximum of a mean
-    curve, is no mean over images and has no column.
+    is defined (NaN if there is none), and `n_` + metric, the number of these images. `*_max` is the
+    maximum of a mean curve, not a mean over images, and has no column.
     """
     import polars as pl
 
@@ -111,10 +111,10 @@ def by_number(evaluation: "Evaluation", *, metrics: Sequence[str] | None = None)
 
 
 def found_curve(evaluation: "Evaluation") -> "pl.DataFrame":
-    """Return the share of objects of which at least a given share of pixels was found.
+    """Return the share of objects that are found to at least a given share of their pixels.
 
-    Columns: `coverage` 0, 0.01 ... 1, and `found`, the share of objects with recall_binary at or above
-    it; NaN without objects.
+    Columns: `coverage` 0, 0.01 ... 1, and `found`, the share of objects whose recall_binary is at least
+    the coverage; NaN without objects.
     """
     import polars as pl
 
@@ -128,10 +128,10 @@ def found_curve(evaluation: "Evaluation") -> "pl.DataFrame":
 
 
 def size_bias(evaluation: "Evaluation") -> float:
-    """Return Spearman's rank correlation of a frame's f_mean with its component's log area.
+    """Return Spearman's rank correlation of the f_mean of objects with their log area.
 
-    Near 0 for a model that serves all sizes alike, positive for one that prefers large objects; NaN
-    where fewer than two sizes or scores differ. Ties have the mean of their ranks.
+    Near 0 for a model that handles all sizes equally well, positive for one that prefers large objects;
+    NaN if all sizes or all scores are equal. Ties have the mean of their ranks.
     """
     areas = np.log(evaluation.objects["area"].to_numpy())
     scores = evaluation.objects["f_mean"].to_numpy()
@@ -145,7 +145,7 @@ def is_found(recall: Values) -> Values:
 
 
 def group_of(shares: Values, edges: Values) -> NDArray[np.int64]:
-    """Return the group of each object, -1 for one below the first or above the last edge."""
+    """Return the group of each object; -1 below the first or above the last edge."""
     members = np.searchsorted(edges, shares, side="right") - 1
     members[shares == edges[-1]] = len(edges) - 2
     members[shares > edges[-1]] = -1
@@ -153,7 +153,7 @@ def group_of(shares: Values, edges: Values) -> NDArray[np.int64]:
 
 
 def size_label(low: float, high: float) -> str:
-    """Return a group of sizes in words.
+    """Return the label of a size group.
 
     Example:
         >>> size_label(0.001, 0.003)
@@ -164,47 +164,49 @@ def size_label(low: float, high: float) -> str:
 
 def _edges(groups: SizeKind | ArrayLike, shares: Values) -> Values:
     if isinstance(groups, str):
-        return size_edges(cast(SizeKind, groups), shares)  # which refuses other words
+        return size_edges(cast(SizeKind, groups), shares)  # which refuses other names
     try:
         edges = np.asarray(groups, dtype=np.float64)
     except (TypeError, ValueError):
         edges = np.empty(0)
     if edges.ndim != 1 or len(edges) < 2 or not (np.diff(edges) > 0).all():
         raise UsageError(
-            "groups must be edges that rise, two or more shares of the image, or one of "
+            "groups must be two or more increasing edges, as shares of the image, or one of "
             f"{', '.join(get_args(SizeKind))}; got {shown(groups)}"
         )
     return edges
 
 
-def _shares_of(name: str, values: ArrayLike) -> Values:
+def _check_shares(name: str, values: ArrayLike) -> Values:
     shares = np.asarray(values, dtype=np.float64)
     if shares.ndim != 1 or not ((shares >= 0) & (shares <= 1)).all():  # NaN is neither
-        raise UsageError(f"{name} must be a row of shares of the image in [0, 1], got {shown(values)}")
+        raise UsageError(
+            f"{name} must be a one-dimensional array of shares in [0, 1], got {shown(values)}"
+        )
     return shares
 
 
 def _group_means(
     values: Values, members: NDArray[np.int64], count: int
 ) -> tuple[Values, NDArray[np.int64]]:
-    """Mean of each group over what is defined, and how many that is."""
+    """Mean of the defined values of each group, and their number."""
     defined = ~np.isnan(values) & (members >= 0)
-    places = members[defined]
-    n_defined = np.bincount(places, minlength=count)
-    sums = np.bincount(places, weights=values[defined], minlength=count)
+    groups = members[defined]
+    n_defined = np.bincount(groups, minlength=count)
+    sums = np.bincount(groups, weights=values[defined], minlength=count)
     return np.where(n_defined > 0, sums / np.maximum(n_defined, 1), np.nan), n_defined
 
 
 def _mean_columns(
     values: dict[str, Values], members: NDArray[np.int64], count: int
 ) -> dict[str, NDArray[Any]]:
-    found = {key: _group_means(column, members, count) for key, column in values.items()}
-    means: dict[str, NDArray[Any]] = {key: mean for key, (mean, _) in found.items()}
-    return means | {f"n_{key}": n_defined for key, (_, n_defined) in found.items()}
+    columns = {key: _group_means(column, members, count) for key, column in values.items()}
+    means: dict[str, NDArray[Any]] = {key: mean for key, (mean, _) in columns.items()}
+    return means | {f"n_{key}": n_defined for key, (_, n_defined) in columns.items()}
 
 
 def average_ranks(values: ArrayLike) -> Values:
-    """Return ranks from 1 on, the least value first, ties with the mean of their ranks.
+    """Return ranks, 1 for the smallest value; ties have the mean of their ranks.
 
     Example:
         >>> average_ranks([10, 30, 10])
@@ -215,7 +217,7 @@ def average_ranks(values: ArrayLike) -> Values:
 
 
 def correlation(a: Values, b: Values) -> float:
-    """Return Pearson's correlation; NaN where either does not vary."""
+    """Return Pearson's correlation; NaN if either is constant."""
     if len(a) == 0:
         return math.nan
     x, y = a - a.mean(), b - b.mean()

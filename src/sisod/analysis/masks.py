@@ -1,21 +1,18 @@
-"""What a data set is like: sizes and numbers of its objects, and the theorem's two shares."""
+"""Statistics of ground truth masks: sizes and numbers of objects, and rho and rho' of Theorem 4.2."""
 
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sisod.common.errors import InputError
+from sisod.common.grid import Grid, number
 from sisod.common.progress import progress_bar
 from sisod.data.images import read_mask
 from sisod.data.pairs import files_by_name
 from sisod.scoring.protocols import Protocol
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,10 +20,10 @@ class MaskStatistics:
     """Statistics of a folder of masks.
 
     Attributes:
-        n_objects: frames of each image.
-        shares: of the image, for each component.
-        fills: of its frame, for each component: rho of Theorem 4.2 is the least.
-        salient: salient share of each image that has any: rho' is the least.
+        n_objects: number of frames, one value per image.
+        shares: share of the image that a component covers, one value per component.
+        fills: share of its frame that a component fills, one value per component.
+        salient: salient share of an image, one value per image with objects.
     """
 
     n_objects: NDArray[np.int64]
@@ -36,12 +33,12 @@ class MaskStatistics:
 
     @property
     def rho(self) -> float:
-        """Least share of a frame that its component fills; NaN without objects."""
+        """Rho of Theorem 4.2, the least fill of a frame; NaN without objects."""
         return float(self.fills.min()) if len(self.fills) else math.nan
 
     @property
     def rho_image(self) -> float:
-        """Least share of an image that is salient; NaN without objects."""
+        """Rho' of Theorem 4.2, the least salient share of an image; NaN without objects."""
         return float(self.salient.min()) if len(self.salient) else math.nan
 
     def size_groups(self) -> NDArray[np.int64]:
@@ -49,13 +46,13 @@ class MaskStatistics:
         return np.histogram(self.shares, bins=np.arange(11) / 10)[0]
 
     def number_groups(self) -> dict[str, int]:
-        """Number of images with no, 1, 2, 3, 4, and 5 or more objects."""
+        """Number of images with 0, 1, 2, 3, 4, and 5 or more objects."""
         counts = np.bincount(np.minimum(self.n_objects, 5), minlength=6).tolist()
         return dict(zip(("0", "1", "2", "3", "4", "5+"), counts, strict=True))
 
 
 def mask_statistics(gt_root: str | Path, protocol: Protocol) -> MaskStatistics:
-    """Read every mask of a folder."""
+    """Return the statistics of a folder of masks."""
     files = files_by_name(gt_root)
     if not files:
         raise InputError(f"{str(gt_root)!r} has no image files; expected a folder of masks")
@@ -75,29 +72,26 @@ def mask_statistics(gt_root: str | Path, protocol: Protocol) -> MaskStatistics:
     )
 
 
-def statistics_tables(found: MaskStatistics) -> "list[Table]":
-    """Return what the command prints: an overview, then objects by size, images by number."""
-    from rich.table import Table
-
-    overview = Table(show_header=False)
-    mean = float(found.n_objects.mean())
-    for name, value in (
-        ("images", str(len(found.n_objects))),
-        ("objects", str(len(found.shares))),
-        ("objects per image, mean", f"{mean:.2f}"),
-        ("rho, least fill of a frame", _share(found.rho)),
-        ("rho', least salient share of an image", _share(found.rho_image)),
-    ):
-        overview.add_row(name, value)
-    sizes = Table("size of the object", "objects", "share")
-    for group, count in enumerate(found.size_groups().tolist()):
-        share = count / max(1, len(found.shares))
-        sizes.add_row(f"{10 * group}-{10 * group + 10} % of the image", str(count), f"{share:.1%}")
-    numbers = Table("objects in the image", "images", "share")
-    for number, count in found.number_groups().items():
-        numbers.add_row(number, str(count), f"{count / len(found.n_objects):.1%}")
-    return [overview, sizes, numbers]
-
-
-def _share(value: float) -> str:
-    return "-" if math.isnan(value) else f"{value:.4f}"
+def statistics_grids(statistics: MaskStatistics) -> tuple[Grid, Grid, Grid]:
+    """Return tables of an overview, of objects by size, and of images by number of objects."""
+    n_images, n_objects = len(statistics.n_objects), len(statistics.shares)
+    overview = (
+        ("images", str(n_images)),
+        ("objects", str(n_objects)),
+        ("objects per image, mean", f"{float(statistics.n_objects.mean()):.2f}"),
+        ("rho, least fill of a frame", number(statistics.rho)),
+        ("rho', least salient share of an image", number(statistics.rho_image)),
+    )
+    sizes = tuple(
+        (f"{10 * i}-{10 * i + 10} % of the image", str(count), f"{count / max(1, n_objects):.1%}")
+        for i, count in enumerate(statistics.size_groups().tolist())
+    )
+    numbers = tuple(
+        (group, str(count), f"{count / n_images:.1%}")
+        for group, count in statistics.number_groups().items()
+    )
+    return (
+        Grid(("statistic", "value"), overview, n_text=1),
+        Grid(("size of the object", "objects", "share"), sizes, n_text=1),
+        Grid(("objects in the image", "images", "share"), numbers, n_text=1),
+    )

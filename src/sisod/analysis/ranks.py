@@ -1,4 +1,4 @@
-"""How metrics rank methods, and where two of them disagree."""
+"""Ranks of methods by several metrics, and where two metrics disagree."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -24,15 +24,15 @@ Values = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class RankChanges:
-    """How the order of methods changes with the metric.
+    """Ranks of methods by several metrics.
 
     Attributes:
-        table: one row per method: `method`, and for each metric its value and `rank_` + metric, 1 the
-            best, ties with the mean of their ranks, NaN where the metric is undefined.
-        tau: Kendall's tau-b of each pair of metrics: 1 the same order, -1 the opposite one; NaN where
-            fewer than two methods differ.
-        swaps: for each pair of metrics, the methods they rank the other way round, the one that the
-            first metric prefers first.
+        table: one row per method: `method`, and for each metric its value and `rank_` + metric: 1 for
+            the best, the mean rank for ties, NaN where the metric is undefined.
+        tau: Kendall's tau-b of each pair of metrics: 1 for the same order, -1 for the opposite order;
+            NaN if all methods tie.
+        swaps: for each pair of metrics, the pairs of methods in opposite order, the one that the first
+            metric prefers first.
     """
 
     table: "pl.DataFrame"
@@ -48,21 +48,21 @@ class RankChanges:
             [row["method"], *(c for k in keys for c in (number(row[k]), f"{row[f'rank_{k}']:g}"))]
             for row in self.table.iter_rows(named=True)
         ]
-        said = "; ".join(
+        taus = "; ".join(
             f"{METRICS[a].title} and {METRICS[b].title}: {number(tau, digits=3)}"
             for (a, b), tau in self.tau.items()
         )
-        return Grid(tuple(headings), tuple(map(tuple, rows)), n_text=1).html(f"Kendall's tau-b: {said}")
+        return Grid(tuple(headings), tuple(map(tuple, rows)), n_text=1).html(f"Kendall's tau-b: {taus}")
 
 
 def rank_changes(
     evaluations: "Mapping[str, Evaluation]", keys: Sequence[str] = ("mae", "si_mae")
 ) -> RankChanges:
-    """Rank methods by each of several metrics, and say how far the orders agree.
+    """Rank methods by each of several metrics, and measure the agreement of the orders.
 
     Args:
-        evaluations: method -> its result; all of the same images.
-        keys: the metrics, two or more.
+        evaluations: method -> its result, all of the same images.
+        keys: two or more metrics.
     """
     import polars as pl
 
@@ -88,7 +88,7 @@ def rank_changes(
 
 
 def kendall_tau(a: ArrayLike, b: ArrayLike) -> float:
-    """Return Kendall's tau-b of two equally long rows, leaving out pairs where either is NaN.
+    """Return Kendall's tau-b of two arrays of equal length, without positions where either is NaN.
 
     Example:
         >>> kendall_tau([1, 2, 3], [3, 2, 1])
@@ -97,7 +97,7 @@ def kendall_tau(a: ArrayLike, b: ArrayLike) -> float:
     x, y = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     if x.ndim != 1 or x.shape != y.shape:
         raise UsageError(
-            f"expected two equally long rows of numbers, got shapes {x.shape} and {y.shape}"
+            f"expected two one-dimensional arrays of equal length, got shapes {x.shape} and {y.shape}"
         )
     defined = ~(np.isnan(x) | np.isnan(y))
     x, y = x[defined], y[defined]

@@ -1,6 +1,6 @@
-"""The command line: one module for each group of commands; each parses, calls and prints.
+"""The command line, one module for each group of commands: parse arguments, call the library, print.
 
-Nothing heavy is imported before a command runs, so that `--help` answers at once.
+Heavy modules are imported when a command runs, so that `--help` is quick.
 """
 
 from typing import Annotated
@@ -12,7 +12,7 @@ from sisod.cli.shared import RUNNING, Commands, exit_on_user_error
 from sisod.common.version import __version__
 
 app = typer.Typer(
-    help="Score, train and look at segmentation so that small objects count.",
+    help="Evaluate and train segmentation so that small objects count.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -20,8 +20,8 @@ app = typer.Typer(
 )
 
 
-def _print_version(wanted: bool) -> None:  # noqa: FBT001  (typer calls it with the flag)
-    if wanted:
+def _print_version(requested: bool) -> None:  # noqa: FBT001  (typer passes the flag)
+    if requested:
         with exit_on_user_error():
             typer.echo(f"sisod {__version__}")
         raise typer.Exit
@@ -31,12 +31,12 @@ def _print_version(wanted: bool) -> None:  # noqa: FBT001  (typer calls it with 
 def main(
     context: typer.Context,
     *,
-    version: Annotated[  # noqa: ARG001  (its callback does it)
+    version: Annotated[  # noqa: ARG001  (handled by its callback)
         bool,
         typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version."),
     ] = False,
 ) -> None:
-    """Score, train and look at segmentation so that small objects count."""
+    """Evaluate and train segmentation so that small objects count."""
     RUNNING.set(context.invoked_subcommand or "")
 
 

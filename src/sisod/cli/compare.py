@@ -1,10 +1,10 @@
-"""The subcommands that compare results: parse, call, print."""
+"""The subcommand compare."""
 
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sisod.cli.shared import Format, FormatName, exit_on_user_error, print_tables
+from sisod.cli.shared import Format, FormatName, exit_on_user_error, print_grids
 
 if TYPE_CHECKING:
     from sisod.analysis.comparison import Comparison
@@ -22,30 +22,30 @@ def compare(
         list[str],
         typer.Argument(
             metavar="[NAME=]DIR [NAME=]DIR...",
-            help="Result folders of 'sisod evaluate', of the same images; two or more.",
+            help="Two or more result folders of 'sisod evaluate', of the same images.",
         ),
     ],
     *,
     metrics: Annotated[
         str | None,
         typer.Option(
-            help="paper, all, or keys with commas, also found and object_ + a column of the object "
-            "table; by default the paper's and found."
+            help="paper, all, or keys separated by commas; also found, and object_ + a column of the "
+            "object table. By default those of the paper and found."
         ),
     ] = None,
-    resamples: Annotated[int, typer.Option(min=1, help="How often images are drawn.")] = 10_000,
-    seed: Annotated[int, typer.Option(min=0, help="Of the draws.")] = 0,
+    resamples: Annotated[int, typer.Option(min=1, help="Number of bootstrap resamples.")] = 10_000,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the resampling.")] = 0,
     paper_row: Annotated[
         str | None,
         typer.Option(
             "--against-paper",
             metavar="DATASET/NETWORK[+SI]",
-            help="Set one result, scored under the protocol official, beside this published row.",
+            help="Compare one result, scored under the protocol official, with this published row.",
         ),
     ] = None,
     fmt: FormatName = None,
 ) -> None:
-    """Say whether one result is better than another: intervals over images, and sign tests."""
+    """Compare results pair by pair: bootstrap intervals over images, and sign tests."""
     from sisod.analysis.comparison import compare_many
     from sisod.common.errors import UsageError
     from sisod.paper.against import against_paper
@@ -57,18 +57,18 @@ def compare(
             (evaluation,) = load_named(results).values()
             _show(against_paper(evaluation, paper_row), fmt)
             return
-        found = compare_many(load_named(results), metrics=metrics, resamples=resamples, seed=seed)
-        _show(found, fmt)
-        for note in found.notes:
+        comparison = compare_many(load_named(results), metrics=metrics, resamples=resamples, seed=seed)
+        _show(comparison, fmt)
+        for note in comparison.notes:
             typer.echo(f"warning: {note}", err=True)
 
 
-def _show(found: "Comparison | AgainstPaper", fmt: Format | None) -> None:
+def _show(comparison: "Comparison | AgainstPaper", fmt: Format | None) -> None:
     if fmt is None:
-        print_tables(lambda width: found.grid().terminal(width))
-        typer.echo(found.caption())
+        print_grids(comparison.grid())
+        typer.echo(comparison.caption())
     else:
-        typer.echo(found.render(fmt.value))
+        typer.echo(comparison.render(fmt.value))
 
 
 def load_named(results: list[str]) -> "dict[str, Evaluation]":
@@ -78,10 +78,10 @@ def load_named(results: list[str]) -> "dict[str, Evaluation]":
     from sisod.evaluation.requests import named
     from sisod.evaluation.result import Evaluation
 
-    found: dict[str, Evaluation] = {}
+    evaluations: dict[str, Evaluation] = {}
     for name, folder in map(named, results):
         check_utf8(name, "the name")
-        if name in found:
+        if name in evaluations:
             raise UsageError(f"two results are called {name!r}; give them names, as NAME=DIR")
-        found[name] = Evaluation.load(folder)
-    return found
+        evaluations[name] = Evaluation.load(folder)
+    return evaluations

@@ -1,4 +1,4 @@
-"""The subcommands that show what a data set is like: parse, call, print."""
+"""Subcommands about data sets: datasets, frames, stats."""
 
 import json
 from enum import StrEnum
@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from sisod.cli.shared import Overwrite, ProtocolName, exit_on_user_error, print_tables
+from sisod.cli.shared import Overwrite, ProtocolName, exit_on_user_error, print_grids, print_tables
 
 
-class ReportFormat(StrEnum):
+class InspectionFormat(StrEnum):
     """Formats for programs."""
 
     JSON = "json"
@@ -27,25 +27,26 @@ def show_datasets(
     root: Annotated[Path, typer.Argument(metavar="ROOT", help="Folder that holds data sets.")],
     *,
     fmt: Annotated[
-        ReportFormat | None, typer.Option("--format", help="Print this instead of the terminal's table.")
+        InspectionFormat | None,
+        typer.Option("--format", help="Print this format instead of a table for the terminal."),
     ] = None,
 ) -> None:
-    """Say which of the paper's data sets a folder holds, what is wrong, and where to get the others."""
+    """List the paper's data sets in a folder, their problems, and where to get the missing ones."""
     from sisod.common.errors import InputError
     from sisod.data.inspection import inspect_datasets, report_json, report_table
 
     with exit_on_user_error():
-        found = inspect_datasets(root)
+        inspections = inspect_datasets(root)
         if fmt is None:
-            print_tables(lambda _: [report_table(found, root)])
+            print_tables(lambda _: [report_table(inspections, root)])
         else:
-            typer.echo(json.dumps(report_json(found), indent=2, ensure_ascii=False))
-        troubled = [one for one in found if one.trouble]
-        if troubled:
-            first = troubled[0]
-            n_there = sum(one.place is not None for one in found)
+            typer.echo(json.dumps(report_json(inspections), indent=2, ensure_ascii=False))
+        unusable = [one for one in inspections if one.trouble]
+        if unusable:
+            first = unusable[0]
+            n_datasets = sum(one.place is not None for one in inspections)
             raise InputError(
-                f"{len(troubled)} of {n_there} data sets found cannot be used as they are "
+                f"{len(unusable)} of {n_datasets} data sets found cannot be used as they are "
                 f"({first.known.name}: {first.trouble}); --format json names all files"
             )
 
@@ -54,11 +55,11 @@ def frames(
     gt: Annotated[str, typer.Argument(metavar="GT", help="Folder of masks.")],
     *,
     out: Annotated[Path, typer.Option(help="Folder for the pictures.")],
-    images: Annotated[str | None, typer.Option(help="Folder of images to draw on.")] = None,
+    images: Annotated[str | None, typer.Option(help="Folder of photographs to draw on.")] = None,
     protocol: ProtocolName = None,
     overwrite: Overwrite = False,
 ) -> None:
-    """Draw numbered frames, background and alpha over masks or images, to see what is scored."""
+    """Draw what is scored over masks or images: numbered frames, background, alpha."""
     from sisod.report.frames import draw_folder
     from sisod.scoring.protocols import find_protocol
 
@@ -78,20 +79,22 @@ def stats(
     *,
     plot: Annotated[
         Path | None,
-        typer.Option(help="Draw the two panels of the paper's Figure 1: .pdf, .png or .svg."),
+        typer.Option(
+            help="Write the two panels of the paper's Figure 1 to this .pdf, .png or .svg file."
+        ),
     ] = None,
     protocol: ProtocolName = None,
 ) -> None:
-    """Print sizes and numbers of a data set's objects, and the theorem's rho and rho'."""
-    from sisod.analysis.masks import mask_statistics, statistics_tables
+    """Print the sizes and numbers of the objects of a data set, and rho and rho' of Theorem 4.2."""
+    from sisod.analysis.masks import mask_statistics, statistics_grids
     from sisod.report.style import check_plot_path, plot_statistics
     from sisod.scoring.protocols import find_protocol
 
     with exit_on_user_error():
         if plot is not None:
             check_plot_path(plot)
-        found = mask_statistics(gt, find_protocol(protocol or "default"))
-        print_tables(lambda _: statistics_tables(found))
+        statistics = mask_statistics(gt, find_protocol(protocol or "default"))
+        print_grids(*statistics_grids(statistics))
         if plot is not None:
-            plot_statistics(found, plot)
+            plot_statistics(statistics, plot)
             typer.echo(f"drawn to {plot}", err=True)

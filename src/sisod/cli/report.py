@@ -1,4 +1,4 @@
-"""The subcommands that show results: parse, call, print. Nothing heavy is imported before one runs."""
+"""Subcommands that show results: plot, report."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -11,12 +11,13 @@ from sisod.cli.shared import exit_on_user_error
 Results = Annotated[
     list[Path],
     typer.Argument(
-        metavar="DIR...", help="Results of 'sisod evaluate', or folders above them: <dataset>/<method>."
+        metavar="DIR...",
+        help="Result folders of 'sisod evaluate', or folders that contain them as <dataset>/<method>.",
     ),
 ]
 Images = Annotated[
     list[str] | None,
-    typer.Option("--images", metavar="[DATASET=]DIR", help="Folder of photographs; may repeat."),
+    typer.Option("--images", metavar="[DATASET=]DIR", help="Folder of photographs; may be repeated."),
 ]
 Ablation = Annotated[
     Path | None, typer.Option("--ablation", help="Table of 'sisod ablate', .json or .parquet.")
@@ -26,12 +27,12 @@ Fetch = Annotated[
     bool,
     typer.Option(
         "--fetch",
-        help="Read maps and masks also where results name URLs; without it no other machine is asked.",
+        help="Also read maps and masks from URLs; without it no other machine is contacted.",
     ),
 ]
 
 
-class Kind(StrEnum):
+class FigureFormat(StrEnum):
     """Formats of figures."""
 
     PDF = "pdf"
@@ -50,21 +51,26 @@ def plot(
     *,
     out: Annotated[
         Path,
-        typer.Option(help="A folder for every figure; or, with --figure, a .pdf, .png or .svg file."),
+        typer.Option(help="Folder for all figures; or, with --figure, a .pdf, .png or .svg file."),
     ],
     figure: Annotated[
         str | None,
         typer.Option(
-            help="Only this one: pr, roc, f, iou, size, size-log, size-quantile, number, ablation, "
-            "examples."
+            help="Draw only this figure: pr, roc, f, iou, size, size-log, size-quantile, number, "
+            "ablation, examples."
         ),
     ] = None,
-    kind: Annotated[Kind, typer.Option("--format", help="Of the figures in a folder.")] = Kind.PDF,
+    fmt: Annotated[
+        FigureFormat, typer.Option("--format", help="Format of the figures in a folder.")
+    ] = FigureFormat.PDF,
     images: Images = None,
     ablation: Ablation = None,
     example: Annotated[
         list[str] | None,
-        typer.Option(help="Image for the examples; may repeat. By default where methods differ most."),
+        typer.Option(
+            help="Name of an image for the examples; may be repeated. By default those on which the "
+            "methods differ most."
+        ),
     ] = None,
     fetch: Fetch = False,
 ) -> None:
@@ -78,7 +84,7 @@ def plot(
         if figure is not None:
             check_plot_path(out)
         elif out.suffix.lower() in (".pdf", ".png", ".svg"):
-            raise UsageError(f"{str(out)!r} is one file; say by --figure what is to be drawn to it")
+            raise UsageError(f"{str(out)!r} is one file; choose its figure with --figure")
         results = load_results(paths)
         request = FigureRequest(
             results,
@@ -91,7 +97,7 @@ def plot(
             write_figure(out, figure, request)
             typer.echo(str(out))
             return
-        written, missing = write_figures(out, kind.value, request)
+        written, missing = write_figures(out, fmt.value, request)
         for note in missing:
             typer.echo(f"warning: {note}", err=True)
         for path in written:
@@ -101,21 +107,21 @@ def plot(
 def report(
     paths: Results,
     *,
-    out: Annotated[Path, typer.Option(help="The page, one .html file.")],
+    out: Annotated[Path, typer.Option(help="The .html file to write.")],
     images: Images = None,
     ablation: Ablation = None,
     against_paper: Annotated[
         bool,
         typer.Option(
             "--against-paper",
-            help="Set results under the protocol official beside the paper's rows, by names such as "
-            "MSOD/EDN+SI.",
+            help="Compare results under the protocol official with the published rows of the same "
+            "name, such as MSOD/EDN+SI.",
         ),
     ] = False,
     title: Annotated[str, typer.Option(help="Title of the page.")] = "Size-invariant evaluation",
     fetch: Fetch = False,
 ) -> None:
-    """Write one web page: scores with intervals, curves, sizes, and a browser of failures."""
+    """Write a web page: scores with intervals, curves, scores by size, and a browser of failures."""
     with exit_on_user_error():
         from sisod.evaluation.results import datasets_of, load_results
         from sisod.report import write_report

@@ -1,4 +1,4 @@
-"""What every subcommand shares: errors as one sentence, tables on the terminal, common options."""
+"""Code shared by the subcommands: errors as one sentence, tables on the terminal, common options."""
 
 import errno
 import os
@@ -20,14 +20,18 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-# what is written to files says so itself: these, without the name of a file, are of the output
+    from sisod.common.grid import Grid
+
+# errors of standard output, if they name no file; the writers of files report their own
 _OUTPUT_ERRORS = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
-RUNNING: ContextVar[str] = ContextVar("RUNNING", default="")  # the subcommand
+RUNNING: ContextVar[str] = ContextVar("RUNNING", default="")  # name of the subcommand
 ProtocolName = Annotated[
     str | None,
-    typer.Option("--protocol", help=f"Conventions: {', '.join(PROTOCOLS)}; by default the first."),
+    typer.Option(
+        "--protocol", help=f"Conventions of scoring: {', '.join(PROTOCOLS)}; by default the first."
+    ),
 ]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace what is there.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace existing output.")]
 
 
 class Format(StrEnum):
@@ -40,15 +44,16 @@ class Format(StrEnum):
 
 
 FormatName = Annotated[
-    Format | None, typer.Option("--format", help="Print this instead of the terminal's table.")
+    Format | None,
+    typer.Option("--format", help="Print this format instead of a table for the terminal."),
 ]
 
 
 @contextmanager
 def exit_on_user_error(after_interrupt: str = "") -> Iterator[None]:
-    """Turn what a user can repair, a missing extra too, into a sentence and exit code 1; 2 for usage."""
+    """Print an error that the user can repair as one sentence; exit with 1, or 2 for wrong usage."""
     try:
-        with extras_named():
+        with name_missing_extra():
             yield
     except InputError as error:
         typer.echo(f"error: {error}", err=True)
@@ -65,40 +70,45 @@ def exit_on_user_error(after_interrupt: str = "") -> Iterator[None]:
 
 
 @contextmanager
-def extras_named() -> Iterator[None]:
-    """Say which extra a command needs; any other import that fails is a fault and stays one."""
-    what = f"sisod {RUNNING.get()}" if RUNNING.get() else "this"
+def name_missing_extra() -> Iterator[None]:
+    """Name the extra that a command needs; any other failed import is a bug and is not caught."""
+    command = f"sisod {RUNNING.get()}" if RUNNING.get() else "this"
     try:
         yield
     except MissingExtraError as error:
-        if str(error).startswith("sisod."):  # a module of ours, which the user has not asked for
-            raise MissingExtraError(what, str(error.name)) from None
+        if str(error).startswith("sisod."):  # a module of ours, which the user does not know
+            raise MissingExtraError(command, str(error.name)) from None
         raise
     except ModuleNotFoundError as error:
         if error.name in EXTRAS and is_missing(error.name):
-            raise MissingExtraError(what, error.name) from None
+            raise MissingExtraError(command, error.name) from None
         raise
 
 
 class Commands(TyperGroup):
-    """The commands, with streams that they can write to."""
+    """The group of all commands, run with standard streams that can be written to."""
 
     def main(self, *args: Any, **options: Any) -> Any:
-        """Run one."""
+        """Run a command."""
         with usable_streams():
             return super().main(*args, **options)
 
 
-def print_tables(make: "Callable[[int], Sequence[Table]]") -> None:
-    """Print rich tables made for the width of the terminal; piped, as wide as they need to be."""
+def print_grids(*grids: "Grid") -> None:
+    """Print tables of text."""
+    print_tables(lambda width: [table for grid in grids for table in grid.terminal(width)])
+
+
+def print_tables(make_tables: "Callable[[int], Sequence[Table]]") -> None:
+    """Print rich tables made for the width of the terminal; if piped, at their full width."""
     from rich.console import Console
 
     console = Console() if is_terminal(sys.stdout) else Console(width=10_000)
-    print_rich(console, make(console.width))
+    print_rich(console, make_tables(console.width))
 
 
 def print_rich(console: "Console", tables: "Sequence[Table]") -> None:
-    """Print tables; unlike rich itself, not silent when the output cannot be written."""
+    """Print tables; unlike rich itself, raise an error if the output cannot be written."""
     with console.capture() as text:
         for table in tables:
             console.print(table)
@@ -107,7 +117,7 @@ def print_rich(console: "Console", tables: "Sequence[Table]") -> None:
 
 
 def _drop_output() -> None:
-    """Send what is left for standard output nowhere, so that Python does not fail again at its end."""
-    # in a test it is no file
-    with suppress(OSError, ValueError), open(os.devnull, "wb") as nowhere:  # noqa: PTH123
-        os.dup2(nowhere.fileno(), sys.stdout.fileno())
+    """Discard buffered standard output, so that Python does not fail again when it exits."""
+    # in a test, standard output is not a file
+    with suppress(OSError, ValueError), open(os.devnull, "wb") as null:  # noqa: PTH123
+        os.dup2(null.fileno(), sys.stdout.fileno())

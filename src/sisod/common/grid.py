@@ -6,7 +6,7 @@ import io
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,87 +17,133 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 Format = Literal["md", "latex", "csv", "json"]
+Better = Literal["up", "down", "zero"]  # the direction of better values, or towards zero
 
 
 @dataclass(frozen=True)
 class Grid:
-    """A table as text.
+    """A table of text cells.
 
     Attributes:
         headings: one for each column.
         rows: cells as they are printed.
-        n_text: so many columns from the left hold words, the others numbers.
+        n_text: number of text columns on the left; the others hold numbers.
+        bold: (row, column) of the cells in bold.
+        sections: rows that start a new section, with a rule above them.
     """
 
     headings: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     n_text: int
+    bold: frozenset[tuple[int, int]] = frozenset()
+    sections: frozenset[int] = frozenset()
 
     def terminal(self, width: int) -> "list[Table]":
-        """Return a table for a terminal; several, each with the words, if one would be too wide."""
-        words = list(range(self.n_text))
-        room = width - 1 - sum(self._cell_width(place) + 3 for place in words)
+        """Return a table for a terminal; several, each with the text columns, if one is too wide."""
+        widths = [self._min_width(column) + 3 for column in range(len(self.headings))]
+        text = list(range(self.n_text))
         chunks: list[list[int]] = [[]]
-        for place in range(self.n_text, len(self.headings)):
-            taken = sum(self._cell_width(other) + 3 for other in [*chunks[-1], place])
-            if chunks[-1] and taken > room:
+        for column in range(self.n_text, len(self.headings)):
+            needed = 1 + sum(widths[other] for other in [*text, *chunks[-1], column])
+            if chunks[-1] and needed > width:
                 chunks.append([])
-            chunks[-1].append(place)
-        return [self._terminal([*words, *chunk]) for chunk in chunks]
+            chunks[-1].append(column)
+        return [self._terminal([*text, *chunk], width) for chunk in chunks]
 
-    def _terminal(self, places: list[int]) -> "Table":
+    def _terminal(self, columns: list[int], width: int) -> "Table":
         from rich.markup import escape
         from rich.table import Table
 
         table = Table()
-        for place in places:
-            justify: Any = "left" if place < self.n_text else "right"
-            heading = escape(printable(self.headings[place]))
-            table.add_column(heading, justify=justify, overflow="fold")
-        for row in self.rows:
-            table.add_row(*(escape(printable(row[place])) for place in places))
+        widths = [self._min_width(column) for column in columns]
+        fits = 1 + sum(widths) + 3 * len(widths) <= width
+        for column, min_width in zip(columns, widths, strict=True):
+            table.add_column(
+                escape(printable(self.headings[column])),
+                justify="left" if column < self.n_text else "right",
+                min_width=min_width if fits else None,
+                overflow="fold",
+            )
+        for index, row in enumerate(self.rows):
+            if index in self.sections:
+                table.add_section()
+            cells = {column: escape(printable(row[column])) for column in columns}
+            table.add_row(
+                *(
+                    f"[bold]{cell}[/bold]" if (index, c) in self.bold else cell
+                    for c, cell in cells.items()
+                )
+            )
         return table
 
-    def _cell_width(self, place: int) -> int:
-        return max(len(printable(text)) for text in (self.headings[place], *self._column(place)))
-
-    def _column(self, place: int) -> list[str]:
-        return [row[place] for row in self.rows]
+    def _min_width(self, column: int) -> int:
+        """Characters of the longest cell; the heading of numbers may break between words."""
+        heading = printable(self.headings[column])
+        words = [heading] if column < self.n_text else heading.split()
+        return max(len(text) for text in ("", *words, *(printable(row[column]) for row in self.rows)))
 
     def markdown(self) -> str:
         """Return a Markdown table."""
         lines = [
             [markdown_text(heading) for heading in self.headings],
-            ["---" if place < self.n_text else "---:" for place in range(len(self.headings))],
-            *([markdown_text(cell) for cell in row] for row in self.rows),
+            ["---" if column < self.n_text else "---:" for column in range(len(self.headings))],
+            *self._marked(markdown_text, "**{}**"),
         ]
         return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
     def latex(self) -> str:
         """Return a tabular that needs no package."""
         columns = "l" * self.n_text + "r" * (len(self.headings) - self.n_text)
-        out = [rf"\begin{{tabular}}{{{columns}}}", r"\hline", self._latex_line(self.headings), r"\hline"]
-        out += [self._latex_line(row) for row in self.rows]
-        return "\n".join([*out, r"\hline", r"\end{tabular}"])
+        lines = [rf"\begin{{tabular}}{{{columns}}}", r"\hline"]
+        lines += [_latex_line([_latex_cell(heading) for heading in self.headings]), r"\hline"]
+        for index, cells in enumerate(self._marked(_latex_cell, r"\textbf{{{}}}")):
+            lines += [r"\hline"] * (index in self.sections) + [_latex_line(cells)]
+        return "\n".join([*lines, r"\hline", r"\end{tabular}"])
 
     def html(self, caption: str = "") -> str:
         """Return an HTML table for notebooks; every text is escaped."""
-        said = f"<caption>{html.escape(caption)}</caption>" if caption else ""
+        title = f"<caption>{html.escape(caption)}</caption>" if caption else ""
         head = "".join(f'<th scope="col">{html.escape(heading)}</th>' for heading in self.headings)
         body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
-            for row in self.rows
+            "<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>"
+            for row in self._marked(html.escape, "<b>{}</b>")
         )
-        return f"<table>{said}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
-    def _latex_line(self, cells: tuple[str, ...]) -> str:
-        # \\ takes a [ or * that follows for an argument of its own
-        guard = "{}" if cells[0].startswith(("[", "*")) else ""
-        return guard + " & ".join(_with_arrows(latex_text(cell)) for cell in cells) + r" \\"
+    def _marked(self, escape: Callable[[str], str], bold: str) -> list[list[str]]:
+        """Escaped cells, those in bold inside the format's mark."""
+        return [
+            [
+                bold.format(escape(cell)) if (index, column) in self.bold else escape(cell)
+                for column, cell in enumerate(row)
+            ]
+            for index, row in enumerate(self.rows)
+        ]
 
 
-def _with_arrows(text: str) -> str:
-    return text.replace("↑", r"$\uparrow$").replace("↓", r"$\downarrow$")
+def _latex_cell(text: str) -> str:
+    return latex_text(text).replace("↑", r"$\uparrow$").replace("↓", r"$\downarrow$")
+
+
+def _latex_line(cells: Sequence[str]) -> str:
+    # without the guard, the \\ of the line above would take a [ or * for its own argument
+    guard = "{}" if cells[0].startswith(("[", "*")) else ""
+    return guard + " & ".join(cells) + r" \\"
+
+
+def best_rows(cells: Sequence[str], better: Better) -> set[int]:
+    """Return the rows with the best number of a column, as printed; none if there is only one number.
+
+    Example:
+        >>> best_rows(["0.25", "0.75", "-", "0.75"], "up")
+        {1, 3}
+    """
+    values = {row: float(cell) for row, cell in enumerate(cells) if cell != "-"}
+    if len(values) < 2:
+        return set()
+    rank = {"up": lambda value: -value, "down": lambda value: value, "zero": abs}[better]
+    best = min(values.values(), key=rank)
+    return {row for row, value in values.items() if value == best}
 
 
 def number(value: float, *, digits: int = 4, sign: bool = False) -> str:
@@ -112,16 +158,26 @@ def number(value: float, *, digits: int = 4, sign: bool = False) -> str:
     return f"{round(value, digits) + 0.0:{'+' if sign else ''}.{digits}f}"
 
 
-def render(grid: Grid, table: "pl.DataFrame", content: Mapping[str, Any], kind: Format) -> str:
-    """Return a table for a document (the grid) or a program (CSV of the table, JSON of the content)."""
+def interval_text(low: float, high: float, *, sign: bool = False) -> str:
+    """Return an interval as tables print it: - where undefined."""
+    return "-" if math.isnan(low) else f"{number(low, sign=sign)} to {number(high, sign=sign)}"
+
+
+def percent(share: float) -> str:
+    """Return a share in percent as tables print it: - where undefined."""
+    return "-" if math.isnan(share) else f"{100 * share:.1f} %"
+
+
+def render(grid: Grid, records: Iterable[Mapping[str, Any]], content: Any, kind: Format) -> str:
+    """Return a table for a document (the grid) or a program (CSV of records, JSON of content)."""
     if kind == "csv":
-        return csv_text(list(table.iter_rows(named=True)))
+        return csv_text(list(records))
     if kind == "json":
         return json.dumps(content, indent=2, ensure_ascii=False)
     return grid.markdown() if kind == "md" else grid.latex()
 
 
-def csv_text(rows: list[Mapping[str, Any]]) -> str:
+def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return records as CSV in full precision, empty where undefined."""
     file = io.StringIO()
     writer = csv.DictWriter(file, list(rows[0]) if rows else [], lineterminator="\n")
@@ -130,7 +186,7 @@ def csv_text(rows: list[Mapping[str, Any]]) -> str:
     return file.getvalue().rstrip("\n")
 
 
-def plain(table: "pl.DataFrame") -> list[dict[str, Any]]:
+def json_rows(table: "pl.DataFrame") -> list[dict[str, Any]]:
     """Return the rows of a table for JSON, which has no NaN: None where undefined."""
     rows = table.iter_rows(named=True)
     return [{key: None if is_nan(value) else value for key, value in row.items()} for row in rows]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sisod.common.errors import InputError
-from sisod.common.grid import Format, Grid, number, plain, render
+from sisod.common.grid import Format, Grid, json_rows, number, render
 from sisod.paper.published import PublishedRow, find_row
 from sisod.scoring.metrics import METRICS, arrow
 
@@ -45,8 +45,8 @@ class AgainstPaper:
 
     def render(self, kind: Format) -> str:
         """Return the table for a document or a program."""
-        content = {"row": self.row.name, "images": self.images, "metrics": plain(self.table)}
-        return render(self.grid(), self.table, content, kind)
+        content = {"row": self.row.name, "images": self.images, "metrics": json_rows(self.table)}
+        return render(self.grid(), self.table.iter_rows(named=True), content, kind)
 
     def caption(self) -> str:
         """Return how the numbers were computed, and a line for each misprint."""

@@ -1,4 +1,4 @@
-"""The qualitative grid: image, ground truth with frames, each method with a score beside each object."""
+"""The figure of examples: image, ground truth with frames, maps of methods with scores of objects."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_ROWS = 4  # examples, if none are named
-_LONG_SIDE = 480  # pixels of a picture in the figure: 300 to the inch and more
+_N_EXAMPLES = 4  # if none are named
+_LONG_SIDE = 480  # pixels of a picture in the figure: at least 300 per inch
 
 
 def example_figure(
@@ -36,26 +36,26 @@ def example_figure(
     names: Sequence[str] = (),
     fetch: bool = False,
 ) -> "Figure":
-    """Draw some images: by default those on which the methods differ most.
+    """Draw examples: by default the images on which the methods differ most.
 
     Args:
-        results: the saved results; their record tells where the maps are.
-        image_roots: data set -> folder of its photographs; without one the column stays out.
-        names: of images; each must be in a data set.
-        fetch: read also maps that a record names by URLs of other machines.
+        results: saved results, which record the folders of their maps.
+        image_roots: data set -> folder of its photographs; if empty, there is no column of photographs.
+        names: of the images to draw; each must be in a data set.
+        fetch: whether to read maps from URLs too.
     """
     check_not_forked()
     for result in results:
         if result.evaluation.protocol.released_code:
             raise InputError(
                 f"{result.method!r} was scored under the protocol "
-                f"{result.evaluation.protocol.name!r}, whose frames are not on the image's pixels; "
-                "evaluate it under another"
+                f"{result.evaluation.protocol.name!r}, whose frames do not match the pixels of "
+                "the image; evaluate it under another"
             )
     rows = [
         (dataset, name)
         for dataset in datasets_of(results)
-        for name in _chosen(results, dataset, names, max(1, _ROWS // len(datasets_of(results))))
+        for name in _choose(results, dataset, names, max(1, _N_EXAMPLES // len(datasets_of(results))))
     ]
     known = {name for _, name in rows}
     unknown = [name for name in names if name not in known]
@@ -63,7 +63,7 @@ def example_figure(
         raise InputError(
             f"no result has the image {shorten_list(unknown)}; name an image of the results"
             if unknown
-            else "the results have no image with an object; there is nothing to draw"
+            else "the results have no image with an object, so there are no examples to draw"
         )
     files = {
         (r.dataset, r.method): PixelFiles(r.evaluation, image_roots.get(r.dataset), fetch)
@@ -72,27 +72,27 @@ def example_figure(
     methods = methods_of(results)
     titles = [*(["image"] if image_roots else []), "ground truth", *methods]
     with style():
-        heights = [_aspect(results, *row) for row in rows]
+        heights = [_aspect(results, dataset, name) for dataset, name in rows]
         width = WIDTH / len(titles)
         figure = new_figure(sum(width * height for height in heights) + 0.3)
         panels = figure.subplots(len(rows), len(titles), squeeze=False, height_ratios=heights)
         figure.set_layout_engine("constrained", w_pad=0.01, h_pad=0.01, wspace=0.01, hspace=0.01)
         for axes in panels.flat:
             axes.set_axis_off()
-        for place, (dataset, name) in enumerate(rows):
+        for row, (dataset, name) in enumerate(rows):
             here = [r for r in results if r.dataset == dataset]
-            *left, gt_panel = panels[place, : len(titles) - len(methods)]
+            *left, gt_panel = panels[row, : len(titles) - len(methods)]
             shape = _draw_truth(gt_panel, left, here[0], files[dataset, here[0].method], name)
             for result in here:
                 column = len(titles) - len(methods) + methods.index(result.method)
-                axes = panels[place, column]
+                axes = panels[row, column]
                 _draw_prediction(axes, result, files[dataset, result.method], name, shape)
         for axes, title in zip(panels[0], titles, strict=True):
             axes.set_title(plain_text(title))
     return figure
 
 
-def _chosen(results: Sequence[Result], dataset: str, names: Sequence[str], count: int) -> list[str]:
+def _choose(results: Sequence[Result], dataset: str, names: Sequence[str], count: int) -> list[str]:
     here = [result for result in results if result.dataset == dataset]
     images = set(here[0].evaluation.images["image"].to_list())
     if names:
@@ -101,7 +101,7 @@ def _chosen(results: Sequence[Result], dataset: str, names: Sequence[str], count
 
 
 def most_different(tables: "Sequence[pl.DataFrame]", count: int) -> list[str]:
-    """Return the images whose objects' mean F differs most between methods, several objects first."""
+    """Return the images whose mean F over objects differs most, those with several objects first."""
     import polars as pl
 
     scores = pl.concat(
@@ -114,7 +114,7 @@ def most_different(tables: "Sequence[pl.DataFrame]", count: int) -> list[str]:
     )
     spread = scores.group_by("image").agg(
         spread=pl.col("score").max() - pl.col("score").min(),
-        # of a single method, the worst
+        # if there is a single method, the worst come first
         score=pl.col("score").mean(),
         several=pl.col("n").max() > 1,
     )
@@ -131,10 +131,10 @@ def _aspect(results: Sequence[Result], dataset: str, name: str) -> float:
 def _draw_truth(
     axes: "Axes", photo_panels: "list[Axes]", result: Result, files: PixelFiles, name: str
 ) -> tuple[int, int]:
-    """Draw mask and frames, and the photograph if there is a panel for it; return the image's shape."""
+    """Draw mask and frames, and the photograph if it has a panel; return the shape of the image."""
     mask = files.mask(name)
     if mask is None:
-        raise InputError(f"the ground truth of {name!r} is not what was scored: {files.why(TRUTHS)}")
+        raise InputError(f"the ground truth of {name!r} cannot be shown: {files.why(TRUTHS)}")
     shape = (mask.shape[0], mask.shape[1])
     _show(axes, mask.astype(np.uint8) * np.uint8(255), shape)
     _draw_objects(axes, result, name, scores=False)
@@ -151,7 +151,7 @@ def _draw_prediction(
     pred = files.prediction(name, shape)
     if pred is None:
         raise InputError(
-            f"the map of {result.method!r} for {name!r} is not what was scored: {files.why(PREDICTIONS)}"
+            f"the map of {result.method!r} for {name!r} cannot be shown: {files.why(PREDICTIONS)}"
         )
     _show(axes, pred, shape)
     _draw_objects(axes, result, name, scores=True)
@@ -162,7 +162,7 @@ def _show(axes: "Axes", picture: Picture, shape: tuple[int, ...]) -> None:
     scale = min(1.0, _LONG_SIDE / max(height, width))
     size = (max(1, round(width * scale)), max(1, round(height * scale)))
     small = cv2.resize(np.ascontiguousarray(picture), size, interpolation=cv2.INTER_AREA)
-    # coordinates stay those of the full image
+    # with the extent, coordinates are those of the full image
     axes.imshow(small, cmap="gray", vmin=0, vmax=255, extent=(0, width, height, 0))
 
 

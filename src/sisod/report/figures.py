@@ -1,4 +1,4 @@
-"""Figures of saved results: curves, scores by size and by number of objects, the ablation."""
+"""Figures of saved results: curves, and scores by size and number of objects."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,46 +25,46 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# kind -> columns of x and y in the curve table ("threshold" for the threshold itself), and their names
+# kind -> columns of x and y in the curve table, and the names of the axes
 CURVES = {
     "pr": ("recall", "precision", "recall", "precision"),
     "roc": ("fpr", "recall", "false positive rate", "true positive rate"),
     "f": ("threshold", "f", "threshold", "F"),
     "iou": ("threshold", "iou", "threshold", "IoU"),
 }
-_ROW = 2.3  # inches, height of a row of panels
-_KEY, _LETTER = 0.6, 0.06  # inches of a legend's line with its gaps, and of a letter
+_ROW_HEIGHT = 2.3  # inches of a row of panels
+_KEY_WIDTH, _LETTER_WIDTH = 0.6, 0.06  # inches of a legend's line with its gaps, and of a letter
 
 
 def curve_figure(results: Sequence[Result], kind: str) -> "Figure":
-    """Draw one kind of curve: a row for each data set, ordinary left, size-invariant right."""
+    """Draw a kind of curve: a row for each data set, ordinary left, size-invariant right."""
     names = datasets_of(results)
-    looks = line_styles(methods_of(results))
+    styles = line_styles(methods_of(results))
     with style():
-        figure = new_figure(_ROW * len(names) + 0.4)
+        figure = new_figure(_ROW_HEIGHT * len(names) + 0.4)
         panels = figure.subplots(len(names), 2, squeeze=False, sharex=True, sharey=True)
         for row, name in enumerate(names):
             chosen = [result for result in results if result.dataset == name]
             for column, prefix in enumerate(("", "si_")):
-                draw_curves(panels[row, column], chosen, kind, prefix, looks)
+                draw_curves(panels[row, column], chosen, kind, prefix, styles)
                 title = "size-invariant" if prefix else "ordinary"
                 panels[row, column].set_title(f"{plain_text(name)}, {title}")
         for axes in panels.flat:
             axes.label_outer()
-        add_legend(figure, looks)
+        add_legend(figure, styles)
     return figure
 
 
 def draw_curves(
-    axes: "Axes", results: Sequence[Result], kind: str, prefix: str, looks: dict[str, LineStyle]
+    axes: "Axes", results: Sequence[Result], kind: str, prefix: str, styles: dict[str, LineStyle]
 ) -> None:
-    """Draw the mean curves of some methods into a panel."""
+    """Draw the mean curves of methods into a panel."""
     x_key, y_key, x_name, y_name = CURVES[kind]
     drawn = False
-    for place, result in enumerate(results):
+    for i, result in enumerate(results):
         x, y = curve_points(result.evaluation.curves, x_key, y_key, prefix)
         drawn |= bool(np.isfinite(x + y).any())
-        axes.plot(x, y, **looks[result.method].options(), markevery=(8 * place % 32, 32))
+        axes.plot(x, y, **styles[result.method].options(), markevery=(8 * i % 32, 32))
     if prefix and kind in ("f", "iou"):
         y_name = f"SI-{y_name}"
     axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel=x_name, ylabel=y_name)
@@ -73,7 +73,7 @@ def draw_curves(
 
 
 def why_no_curve(tables: "Sequence[pl.DataFrame]", kind: str) -> str:
-    """Say why a panel is empty: a curve is kept only if a metric that needs it was asked for."""
+    """Say why a panel is empty: a curve is saved only if a metric that needs it was evaluated."""
     for key in CURVES[kind][:2]:
         if not any(key in table.columns for table in tables):
             return f"{key} was not evaluated"
@@ -91,52 +91,55 @@ def curve_points(
 
 
 def _column(curves: "pl.DataFrame", key: str) -> NDArray[np.float64]:
-    """A curve; NaN if the protocol keeps none."""
+    """A curve; NaN if it was not saved."""
     if key not in curves.columns:
         return np.full(curves.height, np.nan)
     return curves[key].to_numpy().astype(np.float64)
 
 
-def add_legend(figure: "Figure", looks: dict[str, LineStyle]) -> None:
-    """Put one legend for all panels below them."""
+def add_legend(figure: "Figure", styles: dict[str, LineStyle]) -> None:
+    """Add one legend for all panels below them."""
     from matplotlib.lines import Line2D
 
-    lines = [Line2D([], [], **look.options()) for look in looks.values()]
-    # a label that begins with an underscore would be left out
-    labels = [f" {plain_text(method)}" for method in looks]
-    widest = _KEY + _LETTER * max((len(label) for label in labels), default=0)
+    lines = [Line2D([], [], **line_style.options()) for line_style in styles.values()]
+    # matplotlib leaves out labels that start with an underscore
+    labels = [f" {plain_text(method)}" for method in styles]
+    widest = _KEY_WIDTH + _LETTER_WIDTH * max((len(label) for label in labels), default=0)
     columns = max(1, min(5, len(lines), int(figure.get_figwidth() / widest)))
     figure.legend(lines, labels, loc="outside lower center", ncols=columns)
 
 
 def size_figure(results: Sequence[Result], groups: SizeKind) -> "Figure":
     """Draw SI-MAE of objects by their size, in panels of networks x data sets."""
-    series = {(r.dataset, r.method): by_size(r.evaluation, groups=groups) for r in results}
-    points = {key: Groups.by_size(table) for key, table in series.items()}
-    return _multiples(results, points, "size of an object (% of the image)")
+    points = {
+        (r.dataset, r.method): GroupScores.by_size(by_size(r.evaluation, groups=groups)) for r in results
+    }
+    return _draw_panels(results, points, "size of an object (% of the image)")
 
 
 def number_figure(results: Sequence[Result]) -> "Figure":
     """Draw SI-MAE of images by their number of objects, in panels of networks x data sets."""
     for result in results:
         if "si_mae" not in result.evaluation.images.columns:
-            raise InputError(f"the result of {result.method!r} has no si_mae; evaluate it again with it")
+            raise InputError(
+                f"the result of {result.method!r} has no si_mae; evaluate it again with this metric"
+            )
     points = {
-        (r.dataset, r.method): Groups.by_number(by_number(r.evaluation, metrics=["si_mae"]))
+        (r.dataset, r.method): GroupScores.by_number(by_number(r.evaluation, metrics=["si_mae"]))
         for r in results
     }
-    return _multiples(results, points, "objects in an image")
+    return _draw_panels(results, points, "objects in an image")
 
 
 @dataclass(frozen=True, eq=False)
-class Groups:
-    """A score by groups: one point for each, and what stands below it.
+class GroupScores:
+    """A score by groups, one point for each.
 
     Attributes:
         values: NaN where a group is empty.
-        counts: of objects or images behind each value.
-        ticks: places along the axis; a group takes the space from its number to the next.
-        names: of the ticks.
+        counts: number of objects or images of each group.
+        ticks: positions on the axis; group i extends from i to i + 1.
+        names: labels of the ticks.
     """
 
     values: NDArray[np.float64]
@@ -145,7 +148,7 @@ class Groups:
     names: tuple[str, ...]
 
     @classmethod
-    def by_size(cls, table: "pl.DataFrame") -> "Groups":
+    def by_size(cls, table: "pl.DataFrame") -> "GroupScores":
         """Ticks are the edges of the groups."""
         edges = [*table["low"].to_list(), table["high"].to_list()[-1]]
         return cls(
@@ -156,7 +159,7 @@ class Groups:
         )
 
     @classmethod
-    def by_number(cls, table: "pl.DataFrame") -> "Groups":
+    def by_number(cls, table: "pl.DataFrame") -> "GroupScores":
         """Ticks are in the middle of the groups."""
         names = tuple(table["group"].to_list())
         return cls(
@@ -168,7 +171,7 @@ class Groups:
 
 
 def network_of(method: str) -> str:
-    """Return which network a method is a variant of: what stands before a plus sign.
+    """Return the network of a method: the part of its name before a plus sign.
 
     Example:
         >>> network_of("EDN+si"), network_of("EDN")
@@ -191,13 +194,13 @@ def short_count(count: int) -> str:
     return f"{count / 1000:.0f}k" if count < 999_500 else f"{count / 1e6:.0f}M"
 
 
-def _multiples(
-    results: Sequence[Result], points: dict[tuple[str, str], Groups], x_name: str
+def _draw_panels(
+    results: Sequence[Result], points: dict[tuple[str, str], GroupScores], x_name: str
 ) -> "Figure":
-    """A row for each data set, a column for each network; the other methods in grey."""
+    """A row for each data set, a column for each network; methods of other networks in grey."""
     names, methods = datasets_of(results), methods_of(results)
     networks = list(dict.fromkeys(network_of(method) for method in methods))
-    looks = line_styles(methods)
+    styles = line_styles(methods)
     with style():
         width = max(WIDTH / 2, min(2 * WIDTH, 1.9 * len(networks) + 0.6))
         figure = new_figure(1.9 * len(names) + 0.5, width=width)
@@ -205,30 +208,30 @@ def _multiples(
         for row, name in enumerate(names):
             for column, network in enumerate(networks):
                 axes = panels[row, column]
-                own = {m: looks[m] for m in methods if network_of(m) == network}
-                here = {method: p for (dataset, method), p in points.items() if dataset == name}
-                _draw_groups(axes, here, own)
+                own = {m: styles[m] for m in methods if network_of(m) == network}
+                groups = {method: p for (dataset, method), p in points.items() if dataset == name}
+                _draw_groups(axes, groups, own)
                 axes.set_title(f"{plain_text(network)} on {plain_text(name)}", pad=10)
                 axes.set_xlabel(x_name if row == len(names) - 1 else "")
                 axes.set_ylabel("SI-MAE" if column == 0 else "")
-        add_legend(figure, looks)
+        add_legend(figure, styles)
     return figure
 
 
-def _draw_groups(axes: "Axes", points: dict[str, Groups], own: dict[str, LineStyle]) -> None:
+def _draw_groups(axes: "Axes", points: dict[str, GroupScores], own: dict[str, LineStyle]) -> None:
     for method, group in points.items():
-        places = np.arange(len(group.values)) + 0.5
+        middles = np.arange(len(group.values)) + 0.5
         if method in own:
-            axes.plot(places, group.values, **own[method].options(), zorder=3)
+            axes.plot(middles, group.values, **own[method].options(), zorder=3)
         else:
-            axes.plot(places, group.values, color="#bbbbbb", linewidth=0.8, zorder=2)
+            axes.plot(middles, group.values, color="#bbbbbb", linewidth=0.8, zorder=2)
     shown = [group for method, group in points.items() if method in own]
     if not shown or all(np.isnan(group.values).all() for group in shown):
         annotate_empty_axes(axes, "no objects")
     for group in shown[:1]:
-        for place, count in enumerate(group.counts.tolist()):
+        for i, count in enumerate(group.counts.tolist()):
             axes.text(
-                place + 0.5, 1.01, short_count(count), transform=axes.get_xaxis_transform(),
+                i + 0.5, 1.01, short_count(count), transform=axes.get_xaxis_transform(),
                 ha="center", va="bottom", fontsize=5, color="#555555",
             )  # fmt: skip
         axes.set_xticks(group.ticks, group.names)

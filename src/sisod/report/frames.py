@@ -1,4 +1,4 @@
-"""Frames drawn over masks or images, as in the paper's Figure 3, so that one sees what is scored."""
+"""Pictures of what is scored: frames over masks or images, as in the paper's Figure 3."""
 
 from pathlib import Path
 
@@ -16,12 +16,15 @@ from sisod.evaluation.result import write_run
 from sisod.scoring.partition import Partition
 from sisod.scoring.protocols import Protocol
 
-_FRAME, _BACKGROUND = (0, 94, 213), (178, 114, 0)  # orange and blue, BGR; told apart by everybody
-_SHORT_SIDE, _LONG_SIDE = 480, 1920  # pixels; smaller pictures are enlarged, to read the numbers
+_FRAME, _BACKGROUND = (0, 94, 213), (178, 114, 0)  # orange and blue (BGR), safe for colour-blind readers
+_SHORT_SIDE, _LONG_SIDE = (
+    480,
+    1920,
+)  # pixels; smaller pictures are enlarged so that the numbers can be read
 
 
 def draw_frames(canvas: NDArray[np.uint8], parts: Partition) -> NDArray[np.uint8]:
-    """Return a picture (BGR) with numbered frames, the background tinted, and alpha below."""
+    """Return a picture (BGR) with numbered frames, tinted background, and a line of text with alpha."""
     height, width = parts.shape
     tinted = canvas.copy()
     tint = np.array(_BACKGROUND, dtype=np.float64)
@@ -32,7 +35,7 @@ def draw_frames(canvas: NDArray[np.uint8], parts: Partition) -> NDArray[np.uint8
     for frame in parts:
         corners = [(frame.x0 * scale, frame.y0 * scale), (frame.x1 * scale - 1, frame.y1 * scale - 1)]
         cv2.rectangle(picture, corners[0], corners[1], _FRAME, 2)
-        _write(picture, str(frame.index + 1), (corners[0][0] + 4, corners[0][1] + 18))
+        _draw_text(picture, str(frame.index + 1), (corners[0][0] + 4, corners[0][1] + 18))
     strip = np.full((32, picture.shape[1], 3), 255, dtype=np.uint8)
     share = parts.background_area / (height * width)
     text = f"{len(parts)} frames, background {share:.1%}, alpha {parts.alpha:.3g}"
@@ -48,21 +51,21 @@ def draw_folder(
     image_root: str | Path | None = None,
     overwrite: bool = False,
 ) -> int:
-    """Draw every mask of a folder, over its image if there are images; return how many."""
+    """Draw every mask of a folder, over its image if there are images; return the number of pictures."""
     masks = files_by_name(gt_root)
     if not masks:
         raise InputError(f"{str(gt_root)!r} has no image files; expected a folder of masks")
     images = {} if image_root is None else files_by_name(image_root, all_used=False)
-    without = [name for name in masks if name not in images]
-    if image_root is not None and without:
+    unpaired = [name for name in masks if name not in images]
+    if image_root is not None and unpaired:
         raise InputError(
-            f"{len(without)} of {len(masks)} masks have no image in {str(image_root)!r} "
-            f"({shorten_list(without)}); add them, or leave out --images"
+            f"{len(unpaired)} of {len(masks)} masks have no image in {str(image_root)!r} "
+            f"({shorten_list(unpaired)}); add them, or leave out --images"
         )
     for name in masks:
         output_path(out, name, ".png")
     with (
-        write_folder(out, kind="frames", overwrite=overwrite, inputs=(gt_root, image_root)) as inside,
+        write_folder(out, kind="frames", overwrite=overwrite, inputs=(gt_root, image_root)) as folder,
         progress_bar("drawing", len(masks)) as advance,
     ):
         for name, file in masks.items():
@@ -72,13 +75,13 @@ def draw_folder(
                 image = read_colour(image_root, images[name].path)
                 canvas = np.asarray(cv2.resize(image, mask.shape[::-1]), dtype=np.uint8)
             picture = draw_frames(canvas, protocol.partition(mask))
-            write_png(output_path(inside, name, ".png"), picture)
+            write_png(output_path(folder, name, ".png"), picture)
             advance(1)
         settings = {"masks": str(gt_root), "images": None if image_root is None else str(image_root)}
-        write_run(inside, {"kind": "frames", "command": "frames", "protocol": protocol.name, **settings})
+        write_run(folder, {"kind": "frames", "command": "frames", "protocol": protocol.name, **settings})
     return len(masks)
 
 
-def _write(picture: NDArray[np.uint8], text: str, place: tuple[int, int]) -> None:
+def _draw_text(picture: NDArray[np.uint8], text: str, origin: tuple[int, int]) -> None:
     for colour, thickness in (((255, 255, 255), 4), (_FRAME, 2)):
-        cv2.putText(picture, text, place, cv2.FONT_HERSHEY_SIMPLEX, 0.6, colour, thickness, cv2.LINE_AA)
+        cv2.putText(picture, text, origin, cv2.FONT_HERSHEY_SIMPLEX, 0.6, colour, thickness, cv2.LINE_AA)

@@ -1,11 +1,11 @@
-"""Every figure of saved results by name, drawn to files."""
+"""All figures of saved results by name, written to files."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sisod.common.arguments import unknown_name_message
+from sisod.common.arguments import check_known
 from sisod.common.errors import InputError, MissingExtraError, UsageError
 from sisod.common.output import followed, lock, readable_errors, write_files
 from sisod.evaluation.results import Result
@@ -17,14 +17,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class FigureRequest:
-    """What figures may be drawn from.
+    """The inputs of figures.
 
     Attributes:
         results: saved results.
         image_roots: data set -> folder of its photographs.
         ablation: the table of `sisod ablate`, or None.
-        examples: images of the qualitative grid; by default those on which methods differ most.
-        fetch: read also maps that a result names by URLs of other machines.
+        examples: names of images for the figure of examples; by default those on which methods differ
+            most.
+        fetch: whether to read maps from URLs too.
     """
 
     results: Sequence[Result]
@@ -35,19 +36,18 @@ class FigureRequest:
 
 
 def draw(name: str, request: FigureRequest) -> "Figure":
-    """Draw one figure."""
-    makers = _makers()
-    if name not in makers:
-        raise UsageError(unknown_name_message("figure", name, makers))
-    return makers[name](request)
+    """Draw a figure."""
+    functions = _figure_functions()
+    check_known("figure", name, functions)
+    return functions[name](request)
 
 
 def figure_names() -> tuple[str, ...]:
     """Return the names of all figures."""
-    return tuple(_makers())
+    return tuple(_figure_functions())
 
 
-def _makers() -> "dict[str, Callable[[FigureRequest], Figure]]":
+def _figure_functions() -> "dict[str, Callable[[FigureRequest], Figure]]":
     from sisod.report import figures
 
     return {
@@ -70,7 +70,7 @@ def _ablation(request: FigureRequest) -> "Figure":
 
     if request.ablation is None:
         raise UsageError(
-            "the figure 'ablation' needs the table of 'sisod ablate'; give it by --ablation"
+            "the figure 'ablation' needs the table of 'sisod ablate'; pass it with --ablation"
         )
     return ablation_figure(read_ablation(request.ablation))
 
@@ -87,15 +87,15 @@ def _examples(request: FigureRequest) -> "Figure":
 
 
 def write_figure(path: Path, name: str, request: FigureRequest) -> None:
-    """Draw one figure to a file."""
+    """Draw a figure to a file."""
     check_plot_path(path)
     save_figure(draw(name, request), path)
 
 
 def write_figures(folder: Path, kind: str, request: FigureRequest) -> tuple[list[Path], list[str]]:
-    """Draw every figure that can be drawn into a folder; return the files, and why any is missing.
+    """Draw all possible figures into a folder; return the files, and why others are missing.
 
-    Nothing is written before all are drawn: a folder holds figures of the same results.
+    All are drawn before the first is written, so that a folder holds figures of the same results.
     """
     drawn: dict[str, bytes] = {}
     missing = []
@@ -107,35 +107,35 @@ def write_figures(folder: Path, kind: str, request: FigureRequest) -> tuple[list
             drawn[f"{name}.{kind}"] = figure_bytes(draw(name, request), kind)
         except (UsageError, MissingExtraError):
             raise
-        except InputError as error:  # the pixels are gone, or a metric was not asked for
+        except InputError as error:  # files are missing, or a metric was not evaluated
             missing.append(f"{name}.{kind} is not drawn: {error}")
     target = followed(folder)
-    with readable_errors(target / "x", "make room there or give another folder"), lock(target):
+    with readable_errors(target / "x", "make room there or choose another folder"), lock(target):
         target.mkdir(parents=True, exist_ok=True)
         write_files(target, drawn)
     return [folder / name for name in drawn], missing
 
 
-def image_folders(given: Sequence[str], datasets: Sequence[str]) -> dict[str, Path]:
-    """Return data set -> folder of photographs, from texts DIR or DATASET=DIR.
+def image_folders(arguments: Sequence[str], datasets: Sequence[str]) -> dict[str, Path]:
+    """Return data set -> folder of photographs, from arguments DIR or DATASET=DIR.
 
     Example:
         >>> image_folders(["MSOD=."], ["MSOD", "ECSSD"]) == {"MSOD": Path(".")}
         True
     """
-    found = {}
-    for text in given:
-        name, equals, folder = text.partition("=")
+    folders = {}
+    for argument in arguments:
+        name, equals, folder = argument.partition("=")
         if equals and name in datasets:
-            found[name] = Path(folder)
+            folders[name] = Path(folder)
         elif len(datasets) == 1:
-            found[datasets[0]] = Path(text)
+            folders[datasets[0]] = Path(argument)
         else:
             raise UsageError(
-                f"--images {text!r} does not say of which data set; expected DATASET=DIR with one of "
+                f"--images {argument!r} names no data set; expected DATASET=DIR with one of "
                 + ", ".join(datasets)
             )
-    for root in found.values():
+    for root in folders.values():
         if not root.is_dir():
             raise InputError(f"{str(root)!r} is not a folder; expected the images of a data set")
-    return found
+    return folders

@@ -1,4 +1,4 @@
-"""How results look in a notebook: a table and a figure of one evaluation, a figure of a comparison."""
+"""Results in a notebook: a table and a figure of an evaluation, a figure of a comparison."""
 
 import math
 from typing import TYPE_CHECKING
@@ -23,7 +23,7 @@ _FORMS = (("", "ordinary", COLOURS[0], "-"), ("si_", "size-invariant", COLOURS[1
 
 
 def summary_grid(evaluation: "Evaluation") -> Grid:
-    """Return the summary as text: a row for each metric, ordinary beside size-invariant."""
+    """Return the summary as text: a row for each metric, the ordinary and the size-invariant form."""
     rows: dict[str, dict[bool, str]] = {}
     for key in evaluation.summary:
         metric = METRICS[key]
@@ -34,13 +34,13 @@ def summary_grid(evaluation: "Evaluation") -> Grid:
 
 
 def summary_caption(evaluation: "Evaluation") -> str:
-    """Return what the numbers rest on, in one line."""
+    """Return the numbers of images and objects and the protocol, in one line."""
     images, objects = evaluation.images.height, evaluation.objects.height
     return f"{images} images, {objects} objects, protocol {evaluation.protocol.name}"
 
 
 def _with_count(evaluation: "Evaluation", key: str) -> str:
-    """The value, and on how many images it is defined if that is not all."""
+    """The value, and the number of images on which it is defined if not all."""
     defined = evaluation.defined[key]
     value = number(evaluation.summary[key])
     if defined == evaluation.images.height:
@@ -49,7 +49,7 @@ def _with_count(evaluation: "Evaluation", key: str) -> str:
 
 
 def evaluation_figure(evaluation: "Evaluation") -> "Figure":
-    """Draw F and PR curves, ordinary and size-invariant, and SI-MAE by size and by number."""
+    """Draw F and PR curves, ordinary and size-invariant, and SI-MAE by size and number of objects."""
     with style():
         figure = new_figure(4.6)
         panels = figure.subplots(2, 2)
@@ -89,7 +89,7 @@ def _draw_both_forms(axes: "Axes", evaluation: "Evaluation", kind: str) -> None:
 
 
 def _draw_bars(axes: "Axes", values: list[float], names: list[str], counts: list[int]) -> None:
-    """A bar for each group, with the number behind it above."""
+    """A bar for each group, its number of objects or images above."""
     heights = [0.0 if math.isnan(value) else value for value in values]
     bars = axes.bar(range(len(names)), heights, color=COLOURS[1], width=0.8)
     axes.bar_label(bars, [f"{count}" for count in counts], fontsize=6, color="#555555")
@@ -97,7 +97,7 @@ def _draw_bars(axes: "Axes", values: list[float], names: list[str], counts: list
 
 
 def comparison_figure(comparison: "Comparison") -> "Figure":
-    """Draw the difference of every two methods with its interval; right of zero the first is better."""
+    """Draw the difference of each pair of methods with its interval; positive if the first is better."""
     table = comparison.table
     pairs = list(dict.fromkeys(zip(table["a"].to_list(), table["b"].to_list(), strict=True)))
     metrics = list(dict.fromkeys(table["metric"].to_list()))
@@ -112,12 +112,12 @@ def comparison_figure(comparison: "Comparison") -> "Figure":
                 if (row["a"], row["b"]) == (a, b) and not math.isnan(row["difference"]):
                     sign = 1 if direction(row["metric"]) == "up" else -1
                     ends = sorted((sign * row["low"], sign * row["high"]))
-                    clear = ends[0] > 0 or ends[1] < 0
-                    place = metrics.index(row["metric"])
-                    colour = COLOURS[0] if clear else "#888888"
-                    axes.plot(ends, [place, place], color=colour)
+                    excludes_zero = ends[0] > 0 or ends[1] < 0
+                    y = metrics.index(row["metric"])
+                    colour = COLOURS[0] if excludes_zero else "#888888"
+                    axes.plot(ends, [y, y], color=colour)
                     axes.plot(
-                        sign * row["difference"], place, "o", color=colour if clear else "white",
+                        sign * row["difference"], y, "o", color=colour if excludes_zero else "white",
                         markeredgecolor=colour,
                     )  # fmt: skip
             axes.axvline(0, color="#444444", linewidth=0.8)
@@ -127,6 +127,6 @@ def comparison_figure(comparison: "Comparison") -> "Figure":
         panels[0, 0].set_yticks(range(len(metrics)), [title(key) for key in metrics])
         panels[0, 0].set_ylim(len(metrics) - 0.5, -0.5)
         figure.supxlabel(
-            "how much better the first is, 95 % interval; filled where without zero", fontsize=8
+            "advantage of the first method, 95 % interval; filled if it excludes zero", fontsize=8
         )
     return figure

@@ -1,4 +1,4 @@
-"""What a notebook shows: figures and results that display themselves."""
+"""A matplotlib figure that notebooks display."""
 
 import io
 
@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 
 class NotebookFigure(Figure):
-    """A figure that a notebook draws when it is the value of a cell, whatever the backend."""
+    """A figure that a notebook displays as the value of a cell, with any backend."""
 
     def _repr_png_(self) -> bytes:
         buffer = io.BytesIO()

@@ -1,4 +1,4 @@
-"""Figures for papers: one style, colour-blind safe, readable in print."""
+"""The style of all figures, safe for colour-blind readers and readable in print; saving them."""
 
 import io
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES = ("-", "--", "-.", (0, (1, 1.2)), (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)))
-WIDTH = 6.75  # inches: the text of a two-column paper
+WIDTH = 6.75  # inches: the text width of a two-column paper
 FORMATS = (".pdf", ".png", ".svg")
 STYLE = {
     "font.size": 8,
@@ -48,48 +48,45 @@ STYLE = {
 
 @dataclass(frozen=True)
 class LineStyle:
-    """How a method is drawn: told apart by colour, by dash and by marker, each alone."""
+    """The line of a method; its colour, dash and marker each suffice to identify it."""
 
     colour: str
     marker: str
     dash: Any
 
     def options(self) -> dict[str, Any]:
-        """Return what matplotlib's plot takes."""
+        """Return keyword arguments of matplotlib's plot."""
         return {"color": self.colour, "marker": self.marker, "linestyle": self.dash}
 
 
 def line_styles(methods: Sequence[str]) -> dict[str, LineStyle]:
-    """Give every method a look of its own; the combinations repeat after 42."""
+    """Return a different line style for each method; the combinations repeat after 42."""
     return {
-        method: LineStyle(
-            COLOURS[place % len(COLOURS)], MARKERS[place % len(MARKERS)], DASHES[place % len(DASHES)]
-        )
-        for place, method in enumerate(methods)
+        method: LineStyle(COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)], DASHES[i % len(DASHES)])
+        for i, method in enumerate(methods)
     }
 
 
-def plot_statistics(found: "MaskStatistics", path: Path) -> None:
+def plot_statistics(statistics: "MaskStatistics", path: Path) -> None:
     """Draw the paper's Figure 1: share of objects by size, share of images by number of objects."""
     check_plot_path(path)
-    mpl = _matplotlib()
-    with mpl.rc_context(STYLE):
+    with style():
         figure = new_figure(2.4)
         left, right = figure.subplots(1, 2)
-        sizes = found.size_groups() / max(1, len(found.shares))
+        sizes = statistics.size_groups() / max(1, len(statistics.shares))
         left.bar(np.arange(10) * 10 + 5, 100 * sizes, width=9, color=COLOURS[0])
         left.set(
             xlabel="size of an object (% of the image)", ylabel="objects (%)", xticks=range(0, 101, 20)
         )
-        numbers = found.number_groups()
-        shares = 100 * np.array(list(numbers.values())) / len(found.n_objects)
+        numbers = statistics.number_groups()
+        shares = 100 * np.array(list(numbers.values())) / len(statistics.n_objects)
         right.bar(list(numbers), shares, color=COLOURS[1])
         right.set(xlabel="objects in an image", ylabel="images (%)")
         save_figure(figure, path)
 
 
 def new_figure(height: float, *, width: float = WIDTH) -> "Figure":
-    """Return an empty figure, in inches, that a notebook shows by itself."""
+    """Return an empty figure, sized in inches, that notebooks display."""
     _matplotlib()
     from sisod.report.notebook_figure import NotebookFigure
 
@@ -97,38 +94,38 @@ def new_figure(height: float, *, width: float = WIDTH) -> "Figure":
 
 
 def style() -> Any:
-    """Return a context in which everything is drawn in the one style."""
+    """Return a context in which matplotlib draws in this style."""
     return _matplotlib().rc_context(STYLE)
 
 
 def check_plot_path(path: Path) -> None:
-    """Refuse, before any work is done, a name that cannot be drawn to."""
+    """Refuse a file name without the ending of a figure format, before any work is done."""
     if path.suffix.lower() not in FORMATS:
         raise UsageError(f"{str(path)!r}: expected a name ending in .pdf, .png or .svg")
     _matplotlib()
 
 
 def plain_text(name: str) -> str:
-    """Return a name that matplotlib shows as it is: a dollar would begin a formula."""
+    """Return a name escaped for matplotlib: a dollar sign would start a formula."""
     return printable(name).replace("$", r"\$")
 
 
 def annotate_empty_axes(axes: "Axes", text: str) -> None:
-    """Write into an empty panel why it is empty."""
+    """Write the reason into an empty panel."""
     axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", color="#666666")
 
 
 def save_figure(figure: "Figure", path: Path) -> None:
-    """Write a figure, whole or not at all."""
+    """Write a figure to a file, atomically."""
     write_output(path, figure_bytes(figure, path.suffix.lower()[1:]))
 
 
 def figure_bytes(figure: "Figure", kind: str) -> bytes:
-    """Return the bytes of a figure's file, the same for the same figure."""
-    dates = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {}}
+    """Return the content of a figure's file; the same figure gives the same bytes."""
+    metadata = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {}}
     buffer = io.BytesIO()
     with style():
-        figure.savefig(buffer, format=kind, metadata=dates[kind])
+        figure.savefig(buffer, format=kind, metadata=metadata[kind])
     return buffer.getvalue()
 
 

@@ -15,7 +15,7 @@ import polars as pl
 from sisod import paper
 from sisod.common.errors import InputError
 from sisod.common.forks import check_not_forked
-from sisod.common.grid import Grid, number, plain
+from sisod.common.grid import Grid, json_rows, number
 from sisod.common.output import readable_errors, write_atomically
 from sisod.common.parquet import table_bytes
 from sisod.evaluation.saved import read_summary
@@ -124,7 +124,7 @@ def write_tables(tables: Tables, work: Work) -> None:
         "ablation": tables.ablation,
     }
     content: dict[str, Any] = {"scale": work.scale.name, "caption": caption(work, tables)}
-    content |= {name: plain(frame) for name, frame in frames.items()}
+    content |= {name: json_rows(frame) for name, frame in frames.items()}
     content["time"] = None if tables.bench is None else tables.bench.content()
     with readable_errors(folder, "make room there and write them again with --cell tables"):
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,1 +1,1 @@
-"""The web page: its tables, charts and pictures, and the file they become."""
+"""The web page of saved results: its tables, charts and pictures, rendered as one HTML file."""

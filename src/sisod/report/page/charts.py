@@ -1,4 +1,4 @@
-"""What the page draws: curves and groups of each method, as plain data for its script."""
+"""The data of the page's charts: curves and groups of each method, as JSON for its script."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -12,11 +12,11 @@ from sisod.evaluation.results import Result
 from sisod.report.figures import CURVES
 
 _DIGITS = 4  # as printed in tables
-_NUMBERED = {"mae": "si_mae", "f_mean": "si_f_mean"}  # score of frames -> score of images
+_IMAGE_SCORES = {"mae": "si_mae", "f_mean": "si_f_mean"}  # score of objects -> score of images
 
 
 def chart_data(results: Sequence[Result]) -> dict[str, Any]:
-    """Return the charts of one data set, method by method."""
+    """Return the charts of one data set by method."""
     return {result.method: _charts(result.evaluation) for result in results}
 
 
@@ -46,10 +46,10 @@ def _sizes(evaluation: Evaluation, kind: SizeKind) -> dict[str, Any]:
 
 
 def _numbers(evaluation: Evaluation) -> dict[str, Any]:
-    known = [key for key in _NUMBERED.values() if key in evaluation.images.columns]
-    table = by_number(evaluation, metrics=known)
+    keys = [key for key in _IMAGE_SCORES.values() if key in evaluation.images.columns]
+    table = by_number(evaluation, metrics=keys)
     groups = table["group"].to_list()
-    values = {frame: rounded(table[key]) for frame, key in _NUMBERED.items() if key in known}
+    values = {score: rounded(table[key]) for score, key in _IMAGE_SCORES.items() if key in keys}
     values["found"] = _found_by_number(evaluation, groups)
     return {
         "groups": groups,
@@ -60,17 +60,17 @@ def _numbers(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def _found_by_number(evaluation: Evaluation, groups: Sequence[str]) -> list[float | None]:
-    """Share of objects found in images of so many objects."""
+    """Share of objects found, by the number of objects of their image."""
     numbers = evaluation.images["n_objects"].to_numpy()
     group = np.minimum(np.repeat(numbers, numbers), 5)  # the object table is in the images' order
     found = evaluation.objects["recall_binary"].to_numpy() >= FOUND
     shares = []
     for name in groups:
-        here = found[group == int(name.removesuffix("+"))]
-        shares.append(float(here.mean()) if len(here) else math.nan)
+        members = found[group == int(name.removesuffix("+"))]
+        shares.append(float(members.mean()) if len(members) else math.nan)
     return rounded(shares)
 
 
 def rounded(values: Iterable[float | None]) -> list[float | None]:
-    """Return numbers as printed, None for NaN, which JSON does not have."""
+    """Return numbers rounded as printed; None for NaN, which JSON does not have."""
     return [None if v is None or math.isnan(v) else round(v, _DIGITS) + 0.0 for v in values]

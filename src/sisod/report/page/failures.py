@@ -1,7 +1,6 @@
-"""The objects that methods miss or serve worst, cut out of the images as small pictures."""
+"""Failures: the objects with the worst scores, cut out of the images as small pictures."""
 
 import base64
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -16,19 +15,20 @@ from numpy.typing import NDArray
 from sisod.analysis.groups import FOUND, group_of, size_edges, size_label
 from sisod.common.errors import InputError
 from sisod.common.progress import progress_bar
-from sisod.evaluation.results import Picture, PixelFiles, Result, datasets_of
+from sisod.evaluation.results import Picture, PixelFiles, Result
+from sisod.report.page.charts import rounded
 
-MOST_OBJECTS = 500
-MOST_BYTES = 10_000_000  # of pictures, as text; the whole page stays below 15 MB
-_SIDE = 132  # pixels of a picture
-_AROUND = 2.4  # sides of a frame that a picture shows, so that one sees where the object is
-_LEAST = 72  # pixels of the image that a picture shows
-_QUALITY = 55
+MAX_OBJECTS = 500
+MAX_BYTES = 10_000_000  # of all pictures in base64; the page stays below 15 MB
+_PICTURE_SIDE = 132  # pixels
+_CROP_FACTOR = 2.4  # side of a crop over that of the frame, to show the surroundings
+_MIN_CROP = 72  # pixels of the image
+_WEBP_QUALITY = 55
 
 
 @dataclass(frozen=True)
 class Failure:
-    """One object, and the methods for which it is among the worst."""
+    """An object, and the methods for which it is among the worst."""
 
     dataset: str
     image: str
@@ -39,56 +39,56 @@ class Failure:
 def failure_data(
     results: Sequence[Result], image_roots: Mapping[str, Path], *, fetch: bool = False
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return the failures with their pictures for the page's script, and what went wrong."""
+    """Return the failures with their pictures for the page's script, and warnings."""
     methods = list(dict.fromkeys(result.method for result in results))
-    tables = {(r.dataset, r.method): _Rows(r) for r in results}
-    chosen = choose_failures(results, min(MOST_OBJECTS, MOST_BYTES // (3000 * (len(methods) + 1))))
-    cutter = _Cutter(results, image_roots, fetch=fetch)
-    made: dict[Failure, dict[str, Any]] = {}
+    tables = {(r.dataset, r.method): _ObjectRows(r) for r in results}
+    chosen = choose_failures(results, min(MAX_OBJECTS, MAX_BYTES // (3000 * (len(methods) + 1))))
+    cropper = _Cropper(results, image_roots, fetch=fetch)
+    items: dict[Failure, dict[str, Any]] = {}
     with progress_bar("failures", len(chosen)) as advance:
         for failure in sorted(chosen, key=lambda f: (f.dataset, f.image)):  # each image is read once
-            pictures, box = cutter.pictures(failure, methods, tables)
-            made[failure] = _item(failure, tables, methods) | {"box": box, "pictures": pictures}
+            pictures, box = cropper.pictures(failure, methods, tables)
+            items[failure] = _item(failure, tables, methods) | {"box": box, "pictures": pictures}
             advance(1)
-    items = list(_that_fit([made[failure] for failure in chosen]))
+    kept = list(_within_limit(items[failure] for failure in chosen))
     edges = size_edges("log")
     groups = [size_label(low, high) for low, high in pairwise(edges.tolist())]
-    data = {"groups": groups, "items": items, "left_out": len(chosen) - len(items)}
-    return data, cutter.notes()
+    data = {"groups": groups, "items": kept, "left_out": len(chosen) - len(kept)}
+    return data, cropper.notes()
 
 
-def _that_fit(items: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Give the first ones, whose pictures together are not too large for the page."""
+def _within_limit(items: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The first items, as long as their pictures together stay below the limit."""
     used = 0
     for item in items:
         used += sum(len(text) for text in item["pictures"].values())
-        if used > MOST_BYTES:
+        if used > MAX_BYTES:
             return
         yield item
 
 
-def choose_failures(results: Sequence[Result], most: int = MOST_OBJECTS) -> list[Failure]:
-    """Take the worst object of each data set, method and size group in turn, until there are enough."""
+def choose_failures(results: Sequence[Result], count: int = MAX_OBJECTS) -> list[Failure]:
+    """Return the worst objects, taken from each data set, method and size group in turn."""
     queues = [
         (result, iter(queue)) for result in results for queue in _worst_first(result) if len(queue)
     ]
-    found: dict[tuple[str, str, int], list[str]] = {}
-    while queues and len(found) < most:
-        left = []
+    chosen: dict[tuple[str, str, int], list[str]] = {}
+    while queues and len(chosen) < count:
+        remaining = []
         for result, queue in queues:
             row = next(queue, None)
-            if row is None or len(found) >= most:
+            if row is None or len(chosen) >= count:
                 continue
             objects = result.evaluation.objects
             key = (result.dataset, str(objects["image"][row]), int(objects["index"][row]))
-            found.setdefault(key, []).append(result.method)
-            left.append((result, queue))
-        queues = left
-    return [Failure(*key, tuple(methods)) for key, methods in found.items()]
+            chosen.setdefault(key, []).append(result.method)
+            remaining.append((result, queue))
+        queues = remaining
+    return [Failure(*key, tuple(methods)) for key, methods in chosen.items()]
 
 
 def _worst_first(result: Result) -> list[list[int]]:
-    """Rows of the object table by size group, those with the least F first."""
+    """Rows of the object table by size group, the lowest F first."""
     objects = result.evaluation.objects
     score = objects["f_mean"].to_numpy()
     group = group_of(objects["share"].to_numpy(), size_edges("log"))
@@ -97,54 +97,53 @@ def _worst_first(result: Result) -> list[list[int]]:
     return [order[group[order] == number].tolist() for number in np.unique(group[group >= 0])]
 
 
-class _Rows:
+class _ObjectRows:
     """Rows of an object table by image and index."""
 
     def __init__(self, result: Result) -> None:
         objects = result.evaluation.objects
         keys = zip(objects["image"].to_list(), objects["index"].to_list(), strict=True)
         self.objects = objects
-        self.places = {key: place for place, key in enumerate(keys)}
+        self.index = {key: row for row, key in enumerate(keys)}
 
     def get(self, image: str, index: int) -> dict[str, Any] | None:
-        place = self.places.get((image, index))
-        return None if place is None else self.objects.row(place, named=True)
+        row = self.index.get((image, index))
+        return None if row is None else self.objects.row(row, named=True)
 
 
 def _item(
-    failure: Failure, tables: Mapping[tuple[str, str], _Rows], methods: Sequence[str]
+    failure: Failure, tables: Mapping[tuple[str, str], _ObjectRows], methods: Sequence[str]
 ) -> dict[str, Any]:
-    """What the script needs to know of an object; scores as [F mean, recall at 0.5], by method."""
+    """The data of an object for the script; scores as [F mean, recall at 0.5] by method."""
     first = _object(failure, tables)
     scores = {}
-    for place, method in enumerate(methods):
+    for number, method in enumerate(methods):
         rows = tables.get((failure.dataset, method))
         row = None if rows is None else rows.get(failure.image, failure.index)
         if row is not None:
-            values = (row["f_mean"], row["recall_binary"])
-            scores[place] = [None if math.isnan(v) else round(v, 4) for v in values]
+            scores[number] = rounded((row["f_mean"], row["recall_binary"]))
     return {
         "dataset": failure.dataset,
         "image": failure.image,
         "index": failure.index,
         "share": first["share"],
         "group": int(group_of(np.array([first["share"]]), size_edges("log"))[0]),
-        "of": [methods.index(method) for method in failure.methods],
+        "worst_of": [methods.index(method) for method in failure.methods],
         "missed": [
-            place for place, values in scores.items() if values[1] is not None and values[1] < FOUND
+            number for number, (_, recall) in scores.items() if recall is not None and recall < FOUND
         ],
         "scores": scores,
     }
 
 
-def _object(failure: Failure, tables: Mapping[tuple[str, str], _Rows]) -> dict[str, Any]:
+def _object(failure: Failure, tables: Mapping[tuple[str, str], _ObjectRows]) -> dict[str, Any]:
     row = tables[failure.dataset, failure.methods[0]].get(failure.image, failure.index)
-    assert row is not None  # noqa: S101  (it was chosen from this very table)
+    assert row is not None  # noqa: S101  (it was chosen from this table)
     return row
 
 
-class _Cutter:
-    """Cuts pictures out of files, the last image's kept open."""
+class _Cropper:
+    """Crops pictures out of files; those of the last image are cached."""
 
     def __init__(
         self, results: Sequence[Result], image_roots: Mapping[str, Path], *, fetch: bool
@@ -153,55 +152,54 @@ class _Cutter:
             (r.dataset, r.method): PixelFiles(r.evaluation, image_roots.get(r.dataset), fetch)
             for r in results
         }
-        self.datasets = datasets_of(results)
-        self.roots = image_roots
-        self.open: dict[tuple[str, str, str], Picture | None] = {}
-        self.broken: list[str] = []
+        self.cache: dict[tuple[str, str, str], Picture | None] = {}
+        self.errors: list[str] = []
 
     def pictures(
-        self, failure: Failure, methods: Sequence[str], tables: Mapping[tuple[str, str], _Rows]
+        self, failure: Failure, methods: Sequence[str], tables: Mapping[tuple[str, str], _ObjectRows]
     ) -> tuple[dict[str, str], list[float]]:
-        """Pictures in base64, "photo" (or the mask) and by method; the frame in shares of a picture."""
+        """Pictures in base64, "photo" (or mask) and maps by method; the frame as shares of a picture."""
         row = _object(failure, tables)
         evaluation = self.files[failure.dataset, failure.methods[0]].evaluation
-        place = evaluation.images["image"].to_list().index(failure.image)
-        shape = (int(evaluation.images["height"][place]), int(evaluation.images["width"][place]))
+        index = evaluation.images["image"].to_list().index(failure.image)
+        shape = (int(evaluation.images["height"][index]), int(evaluation.images["width"][index]))
         window = crop_window(row, shape)
-        found = {}
-        for name, picture in self._sources(failure, methods, shape):
-            if picture is not None:
-                found[name] = _encode(picture[window])
+        pictures = {
+            name: _encode(picture[window])
+            for name, picture in self._sources(failure, methods, shape)
+            if picture is not None
+        }
         rows, columns = window
-        high, wide = rows.stop - rows.start, columns.stop - columns.start
+        height, width = rows.stop - rows.start, columns.stop - columns.start
         box = [
-            (row["x0"] - columns.start) / wide,
-            (row["y0"] - rows.start) / high,
-            (row["x1"] - row["x0"]) / wide,
-            (row["y1"] - row["y0"]) / high,
+            (row["x0"] - columns.start) / width,
+            (row["y0"] - rows.start) / height,
+            (row["x1"] - row["x0"]) / width,
+            (row["y1"] - row["y0"]) / height,
         ]
-        return found, [round(value, 4) for value in box]
+        return pictures, [round(value, 4) for value in box]
 
     def _sources(
         self, failure: Failure, methods: Sequence[str], shape: tuple[int, int]
     ) -> Iterator[tuple[str, Picture | None]]:
-        here = (failure.dataset, failure.image)
-        if not any(key[:2] == here for key in self.open):
-            self.open = {}
-        yield "photo", self._kept((*here, ""), partial(self._photo, failure, shape))
-        for place, method in enumerate(methods):
+        image = (failure.dataset, failure.image)
+        if not any(key[:2] == image for key in self.cache):
+            self.cache = {}
+        yield "photo", self._cached((*image, ""), partial(self._photo, failure, shape))
+        for number, method in enumerate(methods):
             files = self.files.get((failure.dataset, method))
             if files is not None:
                 read = partial(files.prediction, failure.image, shape)
-                yield str(place), self._kept((*here, f"m{method}"), read)
+                yield str(number), self._cached((*image, f"m{method}"), read)
 
-    def _kept(self, key: tuple[str, str, str], read: Callable[[], Picture | None]) -> Picture | None:
-        if key not in self.open:
+    def _cached(self, key: tuple[str, str, str], read: Callable[[], Picture | None]) -> Picture | None:
+        if key not in self.cache:
             try:
-                self.open[key] = read()
+                self.cache[key] = read()
             except InputError as error:
-                self.broken.append(str(error))
-                self.open[key] = None
-        return self.open[key]
+                self.errors.append(str(error))
+                self.cache[key] = None
+        return self.cache[key]
 
     def _photo(self, failure: Failure, shape: tuple[int, int]) -> Picture | None:
         files = self.files[failure.dataset, failure.methods[0]]
@@ -212,19 +210,21 @@ class _Cutter:
         return None if mask is None else mask.astype(np.uint8) * np.uint8(255)
 
     def notes(self) -> list[str]:
-        """What could not be found or read, each once."""
-        troubles = dict.fromkeys(t for files in self.files.values() for t in files.trouble)
-        return [*troubles, *dict.fromkeys(self.broken)]
+        """Warnings about files that were not found or read, without repetition."""
+        missing = [note for files in self.files.values() for note in files.trouble]
+        return list(dict.fromkeys([*missing, *self.errors]))
 
 
 def crop_window(row: Mapping[str, Any], shape: tuple[int, int]) -> tuple[slice, slice]:
-    """Return a square around a frame, moved into the image; all of a side that is too short for it.
+    """Return a square window around a frame, moved and cut to lie inside the image.
 
     Example:
         >>> crop_window({"y0": 0, "y1": 10, "x0": 90, "x1": 100}, (200, 100))
         (slice(0, 72, None), slice(28, 100, None))
     """
-    side = round(max(_LEAST, _AROUND * (row["y1"] - row["y0"]), _AROUND * (row["x1"] - row["x0"])))
+    side = round(
+        max(_MIN_CROP, _CROP_FACTOR * (row["y1"] - row["y0"]), _CROP_FACTOR * (row["x1"] - row["x0"]))
+    )
     slices = []
     for low, high, length in ((row["y0"], row["y1"], shape[0]), (row["x0"], row["x1"], shape[1])):
         size = min(side, length)
@@ -235,11 +235,11 @@ def crop_window(row: Mapping[str, Any], shape: tuple[int, int]) -> tuple[slice, 
 
 def _encode(picture: NDArray[np.uint8]) -> str:
     height, width = picture.shape[:2]
-    scale = _SIDE / max(height, width)
+    scale = _PICTURE_SIDE / max(height, width)
     size = (max(1, round(width * scale)), max(1, round(height * scale)))
     kind = cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR
     small = cv2.resize(np.ascontiguousarray(picture), size, interpolation=kind)
-    done, data = cv2.imencode(".webp", small, [cv2.IMWRITE_WEBP_QUALITY, _QUALITY])
-    if not done:
+    encoded, data = cv2.imencode(".webp", small, [cv2.IMWRITE_WEBP_QUALITY, _WEBP_QUALITY])
+    if not encoded:
         raise InputError(f"a picture of shape {small.shape} cannot be written as WebP")
     return base64.b64encode(data.tobytes()).decode("ascii")

@@ -1,4 +1,4 @@
-"""The page itself: numbers, charts and pictures put into one file of HTML."""
+"""Render the page: tables, charts and pictures in one HTML file."""
 
 import base64
 import hashlib
@@ -13,7 +13,7 @@ from typing import Any
 from sisod.analysis.ablation import AblationRow, read_ablation
 from sisod.analysis.comparison import RESAMPLES
 from sisod.common.errors import InputError, UsageError, require
-from sisod.common.grid import number
+from sisod.common.grid import best_rows, number
 from sisod.common.output import write_output
 from sisod.common.progress import progress_bar
 from sisod.evaluation.results import Result, datasets_of, methods_of
@@ -21,17 +21,17 @@ from sisod.paper.against import AgainstPaper
 from sisod.paper.against import against_paper as against_paper_row
 from sisod.report.page.charts import chart_data
 from sisod.report.page.failures import failure_data
-from sisod.report.page.scores import ScoreTable, compared_pairs, rank_note, score_table
+from sisod.report.page.scores import ScoreTable, pairs_grid, rank_note, score_table
 from sisod.scoring.metrics import METRICS
 
 TITLE = "Size-invariant evaluation"
 
 
-# What the template reads by name is a dataclass: of a dict, jinja2 takes the methods (clear, items)
+# The template reads attributes of dataclasses: in a dict, jinja2 would find the methods (clear, items)
 # before the keys.
 @dataclass(frozen=True)
 class AblationCell:
-    """One loss by one metric: as printed, over so many seeds."""
+    """The score of one loss by one metric, as printed, and its number of seeds."""
 
     mean: str
     deviation: str
@@ -41,12 +41,12 @@ class AblationCell:
 
 @dataclass(frozen=True)
 class AblationTable:
-    """Losses down; data sets and, in them, metrics across.
+    """Losses as rows; data sets, and their metrics, as columns.
 
     Attributes:
-        datasets: each with its number of columns.
+        datasets: names, each with its number of columns.
         columns: titles of the metrics.
-        rows: each a loss and its cells.
+        rows: losses, each with its cells.
     """
 
     datasets: tuple[tuple[str, int], ...]
@@ -65,17 +65,17 @@ def write_report(
     resamples: int = RESAMPLES,
     fetch: bool = False,
 ) -> list[str]:
-    """Write the page to a file; return what the user should be warned of.
+    """Write the page to a file; return warnings for the user.
 
     Args:
-        results: saved results; see `sisod.evaluation.results.load_results`.
-        out: the file, .html.
+        results: saved results, from `sisod.evaluation.results.load_results`.
+        out: the .html file.
         image_roots: data set -> folder of its photographs, for the browser of failures.
         ablation: the table of `sisod ablate`.
-        against_paper: set each result beside the paper's row of the same data set and network.
+        against_paper: compare each result with the published row of the same data set and network.
         title: of the page.
-        resamples: behind the intervals.
-        fetch: read also maps that a result names by URLs of other machines.
+        resamples: number of bootstrap resamples.
+        fetch: whether to read maps from URLs too.
     """
     if out.suffix.lower() not in (".html", ".htm"):
         raise UsageError(f"{str(out)!r}: expected a name ending in .html")
@@ -102,30 +102,30 @@ def render_report(
     resamples: int,
     fetch: bool = False,
 ) -> tuple[str, list[str]]:
-    """Return the page as text, and what the user should be warned of."""
-    template = _template()  # refuse a missing extra before the work
+    """Return the page as text, and warnings for the user."""
+    template = _template()  # before the work: a missing extra is refused here
     by_dataset = {
         name: [result for result in results if result.dataset == name] for name in datasets_of(results)
     }
     tables: list[ScoreTable] = []
     with progress_bar("intervals", len(by_dataset)) as advance:
-        for name, here in by_dataset.items():
-            tables.append(score_table(name, here, resamples=resamples))
+        for name, group in by_dataset.items():
+            tables.append(score_table(name, group, resamples=resamples))
             advance(1)
-    published, unmatched = beside_paper(results) if against_paper else ([], [])
+    published, unmatched = compare_with_paper(results) if against_paper else ([], [])
     failures, notes = failure_data(results, image_roots, fetch=fetch)
     data = {
         "methods": methods_of(results),
         "datasets": list(by_dataset),
-        "charts": {name: chart_data(here) for name, here in by_dataset.items()},
+        "charts": {name: chart_data(group) for name, group in by_dataset.items()},
         "failures": failures,
     }
-    script = _part("page.js")
+    script = _read_asset("page.js")
     page: str = template.render(
         title=title,
         tables=tables,
-        compared={t.dataset: compared_pairs(t.comparison) if t.comparison else [] for t in tables},
-        ranks=[note for name, here in by_dataset.items() if (note := rank_note(name, here))],
+        pairs={t.dataset: pairs_grid(t.comparison) for t in tables if t.comparison is not None},
+        rank_notes=[note for name, group in by_dataset.items() if (note := rank_note(name, group))],
         ablation=_ablation(read_ablation(ablation)) if ablation is not None else None,
         against_paper=against_paper,
         published=published,
@@ -137,27 +137,27 @@ def render_report(
         n_pictures=sum(bool(item["pictures"]) for item in failures["items"]),
         facts=_facts(results, tables),
         resamples=resamples,
-        style=_part("page.css"),
+        style=_read_asset("page.css"),
         script=script,
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii"),
     )
     return page, [*unmatched, *notes]
 
 
-def beside_paper(results: Sequence[Result]) -> tuple[list[tuple[Result, AgainstPaper]], list[str]]:
-    """Find the published row of every result, by data set and method; say why one has none."""
-    found, unmatched = [], []
+def compare_with_paper(results: Sequence[Result]) -> tuple[list[tuple[Result, AgainstPaper]], list[str]]:
+    """Compare results with the published rows of the same name; return also why some have none."""
+    compared, unmatched = [], []
     for result in results:
         name = f"{result.dataset}/{result.method}"
         try:
-            found.append((result, against_paper_row(result.evaluation, name)))
+            compared.append((result, against_paper_row(result.evaluation, name)))
         except InputError as error:
-            unmatched.append(f"{name} is not set beside the paper: {error}")
-    return found, unmatched
+            unmatched.append(f"{name} is not compared with the paper: {error}")
+    return compared, unmatched
 
 
 def safe_json(data: Any) -> str:
-    r"""Return JSON that can stand inside a script element: nothing in it can end the element.
+    r"""Return JSON for a script element: nothing in it can end the element.
 
     Example:
         >>> print(safe_json({"name": "</script>"}))
@@ -189,36 +189,33 @@ def _ablation(rows: Sequence[AblationRow]) -> AblationTable:
     losses = list(dict.fromkeys(row.loss for row in rows))
     columns = list(dict.fromkeys((row.dataset, row.metric) for row in rows))
     cells = {(row.loss, row.dataset, row.metric): row for row in rows}
-    best = {}
+    best: set[AblationRow] = set()
     for column in columns:
-        means = [number(row.mean) for row in rows if (row.dataset, row.metric) == column]
-        shown = [text for text in means if text != "-"]
-        if len(shown) > 1:
-            choose = max if METRICS[column[1]].direction == "up" else min
-            best[column] = choose(shown, key=float)
+        compared = [row for row in rows if (row.dataset, row.metric) == column]
+        means = [number(row.mean) for row in compared]
+        best |= {compared[index] for index in best_rows(means, METRICS[column[1]].direction)}
     return AblationTable(
         datasets=tuple(Counter(dataset for dataset, _ in columns).items()),
         columns=tuple(METRICS[metric].title for _, metric in columns),
         rows=tuple(
-            (loss, tuple(_ablation_cell(cells.get((loss, *c)), best.get(c)) for c in columns))
+            (loss, tuple(_ablation_cell(cells.get((loss, *c)), best) for c in columns))
             for loss in losses
         ),
     )
 
 
-def _ablation_cell(row: AblationRow | None, best: str | None) -> AblationCell:
+def _ablation_cell(row: AblationRow | None, best: set[AblationRow]) -> AblationCell:
     if row is None:
         return AblationCell("-", "-", 0, best=False)
-    mean = number(row.mean)
-    return AblationCell(mean, number(row.deviation), len(row.values), best=mean == best)
+    return AblationCell(number(row.mean), number(row.deviation), len(row.values), best=row in best)
 
 
 def _template() -> Any:
     require("the report", "jinja2")
     import jinja2
 
-    def printed(value: Any) -> Any:
-        if not isinstance(value, str | int | float | jinja2.Undefined):  # which refuses by itself
+    def check_printable(value: Any) -> Any:
+        if not isinstance(value, str | int | float | jinja2.Undefined):  # the last raises its own error
             raise TypeError(f"page.html prints {value!r}; expected text or a number")
         return value
 
@@ -227,10 +224,10 @@ def _template() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
-        finalize=printed,
+        finalize=check_printable,
     )
-    return environment.from_string(_part("page.html"))
+    return environment.from_string(_read_asset("page.html"))
 
 
-def _part(name: str) -> str:
+def _read_asset(name: str) -> str:
     return files("sisod.report.page").joinpath(name).read_text(encoding="utf-8")
