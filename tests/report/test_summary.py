@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from markdown_it import MarkdownIt
+from rich.cells import cell_len
 from rich.console import Console
 
 from sisod.report.summary import Line, render, shown_keys, terminal_tables
@@ -212,6 +213,18 @@ def test_names_stay_readable_in_a_narrow_terminal(width: int) -> None:
     assert len([row for row in rows if "MSOD" in row and "EDN" in row]) == len(rows) // 2
     assert len([row for row in rows if "MSOD" in row and "ICON" in row]) == len(rows) // 2
     assert max(len(row) for row in re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines()) <= width
+
+
+@pytest.mark.parametrize("name", ["ours with a longer name", "方法 全部"])
+@pytest.mark.parametrize("width", range(50, 180, 10))
+def test_no_cell_is_cut_or_folded_in_a_terminal(name: str, width: int) -> None:
+    keys = shown_keys(find_metrics("paper"), chosen=False)
+    lines = [Line("MSOD", name, dict.fromkeys(keys, 0.5), dict.fromkeys(keys, 1))]
+    rows = re.sub(r"\x1b\[[0-9;]*m", "", printed(lines, keys, width=width)).splitlines()
+    assert max(map(cell_len, rows)) <= width
+    assert sum(row.count(" 0.5000 │") for row in rows) == len(keys)
+    cells = [row for row in rows if "0.5000" in row]
+    assert [row.split("│")[2].strip() for row in cells] == [name] * len(cells)
 
 
 def test_columns() -> None:

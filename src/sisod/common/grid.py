@@ -40,12 +40,11 @@ class Grid:
 
     def terminal(self, width: int) -> "list[Table]":
         """Return a table for a terminal; several, each with the text columns, if one is too wide."""
-        widths = [self._min_width(column) + 3 for column in range(len(self.headings))]
+        widths = [self._min_width(column) for column in range(len(self.headings))]
         text = list(range(self.n_text))
         chunks: list[list[int]] = [[]]
         for column in range(self.n_text, len(self.headings)):
-            needed = 1 + sum(widths[other] for other in [*text, *chunks[-1], column])
-            if chunks[-1] and needed > width:
+            if chunks[-1] and _room([widths[c] for c in [*text, *chunks[-1], column]], width) < 0:
                 chunks.append([])
             chunks[-1].append(column)
         return [self._terminal([*text, *chunk], width) for chunk in chunks]
@@ -55,13 +54,11 @@ class Grid:
         from rich.table import Table
 
         table = Table()
-        widths = [self._min_width(column) for column in columns]
-        fits = 1 + sum(widths) + 3 * len(widths) <= width
-        for column, min_width in zip(columns, widths, strict=True):
+        for column, cell_width in zip(columns, self._widths(columns, width), strict=True):
             table.add_column(
                 escape(printable(self.headings[column])),
                 justify="left" if column < self.n_text else "right",
-                min_width=min_width if fits else None,
+                width=cell_width,
                 overflow="fold",
             )
         for index, row in enumerate(self.rows):
@@ -76,11 +73,24 @@ class Grid:
             )
         return table
 
+    def _widths(self, columns: list[int], width: int) -> "list[int] | list[None]":
+        """Widths of columns in a terminal, the longest headings broken; None if cells must be folded."""
+        least = [self._min_width(column) for column in columns]
+        widths = [
+            max(w, _text_width(self.headings[column])) for w, column in zip(least, columns, strict=True)
+        ]
+        while _room(widths, width) < 0:
+            breakable = [i for i in range(len(columns)) if widths[i] > least[i]]
+            if not breakable:
+                return [None] * len(columns)
+            widths[max(breakable, key=widths.__getitem__)] -= 1
+        return widths
+
     def _min_width(self, column: int) -> int:
-        """Characters of the longest cell; the heading of numbers may break between words."""
-        heading = printable(self.headings[column])
+        """Width of the longest cell; the heading of numbers may break between words."""
+        heading = self.headings[column]
         words = [heading] if column < self.n_text else heading.split()
-        return max(len(text) for text in ("", *words, *(printable(row[column]) for row in self.rows)))
+        return max(map(_text_width, ["", *words, *(row[column] for row in self.rows)]))
 
     def markdown(self) -> str:
         """Return a Markdown table."""
@@ -119,6 +129,17 @@ class Grid:
             ]
             for index, row in enumerate(self.rows)
         ]
+
+
+def _text_width(text: str) -> int:
+    from rich.cells import cell_len
+
+    return cell_len(printable(text))
+
+
+def _room(widths: Sequence[int], width: int) -> int:
+    """Characters that columns with their borders leave free in a terminal; negative if too wide."""
+    return width - 1 - sum(widths) - 3 * len(widths)
 
 
 def _latex_cell(text: str) -> str:
