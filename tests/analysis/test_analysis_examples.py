@@ -1,4 +1,4 @@
-"""The examples about results run, on made scenes and on what they are given."""
+"""The example scripts about results run, on synthetic scenes and on given folders."""
 
 import runpy
 from pathlib import Path
@@ -16,7 +16,7 @@ def example(name: str) -> dict[str, Any]:
 def test_score_a_folder(capsys: pytest.CaptureFixture[str]) -> None:
     found = example("score_a_folder")["main"]([])
     a, b = found["A"], found["B"]
-    assert a["mae"][0] < b["mae"][0]  # A sees large objects only, B all of them coarsely
+    assert a["mae"][0] < b["mae"][0]  # A finds only large objects, B finds all of them coarsely
     assert a["si_mae"][0] > b["si_mae"][0]
     assert all(low <= value <= high for value, low, high in a.values())
     assert "si_f_mean" in capsys.readouterr().out
@@ -34,7 +34,7 @@ def test_find_missed_objects(capsys: pytest.CaptureFixture[str]) -> None:
     lost = functions["missed"](result)
     assert 0 < lost.height < result.objects.height
     assert lost["share"].is_sorted()
-    assert lost["share"].max() < 0.015  # what A is blind to
+    assert lost["share"].max() < 0.015  # A finds no smaller object
     printed = capsys.readouterr().out
     assert printed.startswith(f"{lost.height} of {result.objects.height} objects missed")
 

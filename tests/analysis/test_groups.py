@@ -82,8 +82,8 @@ def test_groups_are_those_of_a_slow_loop_and_add_up(rows: list[Any], kind: Any) 
     result = with_objects(rows)
     table = by_size(result, groups=kind)
     edges = size_edges(kind, [row[0] for row in rows])
-    for place, line in enumerate(table.iter_rows(named=True)):
-        low, high, last = edges[place], edges[place + 1], place == len(edges) - 2
+    for index, line in enumerate(table.iter_rows(named=True)):
+        low, high, last = edges[index], edges[index + 1], index == len(edges) - 2
         inside = [row for row in rows if low <= row[0] < high or (last and row[0] == high)]
         assert line["objects"] == len(inside)
         if inside:

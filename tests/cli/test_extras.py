@@ -1,4 +1,4 @@
-"""Without an extra, everything that needs it says so in one sentence, and everything else works."""
+"""Without an extra, the commands that need it name it in one sentence; all others work."""
 
 import json
 import subprocess
@@ -91,7 +91,7 @@ def test_every_command_without_any_extra(work: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_demo_shows_its_first_part_and_says_what_the_second_needs(work: Path) -> None:
+def test_the_demo_runs_its_first_part_and_names_the_extra_of_the_second(work: Path) -> None:
     code, stdout, stderr, _ = run_without(["torch", "matplotlib"], work, ["demo"])["demo"]
     assert "Method B is preferred by SI-MAE" in stdout
     assert stderr == (

@@ -1,11 +1,12 @@
 """Tables of text cells in every format."""
 
 import io
+import math
 
 import pytest
 from rich.console import Console
 
-from sisod.common.grid import Grid, csv_text, number
+from sisod.common.grid import Better, Grid, best_rows, csv_text, interval_text, number, percent
 
 GRID = Grid(("name", "one", "two", "three"), (("a[b]", "1.0000", "2.0000", "3.0000"),), n_text=1)
 
@@ -57,3 +58,30 @@ def test_signed_numbers(value: float, text: str) -> None:
 def test_csv() -> None:
     assert csv_text([{"a": "x,y", "b": float("nan")}, {"a": "z", "b": 0.1}]) == 'a,b\n"x,y",\nz,0.1'
     assert csv_text([]) == ""
+
+
+def test_bold_cells_and_sections() -> None:
+    grid = Grid(("m", "x"), (("a", "1"), ("b_", "2")), 1, frozenset({(1, 1)}), frozenset({1}))
+    assert grid.markdown().splitlines()[2:] == ["| a | 1 |", "| b\\_ | **2** |"]
+    assert grid.latex().splitlines()[4:7] == [r"a & 1 \\", r"\hline", r"b\_ & \textbf{2} \\"]
+    assert grid.html().endswith("<tr><td>b_</td><td><b>2</b></td></tr></tbody></table>")
+
+
+@pytest.mark.parametrize(
+    ("cells", "better", "rows"),
+    [
+        (["0.1", "0.3", "0.3", "-"], "up", {1, 2}),  # a tie
+        (["0.1", "0.3", "-0.2", "-"], "down", {2}),
+        (["-0.3", "0.1", "0.2"], "zero", {1}),
+        (["0.1", "-"], "up", set()),  # nothing to compare with
+        ([], "down", set()),
+    ],
+)
+def test_best_rows(cells: list[str], better: Better, rows: set[int]) -> None:
+    assert best_rows(cells, better) == rows
+
+
+def test_undefined_intervals_and_shares() -> None:
+    assert interval_text(0.1, 0.25) == "0.1000 to 0.2500"
+    assert interval_text(math.nan, math.nan) == "-"
+    assert (percent(0.125), percent(math.nan)) == ("12.5 %", "-")

@@ -1,4 +1,4 @@
-"""Figures of saved results: the numbers drawn are those of the tables."""
+"""Figures of saved results: the drawn numbers equal the tables."""
 
 import json
 import math
@@ -86,14 +86,14 @@ def test_groups_are_those_of_the_analysis(saved: list[Saved]) -> None:
         "coarse on crowded",
         "large only on crowded",
     ]
-    here = [r for r in saved if r.dataset == "crowded"]
+    crowded = [r for r in saved if r.dataset == "crowded"]
     for axes in panels[:3]:
-        for (_, values), result in zip(drawn(axes), here, strict=True):
+        for (_, values), result in zip(drawn(axes), crowded, strict=True):
             np.testing.assert_array_equal(values, by_size(result.evaluation, groups="log")["mae"])
     counts = [text.get_text() for text in panels[0].texts]
-    assert counts == [str(n) for n in by_size(here[0].evaluation, groups="log")["objects"]]
+    assert counts == [str(n) for n in by_size(crowded[0].evaluation, groups="log")["objects"]]
     numbers = number_figure(saved).get_axes()
-    for (_, values), result in zip(drawn(numbers[0]), here, strict=True):
+    for (_, values), result in zip(drawn(numbers[0]), crowded, strict=True):
         np.testing.assert_array_equal(values, by_number(result.evaluation)["si_mae"])
 
 
@@ -168,8 +168,8 @@ def test_ablation_of_the_command_is_read(tmp_path: Path) -> None:
     ablate = pytest.importorskip("sisod.training.ablate", reason="extra torch is not installed")
     keys = PAPER_KEYS
     rows = [
-        ablate.Row(variant.name, seed, "MSOD", dict.fromkeys(keys, 0.1 * seed + 0.01 * place))
-        for place, variant in enumerate(ablate.VARIANTS)
+        ablate.Row(variant.name, seed, "MSOD", dict.fromkeys(keys, 0.1 * seed + 0.01 * index))
+        for index, variant in enumerate(ablate.VARIANTS)
         for seed in (1, 2)
     ]
     ablate._write(tmp_path, rows)
@@ -185,7 +185,7 @@ def test_undefined_ablation_is_drawn_empty() -> None:
     assert [text.get_text() for text in figure.get_axes()[0].texts] == ["undefined"]
 
 
-def test_undefined_curves_say_so() -> None:
+def test_undefined_curves_are_annotated() -> None:
     empty = np.zeros((8, 8), dtype=np.uint8)
     evaluator = sisod.Evaluator()
     evaluator.update(empty, empty, name="nothing")
@@ -195,7 +195,7 @@ def test_undefined_curves_say_so() -> None:
     assert "no objects" in [text.get_text() for text in size_figure(saved, "paper").get_axes()[0].texts]
 
 
-def test_what_was_not_evaluated_is_said(tmp_path: Path) -> None:
+def test_missing_metrics_are_reported(tmp_path: Path) -> None:
     gt = np.zeros((9, 9), dtype=bool)
     gt[2:5, 2:5] = True
     evaluator = sisod.Evaluator(metrics=["f_mean"])
@@ -260,7 +260,9 @@ def test_examples_without_their_files_are_left_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_refusals(benchmark_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_of_the_command(
+    benchmark_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     results = benchmark_root / "results"
     assert refusal("plot", "nowhere", "--out", "x") == (

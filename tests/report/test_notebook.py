@@ -1,4 +1,4 @@
-"""What a notebook shows of results."""
+"""Results displayed in a notebook."""
 
 import subprocess
 import sys
@@ -13,7 +13,7 @@ from sisod.analysis.groups import by_size
 
 
 def scored(strength: float, count: int = 12, metrics: str | None = None) -> sisod.Evaluation:
-    """Two objects in each image, found with a strength that wavers."""
+    """Images of two objects, predicted with noise around a mean strength."""
     rng = np.random.default_rng(3)
     evaluator = sisod.Evaluator(metrics=metrics)
     gt = np.zeros((40, 50), dtype=bool)
@@ -46,7 +46,7 @@ class Cells(HTMLParser):
             self.rows[-1][-1] += data
 
 
-def test_evaluation_shows_its_summary() -> None:
+def test_evaluation_displays_its_summary() -> None:
     result = scored(0.6, metrics="paper")
     rows = Cells(result._repr_html_()).rows
     assert rows[0] == ["metric", "ordinary", "size-invariant"]

@@ -1,4 +1,4 @@
-"""The page: its numbers are those of the tables, its names are text, it opens whatever is missing."""
+"""The page: numbers equal the tables, names are escaped, missing files do not stop it."""
 
 import base64
 import json
@@ -76,7 +76,7 @@ def test_best_values_are_marked(page: str, saved: list[Saved]) -> None:
         assert best == [name for name, value in values.items() if value == choose(values.values())]
 
 
-def test_every_metric_is_in_the_table_of_everything(page: str, saved: list[Saved]) -> None:
+def test_every_metric_is_in_the_table_of_all_metrics(page: str, saved: list[Saved]) -> None:
     rows = Tables(page).tables["All metrics on mixed"][1:]
     first = next(r.evaluation for r in saved if r.dataset == "mixed")
     assert [row[0][0].split(" ↑")[0].split(" ↓")[0] for row in rows] == [
@@ -127,7 +127,7 @@ def test_failures_hold_the_worst_of_every_group(page: str, saved: list[Saved]) -
     n_checked = 0
     for result in saved:
         objects = result.evaluation.objects
-        place = METHODS.index(result.method)
+        number = METHODS.index(result.method)
         for kind in np.unique([item["group"] for item in items.values()]):
             low, high = (
                 float(part) / 100 for part in content["groups"][kind].removesuffix(" %").split("-")
@@ -136,10 +136,10 @@ def test_failures_hold_the_worst_of_every_group(page: str, saved: list[Saved]) -
             if inside.height:
                 worst = inside.sort("f_mean").row(0, named=True)
                 item = items[result.dataset, worst["image"], worst["index"]]
-                assert item["scores"][str(place)] == [
+                assert item["scores"][str(number)] == [
                     round(worst["f_mean"], 4), round(worst["recall_binary"], 4),
                 ]  # fmt: skip
-                assert (place in item["missed"]) == (worst["recall_binary"] < 0.5)
+                assert (number in item["missed"]) == (worst["recall_binary"] < 0.5)
                 n_checked += 1
     assert n_checked > 4 * len(saved)  # of a result most size groups have an object
     pictures = [set(item["pictures"]) for item in items.values()]
@@ -176,7 +176,7 @@ def test_crops_hold_the_frame_and_stay_in_the_image(data: st.DataObject) -> None
     assert 0 <= columns.start <= row["x0"] < row["x1"] <= columns.stop <= width
 
 
-def test_page_asks_for_nothing_outside(page: str) -> None:
+def test_page_requests_nothing(page: str) -> None:
     assert set(re.findall(r"https?://[^\"'\s]+", page)) == {"http://www.w3.org/2000/svg"}  # a name
     assert "default-src 'none'" in page
     assert not re.search(r'(?:src|href)="(?!#|data:)', page)
@@ -213,7 +213,7 @@ def test_names_are_text(tmp_path: Path) -> None:
     assert data_of(page)["failures"]["items"][0]["image"] == "</script>" + evil
 
 
-def test_missing_pictures_are_said(tmp_path: Path, benchmark_root: Path) -> None:
+def test_missing_pictures_are_reported(tmp_path: Path, benchmark_root: Path) -> None:
     result = sisod.Evaluation.load(benchmark_root / "results" / "mixed" / "Net")
     result.run["inputs"]["predictions"] = result.run["inputs"]["ground_truths"] = "/gone"
     result.save(tmp_path / "mixed" / "Net")
@@ -225,7 +225,7 @@ def test_missing_pictures_are_said(tmp_path: Path, benchmark_root: Path) -> None
     assert data_of(page)["failures"]["items"][0]["pictures"] == {}
 
 
-def test_mask_stands_in_for_a_photograph(saved: list[Saved], tmp_path: Path) -> None:
+def test_mask_replaces_a_missing_photograph(saved: list[Saved], tmp_path: Path) -> None:
     write_report(saved[:1], tmp_path / "r.html", resamples=20)
     items = data_of((tmp_path / "r.html").read_text())["failures"]["items"]
     assert len(items) > 5
@@ -322,7 +322,7 @@ def test_comparison_with_the_paper(benchmark_root: Path, tmp_path: Path) -> None
     assert cells["SI-MAE ↓"][:2] == [f"{result.summary['si_mae']:.4f}", "0.0724"]
 
 
-def test_refusals(benchmark_root: Path, tmp_path: Path) -> None:
+def test_errors_of_the_command(benchmark_root: Path, tmp_path: Path) -> None:
     results = benchmark_root / "results" / "crowded" / "Net"
     out = run("report", results, "--out", tmp_path / "r.txt")
     assert (out.exit_code, out.stderr) == (

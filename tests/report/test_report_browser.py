@@ -1,4 +1,4 @@
-"""The page in a real Chromium: what a person does with it."""
+"""The page in Chromium: sorting, pointing, keyboard, filters, themes, printing."""
 
 import re
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ def report(benchmark_root: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 @pytest.fixture
 def page(browser: Browser, report: Path) -> Iterator[Browser]:
-    """The report, freshly loaded; afterwards nothing may have gone wrong or been asked for."""
+    """The report, freshly loaded; afterwards there must be no errors and no requests."""
     browser.prefer("light")
     browser.open(report)
     yield browser
@@ -183,12 +183,12 @@ def test_filters_filter(page: Browser) -> None:
     page.evaluate("document.getElementById('f-missed').click()")
     after = int(page.evaluate(count).split()[0])
     assert 0 < after < before
-    said = f"{cards}.map(c => c.querySelectorAll('figcaption')[1].textContent)"
-    assert len(page.evaluate(said)) == min(after, 18)
-    assert {text.partition("F ")[0] for text in page.evaluate(said)} == {"large only"}
-    assert {"missed" in text for text in page.evaluate(said)} == {True}
+    captions = f"{cards}.map(c => c.querySelectorAll('figcaption')[1].textContent)"
+    assert len(page.evaluate(captions)) == min(after, 18)
+    assert {text.partition("F ")[0] for text in page.evaluate(captions)} == {"large only"}
+    assert {"missed" in text for text in page.evaluate(captions)} == {True}
     choose(page, "f-method", "0")  # of those that "large only" misses, all score the same
-    values = [float(text.split("F ")[1][:6]) for text in page.evaluate(said)]
+    values = [float(text.split("F ")[1][:6]) for text in page.evaluate(captions)]
     assert values == sorted(values)  # the worst first
     assert len(set(values)) > 5
     choose(page, "f-other", "")
@@ -270,8 +270,8 @@ def test_names_are_shown_as_text(browser: Browser, tmp_path: Path) -> None:
     assert len(browser.requests()) == 1
 
 
-def made(name: str) -> list[Saved]:
-    """Results at the edge of what there can be."""
+def edge_case(name: str) -> list[Saved]:
+    """Results of extreme cases."""
     gt, empty = np.zeros((40, 40), dtype=bool), np.zeros((40, 40), dtype=np.uint8)
     gt[2:9, 2:9] = True
     evaluator = sisod.Evaluator()
@@ -287,17 +287,17 @@ def made(name: str) -> list[Saved]:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [
         ("no objects", "no image has an object: most metrics are undefined"),
         ("one image", "one image: resampling changes nothing"),
         ("one metric", "m: undefined on every image: Kappa mean"),
     ],
 )
-def test_edges_open_and_say_so(browser: Browser, tmp_path: Path, name: str, said: str) -> None:
-    write_report(made(name), tmp_path / "edge.html", resamples=50)
+def test_edge_cases_open_with_a_note(browser: Browser, tmp_path: Path, name: str, message: str) -> None:
+    write_report(edge_case(name), tmp_path / "edge.html", resamples=50)
     browser.open(tmp_path / "edge.html")
-    assert said in browser.evaluate("document.body.innerText")
+    assert message in browser.evaluate("document.body.innerText")
     for kind in range(4):
         click(browser, "#curve-kind button", kind)
     assert browser.troubles() == []
@@ -328,5 +328,5 @@ def test_large_report_opens_in_a_second(browser: Browser, tmp_path: Path) -> Non
     large = page.replace('"pictures":{}', f'"pictures":{{{code}}}')
     (tmp_path / "large.html").write_text(large)
     assert 6_000_000 < len(large) < 15_000_000
-    # the best of a few: other work on the machine is not the page's doing
+    # the best of several: other processes may slow the machine
     assert any(browser.open(tmp_path / "large.html") < 1.0 for _ in range(10))

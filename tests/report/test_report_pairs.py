@@ -1,4 +1,4 @@
-"""The page's table of pairs of methods, cell by cell; only text is printed, and always the same."""
+"""The page's table of pairs of methods, cell by cell; pages hold only text, and are reproducible."""
 
 import json
 import os
@@ -81,7 +81,7 @@ write_report(saved, out, image_roots=images, ablation=ablation, against_paper=Tr
 
 
 def test_same_results_give_the_same_bytes(benchmark_root: Path, tmp_path: Path) -> None:
-    """In processes whose sets and addresses differ."""
+    """In processes with different hash seeds and addresses."""
     (tmp_path / "a.json").write_text(json.dumps(ablation_rows({"plain": (0.3,), "ratio": (0.2, 0.4)})))
     pages = [tmp_path / "1.html", tmp_path / "2.html"]
     started = [
@@ -101,7 +101,7 @@ def test_same_results_give_the_same_bytes(benchmark_root: Path, tmp_path: Path) 
 def test_page_prints_text_and_numbers_only(
     saved: list[Saved], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A template that finds a method where it means a value is refused, not printed."""
+    """A template that prints a method instead of a value is an error."""
     wrong = render_module._read_asset("page.html").replace("{{ cell }}", "{{ pairs.clear }}")
     parts = {name: render_module._read_asset(name) for name in ("page.css", "page.js")} | {
         "page.html": wrong

@@ -1,4 +1,4 @@
-"""Tables that people paste: best values bold, arrows, undefined cells, and names that are escaped."""
+"""Tables of summaries: best values in bold, arrows, undefined cells, escaped names."""
 
 import csv
 import html
@@ -34,7 +34,7 @@ LINES = [
     line("D1", "C", 0.12500001, math.nan),  # the same as printed: a tie
     line("D2", "A", 0.5, math.nan),
     line("D2", "B", 0.75, math.nan),
-    line("D3", "A", 0.5, 0.5),  # alone: nothing is best
+    line("D3", "A", 0.5, 0.5),  # a single method: nothing is best
 ]
 
 
@@ -160,7 +160,7 @@ def test_names_in_latex(name: str, escaped: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["[x]", "*x"])
-def test_latex_takes_no_name_for_an_argument_of_the_line_before(name: str) -> None:
+def test_latex_guards_names_that_look_like_arguments(name: str) -> None:
     rows = render([line(name, method, 0.5, 0.5) for method in "AB"], KEYS, "latex").splitlines()
     assert rows[4].endswith(r"\\")
     assert not rows[5].startswith(("[", "*"))
@@ -196,7 +196,7 @@ def test_terminal_table() -> None:
     assert " - │" in text
 
 
-def test_names_in_the_terminal_are_no_markup() -> None:
+def test_names_in_the_terminal_are_not_markup() -> None:
     assert "[bold]x[/bold]" in printed([line("[bold]x[/bold]", "[red]", 0.5, 0.5)])
 
 

@@ -275,9 +275,9 @@ def _check_truths(
     first: str, base: "Evaluation", other: str, evaluation: "Evaluation", order: NDArray[np.int64]
 ) -> None:
     columns = ("height", "width", "n_objects")
-    here = np.stack([base.images[key].to_numpy() for key in columns], axis=1)
-    there = np.stack([evaluation.images[key].to_numpy() for key in columns], axis=1)[order]
-    differ = np.flatnonzero((here != there).any(axis=1))
+    sizes = np.stack([base.images[key].to_numpy() for key in columns], axis=1)
+    other_sizes = np.stack([evaluation.images[key].to_numpy() for key in columns], axis=1)[order]
+    differ = np.flatnonzero((sizes != other_sizes).any(axis=1))
     if len(differ):
         name = printable(base.images["image"][int(differ[0])])
         raise InputError(

@@ -1,4 +1,4 @@
-"""Tables, figures and the web page of saved results."""
+"""Results -> pages: tables, figures and the web page of saved results."""
 
 from typing import TYPE_CHECKING
 

@@ -80,10 +80,10 @@ def example_figure(
         for axes in panels.flat:
             axes.set_axis_off()
         for row, (dataset, name) in enumerate(rows):
-            here = [r for r in results if r.dataset == dataset]
+            group = [r for r in results if r.dataset == dataset]
             *left, gt_panel = panels[row, : len(titles) - len(methods)]
-            shape = _draw_truth(gt_panel, left, here[0], files[dataset, here[0].method], name)
-            for result in here:
+            shape = _draw_truth(gt_panel, left, group[0], files[dataset, group[0].method], name)
+            for result in group:
                 column = len(titles) - len(methods) + methods.index(result.method)
                 axes = panels[row, column]
                 _draw_prediction(axes, result, files[dataset, result.method], name, shape)
@@ -93,11 +93,11 @@ def example_figure(
 
 
 def _choose(results: Sequence[Result], dataset: str, names: Sequence[str], count: int) -> list[str]:
-    here = [result for result in results if result.dataset == dataset]
-    images = set(here[0].evaluation.images["image"].to_list())
+    group = [result for result in results if result.dataset == dataset]
+    images = set(group[0].evaluation.images["image"].to_list())
     if names:
         return [name for name in names if name in images]
-    return most_different([result.evaluation.objects for result in here], count)
+    return most_different([result.evaluation.objects for result in group], count)
 
 
 def most_different(tables: "Sequence[pl.DataFrame]", count: int) -> list[str]:
