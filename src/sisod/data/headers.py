@@ -1,7 +1,7 @@
-"""What a file says of its image before it is unpacked: size, memory, orientation, hidden channels.
+"""Image headers: size, memory, orientation and hidden channels, read before anything is decoded.
 
-Read here and not by a decoder, so that a bomb is refused unopened, and so that no version of a decoder
-decides which way up an image is.
+They are read here and not by a decoder, so that a decompression bomb is refused before it is unpacked,
+and so that the orientation of an image does not depend on the version of a decoder.
 """
 
 import mmap
@@ -11,22 +11,25 @@ from dataclasses import dataclass
 
 MOST_PIXELS = 1 << 28  # 268 megapixels, 16384 x 16384
 MOST_BYTES = 1 << 30  # of an unpacked image: so many pixels of four bytes
+# chunks or segments that are read: a gigabyte of empty ones would take minutes; a sound file of two
+# gigabytes, in chunks of 8 KB as libpng writes them, has half as many
+_MOST_PARTS = 1 << 19
 
 Data = bytes | mmap.mmap
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What is known of an image from its header.
+    """What the header of an image file states.
 
     Attributes:
         height: rows of the image as it is shown, upright.
-        width: columns of it.
-        pixel_bytes: memory of one pixel once unpacked, all channels together.
-        orientation: how the stored pixels are to be turned, 1 to 8 as EXIF numbers it. 1, nothing to be
-            done, for TIFF, which OpenCV turns itself.
-        hidden_alpha: a level or colour is transparent, and OpenCV does not say which pixels that makes.
-        hidden_channels: there are channels beside the grey one that OpenCV leaves out.
+        width: columns of the image as it is shown.
+        pixel_bytes: memory of one decoded pixel, all channels together.
+        orientation: how the stored pixels must be turned, 1 to 8 as in EXIF; always 1 (not at all) for
+            TIFF, which OpenCV turns itself.
+        hidden_alpha: one grey level or colour is transparent, but OpenCV does not say which pixels are.
+        hidden_channels: there are channels beside the grey one, and OpenCV drops them.
         white_is_zero: grey values are inverted.
         is_cut: the file ends before its image does, which decoders notice late or never.
     """
@@ -42,16 +45,16 @@ class Header:
 
 
 def read_header(data: Data) -> Header | None:
-    """Return what the header states, None for a format not known here or a header that is broken."""
+    """Return what the header states; None if the format is unknown or the header is broken."""
     try:
         header = _header(data)
-    except (struct.error, IndexError, OverflowError):  # cut short, or with offsets past all
+    except (struct.error, IndexError, OverflowError):  # truncated, or with offsets past its end
         return None
     return header if header is not None and min(header.height, header.width) > 0 else None
 
 
 def image_size(data: Data) -> tuple[int, int] | None:
-    """Return height and width of the image as it is shown, None for a format not known here.
+    """Return height and width of the image as it is shown; None if the header cannot be read.
 
     Example:
         >>> import cv2, numpy as np
@@ -77,13 +80,13 @@ def _header(data: Data) -> Header | None:
 
 def _turned(height: int, width: int, pixel_bytes: int, exif: bytes | None, **more: bool) -> Header:
     orientation = 1 if exif is None else _orientation(exif)
-    if orientation >= 5:  # of these the sides are exchanged
+    if orientation >= 5:  # these exchange height and width
         height, width = width, height
     return Header(height, width, pixel_bytes, orientation, **more)
 
 
 def _orientation(exif: bytes) -> int:
-    """Return the orientation of a block of EXIF; 1 if it states none, or what is not one."""
+    """Return the orientation of an EXIF block; 1 if it states none or an invalid one."""
     try:
         orientation = tiff_tags(exif.removeprefix(b"Exif\0\0")).get(_ORIENTATION, 1)
     except (struct.error, OverflowError):
@@ -91,7 +94,7 @@ def _orientation(exif: bytes) -> int:
     return orientation if 1 <= orientation <= 8 else 1
 
 
-_PNG_CHANNELS = {0: 1, 2: 3, 3: 3, 4: 4, 6: 4}  # by type of colour, as OpenCV unpacks it
+_PNG_CHANNELS = {0: 1, 2: 3, 3: 3, 4: 4, 6: 4}  # by colour type, as OpenCV decodes it
 _PNG_PALETTE = 3
 
 
@@ -101,24 +104,26 @@ def _png(data: Data) -> Header | None:
         return None
     exif, transparent, kind = None, False, b""
     at, end = 8, len(data)
-    while at + 8 <= end and kind != b"IEND":
+    for _ in range(_MOST_PARTS):
+        if at + 8 > end or kind == b"IEND":
+            break
         length, kind = struct.unpack_from(">I4s", data, at)
         if kind == b"tRNS":
             transparent = True
-        elif kind == b"eXIf" and exif is None:  # before or after the pixels
+        elif kind == b"eXIf" and exif is None:  # may stand before or after the pixels
             exif = data[at + 8 : at + 8 + length]
         at += 12 + length
     channels = _PNG_CHANNELS[colour]
     if transparent and colour == _PNG_PALETTE:  # which OpenCV turns into an alpha channel
         channels, transparent = 4, False
     pixel_bytes = channels * (2 if bits == 16 else 1)
-    # OpenCV takes memory for a chunk of any length, before it looks for its end
+    # OpenCV allocates whatever length a chunk states, before it looks whether the file is as long
     is_cut = kind != b"IEND" or at > end
     return _turned(height, width, pixel_bytes, exif, hidden_alpha=transparent, is_cut=is_cut)
 
 
 def _bmp(data: Data) -> Header:
-    if data[14:18] == b"\x0c\0\0\0":  # the header of OS/2 is a short one
+    if data[14:18] == b"\x0c\0\0\0":  # the short header of OS/2
         width, height, _, bits = struct.unpack_from("<HHHH", data, 18)
     else:
         width, height, _, bits = struct.unpack_from("<iiHH", data, 18)
@@ -134,11 +139,11 @@ _ALONE = frozenset({0x01, *range(0xD0, 0xD8)})  # markers without a segment
 def _jpeg(data: Data) -> Header | None:
     size, exif, least, is_cut = None, None, 0, True
     for marker, begin, length in _jpeg_segments(data):
-        if marker == _SCAN:  # what is missing some decoders fill up with grey
+        if marker == _SCAN:  # some decoders fill missing pixels with grey
             is_cut = data.rfind(b"\xff\xd9", begin) < 0 or len(data) < least
         elif marker in _FRAMES and size is None:
             size = struct.unpack_from(">HHB", data, begin + 1)
-            if marker in _HUFFMAN:  # a bit or more for every 8 x 8 pixels
+            if marker in _HUFFMAN:  # at least one bit for every block of 8 x 8 pixels
                 least = size[0] * size[1] // 512
         elif marker == _EXIF_SEGMENT and exif is None and data[begin : begin + 6] == b"Exif\0\0":
             exif = data[begin : begin + length]
@@ -149,9 +154,11 @@ def _jpeg(data: Data) -> Header | None:
 
 
 def _jpeg_segments(data: Data) -> Iterator[tuple[int, int, int]]:
-    """Give marker, beginning and length of every segment up to the first scan."""
+    """Yield marker, offset and length of every segment up to the first scan."""
     at = 2
-    while at + 4 <= len(data) and data[at] == 0xFF:
+    for _ in range(_MOST_PARTS):
+        if at + 4 > len(data) or data[at] != 0xFF:
+            return
         marker = data[at + 1]
         if marker == 0xFF:  # fill byte
             at += 1
@@ -187,7 +194,9 @@ def _webp(data: Data) -> Header | None:
 
 def _webp_exif(data: Data) -> bytes | None:
     at, end = 12, len(data)
-    while at + 8 <= end:
+    for _ in range(_MOST_PARTS):
+        if at + 8 > end:
+            break
         kind, length = struct.unpack_from("<4sI", data, at)
         if kind == b"EXIF":
             return data[at + 8 : at + 8 + length]
@@ -195,14 +204,14 @@ def _webp_exif(data: Data) -> bytes | None:
     return None
 
 
-# tags of TIFF and values of theirs
+# TIFF tags, and values of the photometric one
 _WIDTH, _HEIGHT, _BITS, _PHOTOMETRIC, _ORIENTATION, _SAMPLES = 256, 257, 258, 262, 274, 277
 _READ = (_WIDTH, _HEIGHT, _BITS, _PHOTOMETRIC, _ORIENTATION, _SAMPLES)
 _WHITE_IS_ZERO, _BLACK_IS_ZERO = 0, 1
-# byte order; type of offsets and values; type of the number of entries; letters of struct
+# byte order; type of offsets and values; type of the number of entries; as letters of struct
 _TIFF = {b"II*\0": ("<", "I", "H"), b"MM\0*": (">", "I", "H")}
 _TIFF |= {b"II+\0": ("<", "Q", "Q"), b"MM\0+": (">", "Q", "Q")}  # BigTIFF
-_WHOLE = {1: "B", 3: "H", 4: "I", 6: "b", 8: "h", 9: "i", 16: "Q", 17: "q"}  # types of whole numbers
+_WHOLE = {1: "B", 3: "H", 4: "I", 6: "b", 8: "h", 9: "i", 16: "Q", 17: "q"}  # integer types
 
 
 def _tiff(data: Data) -> Header | None:
@@ -215,7 +224,7 @@ def _tiff(data: Data) -> Header | None:
     bits, samples = tags.get(_BITS, 1), tags.get(_SAMPLES, 1)
     photometric = tags.get(_PHOTOMETRIC)
     is_grey = photometric in (_WHITE_IS_ZERO, _BLACK_IS_ZERO)
-    all_given = bits > 16 and samples in (3, 4)  # where OpenCV hands over what is beside the grey
+    all_given = bits > 16 and samples in (3, 4)  # then OpenCV returns the channels beside the grey one
     channels = max(samples, 1 if is_grey else 3)
     depth = next((size for size in (1, 2, 4) if bits <= 8 * size), 8)
     return Header(
@@ -228,7 +237,11 @@ def _tiff(data: Data) -> Header | None:
 
 
 def tiff_tags(data: Data) -> dict[int, int]:
-    """Return the first number of each tag that is of use here; none for another format."""
+    """Return the first number of each tag that is used here; an empty dict for another format.
+
+    As in libtiff, the first entry of a repeated tag counts, and an entry that does not hold exactly one
+    number is ignored; only the number of bits may be given for every sample.
+    """
     if data[:4] not in _TIFF:
         return {}
     order, offset, count = _TIFF[data[:4]]
@@ -236,15 +249,21 @@ def tiff_tags(data: Data) -> dict[int, int]:
     (at,) = struct.unpack_from(order + offset, data, size)
     (entries,) = struct.unpack_from(order + count, data, at)
     tags: dict[int, int] = {}
+    seen: set[int] = set()
     for index in range(min(entries, 1000)):
         begin = at + struct.calcsize(count) + index * (4 + 2 * size)
         tag, kind, length = struct.unpack_from(order + "HH" + offset, data, begin)
-        if tag not in _READ or tag in tags:  # of a tag that repeats the first counts, as for libtiff
+        if tag not in _READ or tag in seen:
             continue
         if kind not in _WHOLE:
             return {}
+        seen.add(tag)
+        if length != 1 and (tag != _BITS or length == 0):
+            continue
         place = begin + 4 + size
-        if length * struct.calcsize(_WHOLE[kind]) > size:  # too long for the entry, which says where
+        if (
+            length * struct.calcsize(_WHOLE[kind]) > size
+        ):  # too long for the entry, which holds an offset
             (place,) = struct.unpack_from(order + offset, data, place)
         (tags[tag],) = struct.unpack_from(order + _WHOLE[kind], data, place)
     return tags

@@ -1,0 +1,197 @@
+"""Sound image files of every kind, seeded mutations of them, and what a reader must do with any file.
+
+Shared by the test suite, which reads a few hundred mutations of each kind, and by
+`tools/fuzz_headers.py`, which reads ten thousand.
+"""
+
+import mmap
+import random
+import struct
+import time
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from helpers.image_files import bmp, encoded, exif, grey_as, npy, png, tiff, with_exif
+from sisod.common.errors import InputError
+from sisod.data import images
+from sisod.data.headers import read_header
+
+GREY = np.random.default_rng(5).integers(0, 256, (14, 19), dtype=np.uint8)
+RGB = grey_as(GREY, GREY, GREY)
+OPAQUE = np.full_like(GREY, 255)
+PALETTE = bytes(value for value in range(256) for _ in range(3))
+WEBP = cv2.IMWRITE_WEBP_QUALITY
+
+SOUND_FILES: dict[str, list[bytes]] = {
+    "png": [
+        with_exif(encoded(".png", GREY), exif(6)),
+        encoded(".png", grey_as(GREY, GREY, GREY, OPAQUE)),
+        png(GREY, colour=3, palette=PALETTE, transparent=b"\xff\xff"),
+        encoded(".png", GREY.astype(np.uint16) * 257),
+    ],
+    "jpg": [
+        with_exif(encoded(".jpg", GREY), exif(6)),
+        encoded(".jpg", RGB, cv2.IMWRITE_JPEG_PROGRESSIVE, 1),
+    ],
+    "bmp": [bmp(GREY), bmp(GREY >= 128, bits=1), encoded(".bmp", RGB)],
+    "tif": [
+        tiff(GREY, orientation=6),
+        encoded(".tif", RGB),
+        tiff((GREY / 255).astype(np.float32), order=">"),
+        tiff(grey_as(GREY, GREY, GREY, OPAQUE), photometric=2),
+    ],
+    "webp": [
+        with_exif(encoded(".webp", RGB, WEBP, 101), exif(6)),
+        encoded(".webp", RGB, WEBP, 60),
+        encoded(".webp", grey_as(GREY, GREY, GREY, OPAQUE // 2), WEBP, 60),
+    ],
+    "npy": [npy(GREY), npy(np.asfortranarray(GREY / 255))],
+}
+KINDS = tuple(SOUND_FILES)
+Reader = Callable[[Path, str], NDArray[Any]]
+SLOWEST = 5.0  # seconds for one file, on a machine that does other things as well
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one file.
+
+    Attributes:
+        has_header: the header was understood.
+        n_read: readers that returned an image.
+        n_refused: readers that raised an InputError.
+    """
+
+    has_header: bool
+    n_read: int
+    n_refused: int
+
+
+def check_file(folder: Path, data: bytes, kind: str) -> Outcome:
+    """Write one file and read it with every reader: an image of the stated size, or an InputError.
+
+    Raises:
+        AssertionError: a size, a message or a duration is wrong. Any other exception of a reader is
+            passed on.
+    """
+    name = f"x.{kind}"
+    (folder / name).write_bytes(data)
+    begin = time.perf_counter()
+    header = read_header(data)
+    assert header is None or min(header.height, header.width, header.pixel_bytes) > 0
+    assert not data or header == _header_of_mapped(data)
+    answers = [_answer(reader, folder, name) for reader in READERS]
+    assert time.perf_counter() - begin < SLOWEST
+    messages = [answer for answer in answers if isinstance(answer, str)]
+    arrays = [answer for answer in answers if not isinstance(answer, str)]
+    for message in messages:
+        assert name in message
+        assert "\n" not in message
+    for array in arrays:
+        assert array.ndim >= 2
+        if kind != "npy":
+            assert header is not None
+            assert array.shape[:2] == (header.height, header.width)
+    return Outcome(header is not None, len(arrays), len(messages))
+
+
+def _answer(reader: Reader, folder: Path, name: str) -> NDArray[Any] | str:
+    """Return the image, or the message of the InputError."""
+    try:
+        return reader(folder, name)
+    except InputError as error:
+        return str(error)
+
+
+def _header_of_mapped(data: bytes) -> object:
+    """Read the header of a memory-mapped file, as the inspection of data sets does."""
+    with mmap.mmap(-1, len(data)) as mapped:
+        mapped[:] = data
+        return read_header(mapped)
+
+
+def _read_mask(root: Path, name: str) -> NDArray[np.bool_]:
+    return images.read_mask(root, name, level=128)
+
+
+READERS: tuple[Reader, ...] = (images.read_map, images.read_colour, _read_mask)
+
+_BYTES = (b"\0", b"\xff", b"\x7f", b"", b"\xff\xff\xff\xff", bytes(8))
+_NUMBERS = (0, 1, 2, 7, 8, 0x7F, 0x80, 0xFF, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF)
+
+
+def mutated(kind: str, number: int, *, seed: int = 0) -> bytes:
+    """Return a sound file of a kind with one to eight changes, most of them near its beginning.
+
+    The file depends on the kind, the number and the seed alone.
+    """
+    rng = random.Random(f"{kind} {seed} {number}")  # noqa: S311
+    data = bytearray(rng.choice(SOUND_FILES[kind]))
+    for _ in range(rng.choice([1, 1, 2, 8])):
+        if not data:
+            break
+        at = rng.randrange(min(len(data), rng.choice([60, 300, len(data)])))
+        rng.choice(_CHANGES)(data, at, rng)
+    if kind == "png" and rng.random() < 0.5:
+        return with_png_checksums(bytes(data))
+    return bytes(data)
+
+
+def _replace_byte(data: bytearray, at: int, rng: random.Random) -> None:
+    data[at : at + 1] = rng.choice([*_BYTES, bytes([rng.randrange(256)])])
+
+
+def _flip_bit(data: bytearray, at: int, rng: random.Random) -> None:
+    data[at] ^= 1 << rng.randrange(8)
+
+
+def _write_number(data: bytearray, at: int, rng: random.Random) -> None:
+    """Overwrite two, four or eight bytes with a number at the edge of a type."""
+    number = rng.choice(_NUMBERS)
+    size = rng.choice("HIQ")
+    width = struct.calcsize(size)
+    data[at : at + width] = struct.pack(rng.choice("<>") + size, number % 256**width)
+
+
+def _copy_part(data: bytearray, at: int, rng: random.Random) -> None:
+    """Insert a part of the file at another place."""
+    begin = rng.randrange(len(data))
+    data[at:at] = data[begin : begin + rng.choice([2, 4, 12, 40])]
+
+
+def _remove_part(data: bytearray, at: int, rng: random.Random) -> None:
+    del data[at : at + rng.choice([2, 4, 12, 40])]
+
+
+def _cut(data: bytearray, at: int, rng: random.Random) -> None:  # noqa: ARG001
+    del data[at:]
+
+
+_CHANGES = (
+    *(_replace_byte,) * 6,
+    *(_flip_bit,) * 3,
+    *(_write_number,) * 3,
+    _copy_part,
+    _remove_part,
+    _cut,
+)
+
+
+def with_png_checksums(data: bytes) -> bytes:
+    """Return a PNG whose chunks have correct checksums, so that changes get past the decoder's check."""
+    repaired = bytearray(data)
+    at = 8
+    while at + 12 <= len(data):
+        (length,) = struct.unpack_from(">I", data, at)
+        end = at + 8 + length
+        if end + 4 <= len(data):
+            repaired[end : end + 4] = struct.pack(">I", zlib.crc32(data[at + 4 : end]))
+        at = end + 4
+    return bytes(repaired)
