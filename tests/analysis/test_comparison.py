@@ -9,12 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.stats
+from helpers.command_line import run
 from helpers.evaluate_runs import finished
 from helpers.simulated import PEAK, mean_of, simulated
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 import sisod
 from sisod.analysis.bootstrap import read_score, resample
@@ -26,7 +27,6 @@ from sisod.analysis.comparison import (
     holm,
     sign_test,
 )
-from sisod.cli import app
 
 few = settings(deadline=None, max_examples=40)
 
@@ -316,7 +316,7 @@ def test_errors() -> None:
 
 
 def call(*args: str) -> Result:
-    return CliRunner().invoke(app, ["compare", *args])
+    return run("compare", *args)
 
 
 @pytest.fixture

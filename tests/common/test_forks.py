@@ -45,7 +45,7 @@ REFUSED = (
 )
 
 
-def run(code: str, folder: Path) -> list[str]:
+def run_code(code: str, folder: Path) -> list[str]:
     command = [sys.executable, "-c", START + code]
     ended = subprocess.run(  # noqa: S603
         command, cwd=folder, capture_output=True, text=True, timeout=60, check=False
@@ -74,7 +74,7 @@ in_child(
     lambda: result._repr_html_(),
 )
 """
-    assert run(code, few) == [REFUSED] * 4 + ["works"] * 3
+    assert run_code(code, few) == [REFUSED] * 4 + ["works"] * 3
     assert not (few / "copy").exists()
 
 
@@ -90,4 +90,4 @@ for _ in range(6):
 scored()
 in_child(lambda: in_child(scored))  # a child of the child
 """
-    assert run(code, few) == ["works"] * 6 + [REFUSED, "works"]
+    assert run_code(code, few) == ["works"] * 6 + [REFUSED, "works"]

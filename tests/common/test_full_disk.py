@@ -8,12 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from helpers.command_line import run
 from helpers.overwrite_runs import COMMANDS, find, prepare, write_world
 from helpers.platforms import posix_signals
-from typer.testing import CliRunner
 
 import sisod
-from sisod.cli import app
 from sisod.common.errors import InputError
 
 pytestmark = pytest.mark.needs("torch", "lightning", "safetensors", "matplotlib", "jinja2", "onnxscript")
@@ -67,7 +66,7 @@ def test_full_disk(
                 pass
         except OSError:
             pass
-    failed = CliRunner().invoke(app, on(disk, name))
+    failed = run(*on(disk, name))
     if room and failed.exit_code == 0:
         return
     assert failed.exit_code == 1, (failed.output, failed.exception)

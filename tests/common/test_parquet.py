@@ -5,13 +5,12 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from helpers.command_line import run
 from helpers.evaluate_runs import content, finished
 from helpers.paths import ROOT
 from helpers.platforms import byte_names, posix_names
-from typer.testing import CliRunner
 
 import sisod
-from sisod.cli import app
 from sisod.common.errors import InputError
 from sisod.common.parquet import join_tables, read_table, table_bytes, write_table
 from sisod.evaluation import driver
@@ -42,7 +41,7 @@ def test_a_method_called_like_a_pattern(few: Path) -> None:
         assert loaded.images.height == 4
         assert loaded.run["inputs"]["predictions"] == str(few / source)
     folders = [str(few / "out" / "MSOD" / method) for method in ("EDN?", "EDN1")]
-    result = CliRunner().invoke(app, ["compare", *folders, "--resamples", "9"])
+    result = run("compare", *folders, "--resamples", "9")
     assert result.exit_code == 0
     assert "4 images" in result.stdout
 

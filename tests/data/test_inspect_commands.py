@@ -8,14 +8,12 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
-from helpers.platforms import slashes
+from helpers.command_line import refusal, run
 from numpy.typing import NDArray
-from typer.testing import CliRunner, Result
 
 import sisod
 from sisod import PROTOCOLS
 from sisod.analysis.masks import mask_statistics
-from sisod.cli import app
 from sisod.data.scenes import make_scenes
 from sisod.report.frames import draw_frames
 
@@ -32,19 +30,6 @@ def save(name: str, mask: NDArray[np.bool_], folder: str = "gt") -> None:
     path = Path(folder, f"{name}.png")
     path.parent.mkdir(parents=True, exist_ok=True)
     assert cv2.imwrite(str(path), mask.astype(np.uint8) * np.uint8(255))
-
-
-def run(*args: str) -> Result:
-    return CliRunner().invoke(app, list(args))
-
-
-def refusal(*args: str) -> str:
-    result = run(*args)
-    assert isinstance(result.exception, SystemExit), repr(result.exception)
-    assert result.exit_code == 1
-    assert result.stderr.startswith("error: ")
-    assert result.stderr.count("\n") == 1
-    return slashes(result.stderr.removeprefix("error: ").rstrip("\n"))
 
 
 def read(path: str) -> Image:

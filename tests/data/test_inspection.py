@@ -8,12 +8,12 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
+from helpers.command_line import run
 from helpers.dataset_folders import write, write_set
 from helpers.image_files import encoded, exif, with_exif
 from helpers.paths import DOCS
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from sisod.cli import app
 from sisod.data.catalogue import KNOWN
 from sisod.data.inspection import inspect_datasets
 
@@ -21,8 +21,8 @@ DATA = Path(os.environ.get("SISOD_DATA", ""))
 NAMES = [f"{index:03d}" for index in range(5)]
 
 
-def run(root: Path, *options: str) -> Result:
-    return CliRunner().invoke(app, ["datasets", str(root), *options])
+def run_datasets(root: Path, *options: str) -> Result:
+    return run("datasets", root, *options)
 
 
 def rows(result: Result) -> dict[str, list[str]]:
@@ -37,7 +37,7 @@ def as_json(result: Result) -> dict[str, dict[str, Any]]:
 
 def test_table_tells_found_from_missing(tmp_path: Path) -> None:
     write_set(tmp_path, "ECSSD/images", "ECSSD/ground_truth_mask", *NAMES)
-    result = run(tmp_path)
+    result = run_datasets(tmp_path)
     assert result.exit_code == 0
     table = rows(result)
     assert list(table) == list(KNOWN)
@@ -57,10 +57,10 @@ def test_sizes_are_read_off_headers(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-20])  # headers are enough: the pixels may be cut short
     np.save(tmp_path / "MSOD/mask/001.npy", np.zeros((2, 2)))
     (tmp_path / "MSOD/mask/001.png").unlink()
-    result = run(tmp_path)
+    result = run_datasets(tmp_path)
     assert result.exit_code == 0, result.stderr
     assert rows(result)["MSOD"] == ["10 of 300", "", "", "5", "MSOD/image, MSOD/mask"]
-    found = as_json(run(tmp_path / "MSOD", "--format", "json"))["MSOD"]
+    found = as_json(run_datasets(tmp_path / "MSOD", "--format", "json"))["MSOD"]
     assert found["other_size"] == [f"other_{kind}" for kind in ("bmp", "jpg", "png", "tif", "webp")]
     assert found["image_dir"] == str(tmp_path / "MSOD/image")
     assert (found["images"], found["expected"], found["trouble"]) == (10, 300, None)
@@ -75,10 +75,10 @@ def test_sizes_are_those_that_are_shown(tmp_path: Path) -> None:
             (tmp_path / f"MSOD/image/{name}_{kind}.{kind}").write_bytes(with_exif(photo, exif(8)))
             mask = encoded(".png", np.zeros(shape, np.uint8))
             (tmp_path / f"MSOD/mask/{name}_{kind}.png").write_bytes(mask)
-    found = as_json(run(tmp_path / "MSOD", "--format", "json"))["MSOD"]
+    found = as_json(run_datasets(tmp_path / "MSOD", "--format", "json"))["MSOD"]
     assert found["other_size"] == [f"sideways_{kind}" for kind in ("jpg", "png", "webp")]
     (tmp_path / "MSOD/mask/plain.png").write_bytes(b"")
-    found = as_json(run(tmp_path / "MSOD", "--format", "json"))["MSOD"]
+    found = as_json(run_datasets(tmp_path / "MSOD", "--format", "json"))["MSOD"]
     assert found["unreadable"] == ["plain.png"]
 
 
@@ -87,14 +87,14 @@ def test_what_is_amiss_is_counted_and_fails(tmp_path: Path) -> None:
     (tmp_path / "SOD/mask/002.png").unlink()
     write(tmp_path / "SOD/mask", "stray", "another")
     write_set(tmp_path, "XPIE/image", "XPIE/mask", *NAMES)
-    result = run(tmp_path)
+    result = run_datasets(tmp_path)
     assert result.exit_code == 1
     assert rows(result)["SOD"][:4] == ["5 of 300", "1", "2", ""]
     assert result.stderr == (
         "error: 1 of 2 data sets found cannot be used as they are (SOD: 1 images have no mask: 002); "
         "--format json names all files\n"
     )
-    result = run(tmp_path, "--format", "json")
+    result = run_datasets(tmp_path, "--format", "json")
     assert result.exit_code == 1
     assert as_json(result)["SOD"]["without_image"] == ["another", "stray"]
 
@@ -103,7 +103,7 @@ def test_what_is_amiss_is_counted_and_fails(tmp_path: Path) -> None:
 def test_files_that_are_no_images(tmp_path: Path, content: bytes) -> None:
     write_set(tmp_path, "SOD/image", "SOD/mask", *NAMES)
     (tmp_path / "SOD/image/003.jpg").write_bytes(content)
-    result = run(tmp_path)
+    result = run_datasets(tmp_path)
     assert result.exit_code == 1
     assert "(SOD: 1 files are not images: 003.jpg)" in result.stderr
 
@@ -122,20 +122,20 @@ def test_troubles_in_words(tmp_path: Path) -> None:
     assert troubles["XPIE"] == "no images"
     assert "2 folders that could hold the same thing (gt, mask)" in troubles["HKU-IS"]
     assert troubles["DUTS-TR"] == ""
-    result = run(tmp_path)
+    result = run_datasets(tmp_path)
     assert result.exit_code == 1
     assert rows(result)["SOD"] == ["5 of 300", "", "", "", "SOD/image: no folder of masks"]
 
 
 def test_root_that_is_none(tmp_path: Path) -> None:
-    result = run(tmp_path / "nowhere")
+    result = run_datasets(tmp_path / "nowhere")
     assert (result.exit_code, result.stdout) == (1, "")
     assert "does not exist; expected a folder of images or of data sets" in result.stderr
-    empty = run(tmp_path)
+    empty = run_datasets(tmp_path)
     assert empty.exit_code == 0
     counts = {name: cells[0] for name, cells in rows(empty).items()}
     assert counts == {name: f"missing, {known.count}" for name, known in KNOWN.items()}
-    wrong = run(tmp_path, "--format", "xml")
+    wrong = run_datasets(tmp_path, "--format", "xml")
     assert (wrong.exit_code, wrong.stdout) == (2, "")
     assert "Invalid value for '--format'" in wrong.stderr
 
@@ -143,7 +143,7 @@ def test_root_that_is_none(tmp_path: Path) -> None:
 @pytest.mark.skipif(not (DATA / "MSOD").is_dir(), reason="needs the real data, SISOD_DATA")
 @pytest.mark.slow
 def test_real_subsets() -> None:
-    result = run(DATA)
+    result = run_datasets(DATA)
     assert result.exit_code == 0, result.stderr
     table = rows(result)
     assert [table[name][0] for name in ("DUTS-TR", "DUTS-TE", "ECSSD", "MSOD")] == [

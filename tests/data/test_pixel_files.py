@@ -9,17 +9,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+from helpers.command_line import run
 
 import sisod
-from sisod.cli import app
 from sisod.evaluation.results import PixelFiles
 
 pytest.importorskip("jinja2", reason="extra report is not installed")
-
-
-def run(*args: str | Path) -> Result:
-    return CliRunner().invoke(app, [str(arg) for arg in args])
 
 
 @pytest.fixture

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers.platforms import byte_names, slashes
+from helpers.command_line import error_message, run
+from helpers.platforms import byte_names
 from quotes import ROOT
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 import sisod
-from sisod.cli import app
 from sisod.common.errors import InputError, UsageError
 from sisod.evaluation.benchmark_file import Cell, read_benchmark_file
 from sisod.evaluation.requests import read_request
@@ -55,15 +55,11 @@ def written(text: str) -> Path:
 
 
 def evaluate(*args: str) -> Result:
-    return CliRunner().invoke(app, ["evaluate", "--out", "out", "--jobs", "1", *args])
+    return run("evaluate", "--out", "out", "--jobs", "1", *args)
 
 
 def refusal(*args: str) -> str:
-    result = evaluate(*args)
-    assert isinstance(result.exception, SystemExit), repr(result.exception)
-    assert result.exit_code == 1
-    assert result.stderr.startswith("error: ")
-    return slashes(result.stderr.removeprefix("error: ").rstrip("\n"))
+    return error_message(evaluate(*args))
 
 
 def usage(*args: str) -> str:
@@ -94,7 +90,7 @@ def test_methods_times_data_sets() -> None:
 def test_the_shipped_example(tmp_path: Path) -> None:
     (tmp_path / "examples").mkdir()
     path = Path(shutil.copy(ROOT / "examples" / "benchmark.toml", tmp_path / "examples"))
-    assert CliRunner().invoke(app, ["demo", "--quick", "--out", str(tmp_path / "demo")]).exit_code == 0
+    assert run("demo", "--quick", "--out", str(tmp_path / "demo")).exit_code == 0
     found = read_benchmark_file(path)
     result = evaluate(str(path), "--format", "csv")
     assert result.exit_code == 0, result.stderr
@@ -360,7 +356,7 @@ def test_too_few_folders() -> None:
 
 
 def test_help_tells_the_defaults() -> None:
-    said = CliRunner().invoke(app, ["evaluate", "--help"], env={"COLUMNS": "200"})
+    said = run("evaluate", "--help", env={"COLUMNS": "200"})
     assert said.exit_code == 0
     for text in ("Name of the data set; by default", "with commas; by default", "Processes; by default"):
         assert text in said.stdout
@@ -373,7 +369,7 @@ def test_from_python(few: Path) -> None:
         '[methods.B]\npred = "B"\n[methods.A]\npred = "A"\n'
     )
     Path("b.toml").write_text(text, encoding="utf-8")
-    command = CliRunner().invoke(app, ["evaluate", "b.toml", "--out", "by_command", "--jobs", "1"])
+    command = run("evaluate", "b.toml", "--out", "by_command", "--jobs", "1")
     assert command.exit_code == 0, command.stderr
     results = sisod.evaluate_benchmark("b.toml", "out", jobs=1)
     assert list(results) == [("MSOD", "B"), ("MSOD", "A")]

@@ -18,11 +18,10 @@ from typing import Any
 
 import cv2
 import pytest
+from helpers.command_line import run
 from helpers.platforms import posix_signals
-from typer.testing import CliRunner
 
 import sisod
-from sisod.cli import app
 from sisod.common.errors import InputError, UsageError
 from sisod.common.folders import partial_folder
 from sisod.common.output import write_atomically
@@ -332,7 +331,7 @@ def test_urls(url: str, text: str, folder: Path, monkeypatch: pytest.MonkeyPatch
         pytest.importorskip("aiohttp", reason="fsspec reads http with aiohttp, which is not installed")
     monkeypatch.chdir(folder)
     for pred, gt in ((url, "gt"), ("pred", url)):
-        result = CliRunner().invoke(app, ["evaluate", f"A={pred}", gt, "--dataset", "D", "--out", "out"])
+        result = run("evaluate", f"A={pred}", gt, "--dataset", "D", "--out", "out")
         assert isinstance(result.exception, SystemExit), repr(result.exception)
         assert result.exit_code == 1
         assert result.stderr.startswith(f"error: {text}")

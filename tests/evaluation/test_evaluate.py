@@ -12,11 +12,11 @@ import pytest
 from helpers.evaluate_runs import (
     FILES,
     content,
+    evaluate,
+    evaluate_refusal,
     finished,
     names,
     record,
-    refusal,
-    run,
     save_map,
 )
 from polars.testing import assert_frame_equal
@@ -121,7 +121,7 @@ def test_loading_what_is_not_whole(name: str, few: Path) -> None:
 def test_all_black_ground_truths(few: Path) -> None:
     for path in (few / "MSOD" / "mask").iterdir():
         assert cv2.imwrite(str(path), np.zeros((24, 32), np.uint8))
-    result = run("--metrics", "mae,si_mae,f_mean,auc", "--format", "csv")
+    result = evaluate("--metrics", "mae,si_mae,f_mean,auc", "--format", "csv")
     assert result.exit_code == 0
     loaded = sisod.Evaluation.load("out/MSOD/A")
     mae = loaded.summary["mae"]
@@ -141,7 +141,7 @@ def test_existing_result(few: Path) -> None:
     finished("--metrics", "mae")
     before = content("out")
     text = "'out/MSOD/A' exists already; use --overwrite to replace it, or give another folder"
-    assert refusal("--metrics", "mse") == text
+    assert evaluate_refusal("--metrics", "mse") == text
     assert content("out") == before
     (few / "out" / "MSOD" / "A" / "stray").touch()
     finished("--metrics", "mse", "--overwrite")
@@ -149,7 +149,7 @@ def test_existing_result(few: Path) -> None:
     assert record()["metrics"] == ["mse"]
     assert names("out/MSOD") == ["A"]
     save_map("A/scene001.npy", np.full((24, 32), 2.0))
-    refusal("--overwrite")
+    evaluate_refusal("--overwrite")
     assert record()["metrics"] == ["mse"]  # a run that fails takes nothing away
 
 
@@ -157,16 +157,16 @@ def test_overwriting_never_takes_the_maps_themselves(few: Path) -> None:
     (few / "maps" / "MSOD").mkdir(parents=True)
     shutil.copytree("A", "maps/MSOD/A")
     before = content("maps")
-    run("--overwrite", preds=("maps/MSOD/A",), out="maps")
+    evaluate("--overwrite", preds=("maps/MSOD/A",), out="maps")
     assert before.items() <= content("maps").items()
 
 
 def test_output_that_cannot_be_written(few: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (few / "taken").touch()
-    assert "cannot write below 'taken/MSOD': Not a directory" in refusal(out="taken")
+    assert "cannot write below 'taken/MSOD': Not a directory" in evaluate_refusal(out="taken")
 
     def mkdir(*_: object, **__: object) -> None:
         raise PermissionError(errno.EACCES, "Permission denied")
 
     monkeypatch.setattr(Path, "mkdir", mkdir)
-    assert "cannot write below 'out/MSOD': Permission denied" in refusal()
+    assert "cannot write below 'out/MSOD': Permission denied" in evaluate_refusal()

@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 import torch
+from helpers.command_line import run
 from helpers.overwrite_runs import COMMANDS, N_CALLS, after, find, prepare, write_world
 from helpers.platforms import links, posix_limits, posix_modes, posix_signals
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 from sisod.cli import app
 from sisod.common.output import lock
@@ -38,7 +39,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
             shutil.copytree(root, folder, ignore=shutil.ignore_patterns("old*"))
             with pytest.MonkeyPatch.context() as patch:
                 patch.chdir(folder)
-                done = CliRunner().invoke(app, command.words)
+                done = run(*command.words)
                 assert done.exit_code == 0, (done.stderr, done.exception)
     return root
 
@@ -59,8 +60,8 @@ def here(world: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Iterato
         signal.signal(signal.SIGINT, handler)  # Lightning turns it off
 
 
-def run(name: str, *more: str) -> Result:
-    return CliRunner().invoke(app, [*COMMANDS[name].words, *more])
+def run_command(name: str, *more: str) -> Result:
+    return run(*COMMANDS[name].words, *more)
 
 
 def state(name: str) -> dict[str, bytes]:
@@ -107,7 +108,7 @@ def test_the_table_has_every_command_with_overwrite() -> None:
 def test_bad_option(name: str, bad: tuple[str, ...], here: str) -> None:
     assert here == name
     with unchanged(name):  # refused before anything is written, so nothing is left either
-        failed = run(name, *bad)
+        failed = run_command(name, *bad)
         assert failed.exit_code in (1, 2), (failed.output, failed.exception)
         assert isinstance(failed.exception, SystemExit)
 
@@ -118,12 +119,12 @@ def test_unreadable_input(name: str, here: str) -> None:
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
     with unchanged(name, left=True):
-        failed = run(name)
+        failed = run_command(name)
         assert failed.exit_code == 1, (failed.output, failed.exception)
         assert failed.stderr.startswith("error: ")
     path.write_bytes(whole)
     before = state(name)
-    done = run(name)  # what was left is no obstacle
+    done = run_command(name)  # what was left is no obstacle
     assert done.exit_code == 0, (done.output, done.exception)
     assert beside(name) == set()
     assert COMMANDS[name].real or state(name) != before
@@ -137,7 +138,7 @@ def test_missing_extra(name: str, here: str, monkeypatch: pytest.MonkeyPatch) ->
     for ours in COMMANDS[name].forget:
         monkeypatch.delitem(sys.modules, ours, raising=False)
     with unchanged(name, left=True):
-        failed = run(name, *options)
+        failed = run_command(name, *options)
         assert failed.exit_code == 1, (failed.output, failed.exception)
         assert re.fullmatch(r"error: .* needs .*; install it with: pip install '.*'\n", failed.stderr), (
             failed.stderr
@@ -157,7 +158,7 @@ def test_no_room(name: str, here: str, limit: int) -> None:
         soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
         try:
-            failed = run(name)
+            failed = run_command(name)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         if limit == 3000 and failed.exit_code == 0:
@@ -176,7 +177,7 @@ def test_interrupted(name: str, here: str, monkeypatch: pytest.MonkeyPatch) -> N
     middle = after(N_CALLS.get(name, 0), getattr(holder, attribute), interrupt)
     monkeypatch.setattr(holder, attribute, middle)
     with unchanged(name, left=True):
-        stopped = run(name)
+        stopped = run_command(name)
         assert stopped.exit_code == 130, (stopped.output, stopped.exception)
 
 
@@ -190,7 +191,7 @@ def test_killed(name: str, here: str) -> None:
     ended = subprocess.run(command, capture_output=True, check=False, env=environment)  # noqa: S603
     assert ended.returncode == -signal.SIGKILL, ended.stderr
     assert state(name) == before
-    done = run(name)
+    done = run_command(name)
     assert done.exit_code == 0, (done.output, done.exception)
     assert all(left.endswith(".tmp") for left in beside(name))  # of a file; folders leave nothing
 
@@ -208,7 +209,7 @@ def test_another_process_is_writing(name: str, here: str, option: str) -> None:
     words = [word for word in COMMANDS[here].words if word != "--overwrite"]
     knows = option and "--overwrite" in COMMANDS[name].words
     with unchanged(name), lock(Path(COMMANDS[name].out)):
-        refused = CliRunner().invoke(app, [*words, *([option] if knows else [])])
+        refused = run(*words, *([option] if knows else []))
     assert refused.exit_code == 1
     assert refused.stderr == (
         f"error: another sisod process (pid {os.getpid()}) is writing to {COMMANDS[name].out!r}; "
@@ -225,12 +226,12 @@ def test_output_that_is_a_link(name: str, here: str) -> None:
     out.rename("disk/there")
     out.symlink_to(Path("disk/there").resolve())
     for _ in range(2):
-        done = run(name)
+        done = run_command(name)
         assert done.exit_code == 0, (done.output, done.exception)
         assert out.is_symlink()
         assert sorted(path.name for path in Path("disk").iterdir()) == ["there"]
     shutil.rmtree("disk")  # now it leads nowhere
-    assert run(name).exit_code == 0
+    assert run_command(name).exit_code == 0
     assert out.is_symlink()
     assert any(Path("disk/there").iterdir())
 
@@ -243,7 +244,7 @@ def test_modes_are_those_of_the_umask(name: str, here: str) -> None:
     shutil.rmtree(out) if out.is_dir() else out.unlink()
     before = os.umask(0o027)
     try:
-        assert run(name).exit_code == 0
+        assert run_command(name).exit_code == 0
     finally:
         os.umask(before)
     for path in (out, *out.rglob("*")):
@@ -262,7 +263,7 @@ def test_results_of_another_command(name: str, other: str, here: str, world: Pat
     shutil.rmtree(out)
     shutil.copytree(world / f"old {other}" / COMMANDS[other].out, out)
     with unchanged(name):
-        refused = run(name)
+        refused = run_command(name)
         assert refused.exit_code == 1
         command = "train" if other == "train" else other
         assert f"is a result of 'sisod {command}' and not of 'sisod {name}'; it is not" in refused.stderr

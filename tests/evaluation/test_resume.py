@@ -17,16 +17,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from helpers.evaluate_runs import (
-    FILES,
-    MAIN,
-    SOME,
-    content,
-    finished,
-    names,
-    refusal,
-    shards,
-)
+from helpers.evaluate_runs import FILES, MAIN, SOME, content, evaluate_refusal, finished, names, shards
 from helpers.platforms import posix_limits, posix_signals
 
 from sisod.common import output as files
@@ -40,13 +31,13 @@ def test_unreadable_file_then_mended(work: Path) -> None:
     whole = file.read_bytes()
     file.write_bytes(whole[:40])
     text = "'A/scene066.png' is not an image that can be read, or is cut short; replace the file"
-    assert refusal() == text
+    assert evaluate_refusal() == text
     assert [name.split(".")[0] for name in shards()] == ["0000000", "0000001"]
-    assert refusal() == (
+    assert evaluate_refusal() == (
         "a run into 'out/MSOD/.A.sisod-partial' is unfinished, or still at work; use --resume to go on "
         "with it, or --overwrite to begin again"
     )
-    assert refusal("--resume", jobs=2) == text
+    assert evaluate_refusal("--resume", jobs=2) == text
     assert len(shards()) >= 2
     file.write_bytes(whole)
     finished("--resume")
@@ -58,11 +49,11 @@ def test_unreadable_file_then_mended(work: Path) -> None:
 def test_resume_refuses_what_changed(work: Path) -> None:
     file = work / "A" / "scene066.png"
     file.write_bytes(b"")
-    refusal("--metrics", "mae")
+    evaluate_refusal("--metrics", "mae")
     use = "use the settings of the unfinished run, or --overwrite to begin again"
 
     def reason(*args: str, **options: Any) -> str:
-        return refusal("--resume", *args, **options)
+        return evaluate_refusal("--resume", *args, **options)
 
     assert reason("--metrics", "mse") == f'cannot resume: metrics changed from ["mae"] to ["mse"]; {use}'
     assert reason("--metrics", "mae", "--strict") == (
@@ -102,7 +93,7 @@ def test_resuming_a_finished_run(few: Path) -> None:
         "'out/MSOD/A' holds the result of other settings or inputs; "
         "use --overwrite to replace it, or give another folder"
     )
-    assert refusal("--resume", "--metrics", "mse") == text
+    assert evaluate_refusal("--resume", "--metrics", "mse") == text
     (few / "out" / "MSOD" / ".A.sisod-partial").mkdir()  # ended just before this was to be removed
     finished("--resume", "--metrics", "mae")
     assert names("out/MSOD") == ["A"]
@@ -113,7 +104,7 @@ def test_work_that_was_damaged(work: Path) -> None:
     file = work / "A" / "scene066.png"
     whole = file.read_bytes()
     file.write_bytes(b"")
-    refusal("--metrics", "mae")
+    evaluate_refusal("--metrics", "mae")
     partial = Path("out/MSOD/.A.sisod-partial")
     plan = json.loads((partial / "plan.json").read_text(encoding="utf-8"))
     others: list[Any] = [None, 1, "x", [], [1], {}]
@@ -121,14 +112,14 @@ def test_work_that_was_damaged(work: Path) -> None:
     damaged += [{k: v for k, v in plan.items() if k != key} for key in plan]
     for one in damaged:
         (partial / "plan.json").write_text(json.dumps(one), encoding="utf-8", newline="\n")
-        assert refusal("--metrics", "mae", "--resume").startswith("cannot resume: ")
+        assert evaluate_refusal("--metrics", "mae", "--resume").startswith("cannot resume: ")
     (partial / "plan.json").write_text(json.dumps(plan), encoding="utf-8", newline="\n")
     file.write_bytes(whole)
     shard = partial / shards()[0]
     scored = shard.read_bytes()
     for data in (b"", b"{}\n", b"[]\n", scored[:-9]):
         shard.write_bytes(data)
-        assert refusal("--metrics", "mae", "--resume") == (
+        assert evaluate_refusal("--metrics", "mae", "--resume") == (
             f"'out/MSOD/.A.sisod-partial/{shard.name}', what was scored of 32 images, is damaged; "
             "remove it and use --resume"
         )
@@ -147,7 +138,7 @@ def test_resuming_a_finished_run_whose_record_lacks_fields(few: Path) -> None:
         assert finished("--metrics", "mae", "--resume") == ""
     for text in ("[]", "{", json.dumps(run | {"protocol": 1})):
         file.write_text(text, encoding="utf-8", newline="\n")
-        assert refusal("--metrics", "mae", "--resume").startswith(
+        assert evaluate_refusal("--metrics", "mae", "--resume").startswith(
             "'out/MSOD/A' holds the result of other"
         )
 
@@ -179,7 +170,7 @@ def test_full_disk(at: int, work: Path, monkeypatch: pytest.MonkeyPatch) -> None
     with monkeypatch.context() as patch:
         patch.setattr(driver, "write_atomically", write)
         patch.setattr(runners, "write_atomically", write)
-        assert refusal() == FULL
+        assert evaluate_refusal() == FULL
     assert len(shards()) == max(0, at - 1)  # the first file is the plan
     finished("--resume")
     finished(out="unbroken")
@@ -195,7 +186,7 @@ def test_full_disk_while_tables_are_written(monkeypatch: pytest.MonkeyPatch) -> 
 
     with monkeypatch.context() as patch:
         patch.setattr(pl.DataFrame, "write_parquet", write)
-        text = refusal()
+        text = evaluate_refusal()
     assert text.startswith("cannot write below 'out/MSOD': ")
     assert "No space left on device" in text
     assert [name.split(".")[0] for name in shards()] == ["0000000"]
@@ -328,7 +319,7 @@ def test_workers_of_a_killed_run_do_not_write_into_the_next(monkeypatch: pytest.
     try:
         with monkeypatch.context() as patch:
             patch.setattr(driver, "_write_result", full)
-            assert refusal("--overwrite", "--metrics", "all", "--protocol", "paper") == FULL
+            assert evaluate_refusal("--overwrite", "--metrics", "all", "--protocol", "paper") == FULL
         before = content("out")
     finally:
         for pid in pids:
@@ -347,7 +338,9 @@ def test_a_second_run_into_the_same_folder() -> None:
     os.kill(first.pid, signal.SIGSTOP)  # as if its batches took long
     text = f"another sisod process (pid {first.pid}) is writing to 'out/MSOD/A'; "
     for option in ([], ["--resume"], ["--overwrite"]):
-        assert refusal("--metrics", "all", *option) == text + "wait for it or give another folder"
+        assert (
+            evaluate_refusal("--metrics", "all", *option) == text + "wait for it or give another folder"
+        )
     os.kill(first.pid, signal.SIGCONT)
     _, said = first.communicate(timeout=60)
     assert (first.returncode, said) == (0, "")

@@ -10,14 +10,13 @@ from typing import Any
 
 import polars as pl
 import pytest
+from helpers.command_line import run
 from helpers.report_runs import ablation_rows, one_object_scenes, write_benchmark
-from typer.testing import CliRunner
 
 import sisod
 from sisod.analysis.ablation import read_ablation
 from sisod.analysis.comparison import compare
 from sisod.analysis.groups import by_number, by_size, found_curve, size_bias
-from sisod.cli import app
 from sisod.common.errors import InputError
 from sisod.common.parquet import read_table, write_table
 from sisod.evaluation.results import Result
@@ -268,7 +267,7 @@ def test_commands(command: str, saved: Path, results: Path) -> None:
     arguments = [str(saved), str(results / "large only")]
     if command != "compare":
         arguments += ["--out", str(saved.parent / "out.html")]
-    result = CliRunner().invoke(app, [command, *arguments])
+    result = run(command, *arguments)
     assert isinstance(result.exception, SystemExit), repr(result.exception)
     assert result.exit_code == 1
     assert result.stderr == (

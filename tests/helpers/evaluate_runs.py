@@ -10,10 +10,10 @@ import cv2
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
+from helpers.command_line import error_message, run
 from helpers.platforms import slashes, windows
-from sisod.cli import app
 from sisod.data.scenes import make_scenes, sees_all_coarsely, sees_only_large
 
 COUNT, SOME = 320, 70  # images: ten batches of 32, and three
@@ -79,27 +79,23 @@ def few(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return copied(made, tmp_path, 4)
 
 
-def run(*args: str, preds: tuple[str, ...] = ("A",), jobs: int = 1, out: str = "out") -> Result:
+def evaluate(*args: str, preds: tuple[str, ...] = ("A",), jobs: int = 1, out: str = "out") -> Result:
     options = [*preds, "MSOD/mask", "--out", out, "--jobs", str(jobs), *args]
-    return CliRunner().invoke(app, ["evaluate", *options])
+    return run("evaluate", *options)
 
 
 def finished(*args: str, **options: Any) -> str:
     """Run to the end; return what was said on standard error."""
-    result = run(*args, **options)
+    result = evaluate(*args, **options)
     assert result.exit_code == 0, (result.stderr, result.exception)
     return slashes(result.stderr)
 
 
-def refusal(*args: str, **options: Any) -> str:
-    """Run into an error that is told in one sentence; return it."""
-    result = run(*args, **options)
-    assert isinstance(result.exception, SystemExit), repr(result.exception)
-    assert result.exit_code == 1
+def evaluate_refusal(*args: str, **options: Any) -> str:
+    """Run `sisod evaluate` with something that must be refused; return its error message."""
+    result = evaluate(*args, **options)
     assert result.stdout == ""
-    assert result.stderr.startswith("error: ")
-    assert result.stderr.count("\n") == 1
-    return slashes(result.stderr.removeprefix("error: ").rstrip("\n"))
+    return error_message(result)
 
 
 def content(folder: str | Path) -> dict[str, bytes]:

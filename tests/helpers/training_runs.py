@@ -22,7 +22,9 @@ def write_data(root: Path, count: int = 16, *, black: bool = False) -> Path:
     return root
 
 
-def run(data: Path, out: Path, *settings: str, recipe: str = "tiny", **options: Any) -> dict[str, Any]:
+def train_tiny(
+    data: Path, out: Path, *settings: str, recipe: str = "tiny", **options: Any
+) -> dict[str, Any]:
     """Train a little, in this process."""
     from sisod.training.recipe import find_recipe
     from sisod.training.train import Machine, Request, train

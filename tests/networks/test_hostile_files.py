@@ -13,13 +13,12 @@ import cv2
 import numpy as np
 import pytest
 import torch
-from helpers.training_runs import run, write_data
+from helpers.command_line import run
+from helpers.training_runs import train_tiny, write_data
 from safetensors.torch import save
 from torch import Tensor
-from typer.testing import CliRunner
 
 from sisod import networks
-from sisod.cli import app
 from sisod.common.errors import InputError, UsageError
 from sisod.networks import memory
 from sisod.networks.checkpoints import METADATA_KEY
@@ -173,7 +172,7 @@ def test_a_hostile_checkpoint(name: str, tmp_path: Path, monkeypatch: pytest.Mon
         ["convert", "model.pth", "x.safetensors"],
         ["predict", "model.pth", "images", "maps"],
     ):
-        result = CliRunner().invoke(app, command)
+        result = run(*command)
         assert isinstance(result.exception, SystemExit), repr(result.exception)
         assert result.exit_code == 1
         assert result.stderr.startswith("error: ")
@@ -196,7 +195,7 @@ def unfinished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, by
     """A data set, the folder of a run that was cut off, and its checkpoint."""
     root = tmp_path_factory.mktemp("resumed")
     data, out = write_data(root / "data", 8), root / "run"
-    run(data, out, "train.epochs=2")
+    train_tiny(data, out, "train.epochs=2")
     record = json.loads((out / "run.json").read_text(encoding="utf-8"))
     (out / "run.json").write_text(json.dumps(record | {"finished": False}), encoding="utf-8")
     return data, out, (out / "checkpoints" / "last.ckpt").read_bytes()
@@ -237,7 +236,7 @@ def test_a_hostile_checkpoint_is_not_resumed_from(
     change, expected = LAST[name]
     (out / "checkpoints" / "last.ckpt").write_bytes(change(content))
     with pytest.raises(InputError, match=expected) as caught:
-        run(data, out, "train.epochs=2", resume=True)
+        train_tiny(data, out, "train.epochs=2", resume=True)
     one_sentence(str(caught.value))
 
 
@@ -259,7 +258,7 @@ def test_the_command_says_it_too(unfinished: tuple[Path, Path, bytes]) -> None:
         "0",
         *settings,
     ]
-    result = CliRunner().invoke(app, command)
+    result = run(*command)
     assert (result.exit_code, result.stderr) == (
         1,
         f"error: the checkpoint {str(path)!r} cannot be read (it is empty); put back a copy of it, or "
@@ -268,9 +267,9 @@ def test_the_command_says_it_too(unfinished: tuple[Path, Path, bytes]) -> None:
     path.with_name("best.ckpt").write_bytes(b"")
     path.write_bytes(content)
     with pytest.raises(InputError, match=r"best\.ckpt' cannot be read \(it is empty\)"):
-        run(data, out, "train.epochs=2", resume=True)
+        train_tiny(data, out, "train.epochs=2", resume=True)
     path.with_name("best.ckpt").unlink()
-    assert run(data, out, "train.epochs=2", resume=True)["finished"]
+    assert train_tiny(data, out, "train.epochs=2", resume=True)["finished"]
 
 
 # ------------------------------------------------------------------------------------------- sizes
@@ -296,13 +295,11 @@ def test_a_size_beyond_the_memory_is_refused(tmp_path: Path, monkeypatch: pytest
     networks.create("tiny").save_pretrained("net")
     Path("images").mkdir()
     cv2.imwrite("images/a.png", np.zeros((8, 8), np.uint8))
-    result = CliRunner().invoke(app, ["predict", "net", "images", "out", "--size", "999999"])
+    result = run("predict", "net", "images", "out", "--size", "999999")
     assert result.exit_code == 2, result.stderr
     assert "8 images of 999999 x 999999 need at least" in result.stderr
     assert result.stderr.endswith("GB are free; lower --size or --batch\n")
-    result = CliRunner().invoke(
-        app, ["export", "net", "x.onnx", "--height", "999999", "--width", "999999"]
-    )
+    result = run("export", "net", "x.onnx", "--height", "999999", "--width", "999999")
     assert result.exit_code == 2, result.stderr
     assert result.stderr.endswith("GB are free; lower --height or --width\n")
     assert not Path("out").exists()
@@ -371,7 +368,7 @@ def test_a_data_set_of_single_pixels_trains(tmp_path: Path) -> None:
         for index, shape in enumerate([(1, 1), (1, 9), (9, 1), (2, 2)] * 2):
             value = np.full((*shape, 3) if kind == "image" else shape, 255, np.uint8)
             cv2.imwrite(str(tmp_path / "data" / kind / f"{index}.png"), value)
-    record = run(
+    record = train_tiny(
         tmp_path / "data", tmp_path / "run", "data.crop=0.9", "train.epochs=1", val=tmp_path / "data"
     )
     assert record["steps"] == 1

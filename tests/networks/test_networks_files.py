@@ -13,12 +13,11 @@ import numpy as np
 import pytest
 import torch
 from helpers import published
+from helpers.command_line import run
 from safetensors.torch import save_file
 from torch import Tensor
-from typer.testing import CliRunner
 
 from sisod import networks
-from sisod.cli import app
 from sisod.common.errors import InputError
 from sisod.networks.encoders import encoders
 from sisod.networks.encoders.efficientnet_lite import EfficientNetLite0
@@ -27,7 +26,6 @@ from sisod.networks.export import IMAGE, export_onnx
 from sisod.networks.input_spec import IMAGENET, LITE, InputSpec
 
 torch.set_num_threads(1)  # on a shared machine two would wait for each other
-RUNNER = CliRunner()
 
 
 def light(name: str) -> networks.Network:
@@ -304,7 +302,7 @@ def test_help_and_names_do_not_import_torch() -> None:
 
 @pytest.mark.slow
 def test_networks_prints_the_table() -> None:
-    result = RUNNER.invoke(app, ["networks", "--encoder", "efficientnet_lite0"])
+    result = run("networks", "--encoder", "efficientnet_lite0")
     assert result.exit_code == 0
     rows = {
         cells[1].strip(): cells
@@ -328,7 +326,7 @@ def test_convert(tmp_path: Path) -> None:
     torch.save(dict(weights), tmp_path / "model-40")
     out = tmp_path / "ldf.safetensors"
     command = ["convert", str(tmp_path / "model-40"), str(out)]
-    result = RUNNER.invoke(app, command)
+    result = run(*command)
     assert result.exit_code == 0
     assert result.stdout == f"LDF of authors, 543 tensors: {out}\n"
     network = networks.from_pretrained(out)
@@ -336,7 +334,7 @@ def test_convert(tmp_path: Path) -> None:
     assert network.input_spec.mean == (124.55, 118.90, 102.94)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["ldf.safetensors", "model-40"]
     assert out.stat().st_mode & 0o777 == 0o644  # not for its writer alone
-    again = RUNNER.invoke(app, command)
+    again = run(*command)
     assert again.exit_code == 1
     assert again.stderr == f"error: {str(out)!r} exists already; use --overwrite to replace it\n"
 
@@ -369,7 +367,7 @@ def test_convert_refuses(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     torch.save({"a.weight": torch.zeros(1), "b.weight": torch.zeros(1)}, "strange.pth")
-    result = RUNNER.invoke(app, ["convert", *arguments])
+    result = run("convert", *arguments)
     assert (result.exit_code, result.stderr) == (code, expected)
     assert not Path("out.safetensors").exists()
 
@@ -391,7 +389,7 @@ def test_where_nothing_can_be_written(
     monkeypatch.setattr("sisod.networks.saved.read_state", lambda _: network.state_dict())
     monkeypatch.setattr("sisod.networks.saved.recognise", lambda *_, **__: "tiny")
     monkeypatch.setattr(type(network), "load_published", lambda *_, **__: network)
-    result = RUNNER.invoke(app, ["convert", "x.pth", out, "--overwrite"])
+    result = run("convert", "x.pth", out, "--overwrite")
     assert (result.exit_code, result.stderr) == (1, f"error: {expected}\n")
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "folder.safetensors"]
 
@@ -408,7 +406,7 @@ def test_onnx_runs_elsewhere_and_gives_the_same(dynamic_size: bool, tmp_path: Pa
     if dynamic_size:
         network.save_pretrained(tmp_path / "tiny")
         command = ["export", str(tmp_path / "tiny"), str(path), "--dynamic-size", "--height", "96"]
-        result = RUNNER.invoke(app, command)
+        result = run(*command)
         assert (result.exit_code, result.stdout) == (0, f"Tiny, any batch of any size: {path}\n")
     else:
         export_onnx(network, path, size=(64, 96))

@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 import torch
 from helpers import published
+from helpers.command_line import run
 from helpers.image_files import encoded, exif, with_exif
 from helpers.platforms import links
 from numpy.typing import NDArray
 from torch import nn
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 import sisod
 from sisod import networks
-from sisod.cli import app
 from sisod.common.errors import InputError, UsageError
 from sisod.data.textured_scenes import write_scenes
 from sisod.networks.input_spec import InputSpec
@@ -241,8 +241,8 @@ def test_what_is_refused(network: networks.Network, images: Path, tmp_path: Path
 # ---------------------------------------------------------------------------------------- checkpoints
 
 
-def run(*arguments: str | Path | int) -> Result:
-    return CliRunner().invoke(app, ["predict", *map(str, arguments)])
+def run_predict(*arguments: str | Path | int) -> Result:
+    return run("predict", *arguments)
 
 
 def test_command_takes_what_training_and_saving_write(
@@ -253,18 +253,18 @@ def test_command_takes_what_training_and_saving_write(
     weights = (tmp_path / "saved/model.safetensors").read_bytes()
     (tmp_path / "run/model.safetensors").write_bytes(weights)
     (tmp_path / "run/recipe.toml").write_text("[data]\nsize = 96\n")
-    result = run(tmp_path / "saved", images, tmp_path / "a", "--size", 96, "--device", "cpu")
+    result = run_predict(tmp_path / "saved", images, tmp_path / "a", "--size", 96, "--device", "cpu")
     assert result.stdout == f"9 maps of Tiny in {tmp_path / 'a'}\n", result.stderr
     for checkpoint in ("run", "run/model.safetensors"):  # the recipe says the size
-        result = run(tmp_path / checkpoint, images, tmp_path / "b", "--overwrite")
+        result = run_predict(tmp_path / checkpoint, images, tmp_path / "b", "--overwrite")
         assert result.exit_code == 0, result.stderr
         assert json.loads((tmp_path / "b/run.json").read_text())["size"] == 96
         assert len(maps(tmp_path / "b")) == 9
         assert_same(maps(tmp_path / "b"), maps(tmp_path / "a"))
     assert trained_size(tmp_path / "saved") is None
-    again = run(tmp_path / "run", images, tmp_path / "b")
+    again = run_predict(tmp_path / "run", images, tmp_path / "b")
     assert (again.exit_code, "exists already" in again.stderr) == (1, True), again.stderr
-    result = run(tmp_path / "run", images, tmp_path / "b", "--resume")
+    result = run_predict(tmp_path / "run", images, tmp_path / "b", "--resume")
     assert result.stdout.endswith("b, 9 were there\n")
 
 
@@ -278,15 +278,15 @@ def test_authors_checkpoints(images: Path, tmp_path: Path) -> None:
         path.unlink()
     for options in ([], ["--network", "ldf"]):
         out = tmp_path / f"out{len(options)}"
-        result = run(tmp_path / "ldf.pth", images, out, "--size", 64, *options)
+        result = run_predict(tmp_path / "ldf.pth", images, out, "--size", 64, *options)
         assert result.stdout == f"1 maps of LDF in {out}\n", result.stderr
     loaded = load_network(tmp_path / "ldf.pth")
     assert loaded.input_spec == type(loaded).published_inputs["authors"]
     assert not loaded.training
-    wrong = run(tmp_path / "ldf.pth", images, tmp_path / "c", "--network", "edn")
+    wrong = run_predict(tmp_path / "ldf.pth", images, tmp_path / "c", "--network", "edn")
     assert wrong.exit_code == 1
     assert "edn checkpoint" in wrong.stderr
-    unknown = run(tmp_path / "ldf.pth", images, tmp_path / "c", "--network", "ldff")
+    unknown = run_predict(tmp_path / "ldf.pth", images, tmp_path / "c", "--network", "ldff")
     assert unknown.exit_code == 2
     assert "unknown network 'ldff'; did you mean 'ldf'?" in unknown.stderr
 
@@ -303,18 +303,21 @@ def test_checkpoints_that_are_refused(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     torch.save({"model": Wicked()}, "wicked.pth")
-    assert "'wicked.pth' cannot be read as a state dict" in run("wicked.pth", images, "out").stderr
+    assert (
+        "'wicked.pth' cannot be read as a state dict" in run_predict("wicked.pth", images, "out").stderr
+    )
     assert not Path("harmed").exists()
     torch.save({"a.weight": torch.zeros(1)}, "strange.pth")
     assert (
-        "the key names are of no network we know (a.weight)" in run("strange.pth", images, "out").stderr
+        "the key names are of no network we know (a.weight)"
+        in run_predict("strange.pth", images, "out").stderr
     )
-    missing = run("nowhere.safetensors", images, "out")
+    missing = run_predict("nowhere.safetensors", images, "out")
     assert missing.exit_code == 1
     assert "'nowhere.safetensors' does not exist; expected a folder" in missing.stderr
     Path("folder").mkdir()
-    assert "'folder' has no config.json" in run("folder", images, "out").stderr
-    named = run("folder", images, "out", "--network", "edn")
+    assert "'folder' has no config.json" in run_predict("folder", images, "out").stderr
+    named = run_predict("folder", images, "out", "--network", "edn")
     assert named.exit_code == 2
     assert (
         "--network is for the file of an authors' checkpoint, got 'folder'; leave it out" in named.stderr

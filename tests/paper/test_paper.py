@@ -5,12 +5,11 @@ import json
 import numpy as np
 import polars as pl
 import pytest
+from helpers.command_line import run
 from helpers.evaluate_runs import finished
-from typer.testing import CliRunner
 
 import sisod
 from sisod import paper
-from sisod.cli import app
 from sisod.paper import published
 from sisod.scoring.metrics import METRICS, PAPER_KEYS
 
@@ -135,11 +134,11 @@ def test_errors() -> None:
 @pytest.mark.usefixtures("few")
 def test_the_command() -> None:
     finished("--protocol", "official")
-    shown = CliRunner().invoke(app, ["compare", "out/MSOD/A", "--against-paper", "msod/edn"])
+    shown = run("compare", "out/MSOD/A", "--against-paper", "msod/edn")
     assert shown.exit_code == 0, shown.stderr
     assert "paper, MSOD/EDN" in shown.stdout
     assert "4 images, scored as the paper's released code does" in shown.stdout
     args = ["compare", "out/MSOD/A", "--against-paper", "msod/edn", "--format", "json"]
-    assert json.loads(CliRunner().invoke(app, args).stdout)["row"] == "MSOD/EDN"
-    two = CliRunner().invoke(app, ["compare", "out/MSOD/A", "b", "--against-paper", "msod/edn"])
+    assert json.loads(run(*args).stdout)["row"] == "MSOD/EDN"
+    two = run("compare", "out/MSOD/A", "b", "--against-paper", "msod/edn")
     assert (two.exit_code, two.stderr) == (2, "error: --against-paper takes one result, got 2\n")

@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from helpers.platforms import slashes
+from helpers.command_line import error_message, run
 from helpers.report_runs import ablation_rows, image_options, one_object_scenes, write_benchmark
-from typer.testing import CliRunner, Result
 
 import sisod
 from sisod.analysis.ablation import AblationRow, read_ablation
 from sisod.analysis.groups import by_number, by_size
-from sisod.cli import app
 from sisod.common.errors import InputError, UsageError
 from sisod.evaluation.results import Result as Saved
 from sisod.evaluation.results import load_results
@@ -30,16 +28,8 @@ from sisod.scoring.metrics import PAPER_KEYS
 pytest.importorskip("matplotlib", reason="extra report is not installed")
 
 
-def run(*args: str | Path) -> Result:
-    return CliRunner().invoke(app, [str(arg) for arg in args])
-
-
 def refusal(*args: str | Path) -> str:
-    result = run(*args)
-    assert result.exit_code in (1, 2), (result.stderr, result.exception)
-    assert result.stderr.startswith("error: ")
-    assert result.stderr.count("\n") == 1
-    return slashes(result.stderr.removeprefix("error: ").rstrip("\n"))
+    return error_message(run(*args), exit_codes=(1, 2))
 
 
 @pytest.fixture(scope="module")

@@ -9,15 +9,14 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
+from helpers.command_line import run
 from helpers.report_runs import Tables, ablation_rows, data_of, image_options
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner, Result
 
 import sisod
 from sisod.analysis.comparison import compare_many
 from sisod.analysis.groups import by_number, by_size, found_curve, size_bias
-from sisod.cli import app
 from sisod.evaluation.results import Result as Saved
 from sisod.evaluation.results import load_results
 from sisod.report import write_report
@@ -27,10 +26,6 @@ from sisod.report.page.render import compare_with_paper
 
 pytest.importorskip("jinja2", reason="extra report is not installed")
 METHODS = ["Net", "Net+si", "coarse", "large only"]
-
-
-def run(*args: str | Path) -> Result:
-    return CliRunner().invoke(app, [str(arg) for arg in args])
 
 
 @pytest.fixture(scope="module")

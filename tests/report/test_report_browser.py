@@ -7,11 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from helpers.browser import Browser, chromium
+from helpers.command_line import run
 from helpers.report_runs import image_options, one_object_scenes, write_benchmark
-from typer.testing import CliRunner
 
 import sisod
-from sisod.cli import app
 from sisod.evaluation.results import Result as Saved
 from sisod.evaluation.results import load_results
 from sisod.report import write_report
@@ -31,7 +30,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 def report(benchmark_root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("page") / "report.html"
     options = ["report", str(benchmark_root / "results"), "--out", str(out)]
-    result = CliRunner().invoke(app, [*options, *image_options(benchmark_root)])
+    result = run(*options, *image_options(benchmark_root))
     assert result.exit_code == 0, (result.stderr, result.exception)
     return out
 

@@ -4,10 +4,9 @@ from pathlib import Path
 
 import cv2
 import pytest
+from helpers.command_line import run
 from quotes import ROOT, TABLES, WHOLE, bench_text, demo_text, quoted, whole_text
-from typer.testing import CliRunner
 
-from sisod.cli import app
 from sisod.data.scenes import make_scenes
 from sisod.reproduction.demo import preferred, run_demo
 
@@ -21,9 +20,9 @@ def test_mae_and_si_mae_disagree(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_demo_writes_maps_and_figure(tmp_path: Path) -> None:
-    run = CliRunner().invoke(app, ["demo", "--quick", "--out", str(tmp_path)])
-    assert run.exit_code == 0
-    assert "Method A is preferred by MAE" in run.stdout
+    result = run("demo", "--quick", "--out", tmp_path)
+    assert result.exit_code == 0
+    assert "Method A is preferred by MAE" in result.stdout
     svg = (tmp_path / "figure2.svg").read_text()
     assert "MAE prefers A, SI-MAE prefers B" in svg
     scene = make_scenes(1, seed=0)[0]

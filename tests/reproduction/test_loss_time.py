@@ -3,12 +3,11 @@
 import json
 
 import pytest
+from helpers.command_line import run
 
 pytest.importorskip("lightning", reason="extra torch is not installed")
 
-from typer.testing import CliRunner
 
-from sisod.cli import app
 from sisod.reproduction.loss_time import (
     Bench,
     Step,
@@ -67,7 +66,7 @@ def test_masks_have_so_many_objects() -> None:
 @pytest.mark.slow
 def test_quick_measurement_prints_the_papers_tables() -> None:
     pytest.importorskip("efficientnet_lite_pytorch", reason="extra lite is not installed")
-    done = CliRunner().invoke(app, ["bench", "--quick", "--format", "md"])
+    done = run("bench", "--quick", "--format", "md")
     assert done.exit_code == 0, done.output
     assert "not measured" not in done.output
     for start in ("| gatenet | 561.2 s | 1270.2 s | 2.26 | ", "| XPIE | 10000 | 1432.2 s | 316.5 s | "):

@@ -9,15 +9,15 @@ from typing import Any
 
 import polars as pl
 import pytest
+from helpers.command_line import run
 
 pytest.importorskip("lightning", reason="extra torch is not installed")
 pytest.importorskip("efficientnet_lite_pytorch", reason="extra lite is not installed")
 
 from helpers.training_runs import weights
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 from sisod import Evaluation, evaluate, paper
-from sisod.cli import app
 from sisod.common.output import lock
 from sisod.data.textured_scenes import write_scenes
 from sisod.reproduction.cells import grid
@@ -29,7 +29,7 @@ TRAINED = [cell.name for cell in grid() if cell.kind == "train"]
 
 def reproduce(out: Path, *more: str) -> Result:
     start = ["reproduce", "--scale", "tiny", "--out", str(out), "--workers", "0"]
-    return CliRunner().invoke(app, [*start, *more])
+    return run(*start, *more)
 
 
 @pytest.fixture(scope="module")
@@ -173,14 +173,14 @@ def test_cell_that_is_trained_again_is_scored_again(tmp_path: Path) -> None:
 def test_unreadable_file_of_one_set_and_a_larger_set(tmp_path: Path) -> None:
     out = tmp_path / "out"
     start = ["reproduce", "--scale", "tiny", "--out", str(out), "--workers", "0", "--cell"]
-    empty = CliRunner().invoke(app, [*start, "tables"])  # makes the data
+    empty = run(*start, "tables")  # makes the data
     assert empty.exit_code == 1
     assert empty.stderr == f"error: '{out}' holds no result yet; run a cell first\n"
     mask = out / "data/MSOD/mask/made00001.png"
     content = mask.read_bytes()
     mask.write_bytes(content[:-30])
     environment = {"SLURM_NTASKS": "4", "SLURM_PROCID": "1", "SLURM_JOB_ID": "5", "SLURM_JOB_NAME": "x"}
-    failed = CliRunner().invoke(app, [*start, "edn-si"], env=environment)  # one task of four runs a cell
+    failed = run(*start, "edn-si", env=environment)  # one task of four runs a cell
     assert failed.exit_code == 1
     assert "error: edn-si: MSOD is not scored: " in failed.output
     assert "is cut short; replace the file" in failed.output
@@ -204,7 +204,7 @@ def test_unreadable_file_of_one_set_and_a_larger_set(tmp_path: Path) -> None:
 def test_another_scale_or_folder_is_refused(whole: tuple[Path, Result], tmp_path: Path) -> None:
     out, _ = whole
     asked = ["reproduce", "--data", str(out / "data"), "--out", str(out), "--cell", "edn-si"]
-    refused = CliRunner().invoke(app, asked)
+    refused = run(*asked)
     assert refused.exit_code == 1
     assert "is another reproduction: scale was 'tiny' and is now 'full'" in refused.output
     (tmp_path / "letters.txt").write_text("mine")

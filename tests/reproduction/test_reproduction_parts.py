@@ -6,14 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from helpers.command_line import run
 from helpers.platforms import links
 
 pytest.importorskip("lightning", reason="extra torch is not installed")
 
-from typer.testing import CliRunner
 
 from sisod import paper
-from sisod.cli import app
 from sisod.common.errors import InputError, UsageError
 from sisod.data.catalogue import KNOWN
 from sisod.reproduction import run as running
@@ -70,7 +69,7 @@ def test_missing_and_broken_sets_are_said(made: Path, tmp_path: Path) -> None:
     assert "2 of the paper's 8 data sets are not below" in sets.notes[0]
     assert "(SOD, XPIE): their rows stay empty" in sets.notes[0]
     assert sets.notes[1].startswith("ECSSD is left out: 1 of 2 images have no mask in ")
-    done = CliRunner().invoke(app, ["reproduce", "--data", str(root), "--out", "o", "--commands"])
+    done = run("reproduce", "--data", str(root), "--out", "o", "--commands")
     assert (done.exit_code, done.output.count("warning: ")) == (0, 3)
     shutil.rmtree(root / "DUTS-TR")
     with pytest.raises(InputError, match="does not hold DUTS-TR, on which everything is trained; "):
@@ -119,7 +118,7 @@ def test_sums_are_those_of_the_cells() -> None:
 def test_commands_are_one_line_a_cell(made: Path, tmp_path: Path) -> None:
     out = tmp_path / "two words"
     asked = ["reproduce", "--data", str(made), "--out", str(out), "--commands"]
-    done = CliRunner().invoke(app, [*asked, "--precision", "bf16-mixed", "--workers", "3"])
+    done = run(*asked, "--precision", "bf16-mixed", "--workers", "3")
     lines = done.stdout.splitlines()
     assert (done.exit_code, len(lines)) == (0, len(grid()))
     start = f"sisod reproduce --out '{out}' --data {made} --precision bf16-mixed --workers 3 --cell "
@@ -131,7 +130,7 @@ def test_commands_are_one_line_a_cell(made: Path, tmp_path: Path) -> None:
 
 def test_dry_run_lists_cells_and_runs_nothing(made: Path, tmp_path: Path) -> None:
     asked = ["reproduce", "--data", str(made), "--out", str(tmp_path / "out"), "--dry-run"]
-    done = CliRunner().invoke(app, asked)
+    done = run(*asked)
     assert done.exit_code == 0, done.output
     for cell in grid():
         assert cell.name in done.output
@@ -140,7 +139,7 @@ def test_dry_run_lists_cells_and_runs_nothing(made: Path, tmp_path: Path) -> Non
     assert f"at 10 TFLOP/s ({source})." in " ".join(done.output.split())
     throughputs = paper_throughputs().values()
     assert (round(min(throughputs), 1), round(max(throughputs), 1)) == (3.8, 18.3)
-    faster = CliRunner().invoke(app, [*asked, "--tflops", "50"])
+    faster = run(*asked, "--tflops", "50")
     assert "at 50 TFLOP/s." in faster.output
     assert not (tmp_path / "out").exists()
 
@@ -155,7 +154,7 @@ def test_dry_run_lists_cells_and_runs_nothing(made: Path, tmp_path: Path) -> Non
     ],
 )
 def test_usage(more: list[str], text: str, tmp_path: Path) -> None:
-    done = CliRunner().invoke(app, ["reproduce", "--out", str(tmp_path / "o"), *more])
+    done = run("reproduce", "--out", str(tmp_path / "o"), *more)
     assert done.exit_code == 2
     assert text in done.output
     assert not (tmp_path / "o").exists()
@@ -186,9 +185,7 @@ def test_a_cell_that_fails_does_not_stop_the_others(
 
 
 def test_tables_need_a_result(tmp_path: Path) -> None:
-    done = CliRunner().invoke(
-        app, ["reproduce", "--scale", "tiny", "--out", str(tmp_path / "o"), "--cell", "tables"]
-    )
+    done = run("reproduce", "--scale", "tiny", "--out", str(tmp_path / "o"), "--cell", "tables")
     assert done.exit_code == 1
     assert "holds no result yet; run a cell first" in done.output
 
@@ -213,7 +210,7 @@ def test_other_data_are_another_reproduction(tmp_path: Path) -> None:
 def test_a_folder_of_something_else_is_left_alone(tmp_path: Path, more: tuple[str, ...]) -> None:
     (tmp_path / "mine" / "data" / "MSOD").mkdir(parents=True)
     start = ["reproduce", "--scale", "tiny", "--out", str(tmp_path / "mine")]
-    done = CliRunner().invoke(app, [*start, *more])
+    done = run(*start, *more)
     assert done.exit_code == 1
     assert "exists and is not a result of sisod reproduce" in done.output
     assert [path.name for path in (tmp_path / "mine").rglob("*")] == ["data", "MSOD"]
@@ -223,14 +220,14 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path: Path, more: tuple[st
 @pytest.mark.slow
 def test_running_nothing_writes_nothing(tmp_path: Path, more: str) -> None:
     out = tmp_path / "o"
-    done = CliRunner().invoke(app, ["reproduce", "--scale", "tiny", "--out", str(out), more])
+    done = run("reproduce", "--scale", "tiny", "--out", str(out), more)
     assert done.exit_code == 0
     assert not out.exists()
 
 
 def test_incomplete_sets_are_told(made: Path, tmp_path: Path) -> None:
     start = ["reproduce", "--data", str(made), "--out", str(tmp_path / "o")]
-    done = CliRunner().invoke(app, [*start, "--dry-run"])
+    done = run(*start, "--dry-run")
     text = "warning: not all images of the published sets: DUTS-TR 4 of 10553, MSOD 2 of 300, "
     assert done.exit_code == 0
     assert text in done.stderr
@@ -239,7 +236,7 @@ def test_incomplete_sets_are_told(made: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("given", [("--tflops", "5"), ("--tflops", "inf", "--dry-run")], ids=" ".join)
 def test_tflops_are_for_the_estimate(made: Path, tmp_path: Path, given: tuple[str, ...]) -> None:
     start = ["reproduce", "--data", str(made), "--out", str(tmp_path / "o")]
-    done = CliRunner().invoke(app, [*start, *given])
+    done = run(*start, *given)
     assert done.exit_code == 2
     assert f"--tflops is a finite number for --dry-run, got {given[1]}" in done.output
 

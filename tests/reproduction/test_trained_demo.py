@@ -10,12 +10,11 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
+from helpers.command_line import run
 from helpers.report_runs import Tables, data_of
 from rich.console import Console
-from typer.testing import CliRunner
 
 import sisod
-from sisod.cli import app
 from sisod.common.errors import InputError
 from sisod.reproduction import demo_training as training_demo
 from sisod.reproduction.demo_training import (
@@ -157,7 +156,7 @@ def test_command_prints_both_parts(
         return found
 
     monkeypatch.setattr("sisod.reproduction.demo_training.run_trained_demo", made)
-    result = CliRunner().invoke(app, ["demo", "--out", str(tmp_path)])
+    result = run("demo", "--out", str(tmp_path))
     assert result.exit_code == 0, result.stderr
     assert asked == [tmp_path / "trained"]
     figure, trained = result.stdout.split("Now a small network learns such scenes")
@@ -168,7 +167,7 @@ def test_command_prints_both_parts(
         verdict(found),
         f"Maps, results and pictures (examples.png): {tmp_path / 'trained'}",
     ]
-    quick = CliRunner().invoke(app, ["demo", "--quick", "--out", str(tmp_path)])
+    quick = run("demo", "--quick", "--out", str(tmp_path))
     assert (quick.exit_code, quick.stderr) == (0, "")
     assert "Method A is preferred by MAE" in quick.stdout
     assert "Now a small network learns such scenes" not in quick.stdout

@@ -11,12 +11,11 @@ import cv2
 import numpy as np
 import pytest
 import scipy.ndimage
+from helpers.command_line import run
 from helpers.paths import RESULTS
 from numpy.typing import NDArray
-from typer.testing import CliRunner
 
 import sisod
-from sisod.cli import app
 from sisod.scoring.metrics import PAPER_KEYS
 from sisod.scoring.official import OfficialScorer
 
@@ -246,7 +245,7 @@ def test_errors() -> None:
 
 def test_commands_that_show_frames_refuse_the_protocol(few: Path) -> None:  # noqa: ARG001
     for arguments in (["stats", "MSOD/mask"], ["frames", "MSOD/mask", "--out", "drawn"]):
-        result = CliRunner().invoke(app, [*arguments, "--protocol", "official"])
+        result = run(*arguments, "--protocol", "official")
         assert result.exit_code == 2
         assert "choose another protocol to see frames" in result.stderr
     assert not Path("drawn").exists()

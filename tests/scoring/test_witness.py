@@ -128,7 +128,7 @@ NAMES = SYNTHETIC + (
 every_pair = pytest.mark.parametrize("name", NAMES)
 
 
-def run(metric: Any, pair: Pair) -> Any:
+def peer_results(metric: Any, pair: Pair) -> Any:
     with ignore_warnings_of_pysodmetrics():
         metric.step(pair.pred, pair.grey_gt)
         return metric.get_results()
@@ -144,7 +144,7 @@ def handlers(names: tuple[str, ...], *, beta2: float = 0.3) -> dict[str, Any]:
 
 @every_pair
 def test_counted_metrics(name: str) -> None:
-    theirs = run(py_sod_metrics.FmeasureV2(handlers(tuple(HANDLERS))), find_pair(name))
+    theirs = peer_results(py_sod_metrics.FmeasureV2(handlers(tuple(HANDLERS))), find_pair(name))
     scores = ours(name)
     for family, result in theirs.items():
         curve = result["dynamic"][::-1]  # theirs begins at t = 255
@@ -163,9 +163,9 @@ def test_counted_metrics(name: str) -> None:
 def test_mae_and_structure(name: str) -> None:
     pair, values = find_pair(name), ours(name).values
     expected = {
-        "mae": run(py_sod_metrics.MAE(), pair)["mae"],
-        "s": run(py_sod_metrics.Smeasure(), pair)["sm"],
-        "wf": run(py_sod_metrics.WeightedFmeasure(), pair)["wfm"],
+        "mae": peer_results(py_sod_metrics.MAE(), pair)["mae"],
+        "s": peer_results(py_sod_metrics.Smeasure(), pair)["sm"],
+        "wf": peer_results(py_sod_metrics.WeightedFmeasure(), pair)["wfm"],
     }
     assert {key: values[key] for key in expected} == pytest.approx(expected, abs=1e-9)
 
@@ -173,7 +173,9 @@ def test_mae_and_structure(name: str) -> None:
 @pytest.mark.parametrize("name", SYNTHETIC)
 def test_multiscale_iou(name: str) -> None:
     """As shipped, on maps with fewer edge pixels than its float16 edge maps can count (2048)."""
-    theirs = run(py_sod_metrics.MSIoU(False, False, with_binary=True), find_pair(name))["binary"]
+    theirs = peer_results(py_sod_metrics.MSIoU(False, False, with_binary=True), find_pair(name))[
+        "binary"
+    ]
     assert ours(name).values["msiou"] == pytest.approx(theirs, abs=1e-9)
 
 
@@ -187,7 +189,7 @@ class WideMSIoU(py_sod_metrics.MSIoU):  # type: ignore[misc]
 
 @every_pair
 def test_multiscale_iou_in_double_precision(name: str) -> None:
-    theirs = run(WideMSIoU(False, False, with_binary=True), find_pair(name))["binary"]
+    theirs = peer_results(WideMSIoU(False, False, with_binary=True), find_pair(name))["binary"]
     assert ours(name).values["msiou"] == pytest.approx(theirs, abs=1e-12)
 
 
@@ -195,7 +197,7 @@ def test_multiscale_iou_of_opposite_edges() -> None:
     """Two missing corners: opposite signs of Sobel cancel in the middle, so it is not an edge."""
     gt = np.array([[0, 1, 1], [1, 1, 1], [1, 1, 0]], np.bool_)
     pair = Pair(np.zeros((3, 3), np.uint8), gt)
-    theirs = run(py_sod_metrics.MSIoU(False, False, with_binary=True), pair)["binary"]
+    theirs = peer_results(py_sod_metrics.MSIoU(False, False, with_binary=True), pair)["binary"]
     assert sisod.score(pair.pred, gt, metrics="msiou")["msiou"] == pytest.approx(theirs, abs=1e-12)
 
 
@@ -203,7 +205,7 @@ def test_multiscale_iou_of_opposite_edges() -> None:
 def test_e_measure(name: str) -> None:
     pair, scores = find_pair(name), ours(name)
     metric = py_sod_metrics.Emeasure()
-    result = run(metric, pair)["em"]
+    result = peer_results(metric, pair)["em"]
     curve = result["curve"][::-1]
     np.testing.assert_allclose(scores.curves["e"], curve, rtol=0, atol=1e-9)
     # it takes >=, our binary form is p > 0.5
@@ -267,7 +269,7 @@ def test_auc_is_that_of_sklearn(name: str) -> None:
 @every_pair
 def test_size_invariant_f_of_pysodmetrics(name: str) -> None:
     metric = py_sod_metrics.SizeInvarianceFmeasureV2(handlers(FRAMED))
-    theirs = run(metric, find_pair(name))
+    theirs = peer_results(metric, find_pair(name))
     scores = ours(name, "pysodmetrics")
     for family, result in theirs.items():
         (by_frame,) = result["dynamic"]  # frames x 256, from t = 255 down
@@ -283,7 +285,7 @@ def test_size_invariant_f_of_pysodmetrics(name: str) -> None:
 
 @every_pair
 def test_size_invariant_mae_of_pysodmetrics(name: str) -> None:
-    theirs = run(py_sod_metrics.SizeInvarianceMAE(), find_pair(name))["si_mae"]
+    theirs = peer_results(py_sod_metrics.SizeInvarianceMAE(), find_pair(name))["si_mae"]
     value = ours(name, "pysodmetrics").values["si_mae"]
     if math.isnan(theirs):  # frames that cover the image
         assert 0 <= value <= 1
@@ -301,7 +303,7 @@ def ring() -> Pair:
 
 def test_a_frame_that_covers_the_image_is_nan_in_pysodmetrics_only() -> None:
     pair = ring()
-    assert math.isnan(run(py_sod_metrics.SizeInvarianceMAE(), pair)["si_mae"])
+    assert math.isnan(peer_results(py_sod_metrics.SizeInvarianceMAE(), pair)["si_mae"])
     values = sisod.score(pair.pred, pair.gt, protocol="pysodmetrics", metrics="mae,si_mae")
     assert values["si_mae"] == values["mae"] == pytest.approx(np.abs(pair.p - pair.gt).mean(), abs=1e-12)
 
@@ -325,7 +327,7 @@ def test_where_pysodmetrics_crashes_ours_has_a_value(
 ) -> None:
     pair = make_pair()
     with pytest.raises(error):
-        run(py_sod_metrics.SizeInvarianceMAE(), pair)
+        peer_results(py_sod_metrics.SizeInvarianceMAE(), pair)
     p = pair.p.astype(np.float32)
     values = sisod.score(p, pair.gt, protocol="pysodmetrics", metrics="mae,si_mae")
     frames = sisod.PROTOCOLS["pysodmetrics"].partition(pair.gt)
@@ -340,7 +342,7 @@ def test_ties_for_the_largest_are_all_kept_as_pysodmetrics_does() -> None:
     gt = np.zeros((20, 30), np.bool_)
     gt[2:5, 2:9] = gt[10:13, 12:19] = gt[17, 25] = True  # 21, 21 and 1 pixels, all under 50
     pred = (np.arange(600).reshape(20, 30) % 251).astype(np.uint8)
-    theirs = run(py_sod_metrics.SizeInvarianceMAE(), Pair(pred, gt))["si_mae"]
+    theirs = peer_results(py_sod_metrics.SizeInvarianceMAE(), Pair(pred, gt))["si_mae"]
     values = sisod.score(pred, gt, protocol="pysodmetrics", metrics="si_mae")
     assert len(sisod.PROTOCOLS["pysodmetrics"].partition(gt)) == 2
     assert values["si_mae"] == pytest.approx(theirs, abs=1e-12)

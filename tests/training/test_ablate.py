@@ -5,16 +5,15 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from helpers.command_line import run
 from rich.console import Console
 
 pytest.importorskip("lightning", reason="extra torch is not installed")
 
 from helpers.platforms import links
 from helpers.training_runs import SMALL, write_data
-from typer.testing import CliRunner
 
 import sisod
-from sisod.cli import app
 from sisod.common.output import lock
 from sisod.training.ablate import Row, ablation_table, summarise
 
@@ -30,7 +29,7 @@ def arguments(data: Path, out: Path, *more: str) -> list[str]:
 @pytest.mark.slow
 def test_ablation_trains_scores_and_goes_on(tmp_path: Path) -> None:
     data, out = write_data(tmp_path / "made", 10), tmp_path / "ablation"
-    done = CliRunner().invoke(app, arguments(data, out))
+    done = run(*arguments(data, out))
     assert done.exit_code == 0, done.output
     for text in ("tiny on made, 2 seeds", "plain", "alpha = 0", "alpha = 1", "alpha = back / fore", "±"):
         assert text in done.output
@@ -57,7 +56,7 @@ def test_ablation_trains_scores_and_goes_on(tmp_path: Path) -> None:
     ]
     assert [loss["alpha"] for loss in alphas] == [0.0, 1.0, "ratio"]
     assert len({round(row["scores"]["mae"], 9) for row in content["rows"]}) == 8
-    again = CliRunner().invoke(app, arguments(data, out))
+    again = run(*arguments(data, out))
     assert again.exit_code == 1
     assert "exists already; use --resume to go on with it" in again.output
     # one result and one run are lost: only these are done again, and the tables are the same
@@ -65,7 +64,7 @@ def test_ablation_trains_scores_and_goes_on(tmp_path: Path) -> None:
     kept = (out / "runs" / "plain-seed0" / "model.safetensors").stat().st_mtime_ns
     for path in (out / "results" / "made" / "alpha0-seed1").iterdir():
         path.unlink()
-    resumed = CliRunner().invoke(app, arguments(data, out, "--resume"))
+    resumed = run(*arguments(data, out, "--resume"))
     assert resumed.exit_code == 0, resumed.output
     assert (out / "ablation.json").read_bytes() == before
     assert (out / "runs" / "plain-seed0" / "model.safetensors").stat().st_mtime_ns == kept
@@ -104,7 +103,7 @@ def test_runs_with_different_metrics() -> None:
 
 def test_an_ablation_needs_tests_of_different_names(tmp_path: Path) -> None:
     data = write_data(tmp_path / "made", 8)
-    twice = CliRunner().invoke(app, arguments(data, tmp_path / "out", "--test", str(data)))
+    twice = run(*arguments(data, tmp_path / "out", "--test", str(data)))
     assert twice.exit_code == 2
     assert "two data sets of --test have the same name" in twice.output
 
@@ -115,12 +114,12 @@ def test_an_ablation_is_not_mixed_with_something_else(tmp_path: Path) -> None:
     out.mkdir()
     (out / "ablation.json").write_text("years of work")
     for option in ([], ["--resume"]):
-        refused = CliRunner().invoke(app, arguments(data, out, *option))
+        refused = run(*arguments(data, out, *option))
         assert refused.exit_code == 1
         assert "exists and is not a result of 'sisod ablate'" in refused.output
     assert [path.name for path in out.iterdir()] == ["ablation.json"]
     with lock(tmp_path / "new"):
-        refused = CliRunner().invoke(app, arguments(data, tmp_path / "new"))
+        refused = run(*arguments(data, tmp_path / "new"))
     assert refused.exit_code == 1
     assert "is writing to" in refused.output
     (tmp_path / "deep").mkdir()
@@ -128,6 +127,6 @@ def test_an_ablation_is_not_mixed_with_something_else(tmp_path: Path) -> None:
     words[words.index("--test") + 1] = str(data / "..")  # its name would lead out of the results
     (tmp_path / "image").symlink_to(data / "image")
     (tmp_path / "mask").symlink_to(data / "mask")
-    refused = CliRunner().invoke(app, words)
+    refused = run(*words)
     assert refused.exit_code == 1
     assert "the name '..' does not lead to a place inside the output folder" in refused.output

@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.command_line import run
 from helpers.platforms import posix_signals
 
 torch = pytest.importorskip("torch", reason="extra torch is not installed")
 lightning = pytest.importorskip("lightning", reason="extra torch is not installed")
 
-from helpers.training_runs import SMALL, losses, run, same_weights, write_data  # noqa: E402
+from helpers.training_runs import SMALL, losses, same_weights, train_tiny, write_data  # noqa: E402
 
 import sisod  # noqa: E402
 from sisod import networks  # noqa: E402
@@ -89,7 +90,7 @@ def four_images(size: int, *, split: bool) -> Batch:
 
 def test_a_run_folder_holds_everything(data: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    record = run(data, out, "train.validate_every=1", val=data)
+    record = train_tiny(data, out, "train.validate_every=1", val=data)
     files = {str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()}
     assert files == {
         "README.md", "checkpoints/best.ckpt", "checkpoints/last.ckpt", "config.json", "metrics.csv",
@@ -117,7 +118,7 @@ def test_validation_is_what_evaluate_says(data: Path, tmp_path: Path) -> None:
     from sisod.data.datasets import open_dataset
     from sisod.training.ablate import evaluate_run
 
-    record = run(data, tmp_path / "run", "train.epochs=1", val=data)
+    record = train_tiny(data, tmp_path / "run", "train.epochs=1", val=data)
     scores = evaluate_run(tmp_path / "run", open_dataset(data), size=32).summary
     for key in ("mae", "si_mae", "si_f_mean", "si_f_max_frame", "e_mean"):
         assert record["scores"][key] == pytest.approx(scores[key], abs=1e-6)
@@ -126,7 +127,7 @@ def test_validation_is_what_evaluate_says(data: Path, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_same_seed_same_result_and_another_differs(data: Path, tmp_path: Path) -> None:
     for name, seed in (("a", 5), ("b", 5), ("c", 6)):
-        run(data, tmp_path / name, f"train.seed={seed}")
+        train_tiny(data, tmp_path / name, f"train.seed={seed}")
     same_weights(tmp_path / "a", tmp_path / "b")
     assert losses(tmp_path / "a") == losses(tmp_path / "b")
     assert losses(tmp_path / "a")[0] != losses(tmp_path / "c")[0]
@@ -143,8 +144,8 @@ def test_the_two_losses_differ_in_the_loss_only(
         return step(self, batch, index)
 
     monkeypatch.setattr(SaliencyModule, "training_step", noted)
-    run(data, tmp_path / "si", loss="si")
-    run(data, tmp_path / "plain", loss="plain")
+    train_tiny(data, tmp_path / "si", loss="si")
+    train_tiny(data, tmp_path / "plain", loss="plain")
     assert len(seen) == 8
     for si, plain in zip(seen[:4], seen[4:], strict=True):
         assert si.names == plain.names
@@ -154,8 +155,8 @@ def test_the_two_losses_differ_in_the_loss_only(
 
 
 def test_warm_up_is_the_plain_loss(data: Path, tmp_path: Path) -> None:
-    run(data, tmp_path / "plain", loss="plain")
-    run(data, tmp_path / "warm", "loss.warmup_epochs=1")
+    train_tiny(data, tmp_path / "plain", loss="plain")
+    train_tiny(data, tmp_path / "warm", "loss.warmup_epochs=1")
     plain, warm = losses(tmp_path / "plain"), losses(tmp_path / "warm")
     assert warm[:2] == plain[:2]
     assert warm[2] != plain[2]
@@ -207,7 +208,7 @@ def test_resume_after_sigkill_equals_the_unbroken_run(data: Path, tmp_path: Path
     assert losses(killed) == losses(whole)
     same_weights(killed, whole)
     settings = ("train.epochs=24", "data.crop=0.2")
-    assert run(data, whole, *settings, resume=True)["steps"] == 48  # finished: nothing is done
+    assert train_tiny(data, whole, *settings, resume=True)["steps"] == 48  # finished: nothing is done
 
 
 @pytest.mark.slow
@@ -235,15 +236,15 @@ def test_processes_of_a_run_import_nothing_of_the_current_folder(
         fit(*args, **options)
 
     monkeypatch.setattr(lightning.Trainer, "fit", noted)
-    run(data, tmp_path / "run", "train.epochs=1")
+    train_tiny(data, tmp_path / "run", "train.epochs=1")
     settings = module_settings(with_program=True)
     assert {name: during.get(name) for name in settings} == settings
     assert {name: os.environ.get(name) for name in settings} == {n: before.get(n) for n in settings}
 
 
 def test_accumulating_two_fours_equals_one_eight(data: Path, tmp_path: Path, sgd: str) -> None:
-    run(data, tmp_path / "eight", recipe=sgd)
-    run(data, tmp_path / "fours", "train.batch=4", "train.accumulate=2", recipe=sgd)
+    train_tiny(data, tmp_path / "eight", recipe=sgd)
+    train_tiny(data, tmp_path / "fours", "train.batch=4", "train.accumulate=2", recipe=sgd)
     np.testing.assert_allclose(losses(tmp_path / "fours"), losses(tmp_path / "eight"), rtol=1e-5)
     same_weights(tmp_path / "fours", tmp_path / "eight", tolerance=1e-6)
 
@@ -261,7 +262,7 @@ def test_two_processes_equal_one(data: Path, tmp_path: Path, sgd: str) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("sgd, si loss: 4 steps on 16 images") == 1  # one of them speaks
     assert done.stderr == ""
-    run(data, tmp_path / "one", recipe=sgd, val=data)
+    train_tiny(data, tmp_path / "one", recipe=sgd, val=data)
     np.testing.assert_allclose(losses(tmp_path / "two"), losses(tmp_path / "one"), rtol=1e-5)
     same_weights(tmp_path / "two", tmp_path / "one", tolerance=1e-6)
     scores = [json.loads((tmp_path / n / "run.json").read_text())["scores"] for n in ("one", "two")]
@@ -301,7 +302,7 @@ def test_ldf_is_trained_in_two_stages(data: Path, tmp_path: Path) -> None:
         "network.encoder_weights=none", "labels.epochs=1", "train.epochs=1", "train.batch=2"
     )  # fmt: skip
     out = tmp_path / "ldf"
-    run(data, out, *settings, recipe="ldf-lite", limit=4)
+    train_tiny(data, out, *settings, recipe="ldf-lite", limit=4)
     first = json.loads((out / "first_stage" / "run.json").read_text())
     assert (first["asked"]["loss"], first["epochs"], first["finished"]) == ("plain", 1, True)
     made = sorted(path.relative_to(out / "labels").as_posix() for path in out.glob("labels/*/*.png"))
@@ -309,7 +310,7 @@ def test_ldf_is_trained_in_two_stages(data: Path, tmp_path: Path) -> None:
     assert (names, len(made)) == (4, 8)
     assert json.loads((out / "run.json").read_text())["asked"]["loss"] == "si"
     again = tmp_path / "again"
-    run(data, again, *settings, recipe="ldf-lite", limit=4, labels=out / "labels")
+    train_tiny(data, again, *settings, recipe="ldf-lite", limit=4, labels=out / "labels")
     assert not (again / "first_stage").exists()
     assert losses(again) == losses(out)
 
@@ -345,9 +346,6 @@ def test_biases_of_gatenet_have_twice_the_rate_and_no_decay() -> None:
 
 
 def test_the_command(data: Path, tmp_path: Path) -> None:
-    from typer.testing import CliRunner
-
-    from sisod.cli import app
 
     def call(*more: str) -> Any:
         arguments = [
@@ -360,7 +358,7 @@ def test_the_command(data: Path, tmp_path: Path) -> None:
             "--workers",
             "0",
         ]
-        return CliRunner().invoke(app, [*arguments, "--set", "train.epochs=1", *more])
+        return run(*arguments, "--set", "train.epochs=1", *more)
 
     done = call("--set", "data.size=32", "--limit", "8", "--loss", "plain")
     assert done.exit_code == 0, done.output
@@ -371,5 +369,5 @@ def test_the_command(data: Path, tmp_path: Path) -> None:
         "error: tiny.toml --set train.epochs=1 --set optimizer.rate=1: unknown key 'rate'"
         in wrong.output
     )
-    unknown = CliRunner().invoke(app, ["train", "tini", "--data", "x", "--out", "y"])
+    unknown = run("train", "tini", "--data", "x", "--out", "y")
     assert (unknown.exit_code, unknown.output.partition(";")[0]) == (2, "error: unknown recipe 'tini'")

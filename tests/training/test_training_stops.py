@@ -12,7 +12,7 @@ from helpers.platforms import posix_limits
 torch = pytest.importorskip("torch", reason="extra torch is not installed")
 pytest.importorskip("lightning", reason="extra torch is not installed")
 
-from helpers.training_runs import SMALL, run, same_weights, write_data  # noqa: E402
+from helpers.training_runs import SMALL, same_weights, train_tiny, write_data  # noqa: E402
 
 from sisod.common.errors import InputError, UsageError  # noqa: E402
 from sisod.training.module import SaliencyModule  # noqa: E402
@@ -26,7 +26,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_an_all_black_mask_is_kept(tmp_path: Path) -> None:
     black = write_data(tmp_path / "black", 8, black=True)
-    record = run(black, tmp_path / "run", "train.epochs=1")
+    record = train_tiny(black, tmp_path / "run", "train.epochs=1")
     assert (record["images"], record["skipped"]) == (8, [])
 
 
@@ -35,9 +35,9 @@ def test_skipped_files_are_counted(tmp_path: Path) -> None:
     image = root / "image" / "scene004.jpg"
     image.write_bytes(image.read_bytes()[:-300])
     with pytest.raises(InputError, match=r"scene004\.jpg' is not an image that can be read"):
-        run(root, tmp_path / "run")
+        train_tiny(root, tmp_path / "run")
     assert not (tmp_path / "run").exists()
-    record = run(root, tmp_path / "run", "train.epochs=1", skip_bad=True)
+    record = train_tiny(root, tmp_path / "run", "train.epochs=1", skip_bad=True)
     assert record["images"] == 8
     assert len(record["skipped"]) == 1
 
@@ -49,7 +49,7 @@ def test_a_loss_that_is_no_number_stops(data: Path, tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match=message + "|.* of the network is not finite after step)"
     ) as caught:
-        run(data, out, *settings)
+        train_tiny(data, out, *settings)
     assert "there is no checkpoint yet; lower optimizer.lr, or set train.clip" in str(caught.value)
 
 
@@ -68,15 +68,15 @@ def test_a_good_checkpoint_is_not_written_over(
     monkeypatch.setattr(SaliencyModule, "training_step", poisoned)
     last = out / "checkpoints" / "last.ckpt"
     with pytest.raises(InputError) as caught:
-        run(data, out, val=data)
+        train_tiny(data, out, val=data)
     assert re.match(
         r"the loss is nan at step 4 \(epoch 2, batch 2\), with the images ", str(caught.value)
     )
     assert f"the last good checkpoint is {str(last)!r}" in str(caught.value)
     assert torch.load(last, weights_only=True)["global_step"] == 2
     monkeypatch.undo()
-    resumed = run(data, out, resume=True, val=data)
-    whole = run(data, tmp_path / "whole", val=data)
+    resumed = train_tiny(data, out, resume=True, val=data)
+    whole = train_tiny(data, tmp_path / "whole", val=data)
     assert (out / "metrics.csv").read_text() == (tmp_path / "whole" / "metrics.csv").read_text()
     assert resumed["scores"] == whole["scores"]
     assert resumed["best_si_mae"] == whole["best_si_mae"] <= whole["scores"]["si_mae"]
@@ -91,51 +91,51 @@ def test_no_space_for_a_checkpoint(data: Path, tmp_path: Path) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, hard))  # a checkpoint has 3.5 MB
     try:
         with pytest.raises(InputError) as caught:
-            run(data, tmp_path / "run")
+            train_tiny(data, tmp_path / "run")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert str(caught.value).startswith(f"cannot write below {str(tmp_path / 'run')!r}: File too large")
     assert str(caught.value).endswith("; free some space and go on with --resume")
     assert list((tmp_path / "run" / "checkpoints").iterdir()) == []
-    run(data, tmp_path / "run", resume=True)
+    train_tiny(data, tmp_path / "run", resume=True)
 
 
 def test_runs_are_not_written_over_or_mixed(data: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    run(data, out, "train.epochs=1")
+    train_tiny(data, out, "train.epochs=1")
     with pytest.raises(InputError, match="exists already; use --resume to go on with it, --overwrite"):
-        run(data, out, "train.epochs=1")
+        train_tiny(data, out, "train.epochs=1")
     with pytest.raises(
         InputError, match=r"is another run: settings\.optimizer\.lr was 0\.002 and is now 0\.1;"
     ):
-        run(data, out, "train.epochs=1", "optimizer.lr=0.1", resume=True)
+        train_tiny(data, out, "train.epochs=1", "optimizer.lr=0.1", resume=True)
     with pytest.raises(InputError, match="is another run: loss was 'si' and is now 'plain'"):
-        run(data, out, "train.epochs=1", resume=True, loss="plain")
+        train_tiny(data, out, "train.epochs=1", resume=True, loss="plain")
     before = (out / "model.safetensors").read_bytes()
-    run(data, out, "train.epochs=1", "train.seed=9", overwrite=True)
+    train_tiny(data, out, "train.epochs=1", "train.seed=9", overwrite=True)
     assert (out / "model.safetensors").read_bytes() != before
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").touch()
     with pytest.raises(InputError, match="exists and is not a result of sisod; it is not replaced"):
-        run(data, tmp_path / "mine", overwrite=True)
+        train_tiny(data, tmp_path / "mine", overwrite=True)
 
 
 def test_bad_usage(data: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"^16 images do not fill one step of 36"):
-        run(data, tmp_path / "run", "train.batch=36")
+        train_tiny(data, tmp_path / "run", "train.batch=36")
     empty = tmp_path / "empty"
     (empty / "image").mkdir(parents=True)
     (empty / "mask").mkdir()
     with pytest.raises(InputError, match="has no image"):
-        run(empty, tmp_path / "run")
+        train_tiny(empty, tmp_path / "run")
     unequal = write_data(tmp_path / "unequal", 3)
     (unequal / "mask" / "scene001.png").unlink()
     with pytest.raises(
         InputError, match=r"^1 of 3 images have no mask in '.*/unequal/mask' \(scene001\);"
     ):
-        run(unequal, tmp_path / "run")
+        train_tiny(unequal, tmp_path / "run")
     with pytest.raises(InputError, match=r"\[network\] frozen names 'stem', but no parameter begins so"):
-        run(data, tmp_path / "frozen", 'network.frozen=["stem"]')
+        train_tiny(data, tmp_path / "frozen", 'network.frozen=["stem"]')
 
 
 def test_what_lightning_refuses_is_one_sentence(data: Path, tmp_path: Path) -> None:
@@ -195,15 +195,15 @@ def test_an_interrupted_run_is_resumed(
     monkeypatch.setattr(SaliencyModule, "training_step", interrupted)
     try:
         with pytest.raises(KeyboardInterrupt):
-            run(data, tmp_path / "run")
+            train_tiny(data, tmp_path / "run")
     finally:
         signal.signal(signal.SIGINT, handler)  # Lightning turns it off
     monkeypatch.undo()
-    assert run(data, tmp_path / "run", resume=True)["steps"] == 4
+    assert train_tiny(data, tmp_path / "run", resume=True)["steps"] == 4
 
 
 def test_few_epochs_are_validated_all_the_same(data: Path, tmp_path: Path) -> None:
-    record = run(data, tmp_path / "run", "train.validate_every=10", val=data)
+    record = train_tiny(data, tmp_path / "run", "train.validate_every=10", val=data)
     assert record["model"] == "best"
     assert record["scores"]["si_mae"] == record["best_si_mae"]
 
@@ -222,7 +222,7 @@ def test_overwriting_run_that_is_cut_off_goes_on(
 ) -> None:
     """The old run stays until the new one is finished; then it is as if it had never been broken off."""
     out, beside = tmp_path / "run", tmp_path / ".run.sisod-partial"
-    run(data, out, "train.epochs=1", "train.seed=5")
+    train_tiny(data, out, "train.epochs=1", "train.seed=5")
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
     step = SaliencyModule.training_step
 
@@ -234,18 +234,18 @@ def test_overwriting_run_that_is_cut_off_goes_on(
     with monkeypatch.context() as patch:
         patch.setattr(SaliencyModule, "training_step", broken)
         with pytest.raises(InputError, match="broken"):
-            run(data, out, overwrite=True)
+            train_tiny(data, out, overwrite=True)
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
     assert (beside / "checkpoints" / "last.ckpt").exists()
     with pytest.raises(InputError, match="is unfinished; use --resume to go on with it, or --overwrite"):
-        run(data, out)
+        train_tiny(data, out)
     # the old one is still what it was: finished, with its settings
-    assert run(data, out, "train.epochs=1", "train.seed=5", resume=True)["finished"] is True
+    assert train_tiny(data, out, "train.epochs=1", "train.seed=5", resume=True)["finished"] is True
     with pytest.raises(InputError, match="is another run"):
-        run(data, out, "train.seed=6", resume=True)
-    assert run(data, out, resume=True)["steps"] == 4
+        train_tiny(data, out, "train.seed=6", resume=True)
+    assert train_tiny(data, out, resume=True)["steps"] == 4
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
-    run(data, tmp_path / "whole")
+    train_tiny(data, tmp_path / "whole")
     same_weights(out, tmp_path / "whole")
     assert (out / "metrics.csv").read_text() == (tmp_path / "whole" / "metrics.csv").read_text()
 
@@ -253,20 +253,20 @@ def test_overwriting_run_that_is_cut_off_goes_on(
 def test_a_refused_run_leaves_nothing(data: Path, tmp_path: Path) -> None:
     for settings in (['network.frozen=["stem"]'], ['loss.terms=["bcee"]'], ["train.batch=64"]):
         with pytest.raises(InputError):
-            run(data, tmp_path / "new" / "run", *settings)
+            train_tiny(data, tmp_path / "new" / "run", *settings)
     with pytest.raises(InputError, match=r"has no folders body and detail; expected the folder labels"):
-        run(data, tmp_path / "new" / "run", labels=tmp_path)
+        train_tiny(data, tmp_path / "new" / "run", labels=tmp_path)
     with pytest.raises(UsageError, match="--resume goes on with a run and --overwrite begins again"):
-        run(data, tmp_path / "new" / "run", resume=True, overwrite=True)
+        train_tiny(data, tmp_path / "new" / "run", resume=True, overwrite=True)
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
 
 
 def test_what_a_run_is_made_from_is_not_replaced(data: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    run(data, out, "train.epochs=1")
+    train_tiny(data, out, "train.epochs=1")
     inside = write_data(out / "more", 8)
     with pytest.raises(
         InputError, match=r"is not replaced: .*, from which the result is made, is inside"
     ):
-        run(inside, out, overwrite=True)
+        train_tiny(inside, out, overwrite=True)
     assert (out / "model.safetensors").exists()

@@ -9,11 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.command_line import run
 from helpers.wild import WILD, one_sentence
-from typer.testing import CliRunner
 
 from sisod import networks
-from sisod.cli import app
 from sisod.common.errors import InputError
 from sisod.evaluation.benchmark_file import read_benchmark_file
 from sisod.losses import boxes_of
@@ -107,14 +106,11 @@ def test_a_wild_value_on_the_command_line_ends_with_a_sentence_and_a_code(
 ) -> None:
     """As far as the data, which there is none of."""
     monkeypatch.chdir(tmp_path)
-    runner = CliRunner()
     for wild in (WILD[kind] for kind in ON_THE_COMMAND_LINE):
         for key in (name for part, name in KEYS if part == section):
             Path("own.toml").write_text(base(section, key), encoding="utf-8")
             setting = f"{section}.{key}={wild}"
-            result = runner.invoke(
-                app, ["train", "own.toml", "--data", "nowhere", "--out", "out", "--set", setting]
-            )
+            result = run("train", "own.toml", "--data", "nowhere", "--out", "out", "--set", setting)
             assert isinstance(result.exception, SystemExit), (setting[:80], result.exception)
             assert result.exit_code in (1, 2)
             assert result.stdout == ""
