@@ -1,16 +1,17 @@
-"""Fixtures shared by test files; tests that are slow, or whose packages are not installed."""
+"""Shared fixtures, and the marks `slow` and `needs`."""
 
 import importlib.util
 import re
 from collections.abc import Generator
+from pathlib import Path
 
 import pytest
-from helpers.evaluate_runs import few, made, many, work
-from helpers.report_runs import benchmark_root
+from helpers.evaluate_runs import four_images, method_folders, ten_batches, three_batches
+from helpers.report_runs import benchmark_root, saved
 
-__all__ = ["benchmark_root", "few", "made", "many", "work"]
+__all__ = ["benchmark_root", "four_images", "method_folders", "saved", "ten_batches", "three_batches"]
 
-# the packages of the extras, and the witnesses; the core and pytest itself are never missing
+# packages of the extras, and outside tools to compare with; everything else is always installed
 OPTIONAL = frozenset(
     [
         "PIL",
@@ -40,6 +41,12 @@ OPTIONAL = frozenset(
 )
 
 
+@pytest.fixture
+def inside_tmp_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make a new empty folder the current one."""
+    monkeypatch.chdir(tmp_path)
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--allow-missing-packages",
@@ -52,7 +59,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "slow: takes more than about a second; `make quick` leaves it out"
     )
-    config.addinivalue_line("markers", "needs(*packages): optional packages that the test runs with")
+    config.addinivalue_line("markers", "needs(*packages): optional packages that the test imports")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

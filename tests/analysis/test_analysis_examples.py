@@ -22,9 +22,9 @@ def test_score_a_folder(capsys: pytest.CaptureFixture[str]) -> None:
     assert "si_f_mean" in capsys.readouterr().out
 
 
-def test_score_a_folder_of_ones_own(few: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = example("score_a_folder")["main"]([str(few / "A"), str(few / "MSOD/mask")])
-    assert list(found) == [str(few / "A")]
+def test_score_a_folder_of_ones_own(four_images: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = example("score_a_folder")["main"]([str(four_images / "A"), str(four_images / "MSOD/mask")])
+    assert list(found) == [str(four_images / "A")]
     assert "95 % interval" in capsys.readouterr().out
 
 
@@ -39,7 +39,7 @@ def test_find_missed_objects(capsys: pytest.CaptureFixture[str]) -> None:
     assert printed.startswith(f"{lost.height} of {result.objects.height} objects missed")
 
 
-@pytest.mark.usefixtures("few")
+@pytest.mark.usefixtures("four_images")
 def test_find_missed_objects_of_a_saved_result(capsys: pytest.CaptureFixture[str]) -> None:
     finished()
     assert example("find_missed_objects")["main"](["out/MSOD/A"]).images.height == 4

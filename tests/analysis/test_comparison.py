@@ -11,7 +11,7 @@ import pytest
 import scipy.stats
 from helpers.command_line import run
 from helpers.evaluate_runs import finished
-from helpers.simulated import PEAK, mean_of, simulated
+from helpers.simulated_results import PEAK, mean_of, simulated
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -320,7 +320,7 @@ def call(*args: str) -> Result:
 
 
 @pytest.fixture
-def results(few: Path) -> Path:  # noqa: ARG001
+def results(four_images: Path) -> Path:  # noqa: ARG001
     finished(preds=("A", "B"))
     return Path("out/MSOD")
 

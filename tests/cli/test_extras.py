@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers import without_extras
+from helpers import run_without_extras
 
 import sisod
 from sisod.common.errors import EXTRAS, TRAINING, InputError, MissingExtraError, is_missing, require
@@ -51,7 +51,7 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run_without(modules: list[str], work: Path, names: list[str]) -> dict[str, Any]:
-    program = Path(without_extras.__file__)
+    program = Path(run_without_extras.__file__)
     done = subprocess.run(  # noqa: S603
         [sys.executable, "-W", "ignore", str(program), str(work), json.dumps(names), *modules],
         capture_output=True, text=True, check=False, timeout=300,
@@ -63,12 +63,12 @@ def run_without(modules: list[str], work: Path, names: list[str]) -> dict[str, A
 
 @pytest.mark.slow
 def test_every_command_without_any_extra(work: Path) -> None:
-    found = run_without(MODULES, work, [*without_extras.ARGS, *without_extras.CALLS])
+    found = run_without(MODULES, work, [*run_without_extras.ARGS, *run_without_extras.CALLS])
     commands = found["commands"]
-    run = {name for name in without_extras.ARGS if name in commands}
-    assert run == set(commands), "give the new command arguments in without_extras.py"
+    run = {name for name in run_without_extras.ARGS if name in commands}
+    assert run == set(commands), "give the new command arguments in run_without_extras.py"
     assert found["help"] == dict.fromkeys(commands, 0)
-    for name in without_extras.ARGS:
+    for name in run_without_extras.ARGS:
         code, stdout, stderr, raised = found[name]
         assert not raised, (name, raised)
         assert "Traceback" not in stderr

@@ -1,4 +1,4 @@
-"""Settings that make no sense are refused where they are given, not scored as something else."""
+"""Invalid arguments are refused where they are given, never scored as something else."""
 
 import json
 import math
@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.messages import check_one_sentence
 
 import sisod
 from sisod import analysis
@@ -65,11 +66,9 @@ ACCEPTED: dict[str, list[Any]] = {
 }
 
 
-def one_sentence(error: BaseException) -> None:
-    text = str(error)
-    assert "got" in text, text
-    assert "\n" not in text
-    assert len(text) < 300
+def check_message(error: BaseException) -> None:
+    assert "got" in str(error), error
+    check_one_sentence(str(error), longest=300)
 
 
 @pytest.mark.parametrize("field", REFUSED)
@@ -78,7 +77,7 @@ def test_a_protocol_refuses_what_it_would_not_follow(field: str) -> None:
     for value in REFUSED[field]:
         with pytest.raises((ValueError, TypeError), match=field) as caught:
             sisod.Protocol(**{"name": "mine", field: value})
-        one_sentence(caught.value)
+        check_message(caught.value)
 
 
 @pytest.mark.parametrize("field", ACCEPTED)
@@ -95,7 +94,7 @@ def test_the_four_settings_of_a_partition_are_checked_before_the_mask() -> None:
             for given in ({"gt": GT}, {"gt": np.zeros_like(GT)}, {"labels": GT.astype(int)}):
                 with pytest.raises((ValueError, TypeError), match=field) as caught:
                     sisod.partition(**given, **{field: value})
-                one_sentence(caught.value)
+                check_message(caught.value)
         for value in ACCEPTED[field]:
             sisod.partition(GT, **{field: value})
 

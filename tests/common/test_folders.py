@@ -1,4 +1,4 @@
-"""A result replaces only what is of its own kind, at the end, and a kill at any step loses nothing."""
+"""Output replaces only output of its own kind, at the very end; a kill at any step loses nothing."""
 
 import json
 import shutil
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers.evaluate_runs import content, names
+from helpers.folder_contents import content, names
 from helpers.platforms import links
 
 from sisod.common import folders
@@ -22,12 +22,9 @@ from sisod.common.folders import (
     write_folder,
 )
 
+pytestmark = pytest.mark.usefixtures("inside_tmp_path")
+
 KINDS = ("ablation", "demo", "evaluation", "frames", "labels", "prediction", "scenes", "training")
-
-
-@pytest.fixture(autouse=True)
-def _inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
 
 
 def made(path: str, kind: str | None = "frames", text: str = "old", **more: Any) -> Path:

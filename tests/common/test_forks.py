@@ -1,4 +1,4 @@
-"""In a forked process polars would wait for ever for threads that it does not have: it is refused."""
+"""Polars would wait forever for its threads in a forked process: evaluating there is refused."""
 
 import os
 import subprocess
@@ -54,7 +54,7 @@ def run_code(code: str, folder: Path) -> list[str]:
     return ended.stdout.splitlines()
 
 
-def test_after_polars_was_used(few: Path) -> None:
+def test_after_polars_was_used(four_images: Path) -> None:
     """What needs its threads is refused before any work; the rest, such as scoring, goes on."""
     code = """
 from sisod.analysis.comparison import compare
@@ -74,11 +74,11 @@ in_child(
     lambda: result._repr_html_(),
 )
 """
-    assert run_code(code, few) == [REFUSED] * 4 + ["works"] * 3
-    assert not (few / "copy").exists()
+    assert run_code(code, four_images) == [REFUSED] * 4 + ["works"] * 3
+    assert not (four_images / "copy").exists()
 
 
-def test_before_polars_was_used(few: Path) -> None:
+def test_before_polars_was_used(four_images: Path) -> None:
     """Neither the import of polars nor scoring starts its threads; OpenCV's are not waited for."""
     code = """
 import cv2
@@ -90,4 +90,4 @@ for _ in range(6):
 scored()
 in_child(lambda: in_child(scored))  # a child of the child
 """
-    assert run_code(code, few) == ["works"] * 6 + [REFUSED, "works"]
+    assert run_code(code, four_images) == ["works"] * 6 + [REFUSED, "works"]

@@ -1,4 +1,4 @@
-"""A disk or an output that takes no more: every writer says so in a sentence, with exit code 1."""
+"""A full disk or a closed output: every command says so in one sentence, with exit code 1."""
 
 import os
 import shutil
@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from helpers.command_line import run
-from helpers.overwrite_runs import COMMANDS, find, prepare, write_world
 from helpers.platforms import posix_signals
+from helpers.writing_commands import COMMANDS, find, prepare, write_world
 
 import sisod
 from sisod.common.errors import InputError

@@ -1,4 +1,4 @@
-"""Files are written whole, where they belong, by one process at a time."""
+"""Files are written atomically, inside their folder, by one process at a time."""
 
 import errno
 import os
@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.folder_contents import names
 from helpers.platforms import forks, links, posix_modes, posix_names, windows
 
 from sisod.common import output as files
@@ -28,14 +29,7 @@ from sisod.common.output import (
     write_output,
 )
 
-
-@pytest.fixture(autouse=True)
-def _inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
-def names(folder: Path | str = ".") -> list[str]:
-    return sorted(path.name for path in Path(folder).iterdir())
+pytestmark = pytest.mark.usefixtures("inside_tmp_path")
 
 
 # what is written

@@ -1,4 +1,4 @@
-"""Names of methods and folders are names: none is taken for a pattern, or for the home folder."""
+"""Names of methods and folders are taken literally: not as a pattern, not as the home folder."""
 
 import ast
 from pathlib import Path
@@ -6,7 +6,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 from helpers.command_line import run
-from helpers.evaluate_runs import content, finished
+from helpers.evaluate_runs import finished
+from helpers.folder_contents import content
 from helpers.paths import ROOT
 from helpers.platforms import byte_names, posix_names
 
@@ -34,39 +35,45 @@ def test_every_name_is_literal(name: str, tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @posix_names
-def test_a_method_called_like_a_pattern(few: Path) -> None:
+def test_a_method_called_like_a_pattern(four_images: Path) -> None:
     finished("--metrics", "mae", preds=("EDN?=A", "EDN1=B", "*=B"))
     for method, source in (("EDN?", "A"), ("EDN1", "B"), ("*", "B")):
-        loaded = sisod.Evaluation.load(few / "out" / "MSOD" / method)
+        loaded = sisod.Evaluation.load(four_images / "out" / "MSOD" / method)
         assert loaded.images.height == 4
-        assert loaded.run["inputs"]["predictions"] == str(few / source)
-    folders = [str(few / "out" / "MSOD" / method) for method in ("EDN?", "EDN1")]
+        assert loaded.run["inputs"]["predictions"] == str(four_images / source)
+    folders = [str(four_images / "out" / "MSOD" / method) for method in ("EDN?", "EDN1")]
     result = run("compare", *folders, "--resamples", "9")
     assert result.exit_code == 0
     assert "4 images" in result.stdout
 
 
-def test_a_folder_called_like_a_pattern(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_called_like_a_pattern(three_batches: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables in several parts, which are joined."""
     monkeypatch.setattr(driver, "_GROUP", 1)
-    request = Request(str(work / "A"), str(work / "MSOD/mask"), sisod.PROTOCOLS["default"], ("mae",))
-    out = work / "re[s]" / "A"
+    request = Request(
+        str(three_batches / "A"), str(three_batches / "MSOD/mask"), sisod.PROTOCOLS["default"], ("mae",)
+    )
+    out = three_batches / "re[s]" / "A"
     evaluate_to(out, request, Options(jobs=1))
-    plain = work / "plain" / "A"
+    plain = three_batches / "plain" / "A"
     evaluate_to(plain, request, Options(jobs=1))
     assert content(out) == content(plain)
     assert sisod.Evaluation.load(out).images.height == 70
 
 
 @byte_names
-def test_a_folder_whose_name_is_not_utf8(work: Path) -> None:
+def test_a_folder_whose_name_is_not_utf8(three_batches: Path) -> None:
     """There is no such path for polars: refused before scoring, and when loaded."""
-    folder, sentence = work / "r\udcff", "is not valid UTF-8; rename the file$"
+    folder, sentence = three_batches / "r\udcff", "is not valid UTF-8; rename the file$"
     with pytest.raises(InputError, match=sentence):
-        sisod.evaluate(work / "A", work / "MSOD/mask", out=folder, metrics="mae", jobs=1)
+        sisod.evaluate(
+            three_batches / "A", three_batches / "MSOD/mask", out=folder, metrics="mae", jobs=1
+        )
     assert not folder.exists()
-    sisod.evaluate(work / "A", work / "MSOD/mask", out=work / "r", metrics="mae", jobs=1)
-    (work / "r").rename(folder)
+    sisod.evaluate(
+        three_batches / "A", three_batches / "MSOD/mask", out=three_batches / "r", metrics="mae", jobs=1
+    )
+    (three_batches / "r").rename(folder)
     with pytest.raises(InputError, match=f"^the folder name .*{sentence}"):
         sisod.Evaluation.load(folder)
     for use in (read_table, lambda path: write_table(pl.DataFrame({"a": [1]}), path)):

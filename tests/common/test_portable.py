@@ -1,4 +1,4 @@
-"""Systems other than Linux, as far as they can be imitated: encodings, names, line ends, calls."""
+"""Other systems than Linux, as far as they can be imitated: encodings, names, line ends, calls."""
 
 import ast
 import ctypes

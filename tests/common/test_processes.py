@@ -1,4 +1,4 @@
-"""Processes that are started from here: what libraries print, and what lies in the current folder."""
+"""Child processes: what libraries print does no harm, nor do files in the current folder."""
 
 import ast
 import contextlib

@@ -1,4 +1,4 @@
-"""What a command prints never stops it: closed or missing streams, terminals that lack characters."""
+"""Output never stops a command: closed or missing streams, terminals that lack characters."""
 
 import io
 import os

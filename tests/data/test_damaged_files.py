@@ -1,7 +1,7 @@
-"""Damaged files of every format end in one sentence that names them, or in an image: nothing else.
+"""Damaged files of every format give an image, or an error of one sentence that names the file.
 
-No crash, no other exception, nothing on standard error, no memory or time that the file itself does
-not account for.
+No crash, no other exception, nothing on standard error, no more memory or time than the size of the
+file explains.
 """
 
 import os

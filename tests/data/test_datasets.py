@@ -1,4 +1,4 @@
-"""Data sets are found in the layouts that people have, or it is said why not."""
+"""Data sets are found in the usual layouts, and an error says why one is not."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Every kind of file is read by its one rule, or refused with its name; headers never lie unnoticed."""
+"""How each kind of image file is read, which ones are refused, and that headers are not trusted."""
 
 import io
 import struct

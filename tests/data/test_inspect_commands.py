@@ -1,4 +1,4 @@
-"""`sisod frames` draws what is scored, `sisod stats` says what a data set is like."""
+"""`sisod frames` draws the frames that are scored; `sisod stats` describes a data set."""
 
 import io
 import tarfile
@@ -21,8 +21,7 @@ Image = NDArray[np.uint8]
 
 
 @pytest.fixture(autouse=True)
-def _inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def _gt_folder(inside_tmp_path: None) -> None:  # noqa: ARG001
     Path("gt").mkdir()
 
 

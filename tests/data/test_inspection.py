@@ -1,4 +1,4 @@
-"""`sisod datasets` counts what is there, and says what is amiss and where the rest is to be had."""
+"""`sisod datasets` counts files, reports what is wrong, and says where to get missing data sets."""
 
 import json
 import os

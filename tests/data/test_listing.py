@@ -1,4 +1,4 @@
-"""Files below a folder: links followed without end or multiplication, names that are no text, pipes."""
+"""Listing the files below a folder: link cycles, links listed once, undecodable names, pipes."""
 
 import os
 from pathlib import Path
@@ -15,10 +15,7 @@ from sisod.common.errors import InputError
 from sisod.data.datasets import visible_files
 from sisod.data.storage import list_files
 
-
-@pytest.fixture(autouse=True)
-def _inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("inside_tmp_path")
 
 
 @links

@@ -1,4 +1,4 @@
-"""Photographs, masks and maps are read the way up that a viewer shows them, whatever the format."""
+"""Photographs, masks and maps are read upright, as a viewer shows them, in every format."""
 
 import struct
 from pathlib import Path

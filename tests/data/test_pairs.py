@@ -1,4 +1,4 @@
-"""Files are paired by their path without extension; whatever does not fit is said in so many words."""
+"""Files are paired by their path without extension; everything that does not fit is reported."""
 
 import re
 from pathlib import Path
@@ -18,10 +18,7 @@ from sisod.data.pairs import pair_files, read_names
 from sisod.evaluation.batches import Job, score_batch
 from sisod.evaluation.rows import Rows
 
-
-@pytest.fixture(autouse=True)
-def _inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("inside_tmp_path")
 
 
 def test_by_relative_stem_whatever_the_extension() -> None:

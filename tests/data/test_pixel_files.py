@@ -1,4 +1,4 @@
-"""Pictures are of the files that were scored, wherever one is, and of no others; no URL is asked."""
+"""Pictures show the files that were scored and no others, from any folder; no URL is opened."""
 
 import json
 import os
@@ -18,15 +18,15 @@ pytest.importorskip("jinja2", reason="extra report is not installed")
 
 
 @pytest.fixture
-def scored(few: Path) -> Path:
+def scored(four_images: Path) -> Path:
     """Two methods scored by relative paths, in a folder that is left for one of the same names."""
     result = run("evaluate", "A", "B", "MSOD/mask", "--out", "out", "--metrics", "mae,si_mae")
     assert result.exit_code == 0, result.stderr
-    elsewhere = few / "elsewhere"
+    elsewhere = four_images / "elsewhere"
     shutil.copytree("MSOD", elsewhere / "MSOD")
     for ours, theirs in (("A", "B"), ("B", "A")):
         shutil.copytree(ours, elsewhere / theirs)
-    return few
+    return four_images
 
 
 def n_pictures(page: Path) -> list[int]:

@@ -1,4 +1,4 @@
-"""Reading takes the unpacked image and at most 8 bytes a pixel beside it, whatever the kind of file."""
+"""Reading takes the decoded image and at most 8 more bytes a pixel, for every kind of file."""
 
 import json
 import subprocess

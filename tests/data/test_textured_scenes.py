@@ -1,4 +1,4 @@
-"""Made scenes are what they are said to be: seeded, of very different sizes, labelled rightly."""
+"""Synthetic scenes: decided by the seed, of very different sizes, labelled correctly."""
 
 from pathlib import Path
 

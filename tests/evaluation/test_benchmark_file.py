@@ -1,4 +1,4 @@
-"""What `sisod evaluate` is asked for: a TOML file, or folders and options; and what is bad usage."""
+"""The input of `sisod evaluate`: a TOML file, or folders and options; and usage errors."""
 
 import os
 import shutil
@@ -16,6 +16,8 @@ from sisod.common.errors import InputError, UsageError
 from sisod.evaluation.benchmark_file import Cell, read_benchmark_file
 from sisod.evaluation.requests import read_request
 from sisod.scoring.metrics import PAPER_KEYS
+
+pytestmark = pytest.mark.usefixtures("inside_tmp_path")
 
 GT = np.zeros((6, 8), dtype=bool)
 GT[1:4, 1:4] = GT[5, 7] = True
@@ -35,11 +37,6 @@ suffix = "_sal"
 pred = { D1 = "maps/icon" }
 """
 ONE = '[datasets.D]\ngt = "gt"\n[methods.M]\npred = "maps"\n'
-
-
-@pytest.fixture(autouse=True)
-def _inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
 
 
 def fill(folder: str | Path, names: str = "abcd", suffix: str = "") -> None:
@@ -362,7 +359,7 @@ def test_help_tells_the_defaults() -> None:
         assert text in said.stdout
 
 
-def test_from_python(few: Path) -> None:
+def test_from_python(four_images: Path) -> None:
     """The same results as the command, in the order of the file; warnings name the cell."""
     text = (
         'metrics = ["mae", "si_mae"]\n[datasets.MSOD]\ngt = "MSOD/mask"\n'
@@ -383,13 +380,13 @@ def test_from_python(few: Path) -> None:
     chosen = sisod.evaluate_benchmark("b.toml", "paper", jobs=1, metrics=["mse"], protocol="paper")
     assert list(chosen["MSOD", "A"].summary) == ["mse"]
     assert chosen["MSOD", "A"].protocol.name == "paper"
-    (few / "A" / "more.png").write_bytes((few / "A" / "scene000.png").read_bytes())
+    (four_images / "A" / "more.png").write_bytes((four_images / "A" / "scene000.png").read_bytes())
     with pytest.warns(UserWarning, match="^A on MSOD: 1 files in .* have no ground truth"):
         sisod.evaluate_benchmark("b.toml", "again", jobs=1)
 
 
-def test_from_python_nothing_is_scored_before_all_is_checked(few: Path) -> None:
-    (few / "B" / "scene001.png").unlink()
+def test_from_python_nothing_is_scored_before_all_is_checked(four_images: Path) -> None:
+    (four_images / "B" / "scene001.png").unlink()
     text = '[datasets.MSOD]\ngt = "MSOD/mask"\n[methods.A]\npred = "A"\n[methods.B]\npred = "B"\n'
     Path("b.toml").write_text(text, encoding="utf-8")
     with pytest.raises(InputError, match="1 of 4 ground truths have no prediction"):

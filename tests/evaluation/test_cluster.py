@@ -1,4 +1,4 @@
-"""Beyond one machine: URLs instead of folders, and a real Dask scheduler with worker processes."""
+"""Evaluating URLs instead of folders, and on a real Dask scheduler with worker processes."""
 
 import contextlib
 import functools

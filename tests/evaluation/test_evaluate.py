@@ -1,4 +1,4 @@
-"""`sisod evaluate`: the same numbers as the engine, whole or not at all."""
+"""`sisod evaluate` gives the engine's numbers, and a complete result or none."""
 
 import errno
 import math
@@ -9,16 +9,8 @@ import cv2
 import numpy as np
 import polars as pl
 import pytest
-from helpers.evaluate_runs import (
-    FILES,
-    content,
-    evaluate,
-    evaluate_refusal,
-    finished,
-    names,
-    record,
-    save_map,
-)
+from helpers.evaluate_runs import FILES, evaluate, evaluate_refusal, finished, record, save_map
+from helpers.folder_contents import content, names
 from polars.testing import assert_frame_equal
 
 import sisod
@@ -28,10 +20,10 @@ from sisod.evaluation import driver
 # the numbers
 
 
-def test_equals_the_evaluator_bit_for_bit(work: Path) -> None:
+def test_equals_the_evaluator_bit_for_bit(three_batches: Path) -> None:
     evaluator = sisod.Evaluator(metrics="all")
-    for path in sorted((work / "MSOD" / "mask").iterdir()):
-        pred = cv2.imread(str(work / "B" / path.name), cv2.IMREAD_UNCHANGED)
+    for path in sorted((three_batches / "MSOD" / "mask").iterdir()):
+        pred = cv2.imread(str(three_batches / "B" / path.name), cv2.IMREAD_UNCHANGED)
         gt = cv2.imread(str(path), cv2.IMREAD_UNCHANGED)
         assert pred is not None
         assert gt is not None
@@ -46,19 +38,21 @@ def test_equals_the_evaluator_bit_for_bit(work: Path) -> None:
     assert direct.run.items() <= result.run.items()
 
 
-def test_independent_of_the_number_of_jobs(work: Path) -> None:
+def test_independent_of_the_number_of_jobs(three_batches: Path) -> None:
     for jobs in (1, 2, 3):
         finished(jobs=jobs, out=f"out{jobs}")
     first = content("out1")
     assert set(first) == {f"MSOD/A/{name}" for name in FILES}
     assert first == content("out2") == content("out3")
-    assert names(work) == ["A", "B", "MSOD", "out1", "out2", "out3"]
+    assert names(three_batches) == ["A", "B", "MSOD", "out1", "out2", "out3"]
     assert names("out1") == ["MSOD"]
     assert names("out1/MSOD") == ["A"]
 
 
-def test_independent_of_how_tables_are_put_together(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for path in sorted((work / "MSOD" / "mask").iterdir())[:32]:
+def test_independent_of_how_tables_are_put_together(
+    three_batches: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for path in sorted((three_batches / "MSOD" / "mask").iterdir())[:32]:
         assert cv2.imwrite(str(path), np.zeros((24, 32), np.uint8))  # a batch without any object
     finished(out="whole")
     monkeypatch.setattr(driver, "_GROUP", 1)
@@ -71,7 +65,7 @@ def test_independent_of_how_tables_are_put_together(work: Path, monkeypatch: pyt
     assert record("whole") == record("parts")
 
 
-def test_files_and_loading(few: Path) -> None:
+def test_files_and_loading(four_images: Path) -> None:
     finished("--metrics", "paper", "--protocol", "paper")
     result = sisod.Evaluation.load("out/MSOD/A")
     assert result.images["image"].to_list() == [f"scene00{i}" for i in range(4)]
@@ -84,8 +78,8 @@ def test_files_and_loading(few: Path) -> None:
     assert result.run["images"] == 4
     assert result.run["objects"] == len(result.objects)
     assert result.run["inputs"] == {
-        "predictions": str(few / "A"),
-        "ground_truths": str(few / "MSOD" / "mask"),
+        "predictions": str(four_images / "A"),
+        "ground_truths": str(four_images / "MSOD" / "mask"),
         "pred_suffix": "",
         "gt_suffix": "",
         "missing": [],
@@ -99,27 +93,27 @@ def test_files_and_loading(few: Path) -> None:
     assert content("copy") == content("out/MSOD/A")
     with pytest.raises(InputError, match=r"^'copy' exists already; use --overwrite"):
         result.save("copy")
-    (few / "copy" / "stray").touch()
+    (four_images / "copy" / "stray").touch()
     result.save("copy", overwrite=True)
     assert set(content("copy")) == FILES
 
 
 @pytest.mark.parametrize("name", sorted(FILES))
-def test_loading_what_is_not_whole(name: str, few: Path) -> None:
+def test_loading_what_is_not_whole(name: str, four_images: Path) -> None:
     finished()
-    whole = (few / "out" / "MSOD" / "A" / name).read_bytes()
+    whole = (four_images / "out" / "MSOD" / "A" / name).read_bytes()
     for damaged in (None, b"", whole[:-9]):
-        (few / "out" / "MSOD" / "A" / name).unlink(missing_ok=True)
+        (four_images / "out" / "MSOD" / "A" / name).unlink(missing_ok=True)
         if damaged is not None:
-            (few / "out" / "MSOD" / "A" / name).write_bytes(damaged)
+            (four_images / "out" / "MSOD" / "A" / name).write_bytes(damaged)
         with pytest.raises(
             InputError, match=r"^'out/MSOD/A' is not a result of 'sisod evaluate' that can"
         ):
             sisod.Evaluation.load("out/MSOD/A")
 
 
-def test_all_black_ground_truths(few: Path) -> None:
-    for path in (few / "MSOD" / "mask").iterdir():
+def test_all_black_ground_truths(four_images: Path) -> None:
+    for path in (four_images / "MSOD" / "mask").iterdir():
         assert cv2.imwrite(str(path), np.zeros((24, 32), np.uint8))
     result = evaluate("--metrics", "mae,si_mae,f_mean,auc", "--format", "csv")
     assert result.exit_code == 0
@@ -137,13 +131,13 @@ def test_all_black_ground_truths(few: Path) -> None:
 # what is there already
 
 
-def test_existing_result(few: Path) -> None:
+def test_existing_result(four_images: Path) -> None:
     finished("--metrics", "mae")
     before = content("out")
     text = "'out/MSOD/A' exists already; use --overwrite to replace it, or give another folder"
     assert evaluate_refusal("--metrics", "mse") == text
     assert content("out") == before
-    (few / "out" / "MSOD" / "A" / "stray").touch()
+    (four_images / "out" / "MSOD" / "A" / "stray").touch()
     finished("--metrics", "mse", "--overwrite")
     assert set(content("out/MSOD/A")) == FILES
     assert record()["metrics"] == ["mse"]
@@ -153,16 +147,16 @@ def test_existing_result(few: Path) -> None:
     assert record()["metrics"] == ["mse"]  # a run that fails takes nothing away
 
 
-def test_overwriting_never_takes_the_maps_themselves(few: Path) -> None:
-    (few / "maps" / "MSOD").mkdir(parents=True)
+def test_overwriting_never_takes_the_maps_themselves(four_images: Path) -> None:
+    (four_images / "maps" / "MSOD").mkdir(parents=True)
     shutil.copytree("A", "maps/MSOD/A")
     before = content("maps")
     evaluate("--overwrite", preds=("maps/MSOD/A",), out="maps")
     assert before.items() <= content("maps").items()
 
 
-def test_output_that_cannot_be_written(few: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (few / "taken").touch()
+def test_output_that_cannot_be_written(four_images: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (four_images / "taken").touch()
     assert "cannot write below 'taken/MSOD': Not a directory" in evaluate_refusal(out="taken")
 
     def mkdir(*_: object, **__: object) -> None:

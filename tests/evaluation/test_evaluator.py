@@ -1,4 +1,4 @@
-"""Evaluator and Evaluation: splits, order, names, undefined values."""
+"""Evaluator and Evaluation: merged parts, order, names, undefined values."""
 
 import dataclasses
 import itertools

@@ -1,4 +1,4 @@
-"""Every command that replaces output, with everything that can go wrong: the old one is still there."""
+"""Every command that replaces output, under every failure: the old output is kept."""
 
 import os
 import re
@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 import torch
 from helpers.command_line import run
-from helpers.overwrite_runs import COMMANDS, N_CALLS, after, find, prepare, write_world
 from helpers.platforms import links, posix_limits, posix_modes, posix_signals
+from helpers.writing_commands import COMMANDS, N_CALLS, after, find, prepare, write_world
 from typer.testing import Result
 
 from sisod.cli import app
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.needs(
     "torch", "lightning", "safetensors", "matplotlib", "jinja2", "distributed", "fsspec", "onnxscript"
 )
 torch.set_num_threads(1)
-SCRIPT = Path(__file__).parents[1] / "helpers" / "overwrite_runs.py"
+SCRIPT = Path(__file__).parents[1] / "helpers" / "writing_commands.py"
 BAD = [(name, bad) for name, command in COMMANDS.items() for bad in command.bad]
 
 

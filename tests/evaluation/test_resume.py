@@ -1,4 +1,4 @@
-"""`sisod evaluate` that is stopped, at any moment and by anything, goes on where it was."""
+"""`sisod evaluate` can be stopped at any moment, by anything, and resumed."""
 
 import errno
 import itertools
@@ -17,7 +17,8 @@ from typing import Any
 
 import polars as pl
 import pytest
-from helpers.evaluate_runs import FILES, MAIN, SOME, content, evaluate_refusal, finished, names, shards
+from helpers.evaluate_runs import FILES, MAIN, SOME, evaluate_refusal, finished, shards
+from helpers.folder_contents import content, names
 from helpers.platforms import posix_limits, posix_signals
 
 from sisod.common import output as files
@@ -26,8 +27,8 @@ from sisod.evaluation import driver, runners
 # runs that end early
 
 
-def test_unreadable_file_then_mended(work: Path) -> None:
-    file = work / "A" / "scene066.png"
+def test_unreadable_file_then_mended(three_batches: Path) -> None:
+    file = three_batches / "A" / "scene066.png"
     whole = file.read_bytes()
     file.write_bytes(whole[:40])
     text = "'A/scene066.png' is not an image that can be read, or is cut short; replace the file"
@@ -46,8 +47,8 @@ def test_unreadable_file_then_mended(work: Path) -> None:
     assert content("out") == content("unbroken")
 
 
-def test_resume_refuses_what_changed(work: Path) -> None:
-    file = work / "A" / "scene066.png"
+def test_resume_refuses_what_changed(three_batches: Path) -> None:
+    file = three_batches / "A" / "scene066.png"
     file.write_bytes(b"")
     evaluate_refusal("--metrics", "mae")
     use = "use the settings of the unfinished run, or --overwrite to begin again"
@@ -71,7 +72,7 @@ def test_resume_refuses_what_changed(work: Path) -> None:
         f"cannot resume: there were {SOME} images and there are 2, or their names changed; "
         "use --overwrite to begin again"
     )
-    os.utime(work / "MSOD" / "mask" / "scene000.png", ns=(1, 1))
+    os.utime(three_batches / "MSOD" / "mask" / "scene000.png", ns=(1, 1))
     shutil.copy("B/scene033.png", "A/scene033.png")
     assert reason("--metrics", "mae") == (
         "cannot resume: 2 images were scored and their files changed since (scene000, scene033); "
@@ -83,9 +84,9 @@ def test_resume_refuses_what_changed(work: Path) -> None:
     assert names("out/MSOD") == ["A"]
 
 
-def test_resuming_a_finished_run(few: Path) -> None:
+def test_resuming_a_finished_run(four_images: Path) -> None:
     finished("--metrics", "mae")
-    folder = few / "out" / "MSOD" / "A"
+    folder = four_images / "out" / "MSOD" / "A"
     before = {path: path.stat().st_mtime_ns for path in [folder, *folder.iterdir()]}
     finished("--resume", "--metrics", "mae")
     assert {path: path.stat().st_mtime_ns for path in before} == before
@@ -94,14 +95,16 @@ def test_resuming_a_finished_run(few: Path) -> None:
         "use --overwrite to replace it, or give another folder"
     )
     assert evaluate_refusal("--resume", "--metrics", "mse") == text
-    (few / "out" / "MSOD" / ".A.sisod-partial").mkdir()  # ended just before this was to be removed
+    (
+        four_images / "out" / "MSOD" / ".A.sisod-partial"
+    ).mkdir()  # ended just before this was to be removed
     finished("--resume", "--metrics", "mae")
     assert names("out/MSOD") == ["A"]
 
 
-def test_work_that_was_damaged(work: Path) -> None:
+def test_work_that_was_damaged(three_batches: Path) -> None:
     """What a run kept of itself: its plan, and what was scored."""
-    file = work / "A" / "scene066.png"
+    file = three_batches / "A" / "scene066.png"
     whole = file.read_bytes()
     file.write_bytes(b"")
     evaluate_refusal("--metrics", "mae")
@@ -128,9 +131,9 @@ def test_work_that_was_damaged(work: Path) -> None:
     assert set(content("out/MSOD/A")) == FILES
 
 
-def test_resuming_a_finished_run_whose_record_lacks_fields(few: Path) -> None:
+def test_resuming_a_finished_run_whose_record_lacks_fields(four_images: Path) -> None:
     finished("--metrics", "mae")
-    file = few / "out" / "MSOD" / "A" / "run.json"
+    file = four_images / "out" / "MSOD" / "A" / "run.json"
     run = json.loads(file.read_text(encoding="utf-8"))
     for kept in ({"protocol", "digest"}, {"protocol", "digest", "inputs"}):
         left = {key: value for key, value in run.items() if key in kept}
@@ -143,8 +146,8 @@ def test_resuming_a_finished_run_whose_record_lacks_fields(few: Path) -> None:
         )
 
 
-def test_resuming_into_an_empty_folder(few: Path) -> None:
-    (few / "out" / "MSOD" / "A").mkdir(parents=True)
+def test_resuming_into_an_empty_folder(four_images: Path) -> None:
+    (four_images / "out" / "MSOD" / "A").mkdir(parents=True)
     finished("--resume")
     assert set(content("out/MSOD/A")) == FILES
 
@@ -160,8 +163,8 @@ FULL = (
 
 
 @pytest.mark.parametrize("at", [0, 1, 3])
-def test_full_disk(at: int, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert work.exists()
+def test_full_disk(at: int, three_batches: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert three_batches.exists()
     real, calls = files.write_atomically, itertools.count()
 
     def write(path: Path, data: bytes) -> None:
@@ -177,7 +180,7 @@ def test_full_disk(at: int, work: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert content("out") == content("unbroken")
 
 
-@pytest.mark.usefixtures("few")
+@pytest.mark.usefixtures("four_images")
 def test_full_disk_while_tables_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
     def write(*_: object) -> None:  # what polars raises then
         raise pl.exceptions.ComputeError(
@@ -196,13 +199,15 @@ def test_full_disk_while_tables_are_written(monkeypatch: pytest.MonkeyPatch) -> 
 
 @posix_limits
 @pytest.mark.parametrize("jobs", ["1", "2"])
-def test_files_that_cannot_grow(jobs: str, work: Path) -> None:
+def test_files_that_cannot_grow(jobs: str, three_batches: Path) -> None:
     code = (
         "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000));"
         "from sisod.cli import app; app()"
     )
     command = [sys.executable, "-c", code, *evaluate_all(jobs)]
-    ended = subprocess.run(command, cwd=work, capture_output=True, text=True, timeout=60, check=False)  # noqa: S603
+    ended = subprocess.run(  # noqa: S603
+        command, cwd=three_batches, capture_output=True, text=True, timeout=60, check=False
+    )
     assert ended.returncode == 1
     assert ended.stderr == (
         "error: cannot write below 'out/MSOD': File too large; "
@@ -247,7 +252,7 @@ def gone(pid: int) -> bool:
 
 
 @posix_signals
-@pytest.mark.usefixtures("many")
+@pytest.mark.usefixtures("ten_batches")
 @pytest.mark.slow
 def test_killed_again_and_again() -> None:
     partial = Path("out", "MSOD", ".A.sisod-partial")
@@ -280,7 +285,7 @@ def test_killed_again_and_again() -> None:
 
 @needs_proc
 @pytest.mark.parametrize("who", ["worker killed", "ctrl-C"])
-@pytest.mark.usefixtures("many")
+@pytest.mark.usefixtures("ten_batches")
 @pytest.mark.slow
 def test_stopped(who: str) -> None:
     process = start()
@@ -306,7 +311,7 @@ def test_stopped(who: str) -> None:
 
 
 @needs_proc
-@pytest.mark.usefixtures("many")
+@pytest.mark.usefixtures("ten_batches")
 @pytest.mark.slow
 def test_workers_of_a_killed_run_do_not_write_into_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     process = start()
@@ -328,7 +333,7 @@ def test_workers_of_a_killed_run_do_not_write_into_the_next(monkeypatch: pytest.
     assert content("out") == before
 
 
-@pytest.mark.usefixtures("many")
+@pytest.mark.usefixtures("ten_batches")
 @pytest.mark.slow
 def test_a_second_run_into_the_same_folder() -> None:
     """Whatever it is asked for; the first one goes on undisturbed, and a kill frees the folder."""

@@ -1,4 +1,4 @@
-"""Every field of a saved result removed, emptied or of another kind: a sentence, or it works."""
+"""Every field of a saved result removed, emptied or of another type: it loads, or one sentence."""
 
 import dataclasses
 import json

@@ -1,1 +1,1 @@
-"""What several test files share: oracles, synthetic inputs, runs, marks."""
+"""Shared by several test files: oracles, synthetic inputs, runs of commands, marks, checks."""

@@ -1,4 +1,4 @@
-"""A real Chromium for tests, driven through its own protocol over a pipe: no driver, no library."""
+"""A headless Chromium for tests, controlled through its DevTools protocol over a pipe."""
 
 import base64
 import json
@@ -13,12 +13,12 @@ from typing import Any, Self
 
 from helpers.platforms import windows
 
-_WAIT = 60.0  # seconds for one answer, on a machine that does other things as well
+_WAIT = 60.0  # seconds for one answer, on a busy machine
 
 
 def chromium() -> str | None:
-    """Return the browser's command, or None where there is none, or no way to talk to it."""
-    if windows:  # hands no open files on to other programs
+    """Return the path of Chromium; None if it is not installed or cannot be controlled here."""
+    if windows:  # where a process inherits no open pipes
         return None
     return shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 

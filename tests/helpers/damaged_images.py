@@ -56,7 +56,7 @@ SOUND_FILES: dict[str, list[bytes]] = {
 }
 KINDS = tuple(SOUND_FILES)
 Reader = Callable[[Path, str], NDArray[Any]]
-SLOWEST = 5.0  # seconds for one file, on a machine that does other things as well
+SLOWEST = 5.0  # seconds for one file, on a busy machine
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""One of two processes of a data-parallel step; run by `test_losses_torch.py`."""
+"""One of two processes of a data-parallel training step; run as a program by `test_losses_torch.py`."""
 
 import os
 import sys
@@ -14,7 +14,7 @@ from sisod.losses import SizeInvariantLoss, boxes_of
 
 
 def make_batch(n_images: int = 4) -> tuple[Tensor, Tensor]:
-    """Images and masks of different numbers of objects, the same for everybody."""
+    """Return images and masks with different numbers of objects, the same in every process."""
     generator = torch.Generator().manual_seed(0)
     gt = torch.zeros(n_images, 1, 24, 24)
     for image in range(n_images):
@@ -24,19 +24,19 @@ def make_batch(n_images: int = 4) -> tuple[Tensor, Tensor]:
 
 
 def make_network() -> nn.Module:
-    """Two layers, the same for everybody."""
+    """Return a network of two layers, the same in every process."""
     torch.manual_seed(1)
     return nn.Sequential(nn.Conv2d(1, 4, 3, padding=1), nn.ReLU(), nn.Conv2d(4, 1, 3, padding=1))
 
 
 def join_two(rank: int, folder: Path) -> None:
-    """Make two processes of one folder a group.
+    """Join the group of two processes that share a folder.
 
-    The first takes a free port and writes down which. A port that the test chose for both could be
-    taken by somebody else before they are there; and of a shared file as the meeting place the process
-    that leaves first removes what the other waits for.
+    The first process takes a free port and writes its number into the folder. A port chosen by the test
+    could be taken by another program in the meantime; and a file store is removed by the process that
+    leaves first, while the other one still needs it.
     """
-    os.environ["GLOO_SOCKET_IFNAME"] = "lo"  # the machine's own name need not lead anywhere
+    os.environ["GLOO_SOCKET_IFNAME"] = "lo"  # the host name need not resolve
     limit = timedelta(seconds=100)
     note = folder / "port"
     if rank == 0:
@@ -54,7 +54,7 @@ def join_two(rank: int, folder: Path) -> None:
 
 
 def leave_two() -> None:
-    """Leave together: the first process holds what the other needs to leave."""
+    """Leave the group together: the first process holds the store that the other needs to leave."""
     torch.distributed.barrier()
     torch.distributed.destroy_process_group()
 

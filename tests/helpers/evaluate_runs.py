@@ -1,4 +1,4 @@
-"""Made folders and calls of `sisod evaluate` for its tests."""
+"""Folders of synthetic maps, and runs of `sisod evaluate` on them."""
 
 import json
 import shutil
@@ -16,7 +16,7 @@ from helpers.command_line import error_message, run
 from helpers.platforms import slashes, windows
 from sisod.data.scenes import make_scenes, sees_all_coarsely, sees_only_large
 
-COUNT, SOME = 320, 70  # images: ten batches of 32, and three
+COUNT, SOME = 320, 70  # images in ten batches of 32, and in three
 FILES = {
     "curves.parquet",
     "dataset_curves.parquet",
@@ -30,9 +30,9 @@ MAIN = [sys.executable, "-c", "from sisod.cli import app; app()"]
 
 
 @pytest.fixture(scope="session")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two methods on one data set of tiny scenes; never written to."""
-    root = tmp_path_factory.mktemp("made")
+def method_folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The maps of two methods and the ground truths of one data set, 320 tiny scenes; read only."""
+    root = tmp_path_factory.mktemp("method_folders")
     for folder in ("A", "B", "MSOD/mask"):
         (root / folder).mkdir(parents=True)
     for scene in make_scenes(COUNT, seed=2, shape=(24, 32)):
@@ -45,47 +45,49 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def copied(made: Path, target: Path, count: int) -> Path:
-    for path in made.rglob("*.png"):
+def copied(method_folders: Path, target: Path, count: int) -> Path:
+    """Copy the first `count` images of every folder."""
+    for path in method_folders.rglob("*.png"):
         if path.stem < f"scene{count:03d}":
-            copy = target / path.relative_to(made)
+            copy = target / path.relative_to(method_folders)
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(path, copy)
     return target
 
 
 @pytest.fixture
-def work(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Three batches of it to change, and to be in."""
+def three_batches(method_folders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of 70 images, three batches; the current folder."""
     monkeypatch.chdir(tmp_path)
-    return copied(made, tmp_path, SOME)
+    return copied(method_folders, tmp_path, SOME)
 
 
 @pytest.fixture
-def many(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All of it, to be in but not to change."""
+def ten_batches(method_folders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All 320 images, ten batches, linked and so read only; in the current folder."""
     monkeypatch.chdir(tmp_path)
-    if windows:  # has no links for everybody
-        shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    if windows:  # where only administrators may make links
+        shutil.copytree(method_folders, tmp_path, dirs_exist_ok=True)
         return
     for name in ("A", "MSOD"):
-        Path(name).symlink_to(made / name, target_is_directory=True)
+        Path(name).symlink_to(method_folders / name, target_is_directory=True)
 
 
 @pytest.fixture
-def few(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The same of only four images."""
+def four_images(method_folders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of four images; the current folder."""
     monkeypatch.chdir(tmp_path)
-    return copied(made, tmp_path, 4)
+    return copied(method_folders, tmp_path, 4)
 
 
 def evaluate(*args: str, preds: tuple[str, ...] = ("A",), jobs: int = 1, out: str = "out") -> Result:
+    """Run `sisod evaluate` in a folder such as `four_images`."""
     options = [*preds, "MSOD/mask", "--out", out, "--jobs", str(jobs), *args]
     return run("evaluate", *options)
 
 
 def finished(*args: str, **options: Any) -> str:
-    """Run to the end; return what was said on standard error."""
+    """Run `sisod evaluate`, which must succeed; return its standard error."""
     result = evaluate(*args, **options)
     assert result.exit_code == 0, (result.stderr, result.exception)
     return slashes(result.stderr)
@@ -98,25 +100,18 @@ def evaluate_refusal(*args: str, **options: Any) -> str:
     return error_message(result)
 
 
-def content(folder: str | Path) -> dict[str, bytes]:
-    return {
-        p.relative_to(folder).as_posix(): p.read_bytes() for p in Path(folder).rglob("*") if p.is_file()
-    }
-
-
-def names(folder: str | Path) -> list[str]:
-    return sorted(path.name for path in Path(folder).iterdir())
-
-
 def shards(out: str = "out") -> list[str]:
+    """Return the names of the files that an unfinished run has written."""
     return sorted(path.name for path in Path(out, "MSOD", ".A.sisod-partial").glob("*.rows"))
 
 
 def record(out: str = "out") -> dict[str, Any]:
+    """Return the record of a finished run, run.json."""
     loaded: dict[str, Any] = json.loads(Path(out, "MSOD", "A", "run.json").read_text())
     return loaded
 
 
 def save_map(path: str, array: NDArray[Any]) -> None:
+    """Replace a PNG map by an array of the same name."""
     Path(path).with_suffix(".png").unlink(missing_ok=True)
     np.save(path, array)

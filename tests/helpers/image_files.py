@@ -1,4 +1,4 @@
-"""Image files of every kind made by hand, the odd ones that no library writes among them."""
+"""Image files of every kind, byte by byte, also unusual ones that no library writes."""
 
 import io
 import struct
@@ -13,29 +13,32 @@ Array = NDArray[Any]
 
 
 def grey_as(*channels: Array) -> Array:
+    """Stack channels."""
     return np.dstack(channels)
 
 
 def encoded(extension: str, array: Array, *options: int) -> bytes:
+    """Return the file that OpenCV writes."""
     done, data = cv2.imencode(extension, array, options)
     assert done
     return data.tobytes()
 
 
 def packed(array: Array, bits: int) -> list[bytes]:
-    """Rows of samples of 1, 2, 4 or 8 bits."""
+    """Return the rows of an array as bytes, with samples of 1, 2, 4 or 8 bits."""
     spread = (array.astype(np.uint8)[..., None] >> np.arange(bits)[::-1]) & 1
     return [np.packbits(row.ravel()).tobytes() for row in spread]
 
 
 def chunk(kind: bytes, data: bytes) -> bytes:
+    """Return a PNG chunk."""
     return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
 
 
 def png(
     array: Array, *, colour: int = 0, bits: int = 8, palette: bytes = b"", transparent: bytes = b""
 ) -> bytes:
-    """A PNG by hand: colour 0 grey, 3 palette, 4 grey and alpha."""
+    """Return a PNG; colour type 0 is grey, 3 palette, 4 grey and alpha."""
     height, width = array.shape[:2]
     rows = [row.tobytes() for row in array] if bits == 8 else packed(array, bits)
     return b"".join(
@@ -59,9 +62,9 @@ def tiff(
     width: int | None = None,
     height: int | None = None,
 ) -> bytes:
-    """An uncompressed TIFF by hand; photometric 0 is white at zero, 1 black at zero, 2 RGB.
+    """Return an uncompressed TIFF; photometric 0 is white at zero, 1 black at zero, 2 RGB.
 
-    It may state another width and height than it has.
+    `width` and `height` are stated instead of the true ones.
     """
     samples = 1 if array.ndim == 2 else array.shape[2]
     form = 3 if array.dtype.kind == "f" else 1
@@ -100,7 +103,7 @@ def tiff(
 
 
 def bmp(array: Array, *, bits: int = 8, top_down: bool = False, core: bool = False) -> bytes:
-    """A BMP with a grey palette by hand; `core` is the old header of OS/2."""
+    """Return a BMP with a grey palette; `core` takes the old header of OS/2."""
     height, width = array.shape
     rows = packed(array, bits)
     rows = [row + bytes(-len(row) % 4) for row in (rows if top_down else rows[::-1])]
@@ -117,19 +120,20 @@ def bmp(array: Array, *, bits: int = 8, top_down: bool = False, core: bool = Fal
 
 
 def npy(array: Array, *, pickled: bool = False) -> bytes:
+    """Return the file that NumPy writes."""
     file = io.BytesIO()
     np.save(file, array, allow_pickle=pickled)
     return file.getvalue()
 
 
 def exif(orientation: int, *, order: Literal["<", ">"] = ">") -> bytes:
-    """A block of EXIF that states an orientation and nothing else."""
+    """Return an EXIF block that states an orientation and nothing else."""
     head = (b"II*\0" if order == "<" else b"MM\0*") + struct.pack(order + "IH", 8, 1)
     return head + struct.pack(order + "HHIHH", 274, 3, 1, orientation, 0) + bytes(4)
 
 
 def with_exif(data: bytes, block: bytes, *, at_end: bool = False) -> bytes:
-    """A PNG (if `at_end`, after its pixels), JPEG or WebP with a block of EXIF."""
+    """Return a PNG, JPEG or WebP with an EXIF block; `at_end` puts it behind the pixels of a PNG."""
     if data.startswith(b"\x89PNG"):
         at = len(data) - 12 if at_end else 33
         return data[:at] + chunk(b"eXIf", block) + data[at:]

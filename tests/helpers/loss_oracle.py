@@ -1,4 +1,4 @@
-"""A slow and obvious second opinion on the losses: crop by crop, from the paper's equations.
+"""A slow, independent implementation of the losses: crop by crop, from the paper's equations.
 
 Nothing is shared with the library: frames are Python slices, the background a list of pixels, the AUC
 loss a sum over all pairs. Gradients come from autograd through these crops.
@@ -15,7 +15,7 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 
 
 def bce(p: Tensor, g: Tensor) -> Tensor:
-    """The paper's binary cross-entropy with p and g in their right places."""
+    """The paper's binary cross-entropy, its misplaced p and g corrected."""
     return -(g * p.log() + (1 - g) * (1 - p).log()).mean()
 
 

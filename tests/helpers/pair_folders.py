@@ -1,4 +1,4 @@
-"""Folders of predictions and ground truths that hold names only, for pairing and listing."""
+"""Folders of predictions and ground truths without images, for tests of pairing and listing by name."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,7 +12,7 @@ from sisod.data.pairs import Pairing, pair_files
 
 
 def fill(root: Path, paths: Iterable[str]) -> Path:
-    """Make a folder of files; pairing looks at names only, so a byte each will do."""
+    """Make a folder of files of one byte each: pairing looks at names only."""
     root.mkdir()
     for path in paths:
         (root / path).parent.mkdir(parents=True, exist_ok=True)
@@ -21,22 +21,22 @@ def fill(root: Path, paths: Iterable[str]) -> Path:
 
 
 class Folders:
-    """A folder of predictions and one of ground truths, called by the same names in every test."""
+    """A folder `preds` of predictions and a folder `gts` of ground truths."""
 
     def __init__(self, preds: Iterable[str], gts: Iterable[str]) -> None:
         self.preds = fill(Path("preds"), preds)
         self.gts = fill(Path("gts"), gts)
 
     def pair(self, **options: Any) -> Pairing:
-        """Pair them."""
+        """Pair predictions and ground truths."""
         return pair_files("preds", "gts", **options)
 
     def paired(self, **options: Any) -> list[tuple[str, str, str]]:
-        """Return name and paths of every pair."""
+        """Return the name and the two paths of every pair."""
         return [(p.name, p.pred.path, p.gt.path) for p in self.pair(**options).pairs]
 
     def refusal(self, **options: Any) -> str:
-        """Return why they cannot be paired."""
+        """Return the error message of folders that cannot be paired."""
         with pytest.raises(InputError) as caught:
             self.pair(**options)
         return slashes(str(caught.value))

@@ -1,4 +1,4 @@
-"""What some systems lack: marks that skip a test by name, and paths as they are written in the tests."""
+"""Differences between operating systems: marks that skip a test, and paths in messages."""
 
 import os
 import platform
@@ -17,11 +17,13 @@ byte_names = pytest.mark.skipif(
 )
 pipes_by_name = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="Windows does not fork")
-linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux says what a process took at most")
+linux = pytest.mark.skipif(
+    sys.platform != "linux", reason="only Linux reports the peak memory of a process"
+)
 glibc = pytest.mark.skipif(
     platform.libc_ver()[0] != "glibc", reason="decoders can be kept from printing with glibc only"
 )
-links = pytest.mark.skipif(windows, reason="Windows lets only administrators make links")
+links = pytest.mark.skipif(windows, reason="on Windows only administrators may make links")
 
 
 def slashes(text: str) -> str:

@@ -1,4 +1,4 @@
-"""For the tests of figures and of the report: made benchmarks, and a reader of pages."""
+"""Synthetic benchmarks for the tests of figures and reports, and a parser of report pages."""
 
 import json
 import re
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 import sisod
 from sisod.data.scenes import Scene, _paint, _place, make_scenes, sees_all_coarsely, sees_only_large
+from sisod.evaluation.results import Result, load_results
 
 Grey = NDArray[np.uint8]
 
@@ -35,7 +36,7 @@ def mixed_scenes(count: int, *, seed: int = 0, shape: tuple[int, int] = (180, 24
 
 
 def _detects(scene: Scene, exponent: float, noise: float, name: str) -> Grey:
-    """Find an object with a chance that grows with its size; add a ghost now and then."""
+    """Return a map in which larger objects are stronger, and now and then a false positive."""
     rng = np.random.default_rng([*name.encode(), *scene.name.encode()])
     share = np.bincount(scene.labels.ravel()) / scene.labels.size
     strength = np.clip((share / 0.03) ** exponent + rng.normal(0, 0.15, len(share)), 0, 1)
@@ -96,6 +97,12 @@ def benchmark_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_benchmark(root, "mixed", mixed_scenes(14, seed=1, shape=(96, 128)), methods)
     write_benchmark(root, "crowded", make_scenes(6, seed=3, shape=(96, 128)), methods)
     return root
+
+
+@pytest.fixture(scope="module")
+def saved(benchmark_root: Path) -> list[Result]:
+    """The results of `benchmark_root`, loaded."""
+    return load_results([benchmark_root / "results"])
 
 
 def ablation_rows(scores: dict[str, Sequence[float]], metric: str = "si_mae") -> dict[str, object]:

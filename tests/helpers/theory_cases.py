@@ -1,4 +1,4 @@
-"""Masks and maps the tests of the theory are tried on."""
+"""Masks and maps for the tests of the theory."""
 
 import numpy as np
 from hypothesis import strategies as st
@@ -11,7 +11,7 @@ Mask = NDArray[np.bool_]
 
 @st.composite
 def pairs(draw: st.DrawFn) -> tuple[NDArray[np.float64], Mask]:
-    """A noisy mask with both classes and a map of few values."""
+    """Draw a map of few values and a noisy mask with both classes."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     shape = draw(st.tuples(st.integers(2, 10), st.integers(2, 10)))
     gt = rng.random(shape) < draw(st.sampled_from([0.1, 0.3, 0.6]))
@@ -21,7 +21,7 @@ def pairs(draw: st.DrawFn) -> tuple[NDArray[np.float64], Mask]:
 
 @st.composite
 def rows_of_objects(draw: st.DrawFn, least: int = 2, most: int = 4) -> Mask:
-    """Objects side by side whose frames do not meet: an angle, more or less filled."""
+    """Draw L-shaped, partly filled objects side by side whose frames do not overlap."""
     sides = st.tuples(st.integers(1, 5), st.integers(1, 5), st.integers(1, 5), st.integers(1, 5))
     blocks = draw(st.lists(sides, min_size=least, max_size=most))
     gt = np.zeros((7, 7 * len(blocks)), dtype=np.bool_)
@@ -33,7 +33,7 @@ def rows_of_objects(draw: st.DrawFn, least: int = 2, most: int = 4) -> Mask:
 
 @st.composite
 def exchanges(draw: st.DrawFn, least: int = 2, most: int = 4) -> tuple[Mask, list[int], list[int]]:
-    """A mask, what B finds of each object, and the objects A misses."""
+    """Draw a mask, the pixels that B finds of each object, and the objects that A misses."""
     gt = draw(rows_of_objects(least, most))
     sizes = sisod.partition(gt, min_area=0).areas.tolist()
     missed = sorted(draw(st.sets(st.integers(0, len(sizes) - 1), min_size=1, max_size=len(sizes) - 1)))
@@ -50,8 +50,8 @@ def exchanges(draw: st.DrawFn, least: int = 2, most: int = 4) -> tuple[Mask, lis
 def overlapping() -> Mask:
     """Frames of 25 and 12 pixels; the last pixels of the larger object lie in the smaller frame."""
     gt = np.zeros((8, 9), dtype=np.bool_)
-    gt[:5, 0] = gt[4, :5] = True  # an angle, 5 x 5
-    gt[4:7, 6] = gt[6, 3:7] = True  # an angle, 3 x 4, open towards the other
+    gt[:5, 0] = gt[4, :5] = True  # an L, 5 x 5
+    gt[4:7, 6] = gt[6, 3:7] = True  # an L, 3 x 4, open towards the other
     return gt
 
 

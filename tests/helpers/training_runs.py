@@ -1,4 +1,4 @@
-"""Made data on disk and small runs, for the tests of training."""
+"""A small synthetic data set on disk, and short training runs on it."""
 
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ SMALL = ("data.size=32", "train.epochs=2")
 
 
 def write_data(root: Path, count: int = 16, *, black: bool = False) -> Path:
-    """Write scenes as a data set; `black` empties the first mask."""
+    """Write synthetic scenes as a data set; `black` makes the first mask black."""
     for kind in ("image", "mask"):
         (root / kind).mkdir(parents=True)
     for scene in make_scenes(count, seed=4, shape=(48, 64)):
@@ -25,7 +25,7 @@ def write_data(root: Path, count: int = 16, *, black: bool = False) -> Path:
 def train_tiny(
     data: Path, out: Path, *settings: str, recipe: str = "tiny", **options: Any
 ) -> dict[str, Any]:
-    """Train a little, in this process."""
+    """Train the recipe `tiny` for two epochs on small images, in this process; return the record."""
     from sisod.training.recipe import find_recipe
     from sisod.training.train import Machine, Request, train
 
@@ -48,7 +48,7 @@ def weights(out: Path) -> dict[str, Any]:
 
 
 def same_weights(a: Path, b: Path, *, tolerance: float = 0.0) -> None:
-    """Fail where the networks of two runs differ by more."""
+    """Check that the weights of two runs differ by no more than a tolerance."""
     first, second = weights(a), weights(b)
     assert first.keys() == second.keys()
     for key, value in first.items():

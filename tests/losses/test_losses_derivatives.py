@@ -1,4 +1,4 @@
-"""Derivatives of the losses beyond the first, forward mode, and the transforms of `torch.func`."""
+"""Second derivatives of the losses, forward mode, and the transforms of `torch.func`."""
 
 from collections.abc import Callable
 from typing import Any, cast

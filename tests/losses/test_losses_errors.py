@@ -1,4 +1,4 @@
-"""What the losses refuse, in which words, and the one warning."""
+"""Input validation of the losses."""
 
 import re
 import warnings

@@ -1,4 +1,4 @@
-"""The losses equal the crop-by-crop loop of the equations, value and gradient."""
+"""The losses equal the crop-by-crop loop of the equations, in value and gradient."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What must hold of the losses: cases by hand, the paper's proposition and theorem, extremes."""
+"""Properties of the losses: cases by hand, the paper's proposition and theorem, extreme inputs."""
 
 import math
 from typing import Any

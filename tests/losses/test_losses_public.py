@@ -1,23 +1,15 @@
-"""What others rely on in `sisod.losses`: names, signatures, the error without PyTorch, the examples."""
+"""The public interface of `sisod.losses`: names, signatures, the error without PyTorch, the examples."""
 
-import inspect
 import runpy
 import subprocess
 import sys
 
 import pytest
 from helpers.paths import EXAMPLES
+from helpers.signatures import parameters
 
 import sisod.losses
 from sisod.losses import PlainLoss, SizeInvariantLoss, boxes_of, weight_map
-
-
-def parameters(function: object) -> str:
-    assert callable(function)
-    return ", ".join(
-        f"{p.name}={p.default}" if p.default is not p.empty else p.name
-        for p in inspect.signature(function).parameters.values()
-    )
 
 
 def test_names_are_frozen() -> None:

@@ -1,4 +1,4 @@
-"""A loss of one's own in training, and the example's: the loss of the paper's released code."""
+"""Training with a loss of the user's own; the example: the loss of the paper's released code."""
 
 import importlib.util
 from pathlib import Path

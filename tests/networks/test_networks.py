@@ -1,4 +1,4 @@
-"""One suite over the registry: what every network must do."""
+"""What every network must do: one suite over the registry."""
 
 import subprocess
 import sys
@@ -9,7 +9,7 @@ import cv2
 import numpy as np
 import pytest
 import torch
-from helpers.without_memory import image_on_meta, on_meta
+from helpers.meta_networks import image_on_meta, on_meta
 from numpy.typing import NDArray
 from torch import Tensor
 

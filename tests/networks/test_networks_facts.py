@@ -1,8 +1,8 @@
-"""Counts of the fact sheet, exactly: parameters, buffers, state-dict entries and multiply-adds."""
+"""Parameters, buffers, state-dict entries and multiply-adds are exactly those of the fact sheet."""
 
 import pytest
 import torch
-from helpers.without_memory import image_on_meta, on_meta
+from helpers.meta_networks import image_on_meta, on_meta
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 

@@ -1,4 +1,4 @@
-"""Networks in files: saved and loaded, encoder weights, conversion, ONNX, the command line."""
+"""Networks in files: saving and loading, encoder weights, conversion, ONNX, the command line."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from helpers import published
+from helpers import published_networks
 from helpers.command_line import run
 from safetensors.torch import save_file
 from torch import Tensor
@@ -320,9 +320,9 @@ def test_networks_prints_the_table() -> None:
 
 
 def test_convert(tmp_path: Path) -> None:
-    weights = published.Weights(seed=6)
+    weights = published_networks.Weights(seed=6)
     with torch.no_grad():
-        published.ldf(weights, torch.zeros(1, 3, 32, 32))
+        published_networks.ldf(weights, torch.zeros(1, 3, 32, 32))
     torch.save(dict(weights), tmp_path / "model-40")
     out = tmp_path / "ldf.safetensors"
     command = ["convert", str(tmp_path / "model-40"), str(out)]

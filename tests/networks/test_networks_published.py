@@ -1,8 +1,8 @@
-"""Published names load strictly, and the maps are those of the networks restated from the fact sheet."""
+"""Published weights load strictly, and give the maps of an independent implementation."""
 
 import pytest
 import torch
-from helpers import published
+from helpers import published_networks
 from torch import Tensor
 
 from sisod import networks
@@ -17,21 +17,21 @@ FIGURES = ((124.55, 118.90, 102.94), (56.77, 55.97, 57.50))
 @pytest.fixture(scope="module")
 def ldf_state() -> dict[str, Tensor]:
     """A state dict as published; LDF's is the smallest."""
-    weights = published.Weights()
+    weights = published_networks.Weights()
     with torch.no_grad():
-        published.ldf(weights, torch.zeros(1, 3, 32, 32))
+        published_networks.ldf(weights, torch.zeros(1, 3, 32, 32))
     return dict(weights)
 
 
-@pytest.mark.parametrize("name", published.NETWORKS)
+@pytest.mark.parametrize("name", published_networks.NETWORKS)
 @torch.no_grad()
 @pytest.mark.slow
 def test_maps_are_the_published_ones(name: str) -> None:
     """Within 1e-5 at 384 x 384 in single precision, and to the last digits in double."""
     # nothing normalises PoolNet's decoder: its logits would reach 3, and rounding errors with them
-    weights = published.Weights(seed=1, gain=0.9 if name == "poolnet" else 1.0)
+    weights = published_networks.Weights(seed=1, gain=0.9 if name == "poolnet" else 1.0)
     image = torch.randn(1, 3, 384, 384, generator=torch.Generator().manual_seed(2))
-    expected = published.NETWORKS[name](weights, image)
+    expected = published_networks.NETWORKS[name](weights, image)
     assert len(weights) == ENTRIES[name]
     network = networks.load_published(name, weights).eval()
     for ours, theirs in _pairs(name, network(image), expected):
@@ -42,14 +42,14 @@ def test_maps_are_the_published_ones(name: str) -> None:
     small = image[:, :, :side, :side].double()
     for key, value in weights.items():
         weights[key] = value.double()
-    expected = published.NETWORKS[name](weights, small)
+    expected = published_networks.NETWORKS[name](weights, small)
     for ours, theirs in _pairs(name, network.double()(small), expected):
         torch.testing.assert_close(ours, theirs, rtol=0, atol=1e-10)
 
 
 def _pairs(name: str, maps: tuple[Tensor, ...], expected: list[Tensor]) -> list[tuple[Tensor, Tensor]]:
     """Our maps, the prediction first, each with the published one."""
-    order = published.ORDER[name]
+    order = published_networks.ORDER[name]
     return [(ours, expected[index]) for ours, index in zip(maps, order, strict=True)]
 
 

@@ -1,4 +1,4 @@
-"""Maps are the network's own, at the images' sizes and under their names; a cut-off run goes on."""
+"""Predicted maps are the network's, with the images' sizes and names; a stopped run is resumed."""
 
 import json
 import shutil
@@ -10,8 +10,9 @@ import cv2
 import numpy as np
 import pytest
 import torch
-from helpers import published
+from helpers import published_networks
 from helpers.command_line import run
+from helpers.folder_contents import content
 from helpers.image_files import encoded, exif, with_exif
 from helpers.platforms import links
 from numpy.typing import NDArray
@@ -270,9 +271,9 @@ def test_command_takes_what_training_and_saving_write(
 
 @pytest.mark.slow
 def test_authors_checkpoints(images: Path, tmp_path: Path) -> None:
-    weights = published.Weights()
+    weights = published_networks.Weights()
     with torch.no_grad():
-        published.ldf(weights, torch.zeros(1, 3, 32, 32))
+        published_networks.ldf(weights, torch.zeros(1, 3, 32, 32))
     torch.save(dict(weights), tmp_path / "ldf.pth")
     for path in images.rglob("*.v1.*"):
         path.unlink()
@@ -342,10 +343,6 @@ def test_validation_scores_are_those_of_the_written_maps(tmp_path: Path) -> None
 # ----------------------------------------------------------------------------------- nothing is lost
 
 
-def state(folder: Path) -> dict[str, bytes]:
-    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
 def test_maps_of_changed_images_do_not_stay(
     network: networks.Network, images: Path, tmp_path: Path
 ) -> None:
@@ -355,7 +352,7 @@ def test_maps_of_changed_images_do_not_stay(
     bad.write_bytes(b"")
     with pytest.raises(InputError, match="im7"):
         predict(network, images, out, batch=2)
-    before = state(out)
+    before = content(out)
     other = cv2.imread(str(images / "im0.v1.png"))
     assert other is not None
     assert cv2.imwrite(str(images / "grey.png"), other)
@@ -367,7 +364,7 @@ def test_maps_of_changed_images_do_not_stay(
         f"cannot resume into {str(out)!r}: 2 images were predicted and their files changed or are gone "
         "since (grey, im0.v1); put them back, or --overwrite to begin again"
     )
-    assert state(out) == before
+    assert content(out) == before
     predict(network, images, out, batch=2, overwrite=True)
     assert np.ptp(maps(out)["grey.png"]) > 100  # that of the new image
     assert len(maps(out)) == 8
@@ -380,12 +377,12 @@ def test_overwriting_run_that_is_cut_off_goes_on(
 ) -> None:
     out, beside, bad = tmp_path / "out", tmp_path / ".out.sisod-partial", images / "grey.png"
     predict(network, images, out, size=32)
-    before, good = state(out), bad.read_bytes()
+    before, good = content(out), bad.read_bytes()
     bad.rename(images / "z.png")  # the last
     (images / "z.png").write_bytes(b"")
     with pytest.raises(InputError, match=r"z\.png"):
         predict(network, images, out, batch=1, overwrite=True)
-    assert (state(out), len(maps(beside))) == (before, 8)
+    assert (content(out), len(maps(beside))) == (before, 8)
     with pytest.raises(InputError, match="is unfinished; use --resume to go on with it, or --overwrite"):
         predict(network, images, out, batch=1)
     (images / "z.png").write_bytes(good)

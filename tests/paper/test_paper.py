@@ -131,7 +131,7 @@ def test_errors() -> None:
         paper.against_paper(make_run("default"), "MSOD/EDN")
 
 
-@pytest.mark.usefixtures("few")
+@pytest.mark.usefixtures("four_images")
 def test_the_command() -> None:
     finished("--protocol", "official")
     shown = run("compare", "out/MSOD/A", "--against-paper", "msod/edn")

@@ -1,12 +1,7 @@
-"""The benchmarks run; what they measure is not asserted, machines differ."""
-
-import os
-import subprocess
-import sys
-from pathlib import Path
+"""The programs in benchmarks/speed run; the times that they print are not checked: machines differ."""
 
 import pytest
-from helpers.paths import RESULTS
+from helpers.benchmark_programs import run_quick
 
 _ROWS = (
     "partition, count metrics and SI forms; PySODMetrics",
@@ -20,11 +15,7 @@ _ROWS = (
 @pytest.mark.needs("py_sod_metrics")
 @pytest.mark.slow
 def test_engine_benchmark_prints_every_row_and_writes_nothing_when_quick() -> None:
-    before = _written()
-    command = [sys.executable, "-m", "benchmarks.speed.engine", "--quick"]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)  # noqa: S603
-    assert run.returncode == 0, run.stderr
-    lines = run.stdout.splitlines()
+    lines = run_quick("engine")
     assert lines[0] == "| what | ours | peer | ratio | target | met |"
     table = lines[2 : 2 + len(_ROWS)]
     for line, what in zip(table, _ROWS, strict=True):
@@ -34,40 +25,57 @@ def test_engine_benchmark_prints_every_row_and_writes_nothing_when_quick() -> No
         assert cells[-1] in ("yes", "no")
     assert sum(line.startswith("| 0.1 Mpx ") for line in lines) == 1
     assert sum(line.startswith("| 1000 ") for line in lines) == 1
-    assert _written() == before
 
 
 @pytest.mark.needs("torch")
 @pytest.mark.slow
 def test_networks_benchmark_prints_both_tables_and_writes_nothing_when_quick() -> None:
-    before = _written()
-    command = [sys.executable, "-m", "benchmarks.speed.networks", "--quick"]
-    alone = os.environ | {"OMP_NUM_THREADS": "1"}  # on a shared machine two would wait for each other
-    run = subprocess.run(  # noqa: S603
-        command, capture_output=True, text=True, timeout=600, check=False, env=alone
-    )
-    assert run.returncode == 0, run.stderr
-    lines = [line.strip("| ").split(" | ") for line in run.stdout.splitlines() if line.startswith("|")]
-    assert lines[0] == ["network", "mode", "batch", "time per image", "memory per image", "peak memory"]
-    found = [tuple(cells[:3]) for cells in lines if cells[0] in ("tiny", "ldf")]
-    assert found == [(name, mode, "1") for name in ("tiny", "ldf") for mode in ("inference", "training")]
-    assert _written() == before
+    rows = _cells(run_quick("networks", threads=1))  # on a shared machine two would wait for each other
+    assert rows[0] == ["network", "mode", "batch", "time per image", "memory per image", "peak memory"]
+    measured = [tuple(cells[:3]) for cells in rows if cells[0] in ("tiny", "ldf")]
+    modes = ("inference", "training")
+    assert measured == [(name, mode, "1") for name in ("tiny", "ldf") for mode in modes]
 
 
 def test_compare_benchmark_prints_every_row_and_writes_nothing_when_quick() -> None:
-    before = _written()
-    command = [sys.executable, "-m", "benchmarks.speed.compare", "--quick"]
-    run = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)  # noqa: S603
-    assert run.returncode == 0, run.stderr
-    lines = [line.strip("| ").split(" | ") for line in run.stdout.splitlines() if line.startswith("|")]
-    assert lines[0] == ["what", "processor time"]
-    assert [cells[0] for cells in lines[2:]] == [
+    rows = _cells(run_quick("compare"))
+    assert rows[0] == ["what", "processor time"]
+    assert [cells[0] for cells in rows[2:]] == [
         "the paper's nine metrics and the objects found",
         "maxima of mean curves too",
         "everything",
     ]
-    assert _written() == before
 
 
-def _written() -> dict[Path, int]:
-    return {path: path.stat().st_mtime_ns for path in RESULTS.glob("*.[jm]*")}
+@pytest.mark.needs("torch")
+@pytest.mark.slow
+def test_losses_benchmark_prints_every_table_and_writes_nothing_when_quick() -> None:
+    lines = run_quick("losses")
+    assert lines[0] == "| what | ours | peer | ratio | target | met |"
+    assert lines[2].startswith(
+        "| 12 x 5 maps of 96 x 96, BCE + Dice, boxes given, mean over 1 to 50 frames"
+    )
+    begins = [line.split("|")[1].strip() for line in lines if line.startswith("|")]
+    for name in ("50", "edn", "poolnet", "icon", "gatenet", "ldf", "DUTS-TE", "XPIE"):
+        assert name in begins
+    edn = next(line for line in lines if line.startswith("| edn |"))
+    assert "| 340 s | 543.8 s | 1.60 |" in edn
+    assert any("one EDN step" in line for line in lines)
+
+
+@pytest.mark.needs("lightning")
+@pytest.mark.slow
+def test_loader_benchmark_prints_its_rows_and_writes_nothing_when_quick() -> None:
+    begins = [cells[0] for cells in _cells(run_quick("loader"))]
+    assert begins[2:] == [
+        "one sample at 96 x 96: read, augmented, frames found",
+        "of it reading",
+        "of it augmenting",
+        "of it finding frames",
+        "share of EDN's time spent waiting",
+    ]
+
+
+def _cells(lines: list[str]) -> list[list[str]]:
+    """Return the cells of every row of a printed table."""
+    return [line.strip("| ").split(" | ") for line in lines if line.startswith("|")]

@@ -1,10 +1,10 @@
-"""What others rely on: names, signatures, what importing costs and does not drag in."""
+"""The public interface: names, signatures, the time of an import and what it must not load."""
 
-import inspect
 import subprocess
 import sys
 
 import pytest
+from helpers.signatures import parameter_names, parameters
 
 import sisod
 from sisod import analysis, paper
@@ -84,13 +84,6 @@ def test_names_of_the_theory_are_frozen() -> None:
 
 
 def test_signatures_are_frozen() -> None:
-    def parameters(function: object) -> str:
-        assert callable(function)
-        return ", ".join(
-            f"{p.name}={p.default}" if p.default is not p.empty else p.name
-            for p in inspect.signature(function).parameters.values()
-        )
-
     assert parameters(sisod.partition) == (
         "gt=None, labels=None, kind=boxes, connectivity=8, min_area=0.0002, alpha=ratio"
     )
@@ -109,20 +102,16 @@ def test_signatures_are_frozen() -> None:
 
 
 def test_analysis_is_frozen() -> None:
-    def parameters(function: object) -> str:
-        assert callable(function)
-        return ", ".join(inspect.signature(function).parameters)
-
-    assert parameters(analysis.size_edges) == "kind, shares"
-    assert parameters(analysis.by_size) == "evaluation, groups"
-    assert parameters(analysis.by_number) == "evaluation, metrics"
-    assert parameters(analysis.found_curve) == parameters(analysis.size_bias) == "evaluation"
-    assert parameters(analysis.rank_changes) == "evaluations, keys"
-    assert parameters(comparison.compare) == "a, b, metrics, resamples, seed, names"
-    assert parameters(comparison.compare_many) == "evaluations, metrics, resamples, seed"
-    assert parameters(comparison.bootstrap_intervals) == "evaluation, metrics, resamples, seed"
-    assert parameters(paper.row) == "dataset, network, size_invariant"
-    assert parameters(paper.against_paper) == "evaluation, published"
+    assert parameter_names(analysis.size_edges) == "kind, shares"
+    assert parameter_names(analysis.by_size) == "evaluation, groups"
+    assert parameter_names(analysis.by_number) == "evaluation, metrics"
+    assert parameter_names(analysis.found_curve) == parameter_names(analysis.size_bias) == "evaluation"
+    assert parameter_names(analysis.rank_changes) == "evaluations, keys"
+    assert parameter_names(comparison.compare) == "a, b, metrics, resamples, seed, names"
+    assert parameter_names(comparison.compare_many) == "evaluations, metrics, resamples, seed"
+    assert parameter_names(comparison.bootstrap_intervals) == "evaluation, metrics, resamples, seed"
+    assert parameter_names(paper.row) == "dataset, network, size_invariant"
+    assert parameter_names(paper.against_paper) == "evaluation, published"
     assert list(sisod.PROTOCOLS) == ["default", "paper", "pysodmetrics", "official"]
 
 

@@ -1,4 +1,4 @@
-"""The tables of docs/real-data.md are what the saved rows give."""
+"""The tables of docs/real-data.md are computed from the saved rows."""
 
 from pathlib import Path
 

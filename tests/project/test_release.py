@@ -1,4 +1,4 @@
-"""What is published: versions that agree, links, the content of the archives, and the workflows."""
+"""Releases: versions that agree, links, the content of the archives, and the workflows."""
 
 import re
 import subprocess

@@ -1,4 +1,4 @@
-"""The page of promises: every test that it names exists, and no promise is without one."""
+"""docs/reliability.md: every test that it names exists, and every promise names one."""
 
 import ast
 import re

@@ -1,4 +1,4 @@
-"""The figures of docs/theory.md are those of the committed JSON, and the JSON is that of the data."""
+"""The figures of docs/theory.md agree with the committed JSON, and the JSON with the data."""
 
 import importlib
 import json

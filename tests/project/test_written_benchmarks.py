@@ -1,4 +1,4 @@
-"""What the benchmarks wrote for readers is what they wrote for programs; documents quote all of it."""
+"""Saved benchmark results: the Markdown agrees with the JSON, and the documents quote it."""
 
 import importlib
 import json

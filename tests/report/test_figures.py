@@ -32,11 +32,6 @@ def refusal(*args: str | Path) -> str:
     return error_message(run(*args), exit_codes=(1, 2))
 
 
-@pytest.fixture(scope="module")
-def saved(benchmark_root: Path) -> list[Saved]:
-    return load_results([benchmark_root / "results"])
-
-
 def drawn(axes: Any) -> list[tuple[Any, Any]]:
     return [(line.get_xdata(), line.get_ydata()) for line in axes.get_lines()]
 

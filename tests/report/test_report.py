@@ -29,11 +29,6 @@ METHODS = ["Net", "Net+si", "coarse", "large only"]
 
 
 @pytest.fixture(scope="module")
-def saved(benchmark_root: Path) -> list[Saved]:
-    return load_results([benchmark_root / "results"])
-
-
-@pytest.fixture(scope="module")
 def page(benchmark_root: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
     out = tmp_path_factory.mktemp("page") / "report.html"
     result = run("report", benchmark_root / "results", "--out", out, *image_options(benchmark_root))

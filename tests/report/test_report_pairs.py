@@ -13,16 +13,10 @@ from helpers.report_runs import Tables, ablation_rows
 import sisod
 from sisod.analysis.comparison import compare_many
 from sisod.evaluation.results import Result as Saved
-from sisod.evaluation.results import load_results
 from sisod.report import write_report
 from sisod.report.page import render as render_module
 
 pytest.importorskip("jinja2", reason="extra report is not installed")
-
-
-@pytest.fixture(scope="module")
-def saved(benchmark_root: Path) -> list[Saved]:
-    return load_results([benchmark_root / "results"])
 
 
 def test_pairs_of_methods_are_those_of_the_comparison(saved: list[Saved], tmp_path: Path) -> None:

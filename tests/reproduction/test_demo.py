@@ -1,4 +1,4 @@
-"""The demo shows what it says: MAE prefers the method that misses small objects, SI-MAE the other."""
+"""The demo: MAE prefers the method that misses small objects, SI-MAE the other one."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The paper's tables of time with ours beside: by hand from given seconds, and one quick measurement."""
+"""The paper's tables of training time beside ours: by hand, and one quick measurement."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The paper's whole grid at the tiny scale, end to end: trained, scored, resumed, its tables by hand."""
+"""The paper's whole grid at scale tiny: trained, scored, resumed, its tables by hand."""
 
 import json
 import os

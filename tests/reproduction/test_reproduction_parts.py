@@ -1,4 +1,4 @@
-"""The parts of the reproduction that need no training: cells, data sets, costs, commands, errors."""
+"""The parts of the reproduction without training: cells, data sets, costs, commands, errors."""
 
 import shutil
 import statistics

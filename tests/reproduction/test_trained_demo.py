@@ -1,4 +1,4 @@
-"""The demo that trains: its tables by hand, and the whole way in small; the effect takes minutes."""
+"""The demo that trains: its tables by hand, and a small run from beginning to end."""
 
 import io
 import json

@@ -1,11 +1,12 @@
-"""Cases small enough to do by hand; each comment derives its answer."""
+"""Cases small enough to compute by hand; each comment derives its answer."""
 
 import math
 from typing import Any
 
 import numpy as np
 import pytest
-from helpers.scored import score_one
+from helpers.engine_scores import score_one
+from helpers.mask_drawings import drawing
 from numpy.typing import NDArray
 
 import sisod
@@ -14,10 +15,6 @@ from sisod.scoring.metrics import find_metrics
 Mask = NDArray[np.bool_]
 FORMS = ("mean", "max", "adaptive", "binary")
 RAW = sisod.Protocol("raw", normalize="none")
-
-
-def drawing(*rows: str) -> Mask:
-    return np.array([[character == "#" for character in row] for row in rows])
 
 
 # ------------------------------------------------------------------------------------ partition

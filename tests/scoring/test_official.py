@@ -243,7 +243,7 @@ def test_errors() -> None:
     assert tuple(sisod.score(gt, gt, protocol="official", metrics="all")) == PAPER_KEYS
 
 
-def test_commands_that_show_frames_refuse_the_protocol(few: Path) -> None:  # noqa: ARG001
+def test_commands_that_show_frames_refuse_the_protocol(four_images: Path) -> None:  # noqa: ARG001
     for arguments in (["stats", "MSOD/mask"], ["frames", "MSOD/mask", "--out", "drawn"]):
         result = run(*arguments, "--protocol", "official")
         assert result.exit_code == 2

@@ -5,7 +5,8 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 from helpers import oracle
-from helpers.scored import score_one
+from helpers.engine_scores import score_one
+from helpers.mask_drawings import drawing
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -231,10 +232,6 @@ def test_voronoi_and_labels_scores(pair: tuple[NDArray[Any], Mask], labels: bool
 
 def noise(shape: tuple[int, ...], seed: int) -> NDArray[np.uint8]:
     return np.random.default_rng(seed).choice(np.array(GREY, np.uint8), shape)
-
-
-def drawing(*rows: str) -> Mask:
-    return np.array([[character == "#" for character in row] for row in rows])
 
 
 CASES = {

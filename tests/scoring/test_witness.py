@@ -13,7 +13,7 @@ import cv2
 import numpy as np
 import py_sod_metrics
 import pytest
-from helpers.scored import Scored, score_one
+from helpers.engine_scores import Scored, score_one
 from numpy.typing import NDArray
 from py_sod_metrics.utils import get_adaptive_threshold
 from sklearn.metrics import cohen_kappa_score, roc_auc_score

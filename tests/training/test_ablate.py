@@ -1,4 +1,4 @@
-"""The ablation: four losses over seeds, resumable, and the table of their means."""
+"""`sisod ablate`: four losses over several seeds, resumable, and the table of their means."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Recipes are those of the paper, and a wrong one is refused in one sentence."""
+"""The recipes are those of the paper, and an invalid one is refused in one sentence."""
 
 import re
 import tomllib

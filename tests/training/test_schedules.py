@@ -1,4 +1,4 @@
-"""The learning rate from step to step: by hand, and against PyTorch's own schedules."""
+"""Learning-rate schedules: by hand, and against those of PyTorch."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Runs: resumed equals unbroken, accumulated equals whole, two processes one; and what stops a run."""
+"""Training: resumed equals uninterrupted, accumulated equals one batch, two processes equal one."""
 
 import json
 import os

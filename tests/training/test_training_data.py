@@ -1,4 +1,4 @@
-"""Batches: image and mask stay together, chance is decided by seed, epoch and image alone."""
+"""Training batches: image and mask are augmented alike, decided by seed, epoch and image alone."""
 
 import re
 from pathlib import Path

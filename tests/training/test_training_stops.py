@@ -1,4 +1,4 @@
-"""What stops a run, by the sentence that is said, and that nothing good is lost by it."""
+"""Errors that stop a training run: the sentence that is printed, and that no checkpoint is lost."""
 
 import importlib.util
 import re

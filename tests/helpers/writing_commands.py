@@ -1,4 +1,7 @@
-"""Every command that replaces output, tiny inputs for it, and the ways in which it can fail."""
+"""Every command that writes output: tiny inputs for it, and ways in which it can fail.
+
+Run as a program, it is a command that kills itself halfway.
+"""
 
 import importlib
 import os

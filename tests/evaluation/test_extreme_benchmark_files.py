@@ -1,10 +1,11 @@
-"""Every key of a benchmark file with values that nobody means: a sentence, or sense."""
+"""Every key of a benchmark file with extreme values: accepted with a meaning, or one sentence."""
 
 from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers.wild import WILD, one_sentence
+from helpers.extreme_values import EXTREME_VALUES
+from helpers.messages import check_one_sentence
 
 from sisod.common.errors import InputError
 from sisod.evaluation.driver import Options, Request, check_request
@@ -36,7 +37,7 @@ def test_a_wild_value_in_a_benchmark_file(
         Path(folder).mkdir()
         np.save(Path(folder, "a.npy"), np.eye(4, dtype=bool))
     rest = "[datasets.D]\ngt = 'gt'\n[methods.M]\npred = 'maps'\n"
-    for wild in WILD.values():
+    for wild in EXTREME_VALUES.values():
         top = place in ("metrics", "protocol", "datasets", "methods")
         for text in (
             PLACES[place].format(wild) + rest * top,
@@ -46,7 +47,7 @@ def test_a_wild_value_in_a_benchmark_file(
             try:
                 check_scorable()
             except InputError as error:
-                one_sentence(str(error))
+                check_one_sentence(str(error))
 
 
 def check_scorable() -> None:
@@ -87,4 +88,4 @@ def test_a_wild_name_in_a_benchmark_file(
         Path("b.toml").write_text(text, encoding="utf-8")
         with pytest.raises(InputError) as caught:  # there are no folders
             check_scorable()
-        one_sentence(str(caught.value))
+        check_one_sentence(str(caught.value))

@@ -1,4 +1,4 @@
-"""Every key of every recipe with values that nobody means: a sentence, or sense."""
+"""Every key of every recipe with extreme values: accepted with a meaning, or one sentence."""
 
 import math
 import tomllib
@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers.command_line import run
-from helpers.wild import WILD, one_sentence
+from helpers.extreme_values import EXTREME_VALUES
+from helpers.messages import check_one_sentence
 
 from sisod import networks
 from sisod.common.errors import InputError
@@ -56,7 +57,7 @@ def base(section: str, key: str) -> str:
 
 def test_values_are_wild_and_keys_are_all() -> None:
     assert len(KEYS) == sum(len(table) for table in find_recipe("tiny").tables().values()) + 3
-    assert len(KEYS) * len(WILD) > 1400
+    assert len(KEYS) * len(EXTREME_VALUES) > 1400
 
 
 @pytest.mark.parametrize("key", KEYS, ids=".".join)
@@ -73,13 +74,13 @@ def test_a_wild_value_in_a_recipe_ends_in_sense_or_a_sentence(
         "\n".join(line for line in tail.split("\n") if not line.startswith(f"{name} = ")) if tail else ""
     )
     path = tmp_path / "wild.toml"
-    for wild in WILD.values():
+    for wild in EXTREME_VALUES.values():
         path.write_text(f"{head}[{section}]\n{name} = {wild}\n{rest}", encoding="utf-8")
         for given, settings in ((plain, [f"{section}.{name}={wild}"]), (path, [])):
             try:
                 check_usable(find_recipe(given, settings))
             except InputError as error:
-                one_sentence(str(error))
+                check_one_sentence(str(error))
 
 
 def check_usable(recipe: Recipe) -> None:
@@ -106,7 +107,7 @@ def test_a_wild_value_on_the_command_line_ends_with_a_sentence_and_a_code(
 ) -> None:
     """As far as the data, which there is none of."""
     monkeypatch.chdir(tmp_path)
-    for wild in (WILD[kind] for kind in ON_THE_COMMAND_LINE):
+    for wild in (EXTREME_VALUES[kind] for kind in ON_THE_COMMAND_LINE):
         for key in (name for part, name in KEYS if part == section):
             Path("own.toml").write_text(base(section, key), encoding="utf-8")
             setting = f"{section}.{key}={wild}"
@@ -115,7 +116,7 @@ def test_a_wild_value_on_the_command_line_ends_with_a_sentence_and_a_code(
             assert result.exit_code in (1, 2)
             assert result.stdout == ""
             assert result.stderr.startswith("error: ")
-            one_sentence(result.stderr.strip("\n"))
+            check_one_sentence(result.stderr.strip("\n"))
     assert [path.name for path in tmp_path.iterdir()] == ["own.toml"]
 
 
@@ -128,7 +129,7 @@ def test_a_wild_value_on_the_command_line_ends_with_a_sentence_and_a_code(
 def test_a_setting_that_names_no_key(setting: str) -> None:
     with pytest.raises(InputError) as caught:
         find_recipe("tiny", [setting])
-    one_sentence(str(caught.value))
+    check_one_sentence(str(caught.value))
 
 
 @pytest.mark.parametrize(
@@ -143,12 +144,12 @@ def test_a_wild_file_is_no_recipe_and_no_benchmark(text: str, tmp_path: Path) ->
     for read in (find_recipe, read_benchmark_file):
         with pytest.raises(InputError) as caught:
             read(path)
-        one_sentence(str(caught.value))
+        check_one_sentence(str(caught.value))
     path.write_bytes(b"\xff\xfe\x00")
     for place in (path, tmp_path / "no.toml", tmp_path, Path("a\0b.toml")):
         with pytest.raises(InputError) as caught:
             read_benchmark_file(place)
-        one_sentence(str(caught.value))
+        check_one_sentence(str(caught.value))
 
 
 def test_parts_of_a_recipe_made_by_hand_are_checked_too() -> None:
@@ -161,7 +162,7 @@ def test_parts_of_a_recipe_made_by_hand_are_checked_too() -> None:
                 try:
                     kind(**good | {field.name: wrong})
                 except ValueError as error:
-                    one_sentence(str(error))
+                    check_one_sentence(str(error))
                 else:
                     assert isinstance(wrong, type(getattr(part, field.name))), (
                         section,
@@ -197,7 +198,7 @@ def test_arguments_of_training_and_networks(name: str) -> None:
     for value in values:
         with pytest.raises((ValueError, TypeError), match=name) as caught:
             call(value)
-        one_sentence(str(caught.value))
+        check_one_sentence(str(caught.value))
         assert "sisod" in str(caught.traceback[-1].path)
 
 

@@ -1,4 +1,4 @@
-"""Results made of drawn numbers, for tests of what is computed from the tables."""
+"""Results filled with given numbers, for tests of the statistics computed from them."""
 
 import math
 from typing import Any
@@ -21,7 +21,15 @@ def simulated(
     level: NDArray[np.float64] | None = None,
     names: list[str] | None = None,
 ) -> sisod.Evaluation:
-    """A result with such values of images, recalls of objects, and heights of F curves."""
+    """Return a result with given values for each image and object.
+
+    Args:
+        mae: MAE of each image.
+        n_objects: number of objects in each image.
+        recall: recall of each object.
+        level: factor of each image's F curve.
+        names: names of the images.
+    """
     n_images = len(mae)
     numbers = np.zeros(n_images, dtype=np.int64) if n_objects is None else n_objects
     found = np.empty(0) if recall is None else recall
@@ -50,5 +58,6 @@ def simulated(
 
 
 def mean_of(values: NDArray[np.float64]) -> float:
+    """Return the mean of the values that are not NaN; NaN if there are none."""
     defined = values[~np.isnan(values)]
     return float(defined.mean()) if len(defined) else math.nan

@@ -1,4 +1,4 @@
-"""One pair through the engine, with everything it keeps by name."""
+"""The engine's scores of one pair, by name."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +12,7 @@ from sisod.scoring.engine import find_scorer, score_pair
 
 @dataclass(frozen=True, eq=False)
 class Scored:
-    """Values, curves and objects of one image."""
+    """Metric values, curves and per-object values of one image."""
 
     values: dict[str, float]
     curves: dict[str, NDArray[np.float64]]
@@ -27,7 +27,7 @@ def score_one(
     protocol: sisod.Protocol = sisod.PROTOCOLS["default"],
     partition: sisod.Partition | None = None,
 ) -> Scored:
-    """Score one pair."""
+    """Score one prediction against its ground truth."""
     scores = score_pair(find_scorer(protocol, keys), pred, gt, partition=partition)
     return Scored(
         values=dict(zip(keys, scores.values[0].tolist(), strict=True)),

@@ -1,9 +1,9 @@
-"""Run as a program: makes modules unimportable, then runs every command and some public functions.
+"""A program that makes modules unimportable, then runs commands and public functions without them.
 
-    python without_extras.py WORK '["NAME", ...]' MODULE...
+    python run_without_extras.py WORK '["NAME", ...]' MODULE...
 
-NAMEs are of ARGS and CALLS. Prints one JSON line: command -> exit code, what it printed, and what
-exception got through.
+NAMEs are keys of ARGS and CALLS. Prints one JSON line: command -> exit code, standard output, standard
+error and the exception that was not caught.
 """
 
 import importlib
@@ -15,7 +15,7 @@ from importlib.abc import MetaPathFinder
 from pathlib import Path
 from typing import Any
 
-# command -> arguments with which it does something small; {out} is a folder of its own
+# command -> arguments of a small run; {out} is a new folder
 ARGS = {
     "evaluate": ["A=maps", "mask", "--out", "{out}", "--jobs", "1"],
     "evaluate a URL": ["evaluate", "A=memory://x/maps", "mask", "--out", "{out}"],
@@ -53,7 +53,7 @@ CALLS: dict[str, Callable[[Path], object]] = {
 
 
 class Blocker(MetaPathFinder):
-    """Finds nothing of some packages, as if they were not installed."""
+    """Hides packages, as if they were not installed."""
 
     def __init__(self, modules: list[str]) -> None:
         self.modules = modules
@@ -74,7 +74,7 @@ def _report(out: Path) -> Any:
 
 
 def main(work: str, names: list[str], modules: list[str]) -> None:
-    """Run everything."""
+    """Run the named commands and calls without the modules."""
     sys.meta_path.insert(0, Blocker(modules))
     os.chdir(work)
     from typer.main import get_command
