@@ -1,7 +1,7 @@
 """Draw docs/architecture.svg from the real import graph: python tools/draw_rooms.py.
 
-An arrow leads from a room to one that builds on it. Arrows that a longer way stands in for are left
-out, and so are those of `common`, which every room builds on, and of `cli`, which builds on all.
+An arrow leads from a room to a room that imports it. An arrow is left out if a longer path leads the
+same way, and so are those of `common`, which every room imports, and of `cli`, which imports all.
 """
 
 import ast
@@ -11,7 +11,7 @@ from import_graph import reduced, room_graph
 
 ROOT = Path(__file__).parent.parent
 PICTURE = ROOT / "docs" / "architecture.svg"
-# results draw themselves in a notebook: the only calls against the direction
+# results draw themselves in a notebook: the only imports against the direction
 EXCEPTIONS = frozenset(
     {
         ("sisod.evaluation.result", "sisod.report.notebook"),
@@ -41,7 +41,7 @@ def draw(package: Path) -> str:
     graph = room_graph(package, without=EXCEPTIONS)
     inner = {name: graph[name] - BARS.keys() for name in graph if name not in BARS}
     if inner.keys() != PLACES.keys():
-        raise SystemExit(f"rooms without a place in the picture: {inner.keys() ^ PLACES.keys()}")
+        raise SystemExit(f"rooms without a position in the picture: {inner.keys() ^ PLACES.keys()}")
     arrows = [
         _arrow(source, target)
         for target, sources in sorted(reduced(inner).items())
@@ -69,7 +69,7 @@ def _corner(column: float, row: float) -> tuple[float, float]:
 
 
 def _arrow(source: str, target: str) -> str:
-    """A curve that bends once: out of the main row up or down, into it and beside it across first."""
+    """Return a curve with one bend: vertical first from the main row, else horizontal first."""
     (x0, y0), (x1, y1) = _corner(*PLACES[source]), _corner(*PLACES[target])
     begin, end = (x0 + WIDTH, y0 + HEIGHT / 2), (x1 - 1, y1 + HEIGHT / 2)
     corner = begin
@@ -98,7 +98,7 @@ def _box(name: str, x: float, y: float, width: float, package: Path) -> str:
 
 
 def _subtitle(folder: Path) -> str:
-    """What the docstring of a room says before its first colon or full stop."""
+    """Return the docstring of a room up to its first colon or full stop."""
     tree = ast.parse((folder / "__init__.py").read_text(encoding="utf-8"))
     text = (ast.get_docstring(tree) or "").replace(".", ":").partition(":")[0]
     return text.replace("->", "→")

@@ -1,4 +1,4 @@
-"""Which module of the package imports which, read off the syntax trees, inside functions too."""
+"""The import graph of the package, read from its syntax trees; imports inside functions count."""
 
 import ast
 from collections.abc import Iterator
@@ -18,9 +18,9 @@ def _dotted(path: Path, root: Path) -> str:
 
 
 def imports(path: Path) -> Iterator[str]:
-    """Yield what a file imports, but not for type checking only.
+    """Yield what a file imports, except for type checking.
 
-    `from a import b` yields `a.b`: whether b is a module or a name of a is seen by whoever asks.
+    `from a import b` yields `a.b`, whether b is a module or a name in a.
     """
     tree = ast.parse(path.read_text(encoding="utf-8"))
     typing_only = {
@@ -37,12 +37,14 @@ def imports(path: Path) -> Iterator[str]:
             yield from (alias.name for alias in node.names)
         if isinstance(node, ast.ImportFrom):
             if node.level:
-                raise ValueError(f"{path}: relative imports hide the direction; write them in full")
+                raise ValueError(
+                    f"{path}: relative import; write the absolute one, which shows the direction"
+                )
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
 def module_graph(root: Path) -> Graph:
-    """Return the modules of ours that each module imports."""
+    """Return the modules of the package that each module imports."""
     known = modules(root)
     edges: Graph = {}
     for name, path in known.items():
@@ -52,22 +54,22 @@ def module_graph(root: Path) -> Graph:
 
 
 def room(module: str) -> str:
-    """Return the room of a module, empty for the root."""
+    """Return the room of a module; an empty string for the root package."""
     return module.split(".")[1] if "." in module else ""
 
 
 def room_graph(root: Path, *, without: frozenset[tuple[str, str]] = frozenset()) -> Graph:
-    """Return the rooms that each room imports, single edges between modules left out."""
+    """Return the rooms that each room imports; `without` leaves out single imports between modules."""
     edges: Graph = {}
     for module, targets in module_graph(root).items():
         if "." in module and module != "sisod.__main__":
-            found = {room(target) for target in targets if (module, target) not in without}
-            edges.setdefault(room(module), set()).update(found - {room(module)})
+            rooms = {room(target) for target in targets if (module, target) not in without}
+            edges.setdefault(room(module), set()).update(rooms - {room(module)})
     return edges
 
 
 def reachable(start: str, edges: Graph) -> set[str]:
-    """Return what a node leads to, over any number of edges."""
+    """Return the nodes that can be reached over any number of edges."""
     seen: set[str] = set()
     waiting = [start]
     while waiting:
@@ -79,7 +81,7 @@ def reachable(start: str, edges: Graph) -> set[str]:
 
 
 def reduced(edges: Graph) -> Graph:
-    """Return the edges of a graph without circles that no longer way stands in for."""
+    """Return the transitive reduction of an acyclic graph: edges that no longer path replaces."""
     return {
         node: {
             target

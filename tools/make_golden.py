@@ -1,4 +1,4 @@
-"""Write `golden.json`: values of outside tools for the maps of `made_maps`.
+"""Write `tests/scoring/golden.json`: the scores that outside tools give to `synthetic_maps`.
 
 Run it with the versions that `golden.json` names: `python tools/make_golden.py`.
 """
@@ -16,8 +16,8 @@ GOLDEN_PATH = Path(__file__).parents[1] / "tests" / "scoring" / "golden.json"
 FAMILIES = ("f", "precision", "recall", "iou", "dice", "specificity", "fpr", "ber", "accuracy")
 
 
-def made_maps() -> dict[str, tuple[NDArray[np.uint8], NDArray[np.bool_]]]:
-    """Name -> prediction and ground truth, by formula: no random numbers, no files."""
+def synthetic_maps() -> dict[str, tuple[NDArray[np.uint8], NDArray[np.bool_]]]:
+    """Return predictions and ground truths by name, from formulas: no random numbers, no files."""
     y, x = np.mgrid[:24, :32]
     disc = (y - 9) ** 2 + (x - 10) ** 2 <= 36
     bar = (y >= 17) & (y < 21) & (x >= 19) & (x < 29)
@@ -33,7 +33,7 @@ def made_maps() -> dict[str, tuple[NDArray[np.uint8], NDArray[np.bool_]]]:
 
 
 def golden_values(pred: NDArray[np.uint8], gt: NDArray[np.bool_]) -> dict[str, float]:
-    """Return what PySODMetrics says of a pair, and scikit-learn of its kappa and AUC."""
+    """Return the scores of one pair: kappa and AUC by scikit-learn, all others by PySODMetrics."""
     import py_sod_metrics as peer
     from sklearn.metrics import cohen_kappa_score, roc_auc_score
 
@@ -81,14 +81,14 @@ def golden_values(pred: NDArray[np.uint8], gt: NDArray[np.bool_]) -> dict[str, f
 
 
 def golden() -> dict[str, Any]:
-    """Return everything the file holds: the recipe and the values."""
+    """Return the content of the file: how it was made, and the values."""
     tools = ("pysodmetrics", "scikit-learn", "numpy", "scipy", "scikit-image")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the tools' own
-        values = {name: golden_values(pred, gt) for name, (pred, gt) in made_maps().items()}
+        values = {name: golden_values(pred, gt) for name, (pred, gt) in synthetic_maps().items()}
     return {
         "command": "python tools/make_golden.py",
-        "maps": "made_maps() of tools/make_golden.py; boolean ground truth given as 0 and 255",
+        "maps": "synthetic_maps() of tools/make_golden.py; boolean ground truth given as 0 and 255",
         "tools": {
             "kappa_binary, auc": "scikit-learn",
             "all others": "pysodmetrics",

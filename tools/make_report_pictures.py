@@ -1,6 +1,8 @@
-"""Make the pictures of docs/report.md: python tools/make_report_pictures.py (needs Chromium).
+"""Make the pictures of docs/report.md; needs Chromium.
 
-Scenes and methods are made up; no picture of a data set enters the repository.
+    PYTHONPATH=tests python tools/make_report_pictures.py
+
+Scenes and methods are synthetic; no image of a data set enters the repository.
 """
 
 import tempfile
@@ -19,14 +21,14 @@ DOCS = Path(__file__).parents[1] / "docs"
 
 
 def main() -> None:
-    """Write them."""
+    """Write every picture."""
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         root = Path(folder)
         write_benchmark(root, "mixed", mixed_scenes(200, seed=1), tuple(METHODS))
         write_benchmark(root, "crowded", make_scenes(60, seed=3), tuple(METHODS))
         results = load_results([root / "results" / "mixed", root / "results" / "crowded"])
         images = {name: root / "data" / name / "image" for name in ("mixed", "crowded")}
-        write_report(results, root / "report.html", image_roots=images, title="Five made methods")
+        write_report(results, root / "report.html", image_roots=images, title="Five synthetic methods")
         with Browser(root / "profile", width=1280, height=860) as browser:
             photograph(browser, root)
         mixed = FigureRequest([r for r in results if r.dataset == "mixed"], images)
@@ -37,7 +39,7 @@ def main() -> None:
 
 
 def photograph(browser: Browser, root: Path) -> None:
-    """Take the page in light, its failures, and the charts in dark."""
+    """Photograph the page in light colours, its failures, and its charts in dark colours."""
     browser.open(root / "report.html")
     browser.evaluate("scrollTo(0, 0)")
     browser.point("table.scores tbody tr:nth-child(2) td:nth-child(5)")
@@ -60,7 +62,7 @@ def photograph(browser: Browser, root: Path) -> None:
 
 
 def shrink(path: Path) -> None:
-    """Write a PNG again, without photographs in 200 colours of its own, a third of the size."""
+    """Compress a PNG; one without photographs to 200 colours, which makes it a third of the size."""
     with Image.open(path) as picture:
         small = picture.convert("RGB")
     if path.name not in ("report_failures.png", "figure_examples.png"):

@@ -1,4 +1,4 @@
-"""Test the built wheel in an empty environment, from a folder where `src` cannot be seen.
+"""Test the built wheel in an empty environment, from a folder without `src`.
 
     python tools/test_wheel.py newest dist
     python tools/test_wheel.py lowest dist
@@ -20,7 +20,7 @@ TEST_TOOLS = ("pytest", "pytest-xdist", "hypothesis", "scipy")
 
 
 def main() -> None:
-    """Build the environment, copy the tests, run them."""
+    """Make the environment, copy the tests, run them."""
     versions, dist = sys.argv[1], Path(sys.argv[2])
     (wheel,) = dist.resolve().glob("*.whl")
     with tempfile.TemporaryDirectory(prefix="sisod-wheel-") as name:
@@ -48,7 +48,7 @@ def lower_bounds() -> list[str]:
 
 
 def copy_tests(folder: Path) -> None:
-    """Copy what the tests read, all but the sources and what is hidden or was built."""
+    """Copy what the tests read: neither the sources, nor hidden folders, nor build output."""
     folder.mkdir()
     for path in ROOT.iterdir():
         if path.is_file():
@@ -58,7 +58,7 @@ def copy_tests(folder: Path) -> None:
 
 
 def run(*command: str | Path, cwd: Path | None = None) -> None:
-    """Run a command; end with its code if it fails."""
+    """Run a command; exit with its code if it fails."""
     code = subprocess.run([str(part) for part in command], cwd=cwd, check=False).returncode  # noqa: S603
     if code:
         raise SystemExit(code)

@@ -4,16 +4,16 @@ import json
 from typing import Any
 
 import pytest
-from make_golden import GOLDEN_PATH, golden, made_maps
+from make_golden import GOLDEN_PATH, golden, synthetic_maps
 
 import sisod
 
 GOLDEN: dict[str, Any] = json.loads(GOLDEN_PATH.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("name", made_maps())
+@pytest.mark.parametrize("name", synthetic_maps())
 def test_values(name: str) -> None:
-    pred, gt = made_maps()[name]
+    pred, gt = synthetic_maps()[name]
     values = sisod.score(pred, gt, metrics="all")
     framed = sisod.score(pred, gt, protocol="pysodmetrics", metrics="all")
     values |= {f"pysodmetrics {key}": value for key, value in framed.items()}
