@@ -44,7 +44,7 @@ def outcomes(kind: str, count: int, seed: int, folder: Path) -> Iterator[str]:
     """Yield the outcome of every file."""
     for number in range(count):
         data = mutated(kind, number, seed=seed)
-        faulthandler.dump_traceback_later(HANG, exit=True, file=sys.__stdout__)
+        faulthandler.dump_traceback_later(HANG, exit=True, file=1)  # standard output
         try:
             with standard_error(folder / "stderr.txt") as said:
                 outcome = check_file(folder, data, kind)
@@ -77,6 +77,6 @@ def standard_error(path: Path) -> Iterator[Path]:
 
 
 if __name__ == "__main__":
-    faulthandler.enable(sys.__stdout__)
+    faulthandler.enable(file=1)  # standard output
     numbers = [int(word) for word in sys.argv[1:]]
     raise SystemExit(bool(main(*(numbers + [COUNT, SEED][len(numbers) :]))))

@@ -7,13 +7,16 @@ file explains.
 import os
 import signal
 import struct
+import tempfile
 import threading
 import warnings
 from pathlib import Path
 
 import cv2
+import fuzz_headers
 import numpy as np
 import pytest
+from helpers import damaged_images
 from helpers.damaged_images import GREY, KINDS, SOUND_FILES, check_file, mutated
 from helpers.image_files import bmp, chunk, encoded, exif, grey_as, png, tiff, with_exif
 from helpers.platforms import forks, glibc, posix_limits
@@ -67,6 +70,22 @@ def test_changed_bytes(kind: str, checker: Checker) -> None:
     for number in range(300):
         checker.check(mutated(kind, number), kind)
     assert checker.n_refused > 200
+
+
+def test_the_fuzzer_counts_faults_and_keeps_their_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(tempfile, "mkdtemp", lambda **_: tmp_path)
+    monkeypatch.setattr(damaged_images, "read_header", lambda _: headers.Header(14, 19, 0))
+    assert fuzz_headers.main(3, 0) == 3 * len(KINDS)
+    assert f"{tmp_path / 'fault_0_2.png'}: AssertionError" in capsys.readouterr().out
+    assert (tmp_path / "fault_0_2.png").read_bytes() == mutated("png", 2)
+
+    monkeypatch.undo()
+    assert fuzz_headers.main(3, 0) == 0
+    rows = [line.split(" | ") for line in capsys.readouterr().out.splitlines()[2:]]
+    assert [row[0] for row in rows] == list(KINDS)
+    assert {sum(map(int, row[1:])) for row in rows} == {3}
 
 
 SIDES = [0, -1, 1, 20, 16384, 65535, 2**31 - 1, -(2**31)]
