@@ -29,7 +29,7 @@ PLACES = {
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_a_wild_value_in_a_benchmark_file(
+def test_an_extreme_value_in_a_benchmark_file(
     place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -37,11 +37,11 @@ def test_a_wild_value_in_a_benchmark_file(
         Path(folder).mkdir()
         np.save(Path(folder, "a.npy"), np.eye(4, dtype=bool))
     rest = "[datasets.D]\ngt = 'gt'\n[methods.M]\npred = 'maps'\n"
-    for wild in EXTREME_VALUES.values():
+    for value in EXTREME_VALUES.values():
         top = place in ("metrics", "protocol", "datasets", "methods")
         for text in (
-            PLACES[place].format(wild) + rest * top,
-            rest * (not top) + PLACES[place].format(wild),
+            PLACES[place].format(value) + rest * top,
+            rest * (not top) + PLACES[place].format(value),
         ):
             Path("b.toml").write_text(text, encoding="utf-8")
             try:
@@ -74,7 +74,7 @@ NAMES = [
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_wild_name_in_a_benchmark_file(
+def test_an_extreme_name_in_a_benchmark_file(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -117,7 +117,7 @@ class Browser:
 
     def troubles(self) -> list[str]:
         """Return every error or warning that the page has caused."""
-        self.evaluate("1")  # what was under way has been reported before this is answered
+        self.evaluate("1")  # the answer comes after the reports of everything before
         found = []
         for event in self.events:
             details = event.get("params", {})
@@ -130,7 +130,7 @@ class Browser:
         return found
 
     def requests(self) -> list[str]:
-        """Return every address that was asked for, but for what is inside the page."""
+        """Return every URL that the page requested, data URLs excepted."""
         addresses = [
             str(event["params"]["request"]["url"])
             for event in self.events
@@ -139,14 +139,14 @@ class Browser:
         return [address for address in addresses if not address.startswith("data:")]
 
     def prefer(self, scheme: str) -> None:
-        """Ask for light or dark pages."""
+        """Set the preferred colour scheme, light or dark."""
         self.call(
             "Emulation.setEmulatedMedia",
             features=[{"name": "prefers-color-scheme", "value": scheme}],
         )
 
     def screenshot(self, path: Path, *, selector: str | None = None, scale: float = 1) -> None:
-        """Save what is seen, or one element in full."""
+        """Save a picture of the visible page, or of one whole element."""
         options: dict[str, Any] = {"format": "png", "captureBeyondViewport": selector is not None}
         if selector is not None:
             box = self.evaluate(

@@ -1,4 +1,4 @@
-"""A slow and obvious second opinion: every metric by loops over pixels, from its formula.
+"""A slow, independent implementation of every metric: loops over pixels, from its formula.
 
 Nothing here shares code or method with the library: components by flood fill, thresholds one by
 one, AUC by all pairs, Voronoi by every distance. For small images only.
@@ -141,7 +141,7 @@ def adaptive_threshold(p: NDArray[np.float64]) -> float:
 
 
 def adaptive_is_clear(p: NDArray[np.float64]) -> bool:
-    """No pixel so near the adaptive threshold that the order of a sum would decide."""
+    """Return whether no pixel is so near the adaptive threshold that the order of a sum decides."""
     values = p.ravel().tolist()
     twice = 2 * mean(values)
     if twice > 1 + 1e-9 or set(values) <= {0.0, 1.0}:
@@ -215,7 +215,7 @@ def area_under_curve(levels: Sequence[int], truth: Bits) -> float:
 
 @dataclass(frozen=True)
 class Region:
-    """Everything of one set of pixels: curves, scalars, errors."""
+    """Return curves, scalars and errors of one set of pixels."""
 
     curves: dict[str, list[float]]
     adaptive: dict[str, float]
@@ -347,7 +347,7 @@ def weighted_f(weighted: NDArray[np.float64], gt: Mask, pixels: Sequence[Pixel])
 
 @dataclass(frozen=True)
 class Opinion:
-    """What the oracle says: values, curves and the object table."""
+    """The oracle's values, curves and object table of one pair."""
 
     values: dict[str, float]
     curves: dict[str, list[float]]

@@ -1,4 +1,4 @@
-"""The five published networks restated as plain functions over tensors with the published names.
+"""An independent implementation of the five published networks, by published tensor names.
 
 Written from the fact sheet alone, with other operations than the modules where there is a choice, to be
 an independent witness of them. `Weights` makes a tensor when it is first asked for, so one call of a
@@ -14,7 +14,7 @@ from torch import Tensor
 
 
 class Weights(dict[str, Tensor]):
-    """Tensors by published name; those that are asked for first are made at random."""
+    """Tensors by published name; each is drawn at random when it is first used."""
 
     def __init__(self, seed: int = 0, *, gain: float = 1.0) -> None:
         super().__init__()
@@ -186,7 +186,7 @@ def icon(w: Weights, image: Tensor) -> list[Tensor]:
     x4 = _f_block(w, "fuse", x4 * x3) + x4
     heads = zip(("1", "2", "3", "4", "5"), (o1, o2, x3, x4, q), strict=True)
     maps = [up(w.conv(f"predtrans{n}", x, 1, 3, bias=True), image) for n, x in heads]
-    # in the file, used by nothing
+    # in the published file, but never used
     for name in ("ice1", "ice2"):
         w.conv(f"{name}.conv_mask", x1, 1, 1, bias=True)
     _f_block(w, "pwv.fuse1", x1)

@@ -59,7 +59,7 @@ class Blocker(MetaPathFinder):
         self.modules = modules
 
     def find_spec(self, name: str, *_: Any) -> None:
-        """Refuse."""
+        """Raise ImportError for the hidden packages."""
         if name.partition(".")[0] in self.modules:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 

@@ -48,7 +48,7 @@ def exchanges(draw: st.DrawFn, least: int = 2, most: int = 4) -> tuple[Mask, lis
 
 
 def overlapping() -> Mask:
-    """Frames of 25 and 12 pixels; the last pixels of the larger object lie in the smaller frame."""
+    """Return two objects whose frames, of 25 and 12 pixels, overlap where the larger object ends."""
     gt = np.zeros((8, 9), dtype=np.bool_)
     gt[:5, 0] = gt[4, :5] = True  # an L, 5 x 5
     gt[4:7, 6] = gt[6, 3:7] = True  # an L, 3 x 4, open towards the other

@@ -156,7 +156,7 @@ COMMANDS = {
 
 
 def write_world(root: Path) -> None:
-    """Write everything that the commands read, in a fraction of a second."""
+    """Write the inputs of all commands; takes a fraction of a second."""
     for name in ("image", "mask", "maps", "figures"):
         (root / name).mkdir()
     for scene in make_scenes(4, seed=2, shape=(40, 48)):
@@ -178,7 +178,7 @@ def write_world(root: Path) -> None:
 
 
 def prepare(name: str, patch: Callable[[str, Any], Any]) -> None:
-    """Replace what would take long, none of which reads a setting or writes a file."""
+    """Replace slow functions that neither read a setting nor write a file."""
     if name == "convert":  # the published networks have a hundred megabytes
         from sisod import networks
 
@@ -228,7 +228,7 @@ def find(path: str) -> tuple[Any, str]:
 
 
 def after(calls: int, function: Callable[..., Any], act: Callable[[], None]) -> Callable[..., Any]:
-    """Return a function that acts instead of being called so often."""
+    """Return the function, which after a number of calls does something else first."""
     left = [calls]
 
     def called(*args: Any, **options: Any) -> Any:
@@ -241,7 +241,7 @@ def after(calls: int, function: Callable[..., Any], act: Callable[[], None]) -> 
 
 
 def main(name: str, words: Sequence[str]) -> None:
-    """Run a command until it kills itself in the middle, on its second call there if there is one."""
+    """Run a command that kills its own process in the middle of its work."""
     from sisod.cli import app
 
     patches = []

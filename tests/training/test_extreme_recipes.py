@@ -55,14 +55,14 @@ def base(section: str, key: str) -> str:
     return text
 
 
-def test_values_are_wild_and_keys_are_all() -> None:
+def test_every_key_is_tried_with_many_values() -> None:
     assert len(KEYS) == sum(len(table) for table in find_recipe("tiny").tables().values()) + 3
     assert len(KEYS) * len(EXTREME_VALUES) > 1400
 
 
 @pytest.mark.parametrize("key", KEYS, ids=".".join)
 @pytest.mark.slow
-def test_a_wild_value_in_a_recipe_ends_in_sense_or_a_sentence(
+def test_an_extreme_value_in_a_recipe_is_accepted_or_refused_in_one_sentence(
     key: tuple[str, str], tmp_path: Path
 ) -> None:
     section, name = key
@@ -73,10 +73,10 @@ def test_a_wild_value_in_a_recipe_ends_in_sense_or_a_sentence(
     rest = (
         "\n".join(line for line in tail.split("\n") if not line.startswith(f"{name} = ")) if tail else ""
     )
-    path = tmp_path / "wild.toml"
-    for wild in EXTREME_VALUES.values():
-        path.write_text(f"{head}[{section}]\n{name} = {wild}\n{rest}", encoding="utf-8")
-        for given, settings in ((plain, [f"{section}.{name}={wild}"]), (path, [])):
+    path = tmp_path / "extreme.toml"
+    for value in EXTREME_VALUES.values():
+        path.write_text(f"{head}[{section}]\n{name} = {value}\n{rest}", encoding="utf-8")
+        for given, settings in ((plain, [f"{section}.{name}={value}"]), (path, [])):
             try:
                 check_usable(find_recipe(given, settings))
             except InputError as error:
@@ -102,15 +102,15 @@ def check_usable(recipe: Recipe) -> None:
 
 @pytest.mark.parametrize("section", sorted({section for section, _ in KEYS}))
 @pytest.mark.slow
-def test_a_wild_value_on_the_command_line_ends_with_a_sentence_and_a_code(
+def test_an_extreme_value_on_the_command_line_ends_with_a_sentence_and_a_code(
     section: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As far as the data, which there is none of."""
     monkeypatch.chdir(tmp_path)
-    for wild in (EXTREME_VALUES[kind] for kind in ON_THE_COMMAND_LINE):
+    for value in (EXTREME_VALUES[kind] for kind in ON_THE_COMMAND_LINE):
         for key in (name for part, name in KEYS if part == section):
             Path("own.toml").write_text(base(section, key), encoding="utf-8")
-            setting = f"{section}.{key}={wild}"
+            setting = f"{section}.{key}={value}"
             result = run("train", "own.toml", "--data", "nowhere", "--out", "out", "--set", setting)
             assert isinstance(result.exception, SystemExit), (setting[:80], result.exception)
             assert result.exit_code in (1, 2)
@@ -138,7 +138,7 @@ def test_a_setting_that_names_no_key(setting: str) -> None:
      "[train]\nbatch = 1\nbatch = 2", "[network.name]\na = 1", "optimizer = 5", "[optimizer]\nname = []",
      "['']", "['\\n']", '["a\\nb"]', "[" + "a." * 2000 + "a]"],
 )  # fmt: skip
-def test_a_wild_file_is_no_recipe_and_no_benchmark(text: str, tmp_path: Path) -> None:
+def test_a_malformed_file_is_neither_a_recipe_nor_a_benchmark(text: str, tmp_path: Path) -> None:
     path = tmp_path / "x.toml"
     path.write_bytes(text.encode())
     for read in (find_recipe, read_benchmark_file):
