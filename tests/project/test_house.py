@@ -1,6 +1,8 @@
-"""The structure of the package: which room may import which, how many files a room has."""
+"""The structure of the package: which room may import which, how many files a room has, class names."""
 
+import ast
 import re
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -88,6 +90,16 @@ def test_the_root_holds_nothing_but_the_public_names() -> None:
     assert len(rooms) >= 12
 
 
+def shared_class_names(root: Path) -> dict[str, list[str]]:
+    """Return the names of public classes that several modules define, with the modules."""
+    homes = defaultdict(list)
+    for module, path in modules(root).items():
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes[node.name].append(module)
+    return {name: defining for name, defining in homes.items() if len(defining) > 1}
+
+
 def crowded(root: Path, name: str) -> list[str]:
     """Return the folders of a room that hold too many files."""
     folders = [root / name, *(path for path in (root / name).rglob("*") if path.is_dir())]
@@ -117,6 +129,10 @@ def test_nothing_goes_round_in_circles() -> None:
 
 def test_heavy_packages_stay_in_their_rooms() -> None:
     assert heavy(ROOT) == []
+
+
+def test_no_two_public_classes_share_a_name() -> None:
+    assert shared_class_names(ROOT) == {}
 
 
 def test_exceptions_are_still_needed() -> None:
@@ -149,6 +165,15 @@ def test_each_rule_sees_what_breaks_it(broken: Path) -> None:
     ]
     assert cycles(edges) == [["sisod.common.errors", "sisod.data.pairs"]]
     assert heavy(broken) == ["sisod.data.pairs imports torch"]
+
+
+def test_a_shared_class_name_is_seen(tmp_path: Path) -> None:
+    for name, text in (
+        ("a", "class Cell: ...\nclass _Own: ..."),
+        ("b", "class Cell: ...\nclass _Own: ..."),
+    ):
+        (tmp_path / f"{name}.py").write_text(text, encoding="utf-8")
+    assert shared_class_names(tmp_path) == {"Cell": ["sisod.a", "sisod.b"]}
 
 
 def test_a_crowded_room_is_seen(tmp_path: Path) -> None:
