@@ -93,7 +93,7 @@ def test_contributing_names_the_places_of_every_step() -> None:
         ("src/sisod/data/catalogue.py", "KNOWN"),
         ("tests/data/test_datasets.py", "LAYOUTS"),
         ("src/sisod/report/figures.py", "CURVES"),
-        ("src/sisod/report/gallery.py", "_makers"),
+        ("src/sisod/report/gallery.py", "_figure_functions"),
     ):
         assert f"`{path}" in text_of("CONTRIBUTING.md")
         assert f"`{name}`" in text_of("CONTRIBUTING.md")
