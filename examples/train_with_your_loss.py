@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from sisod.losses import SizeInvariantLoss, boxes_of
 from sisod.training.recipe import find_recipe
-from sisod.training.train import Machine, Request, train
+from sisod.training.train import Machine, TrainingRequest, train
 
 
 class ReleasedLoss(nn.Module):
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--resume", action="store_true")
     chosen = parser.parse_args(arguments)
     recipe = find_recipe(chosen.recipe, chosen.set)
-    request = Request(data=chosen.data, out=chosen.out, limit=chosen.limit, resume=chosen.resume)
+    request = TrainingRequest(data=chosen.data, out=chosen.out, limit=chosen.limit, resume=chosen.resume)
     criterion = ReleasedLoss(*recipe.loss.terms)
     train(recipe, request, Machine(workers=chosen.workers), criterion=criterion)
 

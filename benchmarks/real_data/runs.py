@@ -106,7 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def train_run(run: Run, data: Path, out: Path) -> None:
     """Train, or go on."""
     from sisod.training.recipe import find_recipe
-    from sisod.training.train import Machine, Request, train
+    from sisod.training.train import Machine, TrainingRequest, train
 
     recipe = find_recipe(run.recipe, run.all_settings())
     criterion = None
@@ -116,7 +116,7 @@ def train_run(run: Run, data: Path, out: Path) -> None:
 
         criterion = ReleasedLoss(*recipe.loss.terms)
     loss = "si" if criterion else run.loss
-    request = Request(data=data, out=out, loss=loss, limit=N_TRAINING, resume=out.exists())
+    request = TrainingRequest(data=data, out=out, loss=loss, limit=N_TRAINING, resume=out.exists())
     train(recipe, request, Machine(workers=1), criterion=criterion)
 
 

@@ -282,7 +282,7 @@ def test_loaders_can_be_sent_to_processes_that_are_not_forked(tmp_path: Path) ->
     from sisod.training.recipe import find_recipe
 
     samples = open_dataset(write_scenes(tmp_path, 8, shape=(32, 32))).samples
-    data = loaders.Data(find_recipe("tiny"), samples, samples, workers=1, labels=None)
+    data = loaders.SaliencyData(find_recipe("tiny"), samples, samples, workers=1, labels=None)
     for loader in (data.train_dataloader(), data.val_dataloader()):
         for part in (loader.dataset, loader.collate_fn, loader.worker_init_fn):
             assert len(ForkingPickler.dumps(part)) > 0

@@ -27,10 +27,10 @@ def train_tiny(
 ) -> dict[str, Any]:
     """Train the recipe `tiny` for two epochs on small images, in this process; return the record."""
     from sisod.training.recipe import find_recipe
-    from sisod.training.train import Machine, Request, train
+    from sisod.training.train import Machine, TrainingRequest, train
 
     settled = find_recipe(recipe, [*SMALL, *settings])
-    return train(settled, Request(data=data, out=out, **options), Machine(workers=0))
+    return train(settled, TrainingRequest(data=data, out=out, **options), Machine(workers=0))
 
 
 def losses(out: Path) -> list[float]:

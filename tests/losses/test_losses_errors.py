@@ -155,22 +155,22 @@ REFUSED: dict[str, tuple[Callable[[], object], type[Exception], list[str]]] = {
     "labels of ldf elsewhere": (
         lambda: loss(LOGITS, {"mask": GT}),
         TypeError,
-        ["logits and gt by name are for the loss of 'ldf'"],
+        ["logits or gt is a mapping; expected tensors", "learn more than masks, see for_network"],
     ),
     "mask alone for ldf": (
         lambda: SizeInvariantLoss.for_network("ldf")([LOGITS] * 6, {"mask": GT}),
         ValueError,
-        ["gt of 'ldf' is ['mask']; expected a mapping of mask, body and detail"],
+        ["gt is ['mask']; expected a mapping of mask, body, detail"],
     ),
     "tensor for ldf": (
         lambda: SizeInvariantLoss.for_network("ldf")([LOGITS] * 6, GT),
         ValueError,
-        ["gt of 'ldf' is Tensor; expected a mapping of mask, body and detail"],
+        ["gt is Tensor; expected a mapping of mask, body, detail"],
     ),
     "maps of ldf": (
         lambda: PlainLoss.for_network("ldf")([LOGITS] * 5, {}),
         ValueError,
-        ["logits of 'ldf' are 5 maps; expected 6 (mask, body, detail"],
+        ["logits are 5 maps; expected 6 (mask, body, detail, mask, body, detail), or a mapping"],
     ),
     "weight map shape": (
         lambda: weight_map(rows(1, 0, 0, 2, 2), (6, 8)),

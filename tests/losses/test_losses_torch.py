@@ -14,7 +14,8 @@ from torch import Tensor, nn
 
 from sisod import networks
 from sisod.losses import PlainLoss, SizeInvariantLoss, boxes_of, collate_boxes, weight_map
-from sisod.losses.decoupled import TARGETS
+from sisod.losses.decoupled import DecoupledLoss
+from sisod.losses.terms import network_targets
 
 ALL = ("bce", "mse", "l1", "dice", "iou", "auc")
 torch.set_num_threads(1)  # the tensors are small
@@ -239,8 +240,25 @@ def test_loss_line_of_ldf() -> None:
         torch.testing.assert_close(loss(by_kind, gt), expected)
 
 
-def test_maps_of_ldf_come_in_the_order_of_the_network() -> None:
-    assert networks.find("ldf").targets == TARGETS
+def test_losses_by_name_know_the_maps_of_the_networks() -> None:
+    for name in {*networks.names()} - {"tiny"}:
+        network = networks.find(name)
+        assert network_targets(name) == (network.targets if network.auxiliary_targets() else ())
+    assert network_targets("ldf") == ("mask", "body", "detail", "mask", "body", "detail")
+
+
+def test_any_targets_and_their_number_of_passes() -> None:
+    """A network of another design: three passes of a mask and an edge each."""
+    maps, mask, boxes = batch(6)
+    edge = torch.rand(mask.shape, generator=torch.Generator().manual_seed(6))
+    mask_loss, plain = SizeInvariantLoss("bce", "dice"), PlainLoss("bce")
+    loss = DecoupledLoss(mask_loss, plain, ("mask", "edge") * 3)
+    expected = (mask_loss(maps[::2], mask, boxes) + plain(maps[1::2], edge)) / 3
+    assert loss(maps, {"mask": mask, "edge": edge}, boxes) == expected
+    with pytest.raises(
+        ValueError, match=r"^gt is \['body', 'mask'\]; expected a mapping of mask, edge$"
+    ):
+        loss(maps, {"mask": mask, "body": edge}, boxes)
 
 
 def test_every_network_of_the_paper_has_its_loss() -> None:

@@ -172,6 +172,9 @@ def test_which_maps_are_what() -> None:
         targets = networks.find(name).targets
         assert targets[0] == "mask"
         assert name == "ldf" or set(targets) == {"mask"}
+        labels = networks.find(name).split_mask(np.zeros((8, 8), np.uint8))
+        assert tuple(labels) == networks.find(name).auxiliary_targets()
+        assert networks.find(name).auxiliary_targets() == (("body", "detail") if name == "ldf" else ())
 
 
 # --------------------------------------------------------------------------------------------- errors

@@ -26,7 +26,7 @@ from sisod.data.textured_scenes import write_scenes
 from sisod.networks.input_spec import InputSpec
 from sisod.networks.predict import Prediction, load_network, predict_folder, trained_size
 from sisod.training.recipe import find_recipe
-from sisod.training.train import Machine, Request, train
+from sisod.training.train import Machine, TrainingRequest, train
 
 torch.set_num_threads(1)  # on a shared machine two would wait for each other
 SIDE = 64
@@ -330,7 +330,7 @@ def test_validation_scores_are_those_of_the_written_maps(tmp_path: Path) -> None
     """Prepared, scaled and rounded as during training."""
     data = write_scenes(tmp_path / "data", 8, shape=(40, 56))
     recipe = find_recipe("tiny", ["data.size=48", "train.epochs=1", "network.encoder_weights=none"])
-    request = Request(data=data, val=data, out=tmp_path / "run")
+    request = TrainingRequest(data=data, val=data, out=tmp_path / "run")
     scores = train(recipe, request, Machine(devices="1", workers=0))["scores"]
     network = load_network(tmp_path / "run")
     predict_folder(network, data / "image", tmp_path / "maps", size=48, batch=3, device="cpu")

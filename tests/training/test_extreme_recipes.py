@@ -20,7 +20,7 @@ from sisod.losses import boxes_of
 from sisod.reproduction.demo_training import Plan
 from sisod.training import recipe as recipes
 from sisod.training.recipe import Adam, Recipe, find_recipe, read_recipe, write_toml
-from sisod.training.train import Machine, Request
+from sisod.training.train import Machine, TrainingRequest
 
 # a command takes longer than a call
 ON_THE_COMMAND_LINE = (
@@ -174,9 +174,9 @@ def test_parts_of_a_recipe_made_by_hand_are_checked_too() -> None:
 
 
 CALLS: dict[str, tuple[Callable[[Any], object], list[Any]]] = {
-    "loss": (lambda v: Request(Path("d"), Path("o"), loss=v), ["SI", "none", None, 3]),
-    "limit": (lambda v: Request(Path("d"), Path("o"), limit=v), [0, -1, 1.5, "3", True]),
-    "resume": (lambda v: Request(Path("d"), Path("o"), resume=v), ["no", 1, None]),
+    "loss": (lambda v: TrainingRequest(Path("d"), Path("o"), loss=v), ["SI", "none", None, 3]),
+    "limit": (lambda v: TrainingRequest(Path("d"), Path("o"), limit=v), [0, -1, 1.5, "3", True]),
+    "resume": (lambda v: TrainingRequest(Path("d"), Path("o"), resume=v), ["no", 1, None]),
     "devices": (lambda v: Machine(devices=v), [2, None, [0]]),
     "nodes": (lambda v: Machine(nodes=v), [0, -1, "2", 1.5]),
     "workers": (lambda v: Machine(workers=v), [-1, 0.5, "2"]),

@@ -147,7 +147,7 @@ def test_settings_replace_values() -> None:
         (
             "[train]",
             "[labels]\nepochs = 3\n[train]",
-            "edn.toml: [labels] is for ldf; edn learns masks only",
+            "edn.toml: [labels] is for networks that learn body and detail; edn learns masks only",
         ),
     ],
 )  # fmt: skip

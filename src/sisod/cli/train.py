@@ -69,7 +69,7 @@ def train(
     ] = None,
     limit: Limit = None,
     labels: Annotated[
-        Path | None, typer.Option(help="For LDF: the folder labels of another run, to use them again.")
+        Path | None, typer.Option(help="Body and detail labels of another run, its folder labels.")
     ] = None,
     skip_bad: SkipBad = False,
     devices: Devices = "auto",
@@ -86,13 +86,13 @@ def train(
         from sisod.training.recipe import find_recipe
 
         settled = find_recipe(recipe, settings or ())
-        from sisod.training.train import Machine, Request, is_first_process
+        from sisod.training.train import Machine, TrainingRequest, is_first_process
         from sisod.training.train import train as run
 
         machine = Machine(devices, nodes, strategy, precision, workers, logger.value)
         record = run(
             settled,
-            Request(
+            TrainingRequest(
                 data=data,
                 out=out,
                 masks=masks,
@@ -147,9 +147,11 @@ def ablate(
 
         from sisod.training.ablate import ablate as run
         from sisod.training.ablate import ablation_table
-        from sisod.training.train import Machine, Request
+        from sisod.training.train import Machine, TrainingRequest
 
-        request = Request(data=data, out=out, masks=masks, limit=limit, skip_bad=skip_bad, resume=resume)
+        request = TrainingRequest(
+            data=data, out=out, masks=masks, limit=limit, skip_bad=skip_bad, resume=resume
+        )
         machine = Machine(devices, nodes, strategy, precision, workers)
         rows = run(settled, request, test, n_seeds=seeds, machine=machine)
         console = Console(width=None if is_terminal(sys.stdout) else 200)

@@ -15,7 +15,7 @@ except ModuleNotFoundError:
 from sisod.losses.boxes import boxes_of, collate_boxes
 from sisod.losses.loss import PlainLoss, SizeInvariantLoss, plain_loss, size_invariant_loss
 from sisod.losses.terms import region_term
-from sisod.losses.weights import weight_map
+from sisod.losses.weight_maps import weight_map
 
 __all__ = [
     "PlainLoss",

@@ -76,7 +76,10 @@ def check_unit_range(values: Tensor, name: str) -> None:
 
 def _refuse_names(*arguments: object) -> None:
     if any(isinstance(argument, Mapping) for argument in arguments):
-        raise TypeError("logits and gt by name are for the loss of 'ldf'; see for_network")
+        raise TypeError(
+            "logits or gt is a mapping; expected tensors; mappings are for the loss of networks that "
+            "learn more than masks, see for_network"
+        )
 
 
 def _plane(map_: Tensor, name: str) -> Tensor:

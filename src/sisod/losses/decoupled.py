@@ -1,4 +1,4 @@
-"""LDF's loss: its mask maps by one loss, its body and detail maps by plain cross-entropy."""
+"""The loss of networks that learn more than masks: one loss for the masks, another for the rest."""
 
 from collections.abc import Mapping, Sequence
 
@@ -6,25 +6,30 @@ from torch import Tensor, nn
 
 from sisod.losses.checks import Maps
 
-_KINDS = ("mask", "body", "detail")
-# what LDF's maps are, the prediction first
-TARGETS = ("mask", "body", "detail", "mask", "body", "detail")
-
 
 class DecoupledLoss(nn.Module):
-    """Half the sum of the losses of LDF's six maps, two each of mask, body and detail.
+    """The sum of the losses of all output maps, divided by the number of mask maps.
 
-    Only masks have objects to be fair to: body and detail labels are distances, and the paper says
-    nothing of them, so they keep the loss of the LDF paper, and so does the factor of one half.
+    A network that decouples its labels predicts, in every pass, a mask and auxiliary maps such as body
+    and detail. Only masks hold objects to weigh alike: auxiliary labels are distances, and the paper
+    does not mention them, so they keep the loss of the network's own paper, and so does the mean over
+    passes.
 
-    Call with `logits`, a mapping from mask, body and detail to maps, or the sequence of LDF's six;
-    `gt`, a mapping from the same names to labels; and `boxes` of the mask.
+    Args:
+        mask_loss: of the mask maps, called with `boxes`.
+        auxiliary_loss: of all other maps.
+        targets: what each map of the network learns, such as mask, body, detail, in the order of its
+            output.
+
+    Call with `logits`, the sequence of maps or a mapping from target to maps; `gt`, a mapping from
+    target to labels; and `boxes` of the mask.
     """
 
-    def __init__(self, mask_loss: nn.Module, label_loss: nn.Module) -> None:
+    def __init__(self, mask_loss: nn.Module, auxiliary_loss: nn.Module, targets: Sequence[str]) -> None:
         super().__init__()
         self.mask_loss = mask_loss
-        self.label_loss = label_loss
+        self.auxiliary_loss = auxiliary_loss
+        self.targets = tuple(targets)
 
     def forward(
         self,
@@ -33,26 +38,25 @@ class DecoupledLoss(nn.Module):
         boxes: Tensor | None = None,
     ) -> Tensor:
         """Return the loss of a batch, a scalar."""
-        maps = logits if isinstance(logits, Mapping) else _by_kind(logits)
-        for what, names in (("logits", maps), ("gt", gt)):
-            if not isinstance(names, Mapping) or set(names) != set(_KINDS):
-                came = sorted(names) if isinstance(names, Mapping) else type(names).__name__
-                raise ValueError(
-                    f"{what} of 'ldf' is {came}; expected a mapping of mask, body and detail"
-                )
+        kinds = tuple(dict.fromkeys(self.targets))
+        maps = logits if isinstance(logits, Mapping) else self._group_by_target(logits)
+        for name, mapping in (("logits", maps), ("gt", gt)):
+            if not isinstance(mapping, Mapping) or set(mapping) != set(kinds):
+                given = sorted(mapping) if isinstance(mapping, Mapping) else type(mapping).__name__
+                raise ValueError(f"{name} is {given}; expected a mapping of {', '.join(kinds)}")
         total: Tensor = self.mask_loss(maps["mask"], gt["mask"], boxes)
-        for kind in ("body", "detail"):
-            total = total + self.label_loss(maps[kind], gt[kind])
-        return total / 2
+        for kind in kinds:
+            if kind != "mask":
+                total = total + self.auxiliary_loss(maps[kind], gt[kind])
+        return total / self.targets.count("mask")
 
-
-def _by_kind(logits: Sequence[Tensor]) -> dict[str, Maps]:
-    if len(logits) != len(TARGETS):
-        raise ValueError(
-            f"logits of 'ldf' are {len(logits)} maps; expected {len(TARGETS)} ({', '.join(TARGETS)}), "
-            "or a mapping of mask, body and detail"
-        )
-    return {
-        kind: [map_ for map_, target in zip(logits, TARGETS, strict=True) if target == kind]
-        for kind in _KINDS
-    }
+    def _group_by_target(self, logits: Sequence[Tensor]) -> dict[str, Maps]:
+        if len(logits) != len(self.targets):
+            raise ValueError(
+                f"logits are {len(logits)} maps; expected {len(self.targets)} "
+                f"({', '.join(self.targets)}), or a mapping from each of these names to its maps"
+            )
+        grouped: dict[str, list[Tensor]] = {}
+        for target, map_ in zip(self.targets, logits, strict=True):
+            grouped.setdefault(target, []).append(map_)
+        return dict(grouped)

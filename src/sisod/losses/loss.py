@@ -1,6 +1,7 @@
 """The losses: the sum over frames of the paper's Eq. 16, and the plain mean it stands in for."""
 
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -10,8 +11,8 @@ from sisod.losses.box_sums import Frames, WholeImages, full_precision, make_fram
 from sisod.losses.boxes import boxes_of, check_boxes
 from sisod.losses.checks import Maps, as_planes
 from sisod.losses.decoupled import DecoupledLoss
-from sisod.losses.terms import Term, Terms, find_terms, network_terms
-from sisod.losses.weights import frame_weights
+from sisod.losses.terms import Term, Terms, find_terms, network_targets, network_terms
+from sisod.losses.weight_maps import frame_weights
 from sisod.scoring.partition import Alpha, check_alpha
 
 _find_boxes: Callable[[Tensor], Tensor] = torch.compiler.disable(  # type: ignore[no-untyped-call]
@@ -115,14 +116,14 @@ class SizeInvariantLoss(nn.Module):
         normalize: bool = True,
         from_probs: bool = False,
     ) -> "SizeInvariantLoss | DecoupledLoss":
-        """Return the loss the paper trains a network with: edn, icon, gatenet, ldf or poolnet.
+        """Return the loss that the paper trains one of its five networks with.
 
-        For `"ldf"`, `gt` is a mapping of mask, body and detail; only the mask maps get the
-        size-invariant loss, see `DecoupledLoss`.
+        For a network that learns body and detail too, `gt` is a mapping of mask, body and detail; only
+        the mask maps get the size-invariant loss, see `DecoupledLoss`.
         """
         terms = network_terms(name)
         loss = cls(*terms, alpha=alpha, normalize=normalize, from_probs=from_probs)
-        return DecoupledLoss(loss, PlainLoss("bce", from_probs=from_probs)) if name == "ldf" else loss
+        return _with_auxiliary_maps(loss, name, from_probs=from_probs)
 
     def forward(self, logits: Maps, gt: Tensor, boxes: Tensor | None = None) -> Tensor:
         """Return the loss of a batch, a scalar."""
@@ -150,11 +151,20 @@ class PlainLoss(nn.Module):
     def for_network(cls, name: str, *, from_probs: bool = False) -> "PlainLoss | DecoupledLoss":
         """Return the original loss of a network of the paper; see `SizeInvariantLoss.for_network`."""
         loss = cls(*network_terms(name), from_probs=from_probs)
-        return DecoupledLoss(loss, cls("bce", from_probs=from_probs)) if name == "ldf" else loss
+        return _with_auxiliary_maps(loss, name, from_probs=from_probs)
 
     def forward(self, logits: Maps, gt: Tensor, boxes: Tensor | None = None) -> Tensor:  # noqa: ARG002
         """Return the loss of a batch, a scalar."""
         return _plain(logits, gt, self.terms)
+
+
+_Loss = TypeVar("_Loss", SizeInvariantLoss, PlainLoss)
+
+
+def _with_auxiliary_maps(loss: _Loss, name: str, *, from_probs: bool) -> _Loss | DecoupledLoss:
+    """Add the plain loss of the maps that are no masks, if the network has any."""
+    targets = network_targets(name)
+    return DecoupledLoss(loss, PlainLoss("bce", from_probs=from_probs), targets) if targets else loss
 
 
 def _size_invariant(

@@ -127,13 +127,15 @@ REGION: dict[str, RegionTerm] = {"dice": dice, "iou": iou, "auc": auc}
 NAMES = ("bce", *ON_PROBS, *REGION)
 # the paper's appendix, "Optimization Details for Different Backbones"; GateNet and PoolNet may have any
 # of bce, mse and l1 there, and have bce in the code of their authors
-_NETWORKS = {
+_PAPER_TERMS = {
     "edn": ("bce", "dice"),
     "icon": ("bce", "iou"),
     "gatenet": ("bce",),
     "ldf": ("bce", "iou"),
     "poolnet": ("bce",),
 }
+# what each output map of a network learns, for those of the paper that learn more than masks
+_PAPER_TARGETS = {"ldf": ("mask", "body", "detail", "mask", "body", "detail")}
 
 
 @dataclass(frozen=True)
@@ -202,14 +204,19 @@ def _check_term(term: object) -> None:
 
 
 def network_terms(name: str) -> tuple[str, ...]:
-    """Return the terms of the paper's loss for a network; LDF's are those of its mask maps.
+    """Return the terms of the paper's loss for the mask maps of a network.
 
     Example:
         >>> network_terms("edn")
         ('bce', 'dice')
     """
-    check_known("network", name, _NETWORKS)
-    return _NETWORKS[name]
+    check_known("network", name, _PAPER_TERMS)
+    return _PAPER_TERMS[name]
+
+
+def network_targets(name: str) -> tuple[str, ...]:
+    """Return what each map of a network of the paper learns; empty if all maps learn the mask."""
+    return _PAPER_TARGETS.get(name, ())
 
 
 def _marked(call: Callable[..., Tensor], g: Tensor, parts: Parts) -> Prepared:

@@ -5,8 +5,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
+import numpy as np
 import torch
 from huggingface_hub import PyTorchModelHubMixin
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from sisod.common.arguments import check_text, shown
@@ -61,7 +63,8 @@ class Network(
 
     Attributes:
         facts: name, paper, licence.
-        targets: what each map is trained to be; all masks but in LDF.
+        targets: what each map is trained to be. Mask maps get the loss of the recipe, the others plain
+            binary cross-entropy.
         published_inputs: what published weights expect, by origin: `"authors"`, `"si-sod"`.
         renames: patterns that turn the authors' key names into ours.
         unused: beginnings of the names of parameters that no output depends on.
@@ -70,7 +73,7 @@ class Network(
     """
 
     facts: ClassVar[Facts]
-    targets: ClassVar[tuple[Target, ...]]
+    targets: ClassVar[tuple[Target, ...]] = ("mask",)
     published_inputs: ClassVar[Mapping[str, InputSpec]] = {}
     renames: ClassVar[Rules] = ()
     unused: ClassVar[tuple[str, ...]] = ()
@@ -89,6 +92,16 @@ class Network(
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
         """Return the logit maps at the size of the input, the prediction first."""
         raise NotImplementedError
+
+    @classmethod
+    def auxiliary_targets(cls) -> tuple[Target, ...]:
+        """Return the targets other than the mask, each once; most networks have none."""
+        return tuple(target for target in dict.fromkeys(cls.targets) if target != "mask")
+
+    @staticmethod
+    def split_mask(mask: NDArray[Any]) -> dict[Target, NDArray[np.uint8]]:  # noqa: ARG004
+        """Return the label of every auxiliary target, in 0..255, derived from a mask."""
+        return {}
 
     def config(self) -> dict[str, Any]:
         """Return what is needed to build this network again."""

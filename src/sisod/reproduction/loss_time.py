@@ -13,7 +13,7 @@ from typing import Any
 import cv2
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from sisod import networks, paper
 from sisod.common.grid import Grid
@@ -193,11 +193,11 @@ def measure_step(
         after_round: see `sisod.reproduction.stopwatch.interleaved_medians`.
     """
     torch.manual_seed(0)
-    module: nn.Module = networks.create(network, encoder=encoder).to(device)
+    module = networks.create(network, encoder=encoder).to(device)
     images = torch.rand(len(gt), 3, *gt.shape[-2:]).to(device)
     optimizer = torch.optim.Adam(module.parameters(), lr=1e-6)
     boxes, gt = boxes_of(gt).to(device), gt.to(device)
-    labels = {"mask": gt, "body": gt, "detail": gt} if network == "ldf" else gt
+    labels = dict.fromkeys(module.targets, gt) if module.auxiliary_targets() else gt
     losses: dict[str, Callable[..., Tensor]] = {
         "plain": PlainLoss.for_network(network),
         "si": SizeInvariantLoss.for_network(network),

@@ -14,7 +14,7 @@ from sisod.common.output import lock, readable_errors, write_atomically
 from sisod.common.version import __version__
 from sisod.data.datasets import Dataset
 from sisod.evaluation.driver import Options, evaluate_to
-from sisod.evaluation.driver import Request as Scoring
+from sisod.evaluation.driver import TrainingRequest as Scoring
 from sisod.networks.network import WEIGHTS_FILE, Network
 from sisod.networks.predict import load_network, predict_folder
 from sisod.reproduction.cells import LABELS, Cell, Scale, find_cell, recipe_of
@@ -25,7 +25,7 @@ from sisod.reproduction.sets import Sets
 from sisod.scoring.engine import find_scorer
 from sisod.scoring.protocols import find_protocol
 from sisod.training.run_folder import read_record
-from sisod.training.train import Machine, Request, make_labels, train
+from sisod.training.train import Machine, TrainingRequest, make_labels, train
 
 PROTOCOLS = {"default": None, "official": "paper"}  # which are scored, and the metrics of each
 _FILE = "reproduction.json"
@@ -208,10 +208,10 @@ def _score(cell: Cell, network: Network, dataset: Dataset, work: Work, tell: Tel
     write_atomically(mark, _json(_scored_now(cell, dataset, work)))
 
 
-def _request(cell: Cell, work: Work) -> Request:
+def _request(cell: Cell, work: Work) -> TrainingRequest:
     """Return what `sisod train` would be asked for; the labels' own folder holds two."""
     folder = work.folder(cell)
-    return Request(
+    return TrainingRequest(
         data=work.sets.training.image_dir,
         masks=work.sets.training.mask_dir,
         out=folder if cell.kind == "labels" else folder / "run",

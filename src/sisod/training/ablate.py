@@ -31,7 +31,7 @@ from sisod.scoring.metrics import METRICS, PAPER_KEYS
 from sisod.training.data import check_samples, read_image, read_truth
 from sisod.training.recipe import Recipe
 from sisod.training.run_folder import read_record
-from sisod.training.train import Machine, Request, is_first_process, train
+from sisod.training.train import Machine, TrainingRequest, is_first_process, train
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -70,7 +70,7 @@ class Row:
 
 def ablate(
     recipe: Recipe,
-    request: Request,
+    request: TrainingRequest,
     tests: Sequence[Path],
     *,
     n_seeds: int,
@@ -117,7 +117,12 @@ def _begin(out: Path, *, resume: bool) -> None:
 
 
 def _run(
-    recipe: Recipe, request: Request, datasets: Sequence[Dataset], *, n_seeds: int, machine: Machine
+    recipe: Recipe,
+    request: TrainingRequest,
+    datasets: Sequence[Dataset],
+    *,
+    n_seeds: int,
+    machine: Machine,
 ) -> list[Row]:
     out, rows = request.out, list[Row]()
     for seed in range(recipe.train.seed, recipe.train.seed + n_seeds):

@@ -6,7 +6,6 @@ workers, the number of processes and where a run was resumed change nothing.
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +21,7 @@ from sisod.common.progress import progress_bar
 from sisod.data.datasets import Sample
 from sisod.data.images import read_array, read_colour, read_mask, resize
 from sisod.losses import collate_boxes
-from sisod.networks.architectures.ldf import split_label
+from sisod.networks.network import Network
 from sisod.scoring.partition import cut_mask
 from sisod.training.recipe import DataPart
 
@@ -31,12 +30,12 @@ LEVEL = 128  # a mask is salient from here on
 _ASPECT_TOLERANCE = 0.05  # image and mask may be scaled differently, but not be of another form
 
 
-class Batch(NamedTuple):
+class TrainingBatch(NamedTuple):
     """What a training step gets.
 
     Attributes:
         images: (B, 3, H, W) RGB, uint8.
-        labels: `mask`, and for LDF `body` and `detail`: (B, 1, H, W), uint8.
+        labels: from every target of the network, such as `mask`, to (B, 1, H, W), uint8.
         boxes: rows (image, y0, x0, y1, x1) of the masks' frames; stays on the host.
         names: of the images.
     """
@@ -63,23 +62,32 @@ class Item(NamedTuple):
     name: str
 
 
-@dataclass(frozen=True)
-class Labels:
-    """Where LDF's labels come from: split off the masks, or the first stage's maps in a folder."""
-
-    folder: Path | None = None
-
-
 class TrainingSet(Dataset[Item]):
-    """Augmented images by (epoch, index)."""
+    """Augmented images by (epoch, index).
+
+    Args:
+        samples: images and masks.
+        part: size and augmentation.
+        seed: of the augmentation.
+        network: the class that declares the targets to learn.
+        labels_dir: folder of the labels of its auxiliary targets, as `write_labels` writes it; None
+            derives them from the masks.
+    """
 
     def __init__(
-        self, samples: Sequence[Sample], part: DataPart, *, seed: int, labels: Labels | None = None
+        self,
+        samples: Sequence[Sample],
+        part: DataPart,
+        *,
+        seed: int,
+        network: type[Network] = Network,
+        labels_dir: Path | None = None,
     ) -> None:
         self.samples = samples
         self.part = part
         self.seed = seed
-        self.labels = labels
+        self.network = network
+        self.labels_dir = labels_dir
 
     def __len__(self) -> int:
         return len(self.samples)
@@ -89,13 +97,13 @@ class TrainingSet(Dataset[Item]):
         epoch, index = key
         sample = self.samples[index]
         planes = {"image": read_image(sample), "mask": read_truth(sample).astype(np.uint8) * 255}
-        if self.labels is not None and self.labels.folder is not None:
-            for kind in ("body", "detail"):
-                planes[kind] = read_array(self.labels.folder / kind, f"{sample.name}.png")
+        if self.labels_dir is not None:
+            for target in self.network.auxiliary_targets():
+                planes[target] = read_array(self.labels_dir / target, f"{sample.name}.png")
         planes = augment(planes, self.part, np.random.default_rng((self.seed, epoch, index)))
         mask = planes["mask"]
-        if self.labels is not None and self.labels.folder is None:
-            planes["body"], planes["detail"] = split_label(mask)
+        if self.labels_dir is None:
+            planes |= self.network.split_mask(mask)
         boxes = cut_mask(mask >= LEVEL).boxes
         image = planes.pop("image")
         return Item(image, planes, boxes, sample.name)
@@ -117,6 +125,16 @@ class ValidationSet(Dataset[tuple[Plane, NDArray[np.bool_]]]):
         return resize(read_image(sample), self.size), read_truth(sample)
 
 
+def steps_per_epoch(n_images: int, images_per_step: int) -> int:
+    """Return how many whole steps the images fill; at least one."""
+    if n_images < images_per_step:
+        raise InputError(
+            f"{n_images} images do not fill one step of {images_per_step}; lower train.batch or "
+            "train.accumulate with --set, or give more images"
+        )
+    return n_images // images_per_step
+
+
 class EpochSampler(Sampler[tuple[int, int]]):
     """The order of an epoch, by seed and epoch; every process takes its share of each batch.
 
@@ -124,13 +142,8 @@ class EpochSampler(Sampler[tuple[int, int]]):
     """
 
     def __init__(self, n_images: int, *, step: int, seed: int, rank: int = 0, world: int = 1) -> None:
-        if n_images < step:
-            raise InputError(
-                f"{n_images} images do not fill one step of {step}; lower train.batch or "
-                "train.accumulate with --set, or give more images"
-            )
         self.n_images = n_images
-        self.n_used = n_images // step * step
+        self.n_used = steps_per_epoch(n_images, step) * step
         self.seed = seed
         self.rank = rank
         self.world = world
@@ -191,10 +204,10 @@ def augment(planes: dict[str, Plane], part: DataPart, rng: np.random.Generator) 
     return done
 
 
-def collate(items: Sequence[Item]) -> Batch:
+def collate(items: Sequence[Item]) -> TrainingBatch:
     """Join items to a batch."""
     images = np.stack([item.image for item in items]).transpose(0, 3, 1, 2)
-    return Batch(
+    return TrainingBatch(
         torch.from_numpy(np.ascontiguousarray(images)),
         {
             kind: torch.from_numpy(np.stack([item.labels[kind] for item in items])[:, None])
@@ -272,7 +285,7 @@ def _complaint(sample: Sample) -> str | None:
 
 def to_device(batch: Any, device: torch.device) -> Any:
     """Move what the network and the loss need; boxes stay on the host, where the loss reads them."""
-    if isinstance(batch, Batch):
+    if isinstance(batch, TrainingBatch):
         labels = {kind: label.to(device, non_blocking=True) for kind, label in batch.labels.items()}
         return batch._replace(images=batch.images.to(device, non_blocking=True), labels=labels)
     return batch._replace(images=batch.images.to(device, non_blocking=True))

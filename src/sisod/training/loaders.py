@@ -1,18 +1,19 @@
 """Loaders that feed a run: each process takes its share of every batch, whatever their number."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import lightning as L  # noqa: N812  (the name everybody knows it by)
 import torch
 from torch.utils.data import DataLoader
 
+from sisod import networks
 from sisod.common.errors import UsageError
 from sisod.data.datasets import Sample
 from sisod.evaluation.runners import default_jobs
 from sisod.training.data import (
     EpochSampler,
-    Labels,
     ShareSampler,
     TrainingSet,
     ValidationSet,
@@ -23,8 +24,18 @@ from sisod.training.data import (
 from sisod.training.recipe import Recipe
 
 
-class Data(L.LightningDataModule):
-    """The loaders."""
+class SaliencyData(L.LightningDataModule):
+    """The loaders of a run.
+
+    Args:
+        recipe: says the network, the batch and the augmentation.
+        samples: to train on.
+        val_samples: to validate on; may be empty.
+        workers: processes that read images; None for one a core, up to eight.
+        labels: folder of labels for the network's auxiliary targets; None derives them from masks.
+        rank: the index of this process, which takes its share of every batch.
+        world: the number of processes.
+    """
 
     def __init__(
         self,
@@ -33,38 +44,44 @@ class Data(L.LightningDataModule):
         val_samples: Sequence[Sample],
         *,
         workers: int | None,
-        labels: Labels | None,
+        labels: Path | None,
+        rank: int = 0,
+        world: int = 1,
     ) -> None:
         super().__init__()
-        self.recipe = recipe
-        self.workers = workers if workers is not None else default_workers()
-        self.training = TrainingSet(samples, recipe.data, seed=recipe.train.seed, labels=labels)
-        self.validation = ValidationSet(val_samples, recipe.data.size)
-        self.rank, self.world = 0, 1
-
-    def set_processes(self, rank: int, world: int) -> None:
-        """Say which process this is; each takes its share of every batch."""
-        if self.recipe.train.batch % world:
+        if recipe.train.batch % world:
             raise UsageError(
-                f"a batch of {self.recipe.train.batch} images cannot be shared by {world} processes; "
+                f"a batch of {recipe.train.batch} images cannot be shared by {world} processes; "
                 f"set train.batch to a multiple of {world}"
             )
+        self.recipe = recipe
+        self.workers = workers if workers is not None else default_workers()
+        self.training = TrainingSet(
+            samples,
+            recipe.data,
+            seed=recipe.train.seed,
+            network=networks.find(recipe.network.name),
+            labels_dir=labels,
+        )
+        self.validation = ValidationSet(val_samples, recipe.data.size)
         self.rank, self.world = rank, world
-
-    @property
-    def n_steps(self) -> int:
-        """Steps of an epoch."""
-        return self._sampler().n_used // self.recipe.train.images_per_step
 
     def train_dataloader(self) -> Any:
         """Return the loader; the epoch is set here since Lightning, resuming, sets it too late."""
-        sampler = self._sampler()
+        train = self.recipe.train
+        sampler = EpochSampler(
+            len(self.training),
+            step=train.images_per_step,
+            seed=train.seed,
+            rank=self.rank,
+            world=self.world,
+        )
         if self.trainer is not None:
             progress: Any = self.trainer.fit_loop.epoch_progress.current
             sampler.set_epoch(progress.processed)
         return DataLoader(
             self.training,
-            batch_size=self.recipe.train.batch // self.world,
+            batch_size=train.batch // self.world,
             sampler=sampler,
             collate_fn=collate,
             **self._options(),
@@ -80,16 +97,6 @@ class Data(L.LightningDataModule):
             sampler=ShareSampler(len(self.validation), rank=self.rank, world=self.world),
             collate_fn=collate_validation,
             **self._options(),
-        )
-
-    def _sampler(self) -> EpochSampler:
-        train = self.recipe.train
-        return EpochSampler(
-            len(self.training),
-            step=train.images_per_step,
-            seed=train.seed,
-            rank=self.rank,
-            world=self.world,
         )
 
     def _options(self) -> dict[str, Any]:

@@ -15,8 +15,8 @@ from sisod.losses import PlainLoss, SizeInvariantLoss
 from sisod.losses.decoupled import DecoupledLoss
 from sisod.networks.architectures.blocks import resize
 from sisod.networks.network import Network
-from sisod.training.data import Batch, ValidationBatch, to_device
-from sisod.training.recipe import SGD, Recipe, Schedule
+from sisod.training.data import TrainingBatch, ValidationBatch, to_device
+from sisod.training.recipe import SGD, LossPart, Recipe, Schedule
 from sisod.training.torchmetric import SizeInvariantScores
 
 LossKind = str  # "si" or "plain"
@@ -26,17 +26,24 @@ class SaliencyModule(L.LightningModule):
     """One training step: images -> maps -> loss; one validation: maps at the masks' size -> scores."""
 
     def __init__(
-        self, network: Network, recipe: Recipe, *, loss: LossKind | nn.Module, run_dir: Path
+        self,
+        network: Network,
+        recipe: Recipe,
+        *,
+        loss: LossKind | nn.Module,
+        run_dir: Path,
+        steps_per_epoch: int,
+        n_epochs: int,
     ) -> None:
         super().__init__()
         self.network = network
         self.recipe = recipe
         self.run_dir = run_dir
         self.plain_loss = make_loss("plain", recipe, network)
-        self.loss = make_loss(loss, recipe, network) if isinstance(loss, str) else loss
+        self.loss = make_loss(loss, recipe, network)
         self.scores = SizeInvariantScores()
-        self.steps_per_epoch = 0  # known when the data is
-        self.n_epochs = recipe.train.epochs
+        self.steps_per_epoch = steps_per_epoch
+        self.n_epochs = n_epochs
         self.has_begun = False
         self._losses: list[Tensor] = []  # of the batches since the last step
         freeze(network, (*recipe.network.frozen, *network.unused))
@@ -45,13 +52,13 @@ class SaliencyModule(L.LightningModule):
         """Note that everything is in its place; Lightning calls this."""
         self.has_begun = True
 
-    def training_step(self, batch: Batch, index: int) -> Tensor:
+    def training_step(self, batch: TrainingBatch, index: int) -> Tensor:
         """Return the loss of a batch."""
         maps = self.network(self.network.input_spec.apply(batch.images))
         labels = {kind: label.float() / 255 for kind, label in batch.labels.items()}
         warm = self.current_epoch < self.recipe.loss.warmup_epochs
         criterion = self.plain_loss if warm else self.loss
-        gt = labels if isinstance(criterion, DecoupledLoss) else labels["mask"]
+        gt = labels if self.network.auxiliary_targets() else labels["mask"]
         loss: Tensor = criterion(maps, gt, batch.boxes)
         self._refuse_nan(loss, batch, index)
         if index % self.recipe.train.accumulate == 0:
@@ -107,7 +114,7 @@ class SaliencyModule(L.LightningModule):
                     f"{self._last_good()}; lower optimizer.lr, or set train.clip"
                 )
 
-    def _refuse_nan(self, loss: Tensor, batch: Batch, index: int) -> None:
+    def _refuse_nan(self, loss: Tensor, batch: TrainingBatch, index: int) -> None:
         value = float(loss.detach())
         if not math.isfinite(value):
             raise InputError(
@@ -124,17 +131,28 @@ class SaliencyModule(L.LightningModule):
         return "there is no checkpoint yet"
 
 
-def make_loss(kind: LossKind, recipe: Recipe, network: Network) -> nn.Module:
-    """Return the loss of a recipe, size-invariant or plain; both are called alike."""
+def make_loss(loss: LossKind | nn.Module, recipe: Recipe, network: Network) -> nn.Module:
+    """Return the loss of all maps of a network.
+
+    Args:
+        loss: of the mask maps: the recipe's, size-invariant or plain, or a module called like those.
+        recipe: says the terms.
+        network: says what its maps learn. Those of auxiliary targets get plain cross-entropy.
+    """
+    mask_loss = _recipe_loss(loss, recipe.loss) if isinstance(loss, str) else loss
+    if isinstance(mask_loss, DecoupledLoss) or not network.auxiliary_targets():
+        return mask_loss
+    return DecoupledLoss(mask_loss, PlainLoss("bce"), network.targets)
+
+
+def _recipe_loss(kind: LossKind, part: LossPart) -> nn.Module:
     check_choice("loss", kind, ("si", "plain"))
-    part = recipe.loss
     try:
-        loss: nn.Module = PlainLoss(*part.terms)
-        if kind == "si":
-            loss = SizeInvariantLoss(*part.terms, alpha=part.alpha, normalize=part.normalize)  # type: ignore[arg-type]
+        if kind == "plain":
+            return PlainLoss(*part.terms)
+        return SizeInvariantLoss(*part.terms, alpha=part.alpha, normalize=part.normalize)  # type: ignore[arg-type]
     except ValueError as error:
         raise InputError(f"[loss] {error}") from error
-    return DecoupledLoss(loss, PlainLoss("bce")) if "body" in network.targets else loss
 
 
 def freeze(network: nn.Module, beginnings: tuple[str, ...]) -> None:

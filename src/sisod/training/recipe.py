@@ -6,9 +6,9 @@
     [schedule]     the learning rate over the run
     [loss]         terms, alpha, normalize, warmup_epochs
     [train]        batch, length, seed
-    [labels]       the first stage of LDF; for networks that learn body and detail
+    [labels]       a first stage that makes labels; for networks that learn body and detail
 
-Needs no PyTorch, so that a wrong recipe is refused at once.
+Imports no PyTorch unless there is a section [labels], so that a wrong recipe is refused at once.
 """
 
 import json
@@ -20,9 +20,10 @@ from typing import Any, Literal, get_type_hints
 from sisod.common.arguments import brief, check_known, check_whole, shown, unknown_name_message
 from sisod.common.config import is_utf8, read_toml, toml_value
 from sisod.common.errors import InputError, UsageError, printable
+from sisod.networks import find
 from sisod.networks import names as network_names
 from sisod.scoring.partition import check_alpha
-from sisod.training.typed import check_types, fit, said
+from sisod.training.field_types import check_types, fit, said
 
 _FOLDER = Path(__file__).parent / "recipes"
 # known here too, so that a wrong recipe is refused without PyTorch
@@ -204,10 +205,10 @@ class TrainPart:
 
 @dataclass(frozen=True)
 class LabelsPart:
-    """LDF's first stage: so many epochs on labels split from the masks.
+    """The first stage of a network with auxiliary targets: `epochs` on labels derived from the masks.
 
-    What it then predicts for the training images are the labels of the second stage. With 0 epochs the
-    split labels serve directly.
+    What it then predicts for the training images are the labels of the second stage. With 0 epochs
+    there is no first stage, and the run itself learns the labels derived from the masks.
     """
 
     epochs: int = 0
@@ -232,8 +233,12 @@ class Recipe:
 
     def __post_init__(self) -> None:
         check_types(self)
-        if self.labels.epochs and self.network.name != "ldf":
-            raise ValueError(f"[labels] is for ldf; {self.network.name} learns masks only")
+        # finding the class imports PyTorch, which only recipes with [labels] wait for
+        if self.labels.epochs and not find(self.network.name).auxiliary_targets():
+            raise ValueError(
+                "[labels] is for networks that learn body and detail; "
+                f"{self.network.name} learns masks only"
+            )
 
     def tables(self) -> dict[str, dict[str, Any]]:
         """Return the recipe as the tables of a TOML file."""

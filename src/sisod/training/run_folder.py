@@ -31,14 +31,14 @@ _PACKAGES = ("sisod", "torch", "lightning", "torchmetrics", "numpy", "opencv-pyt
 
 
 @dataclass(frozen=True)
-class Place:
+class RunFolder:
     """Where a run is: the folder it works in, and what is noted there already; None: it begins."""
 
-    folder: Path
+    path: Path
     record: dict[str, Any] | None
 
 
-def find_place(out: Path, wanted: dict[str, Any], *, resume: bool, overwrite: bool) -> Place:
+def find_run_folder(out: Path, wanted: dict[str, Any], *, resume: bool, overwrite: bool) -> RunFolder:
     """Return where a run works, beside `out` if that is to be replaced. Changes nothing."""
     folder, goes_on = folders.choose_folder(
         out,
@@ -47,14 +47,14 @@ def find_place(out: Path, wanted: dict[str, Any], *, resume: bool, overwrite: bo
         overwrite=overwrite,
         differs=lambda there: _difference(there, wanted),
     )
-    return Place(folder, read_record(folder) if goes_on else None)
+    return RunFolder(folder, read_record(folder) if goes_on else None)
 
 
-def check_place(
-    place: Place, out: Path, *, overwrite: bool, inputs: Sequence[str | Path | None]
+def check_run_folder(
+    run_folder: RunFolder, out: Path, *, overwrite: bool, inputs: Sequence[str | Path | None]
 ) -> None:
     """Refuse what may not be replaced, before there is anything to replace it."""
-    if place.record is not None:
+    if run_folder.record is not None:
         return
     if not overwrite and folders.kind_of(out) == KIND:
         raise InputError(
@@ -64,14 +64,14 @@ def check_place(
     folders.check_free(out, kind=KIND, overwrite=overwrite, inputs=inputs)
 
 
-def prepare(place: Place, out: Path, wanted: dict[str, Any]) -> dict[str, Any]:
+def prepare(run_folder: RunFolder, out: Path, wanted: dict[str, Any]) -> dict[str, Any]:
     """Make the folder of a run, unless it is there; return its record."""
-    if place.record is not None:
-        remove_temporary(place.folder)  # of a run that was killed
-        return place.record
-    if place.folder != out:
-        folders.discard(place.folder)
-    folders.begin(place.folder, KIND)
+    if run_folder.record is not None:
+        remove_temporary(run_folder.path)  # of a run that was killed
+        return run_folder.record
+    if run_folder.path != out:
+        folders.discard(run_folder.path)
+    folders.begin(run_folder.path, KIND)
     record = {
         "sisod": version("sisod"),
         "kind": KIND,
@@ -79,8 +79,8 @@ def prepare(place: Place, out: Path, wanted: dict[str, Any]) -> dict[str, Any]:
         "asked": wanted,
         "versions": versions(),
     }
-    write_record(place.folder, record)
-    (place.folder / "checkpoints").mkdir(exist_ok=True)
+    write_record(run_folder.path, record)
+    (run_folder.path / "checkpoints").mkdir(exist_ok=True)
     return record
 
 

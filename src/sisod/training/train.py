@@ -30,19 +30,25 @@ from sisod.common.processes import safe_children
 from sisod.common.streams import is_terminal
 from sisod.data.datasets import Dataset, Sample, open_dataset
 from sisod.networks.network import Network
-from sisod.training.checkpoint import read_checkpoint, resume_errors, step_to_go_on_from
-from sisod.training.data import Labels, check_samples, choose
-from sisod.training.labels import KINDS, write_labels
-from sisod.training.loaders import Data
+from sisod.training.data import check_samples, choose, steps_per_epoch
+from sisod.training.labels import check_labels, write_labels
+from sisod.training.loaders import SaliencyData
 from sisod.training.module import SaliencyModule
 from sisod.training.recipe import LabelsPart, Recipe, write_toml
-from sisod.training.run_folder import MetricsFile, check_place, find_place, prepare, write_record
+from sisod.training.resume import read_checkpoint, resume_errors, step_to_go_on_from
+from sisod.training.run_folder import (
+    MetricsFile,
+    check_run_folder,
+    find_run_folder,
+    prepare,
+    write_record,
+)
 
 _FULL = "free some space and go on with --resume"
 
 
 @dataclass(frozen=True)
-class Request:
+class TrainingRequest:
     """What `sisod train` was asked for beside the recipe."""
 
     data: Path
@@ -91,7 +97,7 @@ class Machine:
 
 def train(
     recipe: Recipe,
-    request: Request,
+    request: TrainingRequest,
     machine: Machine | None = None,
     *,
     criterion: nn.Module | None = None,
@@ -118,32 +124,34 @@ def train(
     with readable_errors(out / "x", _FULL), lock(out) if first else nullcontext():
         if first:
             folders.recover(out)
-        place = find_place(out, asked, **options)
+        run_folder = find_run_folder(out, asked, **options)
         if first:
-            check_place(place, out, overwrite=request.overwrite, inputs=_inputs(recipe, request))
-        record = place.record or {"asked": asked}
+            check_run_folder(
+                run_folder, out, overwrite=request.overwrite, inputs=_inputs(recipe, request)
+            )
+        record = run_folder.record or {"asked": asked}
         if not record.get("finished"):
-            request = replace(request, out=place.folder)
+            request = replace(request, out=run_folder.path)
             # all that can be refused is, before anything is written
             built = _build(recipe, request, machine, samples, val_samples, criterion)
             if first:
-                record = prepare(place, out, asked)
-                write_atomically(place.folder / "recipe.toml", write_toml(recipe).encode())
+                record = prepare(run_folder, out, asked)
+                write_atomically(run_folder.path / "recipe.toml", write_toml(recipe).encode())
             if recipe.labels.epochs and request.labels is None:
                 request = replace(request, labels=_first_stage(recipe, request, machine, samples))
                 built = _build(recipe, request, machine, samples, val_samples, criterion)
             record = record | {"finished": True, "skipped": list(bad), **_fit(built, request)}
             if first:
-                write_record(place.folder, record)
-        if first and place.folder != out:
-            folders.put_in_place(place.folder, out)
+                write_record(run_folder.path, record)
+        if first and run_folder.path != out:
+            folders.put_in_place(run_folder.path, out)
     return record
 
 
-def make_labels(recipe: Recipe, request: Request, machine: Machine | None = None) -> Path:
-    """Do only LDF's first stage and return the folder of labels, `request.out / "labels"`.
+def make_labels(recipe: Recipe, request: TrainingRequest, machine: Machine | None = None) -> Path:
+    """Run only the first stage of a recipe and return the folder of labels, `request.out / "labels"`.
 
-    It is what `Request.labels` takes, so that both losses learn from the same.
+    Give it to `TrainingRequest.labels`, so that both losses learn from the same labels.
     """
     dataset = open_dataset(request.data, masks=request.masks)
     samples, _ = check_samples(choose(dataset.samples, request.limit), skip_bad=request.skip_bad)
@@ -151,8 +159,10 @@ def make_labels(recipe: Recipe, request: Request, machine: Machine | None = None
         return _first_stage(recipe, request, machine or Machine(), samples)
 
 
-def _first_stage(recipe: Recipe, request: Request, machine: Machine, samples: Sequence[Sample]) -> Path:
-    """Train LDF plainly on labels split from the masks; return the folder of what it then sees."""
+def _first_stage(
+    recipe: Recipe, request: TrainingRequest, machine: Machine, samples: Sequence[Sample]
+) -> Path:
+    """Train plainly on labels derived from the masks; return the folder of the labels it predicts."""
     labels, first = request.out / "labels", request.out / "first_stage"
     if labels.exists():
         return labels
@@ -173,7 +183,7 @@ class _Built:
     """Everything that a run needs, made from a recipe that could be followed."""
 
     network: Network
-    data: Data
+    data: SaliencyData
     module: SaliencyModule
     trainer: L.Trainer
     metrics: MetricsFile
@@ -182,7 +192,7 @@ class _Built:
 
 def _build(
     recipe: Recipe,
-    request: Request,
+    request: TrainingRequest,
     machine: Machine,
     samples: Sequence[Sample],
     val_samples: Sequence[Sample],
@@ -191,10 +201,17 @@ def _build(
     """Make network, loss, loaders and trainer. Writes nothing."""
     L.seed_everything(recipe.train.seed, verbose=False)
     network = make_network(recipe)
-    data = Data(recipe, samples, val_samples, workers=machine.workers, labels=_labels(recipe, request))
-    module = SaliencyModule(network, recipe, loss=criterion or request.loss, run_dir=request.out)
-    module.steps_per_epoch = data.n_steps
-    module.n_epochs = recipe.train.epochs or math.ceil(recipe.train.steps / data.n_steps)
+    check_labels(request.labels, network)
+    n_steps = steps_per_epoch(len(samples), recipe.train.images_per_step)
+    n_epochs = recipe.train.epochs or math.ceil(recipe.train.steps / n_steps)
+    module = SaliencyModule(
+        network,
+        recipe,
+        loss=criterion or request.loss,
+        run_dir=request.out,
+        steps_per_epoch=n_steps,
+        n_epochs=n_epochs,
+    )
     metrics = MetricsFile(request.out)
     checkpoints = request.out / "checkpoints"
     last = ModelCheckpoint(
@@ -209,10 +226,10 @@ def _build(
             num_nodes=machine.nodes,
             strategy=machine.strategy,
             precision=machine.precision,  # type: ignore[arg-type]
-            max_epochs=module.n_epochs,
+            max_epochs=n_epochs,
             accumulate_grad_batches=recipe.train.accumulate,
             gradient_clip_val=recipe.train.clip or None,
-            check_val_every_n_epoch=min(recipe.train.validate_every, module.n_epochs),
+            check_val_every_n_epoch=min(recipe.train.validate_every, n_epochs),
             num_sanity_val_steps=0,
             log_every_n_steps=1,
             use_distributed_sampler=False,
@@ -223,11 +240,19 @@ def _build(
             enable_model_summary=False,
             default_root_dir=request.out,
         )
-    data.set_processes(trainer.global_rank, trainer.world_size)
+    data = SaliencyData(
+        recipe,
+        samples,
+        val_samples,
+        workers=machine.workers,
+        labels=request.labels,
+        rank=trainer.global_rank,
+        world=trainer.world_size,
+    )
     return _Built(network, data, module, trainer, metrics, best)
 
 
-def _fit(built: _Built, request: Request) -> dict[str, Any]:
+def _fit(built: _Built, request: TrainingRequest) -> dict[str, Any]:
     """Train, write the network, return what is worth noting."""
     trainer, path = built.trainer, request.out / "checkpoints" / "last.ckpt"
     resumed = request.resume and path.exists()
@@ -263,7 +288,7 @@ class WholeCheckpoints(TorchCheckpointIO):
         path: str | Path,
         storage_options: Any = None,  # noqa: ARG002
     ) -> None:
-        """Write a file beside its place and rename it."""
+        """Write a temporary file beside the target and rename it."""
         buffer = io.BytesIO()
         torch.save(checkpoint, buffer)
         write_atomically(Path(path), buffer.getvalue())
@@ -287,21 +312,12 @@ def is_first_process(machine: Machine) -> bool:
     return all(rank == "0" for rank in ranks)
 
 
-def _inputs(recipe: Recipe, request: Request) -> tuple[str | Path | None, ...]:
+def _inputs(recipe: Recipe, request: TrainingRequest) -> tuple[str | Path | None, ...]:
     return request.data, request.masks, request.val, request.labels, recipe.network.encoder_weights
 
 
-def _labels(recipe: Recipe, request: Request) -> Labels | None:
-    if request.labels is not None and not all((request.labels / kind).is_dir() for kind in KINDS):
-        raise InputError(
-            f"{str(request.labels)!r} has no folders {' and '.join(KINDS)}; expected the folder labels "
-            "of another run"
-        )
-    return Labels(request.labels) if recipe.network.name == "ldf" else None
-
-
 def _asked(
-    recipe: Recipe, request: Request, dataset: Dataset, validation: Dataset | None, n_images: int
+    recipe: Recipe, request: TrainingRequest, dataset: Dataset, validation: Dataset | None, n_images: int
 ) -> dict[str, Any]:
     return {
         "recipe": recipe.name,

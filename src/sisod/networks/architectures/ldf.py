@@ -142,6 +142,12 @@ class LDF(Network):
         first, second = self._heads(body1, detail1), self._heads(body2, detail2)
         return tuple(resize(logits, x) for logits in (second[2], *first, *second[:2]))
 
+    @staticmethod
+    def split_mask(mask: NDArray[Any]) -> dict[Target, NDArray[np.uint8]]:
+        """Return the body and the detail label of a mask, see `split_label`."""
+        body, detail = split_label(mask)
+        return {"body": body, "detail": detail}
+
     def _heads(self, body: Tensor, detail: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         mask = self.head_mask(torch.cat([body, detail], dim=1))
         return self.head_body(body), self.head_detail(detail), mask
