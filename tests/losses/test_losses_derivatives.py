@@ -119,7 +119,7 @@ def test_second_order_where_images_are_cut_into_bands() -> None:
     assert len(_bands(boxes, (1, height, width))[0]) > 1
     generator = torch.Generator().manual_seed(0)
     values = torch.randn(1, height, width, dtype=torch.float64, generator=generator)
-    frames = make_frames(boxes, (1, height, width), like=values)
+    frames = make_frames(boxes, (1, height, width), reference=values)
     other = torch.randn(values.shape, dtype=values.dtype, generator=generator)
 
     def by_hand(x: Tensor) -> Tensor:
@@ -146,11 +146,9 @@ def test_second_order_where_images_are_cut_into_bands() -> None:
 def test_what_differs_in_number_cannot_be_mapped_over() -> None:
     logits, gt, boxes = made()
     loss = SizeInvariantLoss("bce", "dice")
-    with pytest.raises(
-        ValueError, match=r"gt is mapped over by torch\.func\.vmap.*loop over the images"
-    ):
+    with pytest.raises(ValueError, match=r"torch\.func\.vmap maps over gt, but.*loop over the images"):
         torch.func.vmap(loss)(logits[:, None], gt[:, None])
-    with pytest.raises(ValueError, match=r"boxes is mapped over by torch\.func\.vmap"):
+    with pytest.raises(ValueError, match=r"torch\.func\.vmap maps over boxes, but"):
         torch.func.vmap(loss)(logits[:, None], gt[:, None], torch.stack([boxes[:1], boxes[:1]]))
     many = torch.func.vmap(loss, in_dims=(0, None, None))(torch.stack([logits, -logits]), gt, boxes)
     torch.testing.assert_close(many, torch.stack([loss(logits, gt, boxes), loss(-logits, gt, boxes)]))

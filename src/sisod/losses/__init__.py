@@ -1,7 +1,6 @@
-"""Maps -> losses: for PyTorch, size-invariant, every object weighs alike, whatever its size.
+"""Maps -> losses: size-invariant losses for PyTorch, in which every object has the same weight.
 
-`SizeInvariantLoss("bce", "dice")(logits, gt)` in place of the plain loss is all it takes; see
-`docs/losses.md`.
+Use `SizeInvariantLoss("bce", "dice")(logits, gt)` in place of the plain loss; see `docs/losses.md`.
 """
 
 from sisod.common.errors import require
@@ -10,7 +9,7 @@ try:
     import torch  # noqa: F401
 except ModuleNotFoundError:
     require("sisod.losses", "torch")
-    raise  # it is there and broken
+    raise  # it is installed but broken
 
 from sisod.losses.boxes import boxes_of, collate_boxes
 from sisod.losses.loss import PlainLoss, SizeInvariantLoss, plain_loss, size_invariant_loss

@@ -1,4 +1,4 @@
-"""Boxes of a batch: integer rows (image, y0, x0, y1, x1), half-open, found as the evaluation does."""
+"""Boxes of a batch: integer rows (image, y0, x0, y1, x1), half-open; components as in the evaluation."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -8,7 +8,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from sisod.losses.checks import as_array, check_unit_range, is_batched, on_host
+from sisod.losses.checks import as_array, check_unit_range, is_batched, is_readable
 from sisod.scoring.partition import check_partition_settings, cut_mask
 
 
@@ -17,12 +17,13 @@ def boxes_of(
 ) -> Tensor:
     """Return the boxes of a batch of masks, or of one mask, as rows (image, y0, x0, y1, x1).
 
-    The components are those of `sisod.partition`: 8-connected, specks left out, the largest kept. Call
-    it in the data loader's workers, after augmentation. The rows are on the CPU, whatever `gt` is on;
-    leave them there: the loss then knows how many each image has without asking the device.
+    The components are those of `sisod.partition`: 8-connected, without those below `min_area` but
+    always with the largest. Call it in the data loader's workers, after augmentation. The rows are on
+    the CPU, whatever the device of `gt`; leave them there: the loss then knows the number of boxes of
+    each image without waiting for the device.
 
     Args:
-        gt: (B, 1, H, W), (B, H, W) or one mask (H, W), values in [0, 1]; salient from 0.5 on.
+        gt: (B, 1, H, W), (B, H, W) or one mask (H, W), values in [0, 1]; salient if at least 0.5.
         connectivity: as for `sisod.partition`.
         min_area: as for `sisod.partition`.
 
@@ -36,9 +37,9 @@ def boxes_of(
                 [1, 7, 7, 8, 8]])
     """
     check_partition_settings(kind="boxes", connectivity=connectivity, min_area=min_area, alpha="ratio")
-    given = torch.as_tensor(gt)
-    _refuse_batched(given, "gt")
-    masks = given.detach().cpu()
+    tensor = torch.as_tensor(gt)
+    _refuse_vmap(tensor, "gt")
+    masks = tensor.detach().cpu()
     if masks.ndim not in (2, 3, 4) or (masks.ndim == 4 and masks.shape[1] != 1):
         raise ValueError(
             f"gt has shape {tuple(masks.shape)}; expected (B, 1, H, W), (B, H, W) or (H, W)"
@@ -81,30 +82,30 @@ def collate_boxes(boxes: Sequence[Tensor | ArrayLike]) -> Tensor:
 
 
 def check_boxes(boxes: Tensor, shape: Sequence[int]) -> None:
-    """Refuse boxes that are no rows and, where values may be read, boxes outside the image."""
+    """Refuse boxes of a wrong shape or dtype and, where values may be read, boxes outside the image."""
     if boxes.ndim != 2 or boxes.shape[1] != 5 or boxes.is_floating_point() or boxes.dtype == torch.bool:
         raise ValueError(
             f"boxes has shape {tuple(boxes.shape)} and dtype {boxes.dtype}; expected integer rows "
             "(image, y0, x0, y1, x1); collate_boxes joins the boxes of single images"
         )
-    if not on_host(boxes):
-        _refuse_batched(boxes, "boxes")
+    if not is_readable(boxes):
+        _refuse_vmap(boxes, "boxes")
         return
     n_images, height, width = shape
     image, y0, x0, y1, x1 = rows = as_array(boxes).T
-    right = (image >= 0) & (image < n_images)
-    right &= (y0 >= 0) & (y0 < y1) & (y1 <= height) & (x0 >= 0) & (x0 < x1) & (x1 <= width)
-    if not right.all():
-        index = int(np.argmin(right))
+    valid = (image >= 0) & (image < n_images)
+    valid &= (y0 >= 0) & (y0 < y1) & (y1 <= height) & (x0 >= 0) & (x0 < x1) & (x1 <= width)
+    if not valid.all():
+        index = int(np.argmin(valid))
         raise ValueError(
             f"boxes row {index} is {tuple(rows[:, index].tolist())}; expected (image, y0, x0, y1, x1) "
             f"inside {n_images} images of {height} x {width}, y0 < y1 and x0 < x1"
         )
 
 
-def _refuse_batched(tensor: Tensor, name: str) -> None:
+def _refuse_vmap(tensor: Tensor, name: str) -> None:
     if not torch.compiler.is_compiling() and is_batched(tensor):
         raise ValueError(
-            f"{name} is mapped over by torch.func.vmap, and images differ in their number of boxes; map "
-            "over the logits only, with boxes=boxes_of(gt) from outside, or loop over the images"
+            f"torch.func.vmap maps over {name}, but images differ in their number of boxes; map over "
+            "the logits only, with boxes=boxes_of(gt) computed outside, or loop over the images"
         )

@@ -1,4 +1,4 @@
-"""What is refused, and the one warning. Values are read on the CPU only, outside compilation."""
+"""Input validation, and the one warning. Values are read on the CPU only, outside compilation."""
 
 import functools
 import warnings
@@ -14,15 +14,15 @@ from torch._C._functorch import get_unwrapped, is_batchedtensor, is_functorch_wr
 Maps = Tensor | Sequence[Tensor]
 
 
-def on_host(tensor: Tensor) -> bool:
-    """Say whether values may be read: they are in memory, not traced, and not many at once (vmap)."""
+def is_readable(tensor: Tensor) -> bool:
+    """Say whether values may be read: on the CPU, not traced by the compiler, not batched by vmap."""
     if tensor.device.type != "cpu" or torch.compiler.is_compiling():
         return False
     return not is_functorch_wrapped_tensor(tensor) or not is_batched(tensor)
 
 
 def is_batched(tensor: Tensor) -> bool:
-    """Say whether a tensor stands for many, inside `torch.func.vmap`."""
+    """Say whether `torch.func.vmap` maps over a tensor."""
     while is_functorch_wrapped_tensor(tensor):
         if is_batchedtensor(tensor):
             return True
@@ -32,14 +32,14 @@ def is_batched(tensor: Tensor) -> bool:
 
 def as_array(tensor: Tensor) -> NDArray[Any]:
     """Return the values of a tensor that may be read."""
-    if torch._C._are_functorch_transforms_active():  # in which every tensor hides its memory
+    if torch._C._are_functorch_transforms_active():  # no access to the memory of tensors
         return np.array(tensor.tolist()).reshape(tensor.shape)
     return tensor.detach().numpy()
 
 
 def as_planes(logits: Maps, gt: Tensor, *, from_probs: bool) -> tuple[list[Tensor], Tensor]:
     """Return the side outputs and the ground truth as (B, H, W), in float32 or float64."""
-    _refuse_names(logits, gt)
+    _refuse_mappings(logits, gt)
     maps = [logits] if isinstance(logits, Tensor) else list(logits)
     names = ["logits"] if isinstance(logits, Tensor) else [f"logits[{i}]" for i in range(len(maps))]
     if not maps:
@@ -57,15 +57,15 @@ def as_planes(logits: Maps, gt: Tensor, *, from_probs: bool) -> tuple[list[Tenso
         if not map_.is_floating_point():
             raise TypeError(f"{name} has dtype {map_.dtype}; expected floats")
         planes.append(plane)
-    _check_kind(maps, from_probs=from_probs)
-    # sums over pixels need float32 at least, whatever autocast made of the maps
+    _check_values(maps, from_probs=from_probs)
+    # sums over pixels need float32 at least, whatever dtype autocast gave the maps
     dtype = functools.reduce(torch.promote_types, [map_.dtype for map_ in maps], torch.float32)
     return [plane.to(dtype) for plane in planes], target.detach().to(dtype)
 
 
 def check_unit_range(values: Tensor, name: str) -> None:
-    """Refuse values outside [0, 1], and NaN, where reading them costs no synchronisation."""
-    if values.dtype == torch.bool or values.numel() == 0 or not on_host(values):
+    """Refuse NaN and values outside [0, 1], where reading them needs no synchronisation."""
+    if values.dtype == torch.bool or values.numel() == 0 or not is_readable(values):
         return
     low, high = (float(extreme) for extreme in torch.aminmax(values.detach()))
     if not (low >= 0 and high <= 1):  # NaN is neither
@@ -74,7 +74,7 @@ def check_unit_range(values: Tensor, name: str) -> None:
         )
 
 
-def _refuse_names(*arguments: object) -> None:
+def _refuse_mappings(*arguments: object) -> None:
     if any(isinstance(argument, Mapping) for argument in arguments):
         raise TypeError(
             "logits or gt is a mapping; expected tensors; mappings are for the loss of networks that "
@@ -95,27 +95,27 @@ def _plane(map_: Tensor, name: str) -> Tensor:
     )
 
 
-def _check_kind(maps: Sequence[Tensor], *, from_probs: bool) -> None:
+def _check_values(maps: Sequence[Tensor], *, from_probs: bool) -> None:
     """Refuse probabilities outside [0, 1]; warn once where logits look like probabilities."""
     if from_probs:
         for map_ in maps:
-            if on_host(map_) and not _in_unit_range(map_):
+            if is_readable(map_) and not _in_unit_range(map_):
                 raise ValueError(
                     "from_probs=True but there are values outside [0, 1]; pass probabilities, "
                     "or logits without from_probs"
                 )
-    elif all(on_host(map_) and _in_unit_range(map_) and not _is_constant(map_) for map_ in maps):
+    elif all(is_readable(map_) and _in_unit_range(map_) and not _is_constant(map_) for map_ in maps):
         _warn_probabilities()
 
 
 def _is_constant(map_: Tensor) -> bool:
-    """Say whether a map tells nothing, as that of a last layer that begins at zero."""
+    """Say whether all values are equal, as those of a last layer that was initialised to zero."""
     return bool((map_ == map_.flatten()[0]).all())
 
 
 def _in_unit_range(map_: Tensor) -> bool:
     values = map_.detach()
-    # a row tells logits from probabilities nearly always; a look at all pixels costs a pass
+    # one row nearly always tells logits from probabilities; reading all pixels costs a pass
     return all(bool(((part >= 0) & (part <= 1)).all()) for part in (values[..., :1, :], values))
 
 
@@ -123,7 +123,7 @@ def _in_unit_range(map_: Tensor) -> bool:
 def _warn_probabilities() -> None:
     warnings.warn(
         "all logits are in [0, 1]; if they are probabilities, pass from_probs=True or the logits before "
-        "the sigmoid; if they are the logits of an untrained network, never mind",
+        "the sigmoid; if they are the logits of an untrained network, ignore this warning",
         UserWarning,
         stacklevel=2,
     )

@@ -1,4 +1,4 @@
-"""The losses: the sum over frames of the paper's Eq. 16, and the plain mean it stands in for."""
+"""The losses: the sum over frames of the paper's Eq. 16, and the plain mean that it replaces."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -11,7 +11,7 @@ from sisod.losses.box_sums import Frames, WholeImages, full_precision, make_fram
 from sisod.losses.boxes import boxes_of, check_boxes
 from sisod.losses.checks import Maps, as_planes
 from sisod.losses.decoupled import DecoupledLoss
-from sisod.losses.terms import Term, Terms, find_terms, network_targets, network_terms
+from sisod.losses.terms import Term, Terms, network_targets, network_terms, sort_terms
 from sisod.losses.weight_maps import frame_weights
 from sisod.scoring.partition import Alpha, check_alpha
 
@@ -34,7 +34,7 @@ def size_invariant_loss(
     """Return the size-invariant loss of a batch; see `SizeInvariantLoss`.
 
     Example:
-        A missed object of one pixel beside one of 16 pixels, found:
+        An object of 16 pixels is found, one of a single pixel is missed:
 
         >>> gt = torch.zeros(1, 8, 8)
         >>> gt[0, :4, :4] = gt[0, 7, 7] = 1
@@ -47,7 +47,7 @@ def size_invariant_loss(
     """
     check_alpha(alpha)
     check_flag("normalize", normalize)
-    sorted_terms = find_terms(terms, weights=weights, from_probs=from_probs)
+    sorted_terms = sort_terms(terms, weights=weights, from_probs=from_probs)
     return _size_invariant(logits, gt, boxes, sorted_terms, alpha=alpha, normalize=normalize)
 
 
@@ -60,11 +60,11 @@ def plain_loss(
     weights: Sequence[float] | None = None,
 ) -> Tensor:
     """Return the ordinary loss of a batch; see `PlainLoss`."""
-    return _plain(logits, gt, find_terms(terms, weights=weights, from_probs=from_probs))
+    return _plain(logits, gt, sort_terms(terms, weights=weights, from_probs=from_probs))
 
 
 class SizeInvariantLoss(nn.Module):
-    """The loss in which every object weighs alike.
+    """The loss in which every object has the same weight.
 
     For each image: a separable term (a mean over pixels) becomes (sum_k l_k + alpha l_back) over
     K + alpha, a region term its mean over the frames; then the mean over images. Side outputs are
@@ -75,14 +75,14 @@ class SizeInvariantLoss(nn.Module):
         terms: `"bce"`, `"mse"`, `"l1"` (separable), `"dice"`, `"iou"`, `"auc"` (region), a callable
             `(logits, gt) -> loss per pixel`, or one marked with `region_term`.
         alpha: weight of the background: `"ratio"`, `"union"` or a number; see `sisod.partition`.
-        normalize: divide by K + alpha, and region terms by K. False is Eq. 16 as printed, in which an
-            image weighs the more the smaller its objects are; `docs/losses.md` says how much more.
+        normalize: divide by K + alpha, and region terms by K. False is Eq. 16 as printed, in which
+            images with smaller objects have more weight; `docs/losses.md` says how much more.
         from_probs: `logits` are probabilities.
         weights: one per term; all 1 if not given.
 
     Call with `logits`, a tensor (B, 1, H, W) or (B, H, W) or a sequence of them; `gt` of the same shape
     with values in [0, 1]; and `boxes`, rows (image, y0, x0, y1, x1) as from `boxes_of`. Without `boxes`
-    they are found in `gt`, which for tensors on a device means waiting for it.
+    they are computed from `gt`, which for tensors on a device means waiting for it.
 
     Example:
         >>> loss = SizeInvariantLoss("bce", "dice")
@@ -103,7 +103,7 @@ class SizeInvariantLoss(nn.Module):
         super().__init__()
         check_alpha(alpha)
         check_flag("normalize", normalize)
-        self.terms = find_terms(terms, weights=weights, from_probs=from_probs)
+        self.terms = sort_terms(terms, weights=weights, from_probs=from_probs)
         self.alpha = alpha
         self.normalize = normalize
 
@@ -133,7 +133,7 @@ class SizeInvariantLoss(nn.Module):
 class PlainLoss(nn.Module):
     """The same terms over whole images, each a mean over its pixels; then the mean over images.
 
-    Differs from `SizeInvariantLoss` in nothing else: it is called alike, and does not look at `boxes`.
+    Differs from `SizeInvariantLoss` in nothing else: it is called in the same way and ignores `boxes`.
 
     Example:
         >>> gt = torch.zeros(2, 1, 16, 16)
@@ -145,7 +145,7 @@ class PlainLoss(nn.Module):
         self, *terms: Term, from_probs: bool = False, weights: Sequence[float] | None = None
     ) -> None:
         super().__init__()
-        self.terms = find_terms(terms, weights=weights, from_probs=from_probs)
+        self.terms = sort_terms(terms, weights=weights, from_probs=from_probs)
 
     @classmethod
     def for_network(cls, name: str, *, from_probs: bool = False) -> "PlainLoss | DecoupledLoss":
@@ -175,18 +175,18 @@ def _size_invariant(
     rows = _find_boxes(gt) if boxes is None else boxes
     check_boxes(rows, g.shape)
     with full_precision(g):
-        frames = make_frames(rows, (n_images, height, width), like=g)
+        frames = make_frames(rows, (n_images, height, width), reference=g)
         weight = frame_weights(frames, alpha=alpha, normalize=normalize)
-        return _summed(maps, g, terms, frames, weight, normalize=normalize)
+        return _sum_terms(maps, g, terms, frames, weight, normalize=normalize)
 
 
 def _plain(logits: Maps, gt: Tensor, terms: Terms) -> Tensor:
     maps, g = as_planes(logits, gt, from_probs=terms.from_probs)
     with full_precision(g):
-        return _summed(maps, g, terms, WholeImages(), None, normalize=True)
+        return _sum_terms(maps, g, terms, WholeImages(), None, normalize=True)
 
 
-def _summed(
+def _sum_terms(
     maps: Sequence[Tensor],
     g: Tensor,
     terms: Terms,
@@ -195,17 +195,17 @@ def _summed(
     *,
     normalize: bool,
 ) -> Tensor:
-    """Sum the terms of all side outputs, with the same frames for each."""
+    """Sum the terms of all side outputs, each with the same frames."""
     regions = []
     for factor, region in terms.region:
         value, counts = region(g, parts)
         shares = parts.shares(counts) if normalize else counts
         regions.append((value, shares * (factor / len(g))))
     losses = []
-    n_summed = 1 if pixel_weight is None else len(g)  # weights make a sum over images, not a mean
-    for given in maps:
-        p = given.sigmoid() if terms.need_probs else given
-        losses += [factor / n_summed * term(given, g, pixel_weight) for factor, term in terms.given]
-        losses += [factor / n_summed * term(p, g, pixel_weight) for factor, term in terms.on_probs]
+    divisor = 1 if pixel_weight is None else len(g)  # weighted terms are sums over images, not means
+    for map_ in maps:
+        p = map_.sigmoid() if terms.need_probs else map_
+        losses += [factor / divisor * term(map_, g, pixel_weight) for factor, term in terms.on_input]
+        losses += [factor / divisor * term(p, g, pixel_weight) for factor, term in terms.on_probs]
         losses += [(value(p) * shares).sum() for value, shares in regions]
     return sum(losses[1:], losses[0])

@@ -1,7 +1,7 @@
-"""The terms of a loss: a map of pixel losses, or a value per frame made of sums over it.
+"""The terms of a loss: a loss per pixel, or a value per frame computed from sums over the frame.
 
-A *separable* term is a mean over pixels; a *region* term is anything else. Both are given as they
-are for one part of an image; what makes the loss size-invariant is which parts it is taken over.
+A *separable* term is a mean over pixels; a *region* term is anything else. Both are defined here for
+any part of an image; taking them over frames instead of whole images makes the loss size-invariant.
 """
 
 import math
@@ -18,13 +18,13 @@ from sisod.common.arguments import check_flag, check_known, check_number, shown
 
 EPS = 1e-7  # least denominator of a region term
 
-# prediction, gt, weight of every pixel -> the weighted sum, or the mean without weights
+# prediction, gt, weight of every pixel -> weighted sum; mean if there are no weights
 PixelTerm = Callable[[Tensor, Tensor, Tensor | None], Tensor]
-# gt, frames -> (p -> value per frame), which frames count; what depends on gt alone is done once
+# gt, frames -> (p -> value per frame), which frames count; what depends on gt alone is computed once
 Prepared = tuple[Callable[[Tensor], Tensor], Tensor]
 RegionTerm = Callable[[Tensor, "Parts"], Prepared]
 Term = str | Callable[..., Tensor]
-_Call = TypeVar("_Call", bound=Callable[..., Tensor])
+_Function = TypeVar("_Function", bound=Callable[..., Tensor])
 _T = TypeVar("_T")
 Weighted = tuple[float, _T]
 
@@ -32,19 +32,19 @@ Weighted = tuple[float, _T]
 class Parts(Protocol):
     """The frames of a batch, or its whole images."""
 
-    def sums(self, values: Tensor, *times: Tensor | None) -> tuple[Tensor, ...]:
-        """Return, for each of `times`, the sums over each part of `values` times it; None is one."""
+    def sums(self, values: Tensor, *factors: Tensor | None) -> tuple[Tensor, ...]:
+        """Return, for each factor, the sums over each part of `values * factor`; None stands for 1."""
 
     def sum(self, values: Tensor) -> Tensor:
         """Return the sum over each part of any map."""
 
 
-def region_term(function: _Call) -> _Call:
+def region_term(function: _Function) -> _Function:
     """Mark a loss of your own as a region term: `function(p, g, box_sum)` returns a value per frame.
 
     `p` are probabilities and `g` the ground truth, both (B, H, W); `box_sum` turns any such map into its
-    sums over every frame. Not marked, a callable is a separable term: `function(logits, gt)` returns a
-    loss per pixel.
+    sums over every frame. A callable without this mark is a separable term: `function(logits, gt)`
+    returns a loss per pixel.
 
     Example:
         Tversky's index with misses weighing three times as much as false alarms:
@@ -59,24 +59,24 @@ def region_term(function: _Call) -> _Call:
 
 
 def bce_from_logits(logits: Tensor, g: Tensor, weight: Tensor | None) -> Tensor:
-    """Binary cross-entropy, exact for logits of any size."""
+    """Binary cross-entropy, numerically stable for logits of any size."""
     reduction = "mean" if weight is None else "sum"
     return functional.binary_cross_entropy_with_logits(logits, g, weight=weight, reduction=reduction)
 
 
 def bce_from_probs(p: Tensor, g: Tensor, weight: Tensor | None) -> Tensor:
-    """Binary cross-entropy with logarithms held above -100, as PyTorch does."""
-    return _mean(functional.binary_cross_entropy(p, g, reduction="none"), weight)
+    """Binary cross-entropy with logarithms clamped at -100, as PyTorch does."""
+    return _reduce(functional.binary_cross_entropy(p, g, reduction="none"), weight)
 
 
 def mse(p: Tensor, g: Tensor, weight: Tensor | None) -> Tensor:
     """Squared error."""
-    return _mean((p - g).square(), weight)
+    return _reduce((p - g).square(), weight)
 
 
 def l1(p: Tensor, g: Tensor, weight: Tensor | None) -> Tensor:
     """Absolute error: its size-invariant form is SI-MAE."""
-    return _mean((p - g).abs(), weight)
+    return _reduce((p - g).abs(), weight)
 
 
 def dice(g: Tensor, parts: Parts) -> Prepared:
@@ -102,21 +102,21 @@ def iou(g: Tensor, parts: Parts) -> Prepared:
 
 
 def auc(g: Tensor, parts: Parts) -> Prepared:
-    """The mean of (1 - (a - b))^2 over all pairs of a salient pixel a and another pixel b of a frame.
+    """The mean of (1 - (a - b))^2 over all pairs of a positive pixel a and a negative one b of a frame.
 
     With c = 1 - a that is m(c^2) + m(b^2) + 2 m(c) m(b), m the mean: sums over pixels instead of pairs,
-    and nothing to cancel. A frame of one class has no pairs and does not count.
+    and no cancellation. A frame of one class has no pairs and does not count.
     """
-    other = 1 - g
-    n_salient, n_other = parts.sum(g), parts.sum(other)
-    counts = ((n_salient > 0) & (n_other > 0)).to(g.dtype)
-    n_salient, n_other = n_salient.clamp(min=EPS), n_other.clamp(min=EPS)
+    negative = 1 - g
+    n_positive, n_negative = parts.sum(g), parts.sum(negative)
+    counts = ((n_positive > 0) & (n_negative > 0)).to(g.dtype)
+    n_positive, n_negative = n_positive.clamp(min=EPS), n_negative.clamp(min=EPS)
 
     def value(p: Tensor) -> Tensor:
-        short = 1 - p
-        short_of_one, above_zero = short * g, p * other
-        squares = parts.sum(short_of_one * short) / n_salient + parts.sum(above_zero * p) / n_other
-        means = (parts.sum(short_of_one) / n_salient) * (parts.sum(above_zero) / n_other)
+        q = 1 - p
+        c, b = q * g, p * negative
+        squares = parts.sum(c * q) / n_positive + parts.sum(b * p) / n_negative
+        means = (parts.sum(c) / n_positive) * (parts.sum(b) / n_negative)
         return counts * (squares + 2 * means)
 
     return value, counts
@@ -140,16 +140,16 @@ _PAPER_TARGETS = {"ldf": ("mask", "body", "detail", "mask", "body", "detail")}
 
 @dataclass(frozen=True)
 class Terms:
-    """The terms of a loss, sorted by what they need, each with its weight.
+    """The terms of a loss by what they are computed from, each with its weight.
 
     Attributes:
-        given: separable terms of what the user gives, logits unless `from_probs`.
+        on_input: separable terms of the input maps, which are logits unless `from_probs`.
         on_probs: separable terms of probabilities.
         region: region terms, of probabilities.
-        from_probs: whether the user gives probabilities.
+        from_probs: whether the input maps are probabilities.
     """
 
-    given: tuple[Weighted[PixelTerm], ...]
+    on_input: tuple[Weighted[PixelTerm], ...]
     on_probs: tuple[Weighted[PixelTerm], ...]
     region: tuple[Weighted[RegionTerm], ...]
     from_probs: bool
@@ -160,10 +160,10 @@ class Terms:
         return bool(self.on_probs or self.region) and not self.from_probs
 
 
-def find_terms(
+def sort_terms(
     terms: Sequence[Term], *, weights: Sequence[float] | None = None, from_probs: bool = False
 ) -> Terms:
-    """Sort terms by kind, or say which name is not known."""
+    """Sort terms by kind; refuse unknown names."""
     if not terms:
         raise ValueError(f"a loss needs at least one term; available: {', '.join(sorted(NAMES))}")
     if isinstance(terms, str):
@@ -172,7 +172,7 @@ def find_terms(
     factors = [1.0] * len(terms) if weights is None else _factors(weights)
     if len(factors) != len(terms):
         raise ValueError(f"there are {len(terms)} terms but {len(factors)} weights; give one per term")
-    given: list[Weighted[PixelTerm]] = []
+    on_input: list[Weighted[PixelTerm]] = []
     on_probs: list[Weighted[PixelTerm]] = []
     region: list[Weighted[RegionTerm]] = []
     for term, weight in zip(terms, factors, strict=True):
@@ -182,12 +182,12 @@ def find_terms(
         elif isinstance(term, str) and term in ON_PROBS:
             on_probs.append((weight, ON_PROBS[term]))
         elif isinstance(term, str):
-            given.append((weight, bce_from_probs if from_probs else bce_from_logits))
+            on_input.append((weight, bce_from_probs if from_probs else bce_from_logits))
         elif getattr(term, "is_region_term", False):
-            region.append((weight, partial(_marked, term)))
+            region.append((weight, partial(_own_region_term, term)))
         else:
-            given.append((weight, partial(_checked, term)))
-    return Terms(tuple(given), tuple(on_probs), tuple(region), from_probs)
+            on_input.append((weight, partial(_own_pixel_term, term)))
+    return Terms(tuple(on_input), tuple(on_probs), tuple(region), from_probs)
 
 
 def _factors(weights: object) -> list[float]:
@@ -219,8 +219,8 @@ def network_targets(name: str) -> tuple[str, ...]:
     return _PAPER_TARGETS.get(name, ())
 
 
-def _marked(call: Callable[..., Tensor], g: Tensor, parts: Parts) -> Prepared:
-    """Give a marked callable the form of our own region terms."""
+def _own_region_term(call: Callable[..., Tensor], g: Tensor, parts: Parts) -> Prepared:
+    """Turn a callable marked with `region_term` into a region term."""
     counts = torch.ones_like(parts.sum(g))
 
     def value(p: Tensor) -> Tensor:
@@ -231,21 +231,23 @@ def _marked(call: Callable[..., Tensor], g: Tensor, parts: Parts) -> Prepared:
     return value, counts
 
 
-def _checked(call: Callable[..., Tensor], given: Tensor, g: Tensor, weight: Tensor | None) -> Tensor:
-    """Take the mean of a callable's result, which must be a map and not a reduced number."""
-    pixels: object = call(given, g)
+def _own_pixel_term(
+    call: Callable[..., Tensor], map_: Tensor, g: Tensor, weight: Tensor | None
+) -> Tensor:
+    """Turn a callable without the mark into a separable term; its result must be a map, not a number."""
+    pixels: object = call(map_, g)
     _check_result(call, pixels, g, "a loss per pixel")
-    return _mean(cast("Tensor", pixels), weight)
+    return _reduce(cast("Tensor", pixels), weight)
 
 
-def _mean(pixels: Tensor, weight: Tensor | None) -> Tensor:
+def _reduce(pixels: Tensor, weight: Tensor | None) -> Tensor:
     return pixels.mean() if weight is None else (pixels * weight).sum()
 
 
-def _check_result(call: object, result: object, like: Tensor, what: str) -> None:
-    if not isinstance(result, Tensor) or result.shape != like.shape:
-        came = f"shape {tuple(result.shape)}" if isinstance(result, Tensor) else repr(result)
+def _check_result(call: object, result: object, expected: Tensor, what: str) -> None:
+    if not isinstance(result, Tensor) or result.shape != expected.shape:
+        got = f"shape {tuple(result.shape)}" if isinstance(result, Tensor) else repr(result)
         raise ValueError(
-            f"the term {getattr(call, '__name__', call)!r} returned {came}; expected {what}, shape "
-            f"{tuple(like.shape)}; use reduction='none', or mark a region term with region_term"
+            f"the term {getattr(call, '__name__', call)!r} returned {got}; expected {what}, shape "
+            f"{tuple(expected.shape)}; use reduction='none', or mark a region term with region_term"
         )

@@ -16,8 +16,8 @@ def weight_map(
 ) -> Tensor:
     """Return the weights that make any per-pixel loss size-invariant: `(weight * loss).sum() / B`.
 
-    Every frame adds 1/S_k to each of its pixels, so frames that overlap add up; a pixel in no frame has
-    alpha/S_back. `sisod.scoring.size_invariant.weight_map` is the same for one image in NumPy.
+    Every frame adds 1/S_k to each of its pixels, so overlapping frames add up; a pixel in no frame has
+    alpha/S_back. `sisod.scoring.size_invariant.weight_map` does the same for one image in NumPy.
 
     Args:
         boxes: rows (image, y0, x0, y1, x1), as from `boxes_of`.
@@ -40,7 +40,7 @@ def weight_map(
         check_whole("every side of shape", side, least=1)
     planes = (shape[0], shape[-2], shape[-1])
     check_boxes(boxes, planes)
-    frames = make_frames(boxes, planes, like=torch.empty(0, device=boxes.device))
+    frames = make_frames(boxes, planes, reference=torch.empty(0, device=boxes.device))
     return frame_weights(frames, alpha=alpha, normalize=normalize).view(tuple(shape))
 
 
@@ -52,12 +52,16 @@ def frame_weights(frames: Frames, *, alpha: Alpha, normalize: bool) -> Tensor:
     n_background = background.sum(dim=(1, 2))
     n_frames = frames.per_image(torch.ones_like(frames.area))
     if alpha == "ratio":
-        each = 1 / frames.per_image(frames.area)
+        background_weight = 1 / frames.per_image(frames.area)
     elif alpha == "union":
-        each = 1 / (height * width - n_background)
+        background_weight = 1 / (height * width - n_background)
     else:
-        each = alpha / n_background.clamp(min=1)
-    # without frames all the weight is on the background: the plain loss
-    each = torch.where(n_frames > 0, each, 1 / (height * width))
-    weight.addcmul_(background, each[:, None, None])
-    return weight.div_((n_frames + each * n_background)[:, None, None]) if normalize else weight
+        background_weight = alpha / n_background.clamp(min=1)
+    # without frames all weight is on the background: the plain loss
+    background_weight = torch.where(n_frames > 0, background_weight, 1 / (height * width))
+    weight.addcmul_(background, background_weight[:, None, None])
+    return (
+        weight.div_((n_frames + background_weight * n_background)[:, None, None])
+        if normalize
+        else weight
+    )
