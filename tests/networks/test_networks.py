@@ -278,8 +278,8 @@ def test_trains_on_one_image_if_it_is_large_enough(name: str, side: int) -> None
         network = networks.create(name)
     for height in (side, 33):
         expected = (
-            f"{name} cannot be trained on a single {height} x 48 image, of which one pixel is left to "
-            f"normalise; use a batch of at least 2, or an input larger than {side}"
+            f"{name} cannot be trained on a single {height} x 48 image: a batch norm would get one "
+            f"value per channel; use a batch of at least 2, or an input larger than {side}"
         )
         with pytest.raises(InputError) as error:
             network(image_on_meta(1, (height, 48)))

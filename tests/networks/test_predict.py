@@ -81,7 +81,7 @@ def predict(network: networks.Network, images: Path, out: Path, **options: Any) 
 
 def test_names_and_sizes(network: networks.Network, images: Path, tmp_path: Path) -> None:
     done = predict(network, images, tmp_path / "out", batch=4)
-    assert (done.n_made, done.n_kept) == (9, 0)
+    assert (done.n_new, done.n_kept) == (9, 0)
     found = maps(tmp_path / "out")
     assert list(found) == [
         "grey.png",
@@ -180,7 +180,7 @@ def test_cut_off_run_goes_on(network: networks.Network, images: Path, tmp_path: 
         predict(network, images, out, batch=2)
     before = {path: path.stat().st_mtime_ns for path in out.rglob("*.png")}
     done = predict(network, images, out, batch=2, resume=True)
-    assert (done.n_made, done.n_kept) == (9 - made, made)
+    assert (done.n_new, done.n_kept) == (9 - made, made)
     assert len(before) == made
     assert {path: path.stat().st_mtime_ns for path in before} == before
     assert (left.exists(), mine.exists()) == (False, True)
@@ -225,7 +225,7 @@ def test_what_is_refused(network: networks.Network, images: Path, tmp_path: Path
             UsageError, match=r"would go into the folder of images.*give a folder outside"
         ):
             predict(network, images, out)
-    with pytest.raises(UsageError, match=r"device 'gpu' cannot be used \(.*\); cpu always can"):
+    with pytest.raises(UsageError, match=r"device 'gpu' cannot be used \(.*\); cpu is always available"):
         predict(network, images, tmp_path / "out", device="gpu")
     with pytest.raises(UsageError, match="batch must be at least 1, got 0"):
         predict(network, images, tmp_path / "out", batch=0)
@@ -266,7 +266,7 @@ def test_command_takes_what_training_and_saving_write(
     again = run_predict(tmp_path / "run", images, tmp_path / "b")
     assert (again.exit_code, "exists already" in again.stderr) == (1, True), again.stderr
     result = run_predict(tmp_path / "run", images, tmp_path / "b", "--resume")
-    assert result.stdout.endswith("b, 9 were there\n")
+    assert result.stdout.endswith("b, 9 kept from before\n")
 
 
 @pytest.mark.slow
@@ -310,7 +310,7 @@ def test_checkpoints_that_are_refused(
     assert not Path("harmed").exists()
     torch.save({"a.weight": torch.zeros(1)}, "strange.pth")
     assert (
-        "the key names are of no network we know (a.weight)"
+        "the key names match no known network (a.weight)"
         in run_predict("strange.pth", images, "out").stderr
     )
     missing = run_predict("nowhere.safetensors", images, "out")
@@ -401,7 +401,7 @@ def test_resuming_predicts_the_same_batches(
     for name in ("grey", "im4.v1", "more/deep/im3.v1"):
         (tmp_path / "out" / f"{name}.png").unlink()
     done = predict(network, images, tmp_path / "out", batch=4, resume=True)
-    assert (done.n_made, done.n_kept) == (3, 6)
+    assert (done.n_new, done.n_kept) == (3, 6)
     whole = maps(tmp_path / "whole")
     assert all((array == whole[name]).all() for name, array in maps(tmp_path / "out").items())
 

@@ -11,14 +11,14 @@ from sisod.common.errors import InputError, UsageError, require
 
 
 class Origin(StrEnum):
-    """Whose checkpoint it is; each prepared its images in its own way."""
+    """Whose checkpoint it is; authors and paper prepared images differently."""
 
     AUTHORS = "authors"
     SI_SOD = "si-sod"
 
 
 class EncoderName(StrEnum):
-    """The encoders there are."""
+    """The available encoders."""
 
     RESNET50 = "resnet50"
     EFFICIENTNET_LITE0 = "efficientnet_lite0"
@@ -51,14 +51,14 @@ def convert(
     out: Annotated[Path, typer.Argument(metavar="OUT.safetensors", help="The file to write.")],
     *,
     network: Annotated[
-        str | None, typer.Option(help="Which network it is; by default its key names tell.")
+        str | None, typer.Option(help="Name of the network; by default recognised by the key names.")
     ] = None,
     origin: Annotated[
         Origin, typer.Option(help="authors: the network's own repository; si-sod: the paper's.")
     ] = Origin.AUTHORS,
     overwrite: Overwrite = False,
 ) -> None:
-    """Turn a published checkpoint into a safetensors file that knows its network and its input."""
+    """Convert a published checkpoint to a safetensors file that names its network and input."""
     with exit_on_user_error():
         _check_out(out, ".safetensors", overwrite=overwrite)
         from sisod.networks.saved import convert_published
@@ -83,7 +83,7 @@ def export(
     height: Annotated[int, typer.Option(min=1, help="Height of the input.")] = 384,
     width: Annotated[int, typer.Option(min=1, help="Width of the input.")] = 384,
     dynamic_size: Annotated[
-        bool, typer.Option("--dynamic-size", help="Leave height and width free, like the batch.")
+        bool, typer.Option("--dynamic-size", help="Allow any height and width, like any batch.")
     ] = False,
     overwrite: Overwrite = False,
 ) -> None:
@@ -102,7 +102,7 @@ def export(
 
 
 def _check_out(path: Path, suffix: str, *, overwrite: bool) -> None:
-    """Refuse before anything slow has begun."""
+    """Refuse a wrong output path before anything slow starts."""
     if path.suffix != suffix:
         raise UsageError(f"the output must end in {suffix}, got {str(path)!r}")
     if path.is_dir():

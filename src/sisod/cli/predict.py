@@ -30,13 +30,13 @@ def predict(
         int | None,
         typer.Option(min=1, help="Side of the input; by default the training's if known, or 384."),
     ] = None,
-    batch: Annotated[int, typer.Option(min=1, help="Images at a time.")] = 8,
+    batch: Annotated[int, typer.Option(min=1, help="Images per batch.")] = 8,
     device: Annotated[
-        str, typer.Option(help="cpu, cuda, cuda:1, mps; auto: a GPU if there is.")
+        str, typer.Option(help="cpu, cuda, cuda:1, mps; auto: a GPU if there is one.")
     ] = "auto",
     network: Annotated[
         str | None,
-        typer.Option(help="Which network an authors' checkpoint is of; by default its key names tell."),
+        typer.Option(help="Network of an authors' checkpoint; by default recognised by the key names."),
     ] = None,
     origin: Annotated[
         Origin, typer.Option(help="Of an authors' checkpoint: the network's repository or the paper's.")
@@ -46,8 +46,8 @@ def predict(
     ] = False,
     overwrite: Overwrite = False,
 ) -> None:
-    """Write 8-bit maps of a folder of images, each at the size of its image."""
-    with exit_on_user_error("; the maps made so far are kept, go on with --resume"):
+    """Write an 8-bit map for every image of a folder, at the size of the image."""
+    with exit_on_user_error("; the maps written so far are kept, go on with --resume"):
         from sisod.networks.predict import DEFAULT_SIZE, load_network, predict_folder, trained_size
 
         loaded = load_network(checkpoint, network=network, origin=origin.value)
@@ -61,5 +61,5 @@ def predict(
             resume=resume,
             overwrite=overwrite,
         )
-        kept = f", {done.n_kept} were there" if done.n_kept else ""
-        typer.echo(f"{done.n_made} maps of {loaded.facts.title} in {out}{kept}")
+        kept = f", {done.n_kept} kept from before" if done.n_kept else ""
+        typer.echo(f"{done.n_new} maps of {loaded.facts.title} in {out}{kept}")

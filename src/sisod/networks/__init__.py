@@ -1,6 +1,7 @@
 """Images -> maps: the five networks of the paper and a small one of our own, by name.
 
-Needs the extra `torch`; importing this package alone does not, so that the command line answers at once.
+Needs the extra `torch`, but only when a network is created: importing this package must stay fast for
+the command line.
 """
 
 from collections.abc import Mapping
@@ -29,7 +30,7 @@ def create(
     encoder_weights: str | Path | None = None,
     input_spec: "InputSpec | None" = None,
 ) -> "Network":
-    """Return a network to be trained.
+    """Return a new network, to be trained.
 
     Args:
         name: one of `names()`.
@@ -37,8 +38,8 @@ def create(
             has an encoder of its own.
         encoder_weights: None for random ones; `"imagenet"`; or the path of a safetensors file or of a
             state dict.
-        input_spec: what the network expects of an image, if not what its encoder's ImageNet weights do
-            (a Caffe file for PoolNet, say).
+        input_spec: how images are prepared, if not as for the encoder's ImageNet weights (for example
+            for Caffe weights of PoolNet).
 
     Example:
         >>> import torch
@@ -55,21 +56,22 @@ def create(
 def load_published(
     name: str, state_dict: "Mapping[str, Tensor]", *, origin: str = "authors"
 ) -> "Network":
-    """Return a network with an authors' checkpoint, whose tensors are renamed and nothing else.
+    """Return a network with the weights of an authors' checkpoint, whose tensors are only renamed.
 
-    Every tensor must find its place, and every place its tensor.
+    Every tensor of the checkpoint must belong to the network, and every tensor of the network must be in
+    the checkpoint.
 
     Args:
-        name: one of the five; a file's keys tell which (`sisod convert` finds out).
-        state_dict: as published, with `module.` or without.
+        name: one of the five networks of the paper (`sisod convert` recognises it by the key names).
+        state_dict: as published, with the prefix `module.` or without.
         origin: whose checkpoint it is, `"authors"` (the network's own repository) or `"si-sod"` (the
-            paper's): keys are the same, but the images were prepared differently.
+            paper's): the keys are the same, but images were prepared differently.
     """
     return find(name).load_published(state_dict, origin=origin)
 
 
 def from_pretrained(path_or_id: str | Path, **hub_options: Any) -> "Network":
-    """Return a network that was saved, in eval mode.
+    """Return a saved network, in eval mode.
 
     Args:
         path_or_id: a folder of `save_pretrained`, a safetensors file of `sisod convert`, or the id of a

@@ -24,8 +24,8 @@ _WRAPPERS = ("state_dict", "model")
 def read_state(path: Path) -> dict[str, Tensor]:
     """Return the tensors of a safetensors file or of a state dict saved by PyTorch."""
     if not path.is_file():
-        what = "is a folder" if path.is_dir() else "does not exist"
-        raise InputError(f"{str(path)!r} {what}; expected a safetensors file or a state dict")
+        problem = "is a folder" if path.is_dir() else "does not exist"
+        raise InputError(f"{str(path)!r} {problem}; expected a safetensors file or a state dict")
     if path.suffix == ".safetensors":
         return _read_safetensors(path)[0]
     try:
@@ -35,17 +35,17 @@ def read_state(path: Path) -> dict[str, Tensor]:
             f"{str(path)!r} cannot be read as a state dict ({error}); expected tensors "
             "only, saved by torch.save(model.state_dict(), path)"
         ) from error
-    return _unwrapped(loaded, path)
+    return _unwrap(loaded, path)
 
 
 def load_tensors(path: Path) -> Any:
-    """Return what PyTorch saved to a file, without running any of it; say why it cannot be read."""
+    """Return the content of a file saved by PyTorch, without running code; say why it cannot be read."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about pickle protocols, before an error says it better
+            warnings.simplefilter("ignore")  # about pickle protocols; the error below is clearer
             return torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # PyTorch raises several kinds for what is not a state dict
-        # its own text for objects advises to run them
+        # PyTorch's own message advises to load such files with code execution
         unsafe = isinstance(error, UnpicklingError) and "weights_only" in str(error)
         why = "it holds other objects than tensors" if unsafe else _first_line(error)
         if path.is_file() and path.stat().st_size == 0:
@@ -54,7 +54,7 @@ def load_tensors(path: Path) -> Any:
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """Return the network's config from the header of a safetensors file that we wrote."""
+    """Return the network's config from the header of a safetensors file written by sisod."""
     header = _read_safetensors(path)[1]
     if METADATA_KEY not in header:
         raise InputError(
@@ -65,7 +65,7 @@ def read_config(path: Path) -> dict[str, Any]:
 
 
 def parse_config(text: str, *, source: str) -> dict[str, Any]:
-    """Return a network's config as `Network.config` makes it."""
+    """Return a network's config from its JSON text, the inverse of `Network.config`."""
     try:
         config: dict[str, Any] = json.loads(text)
         InputSpec(**config["input_spec"])
@@ -80,7 +80,7 @@ def parse_config(text: str, *, source: str) -> dict[str, Any]:
 
 
 def write_state(path: Path, state: Mapping[str, Tensor], config: Mapping[str, Any]) -> None:
-    """Write tensors and config as one safetensors file, wholly or not at all."""
+    """Write tensors and config as one safetensors file, atomically."""
     from safetensors import SafetensorError
     from safetensors.torch import save_file
 
@@ -94,7 +94,7 @@ def write_state(path: Path, state: Mapping[str, Tensor], config: Mapping[str, An
 
 
 def fetch(repo_id: str, file: str, **hub_options: Any) -> Path:
-    """Return the place of a file of a repository on the hub, from the cache if it is there."""
+    """Return the path of a file of a hub repository, downloaded unless it is in the cache."""
     from huggingface_hub import hf_hub_download
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
@@ -102,46 +102,46 @@ def fetch(repo_id: str, file: str, **hub_options: Any) -> Path:
         return Path(hf_hub_download(repo_id, file, **hub_options))
     except (LocalEntryNotFoundError, HfHubHTTPError, HFValidationError, OSError) as error:
         raise InputError(
-            f"{repo_id!r} is no folder or file here, and its {file} could not be fetched from the "
-            f"Hugging Face hub ({type(error).__name__}); where there is a network, download config.json "
-            "and model.safetensors of it into a folder and pass that folder"
+            f"{repo_id!r} is not a local folder or file, and its {file} could not be fetched from the "
+            f"Hugging Face hub ({type(error).__name__}); on a machine with internet access, download "
+            "its config.json and model.safetensors into a folder and pass that folder"
         ) from error
 
 
 def rename(state: Mapping[str, Tensor], rules: Rules) -> tuple[dict[str, Tensor], list[str]]:
-    """Return the published tensors under our names, and the keys for which there is no rule.
+    """Return the published tensors under our names, and the keys that match no rule.
 
     Strips the `module.` of data-parallel training, drops the classifier, casts to float32.
     """
     renamed: dict[str, Tensor] = {}
-    strange = []
+    unexpected = []
     for published, value in state.items():
         key = published.removeprefix("module.")
         if re.search(r"(^|\.)fc\.(weight|bias)$", key):
             continue
-        ours = _apply_rules(key, rules)
-        if ours is None:
-            strange.append(published)
+        new_key = _apply_rules(key, rules)
+        if new_key is None:
+            unexpected.append(published)
         else:
-            renamed[ours] = value.float() if value.is_floating_point() else value
-    return renamed, strange
+            renamed[new_key] = value.float() if value.is_floating_point() else value
+    return renamed, unexpected
 
 
 def load_strictly(
-    module: nn.Module, state: Mapping[str, Tensor], *, source: str, strange: Sequence[str] = ()
+    module: nn.Module, state: Mapping[str, Tensor], *, source: str, unexpected: Sequence[str] = ()
 ) -> None:
-    """Load a state dict whose names and shapes must all fit.
+    """Load a state dict whose names and shapes must all match.
 
     Only the counter `num_batches_tracked`, which no output depends on, may be missing (older files lack
-    it, it starts at 0) or be left over (frozen norms have none).
+    it; it starts at 0) or superfluous (frozen norms have none).
     """
     counter = ".num_batches_tracked"
     own = module.state_dict()
     given = {key: value for key, value in state.items() if key in own or not key.endswith(counter)}
-    complaints = [
-        _complaint("missing", [key for key in own if key not in given and not key.endswith(counter)]),
-        _complaint("not known", [*strange, *(key for key in given if key not in own)]),
-        _complaint(
+    problems = [
+        _describe("missing", [key for key in own if key not in given and not key.endswith(counter)]),
+        _describe("not known", [*unexpected, *(key for key in given if key not in own)]),
+        _describe(
             "of another shape",
             [
                 f"{key} {tuple(given[key].shape)} instead of {tuple(own[key].shape)}"
@@ -149,7 +149,7 @@ def load_strictly(
                 if key in given and given[key].shape != own[key].shape
             ],
         ),
-        _complaint(
+        _describe(
             "of another type",
             [
                 f"{key} {given[key].dtype} instead of {own[key].dtype}"
@@ -157,30 +157,30 @@ def load_strictly(
                 if key in given and given[key].is_floating_point() != own[key].is_floating_point()
             ],
         ),
-        _complaint("not finite", [key for key in own if key in given and not _is_finite(given[key])]),
+        _describe("not finite", [key for key in own if key in given and not _is_finite(given[key])]),
     ]
-    if any(complaints):
+    if any(problems):
         raise InputError(
             f"{source}: the weights do not fit this {type(module).__name__}: "
-            f"{'; '.join(text for text in complaints if text)}"
+            f"{'; '.join(text for text in problems if text)}"
         )
     module.load_state_dict({key: given.get(key, own[key]) for key in own})
 
 
 def _is_finite(values: Tensor) -> bool:
-    # larger ones become infinite in the network
-    most = torch.finfo(torch.float32).max
-    return not values.is_floating_point() or bool((values.abs() <= most).all())
+    # larger float64 values overflow to infinity in the network
+    largest = torch.finfo(torch.float32).max
+    return not values.is_floating_point() or bool((values.abs() <= largest).all())
 
 
-def _complaint(what: str, keys: list[str]) -> str:
+def _describe(what: str, keys: list[str]) -> str:
     return f"{len(keys)} {what} ({shorten_list(keys)})" if keys else ""
 
 
 def _apply_rules(key: str, rules: Iterable[tuple[str, str]]) -> str | None:
     for pattern, replacement in rules:
-        renamed, hits = re.subn(f"^{pattern}", replacement, key)
-        if hits:
+        renamed, n_replaced = re.subn(f"^{pattern}", replacement, key)
+        if n_replaced:
             return renamed
     return None
 
@@ -195,8 +195,8 @@ def _read_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
         raise InputError(f"{str(path)!r} is not a safetensors file ({_first_line(error)})") from error
 
 
-def _unwrapped(loaded: object, path: Path) -> dict[str, Tensor]:
-    """Take the state dict out of the wrapper that training scripts put around it."""
+def _unwrap(loaded: object, path: Path) -> dict[str, Tensor]:
+    """Return the state dict inside the dictionary that training scripts wrap it in."""
     if isinstance(loaded, dict):
         for name in _WRAPPERS:
             if isinstance(loaded.get(name), dict):

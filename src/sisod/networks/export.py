@@ -1,4 +1,4 @@
-"""Export to ONNX: a file that takes RGB images and gives saliency; nothing else need be known of it."""
+"""Export to ONNX: the file takes RGB images and returns saliency, and needs no other preprocessing."""
 
 import json
 import logging
@@ -17,12 +17,12 @@ from sisod.networks.network import Network
 
 IMAGE = "image"
 SALIENCY = "saliency"
-_BATCH = 2  # of the example; one would be taken for a constant
+_BATCH = 2  # of the example input; the exporter would treat 1 as a constant
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep to itself what PyTorch's exporter says about torchvision and its own old functions."""
+    """Silence the exporter's messages about torchvision and its own deprecated functions."""
     logger = logging.getLogger("torch.onnx")
     level = logger.level
     logger.setLevel(logging.ERROR)
@@ -35,7 +35,7 @@ def _quiet() -> Iterator[None]:
 
 
 class Saliency(nn.Module):
-    """From RGB images in [0, 1] to saliency in [0, 1], preparation of the input included."""
+    """RGB images in [0, 1] -> saliency in [0, 1], including the preparation of the input."""
 
     def __init__(self, network: Network) -> None:
         super().__init__()
@@ -50,16 +50,16 @@ class Saliency(nn.Module):
 def export_onnx(
     network: Network, path: Path, *, size: tuple[int, int] = (384, 384), dynamic_size: bool = False
 ) -> None:
-    """Write the network as one ONNX file whose batch size is free.
+    """Write the network as one ONNX file that takes any batch size.
 
     The input `image` is (batch, 3, height, width), RGB in [0, 1]; the output `saliency` is
-    (batch, 1, height, width) in [0, 1]. The file's metadata hold the network's config.
+    (batch, 1, height, width) in [0, 1]. The metadata of the file hold the network's config.
 
     Args:
         network: any of `networks.names()`.
         path: where to write.
-        size: height and width of the input; the example's, if they are free.
-        dynamic_size: leave height and width free too.
+        size: height and width of the input; with `dynamic_size`, of the example input.
+        dynamic_size: allow any height and width.
     """
     require("export", "onnx", "onnxscript")  # PyTorch's exporter needs them
     height, width = size

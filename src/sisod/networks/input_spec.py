@@ -1,4 +1,4 @@
-"""What a network's weights expect of an image, as data, and the one function that applies it."""
+"""How an image becomes the input of a network, as data, and the one function that applies it."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -9,7 +9,7 @@ from torch import Tensor
 from sisod.common.arguments import check_choice, check_number, shown
 from sisod.common.errors import InputError, UsageError
 
-_LARGEST = 1e6  # of a value; grey values reach 255, or 65535
+_LARGEST = 1e6  # allowed value; grey values reach 255, or 65535
 Triple = tuple[float, float, float]
 
 
@@ -17,14 +17,14 @@ Triple = tuple[float, float, float]
 class InputSpec:
     """How an RGB image in [0, 1] becomes the input of a network: (reordered * scale - mean) / std.
 
-    Stored with every network and in every file that is saved of one, since weights read through
-    another spec give wrong maps without any error.
+    Stored in every network and in every file saved from one, because weights used with another spec
+    give wrong maps without any error.
 
     Attributes:
         order: the channel order of the input.
         scale: 1.0 for values in [0, 1], 255.0 for values in [0, 255].
         mean: of each channel, in that order and on that scale.
-        std: likewise.
+        std: the same for the standard deviation.
 
     Example:
         PoolNet's original weights want BGR on [0, 255] minus a mean; a white pixel:
@@ -46,7 +46,7 @@ class InputSpec:
         object.__setattr__(self, "std", _triple("std", self.std))
 
     def apply(self, images: Tensor) -> Tensor:
-        """Return what the network takes.
+        """Return the input of the network.
 
         Args:
             images: (..., 3, height, width) in RGB; uint8 in 0..255, or floating in [0, 1].
@@ -69,9 +69,9 @@ class InputSpec:
 
 def _triple(name: str, values: object) -> Triple:
     if not isinstance(values, list | tuple) or len(values) != 3:
-        came = len(values) if isinstance(values, list | tuple) else shown(values)
-        raise UsageError(f"{name} must have three values, one per channel, got {came}")
-    # nothing is divided by 0, and nothing overflows
+        got = len(values) if isinstance(values, list | tuple) else shown(values)
+        raise UsageError(f"{name} must have three values, one per channel, got {got}")
+    # no division by zero, no overflow
     least, above = (0.0, True) if name == "std" else (-_LARGEST, False)
     first, second, third = (
         check_number(f"every value of {name}", value, least=least, most=_LARGEST, above=above)

@@ -1,4 +1,4 @@
-"""Sizes that a network cannot be run at here, refused before the system runs out of memory."""
+"""Input sizes for which the memory cannot suffice, refused before the system runs out of it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,14 +11,14 @@ from sisod.common.errors import UsageError
 from sisod.common.memory import available_memory
 from sisod.networks.network import Network
 
-_MANY = 1 << 24  # pixels of a batch, from which it is worth a thought
+_MIN_CHECKED = 1 << 24  # pixels of a batch; smaller batches are not checked
 _GIGA = 1e9
 
 
 def check_memory(network: Network, *, batch: int, height: int, width: int, advice: str) -> None:
-    """Refuse a size for which the memory that is there cannot suffice."""
+    """Refuse a size that needs more than the available memory."""
     free = available_memory()
-    if free is None or batch * height * width < _MANY:
+    if free is None or batch * height * width < _MIN_CHECKED:
         return
     needed = least_memory(network, batch=batch, height=height, width=width)
     if needed > free:
@@ -29,33 +29,35 @@ def check_memory(network: Network, *, batch: int, height: int, width: int, advic
 
 
 def least_memory(network: Network, *, batch: int, height: int, width: int) -> int:
-    """Return the bytes that no forward pass can do without: input and output of its largest layer.
+    """Return the bytes that a forward pass needs at least: input and output of its largest layer.
 
-    Shapes are computed on the device `meta`, and no pixel is.
+    Computed on the device `meta`, that is from shapes alone.
     """
-    most = 3 * batch * height * width * 5  # images of 8 bits, and the input in floats
+    peak = 3 * batch * height * width * 5  # 8-bit images, and the input in float32
 
-    def note(_: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
-        nonlocal most
-        tensors = [one for one in (*inputs, output) if isinstance(one, Tensor)]
-        most = max(most, sum(one.numel() * one.element_size() for one in tensors))
+    def update_peak(_: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
+        nonlocal peak
+        tensors = [tensor for tensor in (*inputs, output) if isinstance(tensor, Tensor)]
+        peak = max(peak, sum(tensor.numel() * tensor.element_size() for tensor in tensors))
 
     with torch.device("meta"):
         shape_only = type(network)(encoder=network.encoder_name, input_spec=network.input_spec).eval()
         for part in shape_only.modules():
             if not list(part.children()):
-                part.register_forward_hook(note)
+                part.register_forward_hook(update_peak)
         with torch.no_grad():
             shape_only(torch.empty(batch, 3, height, width))
-    return most
+    return peak
 
 
 @contextmanager
-def memory_errors(what: str) -> Iterator[None]:
-    """Say in a sentence that memory ran out, which PyTorch calls a runtime error."""
+def memory_errors(task: str) -> Iterator[None]:
+    """Turn an out-of-memory error, for PyTorch a RuntimeError, into one sentence."""
     try:
         yield
     except (MemoryError, RuntimeError) as error:
         if isinstance(error, RuntimeError) and "memory" not in str(error):
             raise
-        raise UsageError(f"there is not enough memory for {what}; take a smaller one") from error
+        raise UsageError(
+            f"there is not enough memory for {task}; take smaller images or fewer at once"
+        ) from error

@@ -1,4 +1,4 @@
-"""What all networks have in common: the contract of `forward`, the facts, saving and loading."""
+"""Base class of the networks: the contract of `forward`, facts, targets, saving and loading."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -31,12 +31,12 @@ which network it is and how an image becomes its input.
 
 @dataclass(frozen=True)
 class Facts:
-    """What a table of the networks tells about one.
+    """A network's row in the table of `sisod networks`.
 
     Attributes:
-        name: by which it is created.
-        title: as the paper writes it.
-        paper: where it was published.
+        name: as `networks.create` takes it.
+        title: as its paper writes it.
+        paper: where and when it was published.
         origin: the authors' repository.
         licence: of the authors' code and published weights.
     """
@@ -58,17 +58,17 @@ class Network(
 ):
     """Base of the networks: `forward` takes (B, 3, H, W) and returns logit maps (B, 1, H, W).
 
-    The prediction comes first, the other supervised maps after it; the same in train and eval mode.
-    What `forward` takes is what `input_spec.apply` returns.
+    The first map is the prediction, the others are supervised side outputs; train and eval mode return
+    the same maps. The input is what `input_spec.apply` returns.
 
     Attributes:
         facts: name, paper, licence.
         targets: what each map is trained to be. Mask maps get the loss of the recipe, the others plain
             binary cross-entropy.
-        published_inputs: what published weights expect, by origin: `"authors"`, `"si-sod"`.
+        published_inputs: the input spec of published weights by origin, `"authors"` or `"si-sod"`.
         renames: patterns that turn the authors' key names into ours.
-        unused: beginnings of the names of parameters that no output depends on.
-        input_spec: what these weights expect of an image.
+        unused: prefixes of the names of parameters that no output depends on.
+        input_spec: how an image becomes the input of these weights.
         encoder_name: `"resnet50"` or `"efficientnet_lite0"`.
     """
 
@@ -104,7 +104,7 @@ class Network(
         return {}
 
     def config(self) -> dict[str, Any]:
-        """Return what is needed to build this network again."""
+        """Return the values from which this network can be built again."""
         return {
             "network": self.facts.name,
             "encoder": self.encoder_name,
@@ -130,13 +130,13 @@ class Network(
                 f"state_dict of {cls.facts.name} must be names and tensors, got {shown(state_dict)}"
             )
         network = cls(input_spec=cls.published_inputs[origin])
-        renamed, strange = rename(state_dict, cls.renames)
-        load_strictly(network, renamed, source=f"{cls.facts.name} checkpoint", strange=strange)
+        renamed, unexpected = rename(state_dict, cls.renames)
+        load_strictly(network, renamed, source=f"{cls.facts.name} checkpoint", unexpected=unexpected)
         return network
 
     def save_pretrained(self, save_directory: str | Path, **options: Any) -> str | None:
         """Write `model.safetensors`, `config.json` and a model card into a folder."""
-        # push_to_hub passes a config of its own making
+        # push_to_hub passes another config
         return super().save_pretrained(save_directory, **(options | {"config": self.config()}))
 
     def _save_pretrained(self, save_directory: Path) -> None:
@@ -146,10 +146,10 @@ class Network(
     def _from_pretrained(
         cls, *, model_id: str, map_location: str = "cpu", strict: bool = True, **options: Any
     ) -> Self:
-        """Build the network and load its weights; the mixin's own way prints and is not strict."""
+        """Build the network and load its weights; the mixin's own method prints and is not strict."""
         if not strict:
             raise InputError(
-                "strict=False is not offered; every tensor of a network must be in its file"
+                "strict=False is not supported; every tensor of a network must be in its file"
             )
         hub = ("revision", "cache_dir", "force_download", "local_files_only", "token")
         download = {key: options.pop(key) for key in hub if key in options}
@@ -164,7 +164,7 @@ class Network(
 def count_macs(network: nn.Module, size: tuple[int, int]) -> int:
     """Return the multiply-adds of convolutions and matrix products for one image.
 
-    The network must be on the device `meta`, where shapes are computed and pixels are not.
+    The network must be on the device `meta`, which computes shapes only.
     """
     from torch.utils.flop_counter import FlopCounterMode
 

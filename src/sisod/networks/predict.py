@@ -1,4 +1,4 @@
-"""Images -> 8-bit maps at their own size, with any network that can be loaded; never by unpickling."""
+"""Images -> 8-bit maps at their own size, with any network that can be loaded; nothing is unpickled."""
 
 import hashlib
 import json
@@ -38,27 +38,27 @@ from sisod.networks.network import WEIGHTS_FILE, Network
 from sisod.networks.saved import recognise
 
 DEFAULT_SIZE = 384  # of the paper
-_THREADS = 4  # that read and write files beside the network
+_THREADS = 4  # that read and write files while the network runs
 KIND = "prediction"
 RECIPE_FILE = "recipe.toml"  # of a run folder
-_Names = Sequence[tuple[str, str]]  # names of a batch, and their files
+_NamedFiles = Sequence[tuple[str, str]]  # names and paths of the images of a batch
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """What was written: maps made now, and maps that an earlier run had made."""
+    """The folder of maps: how many this run predicted, how many it kept from an unfinished run."""
 
     out: Path
-    n_made: int
+    n_new: int
     n_kept: int
 
 
 @dataclass(frozen=True)
-class _Picture:
-    """An image at the network's size, and the height and width of its own."""
+class _LoadedImage:
+    """An image resized for the network, and its original height and width."""
 
     name: str
-    small: NDArray[np.uint8]
+    resized: NDArray[np.uint8]
     shape: tuple[int, int]
 
 
@@ -70,7 +70,7 @@ def load_network(
     Args:
         checkpoint: a run folder of `sisod train`, a folder of `save_pretrained`, a safetensors file, a
             repository on the Hugging Face hub, or an authors' checkpoint.
-        network: which network an authors' checkpoint is of; by default its key names tell.
+        network: name of the network of an authors' checkpoint; by default recognised by its key names.
         origin: whose checkpoint it is, `"authors"` or `"si-sod"`; see `networks.load_published`.
     """
     path = Path(checkpoint)
@@ -82,7 +82,7 @@ def load_network(
         raise UsageError(
             f"--network is for the file of an authors' checkpoint, got {str(checkpoint)!r}; leave it out"
         )
-    weights = path / WEIGHTS_FILE  # whose header says which network it is
+    weights = path / WEIGHTS_FILE  # its header names the network
     return networks.from_pretrained(weights if weights.is_file() else checkpoint)
 
 
@@ -112,16 +112,16 @@ def predict_folder(
     """Write one 8-bit PNG for each image, at the image's size, under its path below `images`.
 
     Args:
-        network: what predicts; its `input_spec` says how an image becomes its input.
-        images: folder of images, or URL; folders inside are kept.
+        network: its `input_spec` says how an image becomes its input.
+        images: folder of images, or URL; subfolders are kept.
         out: folder for the maps and `run.json`; must not exist, or be empty.
-        size: side of the square that images are scaled to for the network.
-        batch: images at a time.
-        device: where the network runs, as PyTorch names it; `"auto"`: on the first GPU if there is one.
-        resume: keep the maps that an unfinished run of the same network on the same images has made.
-        overwrite: replace an earlier result of `predict`; it stays until all maps are made.
+        size: side of the square that images are resized to for the network.
+        batch: images per batch.
+        device: as PyTorch names it; `"auto"` is the first GPU if there is one, else the CPU.
+        resume: keep the maps of an unfinished run of the same network on the same images.
+        overwrite: replace an earlier result of `predict`; it stays until all maps are written.
     """
-    place, target = _device(device), followed(Path(out))
+    torch_device, target = _device(device), followed(Path(out))
     size, batch = check_whole("size", size, least=1), check_whole("batch", batch, least=1)
     if resume and overwrite:
         raise UsageError("--resume goes on with a run and --overwrite begins again; choose one")
@@ -129,7 +129,7 @@ def predict_folder(
     files = visible_files(images)
     if not files:
         raise InputError(f"{str(images)!r} has no image files; expected jpg, png or the like")
-    _check_apart(target, images)
+    _check_outside(target, images)
     for name in files:
         output_path(target, name, ".png")
     settings = {
@@ -143,13 +143,13 @@ def predict_folder(
     full = "free some room and go on with --resume"
     with readable_errors(target / "maps", full), lock(target):
         work = _prepare(target, settings, stamps, resume=resume, overwrite=overwrite)
-        kept = _maps(work) & files.keys()
+        kept = _map_names(work) & files.keys()
         _write_run(work, settings, finished=False, files=stamps)
-        # batches are those of an unbroken run, so that a map is the same to the last bit
+        # the batches are those of an uninterrupted run, so that every map is bit-identical
         listed = [(name, file.path) for name, file in files.items()]
         batches = [listed[begin : begin + batch] for begin in range(0, len(listed), batch)]
         waiting = [chunk for chunk in batches if not kept.issuperset(name for name, _ in chunk)]
-        network = network.to(place).eval()
+        network = network.to(torch_device).eval()
         with (
             memory_errors(f"a batch of {batch} images of {size} x {size}"),
             progress_bar("predicting", len(files), done=len(kept)) as advance,
@@ -163,24 +163,24 @@ def predict_folder(
 
 
 def _predict(
-    network: Network, root: str, batches: Sequence[_Names], out: Path, kept: set[str], *, size: int
+    network: Network, root: str, batches: Sequence[_NamedFiles], out: Path, kept: set[str], *, size: int
 ) -> Iterator[int]:
-    """Predict batch by batch while the next is read and the last is written; give how many are new."""
-    written: list[Future[None]] = []
+    """Predict batch by batch while others are read and written; yield the number of new maps of each."""
+    writes: list[Future[None]] = []
     with ThreadPoolExecutor(_THREADS) as pool:
         try:
-            for pictures in _read_ahead(pool, root, batches, size=size):
-                maps = predict_batch(network, pictures_tensor(pictures), [p.shape for p in pictures])
-                _finish(written)
-                written = [
-                    pool.submit(write_png, output_path(out, picture.name, ".png"), array)
-                    for picture, array in zip(pictures, maps, strict=True)
-                    if picture.name not in kept
+            for loaded in _read_ahead(pool, root, batches, size=size):
+                maps = predict_batch(network, _stack(loaded), [p.shape for p in loaded])
+                _wait_for(writes)
+                writes = [
+                    pool.submit(write_png, output_path(out, image.name, ".png"), array)
+                    for image, array in zip(loaded, maps, strict=True)
+                    if image.name not in kept
                 ]
-                yield len(written)
-            _finish(written)
+                yield len(writes)
+            _wait_for(writes)
         except BaseException:
-            wait(written)  # they are made
+            wait(writes)  # keep the maps that are computed
             pool.shutdown(cancel_futures=True)
             raise
 
@@ -194,33 +194,33 @@ def predict_batch(
     Args:
         network: in eval mode.
         images: (B, 3, H, W) RGB, uint8.
-        shapes: one for each image; the logits are scaled to it.
+        shapes: one for each image; the logits are resized to it.
     """
-    place = next(network.parameters()).device
-    logits = network(network.input_spec.apply(images.to(place)))[0]
+    torch_device = next(network.parameters()).device
+    logits = network(network.input_spec.apply(images.to(torch_device)))[0]
     maps = []
     for logit, shape in zip(logits, shapes, strict=True):
         probs = F.interpolate(logit[None], size=shape, mode="bilinear", align_corners=False).sigmoid()
         if not bool(torch.isfinite(probs).all()):
             raise InputError(
-                f"the map of {network.facts.name} is not finite; its weights are broken, or its input "
-                f"({tuple(images.shape)}) is not what they were made for"
+                f"the map of {network.facts.name} is not finite; its weights are broken, or they do not "
+                f"fit an input of shape {tuple(images.shape)}"
             )
         maps.append((probs[0, 0] * 255).round().to(torch.uint8).cpu().numpy())
     return maps
 
 
-def pictures_tensor(pictures: Sequence[_Picture]) -> Tensor:
-    """Join pictures to (B, 3, H, W) in RGB."""
-    stack = np.stack([picture.small for picture in pictures])[..., ::-1]
+def _stack(loaded: Sequence[_LoadedImage]) -> Tensor:
+    """Return images as one tensor (B, 3, H, W) in RGB."""
+    stack = np.stack([image.resized for image in loaded])[..., ::-1]
     return torch.from_numpy(np.ascontiguousarray(stack.transpose(0, 3, 1, 2)))
 
 
 def _read_ahead(
-    pool: ThreadPoolExecutor, root: str, batches: Sequence[_Names], *, size: int
-) -> Iterator[list[_Picture]]:
-    """Give batches; the next one is being read meanwhile."""
-    ahead: list[Future[_Picture]] = []
+    pool: ThreadPoolExecutor, root: str, batches: Sequence[_NamedFiles], *, size: int
+) -> Iterator[list[_LoadedImage]]:
+    """Yield batches; the next one is being read meanwhile."""
+    ahead: list[Future[_LoadedImage]] = []
     for chunk in batches:
         reading = [pool.submit(_read, root, name, path, size) for name, path in chunk]
         if ahead:
@@ -230,14 +230,14 @@ def _read_ahead(
         yield [future.result() for future in ahead]
 
 
-def _read(root: str, name: str, path: str, size: int) -> _Picture:
+def _read(root: str, name: str, path: str, size: int) -> _LoadedImage:
     image = read_colour(root, path)
     height, width = image.shape[:2]
-    return _Picture(name, resize(image, size), (height, width))
+    return _LoadedImage(name, resize(image, size), (height, width))
 
 
-def _finish(written: Sequence[Future[None]]) -> None:
-    for future in written:
+def _wait_for(writes: Sequence[Future[None]]) -> None:
+    for future in writes:
         future.result()
 
 
@@ -245,19 +245,18 @@ def _device(name: str) -> torch.device:
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
-        place = torch.device(name)
-        torch.empty(1, device=place)
+        torch_device = torch.device(name)
+        torch.empty(1, device=torch_device)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         first = str(error).splitlines()[0]
-        raise UsageError(f"device {name!r} cannot be used ({first}); cpu always can") from error
-    return place
+        raise UsageError(f"device {name!r} cannot be used ({first}); cpu is always available") from error
+    return torch_device
 
 
-def _check_apart(out: Path, images: str | Path) -> None:
+def _check_outside(out: Path, images: str | Path) -> None:
     if is_url(images):
         return
-    inside, outside = out.resolve(), Path(images).resolve()
-    if inside == outside or inside.is_relative_to(outside):
+    if out.resolve().is_relative_to(Path(images).resolve()):
         raise UsageError(
             f"the maps would go into the folder of images, {str(images)!r}; give a folder outside"
         )
@@ -266,7 +265,7 @@ def _check_apart(out: Path, images: str | Path) -> None:
 def _prepare(
     target: Path, settings: dict[str, Any], stamps: dict[str, str], *, resume: bool, overwrite: bool
 ) -> Path:
-    """Make the folder to write to, or find the one to go on with."""
+    """Create the folder to write to, or find that of the run to resume."""
     folders.recover(target)
     if not (resume or overwrite or folders.is_free(target) or _is_finished(target)):
         raise InputError(
@@ -289,7 +288,7 @@ def _prepare(
     return work
 
 
-def _maps(folder: Path) -> set[str]:
+def _map_names(folder: Path) -> set[str]:
     return {path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.png")}
 
 
@@ -298,9 +297,9 @@ def _is_finished(folder: Path) -> bool:
 
 
 def _difference(folder: Path, settings: dict[str, Any], stamps: dict[str, str]) -> str | None:
-    """Say why the maps in a folder are not of these settings and images; None if they are.
+    """Say why the maps in a folder do not belong to these settings and images; None if they do.
 
-    Images may be added; those that were predicted must be as they were, as for `sisod evaluate`.
+    Images may be added; those already predicted must be unchanged, as for `sisod evaluate`.
     """
     before, advice = folders.read_run(folder), "or --overwrite to begin again"
     for key, value in json.loads(json.dumps(settings)).items():
@@ -309,9 +308,9 @@ def _difference(folder: Path, settings: dict[str, Any], stamps: dict[str, str]) 
                 f"cannot resume into {str(folder)!r}: {key} differs from that of the maps there; "
                 f"use the settings of the unfinished run, {advice}"
             )
-    then = before.get("files", {})
+    earlier = before.get("files", {})
     changed = sorted(
-        name for name in _maps(folder) if name not in then or stamps.get(name) != then[name]
+        name for name in _map_names(folder) if name not in earlier or stamps.get(name) != earlier[name]
     )
     if changed:
         return (
@@ -330,7 +329,7 @@ def _write_run(out: Path, settings: dict[str, Any], **more: Any) -> None:
 
 
 def weights_digest(network: Network) -> str:
-    """Return what tells the weights of networks apart."""
+    """Return the SHA-256 of all tensors of a network, with their names."""
     digest = hashlib.sha256()
     for name, value in sorted(network.state_dict().items()):
         digest.update(name.encode())

@@ -1,4 +1,4 @@
-"""The networks by name. Importing this module needs no PyTorch; finding a class does."""
+"""The networks by name. Importing this module does not import PyTorch; `find` does."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, cast

@@ -1,4 +1,4 @@
-"""Saved networks, whose config says which network it is; conversion of published ones."""
+"""Loading of saved networks, whose config names the network; conversion of published checkpoints."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -66,7 +66,7 @@ def _network_name(path_or_id: str, **hub_options: Any) -> str:
 
 
 def convert_published(path: Path, out: Path, *, name: str | None, origin: str) -> Network:
-    """Write an authors' checkpoint as a safetensors file of ours and return the network."""
+    """Write an authors' checkpoint as a safetensors file and return the network."""
     state = read_state(path)
     network = find(name or recognise(state, source=str(path))).load_published(state, origin=origin)
     write_state(out, network.state_dict(), network.config())
@@ -74,12 +74,12 @@ def convert_published(path: Path, out: Path, *, name: str | None, origin: str) -
 
 
 def recognise(state: Mapping[str, Tensor], *, source: str) -> str:
-    """Return the network that has a rule for every key."""
-    fitting = [name for name in names() if not rename(state, find(name).renames)[1]]
-    if not state or len(fitting) != 1:
+    """Return the name of the network whose renaming rules match every key."""
+    matching = [name for name in names() if not rename(state, find(name).renames)[1]]
+    if not state or len(matching) != 1:
         published = ", ".join(name for name in names() if find(name).renames)
         raise InputError(
-            f"{source}: the key names are of no network we know ({shorten_list(sorted(state))}); "
-            f"published checkpoints can be converted of: {published}"
+            f"{source}: the key names match no known network ({shorten_list(sorted(state))}); "
+            f"networks whose published checkpoints can be converted: {published}"
         )
-    return fitting[0]
+    return matching[0]

@@ -10,7 +10,7 @@ _SIZE = (384, 384)
 
 
 def networks_table(encoder: str = "resnet50") -> Table:
-    """Return one row per network; tiny has its own encoder whatever is asked for."""
+    """Return one row per network; tiny always has its own encoder."""
     origins = [networks.find(name).facts.origin for name in networks.names() if name != "tiny"]
     table = Table(
         title=f"Encoder {encoder}, 384 x 384",

@@ -1,4 +1,4 @@
-"""Building blocks that at least two of the networks use."""
+"""Building blocks shared by at least two of the networks."""
 
 from collections.abc import Callable
 
@@ -9,9 +9,9 @@ from torch import Tensor, nn
 from sisod.common.errors import InputError
 
 
-def resize(x: Tensor, like: Tensor, *, align_corners: bool = False) -> Tensor:
-    """Return the map at the height and width of another one, bilinearly."""
-    return F.interpolate(x, size=like.shape[-2:], mode="bilinear", align_corners=align_corners)
+def resize(x: Tensor, reference: Tensor, *, align_corners: bool = False) -> Tensor:
+    """Return the map at the height and width of the reference, by bilinear interpolation."""
+    return F.interpolate(x, size=reference.shape[-2:], mode="bilinear", align_corners=align_corners)
 
 
 def conv_norm(
@@ -37,9 +37,9 @@ def conv_same(
 
 
 class FrozenBatchNorm(nn.Module):
-    """A batch norm that never changes: its scale and shift are buffers too, also in train mode.
+    """A batch norm that is never updated, not even in train mode: scale and shift are buffers too.
 
-    EDN's has no epsilon. The names are those of `nn.BatchNorm2d`, so its checkpoints load.
+    EDN's has no epsilon. The names are those of `nn.BatchNorm2d`, so that checkpoints load.
     """
 
     weight: Tensor
@@ -63,7 +63,7 @@ class FrozenBatchNorm(nn.Module):
 
 
 def init_kaiming(module: nn.Module) -> None:
-    """Start a decoder as ICON and LDF do: normal weights by fan in, no biases, norms that do nothing."""
+    """Initialise convolutions with Kaiming's normal weights (fan in) and zero biases."""
     for part in module.modules():
         if isinstance(part, nn.Conv2d):
             nn.init.kaiming_normal_(part.weight, mode="fan_in", nonlinearity="relu")
@@ -72,7 +72,7 @@ def init_kaiming(module: nn.Module) -> None:
 
 
 def check_images(x: Tensor) -> None:
-    """Refuse what is not a batch of three channels."""
+    """Refuse anything but a batch of images with three channels."""
     if x.ndim != 4 or x.shape[1] != 3 or 0 in x.shape[-2:]:
         raise InputError(
             f"x must have shape (batch, 3, height, width), got {tuple(x.shape)}; "
@@ -81,12 +81,12 @@ def check_images(x: Tensor) -> None:
 
 
 def check_single(x: Tensor, name: str, *, too_small: int) -> None:
-    """Refuse to train on one image of which a norm would see a single pixel."""
+    """Refuse to train on a single image so small that a batch norm would get one value per channel."""
     height, width = x.shape[-2:]
     if x.shape[0] == 1 and max(height, width) <= too_small:
         raise InputError(
-            f"{name} cannot be trained on a single {height} x {width} image, of which one pixel is left "
-            f"to normalise; use a batch of at least 2, or an input larger than {too_small}"
+            f"{name} cannot be trained on a single {height} x {width} image: a batch norm would get one "
+            f"value per channel; use a batch of at least 2, or an input larger than {too_small}"
         )
 
 

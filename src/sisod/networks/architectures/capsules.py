@@ -48,7 +48,7 @@ class EMRouting(nn.Module):
         """Return the mean pose of each capsule, (positions, 1, 8, 16), after three rounds."""
         share = torch.ones_like(votes[..., 0])  # r_ij
         for iteration in range(_ITERATIONS):
-            # M: the capsule is the mean and the variance of the votes for it
+            # M: mean and variance of the votes of each capsule
             weight = share * activation[..., None]
             mass = weight.sum(dim=1, keepdim=True)
             part = (weight / (mass + _EPS))[..., None]
@@ -57,7 +57,7 @@ class EMRouting(nn.Module):
             variance = (part * distance).sum(dim=1, keepdim=True) + _EPS
             if iteration == _ITERATIONS - 1:
                 break
-            # E: votes turn to the capsules that explain them; what is common to all cancels
+            # E: votes are reassigned to the capsules that explain them; common factors cancel
             inverse_temperature = 0.01 * (1 - 0.95 ** (iteration + 1))
             log_variance = variance.log()
             cost = (self.beta_u + 0.5 * log_variance).sum(dim=-1) * mass
@@ -68,7 +68,7 @@ class EMRouting(nn.Module):
 
 
 def at_least_single(x: Tensor) -> Tensor:
-    """Return the tensor in single precision or better: half is too coarse for sums of many squares."""
+    """Return the tensor in float32 or better: float16 is too coarse for sums of many squares."""
     return x.to(torch.promote_types(x.dtype, torch.float32))
 
 

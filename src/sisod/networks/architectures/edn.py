@@ -1,8 +1,8 @@
-"""EDN: a top-down decoder that begins two halvings deeper than its encoder ends.
+"""EDN: a top-down decoder that starts two downsamplings below the end of its encoder.
 
 Paper: Wu et al., EDN: Salient Object Detection via Extremely-Downsampled Network, IEEE TIP 2022,
 arXiv:2012.13093. Authors' code and weights: github.com/yuhuan-wu/EDN (CC BY-NC-SA 4.0, non-commercial).
-Written anew from the published facts.
+Reimplemented from the published facts.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ _TOO_SMALL = 128  # seven halvings leave one pixel
 
 class _Level(NamedTuple):
     width: int
-    base: int  # of 64: the share of the width that each of an SCPC's four groups has
+    base: int  # each of an SCPC's four groups has width * base / 64 channels
     dilations: tuple[int, int, int, int]
 
 
@@ -40,7 +40,7 @@ _LEVELS = (
 
 
 class SCPC(nn.Module):
-    """Scale-correlated pyramid convolution: four groups, each one also sees the group before it."""
+    """Scale-correlated pyramid convolution: four groups, each with the output of the previous one."""
 
     def __init__(self, level: _Level) -> None:
         super().__init__()
@@ -56,15 +56,15 @@ class SCPC(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return a map of the same shape."""
-        seen: list[Tensor] = []
+        outputs: list[Tensor] = []
         for conv, part in zip(self.groups, self.split(x).chunk(4, dim=1), strict=True):
-            seen.append(conv(part + seen[-1] if seen else part))
-        out: Tensor = self.relu(self.merge(torch.cat(seen, dim=1)) + x)
+            outputs.append(conv(part + outputs[-1] if outputs else part))
+        out: Tensor = self.relu(self.merge(torch.cat(outputs, dim=1)) + x)
         return out
 
 
 class EDN(Network):
-    """Five maps, the finest first; the encoder's batch norms never change."""
+    """Five maps, the finest first; the encoder's batch norms are frozen."""
 
     facts: ClassVar[Facts] = Facts(
         "edn", "EDN", "TIP 2022", "github.com/yuhuan-wu/EDN", "CC BY-NC-SA 4.0 (non-commercial)"
@@ -134,7 +134,7 @@ class EDN(Network):
 
 
 def _extreme(width_in: int, planes: int) -> nn.Sequential:
-    """One halving below the encoder."""
+    """Return a stage that halves the size, below the encoder."""
     return nn.Sequential(
         Bottleneck(width_in, planes, stride=2, project=True), Bottleneck(4 * planes, planes)
     )

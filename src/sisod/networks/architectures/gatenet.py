@@ -1,8 +1,8 @@
-"""GateNet: gates between encoder and decoder that decide how much of each level gets through.
+"""GateNet: gates between encoder and decoder weight the features of each level.
 
 Paper: Zhao et al., Suppress and Balance: A Simple Gated Network for Salient Object Detection, ECCV 2020,
 arXiv:2007.08074. Authors' code and weights: github.com/Xiaoqi-Zhao-DLUT/GateNet-RGB-Saliency (MIT).
-Written anew from the published facts.
+Reimplemented from the published facts.
 """
 
 from collections.abc import Mapping
@@ -25,13 +25,13 @@ _TRANSITION_WIDTHS = (64, 64, 128, 256, 512)
 _GATE_WIDTHS: tuple[tuple[int, ...], ...] = ((), (64,), (128,), (256, 64), (512, 128))
 _PARALLEL_WIDTH = 256
 _DILATIONS = (2, 4, 6)
-_MULTIPLE = 32  # of height and width, with which the fold always works
+_MULTIPLE = 32  # heights and widths that are multiples of it can always be folded
 
 _conv = partial(conv_norm, act=nn.PReLU)
 
 
 class FoldASPP(nn.Module):
-    """Atrous pyramid on 2 x 2 windows folded into channels, so that a tap sees a window, not a pixel."""
+    """Atrous pyramid on 2 x 2 windows folded into channels: a tap covers a window, not a pixel."""
 
     def __init__(self, width_in: int, width: int) -> None:
         super().__init__()
@@ -105,7 +105,7 @@ class GateNet(Network):
         )
         shallow = zip(trunk.channels[:-1], widths[:-1], strict=True)
         self.transition = nn.ModuleList([*(_conv(*pair, 3) for pair in shallow), deep])
-        # what comes from above has the width of the level's transition
+        # features from the deeper level have the width of this level's transition
         self.gates = nn.ModuleList(
             Gate(width_in + width, tuple(decoder_width(encoder, inner) for inner in inners))
             for width_in, width, inners in zip(trunk.channels, widths, _GATE_WIDTHS, strict=True)
@@ -126,15 +126,15 @@ class GateNet(Network):
         _check_fold(encoded[-1], x)
         transitions = [part(level) for part, level in zip(self.transition, encoded, strict=True)]
         above = transitions[-1]
-        kept = []  # of each transition, for the parallel branch
+        for_parallel = []  # the gated transitions
         for level in range(4, -1, -1):
             here = transitions[level]
             top_down, parallel = self.gates[level](encoded[level], above)
             gated = top_down * here
             decoded = self.decoder[level](gated if level == 4 else above + gated)
-            kept.append(parallel * here)
+            for_parallel.append(parallel * here)
             above = resize(decoded, encoded[level - 1]) if level else decoded
-        wide = torch.cat([above, *(resize(part, above) for part in kept)], dim=1)
+        wide = torch.cat([above, *(resize(part, above) for part in for_parallel)], dim=1)
         fpn = resize(above, x)
         return fpn + resize(self.parallel(wide), x), fpn
 

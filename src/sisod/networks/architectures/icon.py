@@ -1,7 +1,7 @@
-"""ICON: three ways to keep an object whole - diverse features, channel gates and capsules that vote.
+"""ICON: integrity of objects by diverse features, channel gates and capsules that vote.
 
 Paper: Zhuge et al., Salient Object Detection via Integrity Learning, IEEE TPAMI 2022, arXiv:2101.07663;
-the form with ResNet-50 (ICON-R). Authors' code and weights: github.com/mczhuge/ICON (MIT). Written anew
+the form with ResNet-50 (ICON-R). Authors' code and weights: github.com/mczhuge/ICON (MIT). Reimplemented
 from the published facts. Index 1 is the deepest level.
 """
 
@@ -29,7 +29,7 @@ _WIDTH = 64
 _GATE_REDUCTION = 8
 _N_HEADS = 5
 _LEAST = 48  # of height and width: the capsules' 5 x 5 convolution needs 3 pixels at stride 16
-_TOO_SMALL = 64  # to train on one: the capsules leave one pixel
+_TOO_SMALL = 64  # to train on a single image: the capsules leave one pixel
 
 
 class DFA(nn.Module):
@@ -56,10 +56,10 @@ class DFA(nn.Module):
 
 
 class ICE(nn.Module):
-    """Integrity channel enhancement: each channel is scaled by what its energy says of all of them.
+    """Integrity channel enhancement: a gate computed from the energies of all channels scales each.
 
-    The second of the three inputs is the first one again: released weights were trained so.
-    `mask` is in the published weights and no output depends on it.
+    The second of the three inputs repeats the first: released weights were trained like that.
+    `mask` is in the published weights, but no output depends on it.
     """
 
     def __init__(self, width: int) -> None:
@@ -86,14 +86,14 @@ class ICE(nn.Module):
 class PWV(nn.Module):
     """Part-whole verification: capsules of the three deep levels vote on what belongs together.
 
-    `fuse1` is in the published weights and no output depends on it.
+    `fuse1` is in the published weights, but no output depends on it.
     """
 
     def __init__(self, width: int) -> None:
         super().__init__()
         self.merge = conv_norm(3 * width, width, 3, bias=False)
         pose_width = N_CAPSULES * POSE * POSE
-        # padding 1 with a kernel of 5: two rows and columns less
+        # padding 1 with a kernel of 5 removes two rows and columns
         self.activation = _conv_bn(width, N_CAPSULES, 5)
         self.pose = _conv_bn(width, pose_width, 5)
         self.routing = EMRouting()
@@ -125,7 +125,7 @@ class ICON(Network):
     facts: ClassVar[Facts] = Facts("icon", "ICON-R", "TPAMI 2022", "github.com/mczhuge/ICON", "MIT")
     targets: ClassVar[tuple[Target, ...]] = ("mask", "mask", "mask", "mask", "mask")
     published_inputs: ClassVar[Mapping[str, InputSpec]] = {
-        # read as BGR and normalised with figures of RGB: what the released weights were trained with
+        # BGR images normalised with mean and std of RGB: released weights were trained like that
         "authors": InputSpec("bgr", 255.0, (124.55, 118.90, 102.94), (56.77, 55.97, 57.50)),
         "si-sod": IMAGENET,
     }
@@ -176,7 +176,7 @@ class ICON(Network):
         self.fuse = two_convs(width, width)
         self.heads = nn.ModuleList(nn.Conv2d(width, 1, 3, padding=1) for _ in range(_N_HEADS))
         init_kaiming(self)
-        self.encoder = trunk  # which is initialised in its own way
+        self.encoder = trunk  # initialised by itself
 
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
         """Return five logit maps: the finest, then those of levels 1, 2, 3 and of the pose."""
@@ -186,7 +186,7 @@ class ICON(Network):
         _, level4, level3, level2, level1 = self.encoder(x)
         _check_size(level2, x)
         x1, x2, x3, x4 = self.dfa1(level1), self.dfa2(level2), self.dfa3(level3), self.dfa4(level4)
-        # each module serves two levels, with one set of weights
+        # each module is used for two levels, with the same weights
         y1, y2 = self.ice1(x1), self.ice1(x2, x3)
         y3, y4 = self.ice2(x3, x4), self.ice2(x4)
         z1, z2, z3, pose = self.pwv(y1, y2, y3)

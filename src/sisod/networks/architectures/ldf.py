@@ -1,7 +1,7 @@
-"""LDF: one branch for the bodies of objects, one for their details, each told what the other saw.
+"""LDF: one branch for the bodies of objects and one for their details, which exchange features.
 
 Paper: Wei et al., Label Decoupling Framework for Salient Object Detection, CVPR 2020, arXiv:2008.11048.
-Authors' code and weights: github.com/weijun88/LDF (no licence file). Written anew from the published
+Authors' code and weights: github.com/weijun88/LDF (no licence file). Reimplemented from the published
 facts.
 """
 
@@ -31,19 +31,19 @@ from sisod.networks.network import Facts, Network, Target
 _WIDTH = 64
 _N_LEVELS = 4
 _LEAST = 32  # of height and width: the interaction halves three times from stride 4 on
-_TOO_SMALL = 60  # to train on one: these halvings leave one pixel
-_BLUR = 5  # side of the box that widens the mask before distances are taken
+_TOO_SMALL = 60  # to train on a single image: these halvings leave one pixel
+_BLUR = 5  # side of the box filter that widens the mask before the distance transform
 
 
 class Decoder(nn.Module):
-    """From the deepest level up, each plus what came from below it; run once per pass."""
+    """Top-down decoder: each level adds the upsampled output of the deeper one; run once per pass."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
         self.levels = nn.ModuleList(conv_norm(width, width, 3) for _ in range(_N_LEVELS))
 
     def forward(self, features: list[Tensor], feedback: list[Tensor] | None = None) -> Tensor:
-        """Return the finest map; both lists begin with the deepest level."""
+        """Return the finest map; both lists start with the deepest level."""
         above: Tensor | None = None
         for index, (level, feature) in enumerate(zip(self.levels, features, strict=True)):
             here = feature if feedback is None else feature + resize(feedback[index], feature)
@@ -53,7 +53,7 @@ class Decoder(nn.Module):
 
 
 class Interaction(nn.Module):
-    """What both branches found, encoded again and handed back to each of them."""
+    """Encodes the features of both branches together and returns feedback for each of them."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -78,7 +78,7 @@ class Interaction(nn.Module):
 class LDF(Network):
     """Six maps: mask of the second pass; body, detail, mask of the first; body, detail of the second.
 
-    `targets` says which map is trained to be what; `split_label` makes the labels.
+    `targets` says what each map learns; `split_label` derives the labels from a mask.
     """
 
     facts: ClassVar[Facts] = Facts(
@@ -124,10 +124,10 @@ class LDF(Network):
             *conv_norm(2 * width, width, 3), nn.Conv2d(width, 1, 3, padding=1)
         )
         init_kaiming(self)
-        self.encoder = trunk  # which is initialised in its own way
+        self.encoder = trunk  # initialised by itself
 
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
-        """Return six logit maps in the order of `targets`; decoders and heads serve both passes."""
+        """Return six logit maps in the order of `targets`; both passes share decoders and heads."""
         check_images(x)
         if self.training:
             check_single(x, "ldf", too_small=_TOO_SMALL)
@@ -165,10 +165,10 @@ def _check_size(finest: Tensor, x: Tensor) -> None:
 def split_label(mask: NDArray[Any]) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     """Return the body and the detail label of a mask, both in 0..255.
 
-    The body is brightest far from the object's edge, by the root of the distance; the detail is the rest
-    of the mask. As in the authors' script, and unlike their paper, the body reaches two pixels outside
-    the object, and the maximum is that of the image, not of each object. A mask that leaves no pixel
-    without an object near it has no edge: its body is 255 everywhere.
+    The body is the root of the distance to the object's edge, scaled to 255; the detail is the rest of
+    the mask. As in the authors' script, and unlike in their paper, the body extends two pixels beyond
+    the object, and the maximum is that of the image, not of each object. If no pixel is farther than
+    that from an object, there is no edge and the body is 255 everywhere.
 
     Args:
         mask: (height, width), bool or uint8 in 0..255.

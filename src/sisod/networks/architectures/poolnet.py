@@ -2,7 +2,7 @@
 
 Paper: Liu et al., A Simple Pooling-Based Design for Real-Time Salient Object Detection, CVPR 2019,
 arXiv:1904.09569; the form without the edge branch. Authors' code and weights:
-github.com/backseason/PoolNet (MIT). Written anew from the published facts. No norm outside the encoder,
+github.com/backseason/PoolNet (MIT). Reimplemented from the published facts. No norm outside the encoder,
 and every resize aligns corners.
 """
 
@@ -32,7 +32,7 @@ _conv = partial(conv_same, bias=False)
 
 
 class CellAverage(nn.Module):
-    """The mean over each of n x n cells, which may share a row or column with their neighbours."""
+    """The mean over each of n x n cells, which may share rows or columns with their neighbours."""
 
     def __init__(self, n: int) -> None:
         super().__init__()
@@ -42,21 +42,21 @@ class CellAverage(nn.Module):
         """Return (B, C, n, n)."""
         if not torch.compiler.is_exporting():
             return F.adaptive_avg_pool2d(x, self.n)
-        # the same, in operations that leave a free size free: the exporter fixes that of pooling
+        # the same in operations that keep a dynamic size: the exporter makes that of pooling constant
         rows = (x[:, :, None] * self._shares(x.shape[-2], x)[:, :, None]).sum(dim=-2)
         return (rows[:, :, :, None] * self._shares(x.shape[-1], x)).sum(dim=-1)
 
     def _shares(self, side: int, x: Tensor) -> Tensor:
-        """Return (n, side): how much each row or column has in the mean of each cell."""
+        """Return (n, side): the weight of each row or column in the mean of each cell."""
         cell = torch.arange(self.n, device=x.device)[:, None]
-        place = torch.arange(side, device=x.device)
+        position = torch.arange(side, device=x.device)
         first, end = cell * side // self.n, -(-(cell + 1) * side // self.n)
-        inside = ((place >= first) & (place < end)).to(x.dtype)
+        inside = ((position >= first) & (position < end)).to(x.dtype)
         return inside / inside.sum(dim=1, keepdim=True)
 
 
 class GlobalGuidance(nn.Module):
-    """Pyramid pooling: the deepest map beside its own averages over a few large cells."""
+    """Pyramid pooling: the deepest map concatenated with its averages over a few large cells."""
 
     def __init__(self, width_in: int, width: int) -> None:
         super().__init__()
@@ -75,7 +75,7 @@ class GlobalGuidance(nn.Module):
 
 
 class FeatureAggregation(nn.Module):
-    """FAM: a map plus convolutions of its poolings; then the skip and the guidance, where there are."""
+    """FAM: a map plus convolutions of its poolings; then skip and guidance, if there are any."""
 
     def __init__(self, width: int, width_out: int, *, fuses: bool) -> None:
         super().__init__()
@@ -104,10 +104,10 @@ class FeatureAggregation(nn.Module):
 
 
 class PoolNet(Network):
-    """One map. The encoder's norms stay as they were loaded, in train mode too.
+    """One map. The encoder's norms stay as loaded, in train mode too.
 
-    The authors train with a batch of one image and hold scale, shift and statistics of the norms fixed
-    on purpose; so `requires_grad` is off for the former and `train()` leaves the norms in eval mode.
+    The authors train with a batch of one image and deliberately fix scale, shift and statistics of the
+    norms; so scale and shift have no gradient and `train()` leaves the norms in eval mode.
     """
 
     facts: ClassVar[Facts] = Facts(
@@ -144,15 +144,15 @@ class PoolNet(Network):
             nn.Sequential(_conv(width_in, width, 1), nn.ReLU())
             for width_in, width in zip(trunk.channels, widths, strict=True)
         )
-        ins = widths[:0:-1]
-        levels = [FeatureAggregation(*pair, fuses=True) for pair in zip(ins, skips, strict=True)]
+        widths_in = widths[:0:-1]
+        levels = [FeatureAggregation(*pair, fuses=True) for pair in zip(widths_in, skips, strict=True)]
         self.fam = nn.ModuleList([*levels, FeatureAggregation(widths[0], widths[0], fuses=False)])
         self.score = nn.Conv2d(widths[0], 1, 1)
         for parameter in self.parameters():
             nn.init.normal_(parameter, std=0.01)
         if self.score.bias is not None:
             nn.init.zeros_(self.score.bias)
-        self.encoder = trunk  # which is initialised in its own way
+        self.encoder = trunk  # initialised by itself
         for norm in self._norms():
             norm.requires_grad_(requires_grad=False)
         self.train()

