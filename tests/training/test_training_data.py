@@ -24,8 +24,8 @@ from sisod.training.data import (  # noqa: E402
     TrainingSet,
     augment,
     check_samples,
-    choose,
     collate,
+    limit_samples,
     read_image,
     read_truth,
 )
@@ -141,12 +141,12 @@ def test_order_is_a_permutation_that_processes_share() -> None:
 
 def test_limit_takes_the_same_images_spread_over_the_set() -> None:
     many = [Sample(f"{i:03d}", Path("a"), Path("b")) for i in range(100)]
-    few = choose(many, 10)
+    few = limit_samples(many, 10)
     assert len(few) == 10
-    assert few == choose(many, 10)
+    assert few == limit_samples(many, 10)
     assert [s.name for s in few] == sorted(s.name for s in few)
     assert few[-1].name > "050"
-    assert choose(many, None) == choose(many, 200) == tuple(many)
+    assert limit_samples(many, None) == limit_samples(many, 200) == tuple(many)
 
 
 def broken(root: Path, what: str) -> str:
@@ -161,8 +161,8 @@ def broken(root: Path, what: str) -> str:
     if what == "form":
         cv2.imwrite(str(mask), np.zeros((64, 48), np.uint8))
         return (
-            f"{str(image)!r} is 64 x 48 pixels but its mask is 48 x 64; expected the same form; "
-            "turn or replace one of them"
+            f"{str(image)!r} is 64 x 48 pixels but its mask is 48 x 64; expected the same aspect ratio; "
+            "rotate or replace one of them"
         )
     cv2.imwrite(str(mask), np.eye(48, 64, dtype=np.uint8))
     return f"{mask}: gt is an integer array whose maximum is 1: it looks like 0/1"
@@ -188,7 +188,7 @@ def test_photographs_and_masks_are_read_the_same_way_up(tmp_path: Path) -> None:
         check_samples(samples)
     assert str(caught.value) == (
         f"{str(tmp_path / 'image/a.jpg')!r} is 64 x 48 pixels but its mask is 48 x 64; expected the "
-        "same form; turn or replace one of them (it lies on its side, as if drawn without the "
+        "same aspect ratio; rotate or replace one of them (the mask is rotated, as if drawn without the "
         "photograph's EXIF orientation); or leave such images out with --skip-bad"
     )
 

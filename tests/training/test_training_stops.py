@@ -134,7 +134,9 @@ def test_bad_usage(data: Path, tmp_path: Path) -> None:
         InputError, match=r"^1 of 3 images have no mask in '.*/unequal/mask' \(scene001\);"
     ):
         train_tiny(unequal, tmp_path / "run")
-    with pytest.raises(InputError, match=r"\[network\] frozen names 'stem', but no parameter begins so"):
+    with pytest.raises(
+        InputError, match=r"\[network\] frozen names 'stem', but no parameter name starts with it"
+    ):
         train_tiny(data, tmp_path / "frozen", 'network.frozen=["stem"]')
 
 

@@ -12,14 +12,14 @@ from sisod.common.streams import is_terminal
 
 
 class LossName(StrEnum):
-    """The loss a network is trained with; nothing else differs."""
+    """The loss to train with; nothing else differs."""
 
     SI = "si"
     PLAIN = "plain"
 
 
 class LoggerName(StrEnum):
-    """Loggers; metrics.csv is always written."""
+    """Additional loggers; metrics.csv is always written."""
 
     CSV = "csv"
     TENSORBOARD = "tensorboard"
@@ -38,21 +38,23 @@ Data = Annotated[
 Masks = Annotated[Path | None, typer.Option(help="Folder of masks, if DATA is one of images.")]
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Replace a value, like optimizer.lr=1e-4."),
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="Replace a value of the recipe, like optimizer.lr=1e-4."
+    ),
 ]
 RecipeName = Annotated[
     str, typer.Argument(metavar="RECIPE", help="A recipe that comes with sisod, or a TOML file.")
 ]
 Limit = Annotated[int | None, typer.Option(min=1, help="Use only so many images.")]
 SkipBad = Annotated[
-    bool, typer.Option("--skip-bad", help="Leave out images that cannot be read, say how many.")
+    bool, typer.Option("--skip-bad", help="Leave out images that cannot be used and say how many.")
 ]
-Devices = Annotated[str, typer.Option(help="Number of devices or processes, as Lightning's.")]
+Devices = Annotated[str, typer.Option(help="Number of devices or processes, as for Lightning.")]
 Nodes = Annotated[int, typer.Option(min=1, help="Number of machines.")]
 Strategy = Annotated[str, typer.Option(help="Lightning's strategy, like ddp.")]
 Precision = Annotated[str, typer.Option(help="Lightning's precision, like bf16-mixed.")]
 Workers = Annotated[
-    int | None, typer.Option(min=0, help="Processes that read images; by default one a core.")
+    int | None, typer.Option(min=0, help="Processes that read images; by default one per core.")
 ]
 
 
@@ -65,7 +67,8 @@ def train(
     loss: Annotated[LossName, typer.Option(help="Size-invariant or plain.")] = LossName.SI,
     settings: Settings = None,
     val: Annotated[
-        Path | None, typer.Option(help="Data set to validate on; the least SI-MAE is kept as best.")
+        Path | None,
+        typer.Option(help="Data set to validate on; the checkpoint with the lowest SI-MAE is kept."),
     ] = None,
     limit: Limit = None,
     labels: Annotated[
@@ -77,7 +80,9 @@ def train(
     strategy: Strategy = "auto",
     precision: Precision = "32-true",
     workers: Workers = None,
-    logger: Annotated[LoggerName, typer.Option(help="Log to this beside metrics.csv.")] = LoggerName.CSV,
+    logger: Annotated[
+        LoggerName, typer.Option(help="Logger in addition to metrics.csv.")
+    ] = LoggerName.CSV,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with an unfinished run.")] = False,
     overwrite: Overwrite = False,
 ) -> None:
@@ -85,13 +90,13 @@ def train(
     with exit_on_user_error(f"; go on with --resume --out {out}"):
         from sisod.training.recipe import find_recipe
 
-        settled = find_recipe(recipe, settings or ())
+        chosen_recipe = find_recipe(recipe, settings or ())
         from sisod.training.train import Machine, TrainingRequest, is_first_process
         from sisod.training.train import train as run
 
         machine = Machine(devices, nodes, strategy, precision, workers, logger.value)
         record = run(
-            settled,
+            chosen_recipe,
             TrainingRequest(
                 data=data,
                 out=out,
@@ -113,8 +118,9 @@ def train(
                 f"warning: {len(record['skipped'])} images left out: {record['skipped'][0]}", err=True
             )
         typer.echo(
-            f"{settled.name}, {loss.value} loss: {record['steps']} steps on {record['images']} images "
-            f"in {record['seconds']:.0f} s; the network of the {record['model']} epoch is in {out}"
+            f"{chosen_recipe.name}, {loss.value} loss: {record['steps']} steps on {record['images']} "
+            f"images in {record['seconds']:.0f} s; "
+            f"the network of the {record['model']} epoch is in {out}"
         )
 
 
@@ -142,7 +148,7 @@ def ablate(
     with exit_on_user_error(f"; go on with --resume --out {out}"):
         from sisod.training.recipe import find_recipe
 
-        settled = find_recipe(recipe, settings or ())
+        chosen_recipe = find_recipe(recipe, settings or ())
         from rich.console import Console
 
         from sisod.training.ablate import ablate as run
@@ -153,7 +159,7 @@ def ablate(
             data=data, out=out, masks=masks, limit=limit, skip_bad=skip_bad, resume=resume
         )
         machine = Machine(devices, nodes, strategy, precision, workers)
-        rows = run(settled, request, test, n_seeds=seeds, machine=machine)
+        rows = run(chosen_recipe, request, test, n_seeds=seeds, machine=machine)
         console = Console(width=None if is_terminal(sys.stdout) else 200)
         tested = dict.fromkeys(row.dataset for row in rows)
-        print_rich(console, [ablation_table(rows, dataset, settled.name) for dataset in tested])
+        print_rich(console, [ablation_table(rows, dataset, chosen_recipe.name) for dataset in tested])

@@ -1,7 +1,7 @@
-"""Images and masks -> batches: read, augmented together, frames found afterwards, all in the workers.
+"""Images and masks -> batches: reading, common augmentation, then boxes, all in the workers.
 
-What chance decides for an image follows from (seed, epoch, index of the image) alone. So the number of
-workers, the number of processes and where a run was resumed change nothing.
+The augmentation of an image depends on (seed, epoch, index of the image) alone. So the number of
+workers, the number of processes and the step at which a run was resumed change nothing.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,17 +26,17 @@ from sisod.scoring.partition import cut_mask
 from sisod.training.recipe import DataPart
 
 Plane = NDArray[np.uint8]
-LEVEL = 128  # a mask is salient from here on
-_ASPECT_TOLERANCE = 0.05  # image and mask may be scaled differently, but not be of another form
+LEVEL = 128  # grey value from which a pixel of a mask is salient
+_ASPECT_TOLERANCE = 0.05  # image and mask may differ in size, but not in aspect ratio
 
 
 class TrainingBatch(NamedTuple):
-    """What a training step gets.
+    """The input of a training step.
 
     Attributes:
         images: (B, 3, H, W) RGB, uint8.
         labels: from every target of the network, such as `mask`, to (B, 1, H, W), uint8.
-        boxes: rows (image, y0, x0, y1, x1) of the masks' frames; stays on the host.
+        boxes: rows (image, y0, x0, y1, x1) of the masks' frames; on the CPU.
         names: of the images.
     """
 
@@ -136,9 +136,9 @@ def steps_per_epoch(n_images: int, images_per_step: int) -> int:
 
 
 class EpochSampler(Sampler[tuple[int, int]]):
-    """The order of an epoch, by seed and epoch; every process takes its share of each batch.
+    """The order of images by seed and epoch; every process takes its share of each batch.
 
-    What does not fill a whole step is left out, so that every step sees the same number of images.
+    Images that do not fill a whole step are left out, so that every step has the same number.
     """
 
     def __init__(self, n_images: int, *, step: int, seed: int, rank: int = 0, world: int = 1) -> None:
@@ -186,26 +186,26 @@ def read_truth(sample: Sample) -> NDArray[np.bool_]:
 
 
 def augment(planes: dict[str, Plane], part: DataPart, rng: np.random.Generator) -> dict[str, Plane]:
-    """Crop, resize and flip everything that belongs to an image in the same way.
+    """Crop, resize and flip an image and its labels in the same way.
 
-    The planes may be of different sizes, as images and masks of some data sets are.
+    They may have different sizes, as in some data sets.
     """
     cut_y, cut_x, at_y, at_x, flip = rng.random(5)  # always five, whatever the recipe uses
     cut_y, cut_x = cut_y * part.crop, cut_x * part.crop
-    done = {}
+    augmented = {}
     for name, plane in planes.items():
         height, width = plane.shape[:2]
-        y0 = min(round(at_y * cut_y * height), height - 1)  # of an image one pixel high, that one
+        y0 = min(round(at_y * cut_y * height), height - 1)  # at least one pixel
         x0 = min(round(at_x * cut_x * width), width - 1)
         y1 = y0 + max(1, round((1 - cut_y) * height))
         x1 = x0 + max(1, round((1 - cut_x) * width))
-        small = resize(plane[y0:y1, x0:x1], part.size)
-        done[name] = np.ascontiguousarray(small[:, ::-1]) if flip < part.flip else small
-    return done
+        resized = resize(plane[y0:y1, x0:x1], part.size)
+        augmented[name] = np.ascontiguousarray(resized[:, ::-1]) if flip < part.flip else resized
+    return augmented
 
 
 def collate(items: Sequence[Item]) -> TrainingBatch:
-    """Join items to a batch."""
+    """Stack items to a batch."""
     images = np.stack([item.image for item in items]).transpose(0, 3, 1, 2)
     return TrainingBatch(
         torch.from_numpy(np.ascontiguousarray(images)),
@@ -219,7 +219,7 @@ def collate(items: Sequence[Item]) -> TrainingBatch:
 
 
 def collate_validation(items: Sequence[tuple[Plane, NDArray[np.bool_]]]) -> ValidationBatch:
-    """Join images; masks stay apart."""
+    """Stack images; masks keep their own sizes."""
     images = np.stack([image for image, _ in items]).transpose(0, 3, 1, 2)
     return ValidationBatch(
         torch.from_numpy(np.ascontiguousarray(images)),
@@ -228,13 +228,13 @@ def collate_validation(items: Sequence[tuple[Plane, NDArray[np.bool_]]]) -> Vali
 
 
 def quiet_worker(_: int) -> None:
-    """Set up a worker: one thread each, since there are several."""
+    """Limit a worker process to one thread, since there are several workers."""
     cv2.setNumThreads(0)
     torch.set_num_threads(1)
 
 
-def choose(samples: Sequence[Sample], limit: int | None) -> tuple[Sample, ...]:
-    """Return so many samples, spread over the whole set, the same ones for every seed."""
+def limit_samples(samples: Sequence[Sample], limit: int | None) -> tuple[Sample, ...]:
+    """Return at most `limit` samples, spread over the whole set, the same ones for every seed."""
     if limit is None or limit >= len(samples):
         return tuple(samples)
     chosen = np.random.default_rng(0).permutation(len(samples))[:limit]
@@ -244,47 +244,47 @@ def choose(samples: Sequence[Sample], limit: int | None) -> tuple[Sample, ...]:
 def check_samples(
     samples: Sequence[Sample], *, skip_bad: bool = False
 ) -> tuple[tuple[Sample, ...], tuple[str, ...]]:
-    """Read every file once, so that a broken one is known before anything has begun.
+    """Read every file once, so that a broken one is reported before training starts.
 
     Returns:
-        The samples that can be used, and what is wrong with the others, which without `skip_bad` is an
-        error.
+        The usable samples, and a sentence about each of the others. Without `skip_bad` the first of
+        these is raised.
     """
     good, bad = [], []
     with ThreadPoolExecutor() as pool, progress_bar("reading", len(samples)) as advance:
-        for sample, complaint in zip(samples, pool.map(_complaint, samples), strict=True):
+        for sample, problem in zip(samples, pool.map(_find_problem, samples), strict=True):
             advance(1)
-            if complaint is None:
+            if problem is None:
                 good.append(sample)
             elif skip_bad:
-                bad.append(complaint)
+                bad.append(problem)
             else:
                 pool.shutdown(cancel_futures=True)
-                raise InputError(f"{complaint}; or leave such images out with --skip-bad")
+                raise InputError(f"{problem}; or leave such images out with --skip-bad")
     if not good:
         raise InputError(f"none of the {len(samples)} images can be used; the first: {bad[0]}")
     return tuple(good), tuple(bad)
 
 
-def _complaint(sample: Sample) -> str | None:
+def _find_problem(sample: Sample) -> str | None:
     try:
         image, mask = read_image(sample), read_truth(sample)
     except InputError as error:
         return str(error)
     (height, width), (mask_height, mask_width) = image.shape[:2], mask.shape
     if abs(height * mask_width / (width * mask_height) - 1) > _ASPECT_TOLERANCE:
-        on_its_side = abs(height * mask_height / (width * mask_width) - 1) <= _ASPECT_TOLERANCE
-        cause = " (it lies on its side, as if drawn without the photograph's EXIF orientation)"
+        is_rotated = abs(height * mask_height / (width * mask_width) - 1) <= _ASPECT_TOLERANCE
+        cause = " (the mask is rotated, as if drawn without the photograph's EXIF orientation)"
         return (
             f"{str(sample.image)!r} is {width} x {height} pixels but its mask is {mask_width} x "
-            f"{mask_height}; expected the same form; turn or replace one of them"
-            + (cause if on_its_side else "")
+            f"{mask_height}; expected the same aspect ratio; rotate or replace one of them"
+            + (cause if is_rotated else "")
         )
     return None
 
 
 def to_device(batch: Any, device: torch.device) -> Any:
-    """Move what the network and the loss need; boxes stay on the host, where the loss reads them."""
+    """Move images and labels; boxes stay on the CPU, where the loss reads them."""
     if isinstance(batch, TrainingBatch):
         labels = {kind: label.to(device, non_blocking=True) for kind, label in batch.labels.items()}
         return batch._replace(images=batch.images.to(device, non_blocking=True), labels=labels)

@@ -1,4 +1,4 @@
-"""Loaders that feed a run: each process takes its share of every batch, whatever their number."""
+"""The data loaders of a run; each of its processes takes its share of every batch."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,7 +31,7 @@ class SaliencyData(L.LightningDataModule):
         recipe: says the network, the batch and the augmentation.
         samples: to train on.
         val_samples: to validate on; may be empty.
-        workers: processes that read images; None for one a core, up to eight.
+        workers: processes that read images; None for one per core, up to eight.
         labels: folder of labels for the network's auxiliary targets; None derives them from masks.
         rank: the index of this process, which takes its share of every batch.
         world: the number of processes.

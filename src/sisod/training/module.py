@@ -1,4 +1,4 @@
-"""The network, its loss and its optimiser as Lightning wants them."""
+"""The network with its loss, optimiser and schedule, as a Lightning module."""
 
 import math
 from collections.abc import Callable
@@ -23,7 +23,7 @@ LossKind = str  # "si" or "plain"
 
 
 class SaliencyModule(L.LightningModule):
-    """One training step: images -> maps -> loss; one validation: maps at the masks' size -> scores."""
+    """Training step: images -> maps -> loss. Validation: maps at the size of the masks -> scores."""
 
     def __init__(
         self,
@@ -44,23 +44,23 @@ class SaliencyModule(L.LightningModule):
         self.scores = SizeInvariantScores()
         self.steps_per_epoch = steps_per_epoch
         self.n_epochs = n_epochs
-        self.has_begun = False
+        self.has_started = False
         self._losses: list[Tensor] = []  # of the batches since the last step
         freeze(network, (*recipe.network.frozen, *network.unused))
 
     def on_train_start(self) -> None:
-        """Note that everything is in its place; Lightning calls this."""
-        self.has_begun = True
+        """Note that the checkpoint, if any, was loaded; Lightning calls this."""
+        self.has_started = True
 
     def training_step(self, batch: TrainingBatch, index: int) -> Tensor:
         """Return the loss of a batch."""
         maps = self.network(self.network.input_spec.apply(batch.images))
         labels = {kind: label.float() / 255 for kind, label in batch.labels.items()}
-        warm = self.current_epoch < self.recipe.loss.warmup_epochs
-        criterion = self.plain_loss if warm else self.loss
+        is_warmup = self.current_epoch < self.recipe.loss.warmup_epochs
+        criterion = self.plain_loss if is_warmup else self.loss
         gt = labels if self.network.auxiliary_targets() else labels["mask"]
         loss: Tensor = criterion(maps, gt, batch.boxes)
-        self._refuse_nan(loss, batch, index)
+        self._check_finite(loss, batch, index)
         if index % self.recipe.train.accumulate == 0:
             self._losses = []
         self._losses.append(loss.detach())
@@ -70,7 +70,7 @@ class SaliencyModule(L.LightningModule):
         return loss
 
     def validation_step(self, batch: ValidationBatch, index: int) -> None:  # noqa: ARG002
-        """Score a batch, each map at the size of its mask and in 256 levels, as they are written."""
+        """Score a batch, each map at the size of its mask and in 256 grey levels, like saved maps."""
         logits = self.network(self.network.input_spec.apply(batch.images))[0]
         for logit, mask in zip(logits, batch.masks, strict=True):
             probs = resize(logit[None], mask[None, None]).float().sigmoid()
@@ -78,13 +78,13 @@ class SaliencyModule(L.LightningModule):
             self.scores.update(levels.cpu(), mask[None, None])
 
     def on_validation_epoch_end(self) -> None:
-        """Log the scores of all processes' images."""
+        """Log the scores over the images of all processes."""
         values = {key: value.float() for key, value in self.scores.compute().items()}
         self.scores.reset()
         self.log_dict(values, rank_zero_only=False)
 
     def configure_optimizers(self) -> Any:
-        """Make the optimiser and the schedule, from step to step."""
+        """Return the optimiser and a schedule that changes with every step."""
         optimizer = make_optimizer(self.network, self.recipe)
         factor = schedule_factor(
             self.recipe.schedule, steps_per_epoch=self.steps_per_epoch, n_epochs=self.n_epochs
@@ -93,7 +93,7 @@ class SaliencyModule(L.LightningModule):
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 
     def train(self, mode: bool = True) -> "SaliencyModule":  # noqa: FBT001, FBT002  (PyTorch's signature)
-        """Set the mode; norms that the recipe freezes stay as they are."""
+        """Set the mode; norms that the recipe freezes stay in eval mode."""
         super().train(mode)
         if self.recipe.train.freeze_norm:
             for part in self.network.modules():
@@ -102,29 +102,29 @@ class SaliencyModule(L.LightningModule):
         return self
 
     def transfer_batch_to_device(self, batch: Any, device: torch.device, dataloader_idx: int) -> Any:  # noqa: ARG002
-        """Leave boxes on the host."""
+        """Move a batch, except for its boxes."""
         return to_device(batch, device)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:  # noqa: ARG002
-        """Refuse to write weights that are no numbers over a good checkpoint."""
+        """Refuse to replace a good checkpoint by one with NaN or infinite weights."""
         for name, value in self.network.state_dict().items():
             if value.is_floating_point() and not bool(torch.isfinite(value).all()):
                 raise InputError(
                     f"{name} of the network is not finite after step {self.global_step}; "
-                    f"{self._last_good()}; lower optimizer.lr, or set train.clip"
+                    f"{self._last_checkpoint()}; lower optimizer.lr, or set train.clip"
                 )
 
-    def _refuse_nan(self, loss: Tensor, batch: TrainingBatch, index: int) -> None:
+    def _check_finite(self, loss: Tensor, batch: TrainingBatch, index: int) -> None:
         value = float(loss.detach())
         if not math.isfinite(value):
             raise InputError(
                 f"the loss is {value:g} at step {self.global_step + 1} (epoch "
                 f"{self.current_epoch + 1}, batch {index + 1}), with the images "
-                f"{shorten_list(list(batch.names), most=8)}; {self._last_good()}; "
+                f"{shorten_list(list(batch.names), most=8)}; {self._last_checkpoint()}; "
                 "lower optimizer.lr, or set train.clip"
             )
 
-    def _last_good(self) -> str:
+    def _last_checkpoint(self) -> str:
         path = self.run_dir / "checkpoints" / "last.ckpt"
         if path.exists():
             return f"the last good checkpoint is {str(path)!r}"
@@ -155,18 +155,18 @@ def _recipe_loss(kind: LossKind, part: LossPart) -> nn.Module:
         raise InputError(f"[loss] {error}") from error
 
 
-def freeze(network: nn.Module, beginnings: tuple[str, ...]) -> None:
-    """Switch gradients off by the beginning of a parameter's name."""
-    for beginning in beginnings:
-        found = [value for name, value in network.named_parameters() if name.startswith(beginning)]
-        if not found:
-            raise InputError(f"[network] frozen names {beginning!r}, but no parameter begins so")
-        for value in found:
+def freeze(network: nn.Module, prefixes: tuple[str, ...]) -> None:
+    """Switch off the gradients of parameters whose names have one of the prefixes."""
+    for prefix in prefixes:
+        parameters = [value for name, value in network.named_parameters() if name.startswith(prefix)]
+        if not parameters:
+            raise InputError(f"[network] frozen names {prefix!r}, but no parameter name starts with it")
+        for value in parameters:
             value.requires_grad = False
 
 
 def make_optimizer(network: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
-    """Return the optimiser, with groups for the encoder and, if asked for, for biases."""
+    """Return the optimiser, with separate groups for the encoder and biases where their rates differ."""
     part, factor = recipe.optimizer, recipe.schedule.encoder_factor
     groups: dict[tuple[bool, bool], list[Tensor]] = {}
     for name, value in network.named_parameters():
@@ -193,7 +193,7 @@ def make_optimizer(network: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
 def schedule_factor(
     schedule: Schedule, *, steps_per_epoch: int, n_epochs: int
 ) -> Callable[[int], float]:
-    """Return the factor of the learning rate as a function of the step, from 0.
+    """Return the factor of the learning rate as a function of the step, counted from 0.
 
     Example:
         >>> factor = schedule_factor(Schedule("poly", power=1.0), steps_per_epoch=5, n_epochs=2)
@@ -203,13 +203,13 @@ def schedule_factor(
     total = steps_per_epoch * n_epochs
 
     def factor(step: int) -> float:
-        epoch, done = step // steps_per_epoch, min(step / total, 1.0)
+        epoch, progress = step // steps_per_epoch, min(step / total, 1.0)
         value = 1.0
         match schedule.name:
             case "poly":
-                value = (1 - done) ** schedule.power
+                value = (1 - progress) ** schedule.power
             case "cosine":
-                value = (1 + math.cos(math.pi * done)) / 2
+                value = (1 + math.cos(math.pi * progress)) / 2
             case "triangle":
                 value = 1 - abs(2 * (epoch + 1) / (n_epochs + 1) - 1)
             case "drop":

@@ -23,22 +23,22 @@ from sisod.common.errors import InputError, UsageError, printable
 from sisod.networks import find
 from sisod.networks import names as network_names
 from sisod.scoring.partition import check_alpha
-from sisod.training.field_types import check_types, fit, said
+from sisod.training.field_types import check_types, convert, describe_type
 
 _FOLDER = Path(__file__).parent / "recipes"
-# known here too, so that a wrong recipe is refused without PyTorch
+# repeated here, so that a wrong recipe is refused without importing PyTorch
 ENCODERS = ("resnet50", "efficientnet_lite0")
 TERMS = ("bce", "mse", "l1", "dice", "iou", "auc")
-_MOST = 10**9  # of a count
-_MOST_SIZE = 16384  # of a side; a batch of such images is 6 GB
-_MOST_SEED = 2**32 - 1  # what NumPy and Lightning take
+_MAX_COUNT = 10**9
+_MAX_SIZE = 16384  # of a side; a batch of such images is 6 GB
+_MAX_SEED = 2**32 - 1  # of NumPy and Lightning
 
 
 @dataclass(frozen=True)
 class NetworkPart:
     """Which network; `encoder_weights` as for `networks.create`, or `"none"` for random ones.
 
-    `frozen` are beginnings of names of parameters that are not trained.
+    `frozen` are prefixes of the names of parameters that are not trained.
     """
 
     name: str
@@ -51,12 +51,12 @@ class NetworkPart:
         check_known("network", self.name, network_names())
         check_known("encoder", self.encoder, ENCODERS)
         if not self.encoder_weights or "" in self.frozen:
-            raise ValueError("encoder_weights and the names in frozen must not be empty texts")
+            raise ValueError("encoder_weights and the prefixes in frozen must not be empty")
 
 
 @dataclass(frozen=True)
 class DataPart:
-    """Side of the square input; chance of a left-right flip; most of a side that a crop takes away."""
+    """Side of the square input; probability of a horizontal flip; largest part of a side to crop off."""
 
     size: int
     flip: float = 0.5
@@ -64,14 +64,14 @@ class DataPart:
 
     def __post_init__(self) -> None:
         check_types(self)
-        check_whole("size", self.size, least=32, most=_MOST_SIZE)
-        _between("flip", self.flip, 1)
-        _between("crop", self.crop, 0.9)
+        check_whole("size", self.size, least=32, most=_MAX_SIZE)
+        _check_range("flip", self.flip, 1)
+        _check_range("crop", self.crop, 0.9)
 
 
 @dataclass(frozen=True)
 class Adam:
-    """Adam, or AdamW, whose decay does not go through the moments."""
+    """Adam, or AdamW with decoupled weight decay."""
 
     name: Literal["adam", "adamw"]
     lr: float
@@ -80,15 +80,15 @@ class Adam:
 
     def __post_init__(self) -> None:
         check_types(self)
-        _between("lr", self.lr)
-        _between("weight_decay", self.weight_decay)
+        _check_range("lr", self.lr)
+        _check_range("weight_decay", self.weight_decay)
         for beta in self.betas:
-            _between("betas", beta, 0.999999)
+            _check_range("betas", beta, 0.999999)
 
 
 @dataclass(frozen=True)
 class SGD:
-    """Stochastic gradient descent; `double_bias` gives biases twice the rate and no decay."""
+    """Stochastic gradient descent; `double_bias` gives biases twice the learning rate and no decay."""
 
     name: Literal["sgd"]
     lr: float
@@ -99,26 +99,26 @@ class SGD:
 
     def __post_init__(self) -> None:
         check_types(self)
-        _between("lr", self.lr)
-        _between("momentum", self.momentum, 0.999999)
-        _between("weight_decay", self.weight_decay)
+        _check_range("lr", self.lr)
+        _check_range("momentum", self.momentum, 0.999999)
+        _check_range("weight_decay", self.weight_decay)
         if self.nesterov and not self.momentum:
             raise ValueError("nesterov needs a momentum above 0")
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """The learning rate as a factor of `lr`, from step to step; see `schedule_factor`.
+    """The factor of the learning rate `lr` at every step; see `schedule_factor`.
 
     Attributes:
         name: `constant`; `poly`, (1 - t)^power; `cosine`, half a wave down to 0; `triangle`, linear up
-            to the middle and down again, from epoch to epoch; `drop`, times `drop_factor` after each
-            of `drop_epochs`.
+            to the middle of the run and down again, by epochs; `drop`, multiplied by `drop_factor` after
+            each of `drop_epochs`.
         power: of `poly`.
-        drop_epochs: of `drop`: after so many epochs.
+        drop_epochs: of `drop`: the epochs after which the rate drops.
         drop_factor: of `drop`.
-        warmup_steps: steps at the start over which the rate grows from a hundredth.
-        encoder_factor: the encoder's rate as a part of the others'.
+        warmup_steps: steps at the start over which the rate grows from a hundredth of its value.
+        encoder_factor: learning rate of the encoder divided by that of the other parameters.
     """
 
     name: Literal["constant", "poly", "cosine", "triangle", "drop"] = "constant"
@@ -130,21 +130,21 @@ class Schedule:
 
     def __post_init__(self) -> None:
         check_types(self)
-        _between("power", self.power)
-        _between("encoder_factor", self.encoder_factor)
-        _between("drop_factor", self.drop_factor, 1)
-        check_whole("warmup_steps", self.warmup_steps, least=0, most=_MOST)
+        _check_range("power", self.power)
+        _check_range("encoder_factor", self.encoder_factor)
+        _check_range("drop_factor", self.drop_factor, 1)
+        check_whole("warmup_steps", self.warmup_steps, least=0, most=_MAX_COUNT)
         for epoch in self.drop_epochs:
-            check_whole("every one of drop_epochs", epoch, least=1, most=_MOST)
+            check_whole("every one of drop_epochs", epoch, least=1, most=_MAX_COUNT)
         if (self.name == "drop") != bool(self.drop_epochs):
-            raise ValueError("drop_epochs goes with name = 'drop', and the other way round")
+            raise ValueError("drop_epochs must be given if name is 'drop', and only then")
 
 
 @dataclass(frozen=True)
 class LossPart:
     """Options of the loss; `normalize` false is the paper's Eq. 16 as printed.
 
-    For the first `warmup_epochs` epochs the plain loss stands in for the size-invariant one.
+    For the first `warmup_epochs` epochs the plain loss replaces the size-invariant one.
     """
 
     terms: tuple[str, ...]
@@ -159,22 +159,22 @@ class LossPart:
         for term in self.terms:
             check_known("term", term, TERMS)
         check_alpha(self.alpha)  # type: ignore[arg-type]
-        check_whole("warmup_epochs", self.warmup_epochs, least=0, most=_MOST)
+        check_whole("warmup_epochs", self.warmup_epochs, least=0, most=_MAX_COUNT)
 
 
 @dataclass(frozen=True)
 class TrainPart:
-    """The run.
+    """Batch, length, gradients and seed of the run.
 
     Attributes:
-        batch: images of a batch over all devices together.
-        accumulate: batches whose gradients make one step.
+        batch: images of a batch, over all devices together.
+        accumulate: batches whose gradients are averaged for one step.
         epochs: length of the run; or `steps`, rounded up to whole epochs.
         steps: see `epochs`; exactly one of the two is given.
-        clip: largest norm of the gradient; 0 for no bound.
-        freeze_norm: leave the statistics of batch norms as they are.
+        clip: largest norm of the gradient; 0 for no clipping.
+        freeze_norm: do not update the statistics of batch norms.
         validate_every: epochs between validations.
-        seed: of weights, order and augmentation.
+        seed: of the initial weights, the order of images and their augmentation.
     """
 
     batch: int
@@ -189,17 +189,17 @@ class TrainPart:
     def __post_init__(self) -> None:
         check_types(self)
         for name in ("batch", "accumulate", "validate_every"):
-            check_whole(name, getattr(self, name), least=1, most=_MOST)
+            check_whole(name, getattr(self, name), least=1, most=_MAX_COUNT)
         for name in ("epochs", "steps"):
-            check_whole(name, getattr(self, name), least=0, most=_MOST)
-        check_whole("seed", self.seed, least=0, most=_MOST_SEED)
-        _between("clip", self.clip)
+            check_whole(name, getattr(self, name), least=0, most=_MAX_COUNT)
+        check_whole("seed", self.seed, least=0, most=_MAX_SEED)
+        _check_range("clip", self.clip)
         if bool(self.epochs) == bool(self.steps):
             raise ValueError("exactly one of epochs and steps must be above 0")
 
     @property
     def images_per_step(self) -> int:
-        """Images whose gradients make one step."""
+        """Images of one step."""
         return self.batch * self.accumulate
 
 
@@ -215,7 +215,7 @@ class LabelsPart:
 
     def __post_init__(self) -> None:
         check_types(self)
-        check_whole("epochs", self.epochs, least=0, most=_MOST)
+        check_whole("epochs", self.epochs, least=0, most=_MAX_COUNT)
 
 
 @dataclass(frozen=True)
@@ -269,7 +269,7 @@ def names() -> tuple[str, ...]:
 
 
 def find_recipe(name_or_path: str | Path, settings: Sequence[str] = ()) -> Recipe:
-    """Return a recipe by its name, or from a TOML file, with some of its values replaced.
+    """Return a recipe by its name, or from a TOML file, after replacing values.
 
     Args:
         name_or_path: one of `names()`, or the path of a file that ends in `.toml`.
@@ -296,7 +296,7 @@ def find_recipe(name_or_path: str | Path, settings: Sequence[str] = ()) -> Recip
 
 
 def read_recipe(tables: Mapping[str, Any], *, name: str, source: str) -> Recipe:
-    """Turn the tables of a file into a recipe; `source` is how messages name the file."""
+    """Return the recipe of the tables of a file; error messages call the file `source`."""
     for section in tables:
         if section not in _SECTIONS:
             known = ", ".join(f"[{known}]" for known in _SECTIONS)
@@ -329,7 +329,7 @@ def write_toml(recipe: Recipe) -> str:
     """
     lines = []
     for section, table in recipe.tables().items():
-        # JSON writes other characters as pairs that TOML does not take, and this one plainly
+        # ASCII-only JSON has surrogate pairs, which TOML refuses; JSON does not escape this character
         values = [
             f"{key} = {json.dumps(value, ensure_ascii=False)}".replace("\x7f", "\\u007f")
             for key, value in table.items()
@@ -339,22 +339,22 @@ def write_toml(recipe: Recipe) -> str:
 
 
 def _replace(tables: dict[str, Any], setting: str) -> None:
-    place, equals, text = setting.partition("=")
-    section, dot, key = place.strip().partition(".")
+    name, equals, text = setting.partition("=")
+    section, dot, key = name.strip().partition(".")
     if not (equals and dot and section and key):
         raise UsageError(f"--set takes section.key=value, like optimizer.lr=1e-4; got {shown(setting)}")
     value = toml_value(text)
     if isinstance(value, str) and not is_utf8(value):
-        raise UsageError(f"--set {brief(setting)} is not valid UTF-8; write it otherwise")
+        raise UsageError(f"--set {brief(setting)} is not valid UTF-8; use other characters")
     table = tables.setdefault(section, {})
     if isinstance(table, dict):
         table[key] = value
         if section == "train" and key in ("epochs", "steps") and value:
-            table.pop("steps" if key == "epochs" else "epochs", None)  # one stands for the other
+            table.pop("steps" if key == "epochs" else "epochs", None)  # it replaces the other
 
 
 def _read(kind: type[Any], table: object, section: str, source: str) -> Any:
-    """Build a dataclass from a table whose every key must be one of its fields."""
+    """Return a dataclass from a table; every key must be one of its fields."""
     if not isinstance(table, dict):
         raise InputError(f"{source}: {section} must be a table like [{section}], got {shown(table)}")
     known = {field.name: field for field in fields(kind)}
@@ -367,12 +367,13 @@ def _read(kind: type[Any], table: object, section: str, source: str) -> Any:
     for name, field in known.items():
         if name not in table:
             if field.default is MISSING:
-                raise InputError(f"{source}: [{section}] needs {name}, {said(hints[name])}")
+                raise InputError(f"{source}: [{section}] needs {name}, {describe_type(hints[name])}")
             continue
-        found, value = fit(table[name], hints[name])
-        if not found:
+        matches, value = convert(table[name], hints[name])
+        if not matches:
+            expected = describe_type(hints[name])
             raise InputError(
-                f"{source}: {name} in [{section}] must be {said(hints[name])}, got {shown(table[name])}"
+                f"{source}: {name} in [{section}] must be {expected}, got {shown(table[name])}"
             )
         values[name] = value
     try:
@@ -381,7 +382,7 @@ def _read(kind: type[Any], table: object, section: str, source: str) -> Any:
         raise InputError(f"{source}: [{section}] {error}") from error
 
 
-def _between(name: str, value: float, most: float = 1e9) -> None:
-    if not 0 <= value <= most:  # NaN is neither
+def _check_range(name: str, value: float, most: float = 1e9) -> None:
+    if not 0 <= value <= most:  # refuses NaN too
         bounds = "0 or more" if most == 1e9 and not value > most else f"from 0 to {most:g}"
         raise ValueError(f"{name} must be {bounds}, got {value:g}")

@@ -1,4 +1,4 @@
-"""Checkpoints that a run goes on from: read, and checked before anything rests on them."""
+"""Checkpoints from which a run is resumed: reading, and checks before they are used."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ _ADVICE = "put back a copy of it, or begin again with --overwrite"
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
-    """Return what Lightning saved; say in a sentence why it cannot be used."""
+    """Return a checkpoint that Lightning saved; say in one sentence why it cannot be used."""
     try:
         loaded = load_tensors(path)
     except InputError as error:
@@ -29,10 +29,10 @@ def read_checkpoint(path: Path) -> dict[str, Any]:
     return checkpoint
 
 
-def step_to_go_on_from(path: Path, module: nn.Module) -> int:
-    """Return the step of a checkpoint, which must fit the module; the best one beside it is read too."""
+def resume_step(path: Path, module: nn.Module) -> int:
+    """Return the step of a checkpoint, which must match the module; check the best one beside it too."""
     best = path.with_name("best.ckpt")
-    if best.exists():  # what is needed when all is done should not be found broken then
+    if best.exists():  # it is needed at the end; a broken one should be reported now
         read_checkpoint(best)
     checkpoint = read_checkpoint(path)
     state, step = checkpoint["state_dict"], checkpoint["global_step"]
@@ -44,13 +44,13 @@ def step_to_go_on_from(path: Path, module: nn.Module) -> int:
 
 @contextmanager
 def resume_errors(path: Path, module: Any) -> Iterator[None]:
-    """Say that a checkpoint cannot be gone on from, if Lightning fails before the first step."""
+    """Say that a checkpoint cannot be resumed from, if Lightning fails before the first step."""
     try:
         yield
     except InputError:
         raise
     except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
-        if module.has_begun:
+        if module.has_started:
             raise
         why = (str(error).splitlines() or [""])[0]
         raise InputError(

@@ -1,9 +1,9 @@
-"""The folder of a run: what it was asked for, what it measured, its checkpoints and its network.
+"""The folder of a run: its settings, its measurements, its checkpoints and its network.
 
 run.json             versions, recipe, loss, data, seed; when finished, the last scores
 recipe.toml          the recipe with every value written out
-metrics.csv          one line a step and one a validation
-checkpoints/         last.ckpt, every epoch; best.ckpt, the least SI-MAE
+metrics.csv          one line per step and one per validation
+checkpoints/         last.ckpt, every epoch; best.ckpt, the lowest SI-MAE
 model.safetensors    the network, with config.json: for predict, export and from_pretrained
 """
 
@@ -32,20 +32,23 @@ _PACKAGES = ("sisod", "torch", "lightning", "torchmetrics", "numpy", "opencv-pyt
 
 @dataclass(frozen=True)
 class RunFolder:
-    """Where a run is: the folder it works in, and what is noted there already; None: it begins."""
+    """The folder that a run writes to, and the content of its run.json; None for a new run."""
 
     path: Path
     record: dict[str, Any] | None
 
 
-def find_run_folder(out: Path, wanted: dict[str, Any], *, resume: bool, overwrite: bool) -> RunFolder:
-    """Return where a run works, beside `out` if that is to be replaced. Changes nothing."""
+def find_run_folder(out: Path, identity: dict[str, Any], *, resume: bool, overwrite: bool) -> RunFolder:
+    """Return the folder of a run, beside `out` if that is to be replaced. Changes nothing.
+
+    `identity` is what run.json holds under "asked"; a run is resumed only if it is the same.
+    """
     folder, goes_on = folders.choose_folder(
         out,
         kind=KIND,
         resume=resume,
         overwrite=overwrite,
-        differs=lambda there: _difference(there, wanted),
+        differs=lambda path: _difference(path, identity),
     )
     return RunFolder(folder, read_record(folder) if goes_on else None)
 
@@ -53,7 +56,7 @@ def find_run_folder(out: Path, wanted: dict[str, Any], *, resume: bool, overwrit
 def check_run_folder(
     run_folder: RunFolder, out: Path, *, overwrite: bool, inputs: Sequence[str | Path | None]
 ) -> None:
-    """Refuse what may not be replaced, before there is anything to replace it."""
+    """Refuse a folder that may not be replaced, before anything is written."""
     if run_folder.record is not None:
         return
     if not overwrite and folders.kind_of(out) == KIND:
@@ -64,8 +67,8 @@ def check_run_folder(
     folders.check_free(out, kind=KIND, overwrite=overwrite, inputs=inputs)
 
 
-def prepare(run_folder: RunFolder, out: Path, wanted: dict[str, Any]) -> dict[str, Any]:
-    """Make the folder of a run, unless it is there; return its record."""
+def prepare(run_folder: RunFolder, out: Path, identity: dict[str, Any]) -> dict[str, Any]:
+    """Create the folder of a run, unless it exists; return its record."""
     if run_folder.record is not None:
         remove_temporary(run_folder.path)  # of a run that was killed
         return run_folder.record
@@ -76,7 +79,7 @@ def prepare(run_folder: RunFolder, out: Path, wanted: dict[str, Any]) -> dict[st
         "sisod": version("sisod"),
         "kind": KIND,
         "finished": False,
-        "asked": wanted,
+        "asked": identity,
         "versions": versions(),
     }
     write_record(run_folder.path, record)
@@ -85,7 +88,7 @@ def prepare(run_folder: RunFolder, out: Path, wanted: dict[str, Any]) -> dict[st
 
 
 def read_record(folder: Path) -> dict[str, Any] | None:
-    """Return what a run's folder says of itself, None if it is no such folder."""
+    """Return the run.json of a training run; None if the folder is none."""
     record = folders.read_run(folder)
     return record if "asked" in record else None
 
@@ -97,26 +100,26 @@ def write_record(folder: Path, record: dict[str, Any]) -> None:
 
 
 def versions() -> dict[str, str]:
-    """Return what the numbers depend on."""
+    """Return the versions that the results depend on."""
     return {"python": platform.python_version(), **{name: version(name) for name in _PACKAGES}}
 
 
-def _difference(folder: Path, wanted: dict[str, Any]) -> str | None:
-    """Say why the run in a folder is not the one that is wanted; None if it is."""
+def _difference(folder: Path, identity: dict[str, Any]) -> str | None:
+    """Say why the run in a folder is not the one to resume; None if it is."""
     record = read_record(folder)
     if record is None:
         return (
             f"{str(folder)!r} exists and is not a result of 'sisod train'; "
             "give another folder or remove it yourself"
         )
-    before, now = _flat(record["asked"]), _flat(json.loads(json.dumps(wanted)))
-    differ = [key for key in sorted(before | now) if before.get(key) != now.get(key)]
-    if not differ:
+    before, now = _flat(record["asked"]), _flat(json.loads(json.dumps(identity)))
+    different = [key for key in sorted(before | now) if before.get(key) != now.get(key)]
+    if not different:
         return None
-    key = differ[0]
+    key = different[0]
     return (
         f"{str(folder)!r} is another run: {key} was {before.get(key)!r} and is now "
-        f"{now.get(key)!r}; ask for the same, or give another folder"
+        f"{now.get(key)!r}; use the same settings, or give another folder"
     )
 
 
@@ -128,9 +131,9 @@ def _flat(tables: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 class MetricsFile(Logger):
-    """Writes metrics.csv line by line and, unlike Lightning's own, goes on with the file of a run.
+    """Writes metrics.csv line by line and, unlike Lightning's logger, continues the file of a run.
 
-    Lines of steps that a checkpoint does not know of are dropped: they will come again.
+    Lines of steps after the checkpoint are dropped: these steps are repeated.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -144,22 +147,22 @@ class MetricsFile(Logger):
 
     @property
     def version(self) -> str:
-        """None, so that the progress bar does not show it."""
+        """Empty, so that the progress bar does not show it."""
         return ""
 
     @property
     def experiment(self) -> None:
-        """There is none beside the file."""
+        """None: there is only the file."""
 
     @rank_zero_only
     def begin(self, *, step: int) -> None:
-        """Begin the file, or cut it after a step."""
+        """Start the file, or truncate it after a step."""
         kept = [row for row in read_metrics(self.path) if int(row["step"]) <= step] if step else []
         lines = [",".join(COLUMNS), *(",".join(row[key] for key in COLUMNS) for row in kept)]
         write_atomically(self.path, ("\n".join(lines) + "\n").encode())
 
     def log_hyperparams(self, *_: Any, **__: Any) -> None:
-        """Nothing: recipe.toml holds them."""
+        """Do nothing: recipe.toml holds them."""
 
     @rank_zero_only
     def log_metrics(self, metrics: dict[str, float], step: int | None = None) -> None:
@@ -171,9 +174,9 @@ class MetricsFile(Logger):
 
 
 def read_metrics(path: Path) -> list[dict[str, str]]:
-    """Return the lines of metrics.csv; a last one that was cut off is left out."""
+    """Return the lines of metrics.csv without an incomplete last one."""
     if not path.exists():
         return []
     text = path.read_text(encoding="utf-8")
-    whole = text[: text.rfind("\n") + 1]
-    return [dict(row) for row in csv.DictReader(whole.splitlines())]
+    complete = text[: text.rfind("\n") + 1]
+    return [dict(row) for row in csv.DictReader(complete.splitlines())]

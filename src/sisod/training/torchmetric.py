@@ -1,4 +1,4 @@
-"""The evaluation engine inside a training loop: a torchmetrics metric, right under DDP."""
+"""The evaluation engine in a training loop, as a torchmetrics metric that is exact under DDP."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ class SizeInvariantScores(Metric):
         self.scorer = find_scorer(self.protocol, metrics)
         self.keys = self.scorer.keys
         self.curve_names = _curve_names(self.scorer)
-        # left unreduced by torchmetrics: processes are added in double precision twice over, in compute
+        # not reduced by torchmetrics: compute adds the processes in double-double precision
         for which, shape in self._shapes().items():
             for part in _PARTS:
                 kind = torch.int64 if part == "n_defined" else torch.float64
@@ -63,8 +63,8 @@ class SizeInvariantScores(Metric):
             )
         for pred, gt in zip(_arrays(preds), _arrays(target), strict=True):
             scores = score_pair(self.scorer, pred, gt)
-            self._put("values", self._get("values").plus(Sums.from_values(scores.values)))
-            self._put("curves", self._get("curves").plus(Sums.from_values(scores.curves)))
+            self._store("values", self._load("values").plus(Sums.from_values(scores.values)))
+            self._store("curves", self._load("curves").plus(Sums.from_values(scores.curves)))
             self.n_images = self.n_images + 1
 
     def compute(self) -> dict[str, Tensor]:
@@ -72,8 +72,8 @@ class SizeInvariantScores(Metric):
         totals = Totals(
             keys=self.keys,
             curve_names=self.curve_names,
-            values=self._get("values"),
-            curves=self._get("curves"),
+            values=self._load("values"),
+            curves=self._load("curves"),
             n_images=int(torch.as_tensor(self.n_images).sum()),
             n_objects=0,
             n_resized=0,
@@ -88,26 +88,26 @@ class SizeInvariantScores(Metric):
         return self._plot(val, ax)
 
     def higher_is_better_of(self, key: str) -> bool:
-        """Say whether more is better, for choosing the best checkpoint."""
+        """Say whether higher values are better, for choosing the best checkpoint."""
         return METRICS[key].direction == "up"
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         return {"values": (len(self.keys),), "curves": (len(self.curve_names), 256)}
 
-    def _get(self, which: str) -> Sums:
-        """Add up what one or, after a synchronisation, several processes hold."""
+    def _load(self, which: str) -> Sums:
+        """Return the sum over all processes; before a synchronisation, of this one only."""
         shape = self._shapes()[which]
         parts = [
             torch.as_tensor(getattr(self, f"{which}_{part}")).cpu().numpy().reshape(-1, *shape)
             for part in _PARTS
         ]
-        each = [Sums(*columns) for columns in zip(*parts, strict=True)]
-        total = each[0]
-        for other in each[1:]:
+        sums_of_processes = [Sums(*columns) for columns in zip(*parts, strict=True)]
+        total = sums_of_processes[0]
+        for other in sums_of_processes[1:]:
             total = total.plus(other)
         return total
 
-    def _put(self, which: str, sums: Sums) -> None:
+    def _store(self, which: str, sums: Sums) -> None:
         for part in _PARTS:
             value = torch.from_numpy(np.ascontiguousarray(getattr(sums, part)))
             setattr(self, f"{which}_{part}", value.to(self.device))
@@ -120,7 +120,7 @@ def _curve_names(scorer: Scorer[Any]) -> tuple[str, ...]:
 
 
 def _arrays(batch: Tensor) -> Any:
-    """Return the maps of a batch as NumPy, half precision widened."""
+    """Return the maps of a batch as a NumPy array, half precision as float32."""
     maps = batch.detach().flatten(0, -3)
     if maps.dtype in (torch.bfloat16, torch.float16):
         maps = maps.float()

@@ -1,4 +1,4 @@
-"""Recipe + data -> run folder. Lightning does the loop; this file says what goes into it."""
+"""Recipe + data -> run folder. Lightning runs the loop; this file sets it up."""
 
 import io
 import logging
@@ -30,12 +30,12 @@ from sisod.common.processes import safe_children
 from sisod.common.streams import is_terminal
 from sisod.data.datasets import Dataset, Sample, open_dataset
 from sisod.networks.network import Network
-from sisod.training.data import check_samples, choose, steps_per_epoch
+from sisod.training.data import check_samples, limit_samples, steps_per_epoch
 from sisod.training.labels import check_labels, write_labels
 from sisod.training.loaders import SaliencyData
 from sisod.training.module import SaliencyModule
 from sisod.training.recipe import LabelsPart, Recipe, write_toml
-from sisod.training.resume import read_checkpoint, resume_errors, step_to_go_on_from
+from sisod.training.resume import read_checkpoint, resume_errors, resume_step
 from sisod.training.run_folder import (
     MetricsFile,
     check_run_folder,
@@ -44,12 +44,25 @@ from sisod.training.run_folder import (
     write_record,
 )
 
-_FULL = "free some space and go on with --resume"
+_DISK_FULL_ADVICE = "free some space and go on with --resume"
 
 
 @dataclass(frozen=True)
 class TrainingRequest:
-    """What `sisod train` was asked for beside the recipe."""
+    """The options of `sisod train` besides the recipe.
+
+    Attributes:
+        data: data set to train on, or folder of images with `masks`.
+        out: folder of the run.
+        masks: folder of masks, if `data` is a folder of images.
+        loss: `"si"` or `"plain"`.
+        val: data set to validate on.
+        limit: use only so many images.
+        labels: folder of labels for the network's auxiliary targets, as `make_labels` returns it.
+        skip_bad: leave out images that cannot be used, instead of stopping.
+        resume: continue an unfinished run.
+        overwrite: replace a run; it stays until the new one is finished.
+    """
 
     data: Path
     out: Path
@@ -72,7 +85,7 @@ class TrainingRequest:
 
 @dataclass(frozen=True)
 class Machine:
-    """What it runs on, under Lightning's names."""
+    """Devices, precision, workers and logger, under Lightning's names."""
 
     devices: str = "auto"
     nodes: int = 1
@@ -91,7 +104,7 @@ class Machine:
 
     @property
     def is_single(self) -> bool:
-        """One device is one process, whatever the tasks of a scheduler's allocation."""
+        """Whether there is one process, however many tasks a scheduler has allocated."""
         return self.devices == "1" and self.nodes == 1
 
 
@@ -102,48 +115,50 @@ def train(
     *,
     criterion: nn.Module | None = None,
 ) -> dict[str, Any]:
-    """Train a network and return the record of the run, as run.json holds it.
+    """Train a network and return the content of its run.json.
 
-    `criterion` is a loss of your own instead of the recipe's, called as `SizeInvariantLoss` is:
-    `criterion(logits, gt, boxes)`.
+    `criterion` replaces the recipe's loss by your own, called like `SizeInvariantLoss`:
+    `criterion(logits, gt, boxes)`. A network with auxiliary targets uses it for its mask maps.
     """
     machine = machine or Machine()
     if request.resume and request.overwrite:
         raise UsageError("--resume goes on with a run and --overwrite begins again; choose one")
     dataset = open_dataset(request.data, masks=request.masks)
     validation = None if request.val is None else open_dataset(request.val, prefer=())
-    samples, bad = check_samples(choose(dataset.samples, request.limit), skip_bad=request.skip_bad)
+    samples, skipped = check_samples(
+        limit_samples(dataset.samples, request.limit), skip_bad=request.skip_bad
+    )
     val_samples: tuple[Sample, ...] = ()
     if validation is not None:
         val_samples, _ = check_samples(validation.samples)
-    asked = _asked(recipe, request, dataset, validation, len(samples))
+    identity = _identity(recipe, request, dataset, validation, len(samples))
     if criterion is not None:
-        asked["criterion"] = type(criterion).__name__
-    out, first = followed(request.out), is_first_process(machine)
+        identity["criterion"] = type(criterion).__name__
+    out, is_first = followed(request.out), is_first_process(machine)
     options = {"resume": request.resume, "overwrite": request.overwrite}
-    with readable_errors(out / "x", _FULL), lock(out) if first else nullcontext():
-        if first:
+    with readable_errors(out / "x", _DISK_FULL_ADVICE), lock(out) if is_first else nullcontext():
+        if is_first:
             folders.recover(out)
-        run_folder = find_run_folder(out, asked, **options)
-        if first:
+        run_folder = find_run_folder(out, identity, **options)
+        if is_first:
             check_run_folder(
                 run_folder, out, overwrite=request.overwrite, inputs=_inputs(recipe, request)
             )
-        record = run_folder.record or {"asked": asked}
+        record = run_folder.record or {"asked": identity}
         if not record.get("finished"):
             request = replace(request, out=run_folder.path)
-            # all that can be refused is, before anything is written
-            built = _build(recipe, request, machine, samples, val_samples, criterion)
-            if first:
-                record = prepare(run_folder, out, asked)
+            # every check is made before anything is written
+            setup = _set_up(recipe, request, machine, samples, val_samples, criterion)
+            if is_first:
+                record = prepare(run_folder, out, identity)
                 write_atomically(run_folder.path / "recipe.toml", write_toml(recipe).encode())
             if recipe.labels.epochs and request.labels is None:
                 request = replace(request, labels=_first_stage(recipe, request, machine, samples))
-                built = _build(recipe, request, machine, samples, val_samples, criterion)
-            record = record | {"finished": True, "skipped": list(bad), **_fit(built, request)}
-            if first:
+                setup = _set_up(recipe, request, machine, samples, val_samples, criterion)
+            record = record | {"finished": True, "skipped": list(skipped), **_fit(setup, request)}
+            if is_first:
                 write_record(run_folder.path, record)
-        if first and run_folder.path != out:
+        if is_first and run_folder.path != out:
             folders.put_in_place(run_folder.path, out)
     return record
 
@@ -154,8 +169,8 @@ def make_labels(recipe: Recipe, request: TrainingRequest, machine: Machine | Non
     Give it to `TrainingRequest.labels`, so that both losses learn from the same labels.
     """
     dataset = open_dataset(request.data, masks=request.masks)
-    samples, _ = check_samples(choose(dataset.samples, request.limit), skip_bad=request.skip_bad)
-    with readable_errors(request.out / "x", _FULL):
+    samples, _ = check_samples(limit_samples(dataset.samples, request.limit), skip_bad=request.skip_bad)
+    with readable_errors(request.out / "x", _DISK_FULL_ADVICE):
         return _first_stage(recipe, request, machine or Machine(), samples)
 
 
@@ -163,7 +178,7 @@ def _first_stage(
     recipe: Recipe, request: TrainingRequest, machine: Machine, samples: Sequence[Sample]
 ) -> Path:
     """Train plainly on labels derived from the masks; return the folder of the labels it predicts."""
-    labels, first = request.out / "labels", request.out / "first_stage"
+    labels, stage_dir = request.out / "labels", request.out / "first_stage"
     if labels.exists():
         return labels
     plain = replace(
@@ -171,16 +186,16 @@ def _first_stage(
         train=replace(recipe.train, epochs=recipe.labels.epochs, steps=0),
         labels=LabelsPart(),
     )
-    asked = replace(request, out=first, loss="plain", val=None, resume=True, overwrite=False)
-    train(plain, asked, machine)
+    plain_request = replace(request, out=stage_dir, loss="plain", val=None, resume=True, overwrite=False)
+    train(plain, plain_request, machine)
     if is_first_process(machine):
-        write_labels(networks.from_pretrained(first), samples, labels, size=recipe.data.size)
+        write_labels(networks.from_pretrained(stage_dir), samples, labels, size=recipe.data.size)
     return labels
 
 
 @dataclass(frozen=True, eq=False)
-class _Built:
-    """Everything that a run needs, made from a recipe that could be followed."""
+class _Setup:
+    """The objects of a run, constructed from a valid recipe."""
 
     network: Network
     data: SaliencyData
@@ -190,15 +205,15 @@ class _Built:
     best: ModelCheckpoint
 
 
-def _build(
+def _set_up(
     recipe: Recipe,
     request: TrainingRequest,
     machine: Machine,
     samples: Sequence[Sample],
     val_samples: Sequence[Sample],
     criterion: nn.Module | None,
-) -> _Built:
-    """Make network, loss, loaders and trainer. Writes nothing."""
+) -> _Setup:
+    """Construct network, loss, loaders and trainer. Writes nothing."""
     L.seed_everything(recipe.train.seed, verbose=False)
     network = make_network(recipe)
     check_labels(request.labels, network)
@@ -233,9 +248,9 @@ def _build(
             num_sanity_val_steps=0,
             log_every_n_steps=1,
             use_distributed_sampler=False,
-            plugins=[WholeCheckpoints(), *([LightningEnvironment()] if machine.is_single else [])],
-            logger=[metrics, *_more_loggers(machine, request.out)],
-            callbacks=[last, *([best] if val_samples else []), *_progress()],
+            plugins=[AtomicCheckpoints(), *([LightningEnvironment()] if machine.is_single else [])],
+            logger=[metrics, *_extra_loggers(machine, request.out)],
+            callbacks=[last, *([best] if val_samples else []), *_progress_bars()],
             enable_progress_bar=is_terminal(sys.stderr),
             enable_model_summary=False,
             default_root_dir=request.out,
@@ -249,38 +264,38 @@ def _build(
         rank=trainer.global_rank,
         world=trainer.world_size,
     )
-    return _Built(network, data, module, trainer, metrics, best)
+    return _Setup(network, data, module, trainer, metrics, best)
 
 
-def _fit(built: _Built, request: TrainingRequest) -> dict[str, Any]:
-    """Train, write the network, return what is worth noting."""
-    trainer, path = built.trainer, request.out / "checkpoints" / "last.ckpt"
+def _fit(setup: _Setup, request: TrainingRequest) -> dict[str, Any]:
+    """Train, write the network, return the results for run.json."""
+    trainer, path = setup.trainer, request.out / "checkpoints" / "last.ckpt"
     resumed = request.resume and path.exists()
-    built.metrics.begin(step=step_to_go_on_from(path, built.module) if resumed else 0)
+    setup.metrics.begin(step=resume_step(path, setup.module) if resumed else 0)
     start = time.perf_counter()
-    checked = resume_errors(path, built.module) if resumed else nullcontext()
+    checked = resume_errors(path, setup.module) if resumed else nullcontext()
     with _quiet(), checked, _worker_errors(), safe_children():
         try:
-            trainer.fit(built.module, built.data, ckpt_path=path if resumed else None, weights_only=True)
-        except SystemExit:  # how Lightning ends when it is interrupted
+            trainer.fit(setup.module, setup.data, ckpt_path=path if resumed else None, weights_only=True)
+        except SystemExit:  # Lightning raises it when it is interrupted
             raise KeyboardInterrupt from None
-    kept = "best" if len(built.data.validation) else "last"
+    model = "best" if len(setup.data.validation) else "last"
     if trainer.is_global_zero:
-        _write_network(built.network, path.with_name(f"{kept}.ckpt"), request.out)
-    best = built.best.best_model_score
+        _write_network(setup.network, path.with_name(f"{model}.ckpt"), request.out)
+    best = setup.best.best_model_score
     return {
-        "epochs": built.module.n_epochs,
+        "epochs": setup.module.n_epochs,
         "steps": trainer.global_step,
-        "images": len(built.data.training),
+        "images": len(setup.data.training),
         "seconds": round(time.perf_counter() - start, 1),
-        "model": kept,
+        "model": model,
         "best_si_mae": None if best is None else float(best),
         "scores": {key: float(value) for key, value in trainer.callback_metrics.items() if key != "lr"},
     }
 
 
-class WholeCheckpoints(TorchCheckpointIO):
-    """Checkpoints that are never half written; Lightning's go through a folder on another disk."""
+class AtomicCheckpoints(TorchCheckpointIO):
+    """Writes checkpoints atomically; Lightning uses a temporary folder, perhaps on another disk."""
 
     def save_checkpoint(
         self,
@@ -288,7 +303,7 @@ class WholeCheckpoints(TorchCheckpointIO):
         path: str | Path,
         storage_options: Any = None,  # noqa: ARG002
     ) -> None:
-        """Write a temporary file beside the target and rename it."""
+        """Write a temporary file beside `path` and rename it."""
         buffer = io.BytesIO()
         torch.save(checkpoint, buffer)
         write_atomically(Path(path), buffer.getvalue())
@@ -299,13 +314,13 @@ def make_network(recipe: Recipe) -> Network:
     part = recipe.network
     weights = None if part.encoder_weights == "none" else part.encoder_weights
     network = networks.create(part.name, encoder=part.encoder, encoder_weights=weights)
-    # a quarter less time a step on a CPU; PyTorch's types do not know this form of `to`
+    # saves a quarter of the time of a step on a CPU; PyTorch's type stubs lack this form of `to`
     network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     return network
 
 
 def is_first_process(machine: Machine) -> bool:
-    """Say whether this is the one process that writes."""
+    """Say whether this is the process that writes files."""
     if machine.is_single:
         return True
     ranks = (os.environ.get(name, "0") for name in ("RANK", "LOCAL_RANK", "NODE_RANK", "SLURM_PROCID"))
@@ -316,7 +331,7 @@ def _inputs(recipe: Recipe, request: TrainingRequest) -> tuple[str | Path | None
     return request.data, request.masks, request.val, request.labels, recipe.network.encoder_weights
 
 
-def _asked(
+def _identity(
     recipe: Recipe, request: TrainingRequest, dataset: Dataset, validation: Dataset | None, n_images: int
 ) -> dict[str, Any]:
     return {
@@ -330,7 +345,7 @@ def _asked(
     }
 
 
-def _more_loggers(machine: Machine, folder: Path) -> list[Any]:
+def _extra_loggers(machine: Machine, folder: Path) -> list[Any]:
     if machine.logger == "csv":
         return []
     from lightning.pytorch.loggers import TensorBoardLogger
@@ -343,27 +358,27 @@ def _more_loggers(machine: Machine, folder: Path) -> list[Any]:
         ) from error
 
 
-def _progress() -> list[Any]:
+def _progress_bars() -> list[Any]:
     return [RichProgressBar(console_kwargs={"stderr": True})] if is_terminal(sys.stderr) else []
 
 
 def _write_network(network: Network, checkpoint: Path, folder: Path) -> None:
-    """Write the network of a checkpoint as `save_pretrained` does, each file whole."""
+    """Write the network of a checkpoint as `save_pretrained` does, each file atomically."""
     state = read_checkpoint(checkpoint)["state_dict"]
-    mine = {
+    weights = {
         key.removeprefix("network."): value for key, value in state.items() if key.startswith("network.")
     }
-    network.to("cpu").load_state_dict(mine)
-    inside = folder / ".sisod-model"
-    network.save_pretrained(inside)
-    for file in inside.iterdir():
+    network.to("cpu").load_state_dict(weights)
+    temporary = folder / ".sisod-model"
+    network.save_pretrained(temporary)
+    for file in temporary.iterdir():
         file.replace(folder / file.name)
-    inside.rmdir()
+    temporary.rmdir()
 
 
 @contextmanager
 def _lightning_errors() -> Iterator[None]:
-    """Say in one sentence what Lightning refuses."""
+    """Turn what Lightning refuses into one sentence."""
     try:
         yield
     except InputError:
@@ -376,7 +391,7 @@ def _lightning_errors() -> Iterator[None]:
 
 @contextmanager
 def _worker_errors() -> Iterator[None]:
-    """Take the traceback off what a worker has to say about a file."""
+    """Remove the traceback from a worker's error about a file."""
     try:
         yield
     except InputError as error:
@@ -387,7 +402,7 @@ def _worker_errors() -> Iterator[None]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep Lightning's talk about the machine and its advice from the terminal."""
+    """Silence Lightning's messages about the machine and its advice."""
     loggers = [logging.getLogger(f"lightning.{part}") for part in ("pytorch", "fabric")]
     levels = [logger.level for logger in loggers]
     for logger in loggers:
