@@ -99,7 +99,7 @@ class Network(
         return tuple(target for target in dict.fromkeys(cls.targets) if target != "mask")
 
     @staticmethod
-    def split_mask(mask: NDArray[Any]) -> dict[Target, NDArray[np.uint8]]:  # noqa: ARG004
+    def split_mask(mask: NDArray[Any]) -> dict[str, NDArray[np.uint8]]:  # noqa: ARG004
         """Return the label of every auxiliary target, in 0..255, derived from a mask."""
         return {}
 

@@ -14,7 +14,7 @@ from sisod.common.output import lock, readable_errors, write_atomically
 from sisod.common.version import __version__
 from sisod.data.datasets import Dataset
 from sisod.evaluation.driver import Options, evaluate_to
-from sisod.evaluation.driver import TrainingRequest as Scoring
+from sisod.evaluation.driver import Request as Scoring
 from sisod.networks.network import WEIGHTS_FILE, Network
 from sisod.networks.predict import load_network, predict_folder
 from sisod.reproduction.cells import LABELS, Cell, Scale, find_cell, recipe_of

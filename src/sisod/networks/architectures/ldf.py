@@ -143,7 +143,7 @@ class LDF(Network):
         return tuple(resize(logits, x) for logits in (second[2], *first, *second[:2]))
 
     @staticmethod
-    def split_mask(mask: NDArray[Any]) -> dict[Target, NDArray[np.uint8]]:
+    def split_mask(mask: NDArray[Any]) -> dict[str, NDArray[np.uint8]]:
         """Return the body and the detail label of a mask, see `split_label`."""
         body, detail = split_label(mask)
         return {"body": body, "detail": detail}
