@@ -1,9 +1,9 @@
 """sisod: metrics and losses that make segmentation fair to small objects."""
 
 from sisod.common.version import __version__
+from sisod.evaluation.benchmark import evaluate_benchmark
 from sisod.evaluation.driver import evaluate
 from sisod.evaluation.evaluator import Evaluator
-from sisod.evaluation.requests import evaluate_benchmark
 from sisod.evaluation.result import Evaluation
 from sisod.scoring.engine import score
 from sisod.scoring.metrics import METRICS

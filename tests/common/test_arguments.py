@@ -15,7 +15,7 @@ from sisod.analysis import comparison
 from sisod.common.arguments import check_choice, check_number, check_whole, shown, unknown_name_message
 from sisod.common.errors import UsageError
 from sisod.data.scenes import make_scenes
-from sisod.evaluation.driver import Options, Request
+from sisod.evaluation.request import Options, Request
 from sisod.paper import theory
 from sisod.scoring.metrics import find_metrics
 from sisod.scoring.protocols import PROTOCOLS, find_protocol

@@ -88,6 +88,8 @@ evaluator().result()
 for _ in range(6):
     in_child(scored)
 scored()
+in_child(scored)
+sisod.evaluate("A", "MSOD/mask", metrics=["mae"], jobs=1, out="out")  # which starts them
 in_child(lambda: in_child(scored))  # a child of the child
 """
-    assert run_code(code, four_images) == ["works"] * 6 + [REFUSED, "works"]
+    assert run_code(code, four_images) == ["works"] * 7 + [REFUSED, "works"]

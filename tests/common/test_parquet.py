@@ -15,7 +15,8 @@ import sisod
 from sisod.common.errors import InputError
 from sisod.common.parquet import join_tables, read_table, table_bytes, write_table
 from sisod.evaluation import driver
-from sisod.evaluation.driver import Options, Request, evaluate_to
+from sisod.evaluation.driver import evaluate_to
+from sisod.evaluation.request import Options, Request
 
 NAMES = ["*", "EDN?", "[", "[ab]", "a{b,c}", "**", "~", "x=1", "s3:", "a%20b", "a\nb"]
 
@@ -51,7 +52,10 @@ def test_a_folder_called_like_a_pattern(three_batches: Path, monkeypatch: pytest
     """Tables in several parts, which are joined."""
     monkeypatch.setattr(driver, "_GROUP", 1)
     request = Request(
-        str(three_batches / "A"), str(three_batches / "MSOD/mask"), sisod.PROTOCOLS["default"], ("mae",)
+        str(three_batches / "A"),
+        str(three_batches / "MSOD/mask"),
+        protocol=sisod.PROTOCOLS["default"],
+        keys=("mae",),
     )
     out = three_batches / "re[s]" / "A"
     evaluate_to(out, request, Options(jobs=1))

@@ -18,8 +18,7 @@ import sisod
 from sisod.common.errors import InputError
 from sisod.common.memory import keep_freed_memory
 from sisod.common.streams import usable_streams
-from sisod.evaluation import requests, runners
-from sisod.evaluation.benchmark_file import Cell
+from sisod.evaluation import benchmark, runners
 from sisod.evaluation.result import write_json
 from sisod.reproduction import demo
 
@@ -197,7 +196,7 @@ def test_command_in_a_poor_encoding(tmp_path: Path) -> None:
 
 def check(*names: tuple[str, str], windows: bool = False) -> str:
     try:
-        requests._check_names([Cell(*name, "maps", "gt") for name in names], windows=windows)
+        benchmark._check_names(names, windows=windows)
     except InputError as error:
         return str(error)
     return ""
@@ -234,9 +233,9 @@ def test_names_that_share_a_folder_elsewhere(first: str, second: str) -> None:
 
 
 def test_a_path_with_backslashes_is_not_a_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert requests.named("maps\\lr=0.1")[0] == "maps\\lr"
+    assert benchmark.split_name("maps\\lr=0.1")[0] == "maps\\lr"
     monkeypatch.setattr(os, "sep", "\\")
-    assert requests.named("maps\\lr=0.1")[1] == "maps\\lr=0.1"
+    assert benchmark.split_name("maps\\lr=0.1")[1] == "maps\\lr=0.1"
 
 
 # ------------------------------------------------------------------------------------ calls

@@ -157,4 +157,4 @@ def test_real_subsets() -> None:
 def test_document_lists_the_known_sets() -> None:
     text = (DOCS / "datasets.md").read_text()
     for known in KNOWN.values():
-        assert f"| {known.name} | {known.count:,} | {known.like} | <{known.url}> |\n" in text
+        assert f"| {known.name} | {known.count:,} | {known.description} | <{known.url}> |\n" in text

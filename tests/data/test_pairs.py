@@ -15,7 +15,8 @@ import sisod
 from sisod import PROTOCOLS, score
 from sisod.common.errors import InputError, printable
 from sisod.data.pairs import pair_files, read_names
-from sisod.evaluation.batches import Job, score_batch
+from sisod.evaluation.batches import score_batch
+from sisod.evaluation.request import Request
 from sisod.evaluation.rows import Rows
 
 pytestmark = pytest.mark.usefixtures("inside_tmp_path")
@@ -212,8 +213,9 @@ def scored(*, strict: bool = False, **maps: NDArray[Any]) -> Rows:
     for name in names:
         np.save(f"preds/{name}.npy", maps[name])
         np.save(f"gts/{name}.npy", maps.get(f"gt_{name}", GT))
-    job = Job("preds", "gts", PROTOCOLS["default"], ("mae", "f_mean"), strict)
-    return score_batch(job, [(name, f"{name}.npy", f"{name}.npy") for name in names])
+    keys = ("mae", "f_mean")
+    request = Request("preds", "gts", protocol=PROTOCOLS["default"], keys=keys, strict=strict)
+    return score_batch(request, [(name, f"{name}.npy", f"{name}.npy") for name in names])
 
 
 def test_another_size_is_resized_bilinearly_and_counted() -> None:

@@ -13,8 +13,9 @@ from typer.testing import Result
 
 import sisod
 from sisod.common.errors import InputError, UsageError
-from sisod.evaluation.benchmark_file import Cell, read_benchmark_file
-from sisod.evaluation.requests import read_request
+from sisod.evaluation.benchmark import read_benchmark
+from sisod.evaluation.benchmark_file import read_benchmark_file
+from sisod.evaluation.request import Folders
 from sisod.scoring.metrics import PAPER_KEYS
 
 pytestmark = pytest.mark.usefixtures("inside_tmp_path")
@@ -74,13 +75,13 @@ def test_methods_times_data_sets() -> None:
     Path("sub").mkdir()
     path = Path("sub", "bench.toml")
     path.write_text(TWO_BY_TWO)
-    found = read_benchmark_file(path)
-    assert found.cells == (
-        Cell("D1", "EDN", "sub/maps/edn/D1", "sub/gt1", "_sal", "_mask"),
-        Cell("D1", "ICON", "sub/maps/icon", "sub/gt1", "", "_mask"),
-        Cell("D 2", "EDN", "sub/maps/edn/D 2", "s3://bucket/gt2", "_sal", ""),
-    )
-    assert (found.metrics, found.protocol) == (("mae", "si_mae"), "paper")
+    benchmark = read_benchmark_file(path)
+    assert list(benchmark.folders.items()) == [
+        (("D1", "EDN"), Folders("sub/maps/edn/D1", "sub/gt1", "_sal", "_mask")),
+        (("D1", "ICON"), Folders("sub/maps/icon", "sub/gt1", "", "_mask")),
+        (("D 2", "EDN"), Folders("sub/maps/edn/D 2", "s3://bucket/gt2", "_sal", "")),
+    ]
+    assert (benchmark.metrics, benchmark.protocol) == (("mae", "si_mae"), "paper")
 
 
 @pytest.mark.slow
@@ -88,15 +89,15 @@ def test_the_shipped_example(tmp_path: Path) -> None:
     (tmp_path / "examples").mkdir()
     path = Path(shutil.copy(ROOT / "examples" / "benchmark.toml", tmp_path / "examples"))
     assert run("demo", "--quick", "--out", str(tmp_path / "demo")).exit_code == 0
-    found = read_benchmark_file(path)
+    benchmark = read_benchmark_file(path)
     result = evaluate(str(path), "--format", "csv")
     assert result.exit_code == 0, result.stderr
     rows = [line.split(",") for line in result.stdout.splitlines()]
     assert rows[0] == ["dataset", "method", *PAPER_KEYS]
-    assert [row[:2] for row in rows[1:]] == [[cell.dataset, cell.method] for cell in found.cells]
-    assert len(found.cells) >= 2
-    for cell in found.cells:
-        assert sisod.Evaluation.load(Path("out", cell.dataset, cell.method)).protocol.name == "default"
+    assert [row[:2] for row in rows[1:]] == [list(name) for name in benchmark.folders]
+    assert len(benchmark.folders) >= 2
+    for name in benchmark.folders:
+        assert sisod.Evaluation.load(Path("out", *name)).protocol.name == "default"
 
 
 def test_one_run_of_several() -> None:
@@ -216,11 +217,20 @@ def test_settings_of_the_wrong_type(setting: str, text: str) -> None:
     assert not Path("out").exists()
 
 
+def test_names_that_are_a_single_text() -> None:
+    """It would be taken for a list of letters."""
+    fill("gt")
+    fill("maps")
+    path = written("[datasets.D]\ngt = 'gt'\n[methods.M]\npred = 'maps'\n")
+    with pytest.raises(UsageError, match=r"^names must be a list of names, got the text 'ab'$"):
+        sisod.evaluate_benchmark(path, "out", names="ab", jobs=1)
+
+
 # folders
 
 
 @pytest.mark.parametrize(
-    ("paths", "cells"),
+    ("paths", "methods"),
     [
         (["maps/edn", "MSOD/mask"], [("MSOD", "edn", "maps/edn")]),
         (["maps/edn/", "data/MSOD/GT/"], [("MSOD", "edn", "maps/edn/")]),
@@ -229,15 +239,16 @@ def test_settings_of_the_wrong_type(setting: str, text: str) -> None:
     ],
 )
 def test_methods_and_data_sets_are_named_after_folders(
-    paths: list[str], cells: list[tuple[str, str, str]]
+    paths: list[str], methods: list[tuple[str, str, str]]
 ) -> None:
-    found = read_request(paths).cells
-    assert [(cell.dataset, cell.method, cell.pred_root) for cell in found] == cells
+    benchmark = read_benchmark(paths)
+    assert [(*name, folders.pred_root) for name, folders in benchmark.folders.items()] == methods
 
 
 def test_folder_with_an_equals_sign_in_its_name() -> None:
     Path("lr=0.1").mkdir()
-    assert read_request(["lr=0.1", "MSOD"]).cells[0].pred_root == "lr=0.1"
+    (folders,) = read_benchmark(["lr=0.1", "MSOD"]).folders.values()
+    assert folders.pred_root == "lr=0.1"
 
 
 @pytest.mark.parametrize(
@@ -249,14 +260,14 @@ def test_folder_with_an_equals_sign_in_its_name() -> None:
 )
 def test_requests_that_are_refused(paths: list[str], text: str) -> None:
     with pytest.raises(InputError) as caught:
-        read_request(paths)
+        read_benchmark(paths)
     assert str(caught.value) == text
 
 
 def test_name_without_a_folder() -> None:
     text = "^'EDN=' names a method but no folder; expected NAME=DIR$"
     with pytest.raises(UsageError, match=text):
-        read_request(["EDN=", "MSOD"])
+        read_benchmark(["EDN=", "MSOD"])
 
 
 def test_half_of_the_maps() -> None:

@@ -28,8 +28,9 @@ from sisod.common.output import write_atomically
 from sisod.data.scenes import make_scenes, sees_all_coarsely
 from sisod.data.storage import read_bytes
 from sisod.evaluation import cluster as cluster_module
-from sisod.evaluation.batches import Job
+from sisod.evaluation import driver
 from sisod.evaluation.cluster import score_on_worker
+from sisod.evaluation.request import Request
 
 fsspec = pytest.importorskip("fsspec", reason="extra cluster is not installed")
 distributed = pytest.importorskip("distributed", reason="extra cluster is not installed")
@@ -172,7 +173,9 @@ def test_what_a_worker_does_not_see(folder: Path, cluster: Any) -> None:
         match=r"^'memory://sisod-seen.*' cannot be read: it does not exist \(on the Dask worker '.+'\)$",
     ):
         sisod.evaluate("memory://sisod-seen", "memory://sisod-seen", cluster=cluster.scheduler_address)
-    job = Job(str(folder / "pred"), str(folder / "gt"), sisod.PROTOCOLS["default"], ("mae",), False)
+    request = Request(
+        str(folder / "pred"), str(folder / "gt"), protocol=sisod.PROTOCOLS["default"], keys=("mae",)
+    )
     size = (folder / "gt" / "000.png").stat().st_size
     end = r"\); workers read files themselves: give folders that all of them share, or URLs$"
     for path, stamp, what in (
@@ -185,7 +188,7 @@ def test_what_a_worker_does_not_see(folder: Path, cluster: Any) -> None:
             InputError,
             match=rf"^the Dask worker '.+' does not see the file '.*/gt/{path}' \({what}{end}",
         ):
-            score_on_worker(job.to_json(), [pairs], [stamps])
+            score_on_worker(request.to_json(), [pairs], [stamps])
 
 
 # addresses where there is no cluster
@@ -277,11 +280,12 @@ def test_a_scheduler_that_is_killed(
 
     def write_and_kill(path: Path, data: bytes) -> None:
         write_atomically(path, data)
-        started.kill()
-        started.wait()
+        if path.suffix == ".rows":
+            started.kill()
+            started.wait()
 
     with monkeypatch.context() as patch:
-        patch.setattr(cluster_module, "write_atomically", write_and_kill)
+        patch.setattr(driver, "write_atomically", write_and_kill)
         assert refusal(folder, address, out=tmp_path / "out") == (
             f"the Dask scheduler at {address!r} does not answer any more; what was finished is kept, "
             "use --resume"
@@ -293,21 +297,22 @@ def test_a_scheduler_that_is_killed(
 
 
 @pytest.mark.slow
-def test_workers_that_are_lost(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_that_are_lost(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster_module, "_NO_WORKERS", 0.5)
-    monkeypatch.setattr(cluster_module, "_LOOK", 0.2)
+    monkeypatch.setattr(cluster_module, "_CHECK_AFTER", 0.2)
     options = {"n_workers": 1, "processes": True, "dashboard_address": ":0", "silence_logs": 50}
     with distributed.LocalCluster(**options) as small:
         address = small.scheduler_address
 
         def write_and_stop(path: Path, data: bytes) -> None:
             write_atomically(path, data)
-            small.scale(0)
-            while small.scheduler.workers:
-                time.sleep(0.01)
+            if path.suffix == ".rows":
+                small.scale(0)
+                while small.scheduler.workers:
+                    time.sleep(0.01)
 
-        monkeypatch.setattr(cluster_module, "write_atomically", write_and_stop)
-        assert refusal(folder, address) == (
+        monkeypatch.setattr(driver, "write_atomically", write_and_stop)
+        assert refusal(folder, address, out=tmp_path / "out") == (
             f"the Dask scheduler at {address!r} has lost all its workers; what was finished is kept, "
             "use --resume"
         )

@@ -2,15 +2,19 @@
 
 import errno
 import math
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import cv2
 import numpy as np
 import polars as pl
 import pytest
-from helpers.evaluate_runs import FILES, evaluate, evaluate_refusal, finished, record, save_map
+from helpers.evaluate_runs import FILES, SOME, evaluate, evaluate_refusal, finished, record, save_map
 from helpers.folder_contents import content, names
+from helpers.platforms import posix_limits
 from polars.testing import assert_frame_equal
 
 import sisod
@@ -126,6 +130,70 @@ def test_all_black_ground_truths(four_images: Path) -> None:
     assert result.stdout.splitlines()[1] == f"MSOD,A,{mae},{mae},,"
     assert loaded.objects.height == 0
     assert loaded.objects.schema["touches_border"] == pl.Boolean
+
+
+# without an output folder
+
+
+@posix_limits
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_nothing_is_written_without_an_output_folder(jobs: int, three_batches: Path) -> None:
+    """The process and its workers may not write a single byte to any file."""
+    code = (
+        "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)); import sisod;"
+        f"result = sisod.evaluate('A', 'MSOD/mask', metrics=['si_mae'], jobs={jobs});"
+        "print(result.summary, result.images.height)"
+    )
+    (three_batches / "temporary").mkdir()
+    before = content(three_batches)
+    ended = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", code],
+        cwd=three_batches,
+        env=os.environ | {"TMPDIR": str(three_batches / "temporary")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    expected = sisod.evaluate("A", "MSOD/mask", metrics=["si_mae"], out="out", jobs=1)
+    assert ended.stdout == f"{expected.summary} {SOME}\n", ended.stderr
+    shutil.rmtree("out")
+    assert content(three_batches) == before
+    assert names("temporary") == []
+
+
+def test_the_same_with_and_without_an_output_folder(three_batches: Path) -> None:
+    assert cv2.imwrite(str(three_batches / "A" / "scene003.png"), np.zeros((12, 16), np.uint8))
+    with pytest.warns(UserWarning, match="1 predictions in 'A' had another size"):
+        kept = sisod.evaluate("A", "MSOD/mask", jobs=1)
+    with pytest.warns(UserWarning, match="1 predictions in 'A' had another size"):
+        loaded = sisod.evaluate("A", "MSOD/mask", jobs=1, out="out")
+    for name in ("summary", "defined", "protocol", "run"):
+        np.testing.assert_equal(getattr(kept, name), getattr(loaded, name))
+    for name in ("images", "objects", "curves", "image_curves", "files"):
+        assert_frame_equal(getattr(kept, name), getattr(loaded, name), check_exact=True)
+    kept.save("copy")
+    assert content("copy") == content("out")
+
+
+@posix_limits
+def test_batches_that_fill_the_pipes_to_a_worker(method_folders: Path, tmp_path: Path) -> None:
+    """Paths of a batch and its rows are both longer than what a pipe holds, and no process waits."""
+    deep = Path(*["x" * 240] * 5)
+    for folder, original in (("pred", method_folders / "A"), ("gt", method_folders / "MSOD" / "mask")):
+        (tmp_path / folder / deep).mkdir(parents=True)
+        for path in sorted(original.iterdir())[:192]:
+            os.link(path, tmp_path / folder / deep / path.name)
+    command = "import sisod; print(len(sisod.evaluate('pred', 'gt', jobs=2, metrics=['mae']).images))"
+    ended = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", command],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert ended.stdout == "192\n", ended.stderr
 
 
 # what is there already

@@ -8,10 +8,9 @@ from helpers.extreme_values import EXTREME_VALUES
 from helpers.messages import check_one_sentence
 
 from sisod.common.errors import InputError
-from sisod.evaluation.driver import Options, Request, check_request
-from sisod.evaluation.requests import read_request
-from sisod.scoring.engine import find_scorer
-from sisod.scoring.protocols import find_protocol
+from sisod.evaluation.benchmark import read_benchmark
+from sisod.evaluation.driver import check_request
+from sisod.evaluation.request import Options
 
 PLACES = {
     "metrics": "metrics = {}\n",
@@ -52,12 +51,8 @@ def test_an_extreme_value_in_a_benchmark_file(
 
 def check_scorable() -> None:
     """What `sisod evaluate` does before it scores."""
-    wanted = read_request(["b.toml"])
-    protocol = find_protocol(wanted.protocol or "default")
-    keys = find_scorer(protocol, wanted.metrics).keys
-    for cell in wanted.cells:
-        request = Request(cell.pred_root, cell.gt_root, protocol, keys, cell.pred_suffix, cell.gt_suffix)
-        check_request(Path("out", cell.dataset, cell.method), request, Options(jobs=1))
+    for name, request in read_benchmark(["b.toml"]).requests().items():
+        check_request(Path("out", *name), request, Options(jobs=1))
 
 
 NAMES = [

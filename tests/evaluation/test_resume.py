@@ -22,7 +22,7 @@ from helpers.folder_contents import content, names
 from helpers.platforms import posix_limits, posix_signals
 
 from sisod.common import output as files
-from sisod.evaluation import driver, runners
+from sisod.evaluation import driver
 
 # runs that end early
 
@@ -123,7 +123,7 @@ def test_work_that_was_damaged(three_batches: Path) -> None:
     for data in (b"", b"{}\n", b"[]\n", scored[:-9]):
         shard.write_bytes(data)
         assert evaluate_refusal("--metrics", "mae", "--resume") == (
-            f"'out/MSOD/.A.sisod-partial/{shard.name}', what was scored of 32 images, is damaged; "
+            f"'out/MSOD/.A.sisod-partial/{shard.name}', which holds the scores of a batch, is damaged; "
             "remove it and use --resume"
         )
     shard.unlink()
@@ -172,7 +172,6 @@ def test_full_disk(at: int, three_batches: Path, monkeypatch: pytest.MonkeyPatch
 
     with monkeypatch.context() as patch:
         patch.setattr(driver, "write_atomically", write)
-        patch.setattr(runners, "write_atomically", write)
         assert evaluate_refusal() == FULL
     assert len(shards()) == max(0, at - 1)  # the first file is the plan
     finished("--resume")

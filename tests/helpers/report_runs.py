@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import NDArray
 
 import sisod
-from sisod.data.scenes import Scene, _paint, _place, make_scenes, sees_all_coarsely, sees_only_large
+from sisod.data.scenes import Scene, _draw_blob, _paint, make_scenes, sees_all_coarsely, sees_only_large
 from sisod.evaluation.results import Result, load_results
 
 Grey = NDArray[np.uint8]
@@ -27,9 +27,9 @@ def mixed_scenes(count: int, *, seed: int = 0, shape: tuple[int, int] = (180, 24
         labels = np.zeros(shape, dtype=np.int32)
         radii = np.exp(rng.uniform(np.log(0.014), np.log(0.36), int(rng.integers(1, 7)))) * min(shape)
         for radius in sorted(radii.tolist(), reverse=True):
-            _place(labels, radius, rng)
+            _draw_blob(labels, radius, rng)
         if labels.max() == 0:
-            _place(labels, 8.0, rng)
+            _draw_blob(labels, 8.0, rng)
         mask = (labels > 0).astype(np.uint8) * np.uint8(255)
         scenes.append(Scene(f"scene{index:04d}", _paint(labels, rng), mask, labels))
     return scenes

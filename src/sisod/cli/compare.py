@@ -75,11 +75,11 @@ def load_named(results: list[str]) -> "dict[str, Evaluation]":
     """Load result folders, each under its name."""
     from sisod.common.arguments import check_utf8
     from sisod.common.errors import UsageError
-    from sisod.evaluation.requests import named
+    from sisod.evaluation.benchmark import split_name
     from sisod.evaluation.result import Evaluation
 
     evaluations: dict[str, Evaluation] = {}
-    for name, folder in map(named, results):
+    for name, folder in map(split_name, results):
         check_utf8(name, "the name")
         if name in evaluations:
             raise UsageError(f"two results are called {name!r}; give them names, as NAME=DIR")

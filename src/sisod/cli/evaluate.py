@@ -65,19 +65,16 @@ def evaluate(
     """Score folders of maps; print the table, write summary, images, objects and curves."""
     from sisod.common.memory import keep_freed_memory
     from sisod.data.pairs import read_names
-    from sisod.evaluation.driver import Options
-    from sisod.evaluation.requests import plan_benchmark, read_request
+    from sisod.evaluation.benchmark import read_benchmark, score_benchmark
+    from sisod.evaluation.request import Options
     from sisod.evaluation.saved import read_summary
     from sisod.report.summary import Line, render, shown_keys, terminal_tables
 
     keep_freed_memory()
     with exit_on_user_error("; what was finished is kept, go on with --resume"):
-        wanted = read_request(paths, dataset=dataset, pred_suffix=pred_suffix, gt_suffix=gt_suffix)
-        chosen = metrics or wanted.metrics
-        runs = plan_benchmark(
-            wanted,
-            out,
-            Options(jobs=jobs, resume=resume, overwrite=overwrite, cluster=cluster),
+        benchmark = read_benchmark(paths, dataset=dataset, pred_suffix=pred_suffix, gt_suffix=gt_suffix)
+        options = Options(jobs=jobs, resume=resume, overwrite=overwrite, cluster=cluster)
+        requests = benchmark.requests(
             protocol=protocol,
             metrics=metrics,
             names=None if names is None else read_names(names),
@@ -85,11 +82,12 @@ def evaluate(
             strict=strict,
         )
         lines = []
-        for run in runs:
-            for note in run.score():
+        for name, notes in score_benchmark(requests, out, options):
+            for note in notes:
                 typer.echo(f"warning: {note}", err=True)
-            lines.append(Line(run.cell.dataset, run.cell.method, *read_summary(run.folder)))
-        keys = runs[0].request.keys
+            lines.append(Line(*name, *read_summary(out.joinpath(*name))))
+        keys = next(iter(requests.values())).keys
+        chosen = metrics or benchmark.metrics
         if fmt is None:
             shown = shown_keys(keys, chosen=chosen is not None)
             print_tables(lambda width: terminal_tables(lines, shown, width=width))

@@ -1,4 +1,4 @@
-"""Single values that come in: choices, numbers and flags, each refused in one sentence."""
+"""Checks of single arguments: choices, numbers, flags and names; each error is one sentence."""
 
 import difflib
 import math
@@ -12,7 +12,7 @@ from sisod.common.errors import InputError, UsageError, printable
 
 
 def check_choice(name: str, value: object, known: Sequence[object]) -> None:
-    """Refuse what is not one of a few values.
+    """Refuse a value that is not one of the known ones.
 
     Example:
         >>> check_choice("normalize", "min-max", ("minmax", "none"))
@@ -20,14 +20,14 @@ def check_choice(name: str, value: object, known: Sequence[object]) -> None:
         sisod.common.errors.UsageError: normalize must be 'minmax' or 'none', got 'min-max'
     """
     # True is equal to 1, and an array cannot be compared
-    if not any(type(value) is type(one) and value == one for one in known):
-        *others, last = (repr(one) for one in known)
+    if not any(type(value) is type(choice) and value == choice for choice in known):
+        *others, last = (repr(choice) for choice in known)
         listed = f"{', '.join(others)} or {last}" if others else last
         raise UsageError(f"{name} must be {listed}, got {shown(value)}")
 
 
 def check_whole(name: str, value: object, *, least: int, most: int | None = None) -> int:
-    """Return a whole number within bounds, NumPy's too.
+    """Return a whole number, also one of NumPy, within bounds.
 
     Example:
         >>> check_whole("gt_level", 300, least=1, most=255)
@@ -66,7 +66,7 @@ def check_number(
 
 
 def check_flag(name: str, value: object) -> None:
-    """Refuse what is not a boolean: the text "false" would count as true.
+    """Refuse a value that is not a boolean: the text "false" would count as true.
 
     Example:
         >>> check_flag("strict", "false")
@@ -78,20 +78,20 @@ def check_flag(name: str, value: object) -> None:
 
 
 def check_text(name: str, value: object) -> None:
-    """Refuse what is not text."""
+    """Refuse a value that is not text."""
     if not isinstance(value, str):
         raise UsageError(f"{name} must be text, got {shown(value)}")
 
 
 def is_number(value: object) -> bool:
-    """Say whether a value is a real number that a float can hold; a boolean is not."""
+    """Tell whether a value is a real number that a float can hold; a boolean is not."""
     if isinstance(value, int) and not isinstance(value, bool):
         return abs(value) < 10**300
     return isinstance(value, float | np.integer | np.floating)
 
 
 def shown(value: object, *, most: int = 80) -> str:
-    """Return how a message shows a value: in one line, and not a page of it.
+    """Return a value as a message shows it: in one short line.
 
     Example:
         >>> len(shown("x" * 5000))
@@ -105,7 +105,7 @@ def shown(value: object, *, most: int = 80) -> str:
 
 
 def brief(text: str, *, most: int = 80) -> str:
-    r"""Return a text in one line of so many characters, which can be printed and encoded.
+    r"""Return a text as one printable line of at most `most` characters.
 
     Example:
         >>> brief("two\nlines")
@@ -116,19 +116,17 @@ def brief(text: str, *, most: int = 80) -> str:
 
 
 _MOST_LISTED = 20  # names in a message
-
-
-_LONGEST = 200  # letters of a name that is looked for among the known ones
+_LONGEST = 200  # characters of a name that are compared with the known ones
 
 
 def check_known(what: str, name: object, known: Collection[str]) -> None:
-    """Refuse a name that is not known, and what is not a name."""
+    """Refuse an unknown name, and a value that is not text."""
     if not isinstance(name, str) or name not in known:
         raise UsageError(unknown_name_message(what, name, known))
 
 
 def unknown_name_message(what: str, name: object, known: Iterable[str]) -> str:
-    """Say that a name is not known, which is nearest, and which there are.
+    """Return the message for an unknown name: the nearest known one, and all of them.
 
     Example:
         >>> unknown_name_message("protocol", "papr", ["default", "paper"])
@@ -149,7 +147,7 @@ def check_utf8(name: str, what: str) -> None:
         name.encode("utf-8")
     except UnicodeEncodeError:
         advice = "rename the file"
-        with suppress(UnicodeError):  # the name is all right, but the locale cannot read it
+        with suppress(UnicodeError):  # the name is valid, but the locale cannot decode it
             os.fsencode(name).decode("utf-8")
             advice = "set the environment variable PYTHONUTF8=1"
         raise InputError(f"{what} {name!r} is not valid UTF-8; {advice}") from None

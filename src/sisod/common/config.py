@@ -1,4 +1,4 @@
-"""Reading of TOML, in whose every way to fail there is a sentence."""
+"""Reading of TOML files and values, with an error message for every way to fail."""
 
 import tomllib
 from pathlib import Path
@@ -9,7 +9,10 @@ from sisod.common.errors import InputError
 
 
 def read_toml(path: Path, *, place: str, name: str) -> dict[str, Any]:
-    """Return the tables of a file; messages call it `place` if it is missing, `name` if it is wrong."""
+    """Return the tables of a file.
+
+    Messages call the file `place` if it cannot be read and `name` if it is not TOML.
+    """
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
@@ -21,7 +24,7 @@ def read_toml(path: Path, *, place: str, name: str) -> dict[str, Any]:
 
 
 def toml_value(text: str) -> Any:
-    """Return a value as TOML writes it, or the text itself; text needs no quotes.
+    """Return the TOML value of a text, or the text itself if it is none; text needs no quotes.
 
     Example:
         >>> toml_value("1e-4"), toml_value(" union "), toml_value("[1, 2]")
@@ -31,11 +34,11 @@ def toml_value(text: str) -> Any:
         tables = tomllib.loads(f"value = {text}")
     except (ValueError, RecursionError):
         return text.strip()
-    return tables["value"] if len(tables) == 1 else text.strip()  # a line break begins another key
+    return tables["value"] if len(tables) == 1 else text.strip()  # a line break may start another key
 
 
 def is_utf8(text: str) -> bool:
-    """Say whether a text can be written to a file; what came from a terminal may not."""
+    """Tell whether a text can be encoded; one from a terminal may contain undecodable bytes."""
     try:
         text.encode()
     except UnicodeEncodeError:

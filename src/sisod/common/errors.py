@@ -1,9 +1,9 @@
-"""Exceptions for what a user can mend: a file, a folder, an option, an extra that is not installed."""
+"""Exceptions for errors that a user can repair: a file, a folder, an option, a missing extra."""
 
 import sys
 from importlib.util import find_spec
 
-# module -> how it is called, and the extra that brings it
+# module -> its name in messages, and the extra that installs it
 EXTRAS = {
     "torch": ("PyTorch", "torch"),
     "lightning": ("Lightning", "torch"),
@@ -25,15 +25,15 @@ TRAINING = ("torch", "lightning", "torchmetrics", "safetensors", "huggingface_hu
 
 
 class InputError(ValueError):
-    """Says what was expected, what came, and what to do, in one sentence."""
+    """Says what was expected, what was given, and what to do, in one sentence."""
 
 
 class UsageError(InputError):
-    """The same, for a command or call that makes no sense as it stands; exit code 2."""
+    """The same, for a command or call that can never work; exit code 2."""
 
 
 class MissingExtraError(InputError, ModuleNotFoundError):
-    """Says which extra has to be installed for what was asked."""
+    """Says which extra has to be installed."""
 
     def __init__(self, what: str, module: str) -> None:
         title, extra = EXTRAS[module]
@@ -43,24 +43,24 @@ class MissingExtraError(InputError, ModuleNotFoundError):
 
 
 def require(what: str, *modules: str) -> None:
-    """Refuse what needs modules of an extra if one is missing; one that is broken says so itself."""
+    """Refuse a feature whose extra is not installed; a broken module raises its own error."""
     for module in modules:
         if is_missing(module):
             raise MissingExtraError(what, module)
 
 
 def is_missing(module: str) -> bool:
-    """Say whether a module is not installed; nothing is imported."""
+    """Tell whether a module is not installed, without importing it."""
     try:
         return find_spec(module) is None
-    except ImportError:  # somebody else's finder refuses it
+    except ImportError:  # an import hook of another package refuses it
         return True
-    except ValueError:  # it is imported, but does not say from where
+    except ValueError:  # it is imported but has no spec
         return sys.modules.get(module) is None
 
 
 def printable(name: str) -> str:
-    r"""Return a name with control characters spelled out, so that a message stays one line.
+    r"""Return a name with control characters escaped, so that a message stays one line.
 
     Example:
         >>> print(printable("two\nlines"))
@@ -72,7 +72,7 @@ def printable(name: str) -> str:
 
 
 def shorten_list(names: list[str], *, most: int = 3) -> str:
-    """List a few names and say that there are more.
+    """Return the first names, with an ellipsis if there are more.
 
     Example:
         >>> shorten_list(["a", "b", "c", "d"])

@@ -1,12 +1,12 @@
-"""Folders of results: whose they are, how one takes the place of another, and what a kill leaves.
+"""Output folders: which command wrote them, how they are replaced, and recovery after a kill.
 
-Every folder that a command writes holds a run.json that says of which kind it is. A command replaces
-only results of its own kind. It writes beside them and changes places at the end:
+Every folder that a command writes holds a run.json that states its kind. A command replaces only results
+of its own kind. It writes to a folder beside the result and renames it at the end:
 
-.NAME.sisod-new        of a command that cannot be resumed; removed if it fails
-.NAME.sisod-partial    of one that can; kept for --resume
-.NAME.sisod-old        the replaced result, while places are changed
-.NAME.sisod-lock       says which process is writing; see `sisod.common.output.lock`
+.NAME.sisod-new        new result of a command that cannot be resumed; removed if it fails
+.NAME.sisod-partial    unfinished result of a command that can; kept for --resume
+.NAME.sisod-old        the replaced result, between the two renames
+.NAME.sisod-lock       states which process is writing; see `sisod.common.output.lock`
 """
 
 import json
@@ -30,16 +30,16 @@ _COMMANDS = {
     "scenes": "sisod reproduce",
     "training": "sisod train",
 }
-_INSIDE = {"training": ("labels", "training"), "demo": tuple(_COMMANDS)}  # kinds that hold results
+_MAY_HOLD = {"training": ("labels", "training"), "demo": tuple(_COMMANDS)}  # kind -> kinds inside
 _TRASH = "-trash"
 
 
 class OtherRunError(InputError):
-    """There is a run, but not the one that should go on."""
+    """There is an unfinished run, but with other settings than the one to be resumed."""
 
 
 def read_run(folder: Path) -> dict[str, Any]:
-    """Return what a folder of ours says of itself; nothing if it is not ours."""
+    """Return the content of run.json; empty if the folder is not an output of sisod."""
     try:
         record = json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -48,11 +48,11 @@ def read_run(folder: Path) -> dict[str, Any]:
 
 
 def kind_of(folder: Path) -> str | None:
-    """Return of which kind a result is; None if it is not a result of sisod."""
+    """Return the kind of a result; None if it is not a result of sisod."""
     record = read_run(folder)
     if "kind" in record:
         return str(record["kind"])
-    commands = {"predict": "prediction", "frames": "frames", "demo": "demo"}  # without a kind: of 0.1.0
+    commands = {"predict": "prediction", "frames": "frames", "demo": "demo"}  # 0.1.0 wrote no kind
     if record.get("command") in commands:
         return commands[record["command"]]
     if "asked" in record:
@@ -61,7 +61,7 @@ def kind_of(folder: Path) -> str | None:
 
 
 def sign(folder: Path, kind: str) -> None:
-    """Let a folder's run.json say of which kind it is."""
+    """Write the kind of a folder into its run.json."""
     from sisod.common.version import __version__
 
     try:
@@ -75,7 +75,7 @@ def sign(folder: Path, kind: str) -> None:
 
 
 def is_free(folder: Path) -> bool:
-    """Say whether there is nothing, or nothing but what a killed process left."""
+    """Tell whether a folder is missing, or empty except for temporary files of a killed process."""
     if not folder.is_dir():
         return not folder.exists()
     return all(is_temporary(path) for path in folder.iterdir())
@@ -84,24 +84,24 @@ def is_free(folder: Path) -> bool:
 def check_free(
     folder: Path, *, kind: str, overwrite: bool, inputs: Sequence[str | Path | None] = ()
 ) -> None:
-    """Refuse to write over a result that was not given up, or over anything that is no such result.
+    """Refuse to replace a result without `overwrite`, or anything that is not such a result.
 
     Args:
         folder: where the result is to be.
         kind: of the result.
         overwrite: whether an earlier one may be replaced.
-        inputs: what the result is made from; it must not go with the folder.
+        inputs: files or folders that the result is computed from; they must not be inside.
     """
     if is_free(folder):
         return
-    there, advice = kind_of(folder), "give another folder or remove it yourself"
-    if there is None:
+    kind_there, advice = kind_of(folder), "give another folder or remove it yourself"
+    if kind_there is None:
         raise InputError(
             f"{str(folder)!r} exists and is not a result of sisod; it is not replaced, {advice}"
         )
-    if there != kind:
+    if kind_there != kind:
         raise InputError(
-            f"{str(folder)!r} is a result of '{_COMMANDS.get(there, 'sisod')}' and not of "
+            f"{str(folder)!r} is a result of '{_COMMANDS.get(kind_there, 'sisod')}' and not of "
             f"'{_COMMANDS[kind]}'; it is not replaced, {advice}"
         )
     if not overwrite:
@@ -109,11 +109,11 @@ def check_free(
             f"{str(folder)!r} exists already; use --overwrite to replace it, or give another folder"
         )
     for path in sorted(folder.rglob(RUN_FILE)):
-        inside = None if path.parent == folder else kind_of(path.parent)
-        if inside is not None and inside not in _INSIDE.get(kind, ()):
+        kind_inside = None if path.parent == folder else kind_of(path.parent)
+        if kind_inside is not None and kind_inside not in _MAY_HOLD.get(kind, ()):
             raise InputError(
                 f"{str(folder)!r} is not replaced: it holds {str(path.parent)!r}, a result of "
-                f"'{_COMMANDS.get(inside, 'sisod')}'; move that elsewhere first"
+                f"'{_COMMANDS.get(kind_inside, 'sisod')}'; move that elsewhere first"
             )
     for path in (Path(root) for root in inputs if root is not None and not is_url(root)):
         if path.exists() and path.resolve().is_relative_to(folder.resolve()):
@@ -127,13 +127,13 @@ def check_free(
 def write_folder(
     folder: Path, *, kind: str, overwrite: bool, inputs: Sequence[str | Path | None] = ()
 ) -> Iterator[Path]:
-    """Give a folder to write into that takes the name of `folder` when all is done."""
+    """Yield a folder to write into, which is renamed to `folder` at the end."""
     folder = followed(folder)
     with readable_errors(folder, "use --overwrite or another folder"), lock(folder):
         recover(folder)
         check_free(folder, kind=kind, overwrite=overwrite, inputs=inputs)
-        inside = _beside(folder, "new")
-        discard(inside)  # of a process that was killed
+        inside = _folder_beside(folder, "new")
+        discard(inside)  # left by a killed process
         try:
             begin(inside, kind)
             yield inside
@@ -146,20 +146,20 @@ def write_folder(
 
 
 def begin(folder: Path, kind: str) -> None:
-    """Make a folder that says from the start that it is ours."""
+    """Create a folder with a run.json that states its kind from the start."""
     folder.mkdir(parents=True, exist_ok=True)
     sign(folder, kind)
 
 
 def partial_folder(folder: Path) -> Path:
-    """Return where a run that can be resumed works while something stands at its place."""
-    return _beside(folder, "partial")
+    """Return the folder in which a run that can be resumed works until it is finished."""
+    return _folder_beside(folder, "partial")
 
 
 def check_partial(folder: Path, kind: str) -> None:
     """Refuse to remove the unfinished run of another command, or anything else under that name."""
     if not is_free(folder) and kind_of(folder) != kind:
-        raise InputError(_in_the_way(folder))
+        raise InputError(_in_the_way_message(folder))
 
 
 def choose_folder(
@@ -167,15 +167,15 @@ def choose_folder(
 ) -> tuple[Path, bool]:
     """Return the folder to work in, `folder` itself or the one beside, and whether to go on with it.
 
-    Changes nothing. What is to be replaced stays until the new result is finished, so `overwrite` means
-    the folder beside, which `resume` then finds.
+    Changes nothing. The old result stays until the new one is finished, so with `overwrite` the work is
+    done in the folder beside, where `resume` finds it.
 
     Args:
         folder: where the result is to be.
         kind: of the result.
-        resume: go on with a run of the same.
-        overwrite: replace an earlier one.
-        differs: says why the run in a folder is not the same, None if it is.
+        resume: continue a run with the same settings.
+        overwrite: replace an earlier result.
+        differs: returns how the run in a folder differs from this one, None if it does not.
     """
     beside = partial_folder(folder)
     begun = [path for path in (beside, folder) if not is_free(path)]
@@ -195,8 +195,8 @@ def choose_folder(
 
 
 def put_in_place(inside: Path, folder: Path) -> None:
-    """Move a finished folder to its name; what stood there is removed only after that."""
-    old = _beside(folder, "old")
+    """Rename a finished folder to its final name; the old result is removed only after that."""
+    old = _folder_beside(folder, "old")
     if is_free(folder):
         discard(folder)
     else:
@@ -207,21 +207,21 @@ def put_in_place(inside: Path, folder: Path) -> None:
         if old.exists():
             old.rename(folder)
         raise
-    with suppress(OSError):  # in use by somebody: `recover` tries again
+    with suppress(OSError):  # a file is in use: `recover` tries again
         discard(old)
 
 
 def recover(folder: Path) -> None:
-    """Undo or finish a replacement that was cut off between its steps."""
-    old = _beside(folder, "old")
-    for path in (folder, old, _beside(folder, "new"), partial_folder(folder)):
+    """Undo or finish a replacement that was interrupted."""
+    old = _folder_beside(folder, "old")
+    for path in (folder, old, _folder_beside(folder, "new"), partial_folder(folder)):
         trash = path.with_name(path.name + _TRASH)
         if trash.name.startswith(".") and _is_ours(trash):
             _remove(trash)
     if not old.exists():
         return
     if not _is_ours(old):
-        raise InputError(_in_the_way(old))
+        raise InputError(_in_the_way_message(old))
     if is_free(folder):
         discard(folder)
         old.rename(folder)
@@ -230,18 +230,18 @@ def recover(folder: Path) -> None:
 
 
 def discard(folder: Path) -> None:
-    """Remove a folder of ours; nothing if there is none."""
+    """Remove an output folder of sisod, if it exists."""
     if not folder.exists() and not folder.is_symlink():
         return
     if not _is_ours(folder):
-        raise InputError(_in_the_way(folder))
-    if not is_free(folder):  # half of it must never be taken for a result
+        raise InputError(_in_the_way_message(folder))
+    if not is_free(folder):  # a half removed folder must never look like a result
         folder = folder.rename(folder.with_name(folder.name + _TRASH))
     _remove(folder)
 
 
 def _remove(folder: Path) -> None:
-    """Remove a folder, its record last: until then it is known as ours."""
+    """Remove a folder, run.json last: until then it is recognised as an output of sisod."""
     for path in folder.iterdir():
         if path.name != RUN_FILE:
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
@@ -255,16 +255,16 @@ def _is_ours(folder: Path) -> bool:
     return is_free(folder) or bool(read_run(folder))
 
 
-def _beside(folder: Path, what: str) -> Path:
+def _folder_beside(folder: Path, what: str) -> Path:
     return folder.parent / f".{folder.name}.sisod-{what}"
 
 
-def _in_the_way(path: Path) -> str:
-    there = _COMMANDS.get(kind_of(path) or "")
-    whose = f"an unfinished run of '{there}'" if there else "not of sisod"
-    return f"{str(path)!r} is in the way and is not removed: it is {whose}; move it elsewhere"
+def _in_the_way_message(path: Path) -> str:
+    command = _COMMANDS.get(kind_of(path) or "")
+    origin = f"an unfinished run of '{command}'" if command else "not of sisod"
+    return f"{str(path)!r} is in the way and is not removed: it is {origin}; move it elsewhere"
 
 
 def is_url(root: str | Path) -> bool:
-    """Say whether a root is a URL rather than a local folder."""
+    """Tell whether a root is a URL rather than a local folder."""
     return "://" in str(root)

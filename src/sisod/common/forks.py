@@ -1,8 +1,8 @@
-"""Whether polars can work in this process: in a forked one it would wait for ever for its threads.
+"""Whether polars works in this process: in a forked one it would wait for ever for its threads.
 
 A fork copies the memory of a process but only one of its threads. polars keeps its threads from its
-first query on, and in the copy it hands them work that nobody takes. Scoring and training do not use
-polars, so that data loaders may fork as they like.
+first query on, and in the copy it gives work to threads that do not exist. Scoring and training do not
+use polars, so data loaders may fork.
 """
 
 import os
@@ -12,18 +12,18 @@ from pathlib import Path
 
 from sisod.common.errors import InputError
 
-_THREAD = re.compile(r"polars-\d+")  # the names that polars gives to the threads of its pool
+_THREAD = re.compile(r"polars-\d+")  # names of the threads of its pool
 
 
 class _State:
-    """Attributes: `forking` with threads of polars; `lost` them, by a fork of this process or above."""
+    """`forking`: polars had threads just before a fork; `lost`: a fork has left them behind."""
 
     forking = False
     lost = False
 
 
 def check_not_forked() -> None:
-    """Refuse to use polars where it would never answer."""
+    """Refuse to use polars where it would wait for ever."""
     if _State.lost:
         raise InputError(
             "this process was forked from one that had used polars, whose threads a fork does not copy, "
@@ -44,7 +44,7 @@ def _has_threads() -> bool:
     if "polars" not in sys.modules:
         return False
     tasks = Path("/proc/self/task")
-    if not tasks.is_dir():  # not Linux: nobody says which threads there are
+    if not tasks.is_dir():  # not Linux: threads cannot be listed
         return True
     return any(_THREAD.fullmatch(_name(task)) for task in tasks.iterdir())
 

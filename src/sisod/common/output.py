@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, below the folder they belong to, by one process at a time."""
+"""Output files: written atomically, inside their folder, by one process at a time."""
 
 import errno
 import os
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _LEAST_ROOM = 1 << 16  # bytes; a disk with less is full
 _TEMPORARY = re.compile(r"\.sisod-[0-9a-f]{16}\.tmp")
-_HOLDER = re.compile(r"sisod (\d+) (.*)\n")  # what a lock file says: process and machine
-_POLL = 0.1  # seconds between two looks at a lock that is waited for
+_HOLDER = re.compile(r"sisod (\d+) (.*)\n")  # content of a lock file: process and machine
+_POLL = 0.1  # seconds between two attempts to take a lock
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file under another name first, so that nobody ever sees half of it."""
+    """Write a file under a temporary name first, so that nobody ever reads half of it."""
     temporary = _write_beside(path, data)
     try:
         temporary.replace(path)
@@ -38,7 +38,7 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 
 def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
-    """Write files of a folder: all of them, or, if there is no room for one, none."""
+    """Write several files of a folder: all, or none if there is no room for one."""
     temporary: dict[Path, Path] = {}
     try:
         for name, data in contents.items():
@@ -65,7 +65,7 @@ def write_output(path: Path, data: bytes) -> None:
 
 @contextmanager
 def write_file(path: Path) -> Iterator[Path]:
-    """Give another name to write to, beside the file, that becomes its name when all is done."""
+    """Yield a temporary path to write to, which replaces the file at the end."""
     with readable_errors(path, "make room there or give another file"):
         target = followed(path)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -73,7 +73,7 @@ def write_file(path: Path) -> Iterator[Path]:
         folder.mkdir()
         try:
             unfinished, ordinary = folder / target.name, folder / ".mode"
-            ordinary.touch()  # gets the mode that the umask says; what others write may not
+            ordinary.touch()  # has the mode of the umask; a file written by a library may not
             yield unfinished
             unfinished.chmod(ordinary.stat().st_mode)
             unfinished.replace(target)
@@ -82,7 +82,7 @@ def write_file(path: Path) -> Iterator[Path]:
 
 
 def write_png(path: Path, picture: "NDArray[np.uint8]") -> None:
-    """Write a picture, whole or not at all, with the folders above it."""
+    """Write a picture atomically; create the folders above it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, png_bytes(picture))
 
@@ -98,12 +98,12 @@ def png_bytes(picture: "NDArray[np.uint8]") -> bytes:
 
 
 def is_temporary(path: Path) -> bool:
-    """Say whether a name is one under which these functions write."""
+    """Tell whether a path has one of the temporary names that these functions use."""
     return _TEMPORARY.fullmatch(path.name) is not None
 
 
 def remove_temporary(folder: Path) -> None:
-    """Remove what a killed process was about to write, anywhere below a folder of ours."""
+    """Remove the temporary files of a killed process below an output folder."""
     for path in list(folder.rglob(".sisod-*.tmp")):
         if is_temporary(path):
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
@@ -114,7 +114,7 @@ def _write_beside(path: Path, data: bytes) -> Path:
     with temporary.open("xb") as file:
         try:
             file.write(data)
-            file.flush()  # a full disk is noticed here
+            file.flush()  # raises if the disk is full
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
@@ -122,7 +122,7 @@ def _write_beside(path: Path, data: bytes) -> Path:
 
 
 def _temporary(path: Path) -> Path:
-    # not longer with the name's length: most file systems take 255 bytes
+    # independent of the length of the name: most file systems allow 255 bytes
     return path.parent / f".sisod-{secrets.token_hex(8)}.tmp"
 
 
@@ -130,9 +130,9 @@ def _temporary(path: Path) -> Path:
 
 
 def output_path(folder: Path, name: str, suffix: str = "") -> Path:
-    """Return where the output of an input called `name` goes; refuse a name that leads elsewhere.
+    """Return the path of the output for an input called `name`; refuse one outside the folder.
 
-    Names also come from archives and web servers, which may hold any text.
+    Names also come from archives and web servers, which may contain any text.
 
     Example:
         >>> output_path(Path("maps"), "night/im1", ".png").as_posix()
@@ -153,7 +153,7 @@ def output_path(folder: Path, name: str, suffix: str = "") -> Path:
 
 
 def stays_inside(name: str) -> bool:
-    """Say whether a name leads to a place inside a folder, whichever the folder.
+    """Tell whether a name used as a relative path stays inside the folder.
 
     Example:
         >>> [stays_inside(name) for name in ("night/im1", "../im1", "/im1", "night/")]
@@ -165,16 +165,16 @@ def stays_inside(name: str) -> bool:
 
 
 def followed(path: Path) -> Path:
-    """Return the place that a path stands for: that of a link, and a name where there was only a dot."""
+    """Return the target of a link, and an absolute path for one that ends in a dot or two."""
     if not path.is_symlink() and path.name not in ("", ".."):
         return path
     try:
-        place = path.resolve()
+        target = path.resolve()
     except (OSError, RuntimeError):  # up to Python 3.12
-        place = path
-    if place.is_symlink():
+        target = path
+    if target.is_symlink():
         raise InputError(f"{str(path)!r} is a link to itself; remove it")
-    return place
+    return target
 
 
 # ------------------------------------------------------------------------------------------------ locks
@@ -182,20 +182,20 @@ def followed(path: Path) -> Path:
 
 @contextmanager
 def lock(folder: Path, *, wait: bool = False) -> Iterator[None]:
-    """Keep other processes from writing to a folder; the system ends it with the process, however.
+    """Keep other processes from writing to a folder; the lock ends with the process, even by a kill.
 
-    The lock is on a file beside the folder, which is removed afterwards. A disk that knows no locks
-    is written to without.
+    The lock is on a file beside the folder, which is removed afterwards. On a disk that does not support
+    locks there is none.
 
     Args:
-        folder: which need not exist.
-        wait: until the other process has ended, instead of refusing.
+        folder: need not exist.
+        wait: wait until the other process has ended instead of refusing.
     """
     path = folder.parent / f".{folder.name}.sisod-lock"
     folder.parent.mkdir(parents=True, exist_ok=True)
     while True:
         try:
-            file = _locked(path)
+            file = _open_locked(path)
             break
         except BlockingIOError as error:
             if not wait:
@@ -224,35 +224,35 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_close_in_child)
 
 
-def _locked(path: Path) -> FileIO | None:
-    """Open and lock a file; None where that cannot be done, BlockingIOError with who has locked it."""
+def _open_locked(path: Path) -> FileIO | None:
+    """Open and lock a file; None if impossible, BlockingIOError naming the holder if it is locked."""
     while True:
         try:
             file = path.open("a+b", buffering=0)
-        except OSError:  # what is wrong with the folder, writing to it will say
+        except OSError:  # writing to the folder will say what is wrong
             return None
         try:
-            _take(file)
+            _try_lock(file)
         except BlockingIOError:
             holder = _holder(file)
             file.close()
             raise BlockingIOError(errno.EAGAIN, holder) from None
-        except OSError:  # a disk without locks
+        except OSError:  # the disk does not support locks
             is_empty = not file.seek(0, os.SEEK_END)
             file.close()
             if is_empty:
                 path.unlink(missing_ok=True)
             return None
-        if file.seek(0, os.SEEK_END) and not _holder(file):  # somebody else's file
+        if file.seek(0, os.SEEK_END) and not _holder(file):  # not a lock file of sisod
             file.close()
             return None
         if _is_at(path, file):
-            with suppress(OSError):  # without room it does not say who
+            with suppress(OSError):  # on a full disk the holder is not named
                 file.truncate(0)
                 file.write(f"sisod {os.getpid()} {platform.node()}\n".encode())
             _held.add(file)
             return file
-        file.close()  # its last holder has removed it meanwhile
+        file.close()  # its last holder has just removed it
 
 
 def _is_at(path: Path, file: FileIO) -> bool:
@@ -263,21 +263,21 @@ def _is_at(path: Path, file: FileIO) -> bool:
 
 
 def _holder(file: FileIO) -> str:
-    """Say which process has the lock, and where if not here; nothing if it did not say."""
+    """Return the process that has the lock, and its machine if it is another; empty if unknown."""
     with suppress(OSError):
         file.seek(0)
-        if said := _HOLDER.fullmatch(file.read(1000).decode(errors="replace")):
-            machine = "" if said[2] == platform.node() else f" on {said[2]}"
-            return f" (pid {said[1]}{machine})"
+        if match := _HOLDER.fullmatch(file.read(1000).decode(errors="replace")):
+            machine = "" if match[2] == platform.node() else f" on {match[2]}"
+            return f" (pid {match[1]}{machine})"
     return ""
 
 
-def _take(file: FileIO) -> None:
+def _try_lock(file: FileIO) -> None:
     """Lock a file, or raise BlockingIOError at once."""
     if sys.platform == "win32":
         import msvcrt
 
-        file.seek(1 << 30)  # beyond what it says, which others may then read
+        file.seek(1 << 30)  # beyond the content, which other processes may then read
         try:
             msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
         except OSError as error:
@@ -291,11 +291,11 @@ def _take(file: FileIO) -> None:
 
 
 def _release(file: FileIO, path: Path) -> None:
-    """Remove the file of a lock, then let go of it."""
+    """Remove the file of a lock, then release it."""
     if file.closed:  # in a child
         return
     _held.discard(file)
-    if sys.platform == "win32":  # where an open file cannot be removed, ours or another's
+    if sys.platform == "win32":  # an open file cannot be removed there
         file.close()
     with suppress(OSError):
         path.unlink()
@@ -306,14 +306,14 @@ def _release(file: FileIO, path: Path) -> None:
 
 
 def system_error(error: Exception, folder: Path) -> OSError:
-    """Return what the system said to polars or safetensors, which raise no OSError.
+    """Return the OSError behind an exception of polars or safetensors.
 
     Example:
         >>> system_error(ValueError("I/O error: No space left on device (os error 28)"), Path()).strerror
         'No space left on device'
     """
-    if said := re.search(r"os error (\d+)", str(error)):
-        number = int(said[1])
+    if match := re.search(r"os error (\d+)", str(error)):
+        number = int(match[1])
     elif "No space left" in str(error) or shutil.disk_usage(folder).free < _LEAST_ROOM:
         number = errno.ENOSPC
     else:
@@ -323,7 +323,7 @@ def system_error(error: Exception, folder: Path) -> OSError:
 
 @contextmanager
 def readable_errors(folder: Path, if_full: str) -> Iterator[None]:
-    """Say in one sentence where writing failed, and what to do if there is no room."""
+    """Turn an OSError into one sentence: where writing failed, and what to do if the disk is full."""
     try:
         yield
     except OSError as error:

@@ -1,7 +1,7 @@
-"""The only place that reads and writes Parquet files, each at the very path that is given.
+"""Reading and writing of Parquet files, all of it here, with paths taken literally.
 
 polars takes `*`, `?` and `[` in a path for patterns and `~` for the home folder, but a method or a
-folder may be called anything.
+folder may have any name.
 """
 
 import io
@@ -28,7 +28,7 @@ def read_table(path: Path) -> "pl.DataFrame":
         return pl.read_parquet(_literal(path), glob=False, hive_partitioning=False)
     except FileNotFoundError as error:
         raise InputError(f"{str(path)!r} does not exist") from error
-    # a damaged file makes some of polars' own assertions fail
+    # a damaged file may fail assertions inside polars
     except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         reason = printable(str(error).split("\n")[0])
         raise InputError(f"{str(path)!r} is not a Parquet file that can be read: {reason}") from error
@@ -44,7 +44,7 @@ def write_table(table: "pl.DataFrame", path: Path, *, compression_level: int | N
 
 
 def join_tables(parts: Sequence[Path], path: Path, *, row_group_size: int) -> None:
-    """Put the rows of several files into one, in their order, without reading all into memory."""
+    """Write the rows of several files to one, in order, without reading all into memory."""
     import polars as pl
 
     with _writing(path):
@@ -53,7 +53,7 @@ def join_tables(parts: Sequence[Path], path: Path, *, row_group_size: int) -> No
 
 
 def table_bytes(table: "pl.DataFrame") -> bytes:
-    """Return the content of a file."""
+    """Return a table as the bytes of a Parquet file."""
     check_not_forked()
     buffer = io.BytesIO()
     table.write_parquet(buffer)

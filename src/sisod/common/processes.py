@@ -1,7 +1,7 @@
-"""Python processes that are started from here: the same modules, and nothing of the current folder.
+"""Environment of Python processes started here: the same modules, nothing from the current folder.
 
 By default Python puts the current folder first on the path of `python -m` and `python -c`: a file
-`json.py` that lies there, perhaps downloaded with a data set, would run in every such process.
+`json.py` in it, perhaps downloaded with a data set, would run in every such process.
 """
 
 import os
@@ -10,31 +10,31 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-_OUR_HOME = str(Path(__file__).parents[2])  # the folder on the path that sisod comes from
+_PACKAGE_PARENT = str(Path(__file__).parents[2])  # the folder on the path that sisod comes from
 
 
 def module_settings(*, with_program: bool = False) -> dict[str, str]:
     """Return the environment variables of a process that imports what this one does.
 
-    Of this process's path the current folder is left out, unless sisod itself lives there.
+    The current folder is removed from the path, unless sisod itself is imported from it.
 
     Args:
-        with_program: the process runs the caller's program again: keep the folder that this is in.
+        with_program: keep the folder of the caller's program too, which the process runs again.
     """
-    homes: list[str | None] = [_OUR_HOME]
+    kept: list[str | None] = [_PACKAGE_PARENT]
     if with_program:
-        homes.append(_home_of_program())
+        kept.append(_program_folder())
     paths = [
         os.path.abspath(path)  # noqa: PTH100  (an entry may be the empty text)
         for path in sys.path
-        if not _is_same(path, os.curdir) or any(_is_same(path, home) for home in homes)
+        if not _is_same(path, os.curdir) or any(_is_same(path, folder) for folder in kept)
     ]
     return {"PYTHONSAFEPATH": "1", "PYTHONPATH": os.pathsep.join(paths)}
 
 
 @contextmanager
 def safe_children() -> Iterator[None]:
-    """Do the same for processes that libraries start: workers of loaders, one for each device."""
+    """Apply these settings to processes that libraries start, such as workers of data loaders."""
     settings = module_settings(with_program=True)
     before = {name: os.environ.get(name) for name in settings}
     os.environ.update(settings)
@@ -48,8 +48,8 @@ def safe_children() -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _home_of_program() -> str | None:
-    """The folder on the path that the program comes from; None for what was typed in or is built in."""
+def _program_folder() -> str | None:
+    """Return the folder from which the program is imported; None in an interactive session."""
     module = sys.modules["__main__"]
     file = getattr(module, "__file__", None)
     if file is None:

@@ -1,4 +1,4 @@
-"""A bar on standard error while something takes its time; nothing when piped."""
+"""A progress bar on standard error; nothing if that is not a terminal."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -10,7 +10,7 @@ from sisod.common.streams import is_terminal
 
 @contextmanager
 def progress_bar(title: str, total: int, *, done: int = 0) -> Iterator[Callable[[int], None]]:
-    """Give a function to call with the number of things that were finished."""
+    """Yield a function that is called with the number of items just finished."""
     if not is_terminal(sys.stderr):
         yield lambda count: None  # noqa: ARG005
         return

@@ -1,4 +1,4 @@
-"""Standard streams that can be written to, whatever the terminal, the service or the locale gives."""
+"""Standard streams that can always be written to, whatever the terminal, service or locale."""
 
 import codecs
 import io
@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TextIO
 
-_HANDLER = "sisod.spelled"
-_KEPT: list[object] = []  # a file that is forgotten would be closed
-# what our own tables and sentences use beyond ASCII
-_SPELLED = {
+_HANDLER = "sisod.ascii"
+_KEPT: list[object] = []  # references, so that files stay open
+# the characters beyond ASCII in our own tables and messages
+_ASCII = {
     "↑": "^",
     "↓": "v",
     "→": "->",
@@ -35,7 +35,7 @@ _SPELLED = {
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """Say whether somebody reads along; a stream may be missing (pythonw, services) or closed."""
+    """Tell whether a stream is a terminal; it may be missing (pythonw, services) or closed."""
     try:
         return stream is not None and stream.isatty()
     except ValueError:  # closed
@@ -44,19 +44,19 @@ def is_terminal(stream: TextIO | None) -> bool:
 
 @contextmanager
 def usable_streams(*, windows: bool = sys.platform == "win32") -> Iterator[None]:
-    """Let a command print what its streams cannot take: nothing that is shown may stop a run.
+    """Make the standard streams accept any text: printing must never stop a run.
 
-    A descriptor that is closed is opened to nowhere, so that no other file gets its number and with it
-    what is meant for the terminal. Characters that an encoding lacks are spelled otherwise. Piped output
-    on Windows becomes UTF-8, which documents and programs expect, instead of the system's code page.
+    A closed descriptor is opened to the null device, so that no other file gets its number and with it
+    the output meant for the terminal. Characters that an encoding lacks are replaced. Piped output on
+    Windows becomes UTF-8, which documents and programs expect, instead of the system's code page.
     """
     _open_descriptors()
     missing = [name for name in ("stdin", "stdout", "stderr") if _is_closed(getattr(sys, name))]
-    with open(os.devnull, "r+", encoding="utf-8") as nowhere:  # noqa: PTH123
+    with open(os.devnull, "r+", encoding="utf-8") as null_device:  # noqa: PTH123
         before = {name: getattr(sys, name) for name in missing}
         for name in missing:
-            setattr(sys, name, nowhere)
-        # a stream of a notebook is of another kind, and takes any text
+            setattr(sys, name, null_device)
+        # streams of a notebook have another type, and accept any text
         changed = [
             (stream, stream.encoding, stream.errors)
             for stream in (sys.stdout, sys.stderr)
@@ -69,21 +69,21 @@ def usable_streams(*, windows: bool = sys.platform == "win32") -> Iterator[None]
             yield
         finally:
             for stream, encoding, errors in changed:
-                with suppress(OSError, ValueError):  # nobody reads any more, or it was closed
+                with suppress(OSError, ValueError):  # the reader has ended, or it was closed
                     stream.reconfigure(encoding=encoding, errors=errors)
-            for name, was in before.items():
-                setattr(sys, name, was)
+            for name, original in before.items():
+                setattr(sys, name, original)
 
 
 def _open_descriptors() -> None:
     closed = [number for number in range(3) if not _is_open(number)]
     if not closed:
         return
-    nowhere = open(os.devnull, "r+b", buffering=0)  # noqa: PTH123, SIM115  (takes the lowest number)
-    _KEPT.append(nowhere)
+    null_device = open(os.devnull, "r+b", buffering=0)  # noqa: PTH123, SIM115  (takes the lowest number)
+    _KEPT.append(null_device)
     for number in closed:
-        if number != nowhere.fileno():
-            os.dup2(nowhere.fileno(), number)
+        if number != null_device.fileno():
+            os.dup2(null_device.fileno(), number)
         os.set_inheritable(number, True)  # noqa: FBT003  (as the three are for processes we start)
 
 
@@ -99,12 +99,12 @@ def _is_closed(stream: TextIO | None) -> bool:
     return stream is None or stream.closed
 
 
-def _spelled(error: UnicodeError) -> tuple[str, int]:
+def _replace_characters(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error
     text = error.object[error.start : error.end]
-    spelled = (_SPELLED.get(one) or one.encode("ascii", "backslashreplace").decode() for one in text)
-    return "".join(spelled), error.end
+    parts = (_ASCII.get(char) or char.encode("ascii", "backslashreplace").decode() for char in text)
+    return "".join(parts), error.end
 
 
-codecs.register_error(_HANDLER, _spelled)
+codecs.register_error(_HANDLER, _replace_characters)

@@ -1,4 +1,4 @@
-"""The paper's data sets as data: counts, what they are like, names of their folders, where they are."""
+"""The data sets of the paper: image counts, descriptions, folder names, web pages."""
 
 import re
 from dataclasses import dataclass
@@ -12,16 +12,16 @@ class Known:
         name: as tables write it.
         title: what the name stands for.
         count: number of images.
-        like: what is particular about it (the paper's table of data sets).
+        description: its particular features (the paper's table of data sets).
         url: the page of its authors.
         aliases: other names of its folder, without case and punctuation.
-        layouts: image and mask folders that the words below do not find.
+        layouts: image and mask folders that `IMAGE_WORDS` and `MASK_WORDS` do not cover.
     """
 
     name: str
     title: str
     count: int
-    like: str
+    description: str
     url: str
     aliases: tuple[str, ...] = ()
     layouts: tuple[tuple[str, str], ...] = ()
@@ -29,14 +29,14 @@ class Known:
     @property
     def spellings(self) -> tuple[str, ...]:
         """All names of its folder, without case and punctuation, the longest first."""
-        return tuple(sorted({plain(self.name), *self.aliases}, key=lambda name: (-len(name), name)))
+        return tuple(sorted({normalise(self.name), *self.aliases}, key=lambda name: (-len(name), name)))
 
 
-def plain(name: str) -> str:
+def normalise(name: str) -> str:
     """Return a name without case and punctuation.
 
     Example:
-        >>> plain("DUTS_TR-Image")
+        >>> normalise("DUTS_TR-Image")
         'dutstrimage'
     """
     return re.sub(r"[\W_]", "", name.lower())
@@ -118,7 +118,7 @@ KNOWN: dict[str, Known] = {
     )
 }
 
-# how folders of images and of masks are called, without case and punctuation
+# names of folders of images and of masks, without case and punctuation
 IMAGE_WORDS = frozenset(
     {
         "image",
@@ -142,16 +142,20 @@ MASK_WORDS = frozenset(
 )
 
 
-def recognised(name: str, parent: str = "") -> Known | None:
-    """Return the data set of which this is a folder's name; `DUTS/Train` goes by its parent's too.
+def recognise(name: str, parent: str = "") -> Known | None:
+    """Return the data set that a folder name stands for; its parent's name counts, as in `DUTS/Train`.
 
     Example:
-        >>> [found.name for found in (recognised("hku_is"), recognised("Train", "DUTS")) if found]
+        >>> [known.name for known in (recognise("hku_is"), recognise("Train", "DUTS")) if known]
         ['HKU-IS', 'DUTS-TR']
     """
     for known in KNOWN.values():
-        if plain(name) in known.spellings or plain(parent + name) in known.spellings:
+        if normalise(name) in known.spellings or normalise(parent + name) in known.spellings:
             return known
-        if plain(parent) in known.spellings and plain(name) == "test" and known.name != "DUTS-TR":
+        if (
+            normalise(parent) in known.spellings
+            and normalise(name) == "test"
+            and known.name != "DUTS-TR"
+        ):
             return known  # as in ECSSD/Test/images
     return None

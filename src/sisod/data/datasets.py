@@ -1,4 +1,4 @@
-"""Images and masks that belong together: a data set by its folder, in any of the usual layouts."""
+"""Data sets: folders in any of the usual layouts, and images paired with their masks."""
 
 import os
 import re
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sisod.common.arguments import check_utf8, unknown_name_message
 from sisod.common.errors import InputError, UsageError, shorten_list
-from sisod.data.catalogue import IMAGE_WORDS, KNOWN, MASK_WORDS, Known, plain, recognised
+from sisod.data.catalogue import IMAGE_WORDS, KNOWN, MASK_WORDS, Known, normalise, recognise
 from sisod.data.images import EXTENSIONS
 from sisod.data.pairs import files_by_name
 from sisod.data.storage import StoredFile
@@ -36,8 +36,8 @@ class Dataset:
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a data set lies; `mask_dir` is None if there are images only."""
+class DatasetFolders:
+    """The folders of a data set; `mask_dir` is None if there are images only."""
 
     name: str
     image_dir: Path
@@ -63,98 +63,100 @@ def open_dataset(
         root: a data set's own folder, with its folders of images and masks in any of the usual names; a
             folder that holds one of `prefer`; or a folder of images, with `masks` beside it.
         masks: the folder of masks, if `root` is a folder of images.
-        prefer: which of the known data sets to take below `root`, the first that is there.
+        prefer: which of the known data sets to take below `root`, the first that exists.
     """
-    place = _given_place(Path(root), Path(masks)) if masks is not None else _place(Path(root), prefer)
-    if place.problem is not None:
-        raise InputError(place.problem)
-    if place.mask_dir is None:
+    folders = _given(Path(root), Path(masks)) if masks is not None else _search(Path(root), prefer)
+    if folders.problem is not None:
+        raise InputError(folders.problem)
+    if folders.mask_dir is None:
         raise InputError(
-            f"{str(place.image_dir)!r} has images but no folder of masks beside it; "
+            f"{str(folders.image_dir)!r} has images but no folder of masks beside it; "
             "expected one called mask, gt, masks or the like; name it if it is elsewhere"
         )
-    found = match_files(place.image_dir, place.mask_dir)
-    if not found.samples and not found.without_mask:
-        raise InputError(f"{str(place.image_dir)!r} has no image files; expected jpg, png or the like")
-    _check_partners(found, place.image_dir, place.mask_dir)
-    return Dataset(place.name, place.image_dir, place.mask_dir, found.samples)
+    matching = match_files(folders.image_dir, folders.mask_dir)
+    if not matching.samples and not matching.without_mask:
+        raise InputError(f"{str(folders.image_dir)!r} has no image files; expected jpg, png or the like")
+    _check_partners(matching, folders.image_dir, folders.mask_dir)
+    return Dataset(folders.name, folders.image_dir, folders.mask_dir, matching.samples)
 
 
 def match_files(image_dir: Path, mask_dir: Path) -> Matching:
     """Pair images and masks by their path below each folder, whatever the extension."""
-    images, truths = visible_files(image_dir), visible_files(mask_dir)
+    images, masks = visible_files(image_dir), visible_files(mask_dir)
     samples = tuple(
-        Sample(name, image_dir / images[name].path, mask_dir / truths[name].path)
-        for name in sorted(images.keys() & truths.keys())
+        Sample(name, image_dir / images[name].path, mask_dir / masks[name].path)
+        for name in sorted(images.keys() & masks.keys())
     )
     return Matching(
         samples,
-        tuple(sorted(images.keys() - truths.keys())),
-        tuple(sorted(truths.keys() - images.keys())),
+        tuple(sorted(images.keys() - masks.keys())),
+        tuple(sorted(masks.keys() - images.keys())),
     )
 
 
-def find_known(root: Path | str) -> dict[str, Place]:
-    """Return where the known data sets lie at or below a folder, by name."""
+def find_known(root: Path | str) -> dict[str, DatasetFolders]:
+    """Return the folders of the known data sets at or below a folder, by name."""
     _check_folder(Path(root))
-    places: dict[str, Place] = {}
+    by_name: dict[str, DatasetFolders] = {}
     for folder in _folders(Path(root).absolute(), _DEEPEST):
         for known in KNOWN.values():
-            if known.name not in places and (place := _place_of(known, folder)):
-                places[known.name] = place
-    return {name: places[name] for name in KNOWN if name in places}
+            if known.name not in by_name and (folders := _folders_of(known, folder)):
+                by_name[known.name] = folders
+    return {name: by_name[name] for name in KNOWN if name in by_name}
 
 
-def _given_place(image_dir: Path, mask_dir: Path) -> Place:
+def _given(image_dir: Path, mask_dir: Path) -> DatasetFolders:
     for folder in (image_dir, mask_dir):
         _check_folder(folder)
     owner = image_dir.absolute()
-    return Place(
-        _title(owner.parent if plain(owner.name) in IMAGE_WORDS else owner), image_dir, mask_dir
+    return DatasetFolders(
+        _title(owner.parent if normalise(owner.name) in IMAGE_WORDS else owner), image_dir, mask_dir
     )
 
 
-def _place(root: Path, prefer: Sequence[str]) -> Place:
+def _search(root: Path, prefer: Sequence[str]) -> DatasetFolders:
     for name in prefer:
         if name not in KNOWN:
             raise UsageError(unknown_name_message("data set", name, KNOWN))
     _check_folder(root)
-    whole = _pair(root)
-    if whole is not None and whole[1] is not None:
-        return Place(_title(root.absolute()), *whole)
+    pair = _pair(root)
+    if pair is not None and pair[1] is not None:
+        return DatasetFolders(_title(root.absolute()), *pair)
     known = find_known(root)
-    own = recognised(root.absolute().name, root.absolute().parent.name)
+    own = recognise(root.absolute().name, root.absolute().parent.name)
     for name in (*prefer, *([own.name] if own else ())):
         if name in known:
             return known[name]
-    if (loose := _pair(root, by_last_word=True)) is not None:
-        return Place(_title(root.absolute()), *loose)
-    raise InputError(_not_there(root, prefer, list(known)))
+    if (pair := _pair(root, by_last_word=True)) is not None:
+        return DatasetFolders(_title(root.absolute()), *pair)
+    raise InputError(_not_found_message(root, prefer, list(known)))
 
 
-def _not_there(root: Path, prefer: Sequence[str], known: Sequence[str]) -> str:
+def _not_found_message(root: Path, prefer: Sequence[str], known: Sequence[str]) -> str:
     if known:
         advice = f"it holds {', '.join(known)}: give the folder of one of them"
     elif any(_is_visible(path.name) and path.suffix.lower() in EXTENSIONS for path in root.iterdir()):
         advice = "it holds images itself: name the folder of their masks too"
     else:
         advice = "give a folder that has folders of images and masks inside"
-    wanted = f" and does not hold {' or '.join(prefer)}" if prefer else ""
-    return f"{str(root)!r} has no folder of images (image, images, imgs or the like){wanted}; {advice}"
+    preferred = f" and does not hold {' or '.join(prefer)}" if prefer else ""
+    return (
+        f"{str(root)!r} has no folder of images (image, images, imgs or the like){preferred}; {advice}"
+    )
 
 
-def _place_of(known: Known, folder: Path) -> Place | None:
+def _folders_of(known: Known, folder: Path) -> DatasetFolders | None:
     """Return a data set's two folders if `folder` is the set's own, or holds them by the set's name."""
     for layout in known.layouts:
-        pair = [_below(folder, part) for part in layout]
-        if pair[0] is not None:
-            return Place(known.name, pair[0], pair[1])
-    own = recognised(folder.name, folder.parent.name) == known
+        image_dir, mask_dir = (_below(folder, part) for part in layout)
+        if image_dir is not None:
+            return DatasetFolders(known.name, image_dir, mask_dir)
+    own = recognise(folder.name, folder.parent.name) == known
     try:
-        found = _pair(folder, strip=known.spellings, only_stripped=not own, by_last_word=own)
-    except InputError as error:  # no reason not to find the others
-        return Place(known.name, folder, None, str(error))
-    return None if found is None else Place(known.name, *found)
+        pair = _pair(folder, strip=known.spellings, only_stripped=not own, by_last_word=own)
+    except InputError as error:  # the other data sets can still be read
+        return DatasetFolders(known.name, folder, None, str(error))
+    return None if pair is None else DatasetFolders(known.name, *pair)
 
 
 def _pair(
@@ -165,36 +167,36 @@ def _pair(
     by_last_word: bool = False,
 ) -> tuple[Path, Path | None] | None:
     """Return the folders of images and masks inside a folder, by their names."""
-    inside = _subfolders(folder)
+    subfolders = _subfolders(folder)
 
-    def chosen(words: frozenset[str]) -> Path | None:
-        ways = [
-            [] if only_stripped else [sub for sub in inside if plain(sub.name) in words],
-            [sub for sub in inside if any(_rest(sub.name, prefix) in words for prefix in strip)],
-            [sub for sub in inside if by_last_word and _last_word(sub.name) in words],
+    def choose(words: frozenset[str]) -> Path | None:
+        candidates = [
+            [] if only_stripped else [sub for sub in subfolders if normalise(sub.name) in words],
+            [sub for sub in subfolders if any(_rest(sub.name, prefix) in words for prefix in strip)],
+            [sub for sub in subfolders if by_last_word and _last_word(sub.name) in words],
         ]
-        fitting = next((way for way in ways if way), [])
+        fitting = next((group for group in candidates if group), [])
         if len(fitting) > 1:
             raise InputError(
                 f"{str(folder)!r} has {len(fitting)} folders that could hold the same thing "
                 f"({shorten_list([sub.name for sub in fitting])}); name the folders of images and masks"
             )
-        return _settled(fitting[0]) if fitting else None
+        return _skip_wrappers(fitting[0]) if fitting else None
 
-    images = chosen(IMAGE_WORDS)
-    return None if images is None else (images, chosen(MASK_WORDS))
+    images = choose(IMAGE_WORDS)
+    return None if images is None else (images, choose(MASK_WORDS))
 
 
 def _rest(name: str, prefix: str) -> str:
-    return plain(name).removeprefix(prefix) if plain(name).startswith(prefix) else ""
+    return normalise(name).removeprefix(prefix) if normalise(name).startswith(prefix) else ""
 
 
 def _last_word(name: str) -> str:
     return re.split(r"[\W_]+", name.lower())[-1]
 
 
-def _settled(folder: Path) -> Path:
-    """Go down where archives were unpacked into a folder of their own name."""
+def _skip_wrappers(folder: Path) -> Path:
+    """Go down as long as a folder holds one folder only, as some unpacked archives do."""
     for _ in range(_DEEPEST):
         with os.scandir(folder) as entries:
             visible = [entry for entry in entries if _is_visible(entry.name)]
@@ -215,7 +217,7 @@ def _below(folder: Path, path: str) -> Path | None:
 
 
 def _folders(root: Path, deepest: int) -> Iterator[Path]:
-    """Give a folder and those below it, the nearest first."""
+    """Yield a folder and those below it, the nearest first."""
     level = [root]
     for _ in range(deepest + 1):
         yield from level
@@ -225,28 +227,28 @@ def _folders(root: Path, deepest: int) -> Iterator[Path]:
 def _subfolders(folder: Path) -> list[Path]:
     try:
         with os.scandir(folder) as entries:
-            found = [entry.path for entry in entries if _is_visible(entry.name) and entry.is_dir()]
+            paths = [entry.path for entry in entries if _is_visible(entry.name) and entry.is_dir()]
     except OSError as error:
         raise InputError(f"{str(folder)!r} cannot be read: {error.strerror}") from error
-    return [Path(path) for path in sorted(found)]
+    return [Path(path) for path in sorted(paths)]
 
 
 def _is_visible(name: str) -> bool:
-    """Say whether a file or folder is shown; `..`, in an archive, is not hidden but leads elsewhere."""
-    return name == ".." or (not name.startswith(".") and name != "__MACOSX")  # what a Mac leaves
+    """Tell whether a name is not hidden; `..`, in an archive, is not hidden but leads elsewhere."""
+    return name == ".." or (not name.startswith(".") and name != "__MACOSX")  # added by macOS
 
 
 def visible_files(root: str | Path) -> dict[str, StoredFile]:
     """Return the image files below a folder or URL by name, without hidden ones."""
     files = files_by_name(root, all_used=False)
-    shown = {name: file for name, file in files.items() if all(map(_is_visible, name.split("/")))}
-    for file in shown.values():
+    visible = {name: file for name, file in files.items() if all(map(_is_visible, name.split("/")))}
+    for file in visible.values():
         check_utf8(file.path, f"{root}: the file name")
-    return shown
+    return visible
 
 
 def _title(folder: Path) -> str:
-    known = recognised(folder.name, folder.parent.name)
+    known = recognise(folder.name, folder.parent.name)
     return known.name if known else folder.name or "data"
 
 
@@ -256,15 +258,15 @@ def _check_folder(folder: Path) -> None:
         raise InputError(f"{str(folder)!r} {state}; expected a folder of images or of data sets")
 
 
-def _check_partners(found: Matching, image_dir: Path, mask_dir: Path) -> None:
-    troubles = [
-        f"{len(names)} of {len(found.samples) + len(names)} {what} in {str(where)!r} "
+def _check_partners(matching: Matching, image_dir: Path, mask_dir: Path) -> None:
+    problems = [
+        f"{len(names)} of {len(matching.samples) + len(names)} {what} in {str(where)!r} "
         f"({shorten_list(list(names))})"
         for names, what, where in (
-            (found.without_mask, "images have no mask", mask_dir),
-            (found.without_image, "masks have no image", image_dir),
+            (matching.without_mask, "images have no mask", mask_dir),
+            (matching.without_image, "masks have no image", image_dir),
         )
         if names
     ]
-    if troubles:
-        raise InputError(f"{' and '.join(troubles)}; add what is missing, or move the others away")
+    if problems:
+        raise InputError(f"{' and '.join(problems)}; add what is missing, or move the others away")

@@ -1,11 +1,11 @@
-"""Files -> arrays: one rule for each kind of file, and refusals that name the file.
+"""Reading of image files: one rule for each kind of file, and errors that name the file.
 
 Grey 8-bit, 16-bit and float (TIFF) files are taken as they are; 1-bit files are 0 and 255. Colour,
-palette and alpha files must be grey in fact: channels that differ by no more than 2/255 of the range
+palette and alpha files must have grey pixels: channels that differ by no more than 2/255 of the range
 (lossy compression does that) and no transparency. `.npy` files hold one two-dimensional array.
 
-Photographs, masks and maps alike are read the way up that a viewer shows them: the orientation of EXIF
-is applied, in JPEG, PNG, WebP and TIFF.
+Photographs, masks and maps are all read in the orientation in which a viewer shows them: that of EXIF is
+applied, in JPEG, PNG, WebP and TIFF.
 """
 
 import io
@@ -25,7 +25,7 @@ from sisod.scoring.arrays import Map, as_map, as_mask
 
 EXTENSIONS = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".npy")
 _GREY_TOLERANCE = 2 / 255
-_STRIP = 1 << 18  # pixels that are converted at a time: memory beside the image stays small
+_STRIP = 1 << 18  # pixels that are converted at a time, to use little memory
 
 
 def read_mask(root: str | Path, path: str, *, level: int) -> NDArray[np.bool_]:
@@ -48,20 +48,20 @@ def read_map(root: str | Path, path: str) -> Map:
 
 def read_array(root: str | Path, path: str) -> NDArray[Any]:
     """Read one grey file below a root."""
-    return decode(_content(root, path), where(root, path))
+    return decode(_read(root, path), where(root, path))
 
 
 def read_colour(root: str | Path, path: str) -> NDArray[np.uint8]:
     """Read one image (BGR) below a root."""
-    data, name = _content(root, path), where(root, path)
+    data, name = _read(root, path), where(root, path)
     header = _checked_header(data, name)
-    # we turn it ourselves: which formats OpenCV turns depends on its version
-    array = _unpacked(data, name, cv2.IMREAD_COLOR | cv2.IMREAD_IGNORE_ORIENTATION)
+    # rotated here: which formats OpenCV rotates depends on its version
+    array = _decode_image(data, name, cv2.IMREAD_COLOR | cv2.IMREAD_IGNORE_ORIENTATION)
     return np.asarray(_upright(array, header.orientation), dtype=np.uint8)
 
 
 def where(root: str | Path, path: str) -> str:
-    """Return how messages name a file."""
+    """Return the name of a file for messages."""
     return printable(f"{str(root).rstrip('/')}/{path}")
 
 
@@ -78,25 +78,25 @@ def decode(data: bytes, name: str) -> NDArray[Any]:
         return _decode_npy(data, name)
     header = _checked_header(data, name)
     if header.hidden_alpha:
-        raise InputError(_transparent(name))
+        raise InputError(_transparent_message(name))
     if header.hidden_channels:
         raise InputError(
             f"{name!r} has channels beside its grey one, such as alpha, that cannot be read; expected "
             "an opaque grey map; save it without them"
         )
-    array = _unpacked(data, name, cv2.IMREAD_UNCHANGED)
-    if header.white_is_zero and array.dtype != np.uint8:  # which OpenCV inverts
-        np.subtract(_most(array), array, out=array)
+    array = _decode_image(data, name, cv2.IMREAD_UNCHANGED)
+    if header.white_is_zero and array.dtype != np.uint8:  # OpenCV inverts only that
+        np.subtract(_white(array), array, out=array)
     if array.ndim == 3:
         array = _grey(array, name)
     return _upright(array, header.orientation)
 
 
-def _transparent(name: str) -> str:
+def _transparent_message(name: str) -> str:
     return f"{name!r} has transparent pixels; expected an opaque grey map; flatten it first"
 
 
-def _content(root: str | Path, path: str) -> bytes:
+def _read(root: str | Path, path: str) -> bytes:
     try:
         return read_bytes(root, path)
     except OSError as error:
@@ -105,11 +105,11 @@ def _content(root: str | Path, path: str) -> bytes:
 
 def _checked_header(data: bytes, name: str) -> Header:
     header = read_header(data)
-    if header is None:  # what is not known here is not unpacked: its size could be anything
-        raise InputError(_unreadable(name))
+    if header is None:  # an unknown format is not decoded: its size could be anything
+        raise InputError(_unreadable_message(name))
     _check_size((header.height, header.width), header.pixel_bytes, name)
     if header.is_cut:
-        raise InputError(_unreadable(name))
+        raise InputError(_unreadable_message(name))
     return header
 
 
@@ -127,23 +127,23 @@ def _check_size(shape: tuple[int, ...], pixel_bytes: int, name: str) -> None:
         )
 
 
-def _unpacked(data: bytes, name: str, flags: int) -> NDArray[Any]:
+def _decode_image(data: bytes, name: str, flags: int) -> NDArray[Any]:
     with quiet_decoders:
         try:
             array = cv2.imdecode(np.frombuffer(data, dtype=np.uint8), flags)
         except cv2.error:
             array = None
     if array is None:
-        raise InputError(_unreadable(name))
+        raise InputError(_unreadable_message(name))
     return np.asarray(array)
 
 
-def _unreadable(name: str) -> str:
+def _unreadable_message(name: str) -> str:
     return f"{name!r} is not an image that can be read, or is cut short; replace the file"
 
 
 def _upright(array: NDArray[Any], orientation: int) -> NDArray[Any]:
-    """Turn the stored pixels as the orientation of EXIF, 1 to 8, says."""
+    """Rotate or flip the stored pixels according to the orientation of EXIF, 1 to 8."""
     if orientation == 1:
         return array
     if orientation >= 5:
@@ -153,13 +153,13 @@ def _upright(array: NDArray[Any], orientation: int) -> NDArray[Any]:
     return np.ascontiguousarray(array[::rows, ::columns])
 
 
-def _most(array: NDArray[Any]) -> Any:
-    """Return white in the type of an array."""
+def _white(array: NDArray[Any]) -> Any:
+    """Return the value of white in the type of an array."""
     return array.dtype.type(1 if array.dtype.kind == "f" else np.iinfo(array.dtype).max)
 
 
 def _grey(array: NDArray[Any], name: str) -> NDArray[Any]:
-    most = _most(array)
+    most = _white(array)
     rows = max(1, _STRIP // array.shape[1])
     strips = [array[at : at + rows, :, :3] for at in range(0, len(array), rows)]
     if not all(_channels_agree(strip, _GREY_TOLERANCE * float(most)) for strip in strips):
@@ -167,8 +167,8 @@ def _grey(array: NDArray[Any], name: str) -> NDArray[Any]:
             f"{name!r} is a colour image whose channels differ; expected a grey map; "
             "convert it to grey as its values mean it"
         )
-    if array.shape[2] == 4 and not array[..., 3].min() >= most:  # so that NaN is not opaque
-        raise InputError(_transparent(name))
+    if array.shape[2] == 4 and not array[..., 3].min() >= most:  # written so that NaN is not opaque
+        raise InputError(_transparent_message(name))
     return np.ascontiguousarray(array[..., 1])
 
 
@@ -181,7 +181,7 @@ def _channels_agree(strip: NDArray[Any], tolerance: float) -> bool:
     lowest = np.minimum(np.minimum(blue, green), red)
     agree = highest - lowest <= tolerance
     if strip.dtype.kind == "f":
-        agree |= np.isnan(green)  # which is refused as such
+        agree |= np.isnan(green)  # refused elsewhere, with its own message
     return bool(agree.all())
 
 
@@ -191,7 +191,7 @@ def _decode_npy(data: bytes, name: str) -> NDArray[Any]:
         end = begin + height * width * dtype.itemsize
         if dtype.hasobject or not dtype.itemsize or min(height, width) < 0 or end > len(data):
             raise ValueError
-    except Exception:  # a broken header fails in more ways than NumPy documents
+    except Exception:  # a broken header raises more than NumPy documents
         raise InputError(
             f"{name!r} is not a .npy file of one two-dimensional array of numbers; "
             "save it with numpy.save"
@@ -199,24 +199,24 @@ def _decode_npy(data: bytes, name: str) -> NDArray[Any]:
     _check_size((height, width), dtype.itemsize, name)
     if end == begin:
         return np.empty((height, width), dtype)
-    # the content of the file is the array: no second one beside it, unless it begins at an odd place
+    # a view of the bytes of the file, without a copy unless they are not aligned
     flat = np.frombuffer(memoryview(data)[begin:end], dtype)
     return np.require(flat, requirements="A").reshape((height, width), order="F" if by_columns else "C")
 
 
 def _npy_header(data: bytes) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
-    """Return shape, whether columns come first, type, and where the values begin."""
-    form: Any = np.lib.format  # which has no types
+    """Return shape, whether the order is by columns, type, and the offset of the values."""
+    form: Any = np.lib.format  # has no type hints
     file = io.BytesIO(data)  # shares the bytes
     version = form.read_magic(file)
     reader = {(1, 0): form.read_array_header_1_0, (2, 0): form.read_array_header_2_0}[version]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of headers that Python 2 wrote
+        warnings.simplefilter("ignore")  # for headers written by Python 2
         return *reader(file), file.tell()
 
 
 def resize(plane: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
-    """Scale to a square; area means when it shrinks, so that no small object falls between samples."""
+    """Scale to a square; area interpolation when shrinking, so that no small object is skipped."""
     shrinks = max(plane.shape[:2]) > size
-    way = cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR
-    return np.asarray(cv2.resize(np.ascontiguousarray(plane), (size, size), interpolation=way))
+    interpolation = cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR
+    return np.asarray(cv2.resize(np.ascontiguousarray(plane), (size, size), interpolation=interpolation))

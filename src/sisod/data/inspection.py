@@ -1,4 +1,4 @@
-"""What a folder holds of the known data sets: counts, what has no partner, sizes that differ."""
+"""Inspection of data sets: counts, images without masks and the reverse, sizes that differ."""
 
 import mmap
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from sisod.common.errors import InputError, shorten_list
 from sisod.common.progress import progress_bar
 from sisod.data.catalogue import KNOWN, Known
-from sisod.data.datasets import Place, Sample, find_known, match_files
+from sisod.data.datasets import DatasetFolders, Sample, find_known, match_files
 from sisod.data.headers import image_size
 
 if TYPE_CHECKING:
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Inspection:
-    """What is there of one data set.
+    """The state of one data set.
 
     Attributes:
-        place: where it lies; None if it is missing.
+        folders: of its images and masks; None if it is missing.
         n_images: image files.
         without_mask: names of images that have no mask.
         without_image: names of masks that have no image.
         other_size: names of samples whose mask is not of the image's size.
-        unreadable: files whose header is none of an image.
-        problem: why it could not be looked at.
+        unreadable: files that do not have the header of an image.
+        problem: why it could not be inspected.
     """
 
     known: Known
-    place: Place | None = None
+    folders: DatasetFolders | None = None
     n_images: int = 0
     without_mask: tuple[str, ...] = ()
     without_image: tuple[str, ...] = ()
@@ -41,10 +41,10 @@ class Inspection:
 
     @property
     def trouble(self) -> str | None:
-        """Say why it cannot be trained on or evaluated as it is, in a few words."""
-        if self.place is None or self.problem:
+        """The reason why it cannot be used for training or evaluation as it is; None if it can."""
+        if self.folders is None or self.problem:
             return self.problem
-        if self.place.mask_dir is None:
+        if self.folders.mask_dir is None:
             return "no folder of masks"
         for names, what in (
             (self.without_mask, "images have no mask"),
@@ -57,34 +57,34 @@ class Inspection:
 
 
 def inspect_datasets(root: Path | str) -> list[Inspection]:
-    """Look at every known data set below a folder; sizes are read off the files' headers.
+    """Inspect every known data set below a folder; sizes come from the headers of the files.
 
     Args:
         root: a folder that holds data sets, or a data set's own folder.
     """
-    places = find_known(root)
+    folders = find_known(root)
     return [
-        _inspect(known, places[name]) if name in places else Inspection(known)
+        _inspect(known, folders[name]) if name in folders else Inspection(known)
         for name, known in KNOWN.items()
     ]
 
 
-def _inspect(known: Known, place: Place) -> Inspection:
-    if place.problem is not None:
-        return Inspection(known, place, problem=place.problem)
+def _inspect(known: Known, folders: DatasetFolders) -> Inspection:
+    if folders.problem is not None:
+        return Inspection(known, folders, problem=folders.problem)
     try:
-        found = match_files(place.image_dir, place.mask_dir or place.image_dir)
-        other_size, unreadable = _compare_sizes(known.name, found.samples)
+        matching = match_files(folders.image_dir, folders.mask_dir or folders.image_dir)
+        other_size, unreadable = _compare_sizes(known.name, matching.samples)
     except InputError as error:
-        return Inspection(known, place, problem=str(error))
-    if place.mask_dir is None:
-        return Inspection(known, place, len(found.samples))
+        return Inspection(known, folders, problem=str(error))
+    if folders.mask_dir is None:
+        return Inspection(known, folders, len(matching.samples))
     return Inspection(
         known,
-        place,
-        len(found.samples) + len(found.without_mask),
-        found.without_mask,
-        found.without_image,
+        folders,
+        len(matching.samples) + len(matching.without_mask),
+        matching.without_mask,
+        matching.without_image,
         tuple(other_size),
         tuple(unreadable),
     )
@@ -118,8 +118,8 @@ def _size(path: Path) -> tuple[int, int] | None:
         raise InputError(f"{str(path)!r} cannot be read: {error.strerror}") from error
 
 
-def report_table(found: list[Inspection], root: Path) -> "Table":
-    """Return what the command prints."""
+def report_table(inspections: list[Inspection], root: Path) -> "Table":
+    """Return the table that `sisod datasets` prints."""
     from rich.markup import escape
     from rich.table import Table
 
@@ -127,55 +127,63 @@ def report_table(found: list[Inspection], root: Path) -> "Table":
     for column in table.columns[1:5]:
         column.justify = "right"
     table.columns[-1].overflow = "fold"
-    for one in found:
-        if one.place is None:
-            table.add_row(one.known.name, f"missing, {one.known.count}", "", "", "", one.known.url)
+    for inspection in inspections:
+        if inspection.folders is None:
+            table.add_row(
+                inspection.known.name,
+                f"missing, {inspection.known.count}",
+                "",
+                "",
+                "",
+                inspection.known.url,
+            )
             continue
-        where = _where(one.place, root)
-        if one.problem or one.place.mask_dir is None:
-            where += f": {one.trouble}"
-        counts = (one.without_mask, one.without_image, one.other_size)
+        where = _where(inspection.folders, root)
+        if inspection.problem or inspection.folders.mask_dir is None:
+            where += f": {inspection.trouble}"
+        counts = (inspection.without_mask, inspection.without_image, inspection.other_size)
         table.add_row(
-            one.known.name,
-            f"{one.n_images} of {one.known.count}",
+            inspection.known.name,
+            f"{inspection.n_images} of {inspection.known.count}",
             *(str(len(names) or "") for names in counts),
             escape(where),
         )
     return table
 
 
-def report_json(found: list[Inspection]) -> list[dict[str, Any]]:
-    """Return the same for programs."""
+def report_json(inspections: list[Inspection]) -> list[dict[str, Any]]:
+    """Return the same as plain data for JSON."""
     return [
         {
-            "name": one.known.name,
-            "title": one.known.title,
-            "like": one.known.like,
-            "url": one.known.url,
-            "expected": one.known.count,
-            "images": one.n_images,
-            "image_dir": None if one.place is None else str(one.place.image_dir),
+            "name": inspection.known.name,
+            "title": inspection.known.title,
+            "description": inspection.known.description,
+            "url": inspection.known.url,
+            "expected": inspection.known.count,
+            "images": inspection.n_images,
+            "image_dir": None if inspection.folders is None else str(inspection.folders.image_dir),
             "mask_dir": None
-            if one.place is None or one.place.mask_dir is None
-            else str(one.place.mask_dir),
-            "without_mask": list(one.without_mask),
-            "without_image": list(one.without_image),
-            "other_size": list(one.other_size),
-            "unreadable": list(one.unreadable),
-            "trouble": one.trouble,
+            if inspection.folders is None or inspection.folders.mask_dir is None
+            else str(inspection.folders.mask_dir),
+            "without_mask": list(inspection.without_mask),
+            "without_image": list(inspection.without_image),
+            "other_size": list(inspection.other_size),
+            "unreadable": list(inspection.unreadable),
+            "trouble": inspection.trouble,
         }
-        for one in found
+        for inspection in inspections
     ]
 
 
-def _where(place: Place, root: Path) -> str:
-    """Name the folders as the user would, from the root."""
+def _where(folders: DatasetFolders, root: Path) -> str:
+    """Return the folders as text, relative to the root."""
     images, masks = (
-        None if folder is None else _from(folder, root) for folder in (place.image_dir, place.mask_dir)
+        None if folder is None else _relative(folder, root)
+        for folder in (folders.image_dir, folders.mask_dir)
     )
     return f"{images}, {masks}" if masks is not None else f"{images}"
 
 
-def _from(folder: Path, root: Path) -> str:
+def _relative(folder: Path, root: Path) -> str:
     base = root.absolute()
     return folder.relative_to(base).as_posix() if folder.is_relative_to(base) else str(folder)

@@ -1,4 +1,4 @@
-"""Predictions and ground truths that belong together, by name; or the reason why not."""
+"""Pairing of predictions and ground truths by their names."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Pairing:
-    """All pairs, sorted by name, and what had no partner."""
+    """All pairs, sorted by name; ground truths and predictions that have no partner."""
 
     pairs: tuple[Pair, ...]
     missing: tuple[str, ...]
@@ -37,7 +37,7 @@ def pair_files(
     names: Sequence[str] | None = None,
     allow_missing: bool = False,
 ) -> Pairing:
-    """Pair files by their path below each root, without extension, whatever the extension.
+    """Pair files by their path below each root, whatever the extension.
 
     Args:
         pred_root: folder or URL of the predictions.
@@ -54,29 +54,31 @@ def pair_files(
             f"{str(gt_root)!r} has no image files{ending}; expected ground truths as "
             + ", ".join(extension[1:] for extension in EXTENSIONS)
         )
-    found = files_by_name(pred_root, pred_suffix, all_used=False)
-    wanted = sorted(truths) if names is None else _listed(names, truths, gt_root)
-    missing = [name for name in wanted if name not in found]
-    pairs = tuple(Pair(name, found[name], truths[name]) for name in wanted if name in found)
+    preds = files_by_name(pred_root, pred_suffix, all_used=False)
+    expected = sorted(truths) if names is None else _listed(names, truths, gt_root)
+    missing = [name for name in expected if name not in preds]
+    pairs = tuple(Pair(name, preds[name], truths[name]) for name in expected if name in preds)
     if not pairs:
         raise InputError(
-            f"none of the {len(wanted)} ground truths has a prediction in {str(pred_root)!r}; "
-            f"{_mismatch(sorted(found), wanted)}"
+            f"none of the {len(expected)} ground truths has a prediction in {str(pred_root)!r}; "
+            f"{_mismatch(sorted(preds), expected)}"
         )
     if missing and not allow_missing:
         raise InputError(
-            f"{len(missing)} of {len(wanted)} ground truths have no prediction in {str(pred_root)!r} "
+            f"{len(missing)} of {len(expected)} ground truths have no prediction in {str(pred_root)!r} "
             f"({shorten_list(missing)}); use --allow-missing to score the other {len(pairs)}"
         )
-    chosen = set(wanted) if names is None else set(truths)
-    extra = sorted(name.encode(errors="backslashreplace").decode() for name in found.keys() - chosen)
+    with_truth = set(expected) if names is None else set(truths)
+    extra = sorted(name.encode(errors="backslashreplace").decode() for name in preds.keys() - with_truth)
     return Pairing(pairs, tuple(missing), tuple(extra))
 
 
 def read_names(path: Path) -> list[str]:
     """Read a list of image names, one a line; blank lines are left out, known extensions dropped."""
     try:
-        lines = path.read_text(encoding="utf-8-sig").split("\n")  # names may hold other separators
+        lines = path.read_text(encoding="utf-8-sig").split(
+            "\n"
+        )  # names may contain other line separators
     except OSError as error:
         raise InputError(f"list file {str(path)!r} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
@@ -90,8 +92,8 @@ def read_names(path: Path) -> list[str]:
 def files_by_name(root: str | Path, suffix: str = "", *, all_used: bool = True) -> dict[str, StoredFile]:
     """Return the image files below a root by the name of their image.
 
-    Tables and JSON cannot hold a name that is not UTF-8. If all files are used, that is an error. If
-    they are only looked up by name, such a file is one that nobody asks for.
+    Tables and JSON cannot hold a name that is not UTF-8. If all files are used, such a name is an error;
+    if files are only looked up by name, it is never looked up.
     """
     files: dict[str, StoredFile] = {}
     for file in list_files(root):
@@ -132,10 +134,10 @@ def _listed(names: Sequence[str], truths: dict[str, StoredFile], gt_root: str | 
     return sorted(set(names))
 
 
-def _mismatch(found: list[str], wanted: list[str]) -> str:
-    if not found:
+def _mismatch(preds: list[str], expected: list[str]) -> str:
+    if not preds:
         return "it has no image files at all"
     return (
-        f"it has {shorten_list(found, most=2)} where {shorten_list(wanted, most=2)} were expected; "
+        f"it has {shorten_list(preds, most=2)} where {shorten_list(expected, most=2)} were expected; "
         "if names end differently use --pred-suffix or --gt-suffix"
     )

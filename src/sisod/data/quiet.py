@@ -1,4 +1,4 @@
-"""Decoders that print nothing: what they would say of a broken file is in the error that names it."""
+"""Decoders that print nothing: our own error message names the broken file."""
 
 import ctypes
 import functools
@@ -8,7 +8,7 @@ from typing import Any
 
 import cv2
 
-# at the top up to OpenCV 4.12, in a module of its own from then on
+# a function of cv2 up to OpenCV 4.12, of cv2.utils.logging from then on
 _set_level: Any = getattr(cv2, "setLogLevel", None) or cv2.utils.logging.setLogLevel
 _SILENT = 0
 
@@ -16,7 +16,7 @@ _SILENT = 0
 class _Quiet:
     """While any thread is inside, OpenCV logs nothing, and libpng and libjpeg print nothing.
 
-    Those two print to the C library's `stderr`, which is exchanged for one that leads nowhere where
+    Those two print to the C library's `stderr`, which is replaced by a stream to the null device where
     the C library is glibc. Python's own standard error is another stream to the same file, and stays.
     """
 
@@ -24,16 +24,16 @@ class _Quiet:
         self._lock = threading.Lock()
         self._inside = 0
         self._level: int = _SILENT
-        self._printed_to: int | None = None
+        self._original_stderr: int | None = None
 
     def __enter__(self) -> None:
         with self._lock:
             self._inside += 1
             if self._inside == 1:
                 self._level = _set_level(_SILENT)
-                stderr, nowhere = _c_streams()
+                stderr, null_stream = _c_streams()
                 if stderr is not None:
-                    self._printed_to, stderr.value = stderr.value, nowhere
+                    self._original_stderr, stderr.value = stderr.value, null_stream
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
@@ -41,7 +41,7 @@ class _Quiet:
             if self._inside == 0:
                 self._restore()
 
-    def start_again(self) -> None:
+    def reset_after_fork(self) -> None:
         """Forget the threads of the process that this one was forked from."""
         self._lock = threading.Lock()
         if self._inside:
@@ -52,22 +52,22 @@ class _Quiet:
         _set_level(self._level)
         stderr, _ = _c_streams()
         if stderr is not None:
-            stderr.value = self._printed_to
+            stderr.value = self._original_stderr
 
 
 @functools.cache
 def _c_streams() -> tuple[ctypes.c_void_p | None, int | None]:
-    """Return where glibc keeps its `stderr`, and a stream that leads nowhere; nothing elsewhere."""
+    """Return glibc's variable `stderr` and a stream to the null device; None with other libraries."""
     try:
         libc = ctypes.CDLL(None)
-        libc.gnu_get_libc_version  # noqa: B018  (other C libraries do not let it be exchanged)
+        libc.gnu_get_libc_version  # noqa: B018  (with other C libraries it cannot be replaced)
         libc.fopen.restype = ctypes.c_void_p
-        nowhere = libc.fopen(os.devnull.encode(), b"we")  # not handed on to other programs
-        return (ctypes.c_void_p.in_dll(libc, "stderr"), nowhere) if nowhere else (None, None)
+        null_stream = libc.fopen(os.devnull.encode(), b"we")  # not inherited by other programs
+        return (ctypes.c_void_p.in_dll(libc, "stderr"), null_stream) if null_stream else (None, None)
     except (AttributeError, OSError, TypeError, ValueError):
         return None, None
 
 
 quiet_decoders = _Quiet()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=quiet_decoders.start_again)
+    os.register_at_fork(after_in_child=quiet_decoders.reset_after_fork)

@@ -1,4 +1,4 @@
-"""Made data: textured scenes with salient objects of very different sizes, and two imagined methods."""
+"""Synthetic scenes with salient objects of very different sizes, and two simulated methods."""
 
 from dataclasses import dataclass
 
@@ -37,25 +37,25 @@ def make_scenes(count: int, *, seed: int = 0, shape: tuple[int, int] = (240, 320
 
 
 def check_scenes(count: int, seed: int, shape: tuple[int, int]) -> None:
-    """Refuse numbers by which no scene can be made."""
+    """Refuse counts, seeds and shapes for which no scene can be generated."""
     check_whole("count", count, least=0)
     check_whole("seed", seed, least=0)
     if not isinstance(shape, tuple | list) or len(shape) != 2:
         raise UsageError(f"shape must be height and width, got {shown(shape)}")
     for side in shape:
-        check_whole("every side of shape", side, least=8)  # of one pixel, all are alike
+        check_whole("every side of shape", side, least=8)  # smaller objects would all look the same
 
 
 def sees_only_large(scene: Scene) -> Image:
-    """Imagined method A: sharp on large objects, blind to those under 1.5 % of the image."""
+    """Simulated method A: sharp on large objects, blind to those under 1.5 % of the image."""
     areas = np.bincount(scene.labels.ravel())
     large = np.flatnonzero(areas >= 0.015 * scene.labels.size)
-    seen = np.isin(scene.labels, large[large > 0])
-    return cv2.GaussianBlur(seen.astype(np.uint8) * 255, (0, 0), 0.8).astype(np.uint8)
+    detected = np.isin(scene.labels, large[large > 0])
+    return cv2.GaussianBlur(detected.astype(np.uint8) * 255, (0, 0), 0.8).astype(np.uint8)
 
 
 def sees_all_coarsely(scene: Scene) -> Image:
-    """Imagined method B: finds every object, with the blurred edges of a map made at low resolution."""
+    """Simulated method B: finds every object, with the blurred edges of a map made at low resolution."""
     height, width = scene.mask.shape
     small = cv2.resize(scene.mask, (width // 8, height // 8), interpolation=cv2.INTER_AREA)
     coarse = cv2.resize(small, (width, height), interpolation=cv2.INTER_CUBIC).astype(np.float64)
@@ -68,13 +68,13 @@ def _scene(name: str, shape: tuple[int, int], rng: np.random.Generator) -> Scene
     radii = [*rng.uniform(0.14, 0.24, n_large) * reach, *rng.uniform(0.02, 0.045, n_small) * reach]
     labels = np.zeros(shape, dtype=np.int32)
     for radius in radii:
-        _place(labels, float(radius), rng)
+        _draw_blob(labels, float(radius), rng)
     mask = (labels > 0).astype(np.uint8) * np.uint8(255)
     return Scene(name, _paint(labels, rng), mask, labels)
 
 
-def _place(labels: NDArray[np.int32], radius: float, rng: np.random.Generator) -> None:
-    """Draw one blob where it touches no other; after many tries the scene goes without it."""
+def _draw_blob(labels: NDArray[np.int32], radius: float, rng: np.random.Generator) -> None:
+    """Draw one blob that touches no other; leave it out after many tries."""
     height, width = labels.shape
     taken = cv2.dilate((labels > 0).astype(np.uint8), np.ones((2 * _GAP + 1, 2 * _GAP + 1)))
     angles = np.linspace(0, 2 * np.pi, 72, endpoint=False)

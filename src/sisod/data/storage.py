@@ -1,4 +1,4 @@
-"""Where files are: a local folder, or any store that fsspec knows, by URL."""
+"""Listing and reading of files below a local folder or a URL of fsspec."""
 
 import errno
 import os
@@ -22,7 +22,7 @@ MOST_CONTENT = 1 << 31  # bytes of a file that is read: twice what the largest i
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """A file below a root: its path relative to it, with slashes, and what tells that it changed."""
+    """A file below a root: its relative path, with slashes, and a stamp that differs once it changed."""
 
     path: str
     stamp: str
@@ -31,13 +31,13 @@ class StoredFile:
 def list_files(root: str | Path) -> list[StoredFile]:
     """Return every file below a root, links followed, sorted by path.
 
-    A folder that several links lead to is listed below each of them. Not followed are a link to a
-    folder that it lies in, and a link that was followed before and is met again behind another one:
-    what is there has been listed, and links in linked folders would list it 2^n times.
+    A folder that several links lead to is listed below each of them. Two kinds of links are not
+    followed: those to a folder that contains the link, and those that were already followed and are
+    reached again through another link, which would list the same files 2^n times.
     """
     check_utf8(str(root), "the folder name")
-    found = _list_url(str(root)) if is_url(root) else _list_folder(Path(root))
-    return sorted(found, key=lambda file: file.path)
+    files = _list_url(str(root)) if is_url(root) else _list_folder(Path(root))
+    return sorted(files, key=lambda file: file.path)
 
 
 def resolved_root(root: str | Path) -> str:
@@ -53,17 +53,19 @@ def resolved_root(root: str | Path) -> str:
 
 
 def _resolved_link(link: str) -> str:
-    """One link of a chain of URLs: a URL, the name of a protocol alone, or a local path."""
+    """Resolve one link of a chain of URLs: a URL, the name of a protocol alone, or a local path."""
     protocol, separator, path = link.rpartition("://")
     if separator and protocol in _LOCAL_PATHS:
         return f"{protocol}://{Path(path).resolve()}"
-    if separator or re.fullmatch("[a-z]*", link):  # as fsspec tells a name from a path
+    if separator or re.fullmatch(
+        "[a-z]*", link
+    ):  # fsspec distinguishes a protocol name from a path like this
         return link
     return str(Path(link).resolve())
 
 
 def is_remote(root: str | Path) -> bool:
-    """Say whether reading below a root asks other machines, as far as its URL tells.
+    """Tell from its URL whether reading below a root accesses other machines.
 
     Example:
         >>> is_remote("zip://maps::edn.zip"), is_remote("http://host/maps")
@@ -97,12 +99,12 @@ def _list_folder(root: Path) -> Iterator[StoredFile]:
         raise InputError(f"{name} does not exist; expected a folder of maps")
     followed: set[tuple[_Identity, str]] = set()
     links: deque[_Link] = deque([_Link((0, 0), "", _Folder(root, "", frozenset()))])
-    while links:  # those with the fewest links on the way to them first
+    while links:  # folders reached through the fewest links first
         folder_of_link, name, start = links.popleft()
         if (folder_of_link, name) in followed:
             continue
         followed.add((folder_of_link, name))
-        behind: list[_Link] = []
+        next_links: list[_Link] = []
         waiting = [start]
         while waiting:
             folder = waiting.pop()
@@ -121,17 +123,19 @@ def _list_folder(root: Path) -> Iterator[StoredFile]:
                             if not entry.is_symlink():
                                 waiting.append(below)
                             elif _identity(below.path.stat()) not in inside:
-                                behind.append(_Link(itself, entry.name, below))
+                                next_links.append(_Link(itself, entry.name, below))
             except OSError as error:
                 raise InputError(f"{str(folder.path)!r} cannot be read: {error.strerror}") from error
-        links.extend(sorted(behind, key=lambda link: link.folder.prefix))  # whatever the system's order
+        links.extend(
+            sorted(next_links, key=lambda link: link.folder.prefix)
+        )  # independent of the system's order
 
 
-_Identity = tuple[int, int]  # of a folder, however many paths lead to it
+_Identity = tuple[int, int]  # device and inode of a folder, the same for all paths to it
 
 
 class _Folder(NamedTuple):
-    """A folder to be listed, the beginning of its files' paths, and the folders on the way to it."""
+    """A folder to be listed, the prefix of its files' paths, and the folders above it."""
 
     path: Path
     prefix: str
@@ -139,7 +143,7 @@ class _Folder(NamedTuple):
 
 
 class _Link(NamedTuple):
-    """A link to a folder: the folder that it is in, its name, and where it leads."""
+    """A link to a folder: the folder that contains it, its name, and its target."""
 
     inside: _Identity
     name: str
@@ -151,7 +155,7 @@ def _identity(state: os.stat_result) -> _Identity:
 
 
 def _kind(entry: "os.DirEntry[str]") -> tuple[str, str]:
-    """Tell folders from files; links that lead nowhere and pipes are neither."""
+    """Return "file" with its stamp, "folder" or "other", such as a broken link or a pipe."""
     try:
         if entry.is_dir():
             return "folder", ""
@@ -178,7 +182,7 @@ def _list_url(root: str) -> Iterator[StoredFile]:
 
 @contextmanager
 def _url_errors(url: str) -> Iterator[None]:
-    """Say in one sentence which URL failed: what is behind fsspec raises exceptions of every kind."""
+    """Say in one sentence which URL failed: the packages behind fsspec raise all kinds of exceptions."""
     try:
         yield
     except InputError:
@@ -202,6 +206,6 @@ def _file_system(root: str) -> tuple[Any, str]:
 
     try:
         system, base = fsspec.core.url_to_fs(root)
-    except (ValueError, ImportError) as error:  # no such kind of store, or no package for it
+    except (ValueError, ImportError) as error:  # unknown protocol, or its package is missing
         raise InputError(f"{root!r} is a URL that fsspec cannot open: {error}") from error
     return system, str(base).rstrip("/")

@@ -1,8 +1,8 @@
-"""Made scenes to train on: textured, objects of very different sizes among things that are none.
+"""Synthetic training scenes: textured, with objects of very different sizes and distractors.
 
-What is salient differs in hue from the scene's background. Patches that are only lighter or darker are
-not, nor are specks of a few pixels, whatever their hue; so a small object has to be told from a speck,
-and is easily given up.
+Salient objects differ in hue from the scene's background. Patches that are only lighter or darker are
+not salient, nor are specks of a few pixels, whatever their hue; so a small object is hard to tell from a
+speck, and a network easily misses it.
 """
 
 from collections.abc import Iterator
@@ -18,14 +18,14 @@ from sisod.data.scenes import Scene, check_scenes
 Plane = NDArray[np.float32]
 _SMALLEST, _LARGEST = 0.001, 0.25  # of the image
 _GAP = 3  # pixels between objects, so that each is a component of its own
-_FINE = 4  # times finer is a shape drawn than painted
+_FINE = 4  # shapes are drawn at this multiple of the resolution
 _TRIES = 30  # to find room for an object; after that the scene goes without it
 
 
 def textured_scenes(
     count: int, *, seed: int = 0, shape: tuple[int, int] = (128, 128)
 ) -> Iterator[Scene]:
-    """Give scenes of one to six objects, the same for a seed, however many are asked for.
+    """Yield scenes of one to six objects; a scene depends on the seed and its index only.
 
     Example:
         >>> scene = next(textured_scenes(1, seed=1))
@@ -60,22 +60,22 @@ def _scene(name: str, shape: tuple[int, int], rng: np.random.Generator) -> Scene
         canvas[window][..., 2] += light * cover
     labels = np.zeros(shape, dtype=np.int32)
     for share in sorted(_shares(int(rng.integers(1, 7)), rng), reverse=True):
-        _place(canvas, labels, share * labels.size, hue, rng)
+        _paint_object(canvas, labels, share * labels.size, hue, rng)
     if not labels.any():
-        _place(canvas, labels, 0.05 * labels.size, hue, rng)
+        _paint_object(canvas, labels, 0.05 * labels.size, hue, rng)
     _sprinkle(canvas, labels, rng)
     mask = (labels > 0).astype(np.uint8) * np.uint8(255)
-    return Scene(name, _developed(canvas, rng), mask, labels)
+    return Scene(name, _to_photo(canvas, rng), mask, labels)
 
 
 def _shares(count: int, rng: np.random.Generator) -> list[float]:
-    """Draw parts of the image, as often from one decade as from another."""
+    """Draw areas as shares of the image, uniform in their logarithm."""
     logs = rng.uniform(np.log(_SMALLEST), np.log(_LARGEST), count)
     return [float(share) for share in np.exp(logs)]
 
 
 def _background(shape: tuple[int, int], hue: float, rng: np.random.Generator) -> Plane:
-    """Return hue, saturation and value, each with a texture."""
+    """Return hue, saturation and value of the background, each with a texture."""
     layers = [
         hue + 6 * _noise(shape, rng),
         rng.uniform(70, 110) + 18 * _noise(shape, rng),
@@ -84,10 +84,10 @@ def _background(shape: tuple[int, int], hue: float, rng: np.random.Generator) ->
     return np.stack(layers, axis=-1).astype(np.float32)
 
 
-def _place(
+def _paint_object(
     canvas: Plane, labels: NDArray[np.int32], area: float, hue: float, rng: np.random.Generator
 ) -> None:
-    """Paint one object where it touches no other."""
+    """Paint one object that touches no other."""
     size = 2 * _GAP + 1
     taken = cv2.dilate((labels > 0).astype(np.uint8), np.ones((size, size), np.uint8))
     for _ in range(_TRIES):
@@ -99,18 +99,18 @@ def _place(
         return
     labels[window][inside] = labels.max() + 1
     shape = cover.shape
-    away = rng.uniform(25, 90) * rng.choice([-1, 1])
-    coat = [
-        hue + away + 5 * _noise(shape, rng),
+    hue_shift = rng.uniform(25, 90) * rng.choice([-1, 1])
+    layers = [
+        hue + hue_shift + 5 * _noise(shape, rng),
         rng.uniform(70, 130) + 12 * _pattern(shape, rng),
         rng.uniform(90, 160) + 22 * _pattern(shape, rng),
     ]
     part = cover[..., None]
-    canvas[window] = (1 - part) * canvas[window] + part * np.stack(coat, axis=-1)
+    canvas[window] = (1 - part) * canvas[window] + part * np.stack(layers, axis=-1)
 
 
 def _sprinkle(canvas: Plane, labels: NDArray[np.int32], rng: np.random.Generator) -> None:
-    """Scatter specks of any hue outside the objects, too small to be one."""
+    """Scatter specks of any hue outside the objects, too small to be objects."""
     free = np.argwhere(cv2.dilate((labels > 0).astype(np.uint8), np.ones((7, 7), np.uint8)) == 0)
     for y, x in free[rng.integers(0, len(free), int(labels.size / 400))].tolist():
         high, wide = rng.integers(1, 4, 2).tolist()
@@ -182,7 +182,7 @@ def _pattern(shape: tuple[int, ...], rng: np.random.Generator) -> Plane:
     return np.asarray(waves, dtype=np.float32)
 
 
-def _developed(canvas: Plane, rng: np.random.Generator) -> NDArray[np.uint8]:
+def _to_photo(canvas: Plane, rng: np.random.Generator) -> NDArray[np.uint8]:
     """Turn hue, saturation and value into BGR, as a lens and a sensor would: blurred, then noisy."""
     hsv = np.stack(
         [canvas[..., 0] % 180, np.clip(canvas[..., 1], 0, 255), np.clip(canvas[..., 2], 0, 255)], axis=-1

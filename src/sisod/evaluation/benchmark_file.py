@@ -12,6 +12,8 @@
 Paths are relative to the file.
 """
 
+import dataclasses
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,10 @@ from sisod.common.arguments import brief, shown
 from sisod.common.config import read_toml
 from sisod.common.errors import InputError
 from sisod.common.folders import is_url
+from sisod.evaluation.request import Folders, Request, checked_names
+from sisod.scoring.engine import find_scorer
+from sisod.scoring.metrics import MetricChoice
+from sisod.scoring.protocols import Protocol, find_protocol
 
 _KNOWN = {
     "": {"metrics", "protocol", "datasets", "methods"},
@@ -29,50 +35,66 @@ _KNOWN = {
 
 
 @dataclass(frozen=True)
-class Cell:
-    """One method on one data set."""
+class Benchmark:
+    """Methods and data sets to be scored, and the rules that a file names for them.
 
-    dataset: str
-    method: str
-    pred_root: str
-    gt_root: str
-    pred_suffix: str = ""
-    gt_suffix: str = ""
+    Attributes:
+        folders: by the names of data set and method.
+        metrics: as `sisod.evaluate` takes them; None if none are named.
+        protocol: name of it; None if none is named.
+    """
+
+    folders: Mapping[tuple[str, str], Folders]
+    metrics: str | tuple[str, ...] | None = None
+    protocol: str | None = None
+
+    def requests(
+        self,
+        *,
+        protocol: str | Protocol | None = None,
+        metrics: MetricChoice = None,
+        names: Sequence[str] | None = None,
+        allow_missing: bool = False,
+        strict: bool = False,
+    ) -> dict[tuple[str, str], Request]:
+        """Return a request for each method on each data set; the arguments go before the file."""
+        rules = find_protocol(protocol or self.protocol or "default")
+        keys = find_scorer(rules, metrics or self.metrics).keys
+        return {
+            name: Request(
+                **dataclasses.asdict(folders),
+                protocol=rules,
+                keys=keys,
+                names=checked_names(names),
+                allow_missing=allow_missing,
+                strict=strict,
+            )
+            for name, folders in self.folders.items()
+        }
 
 
-@dataclass(frozen=True)
-class BenchmarkFile:
-    """What such a file asks for."""
-
-    cells: tuple[Cell, ...]
-    metrics: str | tuple[str, ...] | None
-    protocol: str | None
-
-
-def read_benchmark_file(path: Path) -> BenchmarkFile:
+def read_benchmark_file(path: Path) -> Benchmark:
     """Read and check a file of methods and data sets."""
     content = read_toml(path, place=repr(str(path)), name=repr(str(path)))
     _check_keys(path, content, "", "at the top")
     datasets, methods = (_tables(path, content, part) for part in ("datasets", "methods"))
-    cells = [
-        Cell(
-            dataset=dataset,
-            method=method,
-            pred_root=_place(path, pred),
-            gt_root=_place(path, _text(path, truth, "gt", f"datasets.{dataset}")),
+    folders = {
+        (dataset, method): Folders(
+            pred_root=_relative_to_file(path, pred),
+            gt_root=_relative_to_file(path, _text(path, truth, "gt", f"datasets.{dataset}")),
             pred_suffix=_text(path, maps, "suffix", f"methods.{method}", default=""),
             gt_suffix=_text(path, truth, "suffix", f"datasets.{dataset}", default=""),
         )
         for dataset, truth in datasets.items()
         for method, maps in methods.items()
         if (pred := _pred(path, maps, method, dataset, datasets)) is not None
-    ]
-    if not cells:
+    }
+    if not folders:
         raise InputError(f"{path.name}: no method has predictions for any data set; give some a pred")
     protocol = content.get("protocol")
     if protocol is not None and not isinstance(protocol, str):
         raise InputError(f"{path.name}: protocol must be a name in quotes, got {shown(protocol)}")
-    return BenchmarkFile(tuple(cells), _metrics(path, content.get("metrics")), protocol)
+    return Benchmark(folders, _metrics(path, content.get("metrics")), protocol)
 
 
 def _metrics(path: Path, metrics: Any) -> str | tuple[str, ...] | None:
@@ -107,8 +129,8 @@ def _check_keys(path: Path, table: dict[str, Any], part: str, where: str) -> Non
 def _text(path: Path, table: dict[str, Any], key: str, where: str, *, default: str | None = None) -> str:
     value = table.get(key, default)
     if not isinstance(value, str):
-        came = "which is missing" if value is None else f"got {shown(value)}"
-        raise InputError(f'{path.name}: [{brief(where)}] needs {key} = "...", {came}')
+        got = "which is missing" if value is None else f"got {shown(value)}"
+        raise InputError(f'{path.name}: [{brief(where)}] needs {key} = "...", {got}')
     return value
 
 
@@ -127,5 +149,5 @@ def _pred(
     return _text(path, pred, dataset, f"methods.{method}.pred") if dataset in pred else None
 
 
-def _place(path: Path, root: str) -> str:
+def _relative_to_file(path: Path, root: str) -> str:
     return root if is_url(root) else str(path.parent / root)

@@ -1,4 +1,4 @@
-"""Batches scored on a Dask cluster: every wait has an end, and every failure is a sentence.
+"""Batches scored on a Dask cluster: every wait has a limit, and every failure is one sentence.
 
 Workers read the files themselves, by the paths or URLs they are given, and send back rows.
 """
@@ -18,25 +18,24 @@ from urllib.parse import urlsplit
 
 from sisod.common.errors import InputError, UsageError, printable, require
 from sisod.common.folders import is_url
-from sisod.common.output import write_atomically
-from sisod.evaluation.batches import Batch, Job, Pairs, score_batch
-from sisod.evaluation.runners import Advance
+from sisod.evaluation.batches import PairBatch, Pairs, score_batch
+from sisod.evaluation.request import Request
+from sisod.evaluation.runners import Deliver
 
 TASK_BATCHES = 8  # batches in a task of a large cluster run
 _PATIENCE = 10.0  # seconds for a scheduler to answer, and for its first worker
-_NO_WORKERS = 30.0  # seconds without any worker, on the way: one that died is started again
-_LOOK = 2.0  # seconds without an answer after which the cluster is looked at
+_NO_WORKERS = 30.0  # seconds without any worker during a run: one that died may be restarted
+_CHECK_AFTER = 2.0  # seconds without an answer after which the cluster is checked
 _KEPT = "what was finished is kept, use --resume"
 
 Stamps = Sequence[tuple[str, str]]
-Running = dict[str, tuple[Any, Sequence[Batch]]]  # by key, futures of Dask and what they score
+Running = dict[str, tuple[Any, Sequence[PairBatch]]]  # by key: futures of Dask and their batches
 
 
-def run_cluster(job: Job, batches: Sequence[Batch], advance: Advance, *, address: str) -> None:
-    """Score on a Dask cluster; a worker that dies is replaced by another, by Dask.
-
-    The roots of the job must mean the same in every working folder.
-    """
+def run_cluster(
+    request: Request, batches: Sequence[PairBatch], deliver: Deliver, *, address: str
+) -> None:
+    """Score on a Dask cluster; Dask gives the tasks of a worker that dies to another."""
     if not batches:
         return
     with _connected(address) as client:
@@ -44,7 +43,7 @@ def run_cluster(job: Job, batches: Sequence[Batch], advance: Advance, *, address
         # large tasks spare the scheduler, but every thread should get several
         size = max(1, min(TASK_BATCHES, len(batches) // (4 * threads)))
         waiting = iter([batches[at : at + size] for at in range(0, len(batches), size)])
-        description = job.to_json()
+        description = request.resolved().to_json()  # workers have other working folders
         running: Running = {}
         watch = _Watch(client, address)
         finished: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -56,13 +55,12 @@ def run_cluster(job: Job, batches: Sequence[Batch], advance: Advance, *, address
                 running[future.key] = future, group
                 future.add_done_callback(finished.put)
 
-        submit(4 * threads)  # enough to keep all busy, few to hold in memory
+        submit(4 * threads)  # enough to keep all busy, few enough to hold in memory
         while running:
             future = watch.wait(finished)
             _, group = running.pop(future.key)
             for batch, data in zip(group, watch.answer(future), strict=True):
-                write_atomically(batch.shard, data)
-                advance(len(batch.pairs))
+                deliver(batch, data)
             submit(1)
 
 
@@ -71,11 +69,11 @@ def _connected(address: str) -> Iterator[Any]:
     client = _connect(address)
     logger = logging.getLogger("distributed.client")
     level = logger.level
-    logger.setLevel(logging.CRITICAL)  # what it logs of a scheduler that is gone, our refusal says
+    logger.setLevel(logging.CRITICAL)  # our error message says what it would log
     try:
         yield client
     finally:
-        client.close(timeout=_LOOK)
+        client.close(timeout=_CHECK_AFTER)
         logger.setLevel(level)
 
 
@@ -90,17 +88,17 @@ def _connect(address: str) -> Any:
 
 
 def check_scheduler(address: str) -> None:
-    """Refuse an address where no scheduler answers; Dask itself waits for minutes if nothing does."""
+    """Refuse an address where no scheduler answers; Dask itself would wait for minutes."""
     require("--cluster", "dask", "distributed")
     if not address.strip():
         raise UsageError("--cluster is empty; expected the address of a scheduler, tcp://HOST:PORT")
-    if address.startswith("inproc://"):  # of this very process
+    if address.startswith("inproc://"):  # in this process
         return
     try:
         with ThreadPoolExecutor(1) as threads:  # a notebook has an event loop of its own in this one
-            kind = threads.submit(asyncio.run, _ask(address)).result()
+            kind = threads.submit(asyncio.run, _server_kind(address)).result()
     except TimeoutError:
-        if _is_taken(address):
+        if _is_listening(address):
             raise InputError(
                 f"what listens at {address!r} is not a Dask scheduler: it gave no answer in "
                 f"{_PATIENCE:g} seconds; expected the address that 'dask scheduler' prints"
@@ -109,18 +107,18 @@ def check_scheduler(address: str) -> None:
             f"no Dask scheduler answers at {address!r} in {_PATIENCE:g} seconds; start one with "
             "'dask scheduler', and give the address that it prints"
         ) from None
-    except (ValueError, TypeError) as error:  # of an address that cannot be one
+    except (ValueError, TypeError) as error:  # the text is not an address
         raise UsageError(
             f"--cluster {address!r} is not the address of a Dask scheduler: {_reason(error)}; expected "
             "tcp://HOST:PORT"
         ) from error
-    except Exception as error:  # what was sent back makes no sense: anything may come of it
+    except Exception as error:  # a malformed answer may raise anything
         raise InputError(f"no Dask scheduler answers at {address!r}: {_reason(error)}") from error
     if kind != "Scheduler":
         raise InputError(f"a Dask {kind} answers at {address!r}; expected the scheduler's address")
 
 
-async def _ask(address: str) -> str:
+async def _server_kind(address: str) -> str:
     """Return what kind of server listens at an address."""
     from distributed import rpc
     from distributed.security import Security
@@ -133,7 +131,7 @@ async def _ask(address: str) -> str:
     return await asyncio.wait_for(ask(), _PATIENCE)
 
 
-def _is_taken(address: str) -> bool:
+def _is_listening(address: str) -> bool:
     """Say whether anything listens at an address."""
     try:
         parts = urlsplit(address if "://" in address else f"tcp://{address}")
@@ -156,61 +154,61 @@ def _count_threads(client: Any, address: str) -> int:
 
 
 class _Watch:
-    """Looks at the cluster while nothing comes of it, and gives up where nothing can come any more."""
+    """Waits for results; checks the cluster meanwhile, and gives up when it cannot answer any more."""
 
     def __init__(self, client: Any, address: str) -> None:
         self._client, self._address = client, address
-        self._lost = 0.0  # when the scheduler answered the last time
-        self._alone = 0.0  # when it had a worker the last time
+        self._last_answer = 0.0  # time of the last answer of the scheduler
+        self._last_worker = 0.0  # time at which it last had a worker
 
     def wait(self, finished: "queue.SimpleQueue[Any]") -> Any:
         """Return the next future that is done."""
-        self._lost = self._alone = time.monotonic()
+        self._last_answer = self._last_worker = time.monotonic()
         while True:
             try:
-                return finished.get(timeout=_LOOK)
+                return finished.get(timeout=_CHECK_AFTER)
             except queue.Empty:
-                self._look()
+                self._check()
 
     def answer(self, future: Any) -> list[bytes]:
-        """Return what came of a future that is done; it may have to be done again to be fetched."""
-        self._lost = self._alone = time.monotonic()
+        """Return the result of a finished future; Dask may have to compute it again to fetch it."""
+        self._last_answer = self._last_worker = time.monotonic()
         while True:
             try:
-                answer: list[bytes] = future.result(timeout=_LOOK)
+                answer: list[bytes] = future.result(timeout=_CHECK_AFTER)
             except InputError:
                 raise
             except CancelledError:
-                raise InputError(self._gone()) from None
+                raise InputError(self._gone_message()) from None
             except Exception as error:
                 if not isinstance(error, TimeoutError) or future.status == "error":
                     raise InputError(
                         f"the Dask cluster at {self._address!r} could not score a batch: "
                         f"{_reason(error)}; {_KEPT}"
                     ) from error
-                self._look()
+                self._check()
             else:
                 return answer
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         workers = None  # unless the scheduler answers
         if self._client.status == "running":
-            # whatever goes wrong here, it is no answer
+            # any exception here means that there is no answer
             with contextlib.suppress(Exception):
-                workers = self._client.sync(self._client.scheduler.ncores, callback_timeout=_LOOK)
+                workers = self._client.sync(self._client.scheduler.ncores, callback_timeout=_CHECK_AFTER)
         now = time.monotonic()
         if workers is not None:
-            self._lost = now
+            self._last_answer = now
         if workers or workers is None:
-            self._alone = now
-        if now - self._lost >= _PATIENCE:
-            raise InputError(self._gone())
-        if now - self._alone >= _NO_WORKERS:
+            self._last_worker = now
+        if now - self._last_answer >= _PATIENCE:
+            raise InputError(self._gone_message())
+        if now - self._last_worker >= _NO_WORKERS:
             raise InputError(
                 f"the Dask scheduler at {self._address!r} has lost all its workers; {_KEPT}"
             )
 
-    def _gone(self) -> str:
+    def _gone_message(self) -> str:
         return f"the Dask scheduler at {self._address!r} does not answer any more; {_KEPT}"
 
 
@@ -219,37 +217,42 @@ def _reason(error: Exception) -> str:
     return printable(f"{type(error).__name__}: {text}" if text else type(error).__name__)
 
 
-# what follows is called on the workers
+# the following functions are called on the workers
 
 
-def score_on_worker(job: dict[str, Any], groups: list[Pairs], stamps: list[Stamps]) -> list[bytes]:
-    """Return the rows of some batches."""
-    wanted = Job.from_json(job)
-    for pairs, of_pairs in zip(groups, stamps, strict=True):
-        _check_files(wanted, pairs, of_pairs)
+def score_on_worker(
+    description: dict[str, Any], groups: list[Pairs], stamps: list[Stamps]
+) -> list[bytes]:
+    """Return the rows of several batches."""
+    request = Request.from_json(description)
+    for pairs, pair_stamps in zip(groups, stamps, strict=True):
+        _check_files(request, pairs, pair_stamps)
     try:
-        return [score_batch(wanted, pairs).to_bytes() for pairs in groups]
+        return [score_batch(request, pairs).to_bytes() for pairs in groups]
     except InputError as error:
         raise InputError(f"{error} (on the Dask worker {socket.gethostname()!r})") from None
 
 
-def _check_files(job: Job, pairs: Pairs, stamps: Stamps) -> None:
-    """Refuse files that are not those which the client listed, as far as their size tells."""
-    for (_, *paths), of_pair in zip(pairs, stamps, strict=True):
-        for root, path, stamp in zip((job.pred_root, job.gt_root), paths, of_pair, strict=True):
+def _check_files(request: Request, pairs: Pairs, stamps: Stamps) -> None:
+    """Refuse files that differ in size from those that the client listed."""
+    roots = (request.pred_root, request.gt_root)
+    for (_, *paths), pair_stamps in zip(pairs, stamps, strict=True):
+        for root, path, stamp in zip(roots, paths, pair_stamps, strict=True):
             if is_url(root):
                 continue
             file = Path(root, path)
             try:
                 size = os.stat(file).st_size  # noqa: PTH116  (in a hot loop)
             except OSError as error:
-                raise InputError(_unseen(file, error.strerror or str(error))) from None
+                raise InputError(_unseen_message(file, error.strerror or str(error))) from None
             if str(size) != stamp.partition("-")[0]:
-                here, there = f"{size} bytes", stamp.partition("-")[0]
-                raise InputError(_unseen(file, f"another file, of {here} instead of {there}"))
+                listed_size = stamp.partition("-")[0]
+                raise InputError(
+                    _unseen_message(file, f"another file, of {size} bytes instead of {listed_size}")
+                )
 
 
-def _unseen(file: Path, what: str) -> str:
+def _unseen_message(file: Path, what: str) -> str:
     return (
         f"the Dask worker {socket.gethostname()!r} does not see the file {str(file)!r} ({what}); "
         "workers read files themselves: give folders that all of them share, or URLs"

@@ -4,41 +4,40 @@ import dataclasses
 import json
 import secrets
 import shutil
-import tempfile
 import warnings
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sisod.common import folders
-from sisod.common.arguments import check_flag, check_text, check_utf8, check_whole, shown
-from sisod.common.errors import InputError, UsageError, require
+from sisod.common.arguments import check_utf8
+from sisod.common.errors import InputError, require, shorten_list
 from sisod.common.forks import check_not_forked
 from sisod.common.output import followed, lock, readable_errors, write_atomically
-from sisod.common.parquet import join_tables, write_table
 from sisod.common.progress import progress_bar
-from sisod.data.pairs import Pair, Pairing, pair_files
+from sisod.data.pairs import Pair, Pairing
 from sisod.data.storage import resolved_root
-from sisod.evaluation.batches import BATCH, Batch, Job
-from sisod.evaluation.notes import notes_of
+from sisod.evaluation.batches import BATCH, PairBatch
+from sisod.evaluation.request import Options, Request, checked_names
 from sisod.evaluation.result import (
+    KIND,
     Evaluation,
+    ResultWriter,
     curve_table,
     file_table,
     make_tables,
     run_record,
-    write_json,
-    write_summary,
 )
-from sisod.evaluation.resume import check_resumable, is_finished, plan_digest, shard_path
+from sisod.evaluation.resume import check_resumable, is_finished, make_plan, plan_digest, shard_path
 from sisod.evaluation.rows import Rows, Totals
 from sisod.evaluation.saved import FILES, read_run
 from sisod.scoring.engine import find_scorer
 from sisod.scoring.metrics import MetricChoice
 from sisod.scoring.protocols import Protocol, find_protocol
 
-KIND = "evaluation"
+if TYPE_CHECKING:
+    from sisod.evaluation.runners import Deliver
+
 _GROUP = 64  # batches whose tables are made at a time: memory does not grow with the data set
 
 
@@ -77,99 +76,57 @@ def evaluate(
         overwrite: replace a finished or unfinished result.
         cluster: address of a Dask scheduler that does the work instead of this machine.
     """
-    settled = find_protocol(protocol)
-    if isinstance(names, str):
-        raise UsageError(f"names must be a list of names, got the text {shown(names)}")
+    rules = find_protocol(protocol)
     request = Request(
         pred_root=str(pred_dir),
         gt_root=str(gt_dir),
-        protocol=settled,
-        keys=find_scorer(settled, metrics).keys,
+        protocol=rules,
+        keys=find_scorer(rules, metrics).keys,
         pred_suffix=pred_suffix,
         gt_suffix=gt_suffix,
-        names=None if names is None else tuple(names),
+        names=checked_names(names),
         allow_missing=allow_missing,
         strict=strict,
     )
     options = Options(jobs=jobs, resume=resume, overwrite=overwrite, cluster=cluster)
-    if out is not None:
+    if out is None:
+        result = _evaluate_in_memory(request, options)
+        notes = _notes(result.run, request)
+    else:
         notes = evaluate_to(Path(out), request, options)
         result = Evaluation.load(out)
-    else:
-        with tempfile.TemporaryDirectory() as folder:
-            notes = evaluate_to(Path(folder, "result"), request, options)
-            result = Evaluation.load(Path(folder, "result"))
     for note in notes:
         warnings.warn(note, UserWarning, stacklevel=2)
     return result
 
 
-@dataclass(frozen=True)
-class Request:
-    """What is to be scored, and by which rules: what decides the result."""
+def _evaluate_in_memory(request: Request, options: Options) -> Evaluation:
+    pairing = _find_pairs(request, options)
+    parts: dict[int, Rows] = {}
 
-    pred_root: str
-    gt_root: str
-    protocol: Protocol
-    keys: tuple[str, ...]
-    pred_suffix: str = ""
-    gt_suffix: str = ""
-    names: tuple[str, ...] | None = None
-    allow_missing: bool = False
-    strict: bool = False
+    def keep(batch: PairBatch, data: bytes) -> None:
+        parts[batch.index] = Rows.from_bytes(data)
 
-    def __post_init__(self) -> None:
-        for name in ("allow_missing", "strict"):
-            check_flag(name, getattr(self, name))
-        for name in ("pred_suffix", "gt_suffix"):
-            check_text(name, getattr(self, name))
-        for image in self.names or ():
-            check_text("every one of names", image)
-
-    def pairing(self) -> Pairing:
-        """Find the pairs."""
-        return pair_files(
-            self.pred_root,
-            self.gt_root,
-            pred_suffix=self.pred_suffix,
-            gt_suffix=self.gt_suffix,
-            names=self.names,
-            allow_missing=self.allow_missing,
-        )
-
-    def resolved(self) -> "Request":
-        """Return the same with roots that mean the same in every working folder."""
-        pred_root, gt_root = resolved_root(self.pred_root), resolved_root(self.gt_root)
-        return dataclasses.replace(self, pred_root=pred_root, gt_root=gt_root)
-
-    def job(self) -> Job:
-        """Return what the workers need to know."""
-        return Job(self.pred_root, self.gt_root, self.protocol, self.keys, self.strict)
-
-
-@dataclass(frozen=True)
-class Options:
-    """How the work is done: what does not change the result."""
-
-    jobs: int | None = None
-    resume: bool = False
-    overwrite: bool = False
-    cluster: str | None = None
-    title: str = "scoring"
-
-    def __post_init__(self) -> None:
-        if self.jobs is not None:
-            check_whole("jobs", self.jobs, least=1)
-        for name in ("resume", "overwrite"):
-            check_flag(name, getattr(self, name))
-        if self.resume and self.overwrite:
-            raise UsageError("--resume goes on with a run and --overwrite begins again; choose one")
+    _score(request, _batches(pairing.pairs), keep, options)
+    rows = Rows.joined([parts[index] for index in sorted(parts)])
+    result = Evaluation.from_rows(rows, protocol=request.protocol)
+    run = _record(rows.totals, request, pairing, make_plan(request, pairing))
+    return dataclasses.replace(result, run=run, files=file_table(pairing.pairs))
 
 
 def check_request(out: Path, request: Request, options: Options) -> Pairing:
     """Find the pairs, and refuse now what would be refused after hours of other work."""
-    check_not_forked()
     check_utf8(str(out.absolute()), "the folder name")  # of the tables, which are written last
+    pairing = _find_pairs(request, options)
+    out = followed(out)
+    if out.parent.is_dir():
+        with readable_errors(out, ""), lock(out):
+            _check_free(out, request, options)
+    return pairing
+
+
+def _find_pairs(request: Request, options: Options) -> Pairing:
+    check_not_forked()
     if options.cluster is not None:
         require("--cluster", "dask", "distributed")  # before the files are listed
     pairing = request.pairing()
@@ -177,10 +134,6 @@ def check_request(out: Path, request: Request, options: Options) -> Pairing:
         from sisod.evaluation.cluster import check_scheduler
 
         check_scheduler(options.cluster)
-    out = followed(out)
-    if out.parent.is_dir():
-        with readable_errors(out, ""), lock(out):
-            _check_free(out, request, options)
     return pairing
 
 
@@ -200,7 +153,7 @@ def evaluate_to(
     """
     if pairing is None:
         pairing = check_request(out, request, options)
-    plan = _plan(request, pairing)
+    plan = make_plan(request, pairing)
     out = followed(out)
     work = folders.partial_folder(out)
     full = "what was finished is kept, make room and use --resume"
@@ -209,54 +162,66 @@ def evaluate_to(
         folders.check_partial(work, KIND)
         if options.resume and is_finished(out, plan):
             folders.discard(work)  # of a run ended just before it removed it
-            return notes_of(read_run(out), request)
+            return _notes(read_run(out), request)
         token = _prepare(work, plan, options)
-        batches = list(_batches(work, token, pairing.pairs))
-        todo = [batch for batch in batches if not batch.shard.exists()]
-        done = len(pairing.pairs) - sum(len(batch.pairs) for batch in todo)
-        with progress_bar(options.title, len(pairing.pairs), done=done) as advance:
-            _run(request, todo, advance, options)
-        run = _write_result(work, batches, request, pairing, plan)
+        batches = _batches(pairing.pairs)
+        shards = [shard_path(work, token, batch.index) for batch in batches]
+        unscored = [batch for batch in batches if not shards[batch.index].exists()]
+
+        def store(batch: PairBatch, data: bytes) -> None:
+            write_atomically(shards[batch.index], data)
+
+        n_scored = len(pairing.pairs) - sum(len(batch.pairs) for batch in unscored)
+        _score(request, unscored, store, options, n_scored=n_scored)
+        run = _write_result(work / "result", shards, request, pairing, plan)
         folders.put_in_place(work / "result", out)
         folders.discard(work)
-    return notes_of(run, request)
+    return _notes(run, request)
 
 
-def _run(request: Request, todo: list[Batch], advance: Any, options: Options) -> None:
+def _batches(pairs: Sequence[Pair]) -> list[PairBatch]:
+    batches = []
+    for start in range(0, len(pairs), BATCH):
+        chosen = pairs[start : start + BATCH]
+        paths = tuple((pair.name, pair.pred.path, pair.gt.path) for pair in chosen)
+        stamps = tuple((pair.pred.stamp, pair.gt.stamp) for pair in chosen)
+        batches.append(PairBatch(start // BATCH, paths, stamps))
+    return batches
+
+
+def _score(
+    request: Request,
+    batches: Sequence[PairBatch],
+    store: "Deliver",
+    options: Options,
+    *,
+    n_scored: int = 0,
+) -> None:
+    """Score batches with a progress bar; `n_scored` images were scored by an earlier run."""
     from sisod.evaluation.runners import default_jobs, run_here, run_processes
 
-    jobs = min(options.jobs or default_jobs(), len(todo))
-    if options.cluster is not None:
-        from sisod.evaluation.cluster import run_cluster
+    total = n_scored + sum(len(batch.pairs) for batch in batches)
+    jobs = min(options.jobs or default_jobs(), len(batches))
+    with progress_bar(options.title, total, done=n_scored) as advance:
 
-        run_cluster(request.resolved().job(), todo, advance, address=options.cluster)
-    elif jobs <= 1:
-        run_here(request.job(), todo, advance)
-    else:
-        run_processes(request.job(), todo, advance, jobs=jobs)
+        def deliver(batch: PairBatch, data: bytes) -> None:
+            store(batch, data)
+            advance(len(batch.pairs))
 
+        if options.cluster is not None:
+            from sisod.evaluation.cluster import run_cluster
 
-def _plan(request: Request, pairing: Pairing) -> dict[str, Any]:
-    """Everything that decides the result, as plain data."""
-    from sisod.common.version import __version__
-
-    job = request.job().to_json()
-    settings = {
-        "version of sisod": __version__,
-        "predictions": resolved_root(request.pred_root),
-        "ground truths": resolved_root(request.gt_root),
-        "protocol": job["protocol"],
-        "metrics": list(job["keys"]),
-        "strict": job["strict"],
-    }
-    pairs = [[p.name, p.pred.path, p.pred.stamp, p.gt.path, p.gt.stamp] for p in pairing.pairs]
-    return {"settings": settings, "pairs": pairs}
+            run_cluster(request, batches, deliver, address=options.cluster)
+        elif jobs <= 1:
+            run_here(request, batches, deliver)
+        else:
+            run_processes(request, batches, deliver, jobs=jobs)
 
 
 def _prepare(work: Path, plan: dict[str, Any], options: Options) -> str:
     """Set up the work folder; return the token that marks the batches of this run.
 
-    The token keeps a worker that outlives a killed run from passing its batch off on the next.
+    Where a disk knows no locks, the token keeps the batches of another run apart.
     """
     if options.overwrite:
         folders.discard(work)
@@ -274,28 +239,39 @@ def _prepare(work: Path, plan: dict[str, Any], options: Options) -> str:
     return token
 
 
-def _batches(work: Path, token: str, pairs: Sequence[Pair]) -> Iterator[Batch]:
-    for index in range(0, len(pairs), BATCH):
-        chosen = pairs[index : index + BATCH]
-        names = tuple((pair.name, pair.pred.path, pair.gt.path) for pair in chosen)
-        stamps = tuple((pair.pred.stamp, pair.gt.stamp) for pair in chosen)
-        yield Batch(shard_path(work, token, index // BATCH), names, stamps)
-
-
 def _write_result(
-    work: Path,
-    batches: Sequence[Batch],
+    result: Path,
+    shards: Sequence[Path],
     request: Request,
     pairing: Pairing,
     plan: dict[str, Any],
 ) -> dict[str, Any]:
-    """Write everything into the folder that will be the result; return its record."""
-    result = work / "result"
+    """Write everything into the folder that will be the result, group by group; return its record."""
     result.mkdir(parents=True)
-    totals = _write_tables(result, batches)
-    write_table(curve_table(totals), result / "dataset_curves.parquet")
-    write_table(file_table(pairing.pairs), result / f"{FILES}.parquet")
-    write_summary(result, totals.summary(), totals.defined())
+    writer = ResultWriter(result)
+    totals: Totals | None = None
+    for start in range(0, len(shards), _GROUP):
+        rows = Rows.joined([_read_rows(shard) for shard in shards[start : start + _GROUP]])
+        totals = rows.totals if totals is None else totals.plus(rows.totals)
+        writer.add(make_tables(rows))
+    assert totals is not None  # noqa: S101  (a pairing has at least one pair)
+    run = _record(totals, request, pairing, plan)
+    files = file_table(pairing.pairs)
+    writer.finish(totals.summary(), totals.defined(), curve_table(totals), files, run)
+    return run
+
+
+def _read_rows(shard: Path) -> Rows:
+    try:
+        return Rows.from_bytes(shard.read_bytes())
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"{str(shard)!r}, which holds the scores of a batch, is damaged; remove it and use --resume"
+        ) from error
+
+
+def _record(totals: Totals, request: Request, pairing: Pairing, plan: dict[str, Any]) -> dict[str, Any]:
+    """Return the content of run.json."""
     inputs = {
         "predictions": resolved_root(request.pred_root),
         "ground_truths": resolved_root(request.gt_root),
@@ -306,39 +282,43 @@ def _write_result(
         "extra_names": list(pairing.extra[:4]),
         FILES: f"{FILES}.parquet",
     }
-    record = run_record(totals, request.protocol) | {"inputs": inputs, "digest": plan_digest(plan)}
-    write_json(result / "run.json", record)
-    return record
+    return run_record(totals, request.protocol) | {"inputs": inputs, "digest": plan_digest(plan)}
 
 
-def _write_tables(result: Path, batches: Sequence[Batch]) -> Totals:
-    """Make the tables group by group, then join their files without reading them into memory."""
-    parts = result / "parts"
-    parts.mkdir()
-    totals: Totals | None = None
-    for start in range(0, len(batches), _GROUP):
-        group = batches[start : start + _GROUP]
-        rows = Rows.joined([_rows(batch) for batch in group])
-        totals = rows.totals if totals is None else totals.plus(rows.totals)
-        for name, table in make_tables(rows).items():
-            write_table(table, parts / f"{name}-{start // _GROUP:05d}.parquet")
-    assert totals is not None  # noqa: S101  (a pairing has at least one pair)
-    for name in ("images", "objects", "curves"):
-        files = sorted(parts.glob(f"{name}-*.parquet"))
-        if len(files) == 1:
-            files[0].rename(result / f"{name}.parquet")
-        else:
-            # small row groups: what is being written is held in memory a group at a time
-            join_tables(files, result / f"{name}.parquet", row_group_size=_GROUP * BATCH)
-    shutil.rmtree(parts)
-    return totals
+def _notes(run: Mapping[str, Any], request: Request) -> list[str]:
+    """Return warnings of images that were left out, resized, or scored although very small.
 
-
-def _rows(batch: Batch) -> Rows:
-    try:
-        return Rows.from_bytes(batch.shard.read_bytes())
-    except (ValueError, KeyError, TypeError) as error:
-        raise InputError(
-            f"{str(batch.shard)!r}, what was scored of {len(batch.pairs)} images, is damaged; remove it "
-            "and use --resume"
-        ) from error
+    Paths are as the user gave them.
+    """
+    inputs = run.get("inputs", {})
+    where = f"in {request.pred_root!r}"
+    notes = []
+    if missing := inputs.get("missing"):
+        notes.append(
+            f"{len(missing)} ground truths have no prediction {where} ({shorten_list(missing)}) "
+            "and were left out"
+        )
+    if inputs.get("extra"):
+        names = shorten_list(inputs.get("extra_names", []))
+        notes.append(
+            f"{inputs['extra']} files {where} have no ground truth ({names}) and were not scored"
+        )
+    if run.get("resized"):
+        notes.append(
+            f"{run['resized']} predictions {where} had another size than their ground truth "
+            "and were resized"
+        )
+    if run.get("looks_binary"):
+        notes.append(
+            f"{run['looks_binary']} predictions {where} are integers with maximum 1: "
+            "they look like 0/1 instead of 0/255"
+        )
+    if run.get("tiny"):
+        least = request.protocol.min_area
+        size = f"{least} pixels" if isinstance(least, int) else f"{100 * least:g} % of the image"
+        notes.append(
+            f"{run['tiny']} objects are scored only because their ground truth in "
+            f"{request.gt_root!r} has no component of {size} or more; smaller ones beside them "
+            "are not scored; --protocol paper scores all"
+        )
+    return notes

@@ -1,4 +1,4 @@
-"""Rows -> summary: scores of many images gathered, merged, and turned into tables."""
+"""Scores of pairs of arrays, collected one by one, merged, and turned into tables."""
 
 from numpy.typing import ArrayLike
 
@@ -11,18 +11,18 @@ from sisod.scoring.metrics import MetricChoice
 from sisod.scoring.partition import Partition
 from sisod.scoring.protocols import Protocol, find_protocol
 
-_FOLD = 32  # images; single rows carry all their curves, joined ones only the sums
+_FOLD = 32  # images; single rows hold all their curves, joined ones only the sums
 
 
 class Evaluator:
-    """Gathers the scores of many images.
+    """Collects the scores of many images.
 
     Example:
         >>> import numpy as np
         >>> evaluator = Evaluator(metrics=["mae", "si_mae"])
         >>> gt = np.zeros((4, 4), dtype=bool)
         >>> gt[:2, :2] = True
-        >>> evaluator.update(gt, gt, name="found")
+        >>> evaluator.update(gt, gt, name="perfect")
         >>> evaluator.update(~gt, gt, name="inverted")
         >>> evaluator.result().summary
         {'mae': 0.5, 'si_mae': 0.5}
@@ -49,7 +49,7 @@ class Evaluator:
     ) -> None:
         """Score one pair and keep the result; see `sisod.score` for what is accepted.
 
-        Images without a name are numbered by their place, `000000`, `000001`, ...
+        Images without a name are numbered by their position, `000000`, `000001`, ...
         Frames of a `partition` are never counted in `run["tiny"]`: the least size is the protocol's.
         """
         if name is not None:
@@ -78,14 +78,14 @@ class Evaluator:
             raise ValueError(f"an image named {name!r} was already scored; names must differ")
 
     def merge(self, other: "Evaluator") -> "Evaluator":
-        """Take over the images of another evaluator, after one's own; return self."""
+        """Append the images of another evaluator; return self."""
         if not isinstance(other, Evaluator):
             raise TypeError(f"only another Evaluator can be merged, got {shown(other)}")
         if (other.protocol, other.keys) != (self.protocol, self.keys):
             raise ValueError("evaluators differ in protocol or metrics; only equal ones can be merged")
-        twice = self._known & other._known
-        if twice:
-            raise ValueError(f"both evaluators scored {min(twice)!r}; names must differ")
+        shared = self._known & other._known
+        if shared:
+            raise ValueError(f"both evaluators scored {min(shared)!r}; names must differ")
         if other is self:
             raise ValueError("only another Evaluator can be merged; these images would count twice")
         self._known |= other._known
@@ -94,7 +94,7 @@ class Evaluator:
         return self
 
     def rows(self) -> Rows:
-        """Return everything gathered so far as columns."""
+        """Return the scores of all images so far, column-wise."""
         if not self._parts:
             raise ValueError("nothing was scored; call update(pred, gt) first")
         return Rows.joined(self._parts)

@@ -3,7 +3,8 @@
 import dataclasses
 import json
 import math
-from collections.abc import Sequence
+import shutil
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sisod.common.folders import write_folder
-from sisod.common.parquet import write_table
+from sisod.common.parquet import join_tables, write_table
 from sisod.data.pairs import Pair
 from sisod.evaluation.rows import IMAGE_CURVES, Rows, Totals
 from sisod.evaluation.saved import FILES, read_saved
@@ -21,6 +22,9 @@ from sisod.scoring.protocols import Protocol
 if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
+
+KIND = "evaluation"  # what run.json says of the folder
+_ROW_GROUP = 2048  # rows of a joined table that are held in memory at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +43,7 @@ class Evaluation:
         run: version, settings, inputs, and counts of what was resized, missing, undefined.
         files: one row per image: the files of its prediction and its ground truth, below the folders
             that `run` names, and a stamp of each that differs once it has changed; None for a result
-            that was made in memory.
+            of arrays in memory.
     """
 
     summary: dict[str, float]
@@ -54,7 +58,7 @@ class Evaluation:
 
     @classmethod
     def from_rows(cls, rows: Rows, *, protocol: Protocol) -> "Evaluation":
-        """Make the tables."""
+        """Return the result with its tables."""
         tables = make_tables(rows)
         return cls(
             summary=rows.totals.summary(),
@@ -69,11 +73,10 @@ class Evaluation:
 
     def save(self, folder: Path | str, *, overwrite: bool = False) -> None:
         """Write the result to a folder, whole or not at all."""
-        with write_folder(Path(folder), kind="evaluation", overwrite=overwrite) as inside:
-            for name, table in self._tables().items():
-                write_table(table, inside / f"{name}.parquet")
-            write_summary(inside, self.summary, self.defined)
-            write_json(inside / "run.json", self.run)
+        with write_folder(Path(folder), kind=KIND, overwrite=overwrite) as inside:
+            writer = ResultWriter(inside)
+            writer.add({"images": self.images, "objects": self.objects, "curves": self.image_curves})
+            writer.finish(self.summary, self.defined, self.curves, self.files, self.run)
 
     @classmethod
     def load(cls, folder: Path | str) -> "Evaluation":
@@ -102,21 +105,57 @@ class Evaluation:
 
         return summary_grid(self).html(summary_caption(self))
 
-    def _tables(self) -> "dict[str, pl.DataFrame]":
-        tables = {
-            "images": self.images,
-            "objects": self.objects,
-            "curves": self.image_curves,
-            "dataset_curves": self.curves,
-        }
-        return tables if self.files is None else tables | {FILES: self.files}
+
+class ResultWriter:
+    """Writes the files of a result into an existing folder, with little memory.
+
+    The tables that grow with the data set are added in parts, which are joined at the end without
+    reading all of them.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._parts = folder / "parts"
+        self._parts.mkdir()
+        self._n_parts = 0
+
+    def add(self, tables: "Mapping[str, pl.DataFrame]") -> None:
+        """Write the next rows of the tables of images, objects and curves."""
+        for name, table in tables.items():
+            write_table(table, self._parts / f"{name}-{self._n_parts:05d}.parquet")
+        self._n_parts += 1
+
+    def finish(
+        self,
+        summary: Mapping[str, float],
+        defined: Mapping[str, int],
+        curves: "pl.DataFrame",
+        files: "pl.DataFrame | None",
+        run: Mapping[str, Any],
+    ) -> None:
+        """Join the parts and write everything else; the arguments are attributes of `Evaluation`."""
+        for name in ("images", "objects", "curves"):
+            path = self._folder / f"{name}.parquet"
+            parts = sorted(self._parts.glob(f"{name}-*.parquet"))
+            if len(parts) == 1:
+                parts[0].rename(path)
+            else:
+                join_tables(parts, path, row_group_size=_ROW_GROUP)
+        shutil.rmtree(self._parts)
+        write_table(curves, self._folder / "dataset_curves.parquet")
+        if files is not None:
+            write_table(files, self._folder / f"{FILES}.parquet")
+        values = {key: None if math.isnan(value) else value for key, value in summary.items()}
+        rows = {key: {"value": value, "images": defined[key]} for key, value in values.items()}
+        write_json(self._folder / "summary.json", rows)
+        write_json(self._folder / "run.json", run)
 
 
 def make_tables(rows: Rows) -> "dict[str, pl.DataFrame]":
-    """Return the tables with a row per image or object; nameless images are numbered."""
+    """Return the tables with a row per image or object; images without a name are numbered."""
     import polars as pl
 
-    names = _all_named(rows.names)
+    names = _fill_names(rows.names)
     images: dict[str, Any] = {
         "image": names,
         "height": rows.shapes[:, 0],
@@ -138,8 +177,8 @@ def make_tables(rows: Rows) -> "dict[str, pl.DataFrame]":
     }
 
 
-def _all_named(names: Sequence[str | None]) -> list[str]:
-    """Number the nameless by their place; a number that is the name of another gets an underscore."""
+def _fill_names(names: Sequence[str | None]) -> list[str]:
+    """Number images without a name; a number that is the name of another gets an underscore."""
     taken = set(names)
 
     def number(index: int) -> str:
@@ -159,7 +198,7 @@ def curve_table(totals: Totals) -> "pl.DataFrame":
 
 
 def file_table(pairs: Sequence[Pair]) -> "pl.DataFrame":
-    """Return what was scored: the files of each image, and a stamp that differs once one has changed."""
+    """Return the files of each image, each with a stamp that differs once the file has changed."""
     import polars as pl
 
     return pl.DataFrame(
@@ -174,13 +213,13 @@ def file_table(pairs: Sequence[Pair]) -> "pl.DataFrame":
 
 
 def run_record(totals: Totals, protocol: Protocol) -> dict[str, Any]:
-    """Return what every result says of itself."""
+    """Return the part of run.json that every result has."""
     from sisod.common.version import __version__
 
     undefined = {key: totals.n_images - n for key, n in totals.defined().items() if n < totals.n_images}
     return {
         "sisod": __version__,
-        "kind": "evaluation",
+        "kind": KIND,
         "protocol": dataclasses.asdict(protocol),
         "metrics": list(totals.keys),
         "images": totals.n_images,
@@ -192,15 +231,6 @@ def run_record(totals: Totals, protocol: Protocol) -> dict[str, Any]:
     }
 
 
-def write_summary(folder: Path, summary: dict[str, float], defined: dict[str, int]) -> None:
-    """Write summary.json: value and number of images for each metric."""
-    rows = {
-        key: {"value": None if math.isnan(value) else value, "images": defined[key]}
-        for key, value in summary.items()
-    }
-    write_json(folder / "summary.json", rows)
-
-
 def write_run(folder: Path, content: dict[str, Any]) -> None:
     """Write the run.json that every output folder holds."""
     from sisod.common.version import __version__
@@ -209,6 +239,6 @@ def write_run(folder: Path, content: dict[str, Any]) -> None:
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Write a JSON file that reads well and compares well."""
+    """Write an indented JSON file, the same on every system."""
     text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
     path.write_text(text, encoding="utf-8", newline="\n")

@@ -1,4 +1,4 @@
-"""Saved results found below folders, by data set and method, and the pixels they were scored from."""
+"""Saved results below folders, by data set and method, and the image files they were scored from."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -35,26 +35,26 @@ class Result:
 
 
 def load_results(paths: Sequence[Path | str]) -> list[Result]:
-    """Load every result in or below some folders, named after DIR/<dataset>/<method>."""
-    found: dict[tuple[str, str], Path] = {}
+    """Load every result in or below the given folders, named after DIR/<dataset>/<method>."""
+    by_name: dict[tuple[str, str], Path] = {}
     for path in paths:
         for folder in _result_folders(Path(path)):
             key = (folder.parent.name, folder.name)
-            if found.setdefault(key, folder) != folder:
+            if by_name.setdefault(key, folder) != folder:
                 raise InputError(
-                    f"two results are called {key[1]!r} on {key[0]!r}: {str(found[key])!r} and "
+                    f"two results are called {key[1]!r} on {key[0]!r}: {str(by_name[key])!r} and "
                     f"{str(folder)!r}; rename one of the folders"
                 )
-    return [Result(*key, Evaluation.load(folder)) for key, folder in found.items()]
+    return [Result(*key, Evaluation.load(folder)) for key, folder in by_name.items()]
 
 
 def datasets_of(results: Iterable[Result]) -> list[str]:
-    """Return the names of the data sets, in the order they come."""
+    """Return the names of the data sets, in the order of the results."""
     return list(dict.fromkeys(result.dataset for result in results))
 
 
 def methods_of(results: Iterable[Result]) -> list[str]:
-    """Return the names of the methods, in the order they come."""
+    """Return the names of the methods, in the order of the results."""
     return list(dict.fromkeys(result.method for result in results))
 
 
@@ -65,12 +65,12 @@ def _result_folders(path: Path) -> list[Path]:
     if _is_result(root):
         return [root]
     folders = sorted(summary.parent for summary in root.rglob("summary.json"))
-    shown = [folder for folder in folders if _is_result(folder) and not _is_hidden(folder, root)]
-    if not shown:
+    visible = [folder for folder in folders if _is_result(folder) and not _is_hidden(folder, root)]
+    if not visible:
         raise InputError(
             f"no result in or below {str(path)!r}; expected folders that 'sisod evaluate' wrote"
         )
-    return shown
+    return visible
 
 
 def _is_result(folder: Path) -> bool:
@@ -78,7 +78,7 @@ def _is_result(folder: Path) -> bool:
 
 
 def _is_hidden(folder: Path, root: Path) -> bool:
-    """Say whether a folder is of an unfinished run, which is kept under a hidden name."""
+    """Tell whether a folder belongs to an unfinished run, which is kept under a hidden name."""
     return any(part.startswith(".") for part in folder.relative_to(root).parts)
 
 
@@ -86,12 +86,12 @@ def _is_hidden(folder: Path, root: Path) -> bool:
 class PixelFiles:
     """The files that one result was scored from, and the photographs if their folder is known.
 
-    A file that is not the one that was scored is not read; `trouble` says that it changed.
+    A file that has changed since it was scored is not read; `trouble` says so.
 
     Attributes:
-        evaluation: whose record names the folders.
+        evaluation: the result, whose record names the folders.
         image_root: folder of the photographs, named like the ground truths.
-        fetch: whether URLs of other machines that the record names may be asked.
+        fetch: whether files may be read from URLs of other machines that the record names.
     """
 
     evaluation: Evaluation
@@ -102,7 +102,7 @@ class PixelFiles:
 
     @property
     def trouble(self) -> list[str]:
-        """What went wrong so far."""
+        """Problems so far, one sentence each."""
         return [reason for reasons in self._reasons.values() for reason in reasons]
 
     def why(self, what: str) -> str:
@@ -117,7 +117,7 @@ class PixelFiles:
         return read_colour(self.image_root, file.path)
 
     def mask(self, name: str) -> NDArray[np.bool_] | None:
-        """Return the ground truth, or None if its file is gone or another."""
+        """Return the ground truth, or None if its file is gone or has changed."""
         path = self._masks.get(name)
         if path is None:
             return None
@@ -145,7 +145,7 @@ class PixelFiles:
         return self._paths(PREDICTIONS, "prediction", "pred_suffix")
 
     def _paths(self, what: str, column: str, suffix: str) -> dict[str, str]:
-        """Return image -> path of the file that was scored, as far as it is there and the same."""
+        """Return image -> path of its file, for the files that are unchanged since they were scored."""
         inputs = self.evaluation.run.get("inputs", {})
         root = inputs.get(what)
         files = self.evaluation.files
@@ -172,25 +172,25 @@ class PixelFiles:
     def _unchanged(
         self, root: str, what: str, paths: "pl.Series", stamps: "pl.Series"
     ) -> dict[str, str]:
-        there = {file.path: file.stamp for file in list_files(root)}
+        stamps_now = {file.path: file.stamp for file in list_files(root)}
         names = self.evaluation.images["image"].to_list()
-        same: dict[str, str] = {}
+        unchanged: dict[str, str] = {}
         changed: list[str] = []
         gone: list[str] = []
         for name, path, stamp in zip(names, paths.to_list(), stamps.to_list(), strict=True):
-            if there.get(path) == stamp:
-                same[name] = path
+            if stamps_now.get(path) == stamp:
+                unchanged[name] = path
             else:
-                (changed if path in there else gone).append(name)
+                (changed if path in stamps_now else gone).append(name)
         noun = "map" if what == PREDICTIONS else "ground truth"
-        for which, happened in ((changed, "changed"), (gone, "gone")):
-            if which:
-                ending, verb = ("", "it was") if len(which) == 1 else ("s", "they were")
+        for images, state in ((changed, "changed"), (gone, "gone")):
+            if images:
+                ending, verb = ("", "it was") if len(images) == 1 else ("s", "they were")
                 self._reasons[what].append(
-                    f"{len(which)} {noun}{ending} {happened} since {verb} scored "
-                    f"({shorten_list(which)}), in {root!r}; evaluate again to see more"
+                    f"{len(images)} {noun}{ending} {state} since {verb} scored "
+                    f"({shorten_list(images)}), in {root!r}; evaluate again to see more"
                 )
-        return same
+        return unchanged
 
 
 def grey(pred: Map, shape: tuple[int, int], evaluation: Evaluation) -> Picture:

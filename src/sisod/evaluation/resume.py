@@ -1,5 +1,6 @@
-"""Whether a run may go on: its plan is everything that decides the result, as plain data."""
+"""Whether a run may be resumed: its plan holds everything that decides the result, as plain data."""
 
+import dataclasses
 import json
 import re
 from pathlib import Path
@@ -7,19 +8,37 @@ from typing import Any
 
 from sisod.common import folders
 from sisod.common.errors import InputError, shorten_list
+from sisod.common.version import __version__
+from sisod.data.pairs import Pairing
+from sisod.data.storage import resolved_root
 from sisod.evaluation.batches import BATCH
+from sisod.evaluation.request import Request
 from sisod.evaluation.saved import read_run
 
 
+def make_plan(request: Request, pairing: Pairing) -> dict[str, Any]:
+    """Return everything that decides the result."""
+    settings = {
+        "version of sisod": __version__,
+        "predictions": resolved_root(request.pred_root),
+        "ground truths": resolved_root(request.gt_root),
+        "protocol": dataclasses.asdict(request.protocol),
+        "metrics": list(request.keys),
+        "strict": request.strict,
+    }
+    pairs = [[p.name, p.pred.path, p.pred.stamp, p.gt.path, p.gt.stamp] for p in pairing.pairs]
+    return {"settings": settings, "pairs": pairs}
+
+
 def plan_digest(plan: dict[str, Any]) -> str:
-    """Return what tells plans apart."""
+    """Return a hash of a plan."""
     import hashlib
 
     return hashlib.sha256(json.dumps(plan, sort_keys=True).encode()).hexdigest()
 
 
 def is_finished(out: Path, plan: dict[str, Any]) -> bool:
-    """Say whether `out` holds the result of this very plan; refuse if it holds another."""
+    """Tell whether `out` holds the result of this plan; refuse if it holds another."""
     if folders.is_free(out):
         return False
     try:
@@ -35,13 +54,13 @@ def is_finished(out: Path, plan: dict[str, Any]) -> bool:
 
 
 def check_resumable(work: Path, plan: dict[str, Any]) -> str:
-    """Refuse to go on if what was scored would now be scored otherwise; what was not may change."""
+    """Return the token of the unfinished run; refuse if the settings or files already scored changed."""
     old = _read_plan(work / "plan.json")
     for key, value in plan["settings"].items():
-        before = old["settings"].get(key)
-        if before != value:
+        old_value = old["settings"].get(key)
+        if old_value != value:
             raise InputError(
-                f"cannot resume: {key} changed from {_short(before)} to {_short(value)}; "
+                f"cannot resume: {key} changed from {_short(old_value)} to {_short(value)}; "
                 "use the settings of the unfinished run, or --overwrite to begin again"
             )
     if [pair[0] for pair in old["pairs"]] != [pair[0] for pair in plan["pairs"]]:
@@ -50,12 +69,11 @@ def check_resumable(work: Path, plan: dict[str, Any]) -> str:
             "or their names changed; use --overwrite to begin again"
         )
     token: str = old["token"]
-    scored = [
-        (then, now)
-        for index, (then, now) in enumerate(zip(old["pairs"], plan["pairs"], strict=True))
-        if shard_path(work, token, index // BATCH).exists()
+    changed = [
+        pair[0]
+        for index, (old_pair, pair) in enumerate(zip(old["pairs"], plan["pairs"], strict=True))
+        if old_pair != pair and shard_path(work, token, index // BATCH).exists()
     ]
-    changed = [now[0] for then, now in scored if then != now]
     if changed:
         raise InputError(
             f"cannot resume: {len(changed)} images were scored and their files changed since "
@@ -67,8 +85,8 @@ def check_resumable(work: Path, plan: dict[str, Any]) -> str:
 def _read_plan(path: Path) -> dict[str, Any]:
     try:
         old: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        whole = isinstance(old["settings"], dict) and re.fullmatch("[0-9a-f]{8}", old["token"])
-        if not whole or not all(isinstance(pair[0], str) for pair in old["pairs"]):
+        is_complete = isinstance(old["settings"], dict) and re.fullmatch("[0-9a-f]{8}", old["token"])
+        if not is_complete or not all(isinstance(pair[0], str) for pair in old["pairs"]):
             raise ValueError
     except (ValueError, LookupError, TypeError, RecursionError):
         raise InputError(
@@ -81,7 +99,9 @@ def _short(value: Any) -> str:
     text = json.dumps(value)
     if len(text) <= 60:
         return text
-    return "..." + text[-57:] if isinstance(value, str) else text[:57] + "..."  # a path's end tells more
+    return (
+        "..." + text[-57:] if isinstance(value, str) else text[:57] + "..."
+    )  # the end of a path says more
 
 
 def shard_path(work: Path, token: str, index: int) -> Path:

@@ -1,4 +1,4 @@
-"""Scores of many images as columns: what is gathered, joined, saved between steps, made into tables."""
+"""Scores of many images, column-wise: joined, written to bytes and back, summed for the summary."""
 
 import functools
 import json
@@ -19,10 +19,10 @@ IMAGE_CURVES = ("f", "si_f")  # kept for every image, so that intervals of maxim
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """Sums over images of what is defined, in twice the digits of a float64.
+    """Sums of the defined values over images, with twice the digits of a float64.
 
     Each sum is an unevaluated pair high + low. The spare digits make it, once rounded, the same in
-    whatever order and grouping images were added.
+    whatever order and grouping the images were added.
     """
 
     high: Values
@@ -31,7 +31,7 @@ class Sums:
 
     @classmethod
     def from_values(cls, values: Values) -> "Sums":
-        """Return the sums over images, the first axis."""
+        """Return the sums over the first axis, the images."""
         defined = ~np.isnan(values)
         filled = np.where(defined, values, 0.0)
         high, lost = filled[0], np.zeros_like(filled[0])
@@ -59,7 +59,7 @@ class Sums:
 
 @dataclass(frozen=True, eq=False)
 class Totals:
-    """What the summary of some images is made of; small, however many they are.
+    """Sums and counts that the summary is computed from; small, however many images there are.
 
     Attributes:
         keys: the metrics.
@@ -70,8 +70,8 @@ class Totals:
         n_objects: number of frames in all of them.
         n_resized: predictions that had to be resized.
         n_binary: integer predictions with maximum 1.
-        n_tiny: frames that are there only because their image has no component that is large enough;
-            frames that the caller brought are never counted.
+        n_tiny: frames that exist only because their image has no component that is large enough;
+            frames of a partition that the caller passed are never counted.
     """
 
     keys: tuple[str, ...]
@@ -125,10 +125,10 @@ class Totals:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Some images, scored.
+    """Scores of several images, column-wise.
 
     Attributes:
-        names: of the images; None for one without.
+        names: of the images; None for an image without a name.
         shapes: height and width.
         n_objects: frames of each image.
         alphas: weight of the background of each image.
@@ -158,7 +158,7 @@ class Rows:
         *,
         resized: Sequence[bool] = (),
     ) -> "Rows":
-        """Return the rows of some images."""
+        """Return the rows of scored images."""
         kept = [scores.curve_names.index(key) for key in IMAGE_CURVES]
         totals = Totals(
             keys=scores.keys,
@@ -198,10 +198,10 @@ class Rows:
         )
 
     def to_bytes(self) -> bytes:
-        """Return everything as the content of one file: a line of JSON, then the arrays as they are.
+        """Return everything as bytes: a line of JSON, then the raw arrays.
 
-        NumPy's own format for several arrays is a zip archive, which takes longer than the scoring of
-        an image that it holds.
+        NumPy's own format for several arrays is a zip archive, which takes longer to write than an
+        image takes to score.
         """
         totals = self.totals
         arrays: dict[str, NDArray[Any]] = {
@@ -210,7 +210,7 @@ class Rows:
             **{f"curves_{name}": getattr(totals.curves, name) for name in _SUMS},
             **{f"object_{key}": column for key, column in self.objects.items()},
         }
-        text = {
+        header = {
             "names": self.names,
             "keys": totals.keys,
             "curve_names": totals.curve_names,
@@ -218,28 +218,28 @@ class Rows:
             "counts": {name: getattr(totals, name) for name in _COUNTS},
             "arrays": {name: (array.dtype.str, array.shape) for name, array in arrays.items()},
         }
-        return b"".join([json.dumps(text).encode(), b"\n", *(a.tobytes() for a in arrays.values())])
+        return b"".join([json.dumps(header).encode(), b"\n", *(a.tobytes() for a in arrays.values())])
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Rows":
-        """Return what `to_bytes` wrote."""
+        """Return the rows that `to_bytes` wrote."""
         end = data.index(b"\n")
-        text = json.loads(data[:end])
+        header = json.loads(data[:end])
         arrays, offset = {}, end + 1
-        for name, (kind, shape) in text["arrays"].items():
+        for name, (kind, shape) in header["arrays"].items():
             flat = np.frombuffer(data, np.dtype(kind), math.prod(shape), offset)
             arrays[name] = flat.reshape(shape)
             offset += flat.nbytes
         totals = Totals(
-            keys=tuple(text["keys"]),
-            curve_names=tuple(text["curve_names"]),
+            keys=tuple(header["keys"]),
+            curve_names=tuple(header["curve_names"]),
             values=Sums(*(arrays[f"values_{name}"] for name in _SUMS)),
             curves=Sums(*(arrays[f"curves_{name}"] for name in _SUMS)),
-            **text["counts"],
+            **header["counts"],
         )
         return cls(
-            names=tuple(text["names"]),
-            objects={key: arrays[f"object_{key}"] for key in text["objects"]},
+            names=tuple(header["names"]),
+            objects={key: arrays[f"object_{key}"] for key in header["objects"]},
             totals=totals,
             **{name: arrays[name] for name in _ARRAYS},
         )

@@ -1,4 +1,8 @@
-"""Who scores the batches: this process, or several on this machine; `cluster` is for more."""
+"""Scoring of batches in this process or in several on this machine; `cluster` is for more machines.
+
+A runner hands over the rows of each batch as bytes as soon as they are there, in any order, and from
+any thread; what becomes of them is the caller's business.
+"""
 
 import collections
 import contextlib
@@ -7,20 +11,18 @@ import os
 import queue
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Iterable
-from typing import IO
 
 import cv2
 
 from sisod.common.errors import InputError
-from sisod.common.output import write_atomically
 from sisod.common.processes import module_settings
-from sisod.evaluation.batches import Batch, Job, score_batch
+from sisod.evaluation.batches import PairBatch, score_batch
+from sisod.evaluation.request import Request
 from sisod.evaluation.worker import READY, START
 
-Advance = Callable[[int], None]
+Deliver = Callable[[PairBatch, bytes], None]  # takes the rows of a batch
 _AHEAD = 2  # batches a worker has at a time: the one it scores and the next
 
 
@@ -31,37 +33,42 @@ def default_jobs() -> int:
     return os.cpu_count() or 1
 
 
-def run_here(job: Job, batches: Iterable[Batch], advance: Advance) -> None:
+def run_here(request: Request, batches: Iterable[PairBatch], deliver: Deliver) -> None:
     """Score in this process, on one core."""
     threads = cv2.getNumThreads()
-    cv2.setNumThreads(0)  # none but this one; 1 would wait for the others to end, which a fork has not
+    cv2.setNumThreads(
+        0
+    )  # no other threads; 1 would wait for those to end that a forked process does not have
     try:
         for batch in batches:
-            write_atomically(batch.shard, score_batch(job, batch.pairs).to_bytes())
-            advance(len(batch.pairs))
+            deliver(batch, score_batch(request, batch.pairs).to_bytes())
     finally:
         cv2.setNumThreads(threads)
 
 
-def run_processes(job: Job, batches: Iterable[Batch], advance: Advance, *, jobs: int) -> None:
+def run_processes(
+    request: Request, batches: Iterable[PairBatch], deliver: Deliver, *, jobs: int
+) -> None:
     """Score in processes of this machine; the first failure stops all."""
     from concurrent.futures import ThreadPoolExecutor
 
-    waiting: queue.SimpleQueue[Batch] = queue.SimpleQueue()
+    unscored: queue.SimpleQueue[PairBatch] = queue.SimpleQueue()
     for batch in batches:
-        waiting.put(batch)
+        unscored.put(batch)
     failed = threading.Event()
     workers: list[_Worker] = []
     try:
-        workers.extend(_Worker(job) for _ in range(jobs))
-        import polars as pl  # noqa: F401  (the tables would wait for it afterwards)
+        workers.extend(_Worker(request) for _ in range(jobs))
+        import polars as pl  # noqa: F401  (while the workers start; the tables need it)
 
         with ThreadPoolExecutor(jobs) as threads:
             try:
-                done = [threads.submit(_feed, worker, waiting, advance, failed) for worker in workers]
-                for future in done:
+                futures = [
+                    threads.submit(_feed, worker, unscored, deliver, failed) for worker in workers
+                ]
+                for future in futures:
                     future.result()
-            finally:  # before the threads are waited for: each is blocked on its worker's answer
+            finally:  # before unscored for the threads: each is blocked on its worker's answer
                 failed.set()
                 for worker in workers:
                     worker.stop()
@@ -72,21 +79,21 @@ def run_processes(job: Job, batches: Iterable[Batch], advance: Advance, *, jobs:
 
 def _feed(
     worker: "_Worker",
-    waiting: "queue.SimpleQueue[Batch]",
-    advance: Advance,
+    unscored: "queue.SimpleQueue[PairBatch]",
+    deliver: Deliver,
     failed: threading.Event,
 ) -> None:
-    sent: collections.deque[Batch] = collections.deque()
+    sent: collections.deque[PairBatch] = collections.deque()
     try:
         while not failed.is_set():
-            while len(sent) < _AHEAD and not waiting.empty():
+            while len(sent) < _AHEAD and not unscored.empty():
                 with contextlib.suppress(queue.Empty):  # another thread was faster
-                    sent.append(waiting.get_nowait())
+                    sent.append(unscored.get_nowait())
                     worker.send(sent[-1])
             if not sent:
                 return
-            worker.wait()
-            advance(len(sent.popleft().pairs))
+            rows = worker.receive()
+            deliver(sent.popleft(), rows)
     except BaseException:
         failed.set()
         raise
@@ -95,34 +102,42 @@ def _feed(
 class _Worker:
     """One `sisod.evaluation.worker` process."""
 
-    def __init__(self, job: Job) -> None:
-        self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  (lives as long as the process)
+    def __init__(self, request: Request) -> None:
         self._process = subprocess.Popen(  # noqa: S603  (our own command)
             [sys.executable, "-c", START],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=self._errors,
-            # no threads: the work is shared out by processes
+            stderr=subprocess.PIPE,
+            # no threads: the work is divided among processes
             env=os.environ | module_settings() | {"OPENBLAS_NUM_THREADS": "1"},
             start_new_session=True,  # ctrl-C reaches the parent, which ends its workers
         )
+        self._printed: collections.deque[bytes] = collections.deque(maxlen=20)  # last lines on stderr
+        self._printing = threading.Thread(target=self._keep_printed, daemon=True)
+        self._printing.start()
         self._is_ready = False
-        self._send(job.to_json())
+        self._send(request.to_json())
 
-    def send(self, batch: Batch) -> None:
-        self._send({"pairs": batch.pairs, "shard": str(batch.shard)})
+    def send(self, batch: PairBatch) -> None:
+        self._send(batch.pairs)
 
-    def wait(self) -> None:
-        """Read the answer to the oldest batch not yet answered."""
+    def receive(self) -> bytes:
+        """Return the rows of the oldest batch that was sent and not yet answered."""
         while not self._is_ready:
-            self._is_ready = self._line().endswith(READY)
-        answer = json.loads(self._line())
-        if "errno" in answer:
-            raise OSError(answer["errno"], answer["error"])
+            self._is_ready = self._read_line().endswith(READY)
+        answer = json.loads(self._read_line())
         if "error" in answer:
             raise InputError(answer["error"])
+        return self._read(answer["bytes"])
 
-    def _line(self) -> str:
+    def _read(self, count: int) -> bytes:
+        assert self._process.stdout is not None  # noqa: S101
+        data = self._process.stdout.read(count)
+        if len(data) < count:
+            raise InputError(self._death())
+        return data
+
+    def _read_line(self) -> str:
         assert self._process.stdout is not None  # noqa: S101
         line = self._process.stdout.readline()
         if not line:
@@ -132,11 +147,11 @@ class _Worker:
     def stop(self) -> None:
         self._process.kill()
         self._process.wait()
+        self._printing.join()
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 with contextlib.suppress(BrokenPipeError):
                     pipe.close()
-        self._errors.close()
 
     def _send(self, content: object) -> None:
         assert self._process.stdin is not None  # noqa: S101
@@ -146,9 +161,16 @@ class _Worker:
         except BrokenPipeError:
             raise InputError(self._death()) from None
 
+    def _keep_printed(self) -> None:
+        assert self._process.stderr is not None  # noqa: S101
+        with self._process.stderr as lines:
+            self._printed.extend(lines)
+
     def _death(self) -> str:
         code = self._process.wait()
-        self._errors.seek(0)
-        last = self._errors.read().decode(errors="replace").strip().splitlines()[-1:]
-        said = f": {last[0]}" if last else ""
-        return f"a worker process ended with code {code}{said}; what was finished is kept, use --resume"
+        self._printing.join()
+        last = b"".join(self._printed).decode(errors="replace").strip().splitlines()[-1:]
+        reason = f": {last[0]}" if last else ""
+        return (
+            f"a worker process ended with code {code}{reason}; what was finished is kept, use --resume"
+        )

@@ -1,6 +1,6 @@
-"""A saved result: every file read and checked once, so that what reads results can rely on them.
+"""Reading of saved results: every file is checked once, so that all other code can rely on them.
 
-Fields that an older version did not write may be missing; what is there must be what it should be.
+Fields that an older version did not write may be missing; those that exist must have the right type.
 """
 
 import json
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     import polars as pl
 
 TABLES = ("images", "objects", "curves", "dataset_curves")
-FILES = "files"  # the table of what was scored; of a result that was made in memory there is none
+FILES = "files"  # the table of scored files; a result of arrays in memory has none
 
 
 @dataclass(frozen=True, eq=False)
 class SavedResult:
-    """What the files of a result hold; the tables by their names."""
+    """The content of the files of a result; the tables by their names."""
 
     summary: dict[str, float]
     defined: dict[str, int]
@@ -41,7 +41,7 @@ class SavedResult:
 
 
 class _FileError(Exception):
-    """Says what is wrong with a file; which result it is of is added where that is known."""
+    """Says what is wrong with a file; the caller adds which result it belongs to."""
 
 
 def read_saved(folder: Path) -> SavedResult:
@@ -54,18 +54,18 @@ def read_saved(folder: Path) -> SavedResult:
         names = (*TABLES, FILES) if FILES in run.get("inputs", {}) else TABLES
         tables = {name: _read_table(folder, name) for name in names}
         _check_tables(tables, tuple(summary))
-        _check_together(tables, run, defined)
+        _check_consistency(tables, run, defined)
     except _FileError as error:
         raise _refusal(folder, error) from error
     return SavedResult(summary, defined, tables, Protocol(**run["protocol"]), run)
 
 
 def read_summary(folder: Path, needed: Sequence[str] = ()) -> tuple[dict[str, float], dict[str, int]]:
-    """Read summary.json: values, and on how many images each was defined.
+    """Read summary.json: values, and the number of images on which each is defined.
 
     Args:
-        folder: of the result.
-        needed: metrics that it must have.
+        folder: the result's folder.
+        needed: metrics that must be present.
     """
     try:
         rows = _read_object(folder / "summary.json")
@@ -86,7 +86,7 @@ def read_summary(folder: Path, needed: Sequence[str] = ()) -> tuple[dict[str, fl
 
 
 def read_run(folder: Path) -> dict[str, Any]:
-    """Read run.json: what a result says of itself."""
+    """Read run.json: the record of settings, inputs and counts."""
     try:
         run = _read_object(folder / "run.json")
         _check_fields("run.json", run, _RUN, needed=("protocol",))
@@ -111,7 +111,7 @@ def _refusal(folder: Path, error: _FileError) -> InputError:
     )
 
 
-# JSON: a field is described by what is expected, and by whether a value is that
+# JSON: a field is described by a text for messages and a function that checks a value
 
 
 def _is_text(value: Any) -> bool:
@@ -231,8 +231,8 @@ def _check_fields(
     for name in needed:
         if name not in content:
             raise _FileError(f"{file} has no {prefix}{name}")
-    for name, (expected, is_right) in fields.items():
-        if name in content and not is_right(content[name]):
+    for name, (expected, is_valid) in fields.items():
+        if name in content and not is_valid(content[name]):
             raise _FileError(f"{file}: {prefix}{name} is {_short(content[name])}; expected {expected}")
 
 
@@ -241,7 +241,7 @@ def _short(value: Any) -> str:
     return text if len(text) <= 40 else text[:37] + "..."
 
 
-# tables: a column is described by what is expected in it
+# tables: a column is described by the kind of its values
 
 
 _BOX = ("y0", "x0", "y1", "x1")
@@ -284,7 +284,7 @@ def _check_tables(tables: "Mapping[str, pl.DataFrame]", metrics: Sequence[str]) 
         for column, kind in columns.items():
             if column not in table.columns:
                 raise _FileError(f"{name}.parquet has no column {column!r}")
-            if not _holds(table[column], kind):
+            if not _has_kind(table[column], kind):
                 raise _FileError(
                     f"{name}.parquet: column {printable(column)!r} does not hold {_EXPECTED[kind]} only"
                 )
@@ -293,8 +293,8 @@ def _check_tables(tables: "Mapping[str, pl.DataFrame]", metrics: Sequence[str]) 
         raise _FileError(f"summary.json has no {unknown[0]!r}, which images.parquet has")
 
 
-def _holds(column: "pl.Series", kind: str) -> bool:
-    """Say whether a column is of a kind; no cell may be empty."""
+def _has_kind(column: "pl.Series", kind: str) -> bool:
+    """Tell whether a column holds values of a kind; none may be null."""
     import polars as pl
 
     if column.null_count():
@@ -303,7 +303,7 @@ def _holds(column: "pl.Series", kind: str) -> bool:
         return column.dtype == pl.String
     if kind in ("counts", "sizes"):
         least = 0 if kind == "counts" else 1
-        # what NumPy counts in, here and on Windows; of other kinds it makes other kinds of results
+        # the integers of NumPy, here and on Windows; other types would give other types of results
         return column.dtype in (pl.Int64, pl.Int32) and bool((column >= least).all())
     if kind == "curves":
         return column.dtype == pl.Array(pl.Float32, LEVELS)
@@ -312,15 +312,15 @@ def _holds(column: "pl.Series", kind: str) -> bool:
     return kind == "numbers" or bool(column.is_between(0, 1).all())
 
 
-def _check_together(
+def _check_consistency(
     tables: "Mapping[str, pl.DataFrame]", run: Mapping[str, Any], defined: Mapping[str, int]
 ) -> None:
-    """Refuse tables that are not of the same images, objects and thresholds."""
+    """Refuse tables that do not have the same images, objects and thresholds."""
     images, objects = tables["images"], tables["objects"]
     names = images["image"]
     if not images.height:
         raise _FileError("images.parquet has no rows")
-    if "inputs" in run:  # of files, which have different names and are not read if they are too large
+    if "inputs" in run:  # it was scored from files, which have unique names and a limited size
         pixels = images["height"].to_numpy().astype(np.float64) * images["width"].to_numpy()
         if pixels.max() > MOST_PIXELS:
             raise _FileError(f"images.parquet: height x width is over {MOST_PIXELS}")
@@ -330,12 +330,12 @@ def _check_together(
         if name in tables and not tables[name]["image"].equals(names):
             raise _FileError(f"{name}.parquet is not of the images of images.parquet")
     counts = images["n_objects"].to_numpy()
-    # their sum may be anything, and so may what is repeated by them
-    of_image = np.repeat(np.arange(images.height), np.minimum(counts, objects.height + 1))
-    if len(of_image) != objects.height or not objects["image"].equals(names.gather(of_image)):
+    # a damaged file may hold any counts, so their number is limited before it is used
+    image_index = np.repeat(np.arange(images.height), np.minimum(counts, objects.height + 1))
+    if len(image_index) != objects.height or not objects["image"].equals(names.gather(image_index)):
         raise _FileError("objects.parquet does not have the objects that images.parquet counts")
     first = np.cumsum(counts) - counts
-    if not np.array_equal(objects["index"].to_numpy(), np.arange(len(of_image)) - first[of_image]):
+    if not np.array_equal(objects["index"].to_numpy(), np.arange(len(image_index)) - first[image_index]):
         raise _FileError(
             "objects.parquet: column 'index' does not number each image's objects from 0 on"
         )

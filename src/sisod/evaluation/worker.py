@@ -1,56 +1,72 @@
-"""A process that scores batches: reads one JSON line per batch, writes its rows, answers with a line.
+"""A process that scores batches: reads a JSON line per batch, answers with a JSON line and the rows.
 
 Started by `sisod.evaluation.runners`. A process of our own, rather than Python's process pool, needs no
 `if __name__ == "__main__"` in the caller's script, forks nothing, and ends with its parent.
 
 Standard output is where libraries print, those in C as well, and one line of theirs among the answers
-would end the run. So answers go through a duplicate of it, and what is printed goes to standard error.
+would end the run. So answers go through a duplicate of it, and printed text goes to standard error.
 """
 
 import json
 import os
+import queue
 import sys
-from pathlib import Path
+import threading
+from collections.abc import Iterator
 from typing import Any
 
 import cv2
 
 from sisod.common.errors import InputError
 from sisod.common.memory import keep_freed_memory
-from sisod.common.output import write_atomically
-from sisod.evaluation.batches import Job, score_batch
+from sisod.evaluation.batches import Pairs, score_batch
+from sisod.evaluation.request import Request
 
 # run by `python -c`: `-m` would import the package, and so OpenCV, before the first line of this file
 START = (
     "import os; answers = os.dup(1); os.dup2(2, 1); "
     "from sisod.evaluation.worker import main; main(answers=answers)"
 )
-READY = "answers of the worker follow"  # what comes before it was printed while Python started
+READY = "answers of the worker follow"  # lines before this one were printed while Python started
 
 
 def main(*, answers: int) -> None:
     """Answer every line of standard input until it ends, on this file descriptor."""
-    cv2.setNumThreads(1)  # the work is shared out by processes
+    cv2.setNumThreads(1)  # the work is divided among processes
     keep_freed_memory()
     parent = os.getppid()
-    with os.fdopen(answers, "w", buffering=1, encoding="utf-8", newline="\n") as out:
-        out.write(f"{READY}\n")
-        job = Job.from_json(json.loads(sys.stdin.readline()))
+    with os.fdopen(answers, "wb") as out:
+        out.write(f"{READY}\n".encode())
+        out.flush()
+        request = Request.from_json(json.loads(sys.stdin.readline()))
+        for line in _lines():
+            answer, rows = _answer(request, json.loads(line))
+            if os.getppid() != parent:  # it was killed: nobody reads any more
+                return
+            out.write(json.dumps(answer).encode() + b"\n" + rows)
+            out.flush()
+
+
+def _lines() -> Iterator[str]:
+    """Give the lines of standard input, read ahead by a thread.
+
+    Otherwise both processes could wait for ever: the parent until there is room for its next line in one
+    pipe, and this one until the parent reads the rows that fill the other.
+    """
+    lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+
+    def read() -> None:
         for line in sys.stdin:
-            out.write(json.dumps(_answer(job, json.loads(line), parent)) + "\n")
+            lines.put(line)
+        lines.put("")
+
+    threading.Thread(target=read, daemon=True).start()
+    return iter(lines.get, "")
 
 
-def _answer(job: Job, task: dict[str, Any], parent: int) -> dict[str, Any]:
+def _answer(request: Request, pairs: Pairs) -> tuple[dict[str, Any], bytes]:
     try:
-        data = score_batch(job, task["pairs"]).to_bytes()
-        if os.getppid() != parent:  # it was killed, and somebody may be at work in its folder
-            raise SystemExit
-        write_atomically(Path(task["shard"]), data)
-        if os.getppid() != parent:  # meanwhile
-            Path(task["shard"]).unlink(missing_ok=True)
-            raise SystemExit
+        rows = score_batch(request, pairs).to_bytes()
     except InputError as error:
-        return {"error": str(error)}
-    except OSError as error:
-        return {"error": error.strerror or str(error), "errno": error.errno}
-    return {"images": len(task["pairs"])}
+        return {"error": str(error)}, b""
+    return {"bytes": len(rows)}, rows

@@ -13,8 +13,9 @@ from sisod.common.folders import OtherRunError
 from sisod.common.output import lock, readable_errors, write_atomically
 from sisod.common.version import __version__
 from sisod.data.datasets import Dataset
-from sisod.evaluation.driver import Options, evaluate_to
-from sisod.evaluation.driver import Request as Scoring
+from sisod.evaluation.driver import evaluate_to
+from sisod.evaluation.request import Options
+from sisod.evaluation.request import Request as Scoring
 from sisod.networks.network import WEIGHTS_FILE, Network
 from sisod.networks.predict import load_network, predict_folder
 from sisod.reproduction.cells import LABELS, Cell, Scale, find_cell, recipe_of
@@ -195,7 +196,8 @@ def _score(cell: Cell, network: Network, dataset: Dataset, work: Work, tell: Tel
         predict_folder(network, dataset.image_dir, maps, size=size, overwrite=True)
     for name, metrics in PROTOCOLS.items():
         protocol = find_protocol(name)
-        asked = Scoring(str(maps), str(dataset.mask_dir), protocol, find_scorer(protocol, metrics).keys)
+        keys = find_scorer(protocol, metrics).keys
+        asked = Scoring(str(maps), str(dataset.mask_dir), protocol=protocol, keys=keys)
         options = Options(
             jobs=1 if work.scale.made else None,
             overwrite=True,  # what stands there is of other weights or images

@@ -8,7 +8,7 @@ from sisod.common.errors import InputError
 from sisod.common.folders import write_folder
 from sisod.common.output import lock, readable_errors
 from sisod.data.catalogue import KNOWN
-from sisod.data.datasets import Dataset, Place, find_known, open_dataset
+from sisod.data.datasets import Dataset, DatasetFolders, find_known, open_dataset
 from sisod.data.textured_scenes import write_scenes
 
 TRAINING = "DUTS-TR"
@@ -80,7 +80,7 @@ def make_sets(folder: Path) -> Path:
     return folder
 
 
-def _opened(name: str, place: Place) -> Dataset:
+def _opened(name: str, place: DatasetFolders) -> Dataset:
     if place.problem is not None:
         raise InputError(place.problem)
     if place.mask_dir is None:

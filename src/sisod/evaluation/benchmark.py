@@ -1,4 +1,4 @@
-"""What `sisod evaluate` is asked for, folders or a TOML file; the loop over methods and data sets."""
+"""Many methods on many data sets, from folders or a TOML file, scored one after the other."""
 
 import dataclasses
 import os.path
@@ -6,21 +6,19 @@ import re
 import sys
 import unicodedata
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
 from sisod.common.arguments import check_utf8, shown
 from sisod.common.errors import InputError, UsageError
 from sisod.common.folders import is_url
 from sisod.common.output import stays_inside
-from sisod.data.pairs import Pairing
-from sisod.evaluation.benchmark_file import BenchmarkFile, Cell, read_benchmark_file
-from sisod.evaluation.driver import Options, Request, check_request, evaluate_to
+from sisod.evaluation.benchmark_file import Benchmark, read_benchmark_file
+from sisod.evaluation.driver import check_request, evaluate_to
+from sisod.evaluation.request import Folders, Options, Request
 from sisod.evaluation.result import Evaluation
-from sisod.scoring.engine import find_scorer
 from sisod.scoring.metrics import MetricChoice
-from sisod.scoring.protocols import Protocol, find_protocol
+from sisod.scoring.protocols import Protocol
 
 _LONGEST_NAME = 200  # bytes; most file systems take 255, and the work folder's name is longer
 _NOT_ON_WINDOWS = re.compile(
@@ -29,7 +27,7 @@ _NOT_ON_WINDOWS = re.compile(
     r"|(con|prn|aux|nul|(com|lpt)[0-9¹²³]) *(\.|$)",  # devices, whatever follows the dot
     re.IGNORECASE | re.DOTALL,
 )
-# folder names that say what is inside and not which data set it is
+# folder names that say what the folder contains and not which data set it is
 _GENERIC = {
     "mask",
     "masks",
@@ -43,14 +41,13 @@ _GENERIC = {
 }
 
 
-def read_request(
+def read_benchmark(
     paths: Sequence[str], *, dataset: str | None = None, pred_suffix: str = "", gt_suffix: str = ""
-) -> BenchmarkFile:
-    """Return the cells that the positional arguments ask for.
+) -> Benchmark:
+    """Return the benchmark that the positional arguments of `sisod evaluate` describe.
 
     Example:
-        >>> found = read_request(["EDN=maps/edn", "maps/icon", "MSOD/mask"])
-        >>> [(cell.dataset, cell.method) for cell in found.cells]
+        >>> list(read_benchmark(["EDN=maps/edn", "maps/icon", "MSOD/mask"]).folders)
         [('MSOD', 'EDN'), ('MSOD', 'icon')]
     """
     if len(paths) == 1 and paths[0].lower().endswith(".toml"):
@@ -58,21 +55,20 @@ def read_request(
             raise UsageError(
                 "--dataset, --pred-suffix and --gt-suffix are for folders; a TOML file says them itself"
             )
-        found = read_benchmark_file(Path(paths[0]))
-    elif len(paths) < 2:
+        benchmark = read_benchmark_file(Path(paths[0]))
+        _check_names(list(benchmark.folders))
+        return benchmark
+    if len(paths) < 2:
         raise UsageError(
             "expected folders of predictions and after them the folder of ground truths, or one TOML "
             f"file; got one folder, {paths[0]!r}"
         )
-    else:
-        name = dataset or dataset_name(paths[-1])
-        cells = [
-            Cell(name, method, root, paths[-1], pred_suffix, gt_suffix)
-            for method, root in (named(path) for path in paths[:-1])
-        ]
-        found = BenchmarkFile(tuple(cells), None, None)
-    _check_names(found.cells)
-    return found
+    name = dataset or dataset_name(paths[-1])
+    methods = [split_name(path) for path in paths[:-1]]
+    _check_names([(name, method) for method, _ in methods])
+    return Benchmark(
+        {(name, method): Folders(root, paths[-1], pred_suffix, gt_suffix) for method, root in methods}
+    )
 
 
 def evaluate_benchmark(
@@ -98,7 +94,7 @@ def evaluate_benchmark(
         out: results go to OUT/<dataset>/<method>.
         protocol: instead of the one that the file names.
         metrics: instead of those that the file names.
-        jobs: see `sisod.evaluate`, as are the others.
+        jobs: processes; by default one for each core.
         names: only these images, of every data set.
         allow_missing: score what has a prediction instead of refusing.
         strict: refuse predictions of another size instead of resizing them.
@@ -112,10 +108,7 @@ def evaluate_benchmark(
     options = Options(jobs=jobs, resume=resume, overwrite=overwrite, cluster=cluster)
     if not str(file).lower().endswith(".toml"):
         raise UsageError(f"file must be a TOML file of methods and data sets, got {shown(str(file))}")
-    runs = plan_benchmark(
-        read_request([str(file)]),
-        Path(out),
-        options,
+    requests = read_benchmark([str(file)]).requests(
         protocol=protocol,
         metrics=metrics,
         names=names,
@@ -123,64 +116,31 @@ def evaluate_benchmark(
         strict=strict,
     )
     results = {}
-    for run in runs:
-        for note in run.score():
-            warnings.warn(f"{run.cell.method} on {run.cell.dataset}: {note}", UserWarning, stacklevel=2)
-        results[run.cell.dataset, run.cell.method] = Evaluation.load(run.folder)
+    for (dataset, method), notes in score_benchmark(requests, Path(out), options):
+        for note in notes:
+            warnings.warn(f"{method} on {dataset}: {note}", UserWarning, stacklevel=2)
+        results[dataset, method] = Evaluation.load(Path(out, dataset, method))
     return results
 
 
-@dataclass(frozen=True)
-class BenchmarkRun:
-    """One method on one data set that can be scored: its files are paired, its folder is free."""
+def score_benchmark(
+    requests: Mapping[tuple[str, str], Request], out: Path, options: Options
+) -> Iterator[tuple[tuple[str, str], list[str]]]:
+    """Score to OUT/<dataset>/<method>; give the names of each and what the user should be warned of.
 
-    cell: Cell
-    folder: Path
-    request: Request
-    options: Options
-    pairing: Pairing
-
-    def score(self) -> list[str]:
-        """Score it; return what the user should be warned of."""
-        return evaluate_to(self.folder, self.request, self.options, pairing=self.pairing)
-
-
-def plan_benchmark(
-    wanted: BenchmarkFile,
-    out: Path,
-    options: Options,
-    *,
-    protocol: str | Protocol | None = None,
-    metrics: MetricChoice = None,
-    names: Sequence[str] | None = None,
-    allow_missing: bool = False,
-    strict: bool = False,
-) -> list[BenchmarkRun]:
-    """Check every method on every data set before the first is scored."""
-    settled = find_protocol(protocol or wanted.protocol or "default")
-    keys = find_scorer(settled, metrics or wanted.metrics).keys
-    runs = []
-    for cell in wanted.cells:
-        request = Request(
-            pred_root=cell.pred_root,
-            gt_root=cell.gt_root,
-            protocol=settled,
-            keys=keys,
-            pred_suffix=cell.pred_suffix,
-            gt_suffix=cell.gt_suffix,
-            names=None if names is None else tuple(names),
-            allow_missing=allow_missing,
-            strict=strict,
-        )
-        titled = dataclasses.replace(options, title=f"{cell.method} on {cell.dataset}")
-        folder = out / cell.dataset / cell.method
-        pairing = check_request(folder, request, titled)
-        runs.append(BenchmarkRun(cell, folder, request, titled, pairing))
-    return runs
+    All requests are checked before the first is scored.
+    """
+    checked = []
+    for (dataset, method), request in requests.items():
+        titled = dataclasses.replace(options, title=f"{method} on {dataset}")
+        folder = out / dataset / method
+        checked.append((folder, request, titled, check_request(folder, request, titled)))
+    for name, (folder, request, titled, pairing) in zip(requests, checked, strict=True):
+        yield name, evaluate_to(folder, request, titled, pairing=pairing)
 
 
 def dataset_name(gt_root: str) -> str:
-    """Name a data set after its folder, or the one above if that is only called mask or the like."""
+    """Return the name of a data set: its folder, or the one above if that is called mask or similar."""
     if is_url(gt_root):
         parts = [part for part in gt_root.split("://")[1].split("/") if part]
     else:
@@ -190,8 +150,8 @@ def dataset_name(gt_root: str) -> str:
     return parts[-1] if parts else "data"
 
 
-def named(path: str) -> tuple[str, str]:
-    """Split NAME=DIR; without a name, a folder is called by its own."""
+def split_name(path: str) -> tuple[str, str]:
+    """Split NAME=DIR; without a name, the method is called like its folder."""
     name, equals, root = path.partition("=")
     is_name = name and "/" not in name and os.sep not in name
     if equals and is_name and not os.path.exists(path):  # noqa: PTH110  (any text)
@@ -203,10 +163,10 @@ def named(path: str) -> tuple[str, str]:
     return Path(path).resolve().name, path
 
 
-def _check_names(cells: Sequence[Cell], *, windows: bool = sys.platform == "win32") -> None:
-    seen = set()
-    for cell in cells:
-        for what, name in (("data set", cell.dataset), ("method", cell.method)):
+def _check_names(names: Sequence[tuple[str, str]], *, windows: bool = sys.platform == "win32") -> None:
+    """Refuse names of data sets and methods that cannot be the names of folders."""
+    for index, (dataset, method) in enumerate(names):
+        for what, name in (("data set", dataset), ("method", method)):
             check_utf8(name, f"{what} name")
             if len(name.encode()) > _LONGEST_NAME:
                 raise InputError(f"{what} name {name[:20]!r}... is too long for a folder; shorten it")
@@ -216,22 +176,21 @@ def _check_names(cells: Sequence[Cell], *, windows: bool = sys.platform == "win3
                 raise InputError(
                     f"{what} name {name!r} cannot name a folder on Windows; give it another"
                 )
-        if (cell.dataset, cell.method) in seen:
-            raise InputError(f"two predictions are called {cell.method!r}; give them names, as NAME=DIR")
-        seen.add((cell.dataset, cell.method))
-    _check_spelling("data sets", [cell.dataset for cell in cells])
-    for dataset in dict.fromkeys(cell.dataset for cell in cells):
-        _check_spelling("methods", [cell.method for cell in cells if cell.dataset == dataset])
+        if (dataset, method) in names[:index]:
+            raise InputError(f"two predictions are called {method!r}; give them names, as NAME=DIR")
+    _check_spelling("data sets", [dataset for dataset, _ in names])
+    for dataset in dict(names):
+        _check_spelling("methods", [method for other, method in names if other == dataset])
 
 
 def _check_spelling(what: str, names: Sequence[str]) -> None:
-    """Refuse names that are one folder where upper and lower case are not told apart, so everywhere.
+    """Refuse names that differ only in upper and lower case, on every system.
 
-    Results are copied between systems, and on such a disk the second would replace the first.
+    Results are copied between systems; where case makes no difference, one would replace the other.
     """
-    spelled: dict[str, str] = {}
+    spellings: dict[str, str] = {}
     for name in names:
-        other = spelled.setdefault(unicodedata.normalize("NFC", name).casefold(), name)
+        other = spellings.setdefault(unicodedata.normalize("NFC", name).casefold(), name)
         if other != name:
             raise InputError(
                 f"the {what} {other!r} and {name!r} would share a folder on Windows and macOS, where "

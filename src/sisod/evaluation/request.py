@@ -1,0 +1,99 @@
+"""What decides the result of an evaluation, and how its work is done: the two things passed along."""
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sisod.common.arguments import check_flag, check_text, check_whole, shown
+from sisod.common.errors import UsageError
+from sisod.data.pairs import Pairing, pair_files
+from sisod.data.storage import resolved_root
+from sisod.scoring.protocols import Protocol
+
+
+@dataclass(frozen=True)
+class Folders:
+    """Folders (or URLs) of predictions and ground truths, and the ends of their files' names.
+
+    A suffix is the end of every file name that is not part of the image's name, such as `_mask`.
+    """
+
+    pred_root: str
+    gt_root: str
+    pred_suffix: str = ""
+    gt_suffix: str = ""
+
+    def __post_init__(self) -> None:
+        for name in ("pred_suffix", "gt_suffix"):
+            check_text(name, getattr(self, name))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request(Folders):
+    """Everything that decides the result: the files, and the rules by which they are scored."""
+
+    protocol: Protocol
+    keys: tuple[str, ...]
+    names: tuple[str, ...] | None = None
+    allow_missing: bool = False
+    strict: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("allow_missing", "strict"):
+            check_flag(name, getattr(self, name))
+        super().__post_init__()
+        for image in self.names or ():
+            check_text("every one of names", image)
+
+    def pairing(self) -> Pairing:
+        """List the files of both folders and pair them."""
+        return pair_files(
+            self.pred_root,
+            self.gt_root,
+            pred_suffix=self.pred_suffix,
+            gt_suffix=self.gt_suffix,
+            names=self.names,
+            allow_missing=self.allow_missing,
+        )
+
+    def resolved(self) -> "Request":
+        """Return the same request with roots that mean the same in every working folder."""
+        pred_root, gt_root = resolved_root(self.pred_root), resolved_root(self.gt_root)
+        return dataclasses.replace(self, pred_root=pred_root, gt_root=gt_root)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data for other processes; without `names`, for they are sent pairs of files."""
+        return dataclasses.asdict(dataclasses.replace(self, names=None))
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> "Request":
+        """Return the request that `to_json` described."""
+        protocol = Protocol(**data["protocol"])
+        return cls(**(data | {"protocol": protocol, "keys": tuple(data["keys"])}))
+
+
+@dataclass(frozen=True)
+class Options:
+    """How the work is done: none of this changes the result."""
+
+    jobs: int | None = None
+    resume: bool = False
+    overwrite: bool = False
+    cluster: str | None = None
+    title: str = "scoring"
+
+    def __post_init__(self) -> None:
+        if self.jobs is not None:
+            check_whole("jobs", self.jobs, least=1)
+        for name in ("resume", "overwrite"):
+            check_flag(name, getattr(self, name))
+        if self.resume and self.overwrite:
+            raise UsageError("--resume goes on with a run and --overwrite begins again; choose one")
+
+
+def checked_names(names: Sequence[str] | None) -> tuple[str, ...] | None:
+    """Return the names of images; a single text would be taken for a list of letters."""
+    if isinstance(names, str):
+        raise UsageError(f"names must be a list of names, got the text {shown(names)}")
+    return None if names is None else tuple(names)
