@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 import sisod
 from sisod.data import images, storage
-from sisod.evaluation.batches import Job, score_batch
+from sisod.evaluation.batches import score_batch
+from sisod.evaluation.request import Request
 from sisod.scoring.engine import find_scorer
 
 Pair = tuple[NDArray[np.uint8], NDArray[np.uint8]]
@@ -69,8 +70,10 @@ def test_a_batch_reads_every_file_once(
 
     monkeypatch.setattr(images, "read_bytes", counting_read)
     keys = find_scorer(protocol, "paper").keys
-    job = Job(str(tmp_path), str(tmp_path), protocol, keys, strict=True)
-    rows = score_batch(job, [(str(index), f"pred{index}.npy", f"gt{index}.npy") for index in range(4)])
+    request = Request(str(tmp_path), str(tmp_path), protocol=protocol, keys=keys, strict=True)
+    rows = score_batch(
+        request, [(str(index), f"pred{index}.npy", f"gt{index}.npy") for index in range(4)]
+    )
     assert set(reads.values()) == {1}
     assert len(reads) == 8
     expected = [sisod.score(*pair, protocol=protocol, metrics="paper") for pair in make_pairs()]
@@ -81,6 +84,7 @@ def test_a_batch_reads_every_file_once(
 def test_a_wrong_ground_truth_is_named_by_its_file(protocol: sisod.Protocol, tmp_path: Path) -> None:
     for name, most in (("pred", 255), ("gt", 1)):
         np.save(tmp_path / f"{name}.npy", np.eye(4, dtype=np.uint8) * np.uint8(most))
-    job = Job(str(tmp_path), str(tmp_path), protocol, ("mae",), strict=True)
+    root = str(tmp_path)
+    request = Request(root, root, protocol=protocol, keys=("mae",), strict=True)
     with pytest.raises(ValueError, match=r"gt\.npy: gt is an integer array whose maximum is 1"):
-        score_batch(job, [("a", "pred.npy", "gt.npy")])
+        score_batch(request, [("a", "pred.npy", "gt.npy")])
