@@ -1,7 +1,8 @@
-"""The second part of `sisod demo`, kept for the documents: `python -m benchmarks.trained_demo [FOLDER]`.
+"""Results of the second part of `sisod demo`, for the documents.
 
-Writes trained_demo.md, the tables as printed, trained_demo_short.md, a sentence on them, and what both
-are made of, trained_demo.json and trained_demo.parquet, to `benchmarks/results`.
+`python -m benchmarks.trained_demo [FOLDER]` writes to `benchmarks/results`: trained_demo.md, the tables
+as printed; trained_demo_short.md, a summary of them; and the data of both, trained_demo.json and
+trained_demo.parquet.
 """
 
 import io
@@ -21,8 +22,8 @@ from sisod.reproduction.demo_training import (
     GROUPS,
     Plan,
     TrainedDemo,
+    demo_tables,
     run_trained_demo,
-    tables_of,
     verdict,
 )
 from sisod.scoring.metrics import PAPER_KEYS
@@ -31,16 +32,16 @@ _OBJECT_COLUMNS = ("share", "recall_binary", "f_mean")
 
 
 def main(folder: Path) -> None:
-    """Run it and write what it found."""
-    found = run_trained_demo(folder)
+    """Run the demo and write its results."""
+    demo = run_trained_demo(folder)
     record = json.loads((folder / "run.json").read_text())
-    (RESULTS / "trained_demo.md").write_text(as_printed(found))
-    (RESULTS / "trained_demo_short.md").write_text(in_short(found) + "\n")
+    (RESULTS / "trained_demo.md").write_text(as_printed(demo))
+    (RESULTS / "trained_demo_short.md").write_text(in_short(demo) + "\n")
     facts = {
-        "plan": asdict(found.plan),
+        "plan": asdict(demo.plan),
         "scores": [
             {"loss": loss, "seed": seed} | {key: result.summary[key] for key in PAPER_KEYS}
-            for (loss, seed), result in found.results.items()
+            for (loss, seed), result in demo.results.items()
         ],
         "seconds": record["seconds"],
         "machine": machine(("sisod", "torch", "numpy")),
@@ -48,13 +49,13 @@ def main(folder: Path) -> None:
     (RESULTS / "trained_demo.json").write_text(json.dumps(facts, indent=2) + "\n")
     objects = [
         result.objects.select(_OBJECT_COLUMNS).with_columns(loss=pl.lit(loss), seed=pl.lit(seed))
-        for (loss, seed), result in found.results.items()
+        for (loss, seed), result in demo.results.items()
     ]
     write_table(pl.concat(objects), RESULTS / "trained_demo.parquet", compression_level=19)
 
 
 def saved() -> TrainedDemo:
-    """What was found when the files were written."""
+    """Return the demo as it was when the files were written."""
     facts = json.loads((RESULTS / "trained_demo.json").read_text())
     objects = read_table(RESULTS / "trained_demo.parquet")
     results = {}
@@ -73,22 +74,22 @@ def saved() -> TrainedDemo:
     return TrainedDemo(plan, RESULTS, results, RESULTS / "examples.png")
 
 
-def as_printed(found: TrainedDemo) -> str:
-    """What the command prints, as a code block."""
+def as_printed(demo: TrainedDemo) -> str:
+    """Return the output of the command as a code block."""
     console = Console(width=110, file=io.StringIO())
-    for table in tables_of(found):
+    for table in demo_tables(demo):
         console.print(table)
     assert isinstance(console.file, io.StringIO)
     lines = [line.rstrip() for line in console.file.getvalue().splitlines()]
-    return "\n".join(["```text", *lines, verdict(found), "```", ""])
+    return "\n".join(["```text", *lines, verdict(demo), "```", ""])
 
 
-def in_short(found: TrainedDemo) -> str:
-    """The main numbers in a sentence."""
-    smallest = found.by_size(*GROUPS[0])
+def in_short(demo: TrainedDemo) -> str:
+    """Return the main numbers in a sentence."""
+    smallest = demo.by_size(*GROUPS[0])
     share = [f"{100 * smallest[loss]['found'].mean():.0f} %" for loss in ("plain", "si")]
     scores = [
-        f"{title} {found.scores(key)['plain'].mean():.3f} and {found.scores(key)['si'].mean():.3f}"
+        f"{title} {demo.scores(key)['plain'].mean():.3f} and {demo.scores(key)['si'].mean():.3f}"
         for key, title in (("si_mae", "SI-MAE"), ("si_f_mean", "SI-F"), ("mae", "MAE"))
     ]
     return (

@@ -1,4 +1,4 @@
-"""The same maps under every protocol: the paper's nine numbers, on the maps shipped with its code.
+"""The same maps scored under every protocol: the paper's nine metrics on the maps shipped with its code.
 
 Run as `SISOD_DATA=... python -m benchmarks.real_data.conventions`; writes conventions.json and
 conventions.md to `benchmarks/results`. It needs the folder MSOD (mask, prediction) of the real data.
@@ -16,7 +16,7 @@ from sisod.scoring.metrics import METRICS, PAPER_KEYS, arrow
 
 
 def main() -> None:
-    """Score, print and write."""
+    """Score the maps, print the table and write it."""
     if "SISOD_DATA" not in os.environ:
         sys.exit("set SISOD_DATA to the folder of real data, which holds MSOD")
     content = measure(Path(os.environ["SISOD_DATA"]) / "MSOD")
@@ -31,14 +31,14 @@ def measure(root: Path) -> dict[str, dict[str, float]]:
     for name in sisod.PROTOCOLS:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # the maps are smaller than the images
-            found = sisod.evaluate(root / "prediction", root / "mask", protocol=name, metrics="paper")
-        values = {key: round(value, 4) for key, value in found.summary.items()}
-        content[name] = {"objects": found.run["objects"]} | values
+            result = sisod.evaluate(root / "prediction", root / "mask", protocol=name, metrics="paper")
+        values = {key: round(value, 4) for key, value in result.summary.items()}
+        content[name] = {"objects": result.run["objects"]} | values
     return content
 
 
 def page(content: dict[str, dict[str, float]]) -> str:
-    """What conventions.md says, from what conventions.json holds: one column per protocol."""
+    """Return the text of conventions.md from the content of conventions.json: a column per protocol."""
     head = ("", *(f"`{name}`" for name in content))
     rows = [["objects", *(str(values["objects"]) for values in content.values())]]
     for key in PAPER_KEYS:

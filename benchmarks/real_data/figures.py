@@ -1,4 +1,4 @@
-"""Draws the figures of docs/real-data.md from the saved rows; nothing is trained or read again.
+"""Draws the figures of docs/real-data.md from the saved rows; nothing is trained or scored again.
 
 `python -m benchmarks.real_data.figures` writes `docs/real_data_*.svg`.
 """
@@ -12,7 +12,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 import sisod
-from benchmarks.real_data.tables import EDGES, LOSSES, SMALL, TESTS, Results
+from benchmarks.real_data.runs import TESTS
+from benchmarks.real_data.tables import EDGES, LOSSES, SMALL, Results
 from sisod.analysis.groups import by_number, by_size
 from sisod.report.figures import add_legend, short_count
 from sisod.report.style import line_styles, new_figure, save_figure, style
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 DOCS = Path(__file__).parents[2] / "docs"
 _PAIR = {"plain": "plain", "si": "size-invariant"}
 _LOOKS = line_styles(list(_PAIR.values()))
-_LEAST_MARKED = 0.003  # left end of the axis: below it next to nothing is found
+_LEAST_MARKED = 0.003  # left end of the axis; below it almost no object is found
 
 
 def main() -> None:
@@ -35,13 +36,13 @@ def main() -> None:
 
 
 def main_result(results: Results) -> "Figure":
-    """Objects found by size on the two sets with many objects, and beside it the price: MAE."""
+    """Draw objects found by size on the two sets with many objects, and beside it the price: MAE."""
     with style():
         figure = new_figure(2.3)
         *found_panels, mae_panel = figure.subplots(1, 3)
         for axes, dataset in zip(found_panels, TESTS[:2], strict=True):
             for loss, title in _PAIR.items():
-                tables = [by_size(result, groups=EDGES) for result in _seeds(results, loss, dataset)]
+                tables = [by_size(result, groups=EDGES) for result in results.by_seed(loss, dataset)]
                 _draw_seeds(axes, [100 * table["found"].to_numpy() for table in tables], title)
             _label_sizes(axes)
             axes.set(title=dataset, ylim=(0, 100))
@@ -52,19 +53,15 @@ def main_result(results: Results) -> "Figure":
 
 
 def _draw_mae(axes: "Axes", results: Results) -> None:
-    """A bar for the mean over the seeds, a dot for each seed."""
+    """Draw a bar for the mean over the seeds, a dot for each seed."""
     for offset, (loss, title) in zip((-0.19, 0.19), _PAIR.items(), strict=True):
         colour = _LOOKS[title].colour
         for position, dataset in enumerate(TESTS):
-            values = [result.summary["mae"] for result in _seeds(results, loss, dataset)]
+            values = [result.summary["mae"] for result in results.by_seed(loss, dataset)]
             axes.bar(position + offset, float(np.mean(values)), 0.34, color=colour, alpha=0.45)
             axes.plot([position + offset] * len(values), values, ".", color=colour, markersize=4)
     axes.set_xticks(range(len(TESTS)), TESTS)
     axes.set(title="The price: a higher MAE", ylabel="MAE (lower is better)")
-
-
-def _seeds(results: Results, loss: str, dataset: str) -> list[sisod.Evaluation]:
-    return [results.result(f"edn-{loss}-{seed}", dataset) for seed in results.seeds("edn")]
 
 
 def _label_sizes(axes: "Axes") -> None:
@@ -75,7 +72,7 @@ def _label_sizes(axes: "Axes") -> None:
 
 
 def sizes(results: Results) -> "Figure":
-    """Objects found and error in their frames, by size."""
+    """Draw share of objects found and MAE in their frames, by size."""
 
     def groups(result: sisod.Evaluation) -> pl.DataFrame:
         return by_size(result, groups=EDGES)
@@ -90,7 +87,7 @@ def sizes(results: Results) -> "Figure":
 
 
 def numbers(results: Results) -> "Figure":
-    """Size-invariant scores of images, by their number of objects."""
+    """Draw size-invariant scores of images, by their number of objects."""
 
     def groups(result: sisod.Evaluation) -> pl.DataFrame:
         return by_number(result, metrics=["si_mae", "si_f_mean"]).filter(pl.col("group") != "0")
@@ -104,9 +101,9 @@ def numbers(results: Results) -> "Figure":
 
 
 def price(results: Results) -> "Figure":
-    """Small objects found against background marked, one point for each threshold, seed 0."""
+    """Draw small objects found against background marked, one point for each threshold, seed 0."""
     runs = {f"edn-{key}-0": title for key, title in LOSSES.items()}
-    # those of other lengths and terms are in the table: more curves cannot be told apart
+    # only the first seven: more curves cannot be distinguished, the table has the others
     titles = {run: title for run, title in list(runs.items())[:7] if run in results.records}
     looks = line_styles(list(titles.values()))
     with style():
@@ -140,13 +137,13 @@ def _grouped(
     rows: Mapping[str, str],
     counted: str,
 ) -> "Figure":
-    """A row of panels for each score, a column for each data set; thin lines are the seeds."""
+    """Draw a row of panels for each score and a column for each data set; thin lines are the seeds."""
     with style():
         figure = new_figure(1.9 * len(rows) + 0.4)
         panels = figure.subplots(len(rows), len(TESTS), squeeze=False, sharex=True, sharey="row")
         for column, dataset in enumerate(TESTS):
             for loss, title in _PAIR.items():
-                tables = [groups(result) for result in _seeds(results, loss, dataset)]
+                tables = [groups(result) for result in results.by_seed(loss, dataset)]
                 for axes, key in zip(panels[:, column], rows, strict=True):
                     _draw_seeds(axes, [table[key].to_numpy() for table in tables], title)
             _write_counts(panels[0, column], tables[0][counted].to_list())

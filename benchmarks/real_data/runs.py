@@ -1,21 +1,21 @@
-"""The paper's claims on real data, small: train, predict, score, keep the tables.
+"""The paper's claims on real data at a small scale: train, predict, score, keep the rows.
 
-    python -m benchmarks.real_data.runs --data ROOT --out DIR          # everything, hours on a CPU
+    python -m benchmarks.real_data.runs --data ROOT --out DIR          # all runs, hours on a CPU
     python -m benchmarks.real_data.runs --data ROOT --out DIR NAME...  # some runs, for several machines
-    python -m benchmarks.real_data.runs --out DIR --gather             # the tables of what is finished
+    python -m benchmarks.real_data.runs --out DIR --gather             # the rows of the finished runs
 
-ROOT holds DUTS-TR, DUTS-TE, ECSSD and MSOD. What is finished is not done again and an unfinished run
-goes on where it stopped. The tables go to `benchmarks/results/real_data/`, from which
-`tables.py` makes all that `docs/reproduction.md` shows.
+ROOT holds DUTS-TR, DUTS-TE, ECSSD and MSOD. Finished steps are skipped and an unfinished run is resumed.
+The rows go to `benchmarks/results/real_data/`, from which `tables.py` makes all that
+`docs/real-data.md` shows.
 """
 
 import argparse
 import json
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cv2
 import numpy as np
@@ -30,6 +30,12 @@ from sisod.data.pairs import pair_files
 from sisod.scoring.arrays import unit_values
 from sisod.scoring.metrics import PAPER_KEYS
 
+if TYPE_CHECKING:
+    from torch import nn
+
+    from sisod.training.experiment import Experiment
+    from sisod.training.recipe import Recipe
+
 TABLES = RESULTS / "real_data"
 TESTS = ("MSOD", "DUTS-TE", "ECSSD")
 N_TRAINING = 2000
@@ -39,115 +45,127 @@ _OBJECT_COLUMNS = (
     *("image", "index", "area", "share"),
     *("mae", "f_mean", "f_max", "auc", "iou_binary", "recall_binary"),
 )
-# kept to four digits, which makes the files small; recall is not, since one half of it decides
+# rounded to four digits to keep the files small; not recall, which is compared with one half
 _ROUNDED = {*PAPER_KEYS, *_OBJECT_COLUMNS[4:-1]}
 
 
 @dataclass(frozen=True)
 class Run:
-    """One training: a recipe, a loss and what is set otherwise."""
+    """One training: a recipe, a loss (`plain`, `si` or one of `CRITERIA`) and changed settings."""
 
     recipe: str
-    loss: str  # plain, si, or released: the one of examples/train_with_your_loss.py
+    loss: str
     seed: int = 0
     settings: tuple[str, ...] = ()
 
     def all_settings(self) -> list[str]:
-        """What `--set` takes."""
+        """Return the settings as `--set` takes them."""
         return [f"data.size={SIDE}", f"train.seed={self.seed}", *self.settings]
 
 
+def _released(recipe: "Recipe") -> "nn.Module":
+    sys.path.insert(0, str(RESULTS.parents[1] / "examples"))
+    from train_with_your_loss import ReleasedLoss
+
+    return ReleasedLoss(*recipe.loss.terms)
+
+
+# losses that `sisod train` does not have
+CRITERIA: dict[str, "Callable[[Recipe], nn.Module]"] = {"released": _released}
+
+
+def _both_losses(name: str, *settings: str, seed: int = 0) -> dict[str, Run]:
+    """Return the same run with the plain and the size-invariant loss; a name starts with its network."""
+    recipe = f"{name.partition('-')[0]}-lite"
+    return {f"{name}-{loss}-{seed}": Run(recipe, loss, seed, settings) for loss in ("plain", "si")}
+
+
 RUNS = {
-    "edn-plain-0": Run("edn-lite", "plain"),
-    "edn-si-0": Run("edn-lite", "si"),
-    "edn-plain-1": Run("edn-lite", "plain", seed=1),
-    "edn-si-1": Run("edn-lite", "si", seed=1),
-    "edn-plain-2": Run("edn-lite", "plain", seed=2),
-    "edn-si-2": Run("edn-lite", "si", seed=2),
+    **_both_losses("edn"),
+    **_both_losses("edn", seed=1),
+    **_both_losses("edn", seed=2),
     "edn-printed-0": Run("edn-lite", "si", settings=("loss.normalize=false",)),
     "edn-released-0": Run("edn-lite", "released"),
     "edn-alpha1-0": Run("edn-lite", "si", settings=("loss.alpha=1",)),
     "edn-alpha0-0": Run("edn-lite", "si", settings=("loss.alpha=0",)),
     "edn-warm-0": Run("edn-lite", "si", settings=("loss.warmup_epochs=1",)),
-    "edn-long-plain-0": Run("edn-lite", "plain", settings=("train.epochs=8",)),
-    "edn-long-si-0": Run("edn-lite", "si", settings=("train.epochs=8",)),
-    "edn-bce-plain-0": Run("edn-lite", "plain", settings=('loss.terms=["bce"]',)),
-    "edn-bce-si-0": Run("edn-lite", "si", settings=('loss.terms=["bce"]',)),
-    "ldf-plain-0": Run("ldf-lite", "plain"),
-    "ldf-si-0": Run("ldf-lite", "si"),
-    "poolnet-plain-0": Run("poolnet-lite", "plain"),
-    "poolnet-si-0": Run("poolnet-lite", "si"),
-    "icon-plain-0": Run("icon-lite", "plain"),
-    "icon-si-0": Run("icon-lite", "si"),
-    "gatenet-plain-0": Run("gatenet-lite", "plain"),
-    "gatenet-si-0": Run("gatenet-lite", "si"),
+    **_both_losses("edn-long", "train.epochs=8"),
+    **_both_losses("edn-bce", 'loss.terms=["bce"]'),
+    **_both_losses("ldf"),
+    **_both_losses("poolnet"),
+    **_both_losses("icon"),
+    **_both_losses("gatenet"),
 }
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Do what is asked for."""
+    """Parse the command line, run the experiments and gather their rows."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("runs", nargs="*", metavar="RUN", help=f"of {', '.join(RUNS)}; by default all")
     parser.add_argument("--data", type=Path)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--gather", action="store_true", help="only gather the tables of finished runs")
-    chosen = parser.parse_args(arguments)
-    unknown = [name for name in chosen.runs if name not in RUNS]
-    if unknown or (chosen.data is None and not chosen.gather):
+    parser.add_argument("--gather", action="store_true", help="only gather the rows of finished runs")
+    options = parser.parse_args(arguments)
+    unknown = [name for name in options.runs if name not in RUNS]
+    if unknown or (options.data is None and not options.gather):
         parser.error(f"unknown runs {unknown}" if unknown else "--data is needed")
-    if not chosen.gather:
-        for name in chosen.runs or RUNS:
+    if not options.gather:
+        from sisod.training.experiment import run_experiment
+        from sisod.training.train import Machine
+
+        for name in options.runs or RUNS:
             progress(name)
-            train_run(RUNS[name], chosen.data, chosen.out / "runs" / name)
-            score_run(name, chosen.data, chosen.out)
-    gather(chosen.out)
+            experiment = make_experiment(name, options.data, options.out)
+            run_experiment(experiment, Machine(workers=1))
+            write_levels(experiment)
+    gather(options.out)
 
 
-def train_run(run: Run, data: Path, out: Path) -> None:
-    """Train, or go on."""
+def make_experiment(name: str, data: Path, out: Path) -> "Experiment":
+    """Return the experiment of a run."""
+    from sisod.training.experiment import Experiment
     from sisod.training.recipe import find_recipe
-    from sisod.training.train import Machine, TrainingRequest, train
+    from sisod.training.train import TrainingRequest
 
+    run = RUNS[name]
     recipe = find_recipe(run.recipe, run.all_settings())
-    criterion = None
-    if run.loss == "released":
-        sys.path.insert(0, str(RESULTS.parents[1] / "examples"))
-        from train_with_your_loss import ReleasedLoss
+    criterion = CRITERIA[run.loss](recipe) if run.loss in CRITERIA else None
+    loss = run.loss if criterion is None else "si"
+    return Experiment(
+        name,
+        recipe,
+        TrainingRequest(data=data, out=out / "runs" / name, loss=loss, limit=N_TRAINING),
+        tests=tuple(replace(open_dataset(data / test), name=test) for test in TESTS),
+        metrics={"default": PAPER_KEYS},
+        out=out,
+        criterion=criterion,
+    )
 
-        criterion = ReleasedLoss(*recipe.loss.terms)
-    loss = "si" if criterion else run.loss
-    request = TrainingRequest(data=data, out=out, loss=loss, limit=N_TRAINING, resume=out.exists())
-    train(recipe, request, Machine(workers=1), criterion=criterion)
+
+def write_levels(experiment: "Experiment") -> None:
+    """Write `score_levels` of every test set, unless written already."""
+    for dataset in experiment.tests:
+        folder = _levels(experiment.out, experiment.name, dataset.name)
+        if not (folder / "marked.parquet").exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            maps = experiment.path("maps/{dataset}/{name}", dataset)
+            objects, marked = score_levels(maps, dataset.mask_dir)
+            write_table(objects, folder / "objects.parquet")
+            write_table(marked, folder / "marked.parquet")
 
 
-def score_run(name: str, data: Path, out: Path) -> None:
-    """Predict and score every test set."""
-    from sisod import networks
-    from sisod.networks.predict import predict_folder
-
-    network = networks.from_pretrained(out / "runs" / name)
-    for test in TESTS:
-        result, levels = out / "results" / test / name, out / "levels" / test / name
-        found = open_dataset(data / test)
-        maps = out / "maps" / test / name
-        if not result.exists():
-            predict_folder(network, found.image_dir, maps, size=SIDE, resume=maps.exists())
-            sisod.evaluate(maps, found.mask_dir, metrics=PAPER_KEYS, out=result)
-        if not (levels / "marked.parquet").exists():
-            levels.mkdir(parents=True, exist_ok=True)
-            objects, marked = score_levels(maps, found.mask_dir)
-            write_table(objects, levels / "objects.parquet")
-            write_table(marked, levels / "marked.parquet")
+def _levels(out: Path, name: str, test: str) -> Path:
+    return out / "levels" / test / name
 
 
 def score_levels(maps: Path, masks: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Say at which thresholds objects are found, and what share of the background is marked at each.
+    """Return up to which threshold each object is found, and the share of background marked at each.
 
     Returns:
         `image`, `index`, `level` of every object: up to this threshold it is found, that is, at least
-        half of its pixels are above it; and `threshold`, `marked`: the mean over images of the
-        share of pixels of no object above it. Maps are stretched as the default protocol does,
-        and thresholds count in 256ths.
+        half of its pixels are above it; and `threshold`, `marked`: the share of background pixels above
+        the threshold, as the mean over images. Maps are normalised as by the default protocol, and
+        thresholds count in 256ths.
     """
     objects: list[dict[str, Any]] = []
     shares = []
@@ -156,10 +174,12 @@ def score_levels(maps: Path, masks: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
         mask = read_mask(masks, pair.gt.path, level=gt_level)
         array = cv2.resize(read_map(maps, pair.pred.path), mask.shape[::-1])
         unit = unit_values(array, normalize="minmax")
-        array = np.ceil(256 * unit - 1).clip(0, 255).astype(np.uint8)  # the last threshold it is above
+        array = (
+            np.ceil(256 * unit - 1).clip(0, 255).astype(np.uint8)
+        )  # the highest threshold that it exceeds
         for frame in sisod.partition(mask):
             values = np.sort(array[frame.window][mask[frame.window]])
-            level = int(values[len(values) // 2])  # it and all after it: at least half of the pixels
+            level = int(values[len(values) // 2])  # at least half of the pixels are not below it
             objects.append({"image": pair.name, "index": frame.index, "level": level})
         counts = np.bincount(array[~mask], minlength=256)
         shares.append(counts[::-1].cumsum()[::-1] / max(1, counts.sum()))
@@ -167,47 +187,57 @@ def score_levels(maps: Path, masks: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
     return pl.DataFrame(objects), pl.DataFrame(marked)
 
 
+def _object_rows(evaluation: sisod.Evaluation, levels: Path) -> pl.DataFrame:
+    rows = evaluation.objects.select(_OBJECT_COLUMNS)
+    rows = rows.join(read_table(levels / "objects.parquet"), on=["image", "index"])
+    return rows.cast({"level": pl.UInt8})
+
+
+# table that is kept -> its rows for a run on a test set, from its result and its folder of levels
+ROWS: dict[str, Callable[[sisod.Evaluation, Path], pl.DataFrame]] = {
+    "images": lambda evaluation, _: evaluation.images.select(*_IMAGE_COLUMNS, *PAPER_KEYS),
+    "objects": _object_rows,
+    "marked": lambda _, levels: read_table(levels / "marked.parquet"),
+}
+
+
 def gather(out: Path) -> None:
-    """Put the rows of all finished runs into three small tables."""
-    images, objects, marked, records = [], [], [], {}
+    """Write the rows of all finished runs to one small table of each kind."""
+    tables: dict[str, list[pl.DataFrame]] = {kind: [] for kind in ROWS}
+    records = {}
     for name, run in RUNS.items():
-        folders = [out / "results" / test / name for test in TESTS]
-        if not all((out / "levels" / test / name / "marked.parquet").exists() for test in TESTS):
+        if not all((_levels(out, name, test) / "marked.parquet").exists() for test in TESTS):
             continue
-        for test, folder in zip(TESTS, folders, strict=True):
-            found = sisod.Evaluation.load(folder)
-            images.append(_small(found.images.select(*_IMAGE_COLUMNS, *PAPER_KEYS), name, test))
-            levels = out / "levels" / test / name
-            rows = found.objects.select(_OBJECT_COLUMNS)
-            rows = rows.join(read_table(levels / "objects.parquet"), on=["image", "index"])
-            objects.append(_small(rows.cast({"level": pl.UInt8}), name, test))
-            marked.append(_small(read_table(levels / "marked.parquet"), name, test))
+        for test in TESTS:
+            evaluation = sisod.Evaluation.load(out / "results" / test / name)
+            for kind, make_rows in ROWS.items():
+                rows = make_rows(evaluation, _levels(out, name, test))
+                tables[kind].append(_compact(rows, name, test))
         records[name] = _record(run, out / "runs" / name)
     TABLES.mkdir(exist_ok=True)
-    for kind, tables in (("images", images), ("objects", objects), ("marked", marked)):
-        write_table(pl.concat(tables), TABLES / f"{kind}.parquet", compression_level=19)
+    for kind, parts in tables.items():
+        write_table(pl.concat(parts), TABLES / f"{kind}.parquet", compression_level=19)
     content = {"runs": records, "machine": machine(("sisod", "torch", "numpy"))}
     (TABLES / "runs.json").write_text(json.dumps(content, indent=2) + "\n")
 
 
-def _small(table: pl.DataFrame, run: str, dataset: str) -> pl.DataFrame:
-    kinds = pl.Enum(list(RUNS)), pl.Enum(TESTS)
+def _compact(table: pl.DataFrame, run: str, dataset: str) -> pl.DataFrame:
     rounded = [pl.col(key).round(4) for key in table.columns if key in _ROUNDED]
     return table.with_columns(rounded).with_columns(
         pl.col(pl.Float64).cast(pl.Float32),
-        pl.lit(run).cast(kinds[0]).alias("run"),
-        pl.lit(dataset).cast(kinds[1]).alias("dataset"),
+        pl.lit(run).cast(pl.Enum(list(RUNS))).alias("run"),
+        pl.lit(dataset).cast(pl.Enum(TESTS)).alias("dataset"),
     )
 
 
 def _record(run: Run, folder: Path) -> dict[str, Any]:
-    made = json.loads((folder / "run.json").read_text())
+    record = json.loads((folder / "run.json").read_text())
     return {
         "recipe": run.recipe,
         "loss": run.loss,
         "settings": run.all_settings(),
-        "steps": made["steps"],
-        "seconds": made["seconds"],
+        "steps": record["steps"],
+        "seconds": record["seconds"],
     }
 
 

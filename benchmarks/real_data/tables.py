@@ -1,4 +1,4 @@
-"""Makes all tables of docs/real-data.md from the saved rows; nothing is trained or read again.
+"""Writes all tables of docs/real-data.md from the saved rows; nothing is trained or scored again.
 
 `python -m benchmarks.real_data.tables` writes `benchmarks/results/real_data/*.md`; `python
 tools/quotes.py` puts them into the page.
@@ -14,18 +14,17 @@ import numpy as np
 import polars as pl
 
 import sisod
-from benchmarks.timing import RESULTS, markdown
+from benchmarks.real_data.runs import TABLES, TESTS
+from benchmarks.timing import markdown
 from sisod import paper
 from sisod.analysis.comparison import compare
 from sisod.analysis.groups import by_number, by_size, is_found
 from sisod.common.parquet import read_table
-from sisod.scoring.metrics import METRICS, PAPER_KEYS
+from sisod.scoring.metrics import METRICS, PAPER_KEYS, arrow
 
-TABLES = RESULTS / "real_data"
-TESTS = ("MSOD", "DUTS-TE", "ECSSD")
-SMALL = 0.01  # of the image
+SMALL = 0.01  # share of the image
 EDGES = (0.0, 0.003, 0.01, 0.03, 0.1, 1.0)
-_MARKED = 0.05  # of the background, at which small objects are counted whatever the threshold
+_MARKED = 0.05  # share of the background; small objects are counted at the threshold that marks it
 LOSSES = {
     "plain": "plain",
     "si": "normalised",
@@ -39,7 +38,7 @@ LOSSES = {
     "bce-plain": "plain, BCE alone",
     "bce-si": "normalised, BCE alone",
 }
-# how it is called -> beginning of its runs, its name in the paper
+# title -> beginning of the names of its runs, name of the network in the paper
 _PAIRS = {
     "EDN": ("edn", "EDN"),
     "EDN, 8 epochs": ("edn-long", "EDN"),
@@ -54,7 +53,7 @@ _SHOWN = ("mae", "si_mae", "f_mean", "si_f_mean", "si_auc")
 
 
 class Results:
-    """The saved rows, as results that the analysis reads."""
+    """The saved rows, as results for the analysis."""
 
     def __init__(self, folder: Path = TABLES) -> None:
         self.images = read_table(folder / "images.parquet")
@@ -63,18 +62,22 @@ class Results:
         self.records = json.loads((folder / "runs.json").read_text())["runs"]
 
     def seeds(self, network: str) -> list[int]:
-        """Seeds for which a network was trained with both losses."""
+        """Return the seeds with which a network was trained with both losses."""
         names = [f"{network}-{loss}-" for loss in ("plain", "si")]
         return [seed for seed in range(9) if all(f"{name}{seed}" in self.records for name in names)]
 
+    def by_seed(self, loss: str, dataset: str, network: str = "edn") -> list[sisod.Evaluation]:
+        """Return the results of a network with a loss on a data set, one for each seed."""
+        return [self.result(f"{network}-{loss}-{seed}", dataset) for seed in self.seeds(network)]
+
     def threshold(self, run: str, dataset: str, most: float) -> int:
-        """The lowest at which at most a share of the background is marked."""
+        """Return the lowest threshold that marks at most a share of the background."""
         chosen = (pl.col("run") == run) & (pl.col("dataset") == dataset) & (pl.col("marked") <= most)
         lowest = self.marked.filter(chosen)["threshold"].min()
         return 256 if lowest is None else int(lowest)  # type: ignore[arg-type]
 
     def result(self, run: str, dataset: str) -> sisod.Evaluation:
-        """One run on one data set."""
+        """Return the result of a run on a data set."""
         chosen = (pl.col("run") == run) & (pl.col("dataset") == dataset)
         images = self.images.filter(chosen).drop("run", "dataset")
         images = images.with_columns(pl.col(pl.Float32).cast(pl.Float64))
@@ -92,14 +95,14 @@ class Results:
 
 
 def main() -> None:
-    """Write every table."""
+    """Write all tables."""
     results = Results()
     for name, make in MAKERS.items():
         (TABLES / f"{name}.md").write_text(make(results) + "\n")
 
 
 def table1(results: Results) -> str:
-    """The paper's Table 1: means over seeds, ours and the published difference."""
+    """Return the paper's Table 1: means over seeds, ours and the published difference."""
     rows = []
     for dataset in TESTS:
         plain, si = (_over_seeds(results, loss, dataset) for loss in ("plain", "si"))
@@ -115,7 +118,7 @@ def table1(results: Results) -> str:
 
 
 def paired(results: Results) -> str:
-    """Differences of each seed with 95 % intervals over images."""
+    """Return differences of each seed with 95 % confidence intervals over images."""
     keys = ("mae", "si_mae", "si_f_mean", "si_auc", "found")
     rows = []
     for dataset in TESTS:
@@ -132,33 +135,33 @@ def paired(results: Results) -> str:
 
 
 def losses(results: Results) -> str:
-    """Every loss with seed 0, where there are small objects."""
+    """Return the scores of every loss with seed 0, on the sets with small objects."""
     rows = []
     for dataset in TESTS[:2]:
         for key, title in LOSSES.items():
             name = f"edn-{key}-0"
             if name in results.records:
-                found = results.result(name, dataset)
-                values = [f"{found.summary[shown]:.4f}" for shown in _SHOWN]
+                summary = results.result(name, dataset).summary
+                values = [f"{summary[shown]:.4f}" for shown in _SHOWN]
                 rows.append([dataset, title, *values, *_found_cells(results, name, dataset)])
     heads = (*(_title(key) for key in _SHOWN), "marked ↓", "found ↑", "small found ↑", "at 5 % marked ↑")
     return markdown(("data set", "loss", *heads), rows)
 
 
 def alpha(results: Results) -> str:
-    """The ablation: differences to the plain loss, ours and the paper's."""
+    """Return the ablation: differences from the plain loss, ours and the paper's."""
     keys = ("mae", "si_mae", "f_mean", "si_f_mean", "si_f_max_frame", "e_mean")
     published = paper.table("ablation")
     rows = []
     for dataset in TESTS:
-        of_set = published.filter(pl.col("dataset") == dataset)
-        theirs = {row["alpha"]: row for row in of_set.iter_rows(named=True)}
+        rows_of_set = published.filter(pl.col("dataset") == dataset)
+        theirs = {row["alpha"]: row for row in rows_of_set.iter_rows(named=True)}
         plain = results.result("edn-plain-0", dataset).summary
         for alpha_name, run in _ALPHAS.items():
             if run not in results.records:
                 continue
-            found = results.result(run, dataset).summary
-            ours = [f"{found[key] - plain[key]:+.3f}" for key in keys]
+            summary = results.result(run, dataset).summary
+            ours = [f"{summary[key] - plain[key]:+.3f}" for key in keys]
             paper_cells = [f"{theirs[alpha_name][key] - theirs['plain'][key]:+.3f}" for key in keys]
             cells = [" / ".join(pair) for pair in zip(ours, paper_cells, strict=True)]
             rows.append([dataset, alpha_name, *cells])
@@ -166,7 +169,7 @@ def alpha(results: Results) -> str:
 
 
 def networks(results: Results) -> str:
-    """Size-invariant less plain for every network trained with both, ours and the paper's."""
+    """Return size-invariant minus plain for every network trained with both, ours and the paper's."""
     keys = ("mae", "si_mae", "f_mean", "si_f_mean", "si_auc")
     rows = []
     for dataset in TESTS:
@@ -186,7 +189,7 @@ def networks(results: Results) -> str:
 
 
 def sizes(results: Results) -> str:
-    """By size of the object: share found, F and MAE of frames, means over seeds."""
+    """Return share found, F and MAE of frames by size of the object, means over seeds."""
     rows = []
     for dataset in TESTS:
         plain, si = (_by_size(results, loss, dataset) for loss in ("plain", "si"))
@@ -199,7 +202,7 @@ def sizes(results: Results) -> str:
 
 
 def numbers(results: Results) -> str:
-    """By number of objects: SI-MAE and SI-F of images, means over seeds."""
+    """Return SI-MAE and SI-F of images by their number of objects, means over seeds."""
     rows = []
     for dataset in TESTS:
         plain, si = (_by_number(results, loss, dataset) for loss in ("plain", "si"))
@@ -210,7 +213,7 @@ def numbers(results: Results) -> str:
 
 
 def short(results: Results) -> str:
-    """The main numbers in a sentence, for the README."""
+    """Return the main numbers in a sentence, for the README."""
     runs = {loss: [f"edn-{loss}-{seed}" for seed in results.seeds("edn")] for loss in ("plain", "si")}
     small = [100 * _small_found(results, loss, "MSOD", "edn") for loss in runs]
     at_share = [
@@ -231,21 +234,18 @@ def short(results: Results) -> str:
 
 
 def claims(results: Results) -> str:
-    """What the text claims, and whether it is seen: in every seed, in some, in none."""
+    """Return the paper's claims, and whether they hold for every seed, for some or for none."""
     rows = []
     for dataset in TESTS:
-        pairs = [
-            (results.result(f"edn-plain-{seed}", dataset), results.result(f"edn-si-{seed}", dataset))
-            for seed in results.seeds("edn")
-        ]
+        plain, si = (results.by_seed(loss, dataset) for loss in ("plain", "si"))
         for text, holds in _CLAIMS.items():
-            seen = [holds(*pair) for pair in pairs]
+            seen = [holds(*pair) for pair in zip(plain, si, strict=True)]
             rows.append([dataset, text, _verdict(seen)])
     return markdown(("data set", "claim for the size-invariant loss", "seen"), rows)
 
 
 def runs(results: Results) -> str:
-    """What was run, and how long it took."""
+    """Return the runs, and how long they took."""
     rows = [
         [name, record["recipe"], record["loss"], " ".join(record["settings"]), str(record["steps"]),
          f"{record['seconds'] / 60:.0f} min"]
@@ -254,18 +254,18 @@ def runs(results: Results) -> str:
     return markdown(("run", "recipe", "loss", "settings", "steps", "time"), rows)
 
 
-def _small_mae(found: sisod.Evaluation, most: float) -> float:
-    chosen = found.objects.filter(pl.col("share") < most)
+def _small_mae(result: sisod.Evaluation, most: float) -> float:
+    chosen = result.objects.filter(pl.col("share") < most)
     return _mean(chosen["mae"].to_numpy())
 
 
-def _found_under(found: sisod.Evaluation, most: float) -> float:
-    chosen = found.objects.filter(pl.col("share") < most)
+def _found_under(result: sisod.Evaluation, most: float) -> float:
+    chosen = result.objects.filter(pl.col("share") < most)
     return _mean(is_found(chosen["recall_binary"].to_numpy()))
 
 
-def _several(found: sisod.Evaluation, key: str) -> float:
-    return _mean(found.images.filter(pl.col("n_objects") >= 2)[key].to_numpy())
+def _several(result: sisod.Evaluation, key: str) -> float:
+    return _mean(result.images.filter(pl.col("n_objects") >= 2)[key].to_numpy())
 
 
 _CLAIMS: dict[str, Callable[[sisod.Evaluation, sisod.Evaluation], bool]] = {
@@ -290,22 +290,18 @@ def _verdict(seen: Sequence[bool]) -> str:
 
 
 def _over_seeds(results: Results, loss: str, dataset: str, network: str = "edn") -> dict[str, float]:
-    found = [results.result(f"{network}-{loss}-{seed}", dataset) for seed in results.seeds(network)]
-    return {key: _mean(np.array([one.summary[key] for one in found])) for key in PAPER_KEYS}
+    by_seed = results.by_seed(loss, dataset, network)
+    return {key: _mean(np.array([result.summary[key] for result in by_seed])) for key in PAPER_KEYS}
 
 
 def _by_size(results: Results, loss: str, dataset: str) -> Mapping[str, list[float]]:
-    tables = [
-        by_size(results.result(f"edn-{loss}-{seed}", dataset), groups=EDGES)
-        for seed in results.seeds("edn")
-    ]
+    tables = [by_size(result, groups=EDGES) for result in results.by_seed(loss, dataset)]
     return _mean_table(tables, ("objects", "found", "f_mean", "mae"))
 
 
 def _by_number(results: Results, loss: str, dataset: str) -> Mapping[str, list[float]]:
     tables = [
-        by_number(results.result(f"edn-{loss}-{seed}", dataset)).filter(pl.col("group") != "0")
-        for seed in results.seeds("edn")
+        by_number(result).filter(pl.col("group") != "0") for result in results.by_seed(loss, dataset)
     ]
     return _mean_table(tables, ("images", "si_mae", "si_f_mean"))
 
@@ -318,24 +314,23 @@ def _mean_table(tables: Sequence[pl.DataFrame], columns: Sequence[str]) -> dict[
 
 
 def _small_found(results: Results, loss: str, dataset: str, network: str) -> float:
-    seeds = results.seeds(network)
-    found = [results.result(f"{network}-{loss}-{seed}", dataset) for seed in seeds]
-    return _mean(np.array([_found_under(one, SMALL) for one in found]))
+    by_seed = results.by_seed(loss, dataset, network)
+    return _mean(np.array([_found_under(result, SMALL) for result in by_seed]))
 
 
 def _found_cells(results: Results, run: str, dataset: str) -> list[str]:
-    """Background marked at one half, objects found there, and small ones at a share marked."""
-    found = results.result(run, dataset)
+    """Return background marked and objects found at one half, and small ones found at `_MARKED`."""
+    result = results.result(run, dataset)
     chosen = (pl.col("run") == run) & (pl.col("dataset") == dataset) & (pl.col("threshold") == 128)
     return [
         f"{results.marked.filter(chosen)['marked'].item():.3f}",
-        *(f"{_found_under(found, most):.2f}" for most in (math.inf, SMALL)),
+        *(f"{_found_under(result, most):.2f}" for most in (math.inf, SMALL)),
         f"{_small_found_at(results, run, dataset, _MARKED):.2f}",
     ]
 
 
 def _small_found_at(results: Results, run: str, dataset: str, most: float) -> float:
-    """Small objects found at the lowest threshold that marks at most a share of the background."""
+    """Return the share of small objects found at the lowest threshold with so little marked."""
     small = results.result(run, dataset).objects.filter(pl.col("share") < SMALL)
     found = small["level"] >= results.threshold(run, dataset, most)
     return _mean(found.to_numpy().astype(np.float64))
@@ -349,7 +344,7 @@ def _mean(values: np.ndarray[tuple[int, ...], np.dtype[np.float64]]) -> float:
 def _title(key: str) -> str:
     if key == "found":
         return "found ↑"
-    return f"{METRICS[key].title} {'↑' if METRICS[key].direction == 'up' else '↓'}"
+    return f"{METRICS[key].title} {arrow(key)}"
 
 
 MAKERS: dict[str, Callable[[Results], str]] = {

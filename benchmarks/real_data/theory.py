@@ -1,4 +1,4 @@
-"""The theory on real masks and maps: rho against rho', and what scores are made of.
+"""The theory on real masks and maps: rho against rho', and the decomposition of scores into parts.
 
 `python -m benchmarks.real_data.theory` reads the data sets below `SISOD_DATA`, prints two tables and
 writes `theory.json`, `rho.md` and `decomposition.md` to `benchmarks/results`.
@@ -28,57 +28,57 @@ Numbers = dict[str, float]
 
 
 def main() -> None:
-    """Measure, print the tables and write them."""
+    """Compute the numbers, print the tables and write them."""
     root = os.environ.get("SISOD_DATA")
     if not root:
-        sys.exit("SISOD_DATA is unset: the figures are those of real masks, name their folder with it")
-    found: dict[str, dict[str, Numbers]] = {"rho": {}}
+        sys.exit(f"SISOD_DATA is unset; set it to the folder that holds {', '.join(DATA_SETS)}")
+    numbers: dict[str, dict[str, Numbers]] = {"rho": {}}
     for name in DATA_SETS:
         progress(f"masks of {name}")
-        found["rho"][name] = measure_rho(Path(root) / name / "mask")
+        numbers["rho"][name] = measure_rho(Path(root) / name / "mask")
     progress("maps of MSOD")
-    found["decomposition"] = {"MSOD": measure_decomposition(Path(root) / "MSOD")}
+    numbers["decomposition"] = {"MSOD": measure_decomposition(Path(root) / "MSOD")}
     tables = {
-        "rho": rho_table(found["rho"]),
-        "decomposition": parts_table(found["decomposition"]["MSOD"]),
+        "rho": rho_table(numbers["rho"]),
+        "decomposition": parts_table(numbers["decomposition"]["MSOD"]),
     }
     print("\n\n".join(tables.values()))
-    write_atomically(RESULTS / "theory.json", (json.dumps(found, indent=2) + "\n").encode())
+    write_atomically(RESULTS / "theory.json", (json.dumps(numbers, indent=2) + "\n").encode())
     for name, table in tables.items():
         write_atomically(RESULTS / f"{name}.md", (table + "\n").encode())
 
 
 def measure_rho(masks: Path) -> Numbers:
-    """Return rho, rho' and what they make of the bound, over the masks that have an object."""
+    """Return rho, rho' and the ratio of the bounds, over the masks that have an object."""
     return summary_of_shares(_shares(masks))
 
 
 def summary_of_shares(shares: Iterable[Shares]) -> Numbers:
-    """Return the least shares, their ratio, and on how many images the paper's inequality fails."""
-    all_shares = list(shares)
-    rho = min(one.left for one in all_shares)
-    rho_image = min(one.right for one in all_shares)
+    """Return the least shares, their ratio, and how many images violate the paper's inequality."""
+    images = list(shares)
+    rho = min(image.left for image in images)
+    rho_image = min(image.right for image in images)
     return {
-        "images": len(all_shares),
-        "frames": sum(len(one.frames) for one in all_shares),
+        "images": len(images),
+        "frames": sum(len(image.frames) for image in images),
         "rho": rho,
         "rho_image": rho_image,
         "sharper": rho / rho_image,
-        # what the proof needs of an image is the mean over its frames
-        "sharper_mean": 4 / rho_image / max(one.dice_lipschitz for one in all_shares),
-        "median_sharper": float(np.median([one.left / one.right for one in all_shares])),
-        "fails": sum(not one.holds for one in all_shares),
-        "fails_strictly": sum(one.left < one.right for one in all_shares),
+        # the proof needs only the mean over the frames of an image
+        "sharper_mean": 4 / rho_image / max(image.dice_lipschitz for image in images),
+        "median_sharper": float(np.median([image.left / image.right for image in images])),
+        "fails": sum(not image.holds for image in images),
+        "fails_strictly": sum(image.left < image.right for image in images),
     }
 
 
 def measure_decomposition(data_set: Path) -> Numbers:
-    """Return how well scores of the published maps are the sums of their parts'."""
+    """Return how closely scores of the published maps equal the sums over their parts."""
     return measure_frames(data_set) | measure_regions(data_set)
 
 
 def measure_frames(data_set: Path) -> Numbers:
-    """Return both sides for the paper's parts, frames and background."""
+    """Return both sides of the decomposition into the paper's parts, frames and background."""
     rows = [_by_frames(pred, mask) for pred, mask in _pairs(data_set)]
     column = {key: np.array([row[key] for row in rows]) for key in rows[0]}
     several = column["objects"] > 1
@@ -97,13 +97,13 @@ def measure_frames(data_set: Path) -> Numbers:
 
 
 def measure_regions(data_set: Path, *, every: int = 1) -> Numbers:
-    """Return the greatest difference of the two sides for Voronoi regions, of every n-th image."""
+    """Return the greatest difference of the two sides for Voronoi regions, on every n-th image."""
     rows = [_by_regions(pred, mask) for pred, mask in itertools.islice(_pairs(data_set), 0, None, every)]
     return {key: max(row[key] for row in rows) for key in rows[0]}
 
 
-def rho_table(found: Mapping[str, Numbers]) -> str:
-    """Return the table of `docs/theory.md`."""
+def rho_table(datasets: Mapping[str, Numbers]) -> str:
+    """Return the table of rho in `docs/theory.md`."""
     head = ("data set", "images", "frames", "rho", "rho'", "rho / rho'", "the same, mean over frames",
             "median of images", "images with rho <= rho'")  # fmt: skip
     rows = [
@@ -118,33 +118,33 @@ def rho_table(found: Mapping[str, Numbers]) -> str:
             f"{row['median_sharper']:.1f}",
             f"{row['fails']:.0f}",
         ]
-        for name, row in found.items()
+        for name, row in datasets.items()
     ]
     return markdown(head, rows)
 
 
-def parts_table(found: Numbers) -> str:
-    """Return the second table of `docs/theory.md`."""
+def parts_table(numbers: Numbers) -> str:
+    """Return the table of the decomposition in `docs/theory.md`."""
     rows = [
-        ("images", f"{found['images']:.0f}"),
-        ("images in which frames overlap", f"{found['overlapping']:.0f}"),
-        ("MAE, greatest difference of the two sides: Voronoi regions", _rounded(found["mae_regions"])),
-        ("the same: frames and background, no overlap", _rounded(found["mae_disjoint"])),
-        ("the same: frames and background, all images", _rounded(found["mae_frames"])),
-        ("F, greatest difference: Voronoi regions", _rounded(found["f_regions"])),
-        ("the same: frames and background, all images", _rounded(found["f_frames"])),
-        ("AUC, mean over images", f"{found['auc']:.4f}"),
-        ("the paper's sum over frames instead, mean", f"{found['auc_frames']:.4f}"),
-        ("share of pairs that it keeps, mean", f"{found['pairs_within']:.4f}"),
-        ("sum over all pairs of regions, greatest difference", _rounded(found["auc_regions"])),
-        ("share of the smallest frame in MAE, median", f"{found['least_share']:.4f}"),
-        ("weight of a frame in SI-MAE, median", f"{found['si_weight']:.4f}"),
+        ("images", f"{numbers['images']:.0f}"),
+        ("images in which frames overlap", f"{numbers['overlapping']:.0f}"),
+        ("MAE, greatest difference of the two sides: Voronoi regions", _rounded(numbers["mae_regions"])),
+        ("the same: frames and background, no overlap", _rounded(numbers["mae_disjoint"])),
+        ("the same: frames and background, all images", _rounded(numbers["mae_frames"])),
+        ("F, greatest difference: Voronoi regions", _rounded(numbers["f_regions"])),
+        ("the same: frames and background, all images", _rounded(numbers["f_frames"])),
+        ("AUC, mean over images", f"{numbers['auc']:.4f}"),
+        ("the paper's sum over frames instead, mean", f"{numbers['auc_frames']:.4f}"),
+        ("share of pairs that it keeps, mean", f"{numbers['pairs_within']:.4f}"),
+        ("sum over all pairs of regions, greatest difference", _rounded(numbers["auc_regions"])),
+        ("share of the smallest frame in MAE, median", f"{numbers['least_share']:.4f}"),
+        ("weight of a frame in SI-MAE, median", f"{numbers['si_weight']:.4f}"),
     ]
     return markdown(("what", "figure"), rows)
 
 
 def _rounded(difference: float) -> str:
-    """A difference as printed; what is rounding is called 0, machines differ in its last digits."""
+    """Return a difference as text; rounding errors, which differ between machines, count as 0."""
     return "0 but for rounding" if difference < 1e-12 else f"{difference:.4f}"
 
 

@@ -44,12 +44,12 @@ def test_content_is_read_again() -> None:
 def test_medians_are_of_rounds_that_count() -> None:
     calls: list[str] = []
     rounds: list[int] = []
-    found = interleaved_medians(
+    medians = interleaved_medians(
         {"a": [lambda: calls.append("a")], "b": [lambda: calls.append("b")]},
         repetitions=3,
         after_round=rounds.append,
     )
-    assert (list(found), [len(times) for times in found.values()]) == (["a", "b"], [1, 1])
+    assert (list(medians), [len(times) for times in medians.values()]) == (["a", "b"], [1, 1])
     assert "".join(calls) == "abbaabba"  # who goes first rotates
     assert rounds == [0, 1, 2, 3]
     with pytest.raises(ValueError, match=r"same number of calls, got \[1, 2\]"):

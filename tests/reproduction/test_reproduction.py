@@ -55,8 +55,8 @@ def test_every_cell_is_trained_and_scored(whole: tuple[Path, Result]) -> None:
         assert record["asked"]["loss"] == ("plain" if cell.endswith("-plain") else "si")
         for dataset in paper.datasets():
             for protocol in ("default", "official"):
-                found = Evaluation.load(out / "results" / protocol / dataset / cell)
-                assert (found.protocol.name, found.images.height) == (protocol, 2)
+                result = Evaluation.load(out / "results" / protocol / dataset / cell)
+                assert (result.protocol.name, result.images.height) == (protocol, 2)
     alphas = {
         cell: json.loads((out / "cells" / cell / "run" / "run.json").read_text())["asked"]["settings"]
         for cell in ("edn-alpha0", "edn-alpha1", "edn-si")

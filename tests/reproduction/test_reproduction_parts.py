@@ -17,19 +17,19 @@ from sisod.common.errors import InputError, UsageError
 from sisod.data.catalogue import KNOWN
 from sisod.reproduction import run as running
 from sisod.reproduction import tables
-from sisod.reproduction.cells import FULL, TINY, Cell, find_cell, grid, recipe_of
-from sisod.reproduction.costs import TFLOPS, cost_of, costs_grid, paper_throughputs
-from sisod.reproduction.run import Work, asked_for, prepare, run_cells
-from sisod.reproduction.sets import find_sets, make_sets
+from sisod.reproduction.cells import FULL, TINY, GridCell, cell_recipe, find_cell, grid
+from sisod.reproduction.costs import TFLOPS, costs_grid, estimate_cost, paper_throughputs
+from sisod.reproduction.run import Work, prepare, run_cells, shared_settings
+from sisod.reproduction.sets import find_sets, write_synthetic_sets
 from sisod.scoring.metrics import PAPER_KEYS
 
 COUNTS = {"DUTS-TR": 10_553, "MSOD": 300}
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """All of the paper's data sets, made; not to be changed."""
-    return make_sets(tmp_path_factory.mktemp("made"))
+def synthetic(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All of the paper's data sets, synthetic; tests must not change them."""
+    return write_synthetic_sets(tmp_path_factory.mktemp("synthetic"))
 
 
 def test_grid_is_the_papers() -> None:
@@ -39,8 +39,8 @@ def test_grid_is_the_papers() -> None:
         for loss in ("plain", "si"):
             cell = cells[f"{network.lower()}-{loss}"]
             assert (cell.network, cell.loss, cell.alpha) == (network.lower(), loss, "ratio")
-            assert recipe_of(cell, FULL).name == network.lower()
-            assert recipe_of(cell, TINY).network.name == network.lower()
+            assert cell_recipe(cell, FULL).name == network.lower()
+            assert cell_recipe(cell, TINY).network.name == network.lower()
     order = list(cells)
     needs = [(order.index(need), order.index(cell.name)) for cell in grid() for need in cell.needs]
     assert len(needs) > len(cells)
@@ -50,15 +50,15 @@ def test_grid_is_the_papers() -> None:
 
 
 def test_two_losses_differ_in_nothing_else() -> None:
-    plain, si = (recipe_of(find_cell(f"edn-{loss}"), FULL) for loss in ("plain", "si"))
+    plain, si = (cell_recipe(find_cell(f"edn-{loss}"), FULL) for loss in ("plain", "si"))
     assert plain == si
-    zero = recipe_of(find_cell("edn-alpha0"), FULL)
+    zero = cell_recipe(find_cell("edn-alpha0"), FULL)
     assert replace(zero, loss=replace(zero.loss, alpha="ratio")) == si
 
 
-def test_missing_and_broken_sets_are_said(made: Path, tmp_path: Path) -> None:
+def test_missing_and_broken_sets_are_reported(synthetic: Path, tmp_path: Path) -> None:
     root = tmp_path / "data"
-    shutil.copytree(made, root)
+    shutil.copytree(synthetic, root)
     for name in ("XPIE", "SOD"):
         shutil.rmtree(root / name)
     (root / "ECSSD/mask/made00001.png").unlink()
@@ -75,7 +75,7 @@ def test_missing_and_broken_sets_are_said(made: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="does not hold DUTS-TR, on which everything is trained; "):
         find_sets(root)
     lonely = tmp_path / "lonely"
-    shutil.copytree(made / "DUTS-TR", lonely / "DUTS-TR")
+    shutil.copytree(synthetic / "DUTS-TR", lonely / "DUTS-TR")
     with pytest.raises(InputError, match="holds none of the paper's data sets to test on"):
         find_sets(lonely)
 
@@ -84,53 +84,55 @@ def test_missing_and_broken_sets_are_said(made: Path, tmp_path: Path) -> None:
 def test_cost_by_hand() -> None:
     # EDN: 20.305815552 GMACs (sisod networks), 100 epochs of 10,553 images, then 300 predictions
     operations = 2 * 20.305815552e9 * (3 * 100 * 10_553 + 300)
-    cost = cost_of(find_cell("edn-si"), FULL, COUNTS, tflops=5)
+    cost = estimate_cost(find_cell("edn-si"), FULL, COUNTS, tflops=5)
     assert cost.gpu_hours == pytest.approx(operations / 5e12 / 3600)
     assert cost.paper_hours == pytest.approx(100 * 543.8 / 3600)
     # 42,845,381 floats four times (weights, two moments of Adam, the network), maps and results
     assert cost.disk == 4 * 42_845_381 * 4 + 300 * 45_000
     # GateNet: 100,000 steps of 12 are 114 epochs of 879 steps; SGD has one moment
-    gatenet = cost_of(find_cell("gatenet-plain"), FULL, COUNTS)
+    gatenet = estimate_cost(find_cell("gatenet-plain"), FULL, COUNTS)
     assert gatenet.paper_hours == pytest.approx(114 * 561.2 / 3600)
     assert gatenet.disk == 4 * 128_629_796 * 3 + 300 * 45_000
-    labels = cost_of(find_cell("ldf-labels"), FULL, COUNTS)
+    labels = estimate_cost(find_cell("ldf-labels"), FULL, COUNTS)
     assert labels.paper_hours == pytest.approx(48 * 109.2 / 3600)
     assert labels.disk == 4 * 25_150_147 * 3 + 10_553 * 80_000
-    assert cost_of(find_cell("time"), FULL, COUNTS).gpu_hours == 0
+    assert estimate_cost(find_cell("time"), FULL, COUNTS).gpu_hours == 0
 
 
 @pytest.mark.slow
-def test_assumed_throughput_is_what_the_papers_epochs_come_to() -> None:
-    found = paper_throughputs()
+def test_assumed_throughput_is_that_of_the_papers_epochs() -> None:
+    throughputs = paper_throughputs()
     # EDN by hand: three times 20.305815552 GMACs, two operations each, 10,553 images in 340 s
-    assert found["edn"] == pytest.approx(6 * 20.305815552e9 * 10_553 / 340 / 1e12)
-    assert statistics.median(found.values()) == pytest.approx(TFLOPS, rel=0.1)
+    assert throughputs["edn"] == pytest.approx(6 * 20.305815552e9 * 10_553 / 340 / 1e12)
+    assert statistics.median(throughputs.values()) == pytest.approx(TFLOPS, rel=0.1)
 
 
 def test_sums_are_those_of_the_cells() -> None:
     cells = [find_cell("edn-plain"), find_cell("edn-si"), find_cell("time")]
-    costs = [cost_of(cell, FULL, COUNTS) for cell in cells]
+    costs = [estimate_cost(cell, FULL, COUNTS) for cell in cells]
     last = costs_grid(cells, FULL, COUNTS).rows[-1]
     hours = sum(cost.gpu_hours for cost in costs)
     assert last[2:] == (f"{hours:.1f}", f"{(340 + 543.8) / 36:.1f}", f"{2 * costs[0].disk / 1e9:.1f} GB")
 
 
-def test_commands_are_one_line_a_cell(made: Path, tmp_path: Path) -> None:
+def test_commands_are_one_line_a_cell(synthetic: Path, tmp_path: Path) -> None:
     out = tmp_path / "two words"
-    asked = ["reproduce", "--data", str(made), "--out", str(out), "--commands"]
-    done = run(*asked, "--precision", "bf16-mixed", "--workers", "3")
+    arguments = ["reproduce", "--data", str(synthetic), "--out", str(out), "--commands"]
+    done = run(*arguments, "--precision", "bf16-mixed", "--workers", "3")
     lines = done.stdout.splitlines()
     assert (done.exit_code, len(lines)) == (0, len(grid()))
-    start = f"sisod reproduce --out '{out}' --data {made} --precision bf16-mixed --workers 3 --cell "
+    start = (
+        f"sisod reproduce --out '{out}' --data {synthetic} --precision bf16-mixed --workers 3 --cell "
+    )
     assert lines[0] == f"{start}poolnet-plain"
     assert f"{start}ldf-si  # after ldf-labels" in lines
     assert lines[-1] == f"{start}tables  # after all others"
     assert not out.exists()
 
 
-def test_dry_run_lists_cells_and_runs_nothing(made: Path, tmp_path: Path) -> None:
-    asked = ["reproduce", "--data", str(made), "--out", str(tmp_path / "out"), "--dry-run"]
-    done = run(*asked)
+def test_dry_run_lists_cells_and_runs_nothing(synthetic: Path, tmp_path: Path) -> None:
+    arguments = ["reproduce", "--data", str(synthetic), "--out", str(tmp_path / "out"), "--dry-run"]
+    done = run(*arguments)
     assert done.exit_code == 0, done.output
     for cell in grid():
         assert cell.name in done.output
@@ -139,7 +141,7 @@ def test_dry_run_lists_cells_and_runs_nothing(made: Path, tmp_path: Path) -> Non
     assert f"at 10 TFLOP/s ({source})." in " ".join(done.output.split())
     throughputs = paper_throughputs().values()
     assert (round(min(throughputs), 1), round(max(throughputs), 1)) == (3.8, 18.3)
-    faster = run(*asked, "--tflops", "50")
+    faster = run(*arguments, "--tflops", "50")
     assert "at 50 TFLOP/s." in faster.output
     assert not (tmp_path / "out").exists()
 
@@ -160,26 +162,26 @@ def test_usage(more: list[str], text: str, tmp_path: Path) -> None:
     assert not (tmp_path / "o").exists()
 
 
-def test_a_cell_that_fails_does_not_stop_the_others(
-    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_failed_cell_does_not_stop_the_others(
+    synthetic: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done = []
 
-    def run_cell(cell: Cell, *_: object) -> None:
+    def run_cell(cell: GridCell, *_: object) -> None:
         if cell.name == "icon-si":
-            raise InputError("the loss of step 3 is no number")
+            raise InputError("the loss of step 3 is not finite")
         if cell.name == "edn-plain":
             raise RuntimeError("CUDA out of memory.\nTried to allocate 20 GiB")
         done.append(cell.name)
 
     monkeypatch.setattr(running, "run_cell", run_cell)
-    exit_on_user_error: list[str] = []
-    work = Work(tmp_path, TINY, find_sets(made))
+    reported: list[str] = []
+    work = Work(tmp_path, TINY, find_sets(synthetic))
     cells = [find_cell(name) for name in ("icon-plain", "icon-si", "edn-plain", "edn-si")]
-    assert run_cells(cells, work, exit_on_user_error.append) == ["icon-si", "edn-plain"]
+    assert run_cells(cells, work, reported.append) == ["icon-si", "edn-plain"]
     assert done == ["icon-plain", "edn-si"]
-    assert exit_on_user_error == [
-        "error: icon-si: the loss of step 3 is no number",
+    assert reported == [
+        "error: icon-si: the loss of step 3 is not finite",
         "error: edn-plain: CUDA out of memory.",
     ]
 
@@ -194,16 +196,16 @@ def test_tables_need_a_result(tmp_path: Path) -> None:
 def test_other_data_are_another_reproduction(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "a")
     for data in ("a", "a", "b/../a", "link"):
-        prepare(tmp_path / "o", asked_for(FULL, tmp_path / data, "32-true"))
+        prepare(tmp_path / "o", shared_settings(FULL, tmp_path / data, "32-true"))
     with pytest.raises(InputError, match=r"is another reproduction: data was '.*a' and is now '.*b'"):
-        prepare(tmp_path / "o", asked_for(FULL, tmp_path / "b", "32-true"))
+        prepare(tmp_path / "o", shared_settings(FULL, tmp_path / "b", "32-true"))
     text = "is another reproduction: precision was '32-true' and is now 'bf16-mixed'"
     with pytest.raises(InputError, match=text):
-        prepare(tmp_path / "o", asked_for(FULL, tmp_path / "a", "bf16-mixed"))
+        prepare(tmp_path / "o", shared_settings(FULL, tmp_path / "a", "bf16-mixed"))
     for damaged in ("{", "[]"):
         (tmp_path / "o" / "reproduction.json").write_text(damaged)
         with pytest.raises(InputError, match=r"reproduction.json' is damaged; remove it"):
-            prepare(tmp_path / "o", asked_for(FULL, tmp_path / "a", "32-true"))
+            prepare(tmp_path / "o", shared_settings(FULL, tmp_path / "a", "32-true"))
 
 
 @pytest.mark.parametrize("more", [(), ("--dry-run",), ("--commands",)], ids=" ".join)
@@ -225,8 +227,8 @@ def test_running_nothing_writes_nothing(tmp_path: Path, more: str) -> None:
     assert not out.exists()
 
 
-def test_incomplete_sets_are_told(made: Path, tmp_path: Path) -> None:
-    start = ["reproduce", "--data", str(made), "--out", str(tmp_path / "o")]
+def test_incomplete_sets_are_reported(synthetic: Path, tmp_path: Path) -> None:
+    start = ["reproduce", "--data", str(synthetic), "--out", str(tmp_path / "o")]
     done = run(*start, "--dry-run")
     text = "warning: not all images of the published sets: DUTS-TR 4 of 10553, MSOD 2 of 300, "
     assert done.exit_code == 0
@@ -234,14 +236,14 @@ def test_incomplete_sets_are_told(made: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("given", [("--tflops", "5"), ("--tflops", "inf", "--dry-run")], ids=" ".join)
-def test_tflops_are_for_the_estimate(made: Path, tmp_path: Path, given: tuple[str, ...]) -> None:
-    start = ["reproduce", "--data", str(made), "--out", str(tmp_path / "o")]
+def test_tflops_are_for_the_estimate(synthetic: Path, tmp_path: Path, given: tuple[str, ...]) -> None:
+    start = ["reproduce", "--data", str(synthetic), "--out", str(tmp_path / "o")]
     done = run(*start, *given)
     assert done.exit_code == 2
     assert f"--tflops is a finite number for --dry-run, got {given[1]}" in done.output
 
 
-def test_estimate_of_what_is_left() -> None:
+def test_estimate_of_unfinished_cells() -> None:
     cells = [find_cell("edn-plain"), find_cell("edn-si")]
     counts = {name: known.count for name, known in KNOWN.items()}
     rows = costs_grid(cells, FULL, counts, states={"edn-plain": "finished", "edn-si": "to do"}).rows
@@ -249,7 +251,7 @@ def test_estimate_of_what_is_left() -> None:
     assert rows[3][2:] == rows[1][2:]
 
 
-def test_cells_that_need_another_pair_of_images_have_no_difference() -> None:
+def test_cells_scored_on_different_images_have_no_difference() -> None:
     values = dict.fromkeys(PAPER_KEYS, 0.5)
     scores = {
         ("official", "MSOD", "edn-plain"): {"images": 2.0, **values},
@@ -266,12 +268,12 @@ def test_cells_that_need_another_pair_of_images_have_no_difference() -> None:
     )
 
 
-def test_weights_are_told_apart_by_what_they_are(tmp_path: Path) -> None:
-    """Safetensors writes the two entries of its metadata in any order, and so other bytes."""
+def test_digest_of_weights_ignores_the_order_of_metadata(tmp_path: Path) -> None:
+    """Safetensors writes the two entries of its metadata in random order, so the bytes differ."""
     import torch
     from safetensors.torch import save
 
-    from sisod.reproduction.run import _file_digest
+    from sisod.training.experiment import file_digest
 
     files = {save({"a": torch.zeros(2)}, {"x": "1", "format": "pt"}) for _ in range(64)}
     files |= {data.replace(b'"x":"1","format":"pt"', b'"format":"pt","x":"1"') for data in files}
@@ -279,5 +281,5 @@ def test_weights_are_told_apart_by_what_they_are(tmp_path: Path) -> None:
     digests = []
     for index, data in enumerate((*files, save({"a": torch.ones(2)}, {"x": "1", "format": "pt"}))):
         (tmp_path / str(index)).write_bytes(data)
-        digests.append(_file_digest(tmp_path / str(index)))
+        digests.append(file_digest(tmp_path / str(index)))
     assert digests[0] == digests[1] != digests[2]

@@ -1,4 +1,4 @@
-"""The demo that trains: its tables by hand, and a small run from beginning to end."""
+"""The demo that trains: its tables by hand, and all of it at a small scale."""
 
 import io
 import json
@@ -21,8 +21,8 @@ from sisod.reproduction.demo_training import (
     LOSSES,
     Plan,
     TrainedDemo,
+    demo_tables,
     run_trained_demo,
-    tables_of,
     verdict,
 )
 from sisod.scoring.metrics import PAPER_KEYS
@@ -43,7 +43,7 @@ def evaluation(*, sees_small: bool) -> sisod.Evaluation:
 
 
 @pytest.fixture
-def found(tmp_path: Path) -> TrainedDemo:
+def demo(tmp_path: Path) -> TrainedDemo:
     results = {
         ("plain", 0): evaluation(sees_small=False),
         ("plain", 1): evaluation(sees_small=True),
@@ -53,19 +53,19 @@ def found(tmp_path: Path) -> TrainedDemo:
     return TrainedDemo(Plan(seeds=(0, 1), n_test=1), tmp_path, results, tmp_path / "examples.png")
 
 
-def test_numbers_by_hand(found: TrainedDemo) -> None:
-    assert found.scores("mae")["plain"].tolist() == pytest.approx([16 / 10_000, 0])
-    assert found.scores("si_f_mean")["si"].tolist() == [1, 1]
-    small = found.by_size(0, 0.003)
+def test_numbers_by_hand(demo: TrainedDemo) -> None:
+    assert demo.scores("mae")["plain"].tolist() == pytest.approx([16 / 10_000, 0])
+    assert demo.scores("si_f_mean")["si"].tolist() == [1, 1]
+    small = demo.by_size(0, 0.003)
     assert (small["plain"]["found"].tolist(), small["si"]["found"].tolist()) == ([0, 1], [1, 1])
     assert (small["plain"]["f"].tolist(), small["si"]["f"].tolist()) == ([0, 1], [1, 1])
-    assert found.by_size(0.05, 1)["plain"]["found"].tolist() == [1, 1]
-    assert [found.n_objects(*group) for group in ((0, 0.003), (0.003, 0.05), (0.05, 1))] == [1, 0, 1]
+    assert demo.by_size(0.05, 1)["plain"]["found"].tolist() == [1, 1]
+    assert [demo.n_objects(*group) for group in ((0, 0.003), (0.003, 0.05), (0.05, 1))] == [1, 0, 1]
 
 
-def test_tables_by_hand(found: TrainedDemo) -> None:
+def test_tables_by_hand(demo: TrainedDemo) -> None:
     console = Console(width=160, record=True, file=io.StringIO())
-    for table in tables_of(found):
+    for table in demo_tables(demo):
         console.print(table)
     lines = [
         [cell.strip() for cell in line.split("│")[1:-1]]
@@ -81,7 +81,7 @@ def test_tables_by_hand(found: TrainedDemo) -> None:
         "1", "0.500 ± 0.707", "1.000 ± 0.000", "0.500 ± 0.707", "1.000 ± 0.000"
     ]  # fmt: skip
     assert [size for size in rows if "%" in size] == ["under 0.3 %", "5 % and more"]
-    assert verdict(found) == (
+    assert verdict(demo) == (
         "Seeds in which the size-invariant loss is better, by metric: SI-MAE 1 of 2, SI-F mean 1 of 2, "
         "MAE 1 of 2, F mean 1 of 2."
     )
@@ -89,37 +89,37 @@ def test_tables_by_hand(found: TrainedDemo) -> None:
 
 @pytest.mark.slow
 @pytest.mark.needs("torch", "lightning")
-def test_whole_way_in_small(tmp_path: Path) -> None:
+def test_whole_demo_at_a_small_scale(tmp_path: Path) -> None:
     folder = tmp_path / "demo"
     plan = Plan(n_train=16, n_test=12, side=48, epochs=1, seeds=(7,))
-    found = run_trained_demo(folder, plan)
-    assert list(found.results) == [("plain", 7), ("si", 7)]
+    demo = run_trained_demo(folder, plan)
+    assert list(demo.results) == [("plain", 7), ("si", 7)]
     for loss in LOSSES:
-        assert found.results[loss, 7].run["images"] == 12
+        assert demo.results[loss, 7].run["images"] == 12
         settings = json.loads((folder / f"runs/{loss}-7/run.json").read_text())["asked"]
         assert (settings["loss"], settings["seed"], settings["images"]) == (loss, 7, 16)
         saved = sisod.Evaluation.load(folder / f"results/made/{loss}-7")
         assert tuple(saved.summary) == PAPER_KEYS
-        assert saved.summary == found.results[loss, 7].summary
+        assert saved.summary == demo.results[loss, 7].summary
         assert len(list((folder / f"maps/{loss}-7").glob("*.png"))) == 12
-    ((plain,), (si,)) = (found.scores("mae")[loss].tolist() for loss in LOSSES)
+    ((plain,), (si,)) = (demo.scores("mae")[loss].tolist() for loss in LOSSES)
     assert 0 < min(plain, si) < max(plain, si) < 1
     record = json.loads((folder / "run.json").read_text())
     assert (record["finished"], record["plan"]["n_train"]) == (True, 16)
-    assert found.page == folder / "report.html"
-    page = found.page.read_text()
+    assert demo.page == folder / "report.html"
+    page = demo.page.read_text()
     assert [row[0][0] for row in Tables(page).tables["Scores on made"][2:]] == ["plain-7", "si-7"]
     pictures = [set(item["pictures"]) for item in data_of(page)["failures"]["items"]]
     assert pictures
     assert pictures == [{"photo", "0", "1"}] * len(pictures)
-    picture = cv2.imread(str(found.examples))
+    picture = cv2.imread(str(demo.examples))
     assert picture is not None
     assert picture.shape[1] == 4 * 2 * 48
 
 
 @pytest.mark.slow
 @pytest.mark.needs("torch", "lightning")
-def test_failed_training_is_told(tmp_path: Path) -> None:
+def test_failed_training_is_reported(tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match=r"training (plain|si)-0 failed: 4 images do not fill one step of 8"
     ):
@@ -132,53 +132,53 @@ def test_failed_training_is_told(tmp_path: Path) -> None:
 
 
 def test_talkative_training_does_not_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pipe holds 64 kB on Linux and 4 kB on Windows; who writes more waits until somebody reads."""
+    """A pipe holds 64 kB on Linux and 4 kB on Windows; writing more blocks until it is read."""
     start = subprocess.Popen
 
-    def talk(_: list[str], **options: Any) -> "subprocess.Popen[bytes]":
+    def start_talkative(_: list[str], **options: Any) -> "subprocess.Popen[bytes]":
         assert options["stderr"] != subprocess.PIPE
         code = "import sys; sys.stderr.write('x' * 2**18 + '\\nerror: the last line'); sys.exit(1)"
         return start([sys.executable, "-c", code], **options)
 
-    monkeypatch.setattr(subprocess, "Popen", talk)
+    monkeypatch.setattr(subprocess, "Popen", start_talkative)
     with pytest.raises(InputError, match=r"^training si-0 failed: the last line$"):
         training_demo._train_all(tmp_path, Plan(), [("si", 0)])
 
 
 @pytest.mark.needs("torch", "lightning")
 def test_command_prints_both_parts(
-    found: TrainedDemo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    demo: TrainedDemo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[Path] = []
+    folders: list[Path] = []
 
-    def made(folder: Path) -> TrainedDemo:
-        asked.append(folder)
-        return found
+    def finished(folder: Path) -> TrainedDemo:
+        folders.append(folder)
+        return demo
 
-    monkeypatch.setattr("sisod.reproduction.demo_training.run_trained_demo", made)
+    monkeypatch.setattr("sisod.reproduction.demo_training.run_trained_demo", finished)
     result = run("demo", "--out", str(tmp_path))
     assert result.exit_code == 0, result.stderr
-    assert asked == [tmp_path / "trained"]
+    assert folders == [tmp_path / "trained"]
     figure, trained = result.stdout.split("Now a small network learns such scenes")
     assert "Method A is preferred by MAE" in figure
     assert "1 test images, mean ± deviation over 2 seeds" in trained
     assert "under 0.3 %" in trained
     assert trained.splitlines()[-2:] == [
-        verdict(found),
+        verdict(demo),
         f"Maps, results and pictures (examples.png): {tmp_path / 'trained'}",
     ]
     quick = run("demo", "--quick", "--out", str(tmp_path))
     assert (quick.exit_code, quick.stderr) == (0, "")
     assert "Method A is preferred by MAE" in quick.stdout
     assert "Now a small network learns such scenes" not in quick.stdout
-    assert len(asked) == 1
+    assert len(folders) == 1
 
 
 @pytest.mark.needs("torch", "lightning")
 def test_a_second_demo_replaces_the_first_when_it_is_finished(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Trainings are left out here: what they write is one file."""
+    """Training is replaced by writing an untrained network."""
 
     def trained(folder: Path, plan: Plan, runs: list[tuple[str, int]]) -> None:
         from sisod import networks
@@ -202,14 +202,14 @@ def test_a_second_demo_replaces_the_first_when_it_is_finished(
         ):
             run_trained_demo(folder, plan)
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
-    found = run_trained_demo(folder, Plan(n_train=2, n_test=12, side=48, seeds=(8,)))
+    demo = run_trained_demo(folder, Plan(n_train=2, n_test=12, side=48, seeds=(8,)))
     assert (folder / "trained").read_text() == "(8,)"
     assert [path.name for path in tmp_path.iterdir()] == ["demo"]
     # the records say where things are now
-    maps = Path(found.results["si", 8].run["inputs"]["predictions"])
+    maps = Path(demo.results["si", 8].run["inputs"]["predictions"])
     assert maps == folder / "maps/si-8"
     assert len(list(maps.glob("*.png"))) == 12
     for path in folder.rglob("run.json"):
         assert "sisod-partial" not in path.read_text()
-    assert found.page == folder / "report.html"
-    assert '"pictures":{"photo":' in found.page.read_text()
+    assert demo.page == folder / "report.html"
+    assert '"pictures":{"photo":' in demo.page.read_text()

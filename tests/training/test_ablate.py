@@ -1,6 +1,7 @@
-"""`sisod ablate`: four losses over several seeds, resumable, and the table of their means."""
+"""The ablation: four losses with several seeds, resumable, and the table of their means."""
 
 import json
+import math
 from pathlib import Path
 
 import polars as pl
@@ -28,10 +29,17 @@ def arguments(data: Path, out: Path, *more: str) -> list[str]:
 
 @pytest.mark.slow
 def test_ablation_trains_scores_and_goes_on(tmp_path: Path) -> None:
-    data, out = write_data(tmp_path / "made", 10), tmp_path / "ablation"
+    data, out = write_data(tmp_path / "synthetic", 10), tmp_path / "ablation"
     done = run(*arguments(data, out))
     assert done.exit_code == 0, done.output
-    for text in ("tiny on made, 2 seeds", "plain", "alpha = 0", "alpha = 1", "alpha = back / fore", "±"):
+    for text in (
+        "tiny on synthetic, 2 seeds",
+        "plain",
+        "alpha = 0",
+        "alpha = 1",
+        "alpha = back / fore",
+        "±",
+    ):
         assert text in done.output
     content = json.loads((out / "ablation.json").read_text())
     assert [(row["variant"], row["seed"]) for row in content["rows"]] == [
@@ -40,11 +48,11 @@ def test_ablation_trains_scores_and_goes_on(tmp_path: Path) -> None:
     table = pl.read_parquet(out / "ablation.parquet")
     assert table.shape[0] == 8
     for row in content["rows"]:
-        asked = json.loads(
+        record = json.loads(
             (out / "runs" / f"{row['variant']}-seed{row['seed']}" / "run.json").read_text()
         )
-        assert asked["asked"]["seed"] == row["seed"]
-        assert (asked["asked"]["loss"] == "plain") == (row["variant"] == "plain")
+        assert record["asked"]["seed"] == row["seed"]
+        assert (record["asked"]["loss"] == "plain") == (row["variant"] == "plain")
         saved = sisod.Evaluation.load(out / row["result"])  # the report's input
         assert saved.summary["si_mae"] == row["scores"]["si_mae"]
         assert saved.images.shape[0] == 10
@@ -59,10 +67,10 @@ def test_ablation_trains_scores_and_goes_on(tmp_path: Path) -> None:
     again = run(*arguments(data, out))
     assert again.exit_code == 1
     assert "exists already; use --resume to go on with it" in again.output
-    # one result and one run are lost: only these are done again, and the tables are the same
+    # one result is lost: only this one is computed again, and the tables are the same
     before = (out / "ablation.json").read_bytes()
     kept = (out / "runs" / "plain-seed0" / "model.safetensors").stat().st_mtime_ns
-    for path in (out / "results" / "made" / "alpha0-seed1").iterdir():
+    for path in (out / "results" / "synthetic" / "alpha0-seed1").iterdir():
         path.unlink()
     resumed = run(*arguments(data, out, "--resume"))
     assert resumed.exit_code == 0, resumed.output
@@ -75,25 +83,25 @@ def test_means_deviations_and_the_best_by_hand() -> None:
     keys = ("mae", "si_mae", "auc", "f_mean", "si_f_mean", "f_max_image", "si_f_max_frame", "e_mean")
     values = {"plain": (0.1, 0.3), "alpha0": (0.3, 0.5), "alpha1": (0.2, 0.2), "ratio": (0.1, 0.1)}
     rows = [
-        Row(variant, seed, "made", dict.fromkeys(keys, value))
+        Row(variant, seed, "synthetic", dict.fromkeys(keys, value))
         for variant, pair in values.items()
         for seed, value in enumerate(pair)
     ]
-    found = summarise(rows, "made")
-    assert found["plain"]["mae"] == pytest.approx((0.2, 0.2 / 2**0.5))
-    assert found["alpha1"]["mae"] == pytest.approx((0.2, 0.0))
+    means = summarise(rows, "synthetic")
+    assert means["plain"]["mae"] == pytest.approx((0.2, 0.2 / 2**0.5))
+    assert means["alpha1"]["mae"] == pytest.approx((0.2, 0.0))
     console = Console(width=200, record=True, color_system="truecolor", force_terminal=True)
-    console.print(ablation_table(rows, "made", "tiny"))
+    console.print(ablation_table(rows, "synthetic", "tiny"))
     text = console.export_text(styles=True)
     line = next(line for line in text.splitlines() if "back / fore" in line)
     assert "\x1b[1m0.1000 ± 0.0000" in line  # the least error
-    assert line.count("\x1b[1m") == 2  # both errors; of what should be high alpha0 has the most
-    one = ablation_table([row for row in rows if row.seed == 0], "made", "tiny")
-    assert one.title == "tiny on made, 1 seed"
+    assert line.count("\x1b[1m") == 2  # both errors; alpha0 has the highest of the other scores
+    one = ablation_table([row for row in rows if row.seed == 0], "synthetic", "tiny")
+    assert one.title == "tiny on synthetic, 1 seed"
 
 
 def test_runs_with_different_metrics() -> None:
-    """One that another version scored; means are of what all have."""
+    """Another version scored one of them; only the common metrics have means."""
     rows = [
         Row("plain", 0, "D", {"mae": 0.1, "si_mae": 0.2}),
         Row("plain", 1, "D", {"si_mae": 0.4, "mse": 0.3}),
@@ -101,8 +109,15 @@ def test_runs_with_different_metrics() -> None:
     assert list(summarise(rows, "D")["plain"]) == ["si_mae"]
 
 
+def test_undefined_scores_are_left_out_of_the_mean() -> None:
+    rows = [Row("plain", seed, "D", {"mae": mae}) for seed, mae in enumerate((0.1, math.nan, 0.3))]
+    assert summarise(rows, "D")["plain"]["mae"] == pytest.approx((0.2, 0.02**0.5))
+    undefined = summarise(rows[1:2], "D")["plain"]["mae"]
+    assert [math.isnan(value) for value in undefined] == [True, True]
+
+
 def test_an_ablation_needs_tests_of_different_names(tmp_path: Path) -> None:
-    data = write_data(tmp_path / "made", 8)
+    data = write_data(tmp_path / "synthetic", 8)
     twice = run(*arguments(data, tmp_path / "out", "--test", str(data)))
     assert twice.exit_code == 2
     assert "two data sets of --test have the same name" in twice.output
@@ -110,7 +125,7 @@ def test_an_ablation_needs_tests_of_different_names(tmp_path: Path) -> None:
 
 @links
 def test_an_ablation_is_not_mixed_with_something_else(tmp_path: Path) -> None:
-    data, out = write_data(tmp_path / "made", 8), tmp_path / "mine"
+    data, out = write_data(tmp_path / "synthetic", 8), tmp_path / "mine"
     out.mkdir()
     (out / "ablation.json").write_text("years of work")
     for option in ([], ["--resume"]):

@@ -116,10 +116,12 @@ def test_a_run_folder_holds_everything(data: Path, tmp_path: Path) -> None:
 
 def test_validation_is_what_evaluate_says(data: Path, tmp_path: Path) -> None:
     from sisod.data.datasets import open_dataset
-    from sisod.training.ablate import evaluate_run
+    from sisod.training.experiment import evaluate_network
 
     record = train_tiny(data, tmp_path / "run", "train.epochs=1", val=data)
-    scores = evaluate_run(tmp_path / "run", open_dataset(data), size=32).summary
+    network, metrics = networks.from_pretrained(tmp_path / "run"), {"default": None}
+    results = evaluate_network(network, open_dataset(data), size=32, metrics=metrics, title="scoring")
+    scores = results["default"].summary
     for key in ("mae", "si_mae", "si_f_mean", "si_f_max_frame", "e_mean"):
         assert record["scores"][key] == pytest.approx(scores[key], abs=1e-6)
 

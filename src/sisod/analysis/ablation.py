@@ -1,24 +1,37 @@
-"""The table that `sisod ablate` writes, read and drawn: scores of each variant of the loss and seed."""
+"""The table that `sisod ablate` writes: scores of each variant of the loss, one for each seed."""
 
 import json
 import math
+import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import Any
 
 from sisod.common.errors import InputError, UsageError
 from sisod.common.parquet import read_table
 from sisod.scoring.metrics import PAPER_KEYS
 
-if TYPE_CHECKING:
-    pass
+
+def mean_and_deviation(values: Sequence[float]) -> tuple[float, float]:
+    """Return mean and standard deviation over the seeds with a defined score (not NaN).
+
+    The deviation is that of a sample (n - 1 in the divisor). Undefined ones are NaN.
+
+    Example:
+        >>> mean_and_deviation([0.25, 0.75])
+        (0.5, 0.3535533905932738)
+        >>> mean_and_deviation([0.25])
+        (0.25, nan)
+    """
+    defined = [value for value in values if not math.isnan(value)]
+    mean = statistics.fmean(defined) if defined else math.nan
+    return mean, statistics.stdev(defined) if len(defined) > 1 else math.nan
 
 
 @dataclass(frozen=True)
 class AblationRow:
-    """The scores of one variant of the loss, on one data set, by one metric: one for each seed."""
+    """Scores of one variant of the loss on one data set by one metric, one value for each seed."""
 
     loss: str
     dataset: str
@@ -27,19 +40,17 @@ class AblationRow:
 
     @property
     def mean(self) -> float:
-        """Mean over the seeds where it is defined; NaN if none."""
-        defined = [value for value in self.values if not math.isnan(value)]
-        return float(np.mean(defined)) if defined else math.nan
+        """Mean over seeds, see `mean_and_deviation`."""
+        return mean_and_deviation(self.values)[0]
 
     @property
     def deviation(self) -> float:
-        """Standard deviation over seeds (one less than the seeds in the divisor); NaN for one seed."""
-        defined = [value for value in self.values if not math.isnan(value)]
-        return float(np.std(defined, ddof=1)) if len(defined) > 1 else math.nan
+        """Standard deviation over seeds, see `mean_and_deviation`."""
+        return mean_and_deviation(self.values)[1]
 
 
 def read_ablation(path: Path) -> list[AblationRow]:
-    """Read ablation.json or ablation.parquet of `sisod ablate`, as far as the paper's metrics go."""
+    """Read the paper's metrics from ablation.json or ablation.parquet of `sisod ablate`."""
     try:
         if path.suffix == ".parquet":
             records = read_table(path).to_dicts()

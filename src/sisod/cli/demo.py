@@ -1,4 +1,4 @@
-"""The subcommand that shows what this is about: parses, calls, prints."""
+"""The subcommand `demo`: parses, calls, prints."""
 
 from pathlib import Path
 from typing import Annotated
@@ -16,44 +16,44 @@ def register(app: typer.Typer) -> None:
 
 def demo(
     *,
-    out: Annotated[Path, typer.Option(help="Folder for everything that is made.")] = Path("demo"),
+    out: Annotated[Path, typer.Option(help="Folder for all files.")] = Path("demo"),
     quick: Annotated[
         bool, typer.Option("--quick", help="Only the first part, in seconds: no training.")
     ] = False,
 ) -> None:
-    """Show on made scenes what size-invariant metrics see, then train with both losses and compare."""
+    """Compare metrics on synthetic scenes, then train with both losses and compare the networks."""
     from sisod.report.summary import Line, terminal_tables
     from sisod.reproduction.demo import KEYS, preferred, run_demo
     from sisod.scoring.metrics import METRICS
 
     with exit_on_user_error():
-        found = run_demo(out)
+        methods = run_demo(out)
         titles = {"A": "A, large only", "B": "B, all, coarsely"}
         lines = [
-            Line("made", titles[method], result.summary, result.defined)
-            for method, result in found.results.items()
+            Line("synthetic", titles[method], result.summary, result.defined)
+            for method, result in methods.results.items()
         ]
         print_tables(lambda width: terminal_tables(lines, KEYS, width=width))
-        for method in found.results:
-            keys = [key for key in KEYS if preferred(found.results, key) == method]
+        for method in methods.results:
+            keys = [key for key in KEYS if preferred(methods.results, key) == method]
             if keys:
                 names = ", ".join(METRICS[key].title for key in keys)
                 typer.echo(f"Method {method} is preferred by {names}.")
-        typer.echo(f"The picture of it: {found.figure}")
+        typer.echo(f"The picture of both methods: {methods.figure}")
         if not quick:
-            _demo_of_training(out / "trained")
+            _demo_training(out / "trained")
 
 
-def _demo_of_training(folder: Path) -> None:
+def _demo_training(folder: Path) -> None:
     require("the second part, which trains a network,", *TRAINING)
-    from sisod.reproduction.demo_training import run_trained_demo, tables_of, verdict
+    from sisod.reproduction.demo_training import demo_tables, run_trained_demo, verdict
 
     typer.echo("Now a small network learns such scenes, with the plain and the size-invariant loss.")
-    found = run_trained_demo(folder)
-    print_tables(lambda _: tables_of(found))
-    typer.echo(verdict(found))
-    typer.echo(f"Maps, results and pictures ({found.examples.name}): {folder}")
-    if found.page is not None:
-        typer.echo(f"The page of it, for a browser: {found.page}")
+    trained = run_trained_demo(folder)
+    print_tables(lambda _: demo_tables(trained))
+    typer.echo(verdict(trained))
+    typer.echo(f"Maps, results and pictures ({trained.examples.name}): {folder}")
+    if trained.page is not None:
+        typer.echo(f"The report, for a browser: {trained.page}")
     else:
-        typer.echo(str(MissingExtraError("The page of it, for a browser,", "jinja2")), err=True)
+        typer.echo(str(MissingExtraError("The report, for a browser,", "jinja2")), err=True)

@@ -1,4 +1,4 @@
-"""The subcommands of the paper's tables: parse, call, print. PyTorch is imported only when one runs."""
+"""The subcommands for the paper's tables: parse, call, print. They import PyTorch only when run."""
 
 import json
 import math
@@ -16,7 +16,7 @@ from sisod.cli.train import Precision, Workers
 from sisod.common.errors import InputError, UsageError
 
 if TYPE_CHECKING:
-    from sisod.reproduction.cells import Cell
+    from sisod.reproduction.cells import GridCell
     from sisod.reproduction.run import Work
 
 
@@ -47,7 +47,7 @@ def reproduce(
         Path | None, typer.Option(metavar="ROOT", help="Folder that holds DUTS-TR and the others.")
     ] = None,
     scale: Annotated[
-        ScaleName, typer.Option(help="tiny: all of it in minutes, on made scenes, to try the path.")
+        ScaleName, typer.Option(help="tiny: all cells in minutes, on synthetic scenes, as a test.")
     ] = ScaleName.FULL,
     cell: Annotated[
         str | None, typer.Option(metavar="CELL", help="Only this cell; --dry-run lists them.")
@@ -65,49 +65,49 @@ def reproduce(
     precision: Precision = "32-true",
     workers: Workers = None,
 ) -> None:
-    """Train the paper's whole grid, score it, print its tables with ours beside; resumable."""
+    """Train the paper's whole grid, score it, print its tables with our numbers beside; resumable."""
     with exit_on_user_error("; the same command goes on"):
         _check_usage(data, scale, cell, dry_run=dry_run, commands=commands)
         if tflops is not None and not (dry_run and math.isfinite(tflops)):
             raise UsageError(f"--tflops is a finite number for --dry-run, got {tflops:g}")
         from sisod.reproduction.cells import SCALES, find_cell, grid
-        from sisod.reproduction.run import Work, asked_for, check_folder, prepare
-        from sisod.reproduction.sets import find_sets, make_sets
+        from sisod.reproduction.run import Work, check_folder, prepare, shared_settings
+        from sisod.reproduction.sets import find_sets, write_synthetic_sets
 
         cells = grid() if cell is None else (find_cell(cell),)
-        settled = SCALES[scale.value]
-        asked = asked_for(settled, data or out / "data", precision)
-        is_there, runs = check_folder(out, asked), not (dry_run or commands)
-        with tempfile.TemporaryDirectory() as scratch:  # for made sets that are only looked at
+        settings = shared_settings(SCALES[scale.value], data or out / "data", precision)
+        exists, runs = check_folder(out, settings), not (dry_run or commands)
+        with tempfile.TemporaryDirectory() as scratch:  # for synthetic sets that are only counted
             if data is None and runs:
-                prepare(out, asked)
-            made = out / "data" if is_there or runs else Path(scratch)
-            work = Work(out, settled, find_sets(data or make_sets(made)), precision, workers)
-            for note in (*work.sets.notes, work.sets.incomplete if data else ""):
+                prepare(out, settings)
+            synthetic = out / "data" if exists or runs else Path(scratch)
+            sets = find_sets(data or write_synthetic_sets(synthetic))
+            work = Work(out, SCALES[scale.value], sets, precision, workers)
+            for note in (*sets.notes, sets.incomplete if data else ""):
                 if note:
                     typer.echo(f"warning: {note}", err=True)
             if commands:
-                for one in cells:
-                    typer.echo(_command(one, work, data))
+                for job in cells:
+                    typer.echo(_command(job, work, data))
             elif dry_run:
                 _print_costs(cells, work, tflops)
             else:
-                prepare(out, asked)
+                prepare(out, settings)
                 _run(cells, work)
 
 
-def _run(cells: "Sequence[Cell]", work: "Work") -> None:
+def _run(cells: "Sequence[GridCell]", work: "Work") -> None:
     from sisod.reproduction.run import run_cells
     from sisod.reproduction.tables import has_results
 
-    failed = run_cells([one for one in cells if one.kind != "tables"], work, _tell)
+    failed = run_cells([cell for cell in cells if cell.kind != "tables"], work, _print_progress)
     if cells[-1].kind == "tables" and (not failed or has_results(work)):
         _print_tables(work)
     if failed:
         raise InputError(
-            f"{len(failed)} of {len(cells)} cells failed ({', '.join(failed)}); mend what is said above "
-            "(options named there are those of sisod train, predict and evaluate), and the same command "
-            "goes on with them"
+            f"{len(failed)} of {len(cells)} cells failed ({', '.join(failed)}); repair what is reported "
+            "above (options named there are those of sisod train, predict and evaluate), and the same "
+            "command goes on with them"
         )
 
 
@@ -118,22 +118,22 @@ def _check_usage(
         raise UsageError("--data is missing: the folder that holds DUTS-TR and the paper's test sets")
     if data is not None and scale is ScaleName.TINY:
         raise UsageError("--scale tiny makes its own data; leave --data out")
-    asked = [
+    given = [
         name
-        for name, given in (("--cell", cell), ("--dry-run", dry_run), ("--commands", commands))
-        if given
+        for name, value in (("--cell", cell), ("--dry-run", dry_run), ("--commands", commands))
+        if value
     ]
-    if len(asked) > 1:
-        raise UsageError(f"{' and '.join(asked)} exclude each other; choose one")
+    if len(given) > 1:
+        raise UsageError(f"{' and '.join(given)} exclude each other; choose one")
 
 
-def _tell(text: str) -> None:
-    """What happens on the way; results are the tables."""
+def _print_progress(text: str) -> None:
+    """Print to stderr; stdout is for the tables."""
     typer.echo(text, err=True)
 
 
-def _command(cell: "Cell", work: "Work", data: Path | None) -> str:
-    """Return what a scheduler runs; paths are whole, since a job begins elsewhere."""
+def _command(cell: "GridCell", work: "Work", data: Path | None) -> str:
+    """Return the command of a scheduler's job; paths are absolute, since it starts in another folder."""
     words = ["sisod", "reproduce", "--out", str(work.out.absolute())]
     words += ["--scale", work.scale.name] if data is None else ["--data", str(data.absolute())]
     if work.precision != "32-true":
@@ -144,17 +144,17 @@ def _command(cell: "Cell", work: "Work", data: Path | None) -> str:
     return shlex.join([*words, "--cell", cell.name]) + (f"  # after {first}" if first else "")
 
 
-def _print_costs(cells: "Sequence[Cell]", work: "Work", tflops: float | None) -> None:
+def _print_costs(cells: "Sequence[GridCell]", work: "Work", tflops: float | None) -> None:
     from sisod.reproduction.costs import TFLOPS, costs_grid
-    from sisod.reproduction.run import state_of
+    from sisod.reproduction.run import cell_state
     from sisod.reproduction.sets import TRAINING
 
     counts = {TRAINING: len(work.sets.training.samples)}
     counts |= {dataset.name: len(dataset.samples) for dataset in work.sets.tests}
-    states = {cell.name: state_of(cell, work) for cell in cells}
+    states = {cell.name: cell_state(cell, work) for cell in cells}
     grid = costs_grid(cells, work.scale, counts, tflops=tflops or TFLOPS, states=states)
     print_tables(grid.terminal)
-    typer.echo(f"{counts[TRAINING]} images to train on, to test on: {_listed(counts, TRAINING)}.")
+    typer.echo(f"{counts[TRAINING]} images to train on, to test on: {_join_counts(counts, TRAINING)}.")
     source = "about the median of what the paper's own epochs on a GeForce RTX 3090 come to, 3.8 to 18.3"
     typer.echo(
         f"GPU hours from multiply-adds at {tflops or TFLOPS:g} TFLOP/s"
@@ -162,7 +162,7 @@ def _print_costs(cells: "Sequence[Cell]", work: "Work", tflops: float | None) ->
     )
 
 
-def _listed(counts: dict[str, int], without: str) -> str:
+def _join_counts(counts: dict[str, int], without: str) -> str:
     return ", ".join(f"{name} {count}" for name, count in counts.items() if name != without)
 
 
@@ -183,23 +183,24 @@ def _print_tables(work: "Work") -> None:
 def bench(
     *,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Small encoders and images, for a look.")
+        bool, typer.Option("--quick", help="Small encoders and images, for a rough idea.")
     ] = False,
     fmt: Annotated[
-        BenchFormat | None, typer.Option("--format", help="Print this instead of the terminal's tables.")
+        BenchFormat | None,
+        typer.Option("--format", help="Print this format instead of tables for the terminal."),
     ] = None,
 ) -> None:
-    """Measure here what the loss costs, and print the paper's two tables of time with it beside."""
+    """Measure the time of both losses; print the paper's two tables of time with ours beside."""
     with exit_on_user_error():
         from sisod.reproduction.loss_time import FULL, QUICK, run_bench
 
-        found = run_bench(QUICK if quick else FULL)
+        measured = run_bench(QUICK if quick else FULL)
         if fmt is BenchFormat.JSON:
-            typer.echo(json.dumps(found.content(), indent=2, ensure_ascii=False))
+            typer.echo(json.dumps(measured.content(), indent=2, ensure_ascii=False))
             return
-        for grid in found.grids():
+        for grid in measured.grids():
             if fmt is BenchFormat.MD:
                 typer.echo(grid.markdown() + "\n")
             else:
                 print_tables(grid.terminal)
-        typer.echo(found.caption())
+        typer.echo(measured.caption())

@@ -12,25 +12,25 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-_DRAWN = ("mae", "si_mae", "f_mean", "si_f_mean")  # the others are in the report
+_DRAWN = ("mae", "si_mae", "f_mean", "si_f_mean")  # the report has the others too
 
 
 def ablation_figure(rows: list[AblationRow]) -> "Figure":
-    """Draw every loss: its seeds as dots, their mean and deviation; data sets down, metrics across."""
+    """Draw a row of panels per data set, one per metric: seeds as dots, mean and deviation per loss."""
     losses = list(dict.fromkeys(row.loss for row in rows))
     datasets = list(dict.fromkeys(row.dataset for row in rows))
     metrics = [key for key in _DRAWN if any(row.metric == key for row in rows)]
     with style():
         figure = new_figure((0.24 * len(losses) + 0.75) * len(datasets), width=1.9 * len(metrics) + 1.2)
         panels = figure.subplots(len(datasets), len(metrics), squeeze=False, sharey=True)
-        for down, dataset in enumerate(datasets):
-            for across, metric in enumerate(metrics):
-                here = [r for r in rows if (r.dataset, r.metric) == (dataset, metric)]
-                axes = panels[down, across]
-                _draw(axes, here, losses)
+        for row, dataset in enumerate(datasets):
+            for column, metric in enumerate(metrics):
+                chosen = [r for r in rows if (r.dataset, r.metric) == (dataset, metric)]
+                axes = panels[row, column]
+                _draw(axes, chosen, losses)
                 hint = "more" if METRICS[metric].direction == "up" else "less"
                 axes.set_xlabel(f"{METRICS[metric].title}, {hint} is better")
-                axes.set_title(plain_text(dataset) if across == 0 else "", loc="left")
+                axes.set_title(plain_text(dataset) if column == 0 else "", loc="left")
     return figure
 
 
@@ -40,11 +40,11 @@ def _draw(axes: "Axes", rows: list[AblationRow], losses: list[str]) -> None:
     if all(math.isnan(row.mean) for row in rows):
         annotate_empty_axes(axes, "undefined")
     for row in rows:
-        place = losses.index(row.loss)
+        y = losses.index(row.loss)
         axes.plot(
-            row.values, [place] * len(row.values), "o", color="none", markeredgecolor="#777777", zorder=2
+            row.values, [y] * len(row.values), "o", color="none", markeredgecolor="#777777", zorder=2
         )
         spread = 0.0 if math.isnan(row.deviation) else row.deviation
         axes.errorbar(
-            row.mean, place, xerr=spread, fmt="D", color=COLOURS[0], capsize=3, zorder=3, markersize=4.5
+            row.mean, y, xerr=spread, fmt="D", color=COLOURS[0], capsize=3, zorder=3, markersize=4.5
         )

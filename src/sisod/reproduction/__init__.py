@@ -1,18 +1,19 @@
-"""Grid -> tables: the paper's whole grid, cell by cell, and its tables with ours beside.
+"""Grid -> tables: the paper's whole grid, cell by cell, and its tables with our numbers beside them.
 
-cells.py     which cells there are, and the recipe of each
-sets.py      the data sets below a root; made ones for a trial of the whole path
-costs.py     GPU hours and disk of a cell, before it is run
-run.py       runs a cell, or what is left of it
-tables.py    results -> the paper's tables with ours beside
+cells.py     the cells, and the recipe of each
+sets.py      the data sets below a root; synthetic ones to try the pipeline
+costs.py     GPU hours and disk space of a cell, estimated before it runs
+run.py       runs a cell, or the unfinished part of it
+tables.py    results -> the paper's tables with our numbers beside them
 
-A folder of it holds
+The folder of a reproduction holds
 
-reproduction.json                       scale and data
+reproduction.json                       scale, data and precision
 cells/CELL/run                          the run folder of `sisod train`
 cells/CELL/maps/DATASET                 maps of `sisod predict`
-cells/ldf-labels/labels                 what LDF's first stage sees, for both losses the same
+cells/CELL/scored/DATASET.json          which weights and how many images were scored
+cells/ldf-labels/labels                 the labels of LDF's first stage, the same for both losses
 results/PROTOCOL/DATASET/CELL           results of `sisod evaluate`, protocols default and official
-cells/time/time.json                    what `sisod bench` measured
+cells/time/time.json                    the measurements of `sisod bench`
 tables/                                 the tables, as Markdown, JSON and Parquet
 """

@@ -1,4 +1,4 @@
-"""The cells of the paper's grid: what is trained, and how."""
+"""The cells of the paper's grid: which trainings it consists of, and the recipe of each."""
 
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -21,17 +21,17 @@ ABLATION = {
 
 
 @dataclass(frozen=True)
-class Cell:
+class GridCell:
     """One job.
 
     Attributes:
-        name: how the command line calls it.
-        kind: `train` trains, predicts and scores; `labels` is LDF's first stage, once for both losses;
-            `time` measures what the losses cost; `tables` writes the tables from what is there.
+        name: as given on the command line.
+        kind: `train` trains, predicts and scores; `labels` is LDF's first stage, shared by both losses;
+            `time` measures the time that the losses take; `tables` writes tables of the finished cells.
         network: of `train` and `labels`.
         loss: `plain` or `si`.
         alpha: weight of the background in the size-invariant loss.
-        needs: cells that come first.
+        needs: names of the cells that must be finished first.
     """
 
     name: str
@@ -44,37 +44,37 @@ class Cell:
 
 @dataclass(frozen=True)
 class Scale:
-    """How large everything is.
+    """How large a reproduction is.
 
     Attributes:
-        name: how the command line calls it.
-        suffix: of the recipes' names.
-        settings: replaced in every recipe.
-        own_settings: network -> replaced in its recipe.
-        made: train and test on made scenes instead of the paper's data sets.
+        name: as given on the command line.
+        suffix: added to the network's name for the name of the recipe.
+        settings: changed in every recipe.
+        network_settings: network -> changed in its recipe only.
+        synthetic: train and test on synthetic scenes instead of the paper's data sets.
     """
 
     name: str
     suffix: str = ""
     settings: tuple[str, ...] = ()
-    own_settings: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    made: bool = False
+    network_settings: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    synthetic: bool = False
 
 
 FULL = Scale("full")
-# two steps each; what is learnt means nothing, but every part of the path is walked
+# two steps each: the scores mean nothing, but every step of the pipeline runs
 TINY = Scale(
     "tiny",
     suffix="-lite",
     settings=("data.size=64", "train.batch=2", "train.epochs=1", "schedule.warmup_steps=0"),
-    own_settings=(("poolnet", ("data.size=128",)), ("ldf", ("labels.epochs=1",))),
-    made=True,
+    network_settings=(("poolnet", ("data.size=128",)), ("ldf", ("labels.epochs=1",))),
+    synthetic=True,
 )
 SCALES = {scale.name: scale for scale in (FULL, TINY)}
 
 
-def grid() -> tuple[Cell, ...]:
-    """Return the cells, those that others need first.
+def grid() -> tuple[GridCell, ...]:
+    """Return all cells; a cell comes after those that it needs.
 
     Example:
         >>> [cell.name for cell in grid()][:5]
@@ -84,17 +84,20 @@ def grid() -> tuple[Cell, ...]:
     for network in (name.lower() for name in paper.networks()):
         needs = (LABELS,) if network == "ldf" else ()
         if needs:
-            cells.append(Cell(LABELS, "labels", network, "plain"))
+            cells.append(GridCell(LABELS, "labels", network, "plain"))
         cells += [
-            Cell(f"{network}-{loss}", "train", network, loss, needs=needs) for loss in ("plain", "si")
+            GridCell(f"{network}-{loss}", "train", network, loss, needs=needs)
+            for loss in ("plain", "si")
         ]
-    cells += [Cell(ABLATION[str(a)], "train", ABLATED, "si", alpha=float(a)) for a in (0, 1)]
-    cells.append(Cell("time", "time"))
-    cells.append(Cell("tables", "tables", needs=tuple(cell.name for cell in cells)))
+    cells += [
+        GridCell(ABLATION[str(alpha)], "train", ABLATED, "si", alpha=float(alpha)) for alpha in (0, 1)
+    ]
+    cells.append(GridCell("time", "time"))
+    cells.append(GridCell("tables", "tables", needs=tuple(cell.name for cell in cells)))
     return tuple(cells)
 
 
-def find_cell(name: str) -> Cell:
+def find_cell(name: str) -> GridCell:
     """Return a cell by its name."""
     cells = {cell.name: cell for cell in grid()}
     if name not in cells:
@@ -102,14 +105,14 @@ def find_cell(name: str) -> Cell:
     return cells[name]
 
 
-def recipe_of(cell: Cell, scale: Scale) -> Recipe:
-    """Return how a cell is trained: its network's recipe, with the cell's alpha.
+def cell_recipe(cell: GridCell, scale: Scale) -> Recipe:
+    """Return the recipe of a cell: that of its network, with the cell's alpha.
 
     Example:
-        >>> recipe = recipe_of(find_cell("edn-alpha0"), FULL)
+        >>> recipe = cell_recipe(find_cell("edn-alpha0"), FULL)
         >>> recipe.network.encoder, recipe.train.epochs, recipe.loss.alpha
         ('resnet50', 100, 0.0)
     """
-    settings = (*scale.settings, *dict(scale.own_settings).get(cell.network, ()))
+    settings = (*scale.settings, *dict(scale.network_settings).get(cell.network, ()))
     recipe = find_recipe(cell.network + scale.suffix, settings)
     return replace(recipe, loss=replace(recipe.loss, alpha=cell.alpha))

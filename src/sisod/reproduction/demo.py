@@ -1,4 +1,4 @@
-"""The paper's Figure 2 made real: two imagined methods that MAE and SI-MAE rank the other way round."""
+"""The paper's Figure 2 as an experiment: two simulated methods that MAE and SI-MAE rank oppositely."""
 
 import base64
 from collections.abc import Callable
@@ -21,19 +21,19 @@ METHODS: dict[str, Callable[[Scene], NDArray[np.uint8]]] = {
     "B": sees_all_coarsely,
 }
 KEYS = ("mae", "si_mae", "f_mean", "si_f_mean", "auc", "si_auc", "e_mean", "si_e_mean")
-_BLUE, _ORANGE = "#0072b2", "#d55e00"  # told apart by everybody
+_BLUE, _ORANGE = "#0072b2", "#d55e00"  # distinguishable for colour-blind readers
 
 
 @dataclass(frozen=True, eq=False)
 class Demo:
-    """What the demo found and wrote."""
+    """The results of both methods, and the figure that was written."""
 
     results: dict[str, Evaluation]
     figure: Path
 
 
 def run_demo(out_dir: Path, *, count: int = 24, seed: int = 0) -> Demo:
-    """Make scenes, let both methods predict, score them, and write maps, tables and the figure."""
+    """Generate scenes, predict with both methods, score, and write images, maps and the figure."""
     scenes = make_scenes(count, seed=seed)
     results, files = {}, {}
     for method, predict in METHODS.items():
@@ -58,30 +58,33 @@ def run_demo(out_dir: Path, *, count: int = 24, seed: int = 0) -> Demo:
 def draw_figure(scene: Scene, results: dict[str, Evaluation]) -> str:
     """Return an SVG: the image, its mask with numbered frames, and both methods with their scores."""
     height, width = scene.mask.shape
-    gap, text = 16, 64
-    panels = [_picture(scene.image, "image"), _picture(scene.mask, "ground truth, frames numbered")]
-    panels[1] += "".join(_frame(frame, width) for frame in partition(scene.mask))
+    gap, text_height = 16, 64
+    panels = [_panel(scene.image, "image"), _panel(scene.mask, "ground truth, frames numbered")]
+    panels[1] += "".join(_frame_outline(frame, width) for frame in partition(scene.mask))
     titles = {"A": "A: large objects only", "B": "B: every object, coarsely"}
-    wins = {key: min(results, key=lambda m: _of(results[m], scene, key)) for key in ("mae", "si_mae")}
+    winners = {
+        key: min(results, key=lambda m: _score(results[m], scene, key)) for key in ("mae", "si_mae")
+    }
     for method, predict in METHODS.items():
         lines = [
-            f'<text x="{8 + at}" y="{height + 44}" class="{"win" if wins[key] == method else ""}">'
-            f"{title} {_of(results[method], scene, key):.4f}</text>"
-            for at, key, title in ((0, "mae", "MAE"), (width // 2, "si_mae", "SI-MAE"))
+            f'<text x="{8 + left}" y="{height + 44}" class="{"win" if winners[key] == method else ""}">'
+            f"{title} {_score(results[method], scene, key):.4f}</text>"
+            for left, key, title in ((0, "mae", "MAE"), (width // 2, "si_mae", "SI-MAE"))
         ]
-        panels.append(_picture(predict(scene), titles[method]) + "".join(lines))
-    total = len(panels) * (width + gap) + gap
+        panels.append(_panel(predict(scene), titles[method]) + "".join(lines))
+    total_width = len(panels) * (width + gap) + gap
+    total_height = height + text_height + 2 * gap
     body = "".join(
         f'<g transform="translate({gap + index * (width + gap)},{gap})">{panel}</g>'
         for index, panel in enumerate(panels)
     )
     note = (
         f'<text x="{gap}" y="{height + gap + 44}">lower is better, winner in bold:</text>'
-        f'<text x="{gap}" y="{height + gap + 62}">MAE prefers {wins["mae"]}, '
-        f"SI-MAE prefers {wins['si_mae']}</text>"
+        f'<text x="{gap}" y="{height + gap + 62}">MAE prefers {winners["mae"]}, '
+        f"SI-MAE prefers {winners['si_mae']}</text>"
     )
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {total} {height + text + 2 * gap}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {total_width} {total_height}" '
         f'role="img" aria-label="Two methods that MAE and SI-MAE rank the other way round">'
         "<style>text{font:15px system-ui,sans-serif;fill:#222}.win{font-weight:700;"
         f"fill:{_BLUE}}}.n{{font-size:12px;fill:{_ORANGE};font-weight:700}}"
@@ -91,29 +94,29 @@ def draw_figure(scene: Scene, results: dict[str, Evaluation]) -> str:
 
 
 def preferred(results: dict[str, Evaluation], key: str) -> str:
-    """Return the method that a metric prefers."""
+    """Return the method with the better score by a metric."""
     best = max if METRICS[key].direction == "up" else min
     return best(results, key=lambda method: results[method].summary[key])
 
 
-def _frame(frame: Frame, width: int) -> str:
-    wide, high = frame.x1 - frame.x0, frame.y1 - frame.y0
+def _frame_outline(frame: Frame, width: int) -> str:
+    frame_width, frame_height = frame.x1 - frame.x0, frame.y1 - frame.y0
     return (
-        f'<rect x="{frame.x0}" y="{frame.y0}" width="{wide}" height="{high}" class="f"/>'
+        f'<rect x="{frame.x0}" y="{frame.y0}" width="{frame_width}" height="{frame_height}" class="f"/>'
         f'<text x="{min(frame.x1 + 3, width - 12)}" y="{frame.y0 + 8}" class="n">'
         f"{frame.index + 1}</text>"
     )
 
 
-def _of(result: Evaluation, scene: Scene, key: str) -> float:
+def _score(result: Evaluation, scene: Scene, key: str) -> float:
     row = result.images["image"].to_list().index(scene.name)
     return float(result.images[key][row])
 
 
-def _picture(image: NDArray[np.uint8], title: str) -> str:
+def _panel(image: NDArray[np.uint8], title: str) -> str:
     height, width = image.shape[:2]
-    code = base64.b64encode(png_bytes(image)).decode("ascii")
+    encoded = base64.b64encode(png_bytes(image)).decode("ascii")
     return (
-        f'<image width="{width}" height="{height}" href="data:image/png;base64,{code}"/>'
+        f'<image width="{width}" height="{height}" href="data:image/png;base64,{encoded}"/>'
         f'<text x="8" y="{height + 22}">{title}</text>'
     )

@@ -1,17 +1,18 @@
-"""The paper's claim tried out: one small network, made scenes, both losses, several seeds.
+"""The paper's claim on synthetic scenes: one small network trained with both losses and several seeds.
 
 Plain and size-invariant runs differ in the loss only. Everything that a seed decides (weights, order,
 flips) is the same for both, so that differences are taken seed by seed.
 """
 
 import json
+import math
 import os
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -19,18 +20,19 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from sisod.analysis.ablation import mean_and_deviation
 from sisod.common import folders
 from sisod.common.arguments import check_whole, shown
 from sisod.common.errors import InputError, UsageError, is_missing
 from sisod.common.output import followed, lock, readable_errors, write_atomically, write_png
 from sisod.common.processes import module_settings
 from sisod.common.progress import progress_bar
+from sisod.data.datasets import open_dataset
 from sisod.data.images import read_array, read_colour
 from sisod.data.textured_scenes import write_scenes
-from sisod.evaluation.driver import evaluate
 from sisod.evaluation.result import Evaluation, write_run
 from sisod.evaluation.runners import default_jobs
-from sisod.scoring.metrics import METRICS, PAPER_KEYS
+from sisod.scoring.metrics import METRICS, PAPER_KEYS, arrow
 from sisod.scoring.partition import partition
 
 if TYPE_CHECKING:
@@ -38,22 +40,23 @@ if TYPE_CHECKING:
 
 LOSSES = ("plain", "si")
 TITLES = {"plain": "plain loss", "si": "size-invariant loss"}
-GROUPS = ((0.0, 0.003), (0.003, 0.01), (0.01, 0.05), (0.05, 1.0))  # of the image, [a, b)
-_FOUND = 0.5  # of an object's pixels
+GROUPS = ((0.0, 0.003), (0.003, 0.01), (0.01, 0.05), (0.05, 1.0))  # share of the image, [low, high)
+_LEAST_RECALL = 0.5  # of an object that counts as found
+_DATASET = "made"  # name of the synthetic test set in results
 _BATCH = 8
 _N_EXAMPLES = 6
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How much is done; by default what two cores do in some minutes.
+    """Size of the demo; by default two cores need some minutes.
 
     Attributes:
         n_train: images to train on, the same for all runs.
         n_test: images to test on.
         side: of the images.
-        epochs: of each run, at batches of eight.
-        seeds: one run with each loss for each.
+        epochs: of each run, with batches of eight.
+        seeds: of the runs; each seed is run with both losses.
     """
 
     n_train: int = 320
@@ -78,10 +81,10 @@ class Plan:
 
 @dataclass(frozen=True, eq=False)
 class TrainedDemo:
-    """What was found: an evaluation for each loss and seed, and the folder that holds everything.
+    """An evaluation for each loss and seed, and the folder that holds all files.
 
     `folder / "results"` has one result of `sisod evaluate` for each run; `page` is the report on them,
-    None where the extra for it is not installed.
+    None if the extra that it needs is not installed.
     """
 
     plan: Plan
@@ -91,22 +94,21 @@ class TrainedDemo:
     page: Path | None = None
 
     def scores(self, key: str) -> dict[str, NDArray[np.float64]]:
-        """Return a metric of the test set, for each loss one value a seed."""
+        """Return loss -> the scores of the test set by a metric, one for each seed."""
         return {
             loss: np.array([self.results[loss, seed].summary[key] for seed in self.plan.seeds])
             for loss in LOSSES
         }
 
     def by_size(self, low: float, high: float) -> dict[str, dict[str, NDArray[np.float64]]]:
-        """Return, of the objects in a range of sizes, the share found and the mean F, a value a seed."""
+        """Return loss -> share found and mean F of objects in a range of sizes, one for each seed."""
         values: dict[str, dict[str, NDArray[np.float64]]] = {}
         for loss in LOSSES:
             rows = []
             for seed in self.plan.seeds:
                 objects = self.results[loss, seed].objects
-                share = objects["share"].to_numpy()
-                inside = (share >= low) & ((share < high) | (high == 1))
-                found = objects["recall_binary"].to_numpy()[inside] >= _FOUND
+                inside = _in_range(objects["share"].to_numpy(), low, high)
+                found = objects["recall_binary"].to_numpy()[inside] >= _LEAST_RECALL
                 rows.append((found.mean(), objects["f_mean"].to_numpy()[inside].mean()))
             values[loss] = dict(zip(("found", "f"), np.array(rows).T, strict=True))
         return values
@@ -114,13 +116,17 @@ class TrainedDemo:
     def n_objects(self, low: float, high: float) -> int:
         """Return how many objects of the test set are in a range of sizes."""
         share = self.results["plain", self.plan.seeds[0]].objects["share"].to_numpy()
-        return int(((share >= low) & ((share < high) | (high == 1))).sum())
+        return int(_in_range(share, low, high).sum())
+
+
+def _in_range(share: NDArray[np.float64], low: float, high: float) -> NDArray[np.bool_]:
+    return (share >= low) & ((share < high) | (high == 1))
 
 
 def run_trained_demo(folder: Path, plan: Plan | None = None) -> TrainedDemo:
-    """Make scenes, train with both losses and every seed, predict, evaluate; all goes to the folder.
+    """Generate scenes, train with both losses and every seed, predict and evaluate, all in a folder.
 
-    An earlier demo is replaced when the new one is finished.
+    An earlier demo in the folder is replaced once the new one is finished.
     """
     plan, target = plan or Plan(), followed(folder)
     with readable_errors(target / "x", "free some room and begin again"), lock(target):
@@ -135,7 +141,9 @@ def run_trained_demo(folder: Path, plan: Plan | None = None) -> TrainedDemo:
         if work != target:
             _rename(work, target.name)
             folders.put_in_place(work, target)
-            results = {run: Evaluation.load(_result(target, *run)) for run in results}
+            results = {
+                run: Evaluation.load(target / "results" / _DATASET / _name(*run)) for run in results
+            }
     page = folder / "report.html"
     return TrainedDemo(plan, folder, results, folder / "examples.png", page if page.exists() else None)
 
@@ -149,7 +157,7 @@ def _run(folder: Path, plan: Plan) -> dict[tuple[str, int], Evaluation]:
     write_scenes(folder / "test", plan.n_test, seed=2, shape=shape)
     runs = [(loss, seed) for seed in plan.seeds for loss in LOSSES]
     _train_all(folder, plan, runs)
-    results = {run: _evaluated(folder, *run, plan.side) for run in runs}
+    results = {run: _evaluate(folder, plan, *run) for run in runs}
     _draw_examples(folder, plan, folder / "examples.png")
     _write_page(folder)
     seconds = round(time.perf_counter() - begin, 1)
@@ -158,14 +166,14 @@ def _run(folder: Path, plan: Plan) -> dict[tuple[str, int], Evaluation]:
 
 
 def _rename(folder: Path, name: str) -> None:
-    """Let the records below a folder say where the files will be, once the folder has its name."""
+    """Replace the name of a working folder in the records below it by its final name."""
     before, after = (json.dumps(text, ensure_ascii=False)[1:-1] for text in (folder.name, name))
     for path in folder.rglob(folders.RUN_FILE):
         write_atomically(path, path.read_bytes().replace(before.encode(), after.encode()))
 
 
 def _write_page(folder: Path) -> None:
-    """Write the report on all runs, where what it needs is installed."""
+    """Write the report on all runs, if the extra that it needs is installed."""
     if is_missing("jinja2"):
         return
     from sisod.evaluation.results import load_results
@@ -174,13 +182,13 @@ def _write_page(folder: Path) -> None:
     write_report(
         load_results([folder / "results"]),
         folder / "report.html",
-        image_roots={"made": folder / "test/image"},
-        title="Plain and size-invariant loss on made scenes",
+        image_roots={_DATASET: folder / "test/image"},
+        title="Plain and size-invariant loss on synthetic scenes",
     )
 
 
 def _train_all(folder: Path, plan: Plan, runs: Sequence[tuple[str, int]]) -> None:
-    """Call `sisod train` for every run, one on each core; the first that fails stops all."""
+    """Run `sisod train` for every run, one on each core; the first failure stops all of them."""
     waiting, active = list(runs), dict[tuple[str, int], _Training]()
     with progress_bar("training", plan.n_steps * len(runs)) as advance:
         counted = 0
@@ -206,23 +214,23 @@ def _train_all(folder: Path, plan: Plan, runs: Sequence[tuple[str, int]]) -> Non
 
 @dataclass(frozen=True)
 class _Training:
-    """A process, and where it writes its errors: not a pipe, which would block it once full."""
+    """A process and the file of its error output; a full pipe would block the process."""
 
     process: subprocess.Popen[bytes]
     errors: IO[bytes]
 
 
 def _start(folder: Path, plan: Plan, loss: str, seed: int) -> _Training:
-    values = {"train.seed": seed, "data.size": plan.side, "train.epochs": plan.epochs}
-    values["train.batch"] = _BATCH
     command = [sys.executable, "-m", "sisod", "train", "tiny", "--loss", loss, "--workers", "0"]
     command += ["--data", str(folder / "train"), "--out", str(folder / "runs" / _name(loss, seed))]
-    command += [part for key, value in values.items() for part in ("--set", f"{key}={value}")]
+    command += [part for setting in _settings(plan, seed) for part in ("--set", setting)]
     command += ["--devices", "1"]
-    errors = tempfile.TemporaryFile()  # noqa: SIM115  (lives as long as the process)
+    errors = tempfile.TemporaryFile()  # noqa: SIM115  (open as long as the process runs)
     process = subprocess.Popen(  # noqa: S603  (our own command)
         command,
-        env=os.environ | module_settings() | {"OMP_NUM_THREADS": "1"},  # as many processes as cores
+        env=os.environ
+        | module_settings()
+        | {"OMP_NUM_THREADS": "1"},  # there are as many processes as cores
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=errors,
@@ -230,12 +238,17 @@ def _start(folder: Path, plan: Plan, loss: str, seed: int) -> _Training:
     return _Training(process, errors)
 
 
+def _settings(plan: Plan, seed: int) -> list[str]:
+    values = {"train.seed": seed, "data.size": plan.side, "train.epochs": plan.epochs}
+    return [f"{key}={value}" for key, value in (values | {"train.batch": _BATCH}).items()]
+
+
 def _check(run: tuple[str, int], training: _Training) -> None:
     with training.errors as file:
         file.seek(0)
-        written = file.read().decode("utf-8", errors="replace")
+        output = file.read().decode("utf-8", errors="replace")
     if training.process.returncode:
-        last = written.strip().splitlines()[-1:] or [f"exit code {training.process.returncode}"]
+        last = output.strip().splitlines()[-1:] or [f"exit code {training.process.returncode}"]
         raise InputError(f"training {_name(*run)} failed: {last[0].removeprefix('error: ')}")
 
 
@@ -246,17 +259,22 @@ def _steps_done(run: Path) -> int:
         return 0
 
 
-def _evaluated(folder: Path, loss: str, seed: int, side: int) -> Evaluation:
-    from sisod.networks.predict import load_network, predict_folder
+def _evaluate(folder: Path, plan: Plan, loss: str, seed: int) -> Evaluation:
+    from sisod.training.experiment import Experiment, score_experiment
+    from sisod.training.recipe import find_recipe
+    from sisod.training.train import TrainingRequest
 
     name = _name(loss, seed)
-    maps = folder / "maps" / name
-    predict_folder(load_network(folder / "runs" / name), folder / "test/image", maps, size=side)
-    return evaluate(maps, folder / "test/mask", metrics="paper", jobs=1, out=_result(folder, loss, seed))
-
-
-def _result(folder: Path, loss: str, seed: int) -> Path:
-    return folder / "results/made" / _name(loss, seed)
+    experiment = Experiment(
+        name,
+        find_recipe("tiny", _settings(plan, seed)),
+        TrainingRequest(data=folder / "train", out=folder / "runs" / name, loss=loss),
+        tests=(replace(open_dataset(folder / "test"), name=_DATASET),),
+        metrics={"default": "paper"},
+        out=folder,
+        maps="maps/{name}",
+    )
+    return score_experiment(experiment, jobs=1)[_DATASET, "default"]
 
 
 def _name(loss: str, seed: int) -> str:
@@ -264,7 +282,7 @@ def _name(loss: str, seed: int) -> str:
 
 
 def _draw_examples(folder: Path, plan: Plan, path: Path) -> None:
-    """Write image, mask and the maps of both losses, for the first scenes of three objects or more."""
+    """Write image, mask and the maps of both losses for the first scenes with at least three objects."""
     rows: list[NDArray[np.uint8]] = []
     for file in sorted((folder / "test/mask").iterdir()):
         mask = read_array(folder / "test/mask", file.name)
@@ -278,37 +296,36 @@ def _draw_examples(folder: Path, plan: Plan, path: Path) -> None:
     picture = cv2.resize(np.vstack(rows), None, fx=2, fy=2, interpolation=cv2.INTER_NEAREST)
     strip = np.full((28, picture.shape[1], 3), 255, dtype=np.uint8)
     for index, text in enumerate(("image", "mask", "plain loss", "SI loss")):
-        place = (index * 2 * plan.side + 6, 20)
-        cv2.putText(strip, text, place, cv2.FONT_HERSHEY_SIMPLEX, 0.5, (0, 0, 0), 1, cv2.LINE_AA)
+        corner = (index * 2 * plan.side + 6, 20)
+        cv2.putText(strip, text, corner, cv2.FONT_HERSHEY_SIMPLEX, 0.5, (0, 0, 0), 1, cv2.LINE_AA)
     write_png(path, np.vstack([strip, picture]))
 
 
-def tables_of(found: TrainedDemo) -> "list[Table]":
-    """Return the paper's columns for both losses, and objects found by size."""
-    return [_score_table(found), _size_table(found)]
+def demo_tables(demo: TrainedDemo) -> "list[Table]":
+    """Return the table of scores with both losses, and that of objects found by size."""
+    return [_score_table(demo), _size_table(demo)]
 
 
-def _score_table(found: TrainedDemo) -> "Table":
+def _score_table(demo: TrainedDemo) -> "Table":
     from rich.table import Table
 
-    n_seeds = len(found.plan.seeds)
-    table = Table(title=f"{found.plan.n_test} test images, mean ± deviation over {n_seeds} seeds")
+    n_seeds = len(demo.plan.seeds)
+    table = Table(title=f"{demo.plan.n_test} test images, mean ± deviation over {n_seeds} seeds")
     table.add_column("metric")
-    for title in ("plain", "size-invariant", "difference", *(f"seed {s}" for s in found.plan.seeds)):
+    for title in ("plain", "size-invariant", "difference", *(f"seed {s}" for s in demo.plan.seeds)):
         table.add_column(title, justify="right", no_wrap=True)
     for key in PAPER_KEYS:
-        scores = found.scores(key)
+        scores = demo.scores(key)
         change = scores["si"] - scores["plain"]
         better = (change.mean() > 0) == (METRICS[key].direction == "up")
         cells = [_spread(scores["plain"]), _spread(scores["si"])]
         cells[int(better)] = f"[bold]{cells[int(better)]}[/bold]"
-        arrow = "↑" if METRICS[key].direction == "up" else "↓"
-        each = [f"{value:+.4f}" for value in (change.mean(), *change)]
-        table.add_row(f"{METRICS[key].title} {arrow}", *cells, *each)
+        changes = [f"{value:+.4f}" for value in (change.mean(), *change)]
+        table.add_row(f"{METRICS[key].title} {arrow(key)}", *cells, *changes)
     return table
 
 
-def _size_table(found: TrainedDemo) -> "Table":
+def _size_table(demo: TrainedDemo) -> "Table":
     from rich.table import Table
 
     table = Table(title="the same by size of the object, as a part of the image")
@@ -316,19 +333,19 @@ def _size_table(found: TrainedDemo) -> "Table":
     for title in ("objects", "found, plain", "found, SI", "F, plain", "F, SI"):
         table.add_column(title, justify="right", no_wrap=True)
     for low, high in GROUPS:
-        if not (count := found.n_objects(low, high)):
+        if not (count := demo.n_objects(low, high)):
             continue
-        values = found.by_size(low, high)
-        cells = [_spread(values[loss][what], digits=3) for what in ("found", "f") for loss in LOSSES]
+        values = demo.by_size(low, high)
+        cells = [_spread(values[loss][score], digits=3) for score in ("found", "f") for loss in LOSSES]
         table.add_row(_range(low, high), str(count), *cells)
     return table
 
 
-def verdict(found: TrainedDemo) -> str:
-    """Say in how many seeds the size-invariant loss was better, and by which metrics."""
+def verdict(demo: TrainedDemo) -> str:
+    """Return a sentence on how many seeds the size-invariant loss is better in, by metric."""
     parts = []
     for key in ("si_mae", "si_f_mean", "mae", "f_mean"):
-        scores = found.scores(key)
+        scores = demo.scores(key)
         change = scores["si"] - scores["plain"]
         n_better = int((change > 0).sum() if METRICS[key].direction == "up" else (change < 0).sum())
         parts.append(f"{METRICS[key].title} {n_better} of {len(change)}")
@@ -336,8 +353,8 @@ def verdict(found: TrainedDemo) -> str:
 
 
 def _spread(values: NDArray[np.float64], *, digits: int = 4) -> str:
-    deviation = values.std(ddof=1) if len(values) > 1 else 0.0
-    return f"{values.mean():.{digits}f} ± {deviation:.{digits}f}"
+    mean, deviation = mean_and_deviation(values.tolist())
+    return f"{mean:.{digits}f} ± {0.0 if math.isnan(deviation) else deviation:.{digits}f}"
 
 
 def _range(low: float, high: float) -> str:

@@ -1,7 +1,7 @@
-"""What the size-invariant loss costs where this runs, beside the paper's two tables of time.
+"""The time that the size-invariant loss takes on this machine, beside the paper's two tables of time.
 
-The paper's tables are seconds of an epoch on a GeForce RTX 3090, and seconds to prepare the masks of a
-data set. Machines differ, so what is set beside them are ratios: the same step with either loss.
+The paper's tables are seconds per epoch on a GeForce RTX 3090, and seconds to preprocess the masks of a
+data set. Machines differ, so ratios are compared: the same training step with either loss.
 """
 
 import statistics
@@ -24,8 +24,8 @@ from sisod.losses import PlainLoss, SizeInvariantLoss, boxes_of
 from sisod.reproduction.stopwatch import duration, interleaved_medians, machine
 
 _PACKAGES = ("sisod", "torch", "numpy", "opencv-python-headless")
-_MASK_SIDE = 384  # of the masks whose boxes are found
-_LOSS_REPETITIONS = 10  # times as many, for the loss alone: it is quick and the difference small
+_MASK_SIDE = 384  # of the masks whose boxes are computed
+_LOSS_REPETITIONS = 10  # times as many for the loss alone: it is quick, the difference small
 
 
 @dataclass(frozen=True)
@@ -34,11 +34,11 @@ class Effort:
 
     Attributes:
         encoder: of all networks.
-        side: of the images; those who need larger ones have them in `own_sides`.
+        side: of the images, except for the networks in `network_sides`.
         n_images: of a step.
-        repetitions: that count, after one that warms up.
-        n_masks: whose boxes are found.
-        own_sides: network -> side.
+        repetitions: that are timed, after one to warm up.
+        n_masks: whose boxes are computed.
+        network_sides: network -> side, for networks that need larger images.
     """
 
     encoder: str
@@ -46,7 +46,7 @@ class Effort:
     n_images: int
     repetitions: int
     n_masks: int
-    own_sides: dict[str, int] = field(default_factory=dict)
+    network_sides: dict[str, int] = field(default_factory=dict)
 
 
 FULL = Effort("resnet50", 384, 2, 3, 16)
@@ -63,8 +63,8 @@ class Step:
         n_images: of the step.
         plain: with the plain loss.
         size_invariant: with the size-invariant loss.
-        added: by how much the losses differ, forward and backward of the loss alone. Noise of a whole
-            step hides so small a difference.
+        added: difference of the two losses, forward and backward of the loss alone. The noise of a
+            whole step would hide so small a difference.
     """
 
     network: str
@@ -76,23 +76,23 @@ class Step:
 
     @property
     def ratio(self) -> float:
-        """How many times as long the step with the size-invariant loss takes."""
+        """Time of a step with the size-invariant loss, divided by that with the plain loss."""
         return self.size_invariant / self.plain
 
     @property
     def ratio_of_losses(self) -> float:
-        """The same from the losses alone, which noise does not drown."""
+        """The same, computed from the times of the losses alone, which are less noisy."""
         return 1 + self.added / self.plain
 
 
 @dataclass(frozen=True)
 class Bench:
-    """What was measured.
+    """The measurements.
 
     Attributes:
         steps: one for each network of the paper's table.
-        boxes_seconds: to find the frames of one mask of 384 x 384, which is all that is prepared.
-        machine: what it ran on, without naming it.
+        boxes_seconds: to compute the boxes of one mask of 384 x 384, our only preprocessing.
+        machine: facts about the hardware and versions, without a name.
     """
 
     steps: tuple[Step, ...]
@@ -100,11 +100,11 @@ class Bench:
     machine: dict[str, Any]
 
     def grids(self) -> tuple[Grid, Grid]:
-        """Return the paper's two tables with ours beside."""
+        """Return the paper's two tables with our times beside them."""
         return epochs_grid(self.steps), preprocessing_grid(self.boxes_seconds)
 
     def content(self) -> dict[str, Any]:
-        """Return everything as JSON has it."""
+        """Return everything in the form that is written as JSON."""
         return {
             "machine": self.machine,
             "boxes_seconds": self.boxes_seconds,
@@ -115,13 +115,13 @@ class Bench:
         }
 
     def caption(self) -> str:
-        """Return what the numbers rest on, and what they do not show."""
+        """Return how the numbers were obtained, and their limits."""
         device = self.machine["device"]
         cheap = " Beside a network on a CPU every loss looks cheap." if device == "cpu" else ""
         return (
-            f"Measured on {device}, encoder {self.machine['encoder']}, made scenes; compare ratios, not "
-            "the seconds of two machines. Whole steps differ by the noise of the machine, what the "
-            f"losses alone add far less.{cheap}{_misprints()}"
+            f"Measured on {device}, encoder {self.machine['encoder']}, synthetic scenes; compare "
+            "ratios, not the seconds of two machines. The times of whole steps are noisy, those of the "
+            f"losses alone far less.{cheap}{_misprints()}"
         )
 
 
@@ -135,7 +135,7 @@ def _misprints() -> str:
 
 
 def read_bench(content: dict[str, Any]) -> Bench:
-    """Return what `Bench.content` made."""
+    """Return the measurements that `Bench.content` wrote."""
     steps = [
         Step(**{key: value for key, value in step.items() if not key.startswith("ratio")})
         for step in content["steps"]
@@ -144,9 +144,9 @@ def read_bench(content: dict[str, Any]) -> Bench:
 
 
 def run_bench(effort: Effort = FULL) -> Bench:
-    """Measure a step of each of the paper's networks with both losses, and the finding of boxes.
+    """Time a step of each of the paper's networks with both losses, and the computation of boxes.
 
-    On the first GPU if there is one.
+    Runs on the first GPU if there is one.
     """
     names = paper_networks()
     device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -155,7 +155,7 @@ def run_bench(effort: Effort = FULL) -> Bench:
         advance(1)
         steps = []
         for name in names:
-            side = effort.own_sides.get(name, effort.side)
+            side = effort.network_sides.get(name, effort.side)
             gt = make_truth(effort.n_images, side, 2)
             steps.append(
                 measure_step(
@@ -169,7 +169,7 @@ def run_bench(effort: Effort = FULL) -> Bench:
 
 
 def paper_networks() -> tuple[str, ...]:
-    """Return the networks of the paper's table of training cost, as `sisod.networks` calls them."""
+    """Return the networks of the paper's table of training cost, by their names in `sisod.networks`."""
     return tuple(name.lower() for name in paper.table("time_cost")["name"])
 
 
@@ -187,7 +187,7 @@ def measure_step(
     Args:
         network: one of the paper's.
         gt: masks (B, 1, H, W) of the images.
-        repetitions: that count.
+        repetitions: that are timed.
         encoder: of the network.
         device: as PyTorch names it.
         after_round: see `sisod.reproduction.stopwatch.interleaved_medians`.
@@ -205,7 +205,7 @@ def measure_step(
 
     def wait() -> None:
         if device != "cpu":
-            torch.cuda.synchronize()  # a GPU works on after the call has returned
+            torch.cuda.synchronize()  # a call returns before the GPU has finished
 
     def step(loss: Callable[..., Tensor]) -> None:
         optimizer.zero_grad()
@@ -219,7 +219,7 @@ def measure_step(
 
     calls = {name: [partial(step, loss)] for name, loss in losses.items()}
     seconds = interleaved_medians(calls, repetitions=repetitions, after_round=after_round)
-    maps = [map_.detach().requires_grad_() for map_ in module(images)]
+    maps = [logits.detach().requires_grad_() for logits in module(images)]
     calls = {name: [partial(loss_alone, loss, maps)] for name, loss in losses.items()}
     alone = interleaved_medians(calls, repetitions=_LOSS_REPETITIONS * repetitions)
     return Step(
@@ -233,7 +233,7 @@ def measure_step(
 
 
 def measure_boxes(n_masks: int, *, repetitions: int) -> float:
-    """Return the seconds that finding the boxes of one mask of 384 x 384 takes, in a worker."""
+    """Return the seconds that a worker takes to compute the boxes of one mask of 384 x 384."""
     scenes = textured_scenes(n_masks, shape=(_MASK_SIDE, _MASK_SIDE))
     masks = [torch.from_numpy(scene.mask > 0) for scene in scenes]
     calls = {"boxes": [partial(boxes_of, mask) for mask in masks]}
@@ -241,21 +241,21 @@ def measure_boxes(n_masks: int, *, repetitions: int) -> float:
 
 
 def make_truth(n_images: int, side: int, n_frames: int) -> Tensor:
-    """Return masks (B, 1, side, side) of ellipses on a grid, of very different sizes."""
+    """Return masks (B, 1, side, side) with ellipses of very different sizes on a grid."""
     rng = np.random.default_rng(n_frames)
     cells = int(np.ceil(np.sqrt(n_frames)))
-    room = side // cells
+    cell_side = side // cells
     gt = np.zeros((n_images, 1, side, side), dtype=np.uint8)
     for image in range(n_images):
         for y, x in [divmod(k, cells) for k in rng.permutation(cells**2)[:n_frames]]:
-            axes = rng.integers(max(room // 8, 2), room // 2 - 1, size=2)
-            centre = (int((x + 0.5) * room), int((y + 0.5) * room))
+            axes = rng.integers(max(cell_side // 8, 2), cell_side // 2 - 1, size=2)
+            centre = (int((x + 0.5) * cell_side), int((y + 0.5) * cell_side))
             cv2.ellipse(gt[image, 0], centre, (int(axes[0]), int(axes[1])), 0, 0, 360, 1, -1)
     return torch.from_numpy(gt).float()
 
 
 def epochs_grid(steps: Sequence[Step]) -> Grid:
-    """Return the paper's table of training cost with our ratios beside."""
+    """Return the paper's table of training cost with our ratios beside it."""
     ours = {step.network: step for step in steps}
     rows = []
     for row in paper.table("time_cost").iter_rows(named=True):
@@ -272,13 +272,13 @@ def epochs_grid(steps: Sequence[Step]) -> Grid:
 
 
 def preprocessing_grid(seconds_per_image: float) -> Grid:
-    """Return the paper's table of preprocessing beside ours, which is no step of its own."""
+    """Return the paper's table of preprocessing with our times beside it."""
     rows = []
     for row in paper.table("preprocessing").iter_rows(named=True):
         n_images, total = KNOWN[row["name"]].count, row["total"]
         ours = seconds_per_image * n_images
         printed = (f"{row['components']:g} s", f"{row['weights']:g} s", f"{total:g} s")
-        each = (duration(total / n_images), f"{ours:.2g} s", f"{total / ours:.3g}")
-        rows.append((row["name"], str(n_images), *printed, *each))
+        per_image = (duration(total / n_images), f"{ours:.2g} s", f"{total / ours:.3g}")
+        rows.append((row["name"], str(n_images), *printed, *per_image))
     head = ("data set", "images", "paper, components", "paper, weights", "paper, total")
     return Grid((*head, "an image", "ours, boxes", "paper / ours"), tuple(rows), n_text=1)

@@ -1,4 +1,4 @@
-"""The paper's data sets below a root, and made ones of the same names."""
+"""The paper's data sets below a root, and synthetic ones with the same names."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,18 +12,18 @@ from sisod.data.datasets import Dataset, DatasetFolders, find_known, open_datase
 from sisod.data.textured_scenes import write_scenes
 
 TRAINING = "DUTS-TR"
-_N_TRAINING, _N_TEST, _SIDE = 4, 2, 64  # of made sets: images, and their side
+_N_TRAINING, _N_TEST, _SIDE = 4, 2, 64  # synthetic sets: images, and their side
 
 
 @dataclass(frozen=True)
 class Sets:
-    """What there is to train and test on.
+    """The data sets to train and test on.
 
     Attributes:
         training: DUTS-TR.
-        tests: those of the paper's data sets that are there, in its order.
-        notes: a sentence on each that is not, or cannot be used.
-        incomplete: which have fewer images than the published set, a phrase; empty if none has.
+        tests: the paper's test sets that are available, in the paper's order.
+        notes: warnings about those that are missing or cannot be used.
+        incomplete: names the sets with fewer images than published, as a phrase; empty if none.
     """
 
     training: Dataset
@@ -33,25 +33,25 @@ class Sets:
 
 
 def find_sets(root: Path) -> Sets:
-    """Return the data sets at or below a folder; DUTS-TR and one other must be there."""
-    places = find_known(root)
-    if TRAINING not in places:
+    """Return the data sets at or below a folder; DUTS-TR and a test set are required."""
+    locations = find_known(root)
+    if TRAINING not in locations:
         raise InputError(
             f"{str(root)!r} does not hold {TRAINING}, on which everything is trained; "
             f"'sisod datasets {root}' says what is there and where to get the others"
         )
-    training = _opened(TRAINING, places[TRAINING])
+    training = _open(TRAINING, locations[TRAINING])
     tests, notes = [], []
-    missing = [name for name in paper.datasets() if name not in places]
+    missing = [name for name in paper.datasets() if name not in locations]
     if missing:
         notes.append(
             f"{len(missing)} of the paper's {len(paper.datasets())} data sets are not below "
             f"{str(root)!r} ({', '.join(missing)}): their rows stay empty"
         )
     for name in paper.datasets():
-        if name in places:
+        if name in locations:
             try:
-                tests.append(_opened(name, places[name]))
+                tests.append(_open(name, locations[name]))
             except InputError as error:
                 notes.append(f"{name} is left out: {error}")
     if not tests:
@@ -60,17 +60,17 @@ def find_sets(root: Path) -> Sets:
             f"({', '.join(paper.datasets())}); add one, the others may follow later"
         )
     fewer = [
-        f"{found.name} {len(found.samples)} of {KNOWN[found.name].count}"
-        for found in (training, *tests)
-        if len(found.samples) < KNOWN[found.name].count
+        f"{dataset.name} {len(dataset.samples)} of {KNOWN[dataset.name].count}"
+        for dataset in (training, *tests)
+        if len(dataset.samples) < KNOWN[dataset.name].count
     ]
     incomplete = f"not all images of the published sets: {', '.join(fewer)}" if fewer else ""
     return Sets(training, tuple(tests), tuple(notes), incomplete)
 
 
-def make_sets(folder: Path) -> Path:
-    """Write made scenes as all of the paper's data sets, unless they are there."""
-    with readable_errors(folder, "make room there"), lock(folder, wait=True):  # processes want the same
+def write_synthetic_sets(folder: Path) -> Path:
+    """Write synthetic scenes under the names of the paper's data sets, unless they exist."""
+    with readable_errors(folder, "make room there"), lock(folder, wait=True):  # processes share them
         for seed, name in enumerate((TRAINING, *paper.datasets())):
             count = _N_TRAINING if name == TRAINING else _N_TEST
             if (folder / name).exists():
@@ -80,9 +80,9 @@ def make_sets(folder: Path) -> Path:
     return folder
 
 
-def _opened(name: str, place: DatasetFolders) -> Dataset:
-    if place.problem is not None:
-        raise InputError(place.problem)
-    if place.mask_dir is None:
-        raise InputError(f"{str(place.image_dir)!r} has images but no folder of masks beside it")
-    return replace(open_dataset(place.image_dir, masks=place.mask_dir), name=name)
+def _open(name: str, location: DatasetFolders) -> Dataset:
+    if location.problem is not None:
+        raise InputError(location.problem)
+    if location.mask_dir is None:
+        raise InputError(f"{str(location.image_dir)!r} has images but no folder of masks beside it")
+    return replace(open_dataset(location.image_dir, masks=location.mask_dir), name=name)

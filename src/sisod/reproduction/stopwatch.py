@@ -1,4 +1,4 @@
-"""Fair measurements of time: contenders take turns, medians count; and facts of the machine."""
+"""Fair timing: contenders take turns, medians are reported; and facts about the machine."""
 
 import gc
 import os
@@ -19,13 +19,13 @@ def interleaved_medians(
 ) -> dict[str, list[float]]:
     """Return, per contender, the median seconds of each of its calls.
 
-    Contender i of call k runs next to all others of call k, so that noise of the machine hits all
-    alike; who goes first rotates. One round that is not counted warms up.
+    Call k of all contenders runs before call k + 1 of any, so that noise of the machine affects all of
+    them equally; the order rotates. The first round warms up and is not timed.
 
     Args:
-        contenders: the same number of calls for each.
-        repetitions: rounds that count.
-        after_round: called with the number of the round, 0 for the one that warms up.
+        contenders: name -> calls, the same number for each.
+        repetitions: rounds that are timed.
+        after_round: called with the number of the round, 0 for the warm-up.
     """
     names = list(contenders)
     n_calls = {len(calls) for calls in contenders.values()}
@@ -36,16 +36,16 @@ def interleaved_medians(
         for index in range(*n_calls):
             first = (repetition + index) % len(names)
             for name in names[first:] + names[:first]:
-                taken = _seconds(contenders[name][index])
+                elapsed = _seconds(contenders[name][index])
                 if repetition:
-                    seconds[name][index].append(taken)
+                    seconds[name][index].append(elapsed)
         if after_round is not None:
             after_round(repetition)
     return {name: [statistics.median(times) for times in seconds[name]] for name in names}
 
 
 def machine(packages: Sequence[str], *, threads: int) -> dict[str, object]:
-    """Return what a reader needs to judge the numbers, and nothing that names the machine."""
+    """Return facts that a reader needs to judge the numbers, without the name of the machine."""
     return {
         "cpus": os.cpu_count(),
         "architecture": platform.machine(),
@@ -57,7 +57,7 @@ def machine(packages: Sequence[str], *, threads: int) -> dict[str, object]:
 
 
 def duration(seconds: float) -> str:
-    """Return a time as printed in the tables.
+    """Return a duration as text for the tables.
 
     Example:
         >>> duration(0.1312), duration(15.88)
@@ -68,7 +68,7 @@ def duration(seconds: float) -> str:
 
 def _seconds(call: Call) -> float:
     was_enabled = gc.isenabled()
-    gc.disable()  # a collection belongs to nobody in particular
+    gc.disable()  # a collection would be charged to whichever call triggers it
     try:
         start = time.perf_counter()
         call()

@@ -1,7 +1,7 @@
-"""Results -> the paper's tables with ours beside: what is compared are differences between losses.
+"""Results -> the paper's tables with our numbers beside them: differences between losses are compared.
 
-Absolute values depend on the machine's luck and on what the paper does not say; the difference that the
-loss makes is the paper's claim.
+Absolute values depend on random seeds and on details that the paper does not state; the difference
+between the losses is the paper's claim.
 """
 
 import itertools
@@ -30,16 +30,16 @@ _ALPHAS = {"plain": "plain", "0": "alpha = 0", "1": "alpha = 1", "ratio": "alpha
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """What was found, as tables.
+    """The scores of all finished cells, as tables.
 
     Attributes:
         scores: one row per protocol, data set and cell.
-        differences: one row per protocol, data set, network and metric: what the paper's loss changes,
-            ours and as published.
-        ablation: the same for each alpha against the plain loss.
-        bench: what the losses cost in time; None if it was not measured.
-        uneven: a sentence on each pair of cells that was scored on different numbers of images, which
-            has no difference.
+        differences: one row per protocol, data set, network and metric: size-invariant minus plain loss,
+            ours and published.
+        ablation: the same for each alpha, minus the plain loss.
+        bench: training times with both losses; None if not measured.
+        uneven: a sentence on each pair of cells that were scored on different numbers of images and
+            have no difference.
     """
 
     scores: pl.DataFrame
@@ -49,28 +49,28 @@ class Tables:
     uneven: tuple[str, ...] = ()
 
     def grids(self, protocol: str = "official") -> dict[str, Grid]:
-        """Return the paper's layouts by title: data sets, then alpha on each, then the time."""
-        found = {}
-        for dataset in _in(self.differences, protocol):
-            found[dataset] = self._quantitative(protocol, dataset)
-        for dataset in _in(self.ablation, protocol):
-            found[f"{dataset}, alpha of {paper_name(ABLATED)}"] = self._alphas(protocol, dataset)
+        """Return title -> table, laid out as in the paper: data sets, then alpha on each, then times."""
+        grids = {}
+        for dataset in _dataset_names(self.differences, protocol):
+            grids[dataset] = self._quantitative(protocol, dataset)
+        for dataset in _dataset_names(self.ablation, protocol):
+            grids[f"{dataset}, alpha of {paper_name(ABLATED)}"] = self._alphas(protocol, dataset)
         if self.bench is not None:
-            found |= dict(zip(("Training cost", "Preprocessing"), self.bench.grids(), strict=True))
-        return found
+            grids |= dict(zip(("Training cost", "Preprocessing"), self.bench.grids(), strict=True))
+        return grids
 
     def _quantitative(self, protocol: str, dataset: str) -> Grid:
         rows = []
         part = self.differences.filter(protocol=protocol, dataset=dataset)
         for network in part["network"].unique(maintain_order=True):
-            of = part.filter(network=network)
+            scores = part.filter(network=network)
             for title, column in (
                 ("plain", "plain"),
                 ("SI", "si"),
                 ("SI - plain", "difference"),
                 ("the paper's", "published_difference"),
             ):
-                rows.append((network, title, *_cells(of, column, PAPER_KEYS)))
+                rows.append((network, title, *_number_texts(scores, column, PAPER_KEYS)))
         return Grid(("network", "", *(_heading(key) for key in PAPER_KEYS)), tuple(rows), n_text=2)
 
     def _alphas(self, protocol: str, dataset: str) -> Grid:
@@ -78,28 +78,30 @@ class Tables:
         part = self.ablation.filter(protocol=protocol, dataset=dataset)
         keys = part["metric"].unique(maintain_order=True).to_list()
         for alpha in part["alpha"].unique(maintain_order=True):
-            of = part.filter(alpha=alpha)
-            rows.append((_ALPHAS[alpha], "", *_cells(of, "value", keys)))
+            scores = part.filter(alpha=alpha)
+            rows.append((_ALPHAS[alpha], "", *_number_texts(scores, "value", keys)))
             if alpha != "plain":
-                rows.append((_ALPHAS[alpha], "- plain", *_cells(of, "difference", keys)))
-            if alpha != "plain" and of["published_difference"].is_not_nan().any():
-                rows.append((_ALPHAS[alpha], "the paper's", *_cells(of, "published_difference", keys)))
+                rows.append((_ALPHAS[alpha], "- plain", *_number_texts(scores, "difference", keys)))
+            if alpha != "plain" and scores["published_difference"].is_not_nan().any():
+                rows.append(
+                    (_ALPHAS[alpha], "the paper's", *_number_texts(scores, "published_difference", keys))
+                )
         return Grid(("loss", "", *(_heading(key) for key in keys)), tuple(rows), n_text=2)
 
 
 def make_tables(work: Work) -> Tables:
-    """Read what is there; nothing is computed that takes time."""
+    """Read the results of the finished cells; nothing is scored."""
     check_not_forked()
-    scores = _read(work)
+    scores = _read_scores(work)
     if not scores:
         raise InputError(f"{str(work.out)!r} holds no result yet; run a cell first")
     bench = None
-    if work.time_file().exists():
+    if work.time_file.exists():
         try:
-            bench = read_bench(read_json(work.time_file()))
+            bench = read_bench(read_json(work.time_file))
         except (KeyError, TypeError):
             raise InputError(
-                f"{str(work.time_file())!r} is damaged; remove it, and run the cell 'time' again"
+                f"{str(work.time_file)!r} is damaged; remove it, and run the cell 'time' again"
             ) from None
     return Tables(
         _score_table(scores),
@@ -112,7 +114,7 @@ def make_tables(work: Work) -> Tables:
 
 def has_results(work: Work) -> bool:
     """Say whether any cell was scored."""
-    return bool(_read(work))
+    return bool(_read_scores(work))
 
 
 def write_tables(tables: Tables, work: Work) -> None:
@@ -137,12 +139,12 @@ def write_tables(tables: Tables, work: Work) -> None:
 
 
 def caption(work: Work, tables: Tables) -> str:
-    """Return what the numbers rest on."""
-    if work.scale.made:
-        text = "Made scenes and two steps a run: the path works, the numbers mean nothing."
+    """Return how the numbers were obtained."""
+    if work.scale.synthetic:
+        text = "Synthetic scenes and two steps per run: the pipeline works, the numbers mean nothing."
     else:
         text = (
-            "One run for each line; 'sisod compare' gives a pair's difference with its interval. SI is "
+            "One run for each row; 'sisod compare' gives a pair's difference with its interval. SI is "
             "the normalised loss, the paper prints Eq. 16 without the division by K + alpha."
         )
         text += f" There were {work.sets.incomplete}." if work.sets.incomplete else ""
@@ -150,21 +152,21 @@ def caption(work: Work, tables: Tables) -> str:
 
 
 def paper_name(network: str) -> str:
-    """Return how the paper spells a network."""
+    """Return the name of a network as the paper spells it."""
     return next(name for name in paper.networks() if name.lower() == network)
 
 
 def _markdown(tables: Tables, work: Work, protocol: str) -> str:
     parts = [f"# The paper's tables, protocol {protocol}", caption(work, tables)]
-    for title, found in tables.grids(protocol).items():
-        parts += [f"## {title}", found.markdown()]
+    for title, table in tables.grids(protocol).items():
+        parts += [f"## {title}", table.markdown()]
     if tables.bench is not None:
         parts.append(tables.bench.caption())
     return "\n\n".join(parts) + "\n"
 
 
-def _read(work: Work) -> Scores:
-    found = {}
+def _read_scores(work: Work) -> Scores:
+    scores: Scores = {}
     for protocol in PROTOCOLS:
         for dataset in paper.datasets():
             for cell in grid():
@@ -173,26 +175,26 @@ def _read(work: Work) -> Scores:
                     summary, defined = read_summary(folder, needed=PAPER_KEYS)
                     values = {key: summary[key] for key in PAPER_KEYS}
                     # MAE is defined on every image
-                    found[protocol, dataset, cell.name] = {"images": float(defined["mae"]), **values}
-    return found
+                    scores[protocol, dataset, cell.name] = {"images": float(defined["mae"]), **values}
+    return scores
 
 
 def _pair(scores: Scores, protocol: str, dataset: str, network: str) -> list[dict[str, float]]:
-    """The scores of a network with either loss; empty where there is none."""
+    """Return the scores of a network with the plain and the SI loss; empty where there are none."""
     names = (f"{network.lower()}-{loss}" for loss in ("plain", "si"))
     return [scores.get((protocol, dataset, name), {}) for name in names]
 
 
 def _uneven(scores: Scores) -> tuple[str, ...]:
-    found = []
+    sentences = []
     for dataset, name in itertools.product(paper.datasets(), paper.networks()):
         before, after = _pair(scores, "official", dataset, name)
         if before and after and before["images"] != after["images"]:
-            found.append(
+            sentences.append(
                 f"{name} on {dataset} was scored on {before['images']:.0f} images with the plain and on "
                 f"{after['images']:.0f} with the size-invariant loss: run both cells again"
             )
-    return tuple(found)
+    return tuple(sentences)
 
 
 def _score_table(scores: Scores) -> pl.DataFrame:
@@ -200,9 +202,9 @@ def _score_table(scores: Scores) -> pl.DataFrame:
     for (protocol, dataset, name), values in scores.items():
         cell = find_cell(name)
         alpha = "" if cell.loss == "plain" else str(cell.alpha)
-        about = {"protocol": protocol, "dataset": dataset, "cell": name, "network": cell.network}
-        counted = {"images": int(values["images"])}
-        rows.append({**about, "loss": cell.loss, "alpha": alpha, **values, **counted})
+        labels = {"protocol": protocol, "dataset": dataset, "cell": name, "network": cell.network}
+        count = {"images": int(values["images"])}
+        rows.append({**labels, "loss": cell.loss, "alpha": alpha, **values, **count})
     return pl.DataFrame(rows)
 
 
@@ -211,9 +213,9 @@ def _difference_table(scores: Scores) -> pl.DataFrame:
     for protocol, dataset in dict.fromkeys((key[0], key[1]) for key in scores):
         for name in paper.networks():
             before, after = _pair(scores, protocol, dataset, name)
-            even = before.get("images") == after.get("images")
-            was = paper.row(dataset, name).values
-            became = paper.row(dataset, name, size_invariant=True).values
+            comparable = before.get("images") == after.get("images")
+            published = paper.row(dataset, name).values
+            published_si = paper.row(dataset, name, size_invariant=True).values
             rows += [
                 {
                     "protocol": protocol,
@@ -222,8 +224,8 @@ def _difference_table(scores: Scores) -> pl.DataFrame:
                     "metric": key,
                     "plain": before.get(key, math.nan),
                     "si": after.get(key, math.nan),
-                    "difference": after[key] - before[key] if even else math.nan,
-                    "published_difference": became[key] - was[key],
+                    "difference": after[key] - before[key] if comparable else math.nan,
+                    "published_difference": published_si[key] - published[key],
                 }
                 for key in (PAPER_KEYS if before or after else ())
             ]
@@ -235,13 +237,14 @@ def _ablation_table(scores: Scores) -> pl.DataFrame:
     keys = [key for key in paper.table("ablation").columns if key in METRICS]
     rows = []
     for protocol, dataset in dict.fromkeys((key[0], key[1]) for key in scores):
-        of = {alpha: scores.get((protocol, dataset, cell)) for alpha, cell in ABLATION.items()}
-        if of["0"] is None and of["1"] is None:
+        by_alpha = {alpha: scores.get((protocol, dataset, cell)) for alpha, cell in ABLATION.items()}
+        if by_alpha["0"] is None and by_alpha["1"] is None:
             continue  # the other two are in the quantitative tables
-        for alpha, values in of.items():
+        plain_scores = by_alpha["plain"]
+        for alpha, values in by_alpha.items():
             for key in keys:
                 value = math.nan if values is None else values[key]
-                base = math.nan if of["plain"] is None else of["plain"][key]
+                base = math.nan if plain_scores is None else plain_scores[key]
                 printed = published.get((dataset, alpha), {}).get(key, math.nan)
                 printed_base = published.get((dataset, "plain"), {}).get(key, math.nan)
                 rows.append(
@@ -267,12 +270,12 @@ _ABLATION = dict.fromkeys(("protocol", "dataset", "alpha", "metric"), _TEXT) | d
 )
 
 
-def _in(table: pl.DataFrame, protocol: str) -> list[str]:
+def _dataset_names(table: pl.DataFrame, protocol: str) -> list[str]:
     names = table.filter(protocol=protocol)["dataset"].unique()
     return [name for name in paper.datasets() if name in names]
 
 
-def _cells(table: pl.DataFrame, column: str, keys: Any) -> list[str]:
+def _number_texts(table: pl.DataFrame, column: str, keys: Any) -> list[str]:
     values = dict(table.select("metric", column).iter_rows())
     sign = column.endswith("difference")
     return [number(values.get(key, math.nan), sign=sign) for key in keys]

@@ -1,37 +1,30 @@
-"""The paper's ablation: alpha of 0, 1 and the ratio beside the plain loss, each over several seeds.
+"""The paper's ablation of alpha: 0, 1 and the ratio, beside the plain loss, each with several seeds.
 
-runs/VARIANT-seedN/                the run folders of `sisod train`
-results/DATASET/VARIANT-seedN/     what `sisod evaluate` would write: input of compare, plot and report
-ablation.parquet, ablation.json    one row per variant, seed and data set; the means in the latter
-run.json                           says that it is an ablation
+runs/VARIANT-seedN/                run folders of `sisod train`
+results/DATASET/VARIANT-seedN/     results as of `sisod evaluate`: input of compare, plot and report
+ablation.parquet, ablation.json    one row per variant, seed and data set; the latter has the means too
+run.json                           marks the folder as an ablation
 """
 
 import json
-import statistics
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
-
-from sisod import networks
+from sisod.analysis.ablation import mean_and_deviation
 from sisod.common import folders
 from sisod.common.errors import InputError, UsageError
 from sisod.common.output import followed, lock, output_path, readable_errors, write_atomically
 from sisod.common.parquet import table_bytes
-from sisod.common.progress import progress_bar
 from sisod.data.datasets import Dataset, open_dataset
-from sisod.data.images import resize
-from sisod.evaluation.evaluator import Evaluator
 from sisod.evaluation.saved import read_summary
-from sisod.networks.predict import predict_batch
-from sisod.scoring.metrics import METRICS, PAPER_KEYS
-from sisod.training.data import check_samples, read_image, read_truth
+from sisod.scoring.metrics import METRICS, PAPER_KEYS, arrow
+from sisod.training.data import check_samples
+from sisod.training.experiment import Experiment, run_experiment
 from sisod.training.recipe import Recipe
-from sisod.training.run_folder import read_record
-from sisod.training.train import Machine, TrainingRequest, is_first_process, train
+from sisod.training.train import Machine, TrainingRequest, is_first_process
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -43,7 +36,7 @@ SHOWN = ("mae", "si_mae", "auc", "f_mean", "si_f_mean", "f_max_image", "si_f_max
 
 @dataclass(frozen=True)
 class Variant:
-    """One line of the table; alpha None is the plain loss."""
+    """A loss that is compared; alpha None is the plain loss."""
 
     name: str
     title: str
@@ -76,20 +69,20 @@ def ablate(
     n_seeds: int,
     machine: Machine | None = None,
 ) -> list[Row]:
-    """Train, predict and score every variant and seed; what is finished already is not done again.
+    """Train, predict and score every variant with every seed; finished steps are skipped.
 
     Args:
         recipe: its alpha and seed are replaced.
-        request: as for `train`; `out` is the folder of the ablation, `loss` is not looked at.
+        request: as for `train`; `out` is the folder of the ablation, `loss` is ignored.
         tests: data sets to score on.
-        n_seeds: seeds from the recipe's own on.
+        n_seeds: how many seeds, starting at the recipe's own.
         machine: as for `train`.
     """
     out, machine = followed(request.out), machine or Machine()
     if not tests:
         raise UsageError("an ablation needs a data set to test on; name one with --test")
     datasets = [open_dataset(root, prefer=()) for root in tests]
-    if len({dataset.name.casefold() for dataset in datasets}) < len(datasets):  # each has a folder
+    if len({dataset.name.casefold() for dataset in datasets}) < len(datasets):  # names are folders
         raise UsageError("two data sets of --test have the same name; give each its own")
     for dataset in datasets:
         check_samples(dataset.samples)
@@ -102,8 +95,8 @@ def ablate(
 
 
 def _begin(out: Path, *, resume: bool) -> None:
-    """Make the folder of an ablation, or refuse to write into one of something else."""
-    is_older = (out / "runs").is_dir() and not (out / folders.RUN_FILE).exists()  # of 0.1.0
+    """Create the folder of an ablation; refuse a folder that holds anything else."""
+    is_older = (out / "runs").is_dir() and not (out / folders.RUN_FILE).exists()  # written by 0.1.0
     if not folders.is_free(out) and folders.kind_of(out) != "ablation" and not is_older:
         raise InputError(
             f"{str(out)!r} exists and is not a result of 'sisod ablate'; "
@@ -124,87 +117,68 @@ def _run(
     n_seeds: int,
     machine: Machine,
 ) -> list[Row]:
-    out, rows = request.out, list[Row]()
+    rows = list[Row]()
     for seed in range(recipe.train.seed, recipe.train.seed + n_seeds):
         for variant in VARIANTS:
-            run = out / "runs" / f"{variant.name}-seed{seed}"
-            labels = out / "runs" / f"plain-seed{seed}" / "labels"  # of LDF, the same for all variants
-            asked = replace(
-                request,
-                out=run,
-                loss="plain" if variant.alpha is None else "si",
-                resume=True,
-                labels=request.labels or (labels if labels.is_dir() and run != labels.parent else None),
-            )
-            train(_of_variant(recipe, variant, seed), asked, machine)
-            if not is_first_process(machine):
-                continue
-            for dataset in datasets:
-                folder = out / "results" / dataset.name / run.name
-                rows.append(Row(variant.name, seed, dataset.name, _scored(run, dataset, folder, recipe)))
-            _write(out, rows)
+            experiment = _experiment(recipe, request, tuple(datasets), variant, seed)
+            run_experiment(experiment, machine)
+            if is_first_process(machine):
+                for dataset in datasets:
+                    folder = experiment.path(experiment.results, dataset)
+                    scores, _ = read_summary(folder, needed=PAPER_KEYS)
+                    rows.append(Row(variant.name, seed, dataset.name, scores))
+                _write(request.out, rows)
     return rows
 
 
-def _of_variant(recipe: Recipe, variant: Variant, seed: int) -> Recipe:
+def _experiment(
+    recipe: Recipe, request: TrainingRequest, datasets: tuple[Dataset, ...], variant: Variant, seed: int
+) -> Experiment:
+    runs, name = request.out / "runs", f"{variant.name}-seed{seed}"
+    labels = runs / f"plain-seed{seed}" / "labels"  # LDF: all variants learn from the same labels
+    has_labels = variant.alpha is not None and labels.is_dir()
     loss = recipe.loss if variant.alpha is None else replace(recipe.loss, alpha=variant.alpha)
-    return replace(recipe, loss=loss, train=replace(recipe.train, seed=seed))
-
-
-def _scored(run: Path, dataset: Dataset, folder: Path, recipe: Recipe) -> dict[str, float]:
-    """Score the network of a run, or read what was scored before."""
-    if not (folder / "summary.json").exists():
-        evaluate_run(run, dataset, size=recipe.data.size).save(folder)
-    return read_summary(folder, needed=PAPER_KEYS)[0]
-
-
-def evaluate_run(run: Path, dataset: Dataset, *, size: int) -> Any:
-    """Return the evaluation of a run's network on a data set, from 8-bit maps at the masks' size."""
-    if read_record(run) is None:
-        raise InputError(f"{str(run)!r} is no folder of 'sisod train'")
-    network = networks.from_pretrained(run)
-    evaluator = Evaluator()
-    with progress_bar(f"scoring {run.name} on {dataset.name}", len(dataset.samples)) as advance:
-        for sample in dataset.samples:
-            mask = read_truth(sample)
-            image = resize(read_image(sample), size).transpose(2, 0, 1)[None]
-            [pred] = predict_batch(network, torch.from_numpy(image.copy()), [mask.shape])
-            evaluator.update(pred, mask, name=sample.name)
-            advance(1)
-    return evaluator.result()
+    return Experiment(
+        name,
+        replace(recipe, loss=loss, train=replace(recipe.train, seed=seed)),
+        replace(
+            request,
+            out=runs / name,
+            loss="plain" if variant.alpha is None else "si",
+            labels=request.labels or (labels if has_labels else None),
+        ),
+        datasets,
+        metrics={"default": None},
+        out=request.out,
+        maps=None,
+    )
 
 
 def summarise(rows: Sequence[Row], dataset: str) -> dict[str, dict[str, tuple[float, float]]]:
     """Return mean and deviation over the seeds of every score, by variant.
 
-    The deviation is that of a sample (n - 1); of one seed it is NaN.
-
     Example:
-        >>> rows = [Row("plain", seed, "made", {"mae": mae}) for seed, mae in enumerate((0.1, 0.2, 0.3))]
-        >>> mean, deviation = summarise(rows, "made")["plain"]["mae"]
+        >>> rows = [Row("plain", seed, "MSOD", {"mae": mae}) for seed, mae in enumerate((0.1, 0.2, 0.3))]
+        >>> mean, deviation = summarise(rows, "MSOD")["plain"]["mae"]
         >>> round(mean, 6), round(deviation, 6)
         (0.2, 0.1)
     """
-    found: dict[str, dict[str, tuple[float, float]]] = {}
+    means = {}
     for name in dict.fromkeys(row.variant for row in rows):
-        of = [row.scores for row in rows if (row.variant, row.dataset) == (name, dataset)]
-        found[name] = {
-            key: (
-                statistics.fmean(scores[key] for scores in of),
-                statistics.stdev(scores[key] for scores in of) if len(of) > 1 else float("nan"),
-            )
-            for key in _common_keys(of)
+        seeds = [row.scores for row in rows if (row.variant, row.dataset) == (name, dataset)]
+        means[name] = {
+            key: mean_and_deviation([scores[key] for scores in seeds]) for key in _common_keys(seeds)
         }
-    return found
+    return means
 
 
 def _common_keys(scores: Sequence[dict[str, float]]) -> list[str]:
-    """Metrics of all runs: one that was scored by another version may have more or fewer."""
-    return [key for key in (scores[0] if scores else {}) if all(key in one for one in scores)]
+    """Return the metrics of all runs; one scored by another version may have more or fewer."""
+    return [key for key in (scores[0] if scores else {}) if all(key in run for run in scores)]
 
 
 def ablation_table(rows: Sequence[Row], dataset: str, network: str) -> "Table":
-    """Return the paper's table of alpha, mean ± deviation over seeds, the best means bold."""
+    """Return the paper's table of alpha: mean ± deviation over seeds, the best means in bold."""
     from rich.markup import escape
     from rich.table import Table
 
@@ -214,8 +188,7 @@ def ablation_table(rows: Sequence[Row], dataset: str, network: str) -> "Table":
     table = Table(title=f"{escape(network)} on {escape(dataset)}, {seeds}")
     table.add_column("loss")
     for key in SHOWN:
-        arrow = "↑" if METRICS[key].direction == "up" else "↓"
-        table.add_column(f"{METRICS[key].title} {arrow}", justify="right")
+        table.add_column(f"{METRICS[key].title} {arrow(key)}", justify="right")
     best = {
         key: (max if METRICS[key].direction == "up" else min)(
             means, key=lambda name: means[name][key][0]
@@ -233,7 +206,7 @@ def ablation_table(rows: Sequence[Row], dataset: str, network: str) -> "Table":
 
 
 def _write(out: Path, rows: Sequence[Row]) -> None:
-    """Write the rows so far, and their means."""
+    """Write the rows of the runs finished so far, and their means."""
     import polars as pl
 
     keys = _common_keys([row.scores for row in rows])
@@ -247,7 +220,7 @@ def _write(out: Path, rows: Sequence[Row]) -> None:
     means = {
         dataset: {
             variant: {
-                key: {"mean": _number(scores[key][0]), "deviation": _number(scores[key][1])}
+                key: {"mean": _null_if_nan(scores[key][0]), "deviation": _null_if_nan(scores[key][1])}
                 for key in PAPER_KEYS
             }
             for variant, scores in summarise(rows, dataset).items()
@@ -262,7 +235,7 @@ def _write(out: Path, rows: Sequence[Row]) -> None:
                 "seed": row.seed,
                 "dataset": row.dataset,
                 "result": f"results/{row.dataset}/{row.variant}-seed{row.seed}",
-                "scores": {key: _number(row.scores[key]) for key in PAPER_KEYS},
+                "scores": {key: _null_if_nan(row.scores[key]) for key in PAPER_KEYS},
             }
             for row in rows
         ],
@@ -272,5 +245,5 @@ def _write(out: Path, rows: Sequence[Row]) -> None:
     write_atomically(out / "ablation.json", text.encode())
 
 
-def _number(value: float) -> float | None:
+def _null_if_nan(value: float) -> float | None:
     return None if value != value else value

@@ -1,0 +1,199 @@
+"""One experiment: train a recipe with a loss, predict the test sets, score the predictions.
+
+Finished steps are skipped, so the same call continues an experiment that was interrupted.
+"""
+
+import hashlib
+import json
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from sisod.common.errors import InputError
+from sisod.common.folders import OtherRunError
+from sisod.common.output import write_atomically
+from sisod.common.progress import progress_bar
+from sisod.data.datasets import Dataset
+from sisod.data.images import resize
+from sisod.evaluation.driver import evaluate_to
+from sisod.evaluation.evaluator import Evaluator
+from sisod.evaluation.request import Options, Request
+from sisod.evaluation.result import Evaluation
+from sisod.networks.network import WEIGHTS_FILE, Network
+from sisod.networks.predict import load_network, predict_batch, predict_folder
+from sisod.scoring.engine import find_scorer
+from sisod.scoring.metrics import MetricChoice
+from sisod.scoring.protocols import find_protocol
+from sisod.training.data import read_image, read_truth
+from sisod.training.recipe import Recipe
+from sisod.training.train import Machine, TrainingRequest, is_first_process, train
+
+Results = dict[tuple[str, str], Evaluation]  # data set, protocol -> result
+Warn = Callable[[str], object]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What decides the scores of a trained network, and where they are kept.
+
+    Attributes:
+        name: of the experiment.
+        recipe: settings included. Test images are predicted at its `data.size`.
+        training: data, loss, limit and run folder, as for `train`; an unfinished run is resumed.
+        tests: data sets to score on.
+        metrics: protocol -> its metrics, as for `sisod.score`.
+        out: folder of the following, whose `{name}`, `{dataset}` and `{protocol}` are filled in.
+        results: folders as `sisod evaluate` writes them.
+        maps: folders as `sisod predict` writes them; None scores in memory and keeps no maps.
+        provenance: files that record which weights and how many images were scored, so that results of
+            others are replaced; None accepts any result.
+        criterion: a loss of your own instead of the recipe's, as for `train`.
+    """
+
+    name: str
+    recipe: Recipe
+    training: TrainingRequest
+    tests: tuple[Dataset, ...]
+    metrics: Mapping[str, MetricChoice]
+    out: Path
+    results: str = "results/{dataset}/{name}"
+    maps: str | None = "maps/{dataset}/{name}"
+    provenance: str | None = None
+    criterion: nn.Module | None = None
+
+    def path(self, template: str, dataset: Dataset, protocol: str = "") -> Path:
+        """Return the path of results, maps or provenance."""
+        return self.out / template.format(name=self.name, dataset=dataset.name, protocol=protocol)
+
+
+def run_experiment(
+    experiment: Experiment, machine: Machine | None = None, *, jobs: int | None = None
+) -> Results:
+    """Train, predict and score what is not finished; return the result on every test set.
+
+    Args:
+        experiment: what to run.
+        machine: as for `train`; of several processes all but the first return nothing.
+        jobs: processes that score; by default one for each core.
+    """
+    machine = machine or Machine()
+    train_experiment(experiment, machine)
+    return score_experiment(experiment, jobs=jobs) if is_first_process(machine) else {}
+
+
+def train_experiment(experiment: Experiment, machine: Machine) -> dict[str, Any]:
+    """Train or resume the network; return the record of the run."""
+    request = replace(experiment.training, resume=True)
+    return train(experiment.recipe, request, machine, criterion=experiment.criterion)
+
+
+def score_experiment(
+    experiment: Experiment, *, jobs: int | None = None, warn: Warn = warnings.warn
+) -> Results:
+    """Predict and score the test sets that are not finished; the network must have been trained.
+
+    A test set with an unreadable file does not keep the others from being scored; the error is raised
+    after them.
+    """
+    problems = []
+    if waiting := unscored(experiment):
+        network = load_network(experiment.training.out)
+        for dataset in waiting:
+            try:
+                _score(experiment, network, dataset, jobs, warn)
+            except InputError as error:
+                problems.append(f"{dataset.name} is not scored: {error}")
+    if problems:
+        raise InputError("; ".join(problems))
+    return {
+        (dataset.name, protocol): Evaluation.load(experiment.path(experiment.results, dataset, protocol))
+        for dataset in experiment.tests
+        for protocol in experiment.metrics
+    }
+
+
+def unscored(experiment: Experiment) -> list[Dataset]:
+    """Return the test sets without results, or with results of other weights or images."""
+    weights = _weights_digest(experiment)
+    return [dataset for dataset in experiment.tests if not _is_scored(experiment, dataset, weights)]
+
+
+def evaluate_network(
+    network: Network, dataset: Dataset, *, size: int, metrics: Mapping[str, MetricChoice], title: str
+) -> dict[str, Evaluation]:
+    """Score a network in memory, one result for each protocol, from 8-bit maps at the masks' size."""
+    evaluators = {name: Evaluator(protocol=name, metrics=keys) for name, keys in metrics.items()}
+    with progress_bar(title, len(dataset.samples)) as advance:
+        for sample in dataset.samples:
+            mask = read_truth(sample)
+            image = resize(read_image(sample), size).transpose(2, 0, 1)[None]
+            [pred] = predict_batch(network, torch.from_numpy(image.copy()), [mask.shape])
+            for evaluator in evaluators.values():
+                evaluator.update(pred, mask, name=sample.name)
+            advance(1)
+    return {name: evaluator.result() for name, evaluator in evaluators.items()}
+
+
+def file_digest(path: Path) -> str:
+    """Return a digest of a safetensors file that ignores the (random) order of its metadata."""
+    with path.open("rb") as file:
+        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+        digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
+        return hashlib.file_digest(file, lambda: digest).hexdigest()
+
+
+def _score(
+    experiment: Experiment, network: Network, dataset: Dataset, jobs: int | None, warn: Warn
+) -> None:
+    """Predict and score one test set, replacing results of other weights or images."""
+    size, metrics = experiment.recipe.data.size, experiment.metrics
+    title = f"{experiment.name} on {dataset.name}"
+    folders = {name: experiment.path(experiment.results, dataset, name) for name in metrics}
+    if experiment.maps is None:
+        results = evaluate_network(
+            network, dataset, size=size, metrics=metrics, title=f"scoring {title}"
+        )
+        for name, folder in folders.items():
+            results[name].save(folder, overwrite=True)
+    else:
+        maps = experiment.path(experiment.maps, dataset)
+        try:
+            predict_folder(network, dataset.image_dir, maps, size=size, resume=True)
+        except OtherRunError:
+            predict_folder(network, dataset.image_dir, maps, size=size, overwrite=True)
+        for name, folder in folders.items():
+            protocol = find_protocol(name)
+            keys = find_scorer(protocol, metrics[name]).keys
+            request = Request(str(maps), str(dataset.mask_dir), protocol=protocol, keys=keys)
+            options = Options(jobs=jobs, overwrite=True, title=f"{title}, {name}")
+            for note in evaluate_to(folder, request, options):
+                warn(f"{title}: {note}")
+    if experiment.provenance is not None:
+        path = experiment.path(experiment.provenance, dataset)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, _provenance(dataset, _weights_digest(experiment)))
+
+
+def _is_scored(experiment: Experiment, dataset: Dataset, weights: str | None) -> bool:
+    folders = [experiment.path(experiment.results, dataset, name) for name in experiment.metrics]
+    if not all((folder / "summary.json").exists() for folder in folders):
+        return False
+    if experiment.provenance is None:
+        return True
+    path = experiment.path(experiment.provenance, dataset)
+    return path.is_file() and path.read_bytes() == _provenance(dataset, weights)
+
+
+def _provenance(dataset: Dataset, weights: str | None) -> bytes:
+    content = {"weights": weights, "images": len(dataset.samples)}
+    return (json.dumps(content, indent=2) + "\n").encode()
+
+
+def _weights_digest(experiment: Experiment) -> str | None:
+    path = experiment.training.out / WEIGHTS_FILE
+    return file_digest(path) if experiment.provenance is not None and path.is_file() else None
