@@ -17,7 +17,7 @@ from sisod.paper.theory.bound import (
 )
 from sisod.paper.theory.decomposition import AucDecomposition, Decomposition, decompose, decompose_auc
 from sisod.paper.theory.propositions import (
-    Comparison,
+    PredictorPair,
     f_limit,
     next_frame_limit,
     proposition_3_3,
@@ -31,8 +31,8 @@ __all__ = [
     "PIXEL_LIPSCHITZ",
     "AucDecomposition",
     "Bound",
-    "Comparison",
     "Decomposition",
+    "PredictorPair",
     "Reattention",
     "Shares",
     "Sides",

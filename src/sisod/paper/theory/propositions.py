@@ -24,7 +24,7 @@ Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class PredictorPair:
     """Two predictors, and both sides of the proposition.
 
     Attributes:
@@ -67,7 +67,9 @@ def single_object(pred: ArrayLike, gt: ArrayLike) -> Sides:
     return Sides(left, right, assumed=len(parts) == 1, holds=left == right)
 
 
-def proposition_3_3(gt: ArrayLike, found: Sequence[int], *, missed: Sequence[int] = (0,)) -> Comparison:
+def proposition_3_3(
+    gt: ArrayLike, found: Sequence[int], *, missed: Sequence[int] = (0,)
+) -> PredictorPair:
     """Build both predictors and return their MAE and SI-MAE (Proposition 3.3, case 2 and extension).
 
     The paper's condition: the missed objects have the m smallest frames, and the next frame is larger
@@ -103,7 +105,7 @@ def proposition_3_3(gt: ArrayLike, found: Sequence[int], *, missed: Sequence[int
     following = min(areas[i] for i in range(len(areas)) if i not in missed)
     ordered = bool(gained) and max(gained) <= min(lost) and min(gained) < max(lost)
     left, right = _si_mae(pred_a != mask, parts), _si_mae(pred_b != mask, parts)
-    return Comparison(
+    return PredictorPair(
         pred_a,
         pred_b,
         plain_a=float(np.count_nonzero(pred_a != mask) / mask.size),
@@ -137,7 +139,7 @@ def next_frame_limit(found: Sequence[int], frame_areas: Sequence[int]) -> float:
 
 def proposition_b_1(
     gt: ArrayLike, found: Sequence[int], *, missed: int = 0, beta2: float = 1.0
-) -> Comparison:
+) -> PredictorPair:
     """Build both predictors on two objects and return their F and SI-F (Proposition B.1).
 
     The paper's condition: B finds a part of each object. Its proof has a sign error, and the claim is
@@ -170,7 +172,7 @@ def proposition_b_1(
     lost_size, kept_size = len(objects[missed]), len(objects[1 - missed])
     rho = Fraction(found[1 - missed], kept_size)
     left, right = (_si_f(pred, mask, parts, exact) for pred in (pred_a, pred_b))
-    return Comparison(
+    return PredictorPair(
         pred_a,
         pred_b,
         plain_a=float(_f(pred_a, mask, exact)),
