@@ -59,9 +59,9 @@ def test_names_of_the_theory_are_frozen() -> None:
     assert sorted(theory.__all__) == [
         "AucDecomposition",
         "Bound",
-        "Comparison",
         "Decomposition",
         "PIXEL_LIPSCHITZ",
+        "PredictorPair",
         "Reattention",
         "Shares",
         "Sides",
