@@ -186,7 +186,7 @@ def proposition_b_1(
 
 
 def f_limit(rho: float, *, beta2: float = 1.0) -> float:
-    """Return the limit of |C_1| / |C_2|, C_1 the missed object, below which Proposition B.1 is true.
+    """Return the largest area of C_1, the missed object, over that of C_2 for Proposition B.1 to hold.
 
     It is 1 + rho (1 + 2 b) / b^2 with b = beta2 and rho the share of C_2 that B finds: 1 + 3 rho for
     beta2 = 1.
