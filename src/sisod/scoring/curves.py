@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sisod.scoring.histograms import ADAPTIVE, BINARY, COLUMNS, LEVELS, Histogram
-from sisod.scoring.metrics import FAMILIES, METRICS, Family, confusion_counts
+from sisod.scoring.metrics import BALANCED, FAMILIES, METRICS, Family, confusion_counts
+from sisod.scoring.objects import PredictedObjects, count_objects, predicted_columns
 from sisod.scoring.partition import Partition
 from sisod.scoring.scores import Scores, Values, object_geometry
 from sisod.scoring.size_invariant import separable
@@ -26,6 +27,7 @@ class ImageStatistics:
         histogram: counts and sums of errors.
         partition: the frames.
         pixel_values: metric key -> value, for the metrics that are computed from pixels.
+        predicted: the predicted objects.
         looks_binary: an integer prediction with maximum 1.
         n_tiny: number of frames below the protocol's least area.
     """
@@ -33,6 +35,7 @@ class ImageStatistics:
     histogram: Histogram
     partition: Partition
     pixel_values: dict[str, float]
+    predicted: PredictedObjects
     looks_binary: bool
     n_tiny: int
 
@@ -40,12 +43,15 @@ class ImageStatistics:
 def score_statistics(images: Sequence[ImageStatistics], keys: tuple[str, ...], first: int) -> Scores:
     """Return the scores of a batch; size-invariant curves begin at the threshold `first`."""
     batch = _batch_curves(images, _families(keys), first)
+    counts = _object_counts(images, batch.frames["recall_binary"])
     return Scores(
         keys=keys,
-        values=_values(images, batch, keys, first),
+        values=_values(images, batch, keys, first, counts),
         curve_names=(*batch.names, *(f"si_{name}" for name in batch.names)),
         curves=_kept_curves(batch, first),
         objects=_objects(images, batch),
+        predicted=_predicted(images),
+        object_counts=counts,
         shapes=np.array([image.partition.shape for image in images]),
         n_objects=np.array([len(image.partition) for image in images]),
         alphas=np.array([image.partition.alpha for image in images]),
@@ -58,6 +64,7 @@ def score_statistics(images: Sequence[ImageStatistics], keys: tuple[str, ...], f
 def _families(keys: tuple[str, ...]) -> tuple[Family, ...]:
     """Return the families to compute: those of the keys and those in the object table."""
     wanted = {METRICS[key].family.key for key in keys}.union(_OBJECT_FAMILIES)
+    wanted.update(BALANCED[key] for key in keys if key in BALANCED)
     return tuple(family for family in FAMILIES if family.key in wanted)
 
 
@@ -188,7 +195,11 @@ def _separables(
 
 
 def _values(
-    images: Sequence[ImageStatistics], batch: _BatchCurves, keys: tuple[str, ...], first: int
+    images: Sequence[ImageStatistics],
+    batch: _BatchCurves,
+    keys: tuple[str, ...],
+    first: int,
+    counts: dict[str, Values],
 ) -> Values:
     """Return images x keys."""
     si = _all_forms(batch.si, first)
@@ -200,12 +211,34 @@ def _values(
     form_columns, others = _form_columns(keys, batch.names)
     values[:, list(form_columns)] = forms[:, list(form_columns.values())]
     for column in others:
-        key = keys[column]
-        if METRICS[key].family.kind == "pixels":
+        key, family = keys[column], METRICS[keys[column]].family
+        if family.kind == "pixels":
             values[:, column] = [image.pixel_values[key] for image in images]
+        elif family.kind == "objects":
+            values[:, column] = family.function(counts)
+        elif family.kind == "balanced":
+            curve = batch.names.index(BALANCED[key])
+            si_values = batch.si[:, curve, BINARY]
+            values[:, column] = family.function(si_values, counts["objects"], counts["false"])
         else:
             values[:, column] = batch.scalars[key]
     return values
+
+
+def _object_counts(images: Sequence[ImageStatistics], recalls: Values) -> dict[str, Values]:
+    """Return the counts of objects, a value or a row of thresholds for each image."""
+    ends = np.cumsum([len(image.partition) for image in images])[:-1]
+    rows = [
+        count_objects(image.predicted, image.partition, of_frames, image.histogram)
+        for image, of_frames in zip(images, np.split(recalls, ends), strict=True)
+    ]
+    return {key: np.array([row[key] for row in rows], dtype=np.float64) for key in rows[0]}
+
+
+def _predicted(images: Sequence[ImageStatistics]) -> dict[str, NDArray[np.generic]]:
+    """Return the columns of the table of predicted objects."""
+    tables = [predicted_columns(image.predicted, image.partition.shape) for image in images]
+    return {key: np.concatenate([table[key] for table in tables]) for key in tables[0]}
 
 
 def _all_forms(curves: Values, first: int) -> Values:

@@ -18,6 +18,7 @@ from sisod.scoring import arrays
 from sisod.scoring.curves import ImageStatistics, score_statistics
 from sisod.scoring.histograms import histogram
 from sisod.scoring.metrics import FAMILIES, METRICS, Family, MetricChoice, find_metrics
+from sisod.scoring.objects import measure_predicted
 from sisod.scoring.official import OfficialScorer, find_official_metrics
 from sisod.scoring.partition import Partition, least_area
 from sisod.scoring.protocols import Protocol, find_protocol
@@ -74,7 +75,7 @@ def find_scorer(protocol: Protocol, metrics: MetricChoice) -> Scorer[Any]:
     """
     if protocol.released_code:
         return OfficialScorer(find_official_metrics(metrics))
-    return CountScorer(protocol, find_metrics(metrics))
+    return CountScorer(protocol, find_metrics(metrics, detections=protocol.detections))
 
 
 def score_pair(
@@ -113,8 +114,11 @@ class CountScorer:
             _check_partition(partition, gt)
         return ImageStatistics(
             histogram=histogram(pred, gt, partition, normalize=normalize),
-            partition=partition,
+            partition=partition.without_components(),  # only the pixels above need them
             pixel_values=_pixel_values(Pixels(pred, gt, normalize), partition, self.keys),
+            predicted=measure_predicted(
+                pred, gt, partition, self.protocol, curve=_needs_object_curve(self.keys)
+            ),
             looks_binary=arrays.looks_binary(pred),
             n_tiny=n_tiny,
         )
@@ -122,6 +126,12 @@ class CountScorer:
     def finish(self, images: Sequence[ImageStatistics]) -> Scores:
         """Turn the statistics of a batch into its scores."""
         return score_statistics(images, self.keys, self.protocol.first_threshold)
+
+
+@functools.lru_cache
+def _needs_object_curve(keys: tuple[str, ...]) -> bool:
+    families = (METRICS[key].family for key in keys)
+    return any(family.kind == "objects" and family.on_request for family in families)
 
 
 def _resize(pred: arrays.Map, shape: tuple[int, ...]) -> arrays.Map:

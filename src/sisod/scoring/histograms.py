@@ -71,7 +71,7 @@ def histogram(
 def _grey_histogram(
     pred: Codes, gt: NDArray[np.bool_], partition: Partition, normalize: Normalize
 ) -> Histogram:
-    counts = _count_rows(pred, gt, partition, LEVELS)
+    counts = count_rows(pred, gt, partition, LEVELS)
     grey = counts[0].sum(axis=0)
     used = np.flatnonzero(grey)
     p, fixed_cuts = _grey_cuts(int(used[0]), int(used[-1]), normalize)
@@ -109,7 +109,7 @@ def _float_histogram(p: Values, gt: NDArray[np.bool_], partition: Partition) -> 
     cuts[:LEVELS] = _THRESHOLDS + (_THRESHOLDS >= 128) + (level < _THRESHOLDS)
     cuts[BINARY] = 128 + (adaptive <= 0.5)
     cuts[ADAPTIVE] = level + (adaptive > 0.5) + 1
-    counts = _count_rows(codes, gt, partition, COLUMNS)
+    counts = count_rows(codes, gt, partition, COLUMNS)
     del codes
     error = np.subtract(p, gt)
     absolute = _row_sums(np.abs(error, out=error), partition)
@@ -125,7 +125,7 @@ def _above(counts: Values, cuts: NDArray[np.intp]) -> Values:
     return np.asarray(below[..., -1:] - below.take(cuts, axis=2))
 
 
-def _count_rows(codes: Codes, gt: NDArray[np.bool_], partition: Partition, n_codes: int) -> Values:
+def count_rows(codes: Codes, gt: NDArray[np.bool_], partition: Partition, n_codes: int) -> Values:
     """Return the number of pixels per row, class and code: integers in float64, exact."""
     joint = np.multiply(gt, n_codes, dtype=np.uint16)
     joint += codes

@@ -14,11 +14,13 @@ from numpy.typing import NDArray
 
 from sisod.common.arguments import check_known, shown
 from sisod.common.errors import UsageError
+from sisod.scoring import object_metrics as objects
 from sisod.scoring import structure
 from sisod.scoring.histograms import LEVELS
+from sisod.scoring.object_metrics import small
 
 Values = NDArray[np.float64]
-Direction = Literal["up", "down"]
+Direction = Literal["up", "down", "none"]
 MetricChoice = str | Sequence[str] | None
 BETA2 = 0.3
 
@@ -176,19 +178,47 @@ class Family:
         title: as printed in papers.
         direction: whether higher or lower is better.
         kind: input and output of the function: `"error"` takes a histogram and returns sums of pixel
-            errors, `"curve"` and `"scalar"` take counts, `"pixels"` takes pixels and frames.
+            errors, `"curve"` and `"scalar"` take counts, `"pixels"` takes pixels and frames,
+            `"objects"` takes sums of counts of objects over the images of a set. `"balanced"` takes the
+            size-invariant values of a curve's binary form, and the number of true and of false objects.
         function: see `kind`.
         separable: a mean over pixels (Eq. 7); all others are composite (Eq. 8).
         size_invariant: whether it has a size-invariant form.
+        on_request: computed only if it is named, or with `"all"`.
+        detections: exists only under protocols that count detections.
     """
 
     key: str
     title: str
     direction: Direction
-    kind: Literal["error", "curve", "scalar", "pixels"]
+    kind: Literal["error", "curve", "scalar", "pixels", "objects", "balanced"]
     function: Callable[..., Values]
     separable: bool = False
     size_invariant: bool = True
+    on_request: bool = False
+    detections: bool = False
+
+
+def balanced(si_values: Values, n_objects: Values, n_false: Values) -> Values:
+    """Mean over true and false objects alike, a false one scoring 0; the SI value without false ones."""
+    with np.errstate(invalid="ignore"):
+        share = n_objects / (n_objects + n_false)
+    return np.where(n_objects == 0, share, np.nan_to_num(si_values) * share)
+
+
+def _objects(
+    key: str, title: str, direction: Direction, function: Callable[..., Values], **flags: bool
+) -> Family:
+    """Return a metric of objects: from sums over images, so it has no size-invariant form."""
+    return Family(key, title, direction, "objects", function, size_invariant=False, **flags)
+
+
+# balanced metric -> the family whose size-invariant binary form it starts from
+BALANCED = {f"bsi_{family}_binary": family for family in ("iou", "dice", "f")}
+
+
+def _balanced(key: str, title: str) -> Family:
+    return Family(key, title, "up", "balanced", balanced, size_invariant=False)
 
 
 FAMILIES = (
@@ -206,9 +236,35 @@ FAMILIES = (
     Family("kappa", "Kappa", "up", "curve", kappa),
     Family("e", "E", "up", "curve", e_measure),
     Family("auc", "AUC", "up", "scalar", auc),
-    Family("s", "S", "up", "pixels", structure.s_measure),
-    Family("wf", "wF", "up", "pixels", structure.weighted_f),
-    Family("msiou", "MSIoU", "up", "pixels", structure.multiscale_iou, size_invariant=False),
+    Family("s", "S", "up", "pixels", structure.s_measure, on_request=True),
+    Family("wf", "wF", "up", "pixels", structure.weighted_f, on_request=True),
+    Family(
+        "msiou", "MSIoU", "up", "pixels", structure.multiscale_iou, size_invariant=False, on_request=True
+    ),
+    _objects("n_predicted", "Predicted objects", "none", objects.mean_count("predicted")),
+    _objects("n_false", "False objects", "down", objects.mean_count("false")),
+    _objects("n_found", "Found objects", "up", objects.mean_count("found")),
+    _balanced("bsi_iou_binary", "BSI-IoU binary"),
+    _balanced("bsi_dice_binary", "BSI-Dice binary"),
+    _balanced("bsi_f_binary", "BSI-F binary"),
+    _objects("object_recall", "Object recall", "up", objects.recall),
+    _objects("object_precision", "Object precision", "up", objects.precision),
+    _objects("object_f1", "Object F1", "up", objects.f1),
+    _objects("object_recall_small", "Object recall small", "up", small(objects.recall)),
+    _objects("object_precision_small", "Object precision small", "up", small(objects.precision)),
+    _objects("object_f1_small", "Object F1 small", "up", small(objects.f1)),
+    _objects("false_objects", "False objects per image", "down", objects.mean_count("false")),
+    _objects("false_area", "False area", "down", objects.false_area),
+    _objects("pq", "PQ", "up", objects.panoptic_quality),
+    _objects("sq", "SQ", "up", objects.segmentation_quality),
+    _objects("rq", "RQ", "up", objects.recognition_quality),
+    _objects("object_f1_max", "Object F1 max", "up", objects.f1_max, on_request=True),
+    _objects("object_f1_max_small", "Object F1 max small", "up", small(objects.f1_max), on_request=True),
+    _objects("object_ap", "Object AP", "up", objects.average_precision, on_request=True),
+    _objects("pd", "Pd", "up", objects.detection_rate, detections=True),
+    _objects("fa", "Fa", "down", objects.false_alarm_area, detections=True),
+    _objects("niou", "nIoU", "up", objects.niou, detections=True),
+    _objects("iou_total", "IoU total", "up", objects.iou_total, detections=True),
 )
 
 Form = Literal["", "mean", "max", "adaptive", "binary", "max_image", "max_frame"]
@@ -265,22 +321,29 @@ def listed_keys(metrics: object) -> tuple[str, ...]:
     return keys
 
 
-def find_metrics(metrics: MetricChoice) -> tuple[str, ...]:
+def find_metrics(metrics: MetricChoice, *, detections: bool = False) -> tuple[str, ...]:
     """Return the chosen keys: None for the count metrics, `"all"`, `"paper"`, or a list of keys.
+
+    `detections` says whether the protocol has the metrics of detected targets.
 
     Example:
         >>> find_metrics(["mae", "si_mae"])
         ('mae', 'si_mae')
     """
+    available = {key: m.family for key, m in METRICS.items() if detections or not m.family.detections}
     if metrics is None:
-        return tuple(key for key, metric in METRICS.items() if metric.family.kind != "pixels")
+        return tuple(key for key, family in available.items() if not family.on_request)
     keys = listed_keys(metrics)
     if keys == ("all",):
-        return tuple(METRICS)
+        return tuple(available)
     if keys == ("paper",):
         return PAPER_KEYS
     for key in keys:
         check_known("metric", key, METRICS)
+        if key not in available:
+            raise UsageError(
+                f"{key} exists only under the protocol 'infrared'; choose that one, or leave it out"
+            )
     if not keys:
         raise UsageError("metrics is empty; name at least one, or pass None for all count metrics")
     return tuple(dict.fromkeys(keys))
@@ -288,4 +351,4 @@ def find_metrics(metrics: MetricChoice) -> tuple[str, ...]:
 
 def arrow(key: str) -> str:
     """Return the arrow of the better direction."""
-    return "↑" if METRICS[key].direction == "up" else "↓"
+    return {"up": "↑", "down": "↓", "none": ""}[METRICS[key].direction]

@@ -94,6 +94,8 @@ class OfficialScorer:
                 column: np.concatenate([image.objects[column] for image in images])
                 for column in images[0].objects
             },
+            predicted={},
+            object_counts={},
             shapes=np.array([image.shape for image in images]),
             n_objects=np.array([image.n_objects for image in images]),
             alphas=np.array([image.alpha for image in images]),

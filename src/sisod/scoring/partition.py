@@ -2,21 +2,27 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, TypeVar, get_args
 
-import cv2
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sisod.common.arguments import check_choice, is_number, shown
 from sisod.scoring.arrays import as_array, as_mask
+from sisod.scoring.components import (
+    NO_COMPONENTS,
+    Boxes,
+    Components,
+    in_order,
+    label_instances,
+    label_mask,
+)
 from sisod.scoring.voronoi import nearest_component
 
 Kind = Literal["boxes", "voronoi"]
 Alpha = Literal["ratio", "union"] | float
-Boxes = NDArray[np.int64]
 _T = TypeVar("_T", bound=np.generic)
 
 
@@ -54,6 +60,8 @@ class Partition:
         alpha_terms: numerator and denominator of alpha, kept apart so that one frame makes the
             size-invariant value of a separable metric equal the plain one exactly.
         regions: index of every pixel's Voronoi region; None for boxes.
+        components: the components of the ground truth, also those without a frame.
+        framed: which of the components each frame belongs to.
     """
 
     boxes: Boxes
@@ -62,6 +70,8 @@ class Partition:
     background: NDArray[np.bool_]
     alpha_terms: tuple[float, float]
     regions: NDArray[np.int32] | None = None
+    components: Components = NO_COMPONENTS
+    framed: NDArray[np.intp] = field(default_factory=lambda: NO_COMPONENTS.first)
 
     def __len__(self) -> int:
         return len(self.boxes)
@@ -92,6 +102,10 @@ class Partition:
     def disjoint(self) -> bool:
         """Whether no two frames overlap."""
         return int(self.frame_areas.sum()) + self.background_area == self.background.size
+
+    def without_components(self) -> "Partition":
+        """Return the same partition without the map of its components, which is large."""
+        return replace(self, components=NO_COMPONENTS)
 
     @property
     def alpha(self) -> float:
@@ -170,7 +184,7 @@ def cut_mask(
 
     If no component is large enough, `keep_ties` keeps every largest one, not only the first.
     """
-    components = _mask_components(mask, connectivity)
+    components = label_mask(mask, connectivity)
     kept = _framed(components, least_area(min_area, mask.size), keep_ties=keep_ties)
     return _make_partition(components, kept, mask.shape, kind=kind, alpha=alpha)
 
@@ -186,89 +200,9 @@ def cut_labels(
         raise TypeError(f"labels has dtype {array.dtype}; expected integers with 0 as background")
     if array.min() < 0:
         raise ValueError(f"labels holds {array.min()}; expected 0 for background, others above")
-    components = _label_components(array)
+    components = label_instances(array)
     kept = _framed(components, least_area(min_area, array.size), keep_ties=False)
     return _make_partition(components, kept, array.shape, kind=kind, alpha=alpha)
-
-
-@dataclass(frozen=True, eq=False)
-class _Components:
-    """The components of a mask or label map, before small ones are left out.
-
-    Attributes:
-        labels: component number of every pixel, from 1, inside the window that begins at y, x.
-        y: first row of the window.
-        x: first column of the window.
-        boxes: bounding box of each component in the image.
-        areas: pixels of each component.
-        first: increases with the position, in raster order, of each component's first pixel.
-    """
-
-    labels: NDArray[np.int32]
-    y: int
-    x: int
-    boxes: Boxes
-    areas: NDArray[np.int64]
-    first: NDArray[np.int64]
-
-
-def _mask_components(mask: NDArray[np.bool_], connectivity: int) -> _Components:
-    pixels = mask.view(np.uint8)
-    x, y, width, height = cv2.boundingRect(pixels)
-    if width == 0:
-        none = np.empty((0, 4), dtype=np.int64)
-        return _Components(np.zeros((0, 0), dtype=np.int32), 0, 0, none, none[:, 0], none[:, 0])
-    window = pixels[y : y + height, x : x + width]
-    count, output = cv2.connectedComponentsWithAlgorithm(window, connectivity, cv2.CV_32S, cv2.CCL_GRANA)
-    labels = np.asarray(output, dtype=np.int32)
-    boxes, areas, first = _measure_runs(window, labels, count - 1)
-    return _Components(labels, y, x, boxes + np.array([y, x, y, x]), areas, first)
-
-
-def _measure_runs(
-    window: NDArray[np.uint8], labels: NDArray[np.int32], count: int
-) -> tuple[Boxes, NDArray[np.int64], NDArray[np.int64]]:
-    """Return boxes, areas and order of the components, from their runs of pixels along rows.
-
-    There are far fewer runs than pixels, so this is several times faster than OpenCV's statistics.
-    """
-    height, width = window.shape
-    wide = np.zeros(height * (width + 1) + 1, dtype=np.uint8)  # an empty column ends every run
-    wide[:-1].reshape(height, width + 1)[:, 1:] = window
-    edges = np.flatnonzero(wide[1:] != wide[:-1])
-    top, left = np.divmod(edges[0::2], width + 1)
-    right = edges[1::2] % (width + 1)
-    owner = labels[top, left] - 1
-    # runs are in raster order, and of several values assigned to one index NumPy keeps the last
-    first, last = np.empty((2, count), dtype=np.int64)
-    last[owner] = np.arange(len(owner))
-    first[owner[::-1]] = np.arange(len(owner))[::-1]
-    boxes = np.zeros((count, 4), dtype=np.int64)
-    boxes[:, 0], boxes[:, 1], boxes[:, 2] = top[first], width, top[last] + 1
-    np.minimum.at(boxes[:, 1], owner, left)
-    np.maximum.at(boxes[:, 3], owner, right)
-    areas = np.bincount(owner, weights=right - left, minlength=count).astype(np.int64)
-    return boxes, areas, first
-
-
-def _label_components(labels: NDArray[np.integer]) -> _Components:
-    values, inverse = np.unique(labels, return_inverse=True)
-    # number the labels from 1 with 0 for the background, whether or not the map has one
-    numbers = (inverse.reshape(labels.shape) + int(values[0] != 0)).astype(np.int32)
-    rows, columns = np.nonzero(numbers)
-    index = numbers[rows, columns]
-    areas = np.bincount(index)[1:]
-    order = np.argsort(index, kind="stable")
-    rows, columns = rows[order], columns[order]
-    starts = np.cumsum(areas) - areas
-    first = order[starts]  # the sort is stable: the first pixel of each label in raster order
-    extremes = [
-        np.minimum.reduceat(rows, starts),
-        np.minimum.reduceat(columns, starts),
-        np.maximum.reduceat(rows, starts) + 1,
-        np.maximum.reduceat(columns, starts) + 1,
-    ]
-    return _Components(numbers, 0, 0, np.stack(extremes, axis=1), areas, first)
 
 
 def least_area(min_area: float, size: int) -> int:
@@ -290,20 +224,19 @@ def least_area(min_area: float, size: int) -> int:
     return math.ceil(min_area * size - 1e-9)
 
 
-def _framed(components: _Components, least: int, *, keep_ties: bool) -> NDArray[np.intp]:
+def _framed(components: Components, least: int, *, keep_ties: bool) -> NDArray[np.intp]:
     """Return the components that get a frame, ordered by top, then left, then first pixel."""
-    boxes, areas, first = components.boxes, components.areas, components.first
+    areas, first = components.areas, components.first
     kept = np.flatnonzero(areas >= least)
     if not len(kept) and len(areas):
         kept = np.flatnonzero(areas == areas.max())
         if not keep_ties:
             kept = kept[[np.argmin(first[kept])]]
-    order = np.lexsort((first[kept], boxes[kept, 1], boxes[kept, 0]))
-    return np.asarray(kept[order])
+    return in_order(components, kept)
 
 
 def _make_partition(
-    components: _Components,
+    components: Components,
     kept: NDArray[np.intp],
     shape: tuple[int, ...],
     *,
@@ -321,7 +254,7 @@ def _make_partition(
         background = np.full(shape, len(kept) == 0)
         frame_areas = np.empty(0, dtype=np.int64)
         if len(kept):
-            regions = nearest_component(_component_map(components, kept, shape), boxes)
+            regions = nearest_component(components.index_map(kept, shape), boxes)
             frame_areas = np.bincount(regions.ravel(), minlength=len(kept))
     return Partition(
         boxes=_read_only(boxes),
@@ -330,6 +263,8 @@ def _make_partition(
         background=_read_only(background),
         alpha_terms=alpha_terms(alpha, background, frame_areas),
         regions=None if regions is None else _read_only(regions),
+        components=components,
+        framed=_read_only(kept),
     )
 
 
@@ -355,19 +290,6 @@ def alpha_terms(
         return float(alpha), 1.0
     framed = total if alpha == "ratio" else background.size - background_area
     return float(background_area), float(framed)
-
-
-def _component_map(
-    components: _Components, kept: NDArray[np.intp], shape: tuple[int, ...]
-) -> NDArray[np.int32]:
-    """Return the index of every pixel's framed component, -1 for none."""
-    number = np.full(len(components.areas) + 1, -1, dtype=np.int32)
-    number[kept + 1] = np.arange(len(kept))
-    index = np.full(shape, -1, dtype=np.int32)
-    rows, columns = components.labels.shape
-    window = slice(components.y, components.y + rows), slice(components.x, components.x + columns)
-    index[window] = number[components.labels]
-    return index
 
 
 def _read_only(array: NDArray[_T]) -> NDArray[_T]:

@@ -27,6 +27,7 @@ class Protocol:
         gt_level: the least 8-bit value that is salient.
         first_threshold: first threshold of size-invariant curves; 1 leaves out t = 0, at which every
             pixel of a frame is predicted.
+        detections: also count the targets that a predicted object is near to, by centroids (`pd`, `fa`).
         released_code: score as the paper's released code does (`official`), on its own grid and by its
             own rules; the fields above then only describe these rules approximately.
     """
@@ -40,6 +41,7 @@ class Protocol:
     normalize: Normalize = "minmax"
     gt_level: int = 128
     first_threshold: Literal[0, 1] = 1
+    detections: bool = False
     released_code: bool = False
 
     def __post_init__(self) -> None:
@@ -57,6 +59,7 @@ class Protocol:
         check_whole("gt_level", self.gt_level, least=1, most=255)
         check_choice("first_threshold", self.first_threshold, (0, 1))
         check_flag("keep_ties", self.keep_ties)
+        check_flag("detections", self.detections)
         check_flag("released_code", self.released_code)
 
     def partition(self, mask: NDArray[np.bool_]) -> Partition:
@@ -91,6 +94,10 @@ PROTOCOLS = {
             alpha="union",
             gt_level=129,
         ),
+        # small infrared targets: every component counts, and maps are not stretched
+        Protocol("infrared", min_area=0, normalize="none", detections=True),
+        # CC-Metrics, whose CC-Dice is si_dice_binary
+        Protocol("cc", kind="voronoi", min_area=0, normalize="none"),
         # the paper's released code
         Protocol(
             "official",

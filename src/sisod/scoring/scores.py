@@ -26,6 +26,10 @@ class Scores:
         curve_names: family keys, ordinary then `si_`.
         curves: images x names x 256, NaN where left out or undefined.
         objects: column of the object table -> one value per frame, image after image.
+        predicted: column of the table of predicted objects -> one value each, image after image; empty
+            if the scorer has none.
+        object_counts: count of objects -> a value, or one for each threshold, per image; every count can
+            be summed over images. Empty if the scorer has none.
         shapes: height and width of each image.
         n_objects: number of frames of each image.
         alphas: weight of the background of each image.
@@ -39,6 +43,8 @@ class Scores:
     curve_names: tuple[str, ...]
     curves: Values
     objects: dict[str, NDArray[np.generic]]
+    predicted: dict[str, NDArray[np.generic]]
+    object_counts: dict[str, Values]
     shapes: NDArray[np.int64]
     n_objects: NDArray[np.int64]
     alphas: Values

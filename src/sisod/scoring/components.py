@@ -1,0 +1,170 @@
+"""Connected components of a mask, or the instances of a label map: numbers, boxes, areas, order."""
+
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+Boxes = NDArray[np.int64]
+Integers = NDArray[np.int64]
+Window = tuple[slice, slice]
+
+
+@dataclass(frozen=True, eq=False)
+class Runs:
+    """Runs of pixels along the rows of a window, in raster order, from column `left` up to `right`."""
+
+    row: Integers
+    left: Integers
+    right: Integers
+    owner: Integers
+
+    @property
+    def lengths(self) -> Integers:
+        """Pixels of each run."""
+        return self.right - self.left
+
+
+@dataclass(frozen=True, eq=False)
+class Components:
+    """The components of a mask or label map, before small ones are left out.
+
+    Attributes:
+        labels: component number of every pixel, from 1, inside the window that begins at y, x.
+        y: first row of the window.
+        x: first column of the window.
+        boxes: bounding box of each component in the image.
+        areas: pixels of each component.
+        first: increases with the position, in raster order, of each component's first pixel.
+        runs: the pixels as runs inside the window; left empty for a label map.
+    """
+
+    labels: NDArray[np.int32]
+    y: int
+    x: int
+    boxes: Boxes
+    areas: Integers
+    first: Integers
+    runs: Runs
+
+    def __len__(self) -> int:
+        return len(self.areas)
+
+    @property
+    def window(self) -> Window:
+        """The pair of slices that cuts the window out of the image."""
+        height, width = self.labels.shape
+        return slice(self.y, self.y + height), slice(self.x, self.x + width)
+
+    def labels_in(self, rows: slice, columns: slice) -> NDArray[np.int32]:
+        """Return the labels of a part of the image that lies inside the window."""
+        return self.labels[
+            rows.start - self.y : rows.stop - self.y, columns.start - self.x : columns.stop - self.x
+        ]
+
+    def index_map(self, chosen: NDArray[np.intp], shape: tuple[int, ...]) -> NDArray[np.int32]:
+        """Return for every pixel of the image which of the chosen components holds it, -1 for none."""
+        number = np.full(len(self) + 1, -1, dtype=np.int32)
+        number[chosen + 1] = np.arange(len(chosen))
+        index = np.full(shape, -1, dtype=np.int32)
+        index[self.window] = number[self.labels]
+        return index
+
+    def centroids(self) -> NDArray[np.float64]:
+        """Return the mean row and column of each component in the image."""
+        rows, columns = np.nonzero(self.labels)
+        owner = self.labels[rows, columns] - 1
+        sums = [np.bincount(owner, weights=values, minlength=len(self)) for values in (rows, columns)]
+        return np.stack(sums, axis=1) / self.areas[:, None] + (self.y, self.x)
+
+
+_NONE = np.empty((0, 4), dtype=np.int64)
+NO_COMPONENTS = Components(
+    labels=np.zeros((0, 0), dtype=np.int32),
+    y=0,
+    x=0,
+    boxes=_NONE,
+    areas=_NONE[:, 0],
+    first=_NONE[:, 0],
+    runs=Runs(_NONE[:, 0], _NONE[:, 0], _NONE[:, 0], _NONE[:, 0]),
+)
+
+
+def label_mask(mask: NDArray[np.bool_], connectivity: int) -> Components:
+    """Return the connected components of a mask."""
+    pixels = mask.view(np.uint8)
+    x, y, width, height = cv2.boundingRect(pixels)
+    if width == 0:
+        return NO_COMPONENTS
+    window = pixels[y : y + height, x : x + width]
+    count, output = cv2.connectedComponentsWithAlgorithm(window, connectivity, cv2.CV_32S, cv2.CCL_GRANA)
+    labels = np.asarray(output, dtype=np.int32)
+    runs = find_runs(window, labels)
+    boxes, areas, first = _measure_runs(runs, count - 1)
+    return Components(labels, y, x, boxes + np.array([y, x, y, x]), areas, first, runs)
+
+
+def find_runs(window: NDArray[np.uint8], labels: NDArray[np.int32]) -> Runs:
+    """Return the runs of pixels along rows; there are far fewer of them than pixels."""
+    height, width = window.shape
+    wide = np.zeros(height * (width + 1) + 1, dtype=np.uint8)  # an empty column ends every run
+    wide[:-1].reshape(height, width + 1)[:, 1:] = window
+    edges = np.flatnonzero(wide[1:] != wide[:-1])
+    row, left = np.divmod(edges[0::2], width + 1)
+    right = edges[1::2] % (width + 1)
+    return Runs(row, left, right, labels[row, left].astype(np.int64) - 1)
+
+
+def _measure_runs(runs: Runs, count: int) -> tuple[Boxes, Integers, Integers]:
+    """Return boxes, areas and order of the components: several times faster than OpenCV's statistics."""
+    owner = runs.owner
+    # runs are in raster order, and of several values assigned to one index NumPy keeps the last
+    first, last = np.empty((2, count), dtype=np.int64)
+    last[owner] = np.arange(len(owner))
+    first[owner[::-1]] = np.arange(len(owner))[::-1]
+    boxes = np.zeros((count, 4), dtype=np.int64)
+    boxes[:, 0], boxes[:, 1], boxes[:, 2] = runs.row[first], runs.right.max(), runs.row[last] + 1
+    np.minimum.at(boxes[:, 1], owner, runs.left)
+    np.maximum.at(boxes[:, 3], owner, runs.right)
+    areas = np.bincount(owner, weights=runs.lengths, minlength=count).astype(np.int64)
+    return boxes, areas, first
+
+
+def label_instances(labels: NDArray[np.integer]) -> Components:
+    """Return the instances of a label map, connected or not; 0 is background."""
+    values, inverse = np.unique(labels, return_inverse=True)
+    # number the labels from 1 with 0 for the background, whether or not the map has one
+    numbers = (inverse.reshape(labels.shape) + int(values[0] != 0)).astype(np.int32)
+    rows, columns = np.nonzero(numbers)
+    index = numbers[rows, columns]
+    areas = np.bincount(index)[1:]
+    order = np.argsort(index, kind="stable")
+    rows, columns = rows[order], columns[order]
+    starts = np.cumsum(areas) - areas
+    first = order[starts]  # the sort is stable: the first pixel of each label in raster order
+    extremes = [
+        np.minimum.reduceat(rows, starts),
+        np.minimum.reduceat(columns, starts),
+        np.maximum.reduceat(rows, starts) + 1,
+        np.maximum.reduceat(columns, starts) + 1,
+    ]
+    return Components(numbers, 0, 0, np.stack(extremes, axis=1), areas, first, NO_COMPONENTS.runs)
+
+
+def in_order(components: Components, chosen: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return the chosen components ordered by top, then left, then first pixel."""
+    boxes = components.boxes[chosen]
+    order = np.lexsort((components.first[chosen], boxes[:, 1], boxes[:, 0]))
+    return np.asarray(chosen[order])
+
+
+def common_window(first: Components, second: Components) -> Window:
+    """Return the part of the image that both windows cover; it may be empty."""
+    rows, columns = zip(first.window, second.window, strict=True)
+
+    def overlap(pair: tuple[slice, ...]) -> slice:
+        start = max(side.start for side in pair)
+        return slice(start, max(start, min(side.stop for side in pair)))
+
+    return overlap(rows), overlap(columns)

@@ -1,0 +1,117 @@
+"""Metrics of objects, from counts summed over images (`objects.count_objects`).
+
+The same function serves one image, a data set, a group of images and a bootstrap sample: counts may have
+any leading axes, and there is one value for each. 0/0 is NaN.
+"""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+Values = NDArray[np.float64]
+Sums = Mapping[str, Values]  # name of a count -> its sum; those of the curve have thresholds last
+
+
+def ratio(part: Values, whole: Values) -> Values:
+    """Return part / whole, NaN for 0/0."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.true_divide(part, whole))
+
+
+def harmonic_mean(first: Values, second: Values) -> Values:
+    """Return the harmonic mean; of two zeros it is 0, and NaN if one of them is."""
+    total = first + second
+    return np.asarray(2 * first * second / np.where(total == 0, 1.0, total))
+
+
+def mean_count(name: str) -> Callable[[Sums], Values]:
+    """Return the function that gives a count per image."""
+    return lambda sums: ratio(sums[name], sums["images"])
+
+
+def false_area(sums: Sums) -> Values:
+    """Pixels of false objects / all pixels."""
+    return ratio(sums["false_pixels"], sums["pixels"])
+
+
+def detection_rate(sums: Sums) -> Values:
+    """Targets that a predicted object is near / targets."""
+    return ratio(sums["detected"], sums["objects"])
+
+
+def false_alarm_area(sums: Sums) -> Values:
+    """Pixels of predicted objects that detect no target / all pixels."""
+    return ratio(sums["alarm_pixels"], sums["pixels"])
+
+
+def niou(sums: Sums) -> Values:
+    """Mean IoU of the images where it is defined."""
+    return ratio(sums["iou"], sums["iou_images"])
+
+
+def iou_total(sums: Sums) -> Values:
+    """IoU of counts of pixels summed over images."""
+    return ratio(sums["intersection"], sums["union"])
+
+
+def recall(sums: Sums, suffix: str = "") -> Values:
+    """Found objects / objects."""
+    return ratio(sums[f"found{suffix}"], sums[f"objects{suffix}"])
+
+
+def precision(sums: Sums, suffix: str = "") -> Values:
+    """Predicted objects that are at least half salient / predicted objects."""
+    return ratio(sums[f"precise{suffix}"], sums[f"predicted{suffix}"])
+
+
+def f1(sums: Sums, suffix: str = "") -> Values:
+    """Harmonic mean of object recall and object precision."""
+    return harmonic_mean(precision(sums, suffix), recall(sums, suffix))
+
+
+def recognition_quality(sums: Sums) -> Values:
+    """TP / (TP + FP/2 + FN/2), matches at IoU > 0.5."""
+    return ratio(sums["matched"], (sums["predicted"] + sums["objects"]) / 2)
+
+
+def segmentation_quality(sums: Sums) -> Values:
+    """Mean IoU of the matches."""
+    return ratio(sums["matched_iou"], sums["matched"])
+
+
+def panoptic_quality(sums: Sums) -> Values:
+    """SQ times RQ; 0 without a match, where SQ is undefined."""
+    return ratio(sums["matched_iou"], (sums["predicted"] + sums["objects"]) / 2)
+
+
+def curve(sums: Sums, suffix: str = "") -> tuple[Values, Values]:
+    """Object recall and object precision at every threshold, the last axis."""
+    found, objects = sums[f"curve_found{suffix}"], sums[f"objects{suffix}"][..., None]
+    return ratio(found, objects), ratio(sums[f"curve_precise{suffix}"], sums[f"curve_predicted{suffix}"])
+
+
+def f1_max(sums: Sums, suffix: str = "") -> Values:
+    """Largest F1 over the thresholds at which it is defined."""
+    recalls, precisions = curve(sums, suffix)
+    scores = harmonic_mean(precisions, recalls)
+    best = np.where(np.isnan(scores), -1.0, scores).max(axis=-1)
+    return np.where(best < 0, np.nan, best)
+
+
+def average_precision(sums: Sums) -> Values:
+    """Sum over thresholds of (rise in recall) x (largest precision at that recall or more).
+
+    At a threshold where nothing is predicted there is no precision; it counts as 0.
+    """
+    recalls, precisions = curve(sums)
+    order = np.argsort(recalls, axis=-1, kind="stable")
+    recalls = np.take_along_axis(recalls, order, axis=-1)
+    precisions = np.take_along_axis(np.nan_to_num(precisions), order, axis=-1)
+    best = np.maximum.accumulate(precisions[..., ::-1], axis=-1)[..., ::-1]
+    return np.asarray((np.diff(recalls, axis=-1, prepend=0.0) * best).sum(axis=-1))
+
+
+def small(function: Callable[[Sums, str], Values]) -> Callable[[Sums], Values]:
+    """Return the same over objects below 1 % of the image, and predicted ones below 1 %."""
+    return lambda sums: function(sums, "_small")

@@ -1,0 +1,306 @@
+"""Objects of the prediction: what a map finds, and what it invents (docs/metrics.md, Predicted objects).
+
+A predicted object is a connected component of {p > 0.5}. All that is said of the objects of a data set
+is a function of counts that add up over images (`object_metrics`).
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sisod.scoring.arrays import Map, grey_table, unit_values
+from sisod.scoring.components import (
+    Boxes,
+    Components,
+    Integers,
+    common_window,
+    in_order,
+    label_mask,
+)
+from sisod.scoring.histograms import BINARY, Histogram, count_codes, count_rows
+from sisod.scoring.partition import Partition, least_area
+from sisod.scoring.protocols import Protocol
+
+Values = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+HALF = 0.5  # threshold on p; share of pixels from which an object is found, a predicted one precise
+SMALL = 0.01  # share of the image below which an object is small
+N_THRESHOLDS = 32  # of the curve: p > i / 32
+NEAR = 3.0  # pixels: a detection's centroid is nearer than this to its target's
+_DENSE = 1 << 16  # cells of a table of overlaps that is counted whole
+
+
+@dataclass(frozen=True, eq=False)
+class PredictedObjects:
+    """The predicted objects of one image, ordered as frames are: by top, then left.
+
+    Attributes:
+        boxes: one row y0, x0, y1, x1 each, half-open.
+        areas: pixels.
+        means: mean of p.
+        peaks: largest p.
+        salient: pixels that are salient in the ground truth, whether a frame holds them or not.
+        match: index of the object that shares most pixels; of equals the lower index, -1 for none.
+        iou: with the component of that object; 0 for none.
+        detections: for the protocol `infrared`, what `count_detections` returns; else empty.
+        curve: what `count_curve` returns if a metric needs it; else empty.
+    """
+
+    boxes: Boxes
+    areas: Integers
+    means: Values
+    peaks: Values
+    salient: Integers
+    match: Integers
+    iou: Values
+    detections: dict[str, int]
+    curve: dict[str, Integers]
+
+    def __len__(self) -> int:
+        return len(self.areas)
+
+    @property
+    def false(self) -> Mask:
+        """Which of them hold no salient pixel."""
+        return self.salient == 0
+
+    @property
+    def precise(self) -> Mask:
+        """Which of them are salient in at least half of their pixels."""
+        return 2 * self.salient >= self.areas
+
+
+def measure_predicted(
+    pred: Map, gt: Mask, partition: Partition, protocol: Protocol, *, curve: bool = False
+) -> PredictedObjects:
+    """Return the components of {p > 0.5} that are large enough, and what each is matched with."""
+    least = least_area(protocol.min_area, gt.size)
+    table = None
+    values: NDArray[Any] = pred
+    if pred.dtype == np.uint8:
+        table = grey_table(int(pred.min()), int(pred.max()), normalize=protocol.normalize)
+        above = pred > int(np.searchsorted(table, HALF, side="right")) - 1
+    else:
+        values = unit_values(pred, normalize=protocol.normalize)
+        above = values > HALF
+    components = label_mask(above, protocol.connectivity)
+    kept = in_order(components, np.flatnonzero(components.areas >= least))
+    number = np.full(len(components), len(kept))  # the last number gathers all that are too small
+    number[kept] = np.arange(len(kept))
+    owner = np.repeat(number[components.runs.owner], components.runs.lengths)
+    inside = above[components.window]
+    pixels = values[components.window][inside]
+    if table is None:
+        means, peaks = _float_statistics(pixels, owner, len(kept))
+    else:
+        means, peaks = _grey_statistics(pixels, owner, table, len(kept))
+    match, shared = _best_matches(*_overlaps(components, partition), number, len(kept))
+    areas = components.areas[kept]
+    true_areas = np.append(partition.areas, 0)[match]  # -1, no match, takes the last
+    return PredictedObjects(
+        boxes=components.boxes[kept],
+        areas=areas,
+        means=means,
+        peaks=peaks,
+        salient=_count(owner[gt[components.window][inside]], len(kept)),
+        match=match,
+        iou=shared / (areas + true_areas - shared),
+        detections=_count_detections(components, kept, partition) if protocol.detections else {},
+        curve=_count_curve(_steps(values, table), gt, partition, protocol) if curve else {},
+    )
+
+
+def _count(owner: NDArray[np.intp], n_kept: int) -> Integers:
+    return np.bincount(owner, minlength=n_kept + 1)[:n_kept]
+
+
+def _grey_statistics(
+    grey: NDArray[np.uint8], owner: NDArray[np.intp], table: Values, n_kept: int
+) -> tuple[Values, Values]:
+    """Return mean and largest p of each object; the same bits in whatever order the pixels come."""
+    counts = np.bincount(owner * 256 + grey, minlength=(n_kept + 1) * 256).reshape(-1, 256)[:n_kept]
+    means = np.einsum("rc,c->r", counts, table) / np.maximum(counts.sum(axis=1), 1)
+    return means, table[255 - np.argmax(counts[:, ::-1] > 0, axis=1)]
+
+
+def _float_statistics(p: Values, owner: NDArray[np.intp], n_kept: int) -> tuple[Values, Values]:
+    sums = np.bincount(owner, weights=p, minlength=n_kept + 1)[:n_kept]
+    peaks = np.zeros(n_kept + 1)
+    np.maximum.at(peaks, owner, p)
+    return sums / np.maximum(_count(owner, n_kept), 1), peaks[:n_kept]
+
+
+def _overlaps(components: Components, partition: Partition) -> tuple[Integers, Integers, Integers]:
+    """Return the pairs of a component and a frame's object that share pixels, and how many."""
+    truth = partition.components
+    window = common_window(components, truth)
+    predicted, true = components.labels_in(*window), truth.labels_in(*window)
+    n_true = len(truth) + 1
+    n_cells = (len(components) + 1) * n_true
+    if predicted.size and n_cells <= _DENSE:
+        codes = predicted.astype(np.uint16)
+        codes *= np.uint16(n_true)
+        codes += true.astype(np.uint16)
+        counts = count_codes(codes, n_cells)
+        cells = np.flatnonzero(counts)
+        shared = counts[cells].astype(np.int64)
+    else:
+        both = (predicted > 0) & (true > 0)
+        cells, shared = np.unique(
+            predicted[both].astype(np.int64) * n_true + true[both], return_counts=True
+        )
+    first, second = np.divmod(cells, n_true)
+    frame = np.full(n_true, -1)
+    frame[partition.framed + 1] = np.arange(len(partition))
+    chosen = (first > 0) & (frame[second] >= 0)
+    return first[chosen] - 1, frame[second[chosen]], shared[chosen]
+
+
+def _best_matches(
+    component: Integers, target: Integers, shared: Integers, number: NDArray[np.intp], n_kept: int
+) -> tuple[Integers, Integers]:
+    """Return for each predicted object the true one that shares most pixels, and how many these are."""
+    match, most = np.full(n_kept + 1, -1), np.zeros(n_kept + 1, dtype=np.int64)
+    order = np.lexsort((-target, shared))  # of several values assigned to one index NumPy keeps the last
+    index = number[component[order]]
+    match[index], most[index] = target[order], shared[order]
+    return match[:n_kept], most[:n_kept]
+
+
+def predicted_columns(
+    predicted: PredictedObjects, shape: tuple[int, int]
+) -> dict[str, NDArray[np.generic]]:
+    """Return the columns of the table of predicted objects of one image."""
+    y0, x0, y1, x1 = predicted.boxes.T
+    height, width = shape
+    return {
+        "y0": y0,
+        "x0": x0,
+        "y1": y1,
+        "x1": x1,
+        "area": predicted.areas,
+        "share": predicted.areas / (height * width),
+        "touches_border": (y0 == 0) | (x0 == 0) | (y1 == height) | (x1 == width),
+        "mean": predicted.means,
+        "peak": predicted.peaks,
+        "precision": predicted.salient / predicted.areas,
+        "match": predicted.match,
+        "iou": predicted.iou,
+        "false": predicted.false,
+    }
+
+
+def count_objects(
+    predicted: PredictedObjects, partition: Partition, recalls: Values, pixels: Histogram
+) -> dict[str, Any]:
+    """Return the counts of one image, all of which add up over images.
+
+    Args:
+        predicted: its predicted objects.
+        partition: its frames.
+        recalls: those of the frames at p > 0.5.
+        pixels: its counts of pixels.
+    """
+    false_positives, intersection = pixels.above[0, :, BINARY].tolist()
+    union = false_positives + pixels.totals[0, 1].item()
+    size = partition.background.size
+    small, small_objects = predicted.areas / size < SMALL, partition.areas / size < SMALL
+    found = recalls >= HALF
+    matched = predicted.iou > HALF
+    return {
+        "images": 1,
+        "pixels": size,
+        "objects": len(partition),
+        "found": np.count_nonzero(found),
+        "predicted": len(predicted),
+        "precise": np.count_nonzero(predicted.precise),
+        "false": np.count_nonzero(predicted.false),
+        "false_pixels": int(predicted.areas[predicted.false].sum()),
+        "matched": np.count_nonzero(matched),
+        "matched_iou": float(predicted.iou[matched].sum()),
+        "objects_small": np.count_nonzero(small_objects),
+        "found_small": np.count_nonzero(found & small_objects),
+        "predicted_small": np.count_nonzero(small),
+        "precise_small": np.count_nonzero(predicted.precise & small),
+        **{f"curve_{key}": counts_at for key, counts_at in predicted.curve.items()},
+        "intersection": intersection,
+        "union": union,
+        "iou": intersection / union if union else 0.0,
+        "iou_images": int(union > 0),
+        **predicted.detections,
+    }
+
+
+def _count_detections(
+    components: Components, kept: NDArray[np.intp], partition: Partition
+) -> dict[str, int]:
+    """Return how many targets are detected, and the pixels of predicted objects that detect none.
+
+    Each target in raster order takes the first free predicted object whose centroid is near.
+    """
+    truth = partition.components
+    candidates = kept[np.argsort(components.first[kept], kind="stable")]
+    centroids, areas = components.centroids()[candidates], components.areas[candidates]
+    targets = partition.framed[np.argsort(truth.first[partition.framed], kind="stable")]
+    free = np.ones(len(candidates), dtype=np.bool_)
+    for centroid in truth.centroids()[targets]:
+        near = np.flatnonzero(free & (np.linalg.norm(centroids - centroid, axis=1) < NEAR))
+        free[near[:1]] = False
+    n_detected = len(free) - np.count_nonzero(free)
+    return {"detected": n_detected, "alarm_pixels": int(areas[free].sum())}
+
+
+def _steps(values: NDArray[Any], table: Values | None) -> NDArray[np.uint8]:
+    """Return how many thresholds each pixel is above: exact, since 32 p is."""
+    if table is not None:
+        return np.ceil(N_THRESHOLDS * table).astype(np.uint8)[values]
+    return np.ceil(N_THRESHOLDS * values).astype(np.uint8)
+
+
+def _count_curve(
+    steps: NDArray[np.uint8], gt: Mask, partition: Partition, protocol: Protocol
+) -> dict[str, Integers]:
+    """Return the counts of one image at the thresholds p > i / 32."""
+    least = least_area(protocol.min_area, gt.size)
+    per_frame = count_rows(steps, gt, partition, N_THRESHOLDS + 1)[1:-1, 1]
+    salient_above = per_frame[:, ::-1].cumsum(axis=1)[:, ::-1]  # at step i or above, i = 0..32
+    found = (2 * salient_above[:, 1:] >= salient_above[:, :1]) & (salient_above[:, :1] > 0)
+    small = partition.areas / gt.size < SMALL
+    counts = {
+        "found": found.sum(axis=0),
+        "found_small": found[small].sum(axis=0),
+        **{
+            key: np.zeros(N_THRESHOLDS, dtype=np.int64)
+            for key in ("predicted", "precise", "predicted_small", "precise_small")
+        },
+    }
+    used = np.bincount(steps.ravel(), minlength=N_THRESHOLDS + 1) > 0
+    salient_before = np.zeros(gt.size + 1, dtype=np.int32)
+    np.cumsum(gt, out=salient_before[1:])
+    tally = dict.fromkeys(("predicted", "precise", "predicted_small", "precise_small"), 0)
+    for i in range(N_THRESHOLDS - 1, -1, -1):
+        if used[i + 1]:  # else the components are those of the threshold above
+            tally = _count_components(steps > i, salient_before, protocol.connectivity, least)
+        for key, value in tally.items():
+            counts[key][i] = value
+    return counts
+
+
+def _count_components(
+    above: Mask, salient_before: NDArray[np.int32], connectivity: int, least: int
+) -> dict[str, int]:
+    components = label_mask(above, connectivity)
+    runs = components.runs
+    start = (runs.row + components.y) * above.shape[1] + components.x
+    in_runs = salient_before[start + runs.right] - salient_before[start + runs.left]
+    salient = np.bincount(runs.owner, weights=in_runs, minlength=len(components))
+    large, small = components.areas >= least, components.areas / above.size < SMALL
+    precise = large & (2 * salient >= components.areas)
+    return {
+        "predicted": np.count_nonzero(large),
+        "precise": np.count_nonzero(precise),
+        "predicted_small": np.count_nonzero(large & small),
+        "precise_small": np.count_nonzero(precise & small),
+    }
