@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sisod.common.folders import write_folder
 from sisod.common.parquet import join_tables, write_table
 from sisod.data.pairs import Pair
-from sisod.evaluation.rows import IMAGE_CURVES, Rows, Totals
+from sisod.evaluation.rows import IMAGE_CURVES, Rows, Totals, split_counts
 from sisod.evaluation.saved import FILES, read_saved
 from sisod.scoring.histograms import LEVELS
 from sisod.scoring.protocols import Protocol
@@ -33,7 +34,8 @@ class Evaluation:
 
     Attributes:
         summary: metric key -> value over the images: the mean of those where it is defined, or for
-            `*_max` the maximum of the mean curve.
+            `*_max` the maximum of the mean curve; metrics of objects are those of counts summed over
+            images.
         defined: metric key -> on how many images it was defined.
         images: one row per image.
         objects: one row per frame.
@@ -44,6 +46,10 @@ class Evaluation:
         files: one row per image: the files of its prediction and its ground truth, below the folders
             that `run` names, and a stamp of each that differs once it has changed; None for a result
             of arrays in memory.
+        predicted: one row per predicted object; None under the protocol `official`, and in results
+            that were saved before there were any.
+        counts: one row per image: its counts of objects, from whose sums the metrics of objects are
+            computed; None where `predicted` is.
     """
 
     summary: dict[str, float]
@@ -55,6 +61,8 @@ class Evaluation:
     protocol: Protocol
     run: dict[str, Any] = field(default_factory=dict)
     files: "pl.DataFrame | None" = None
+    predicted: "pl.DataFrame | None" = None
+    counts: "pl.DataFrame | None" = None
 
     @classmethod
     def from_rows(cls, rows: Rows, *, protocol: Protocol) -> "Evaluation":
@@ -69,13 +77,19 @@ class Evaluation:
             image_curves=tables["curves"],
             protocol=protocol,
             run=run_record(rows.totals, protocol),
+            predicted=tables.get("predicted"),
+            counts=tables.get("counts"),
         )
 
     def save(self, folder: Path | str, *, overwrite: bool = False) -> None:
         """Write the result to a folder, whole or not at all."""
         with write_folder(Path(folder), kind=KIND, overwrite=overwrite) as inside:
             writer = ResultWriter(inside)
-            writer.add({"images": self.images, "objects": self.objects, "curves": self.image_curves})
+            writer.add(
+                {"images": self.images, "objects": self.objects, "curves": self.image_curves}
+                | ({} if self.predicted is None else {"predicted": self.predicted})
+                | ({} if self.counts is None else {"counts": self.counts})
+            )
             writer.finish(self.summary, self.defined, self.curves, self.files, self.run)
 
     @classmethod
@@ -92,6 +106,8 @@ class Evaluation:
             protocol=saved.protocol,
             run=saved.run,
             files=saved.tables.get(FILES),
+            predicted=saved.tables.get("predicted"),
+            counts=saved.tables.get("counts"),
         )
 
     def plot(self) -> "Figure":
@@ -118,9 +134,11 @@ class ResultWriter:
         self._parts = folder / "parts"
         self._parts.mkdir()
         self._n_parts = 0
+        self._names: tuple[str, ...] = ()
 
     def add(self, tables: "Mapping[str, pl.DataFrame]") -> None:
-        """Write the next rows of the tables of images, objects and curves."""
+        """Write the next rows of the tables that have rows for every image."""
+        self._names = tuple(tables)
         for name, table in tables.items():
             write_table(table, self._parts / f"{name}-{self._n_parts:05d}.parquet")
         self._n_parts += 1
@@ -134,7 +152,7 @@ class ResultWriter:
         run: Mapping[str, Any],
     ) -> None:
         """Join the parts and write everything else; the arguments are attributes of `Evaluation`."""
-        for name in ("images", "objects", "curves"):
+        for name in self._names:
             path = self._folder / f"{name}.parquet"
             parts = sorted(self._parts.glob(f"{name}-*.parquet"))
             if len(parts) == 1:
@@ -164,17 +182,32 @@ def make_tables(rows: Rows) -> "dict[str, pl.DataFrame]":
         "alpha": rows.alphas,
     }
     images |= {key: np.ascontiguousarray(rows.values[:, i]) for i, key in enumerate(rows.totals.keys)}
-    index = [np.arange(n) for n in rows.n_objects.tolist()]
-    objects: dict[str, Any] = {
-        "image": np.repeat(np.array(names, dtype=object), rows.n_objects).tolist(),
-        "index": np.concatenate(index),
-    }
     curves = {key: np.ascontiguousarray(rows.curves[:, i]) for i, key in enumerate(IMAGE_CURVES)}
-    return {
+    tables = {
         "images": pl.DataFrame(images),
-        "objects": pl.DataFrame(objects | rows.objects, schema_overrides={"image": pl.String}),
+        "objects": _numbered_rows(names, rows.n_objects, rows.objects),
         "curves": pl.DataFrame({"image": names, **curves}),
     }
+    if rows.predicted:
+        counts = split_counts(rows.counts, rows.totals.count_widths)
+        n_predicted = counts["predicted"].astype(np.int64)
+        tables["predicted"] = _numbered_rows(names, n_predicted, rows.predicted)
+        columns = {key: np.ascontiguousarray(values) for key, values in counts.items()}
+        tables["counts"] = pl.DataFrame({"image": names, **columns})
+    return tables
+
+
+def _numbered_rows(
+    names: list[str], n_rows: NDArray[np.int64], columns: dict[str, NDArray[np.generic]]
+) -> "pl.DataFrame":
+    """Return a table with several rows per image, numbered from 0 on in each."""
+    import polars as pl
+
+    rows: dict[str, Any] = {
+        "image": np.repeat(np.array(names, dtype=object), n_rows).tolist(),
+        "index": np.concatenate([np.arange(n) for n in n_rows.tolist()]),
+    }
+    return pl.DataFrame(rows | columns, schema_overrides={"image": pl.String})
 
 
 def _fill_names(names: Sequence[str | None]) -> list[str]:
@@ -228,7 +261,7 @@ def run_record(totals: Totals, protocol: Protocol) -> dict[str, Any]:
         "looks_binary": totals.n_binary,
         "tiny": totals.n_tiny,
         "undefined": undefined,
-    }
+    } | ({"predicted": int(totals.object_sums()["predicted"])} if totals.count_widths else {})
 
 
 def write_run(folder: Path, content: dict[str, Any]) -> None:

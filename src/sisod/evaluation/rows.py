@@ -66,6 +66,8 @@ class Totals:
         curve_names: the curves.
         values: sums of the metrics.
         curves: sums of the curves.
+        count_widths: name of each count of objects -> its columns: 1, or one for each threshold.
+        counts: sums of the counts of objects, column by column; none if the protocol has none.
         n_images: number of images.
         n_objects: number of frames in all of them.
         n_resized: predictions that had to be resized.
@@ -78,6 +80,8 @@ class Totals:
     curve_names: tuple[str, ...]
     values: Sums
     curves: Sums
+    count_widths: dict[str, int]
+    counts: Sums
     n_images: int
     n_objects: int
     n_resized: int
@@ -91,6 +95,8 @@ class Totals:
             curve_names=self.curve_names,
             values=self.values.plus(other.values),
             curves=self.curves.plus(other.curves),
+            count_widths=self.count_widths,
+            counts=self.counts.plus(other.counts),
             n_images=self.n_images + other.n_images,
             n_objects=self.n_objects + other.n_objects,
             n_resized=self.n_resized + other.n_resized,
@@ -106,17 +112,23 @@ class Totals:
         """Return each metric over the images.
 
         The value is the mean of the images where it is defined; for `*_max`, the maximum of the mean
-        curve.
+        curve; for metrics of objects, the value of the counts summed over images.
         """
         summary = dict(zip(self.keys, self.values.means().tolist(), strict=True))
-        curves = self.mean_curves()
+        curves, sums = self.mean_curves(), self.object_sums()
         for key in self.keys:
-            if METRICS[key].form == "max":
+            if METRICS[key].family.kind == "objects":
+                summary[key] = float(METRICS[key].family.function(sums))
+            elif METRICS[key].form == "max":
                 family = METRICS[key].family.key
                 curve = curves[f"si_{family}" if METRICS[key].size_invariant else family]
                 defined = curve[~np.isnan(curve)]
                 summary[key] = float(defined.max()) if len(defined) else math.nan
         return summary
+
+    def object_sums(self) -> dict[str, Values]:
+        """Return the counts of objects summed over the images, by name."""
+        return split_counts(self.counts.high, self.count_widths)
 
     def defined(self) -> dict[str, int]:
         """Return on how many images each metric was defined."""
@@ -134,7 +146,9 @@ class Rows:
         alphas: weight of the background of each image.
         values: images x metrics.
         curves: images x 2 x 256, the F and SI-F curves in float32.
+        counts: images x columns of the counts of objects; see `Totals.count_widths`.
         objects: columns of the object table.
+        predicted: columns of the table of predicted objects.
         totals: sums over the images, with the names of metrics and curves.
     """
 
@@ -144,7 +158,9 @@ class Rows:
     alphas: Values
     values: Values
     curves: NDArray[np.float32]
+    counts: Values
     objects: dict[str, NDArray[np.generic]]
+    predicted: dict[str, NDArray[np.generic]]
     totals: Totals
 
     def __len__(self) -> int:
@@ -160,11 +176,14 @@ class Rows:
     ) -> "Rows":
         """Return the rows of scored images."""
         kept = [scores.curve_names.index(key) for key in IMAGE_CURVES]
+        widths, counts = join_counts(scores.object_counts, len(names))
         totals = Totals(
             keys=scores.keys,
             curve_names=scores.curve_names,
             values=Sums.from_values(scores.values),
             curves=Sums.from_values(scores.curves),
+            count_widths=widths,
+            counts=Sums.from_values(counts),
             n_images=len(names),
             n_objects=int(scores.n_objects.sum()),
             n_resized=sum(resized),
@@ -178,7 +197,9 @@ class Rows:
             alphas=scores.alphas,
             values=scores.values,
             curves=scores.curves[:, kept].astype(np.float32),
+            counts=counts,
             objects=scores.objects,
+            predicted=scores.predicted,
             totals=totals,
         )
 
@@ -190,9 +211,8 @@ class Rows:
         }
         return cls(
             names=tuple(name for part in parts for name in part.names),
-            objects={
-                key: np.concatenate([part.objects[key] for part in parts]) for key in parts[0].objects
-            },
+            objects=_concatenated([part.objects for part in parts]),
+            predicted=_concatenated([part.predicted for part in parts]),
             totals=functools.reduce(Totals.plus, (part.totals for part in parts)),
             **arrays,
         )
@@ -208,13 +228,17 @@ class Rows:
             **{name: getattr(self, name) for name in _ARRAYS},
             **{f"values_{name}": getattr(totals.values, name) for name in _SUMS},
             **{f"curves_{name}": getattr(totals.curves, name) for name in _SUMS},
+            **{f"counts_{name}": getattr(totals.counts, name) for name in _SUMS},
             **{f"object_{key}": column for key, column in self.objects.items()},
+            **{f"predicted_{key}": column for key, column in self.predicted.items()},
         }
         header = {
             "names": self.names,
             "keys": totals.keys,
             "curve_names": totals.curve_names,
             "objects": list(self.objects),
+            "predicted": list(self.predicted),
+            "count_widths": totals.count_widths,
             "counts": {name: getattr(totals, name) for name in _COUNTS},
             "arrays": {name: (array.dtype.str, array.shape) for name, array in arrays.items()},
         }
@@ -235,16 +259,40 @@ class Rows:
             curve_names=tuple(header["curve_names"]),
             values=Sums(*(arrays[f"values_{name}"] for name in _SUMS)),
             curves=Sums(*(arrays[f"curves_{name}"] for name in _SUMS)),
+            count_widths=header["count_widths"],
+            counts=Sums(*(arrays[f"counts_{name}"] for name in _SUMS)),
             **header["counts"],
         )
         return cls(
             names=tuple(header["names"]),
             objects={key: arrays[f"object_{key}"] for key in header["objects"]},
+            predicted={key: arrays[f"predicted_{key}"] for key in header["predicted"]},
             totals=totals,
             **{name: arrays[name] for name in _ARRAYS},
         )
 
 
-_ARRAYS = ("shapes", "n_objects", "alphas", "values", "curves")
+def join_counts(counts: dict[str, Values], n_images: int) -> tuple[dict[str, int], Values]:
+    """Return the width of every count of objects, and all of them as one matrix, images x columns."""
+    columns = [values.reshape(n_images, -1) for values in counts.values()]
+    widths = {key: column.shape[1] for key, column in zip(counts, columns, strict=True)}
+    return widths, np.concatenate([np.empty((n_images, 0)), *columns], axis=1)
+
+
+def split_counts(matrix: Values, widths: dict[str, int]) -> dict[str, Values]:
+    """Return columns of a matrix, the last axis, by the name of their count; of width 1, without it."""
+    ends = np.cumsum(list(widths.values()), dtype=np.intp)[:-1]
+    parts = np.split(matrix, ends, axis=-1)[: len(widths)]
+    return {
+        key: part[..., 0] if width == 1 else part
+        for (key, width), part in zip(widths.items(), parts, strict=True)
+    }
+
+
+def _concatenated(tables: Sequence[dict[str, NDArray[np.generic]]]) -> dict[str, NDArray[np.generic]]:
+    return {key: np.concatenate([table[key] for table in tables]) for key in tables[0]}
+
+
+_ARRAYS = ("shapes", "n_objects", "alphas", "values", "curves", "counts")
 _SUMS = ("high", "low", "n_defined")
 _COUNTS = ("n_images", "n_objects", "n_resized", "n_binary", "n_tiny")

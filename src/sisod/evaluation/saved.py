@@ -20,12 +20,14 @@ from sisod.data.headers import MOST_PIXELS
 from sisod.evaluation.rows import IMAGE_CURVES
 from sisod.scoring.histograms import LEVELS
 from sisod.scoring.metrics import METRICS
+from sisod.scoring.objects import COUNTS, N_THRESHOLDS
 from sisod.scoring.protocols import Protocol
 
 if TYPE_CHECKING:
     import polars as pl
 
 TABLES = ("images", "objects", "curves", "dataset_curves")
+PREDICTED = ("predicted", "counts")  # results of older versions and of `official` have none
 FILES = "files"  # the table of scored files; a result of arrays in memory has none
 
 
@@ -51,7 +53,7 @@ def read_saved(folder: Path) -> SavedResult:
     summary, defined = read_summary(folder)
     run = read_run(folder)
     try:
-        names = (*TABLES, FILES) if FILES in run.get("inputs", {}) else TABLES
+        names = TABLES + PREDICTED * ("predicted" in run) + (FILES,) * (FILES in run.get("inputs", {}))
         tables = {name: _read_table(folder, name) for name in names}
         _check_tables(tables, tuple(summary))
         _check_consistency(tables, run, defined)
@@ -180,6 +182,7 @@ _RUN: dict[str, Field] = {
     "resized": _COUNT,
     "looks_binary": _COUNT,
     "tiny": _COUNT,
+    "predicted": _COUNT,
     "undefined": ("an object of whole numbers", _are_counts),
     "inputs": _OBJECT,
     "digest": _TEXT,
@@ -207,6 +210,7 @@ _PROTOCOL: dict[str, Field] = {
     "normalize": _one_of("minmax", "none"),
     "gt_level": _COUNT,
     "first_threshold": _one_of(0, 1),
+    "detections": _FLAG,
     "released_code": _FLAG,
 }
 
@@ -253,6 +257,11 @@ _COLUMNS = {
     | dict.fromkeys(("mae", "f_mean", "f_max", "auc", "iou_binary", "recall_binary"), "numbers"),
     "curves": {"image": "texts"} | dict.fromkeys(IMAGE_CURVES, "curves"),
     "dataset_curves": {"threshold": "counts"},
+    "predicted": {"image": "texts", "index": "counts", "area": "sizes", "share": "shares"}
+    | dict.fromkeys(_BOX, "counts")
+    | dict.fromkeys(("mean", "peak", "precision", "iou"), "shares")
+    | {"match": "integers", "touches_border": "flags", "false": "flags"},
+    "counts": {"image": "texts"},
     FILES: dict.fromkeys(
         ("image", "prediction", "prediction_stamp", "ground_truth", "ground_truth_stamp"), "texts"
     ),
@@ -264,6 +273,9 @@ _EXPECTED = {
     "numbers": "numbers",
     "shares": "numbers from 0 to 1",
     "curves": f"rows of {LEVELS} numbers",
+    "integers": "whole numbers from -1 on",
+    "flags": "true and false",
+    "sums": f"numbers from 0 on, or rows of {N_THRESHOLDS} of them",
 }
 
 
@@ -279,6 +291,8 @@ def _check_tables(tables: "Mapping[str, pl.DataFrame]", metrics: Sequence[str]) 
         columns = dict(_COLUMNS[name])
         if name == "images":
             columns |= dict.fromkeys(metrics, "numbers")
+        if name == "counts":
+            columns |= {key: "sums" for key in (*COUNTS, *table.columns) if key != "image"}
         if name == "dataset_curves":
             columns |= {key: "numbers" for key in table.columns if key != "threshold"}
         for column, kind in columns.items():
@@ -301,12 +315,17 @@ def _has_kind(column: "pl.Series", kind: str) -> bool:
         return False
     if kind == "texts":
         return column.dtype == pl.String
-    if kind in ("counts", "sizes"):
-        least = 0 if kind == "counts" else 1
+    if kind == "flags":
+        return column.dtype == pl.Boolean
+    if kind in ("counts", "sizes", "integers"):
+        least = {"counts": 0, "sizes": 1, "integers": -1}[kind]
         # the integers of NumPy, here and on Windows; other types would give other types of results
         return column.dtype in (pl.Int64, pl.Int32) and bool((column >= least).all())
     if kind == "curves":
         return column.dtype == pl.Array(pl.Float32, LEVELS)
+    if kind == "sums":
+        values = column.explode() if column.dtype == pl.Array(pl.Float64, N_THRESHOLDS) else column
+        return values.dtype == pl.Float64 and bool((values.is_finite() & (values >= 0)).all())
     if column.dtype != pl.Float64 or column.is_infinite().any():
         return False
     return kind == "numbers" or bool(column.is_between(0, 1).all())
@@ -326,26 +345,35 @@ def _check_consistency(
             raise _FileError(f"images.parquet: height x width is over {MOST_PIXELS}")
         if names.n_unique() < images.height:
             raise _FileError("images.parquet names an image twice")
-    for name in ("curves", FILES):
+    for name in ("curves", "counts", FILES):
         if name in tables and not tables[name]["image"].equals(names):
             raise _FileError(f"{name}.parquet is not of the images of images.parquet")
-    counts = images["n_objects"].to_numpy()
-    # a damaged file may hold any counts, so their number is limited before it is used
-    image_index = np.repeat(np.arange(images.height), np.minimum(counts, objects.height + 1))
-    if len(image_index) != objects.height or not objects["image"].equals(names.gather(image_index)):
-        raise _FileError("objects.parquet does not have the objects that images.parquet counts")
-    first = np.cumsum(counts) - counts
-    if not np.array_equal(objects["index"].to_numpy(), np.arange(len(image_index)) - first[image_index]):
-        raise _FileError(
-            "objects.parquet: column 'index' does not number each image's objects from 0 on"
-        )
+    _check_numbering(names, images["n_objects"], "objects", objects)
+    if "predicted" in tables:
+        _check_numbering(names, tables["counts"]["predicted"], "predicted", tables["predicted"])
     if tables["dataset_curves"]["threshold"].to_list() != list(range(LEVELS)):
         raise _FileError(f"dataset_curves.parquet: column 'threshold' is not 0 to {LEVELS - 1}")
-    for what, table in (("images", images), ("objects", objects)):
-        if run.get(what, table.height) != table.height:
-            raise _FileError(f"run.json: {what} is {run[what]}, but {what}.parquet has {table.height}")
+    for what in ("images", "objects", "predicted"):
+        if what in tables and run.get(what, tables[what].height) != tables[what].height:
+            height = tables[what].height
+            raise _FileError(f"run.json: {what} is {run[what]}, but {what}.parquet has {height}")
     for key, count in defined.items():
         if count > images.height:
             raise _FileError(
                 f"summary.json: {key}.images is {count}, but there are {images.height} images"
             )
+
+
+def _check_numbering(names: "pl.Series", n_rows: "pl.Series", what: str, table: "pl.DataFrame") -> None:
+    """Refuse a table of objects that does not have so many rows of every image, numbered from 0 on."""
+    # a damaged file may hold any counts, so their number is limited before it is used
+    counts = np.minimum(n_rows.to_numpy(), table.height + 1).astype(np.int64)
+    image_index = np.repeat(np.arange(len(names)), counts)
+    source = "images" if what == "objects" else "counts"
+    if len(image_index) != table.height or not table["image"].equals(names.gather(image_index)):
+        raise _FileError(f"{what}.parquet does not have the objects that {source}.parquet counts")
+    first = np.cumsum(counts) - counts
+    if not np.array_equal(table["index"].to_numpy(), np.arange(len(image_index)) - first[image_index]):
+        raise _FileError(
+            f"{what}.parquet: column 'index' does not number each image's objects from 0 on"
+        )

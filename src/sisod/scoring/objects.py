@@ -29,6 +29,12 @@ HALF = 0.5  # threshold on p; share of pixels from which an object is found, a p
 SMALL = 0.01  # share of the image below which an object is small
 N_THRESHOLDS = 32  # of the curve: p > i / 32
 NEAR = 3.0  # pixels: a detection's centroid is nearer than this to its target's
+# what `count_objects` counts in every image; the curve and detections add theirs
+COUNTS = (
+    *("images", "pixels", "objects", "found", "predicted", "precise", "false", "false_pixels"),
+    *("matched", "matched_iou", "objects_small", "found_small", "predicted_small", "precise_small"),
+    *("intersection", "union", "iou", "iou_images"),
+)
 _DENSE = 1 << 16  # cells of a table of overlaps that is counted whole
 
 

@@ -7,11 +7,11 @@ import torch
 from torch import Tensor
 from torchmetrics import Metric
 
-from sisod.evaluation.rows import Sums, Totals
+from sisod.evaluation.rows import Sums, Totals, join_counts
 from sisod.scoring.engine import find_scorer, score_pair
 from sisod.scoring.metrics import METRICS, MetricChoice
 from sisod.scoring.protocols import Protocol, find_protocol
-from sisod.scoring.scores import Scorer
+from sisod.scoring.scores import Scorer, Scores
 
 _PARTS = ("high", "low", "n_defined")
 
@@ -41,7 +41,9 @@ class SizeInvariantScores(Metric):
         self.protocol = find_protocol(protocol)
         self.scorer = find_scorer(self.protocol, metrics)
         self.keys = self.scorer.keys
-        self.curve_names = _curve_names(self.scorer)
+        example = _one_pixel(self.scorer)
+        self.curve_names = example.curve_names
+        self.count_widths, _ = join_counts(example.object_counts, 1)
         # not reduced by torchmetrics: compute adds the processes in double-double precision
         for which, shape in self._shapes().items():
             for part in _PARTS:
@@ -65,6 +67,8 @@ class SizeInvariantScores(Metric):
             scores = score_pair(self.scorer, pred, gt)
             self._store("values", self._load("values").plus(Sums.from_values(scores.values)))
             self._store("curves", self._load("curves").plus(Sums.from_values(scores.curves)))
+            _, counts = join_counts(scores.object_counts, 1)
+            self._store("counts", self._load("counts").plus(Sums.from_values(counts)))
             self.n_images = self.n_images + 1
 
     def compute(self) -> dict[str, Tensor]:
@@ -74,6 +78,8 @@ class SizeInvariantScores(Metric):
             curve_names=self.curve_names,
             values=self._load("values"),
             curves=self._load("curves"),
+            count_widths=self.count_widths,
+            counts=self._load("counts"),
             n_images=int(torch.as_tensor(self.n_images).sum()),
             n_objects=0,
             n_resized=0,
@@ -92,7 +98,11 @@ class SizeInvariantScores(Metric):
         return METRICS[key].direction == "up"
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
-        return {"values": (len(self.keys),), "curves": (len(self.curve_names), 256)}
+        return {
+            "values": (len(self.keys),),
+            "curves": (len(self.curve_names), 256),
+            "counts": (sum(self.count_widths.values()),),
+        }
 
     def _load(self, which: str) -> Sums:
         """Return the sum over all processes; before a synchronisation, of this one only."""
@@ -113,10 +123,10 @@ class SizeInvariantScores(Metric):
             setattr(self, f"{which}_{part}", value.to(self.device))
 
 
-def _curve_names(scorer: Scorer[Any]) -> tuple[str, ...]:
-    """Return the names of the curves that a scorer keeps, from a pair of one pixel."""
+def _one_pixel(scorer: Scorer[Any]) -> Scores:
+    """Return the scores of a pair of one pixel, which have the names of everything a scorer keeps."""
     mask = np.ones((1, 1), dtype=bool)
-    return score_pair(scorer, mask, mask).curve_names
+    return score_pair(scorer, mask, mask)
 
 
 def _arrays(batch: Tensor) -> Any:
