@@ -46,8 +46,10 @@ newest lowest: dist
 wide: .venv-wide/ready
 	$(WIDE_PYTHON) $(PYTEST) --allow-missing-packages
 
+# PEER_PYTHON: an interpreter that has panoptica and pyirstdmetrics, see benchmarks/speed/objects.py
 bench: .venv/ready
 	$(BIN)/python -m benchmarks.speed.engine
+	$(BIN)/python -m benchmarks.speed.objects $(if $(PEER_PYTHON),--peer-python $(PEER_PYTHON))
 	$(BIN)/python -m benchmarks.speed.folders
 	$(BIN)/python -m benchmarks.speed.scale
 	$(BIN)/python -m benchmarks.speed.losses

@@ -27,6 +27,17 @@ def test_engine_benchmark_prints_every_row_and_writes_nothing_when_quick() -> No
     assert sum(line.startswith("| 1000 ") for line in lines) == 1
 
 
+@pytest.mark.slow
+def test_objects_benchmark_prints_every_row_and_writes_nothing_when_quick() -> None:
+    rows = _cells(run_quick("objects"))
+    assert rows[0] == ["what", "ours", "peer", "ratio", "target", "met"]
+    assert [cells[0] for cells in rows[2:]] == [
+        "default metrics; without predicted objects",
+        "the curve of 32 thresholds, added to the default metrics",
+        "default metrics, 5,025 predicted objects",
+    ]
+
+
 @pytest.mark.needs("torch")
 @pytest.mark.slow
 def test_networks_benchmark_prints_both_tables_and_writes_nothing_when_quick() -> None:

@@ -25,7 +25,16 @@ _NEEDS = {"speed.engine": "py_sod_metrics", "speed.scale": "distributed"}
         "real_data.conventions",
         *(
             f"speed.{name}"
-            for name in ("compare", "engine", "folders", "loader", "losses", "networks", "scale")
+            for name in (
+                "compare",
+                "engine",
+                "folders",
+                "loader",
+                "losses",
+                "networks",
+                "objects",
+                "scale",
+            )
         ),
     ],
 )
