@@ -27,6 +27,14 @@ CURVED = (
 )
 
 
+SMALL_TOO = {"object_recall", "object_precision", "object_f1"}
+OBJECTS = {"n_predicted", "n_false", "n_found", "bsi_iou_binary", "bsi_dice_binary", "bsi_f_binary"} | (
+    SMALL_TOO | {f"{key}_small" for key in SMALL_TOO} | {"false_objects", "false_area", "pq", "sq", "rq"}
+)
+OBJECT_CURVES = {"object_f1_max", "object_f1_max_small", "object_ap"}
+DETECTIONS = {"pd", "fa", "niou", "iou_total"}
+
+
 def public_keys() -> set[str]:
     """The keys of DESIGN 4, written out by its own rule."""
     plain = {"mae", "mse", "auc", "s", "wf", "f_max_image"}
@@ -112,14 +120,15 @@ def test_analysis_is_frozen() -> None:
     assert parameter_names(comparison.bootstrap_intervals) == "evaluation, metrics, resamples, seed"
     assert parameter_names(paper.row) == "dataset, network, size_invariant"
     assert parameter_names(paper.against_paper) == "evaluation, published"
-    assert list(sisod.PROTOCOLS) == ["default", "paper", "pysodmetrics", "official"]
+    assert list(sisod.PROTOCOLS) == ["default", "paper", "pysodmetrics", "infrared", "cc", "official"]
 
 
 def test_keys_are_those_of_the_design() -> None:
-    assert set(sisod.METRICS) == public_keys()
-    assert set(find_metrics("all")) == public_keys()
+    assert set(sisod.METRICS) == public_keys() | OBJECTS | OBJECT_CURVES | DETECTIONS
+    assert set(find_metrics("all")) == public_keys() | OBJECTS | OBJECT_CURVES
     pixels = {"s", "wf", "msiou", "si_s", "si_wf"}
-    assert set(find_metrics(None)) == public_keys() - pixels
+    assert set(find_metrics(None)) == (public_keys() - pixels) | OBJECTS
+    assert set(find_metrics(None, detections=True)) == (public_keys() - pixels) | OBJECTS | DETECTIONS
     assert find_metrics("paper") == (
         "mae", "si_mae", "auc", "si_auc",
         "f_mean", "si_f_mean", "f_max_image", "si_f_max_frame", "e_mean",
@@ -128,7 +137,11 @@ def test_keys_are_those_of_the_design() -> None:
 
 def test_direction_is_data() -> None:
     down = {key for key, metric in sisod.METRICS.items() if metric.direction == "down"}
-    assert {key.removeprefix("si_").split("_")[0] for key in down} == {"mae", "mse", "fpr", "ber"}
+    of_objects = {"n_false", "false_objects", "false_area", "fa"}
+    names = {key.removeprefix("si_").split("_")[0] for key in down - of_objects}
+    assert names == {"mae", "mse", "fpr", "ber"}
+    assert of_objects <= down
+    assert [k for k, metric in sisod.METRICS.items() if metric.direction == "none"] == ["n_predicted"]
 
 
 @pytest.mark.parametrize("wrong", ["si_maee", ["mae", "nope"]])
