@@ -40,7 +40,7 @@ def test_page_has_the_scene_of_the_drawing() -> None:
 
 def test_table_has_the_values_of_the_scene() -> None:
     table = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \|(?:[^|]*\|){2} ([^|]+) \|", PAGE, flags=re.MULTILINE)
-    written = {}
+    written: dict[str, str] = {}
     for keys, values in table:
         written |= dict(zip(re.findall(r"\w+", keys), values.split(", "), strict=False))
     keys = [key for key in METRICS if METRICS[key].family.kind == "objects"]
