@@ -18,11 +18,13 @@ from sisod.data.scenes import make_scenes, sees_all_coarsely, sees_only_large
 
 COUNT, SOME = 320, 70  # images in ten batches of 32, and in three
 FILES = {
+    "counts.parquet",
     "curves.parquet",
     "dataset_curves.parquet",
     "files.parquet",
     "images.parquet",
     "objects.parquet",
+    "predicted.parquet",
     "run.json",
     "summary.json",
 }

@@ -326,6 +326,12 @@ def test_without_an_object() -> None:
     defined = {"mae", "mse", "s", "si_mae", "si_mse"} | {
         f"{f}_{form}" for f in families for form in FORMS
     }
+    # one predicted object, the pixel with p = 1; it is false, and there is nothing to find
+    of_objects = {"n_predicted": 1, "n_false": 1, "n_found": 0, "object_precision": 0, "pq": 0, "rq": 0}
+    of_objects |= {f"bsi_{family}_binary": 0 for family in ("iou", "dice", "f")}
+    of_objects |= {"false_objects": 1, "false_area": 0.25}
+    assert {key: values[key] for key in of_objects} == of_objects
+    defined |= set(of_objects)
     assert {key for key, value in values.items() if not math.isnan(value)} == defined
     for form in FORMS:
         assert values[f"si_accuracy_{form}"] == values[f"accuracy_{form}"]
@@ -337,6 +343,8 @@ def test_all_salient() -> None:
     families = ("specificity", "fpr", "ber", "kappa")
     undefined = {"auc"} | {f"{family}_{form}" for family in families for form in FORMS}
     undefined |= {f"si_{key}" for key in undefined}
+    # nothing is small, and the predicted half of the object is no match: an IoU of 1/2 is not above
+    undefined |= {f"object_{key}_small" for key in ("recall", "precision", "f1", "f1_max")} | {"sq"}
     assert {key for key, value in values.items() if math.isnan(value)} == undefined
     assert values["s"] == values["si_s"] == pytest.approx(0.55, abs=1e-15)
     assert values["e_binary"] == pytest.approx(2 / 3, abs=1e-15)

@@ -166,7 +166,7 @@ REFUSED: dict[str, tuple[Callable[[], object], type[Exception], list[str]]] = {
         ValueError,
         [
             "unknown protocol 'papr'; did you mean 'paper'? "
-            "available: default, official, paper, pysodmetrics",
+            "available: cc, default, infrared, official, paper, pysodmetrics",
         ],
     ),
     "protocol's borrowed name": (

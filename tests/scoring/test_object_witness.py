@@ -201,7 +201,6 @@ def equally_near(gt: Mask) -> Mask:
     return np.asarray(nearest[0] == nearest[1]) if len(least) > 1 else np.zeros_like(gt)
 
 
-@pytest.mark.xfail(strict=True, reason="centroids are rounded: exactly 3 pixels may count as nearer")
 def test_an_object_exactly_three_pixels_away_detects_nothing_anywhere() -> None:
     """Equal shapes 3 columns apart, so their centroids are too; pyirstdmetrics rounds likewise."""
     scorer = find_scorer(INFRARED, "pd")

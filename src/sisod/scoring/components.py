@@ -71,12 +71,17 @@ class Components:
         index[self.window] = number[self.labels]
         return index
 
-    def centroids(self) -> NDArray[np.float64]:
-        """Return the mean row and column of each component in the image."""
-        rows, columns = np.nonzero(self.labels)
-        owner = self.labels[rows, columns] - 1
-        sums = [np.bincount(owner, weights=values, minlength=len(self)) for values in (rows, columns)]
-        return np.stack(sums, axis=1) / self.areas[:, None] + (self.y, self.x)
+    def coordinate_sums(self) -> Integers:
+        """Return the sum of rows and the sum of columns of each component's pixels in the image."""
+        if len(self.runs.owner):
+            row, lengths, owner = self.runs.row, self.runs.lengths, self.runs.owner
+            sums = row * lengths, (self.runs.left + self.runs.right - 1) * lengths // 2
+        else:  # a label map
+            row, column = np.nonzero(self.labels)
+            owner, sums = self.labels[row, column] - 1, (row, column)
+        # whole numbers below 2^53, exact in float64
+        inside = [np.bincount(owner, weights=values, minlength=len(self)) for values in sums]
+        return np.stack(inside, axis=1).astype(np.int64) + self.areas[:, None] * (self.y, self.x)
 
 
 _NONE = np.empty((0, 4), dtype=np.int64)

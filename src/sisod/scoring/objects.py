@@ -28,13 +28,14 @@ Mask = NDArray[np.bool_]
 HALF = 0.5  # threshold on p; share of pixels from which an object is found, a predicted one precise
 SMALL = 0.01  # share of the image below which an object is small
 N_THRESHOLDS = 32  # of the curve: p > i / 32
-NEAR = 3.0  # pixels: a detection's centroid is nearer than this to its target's
+NEAR = 3  # pixels: a detection's centroid is nearer than this to its target's
 # what `count_objects` counts in every image; the curve and detections add theirs
 COUNTS = (
     *("images", "pixels", "objects", "found", "predicted", "precise", "false", "false_pixels"),
     *("matched", "matched_iou", "objects_small", "found_small", "predicted_small", "precise_small"),
     *("intersection", "union", "iou", "iou_images"),
 )
+_ROUNDING = 1e-6  # of distances: nearer to the limit than this they are compared exactly
 _DENSE = 1 << 16  # cells of a table of overlaps that is counted whole
 
 
@@ -248,14 +249,25 @@ def _count_detections(
     """
     truth = partition.components
     candidates = kept[np.argsort(components.first[kept], kind="stable")]
-    centroids, areas = components.centroids()[candidates], components.areas[candidates]
     targets = partition.framed[np.argsort(truth.first[partition.framed], kind="stable")]
+    sums, areas = components.coordinate_sums()[candidates], components.areas[candidates]
+    centroids = sums / areas[:, None]
     free = np.ones(len(candidates), dtype=np.bool_)
-    for centroid in truth.centroids()[targets]:
-        near = np.flatnonzero(free & (np.linalg.norm(centroids - centroid, axis=1) < NEAR))
-        free[near[:1]] = False
+    for target, area in zip(truth.coordinate_sums()[targets], truth.areas[targets], strict=True):
+        distances = np.linalg.norm(centroids - target / area, axis=1)
+        for index in np.flatnonzero(free & (distances < NEAR + _ROUNDING)):
+            if distances[index] < NEAR - _ROUNDING or _is_near(sums[index], areas[index], target, area):
+                free[index] = False
+                break
     n_detected = len(free) - np.count_nonzero(free)
     return {"detected": n_detected, "alarm_pixels": int(areas[free].sum())}
+
+
+def _is_near(sums: Integers, area: int, other_sums: Integers, other_area: int) -> bool:
+    """Compare the distance of two centroids with `NEAR` in whole numbers, without rounding."""
+    pairs = zip(sums.tolist(), other_sums.tolist(), strict=True)
+    squares = sum((a * int(other_area) - b * int(area)) ** 2 for a, b in pairs)
+    return squares < (NEAR * int(area) * int(other_area)) ** 2
 
 
 def _steps(values: NDArray[Any], table: Values | None) -> NDArray[np.uint8]:
