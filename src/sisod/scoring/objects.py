@@ -97,12 +97,13 @@ def measure_predicted(
     number = np.full(len(components), len(kept))  # the last number gathers all that are too small
     number[kept] = np.arange(len(kept))
     owner = np.repeat(number[components.runs.owner], components.runs.lengths)
-    inside = above[components.window]
-    pixels = values[components.window][inside]
+    inside, window = above[components.window], components.window
     if table is None:
-        means, peaks = _float_statistics(pixels, owner, len(kept))
+        salient = _count(owner[gt[window][inside]], len(kept))
+        means, peaks = _float_statistics(values[window][inside], owner, len(kept))
     else:
-        means, peaks = _grey_statistics(pixels, owner, table, len(kept))
+        codes = gt[window] * np.uint16(256) + pred[window]  # one selection of pixels instead of two
+        salient, means, peaks = _grey_statistics(codes[inside], owner, table, len(kept))
     match, shared = _best_matches(*_overlaps(components, partition), number, len(kept))
     areas = components.areas[kept]
     true_areas = np.append(partition.areas, 0)[match]  # -1, no match, takes the last
@@ -111,7 +112,7 @@ def measure_predicted(
         areas=areas,
         means=means,
         peaks=peaks,
-        salient=_count(owner[gt[components.window][inside]], len(kept)),
+        salient=salient,
         match=match,
         iou=shared / (areas + true_areas - shared),
         detections=_count_detections(components, kept, partition) if protocol.detections else {},
@@ -124,12 +125,17 @@ def _count(owner: NDArray[np.intp], n_kept: int) -> Integers:
 
 
 def _grey_statistics(
-    grey: NDArray[np.uint8], owner: NDArray[np.intp], table: Values, n_kept: int
-) -> tuple[Values, Values]:
-    """Return mean and largest p of each object; the same bits in whatever order the pixels come."""
-    counts = np.bincount(owner * 256 + grey, minlength=(n_kept + 1) * 256).reshape(-1, 256)[:n_kept]
-    means = np.einsum("rc,c->r", counts, table) / np.maximum(counts.sum(axis=1), 1)
-    return means, table[255 - np.argmax(counts[:, ::-1] > 0, axis=1)]
+    codes: NDArray[np.uint16], owner: NDArray[np.intp], table: Values, n_kept: int
+) -> tuple[Integers, Values, Values]:
+    """Return salient pixels, mean and largest p of each object, whatever the order of its pixels.
+
+    A code is the grey value, and 256 more where the pixel is salient.
+    """
+    counts = np.bincount(owner * 512 + codes, minlength=(n_kept + 1) * 512)
+    classes = counts.reshape(-1, 2, 256)[:n_kept]
+    grey = classes.sum(axis=1)
+    means = np.einsum("rc,c->r", grey, table) / np.maximum(grey.sum(axis=1), 1)
+    return classes[:, 1].sum(axis=1), means, table[255 - np.argmax(grey[:, ::-1] > 0, axis=1)]
 
 
 def _float_statistics(p: Values, owner: NDArray[np.intp], n_kept: int) -> tuple[Values, Values]:
