@@ -265,7 +265,7 @@ def test_objects_that_are_scored_for_want_of_larger_ones_are_counted_and_told(tm
     text = (
         f"1 objects are scored only because their ground truth in {str(tmp_path / 'gt')!r} has no "
         "component of 0.02 % of the image or more; smaller ones beside them are not scored; "
-        "--protocol paper scores all"
+        "--min-area 0 scores all"
     )
     with pytest.warns(UserWarning, match=re.escape(text)):
         found = sisod.evaluate(tmp_path / "pred", tmp_path / "gt", jobs=1)

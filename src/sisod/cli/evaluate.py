@@ -7,11 +7,18 @@ from typing import Annotated
 import typer
 
 from sisod.cli.shared import (
+    Connectivity,
     Format,
     FormatName,
+    GtSuffix,
+    MinArea,
+    NameList,
+    Normalize,
     Overwrite,
     ProtocolName,
+    chosen_protocol,
     exit_on_user_error,
+    print_left_out,
     print_tables,
 )
 from sisod.common.streams import is_terminal
@@ -41,15 +48,16 @@ def evaluate(
         typer.Option(help="paper, all, or keys with commas; by default all functions of counts."),
     ] = None,
     protocol: ProtocolName = None,
+    min_area: MinArea = None,
+    connectivity: Connectivity = None,
+    normalize: Normalize = None,
     fmt: FormatName = None,
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Processes; by default one for each core.")
     ] = None,
     pred_suffix: Annotated[str, typer.Option(help="End of prediction names, like _sal.")] = "",
-    gt_suffix: Annotated[str, typer.Option(help="End of ground truth names, like _mask.")] = "",
-    names: Annotated[
-        Path | None, typer.Option("--list", help="File of image names, one a line; only these.")
-    ] = None,
+    gt_suffix: GtSuffix = "",
+    names: NameList = None,
     allow_missing: Annotated[
         bool, typer.Option("--allow-missing", help="Score what has a prediction, say how many do not.")
     ] = False,
@@ -67,25 +75,36 @@ def evaluate(
     from sisod.data.pairs import read_names
     from sisod.evaluation.benchmark import read_benchmark, score_benchmark
     from sisod.evaluation.request import Options
-    from sisod.evaluation.saved import read_summary
+    from sisod.evaluation.saved import read_run, read_summary
     from sisod.report.summary import Line, render, shown_keys, terminal_tables
 
     keep_freed_memory()
     with exit_on_user_error("; what was finished is kept, go on with --resume"):
         benchmark = read_benchmark(paths, dataset=dataset, pred_suffix=pred_suffix, gt_suffix=gt_suffix)
         options = Options(jobs=jobs, resume=resume, overwrite=overwrite, cluster=cluster)
+        rules = chosen_protocol(
+            protocol or benchmark.protocol,
+            min_area=min_area,
+            connectivity=connectivity,
+            normalize=normalize,
+        )
         requests = benchmark.requests(
-            protocol=protocol,
+            protocol=rules,
             metrics=metrics,
             names=None if names is None else read_names(names),
             allow_missing=allow_missing,
             strict=strict,
         )
-        lines = []
+        lines, left_out = [], []
         for name, notes in score_benchmark(requests, out, options):
             for note in notes:
                 typer.echo(f"warning: {note}", err=True)
             lines.append(Line(*name, *read_summary(out.joinpath(*name))))
+            record = read_run(out.joinpath(*name))
+            counts = record.get("left_out", 0), record.get("components", 0)
+            left_out.append((requests[name].gt_root, *counts))
+        for gt_root, n_left_out, n_components in dict.fromkeys(left_out):  # once for all methods
+            print_left_out(gt_root, rules, n_left_out, n_components)
         keys = next(iter(requests.values())).keys
         chosen = metrics or benchmark.metrics
         if fmt is None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from enum import StrEnum
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,7 +15,13 @@ from typer.core import TyperGroup
 
 from sisod.common.errors import EXTRAS, InputError, MissingExtraError, UsageError, is_missing
 from sisod.common.streams import is_terminal, usable_streams
-from sisod.scoring.protocols import PROTOCOLS
+from sisod.scoring.protocols import (
+    PROTOCOLS,
+    Protocol,
+    change_protocol,
+    find_protocol,
+    read_setting,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,6 +37,31 @@ ProtocolName = Annotated[
     typer.Option(
         "--protocol", help=f"Conventions of scoring: {', '.join(PROTOCOLS)}; by default the first."
     ),
+]
+MinArea = Annotated[
+    str | None,
+    typer.Option(
+        "--min-area",
+        metavar="PIXELS|SHARE",
+        help="Leave out smaller components: 12 is pixels, 0.001 a share of the image, 0 none; "
+        "by default the protocol's.",
+    ),
+]
+Connectivity = Annotated[
+    str | None,
+    typer.Option("--connectivity", metavar="4|8", help="Of the components; by default the protocol's."),
+]
+Normalize = Annotated[
+    str | None,
+    typer.Option(
+        "--normalize",
+        metavar="minmax|none",
+        help="Whether predictions are stretched to [0, 1]; by default the protocol's.",
+    ),
+]
+GtSuffix = Annotated[str, typer.Option("--gt-suffix", help="End of ground truth names, like _mask.")]
+NameList = Annotated[
+    Path | None, typer.Option("--list", help="File of image names, one a line; only these.")
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace existing output.")]
 
@@ -83,6 +115,23 @@ def name_missing_extra() -> Iterator[None]:
         if error.name in EXTRAS and is_missing(error.name):
             raise MissingExtraError(command, error.name) from None
         raise
+
+
+def chosen_protocol(name: str | None, **settings: str | None) -> Protocol:
+    """Return the protocol of a name, or the default, with the settings that options change."""
+    protocol = find_protocol(name or "default")
+    values = {key: read_setting(key, text) for key, text in settings.items() if text is not None}
+    return change_protocol(protocol, **values)
+
+
+def print_left_out(gt_root: str, protocol: Protocol, n_left_out: int, n_components: int) -> None:
+    """Say on standard error how many components of the ground truths have no frame, if any."""
+    if n_left_out:
+        start = f"{n_left_out} of {n_components} components in {gt_root!r} are"
+        if protocol.released_code:
+            typer.echo(f"{start} not scored by the rules of the released code", err=True)
+        else:
+            typer.echo(f"{start} below min_area and not scored; --min-area 0 scores all", err=True)
 
 
 class Commands(TyperGroup):

@@ -1,7 +1,7 @@
 """A TOML file that names many methods and many data sets.
 
     metrics = "paper"                        # optional: "paper", "all" or a list of keys
-    protocol = "default"                     # optional
+    protocol = "default"                     # optional; settings may follow: "default+min_area=0"
 
     [datasets.MSOD]
     gt = "data/MSOD/mask"

@@ -319,6 +319,6 @@ def _notes(run: Mapping[str, Any], request: Request) -> list[str]:
         notes.append(
             f"{run['tiny']} objects are scored only because their ground truth in "
             f"{request.gt_root!r} has no component of {size} or more; smaller ones beside them "
-            "are not scored; --protocol paper scores all"
+            "are not scored; --min-area 0 scores all"
         )
     return notes

@@ -260,6 +260,8 @@ def run_record(totals: Totals, protocol: Protocol) -> dict[str, Any]:
         "resized": totals.n_resized,
         "looks_binary": totals.n_binary,
         "tiny": totals.n_tiny,
+        "components": totals.n_objects + totals.n_left_out,
+        "left_out": totals.n_left_out,
         "undefined": undefined,
     } | ({"predicted": int(totals.object_sums()["predicted"])} if totals.count_widths else {})
 

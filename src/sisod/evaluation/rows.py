@@ -74,6 +74,7 @@ class Totals:
         n_binary: integer predictions with maximum 1.
         n_tiny: frames that exist only because their image has no component that is large enough;
             frames of a partition that the caller passed are never counted.
+        n_left_out: components without a frame, because they are below the least area.
     """
 
     keys: tuple[str, ...]
@@ -87,6 +88,7 @@ class Totals:
     n_resized: int
     n_binary: int
     n_tiny: int = 0
+    n_left_out: int = 0
 
     def plus(self, other: "Totals") -> "Totals":
         """Return the totals over the images of both."""
@@ -102,6 +104,7 @@ class Totals:
             n_resized=self.n_resized + other.n_resized,
             n_binary=self.n_binary + other.n_binary,
             n_tiny=self.n_tiny + other.n_tiny,
+            n_left_out=self.n_left_out + other.n_left_out,
         )
 
     def mean_curves(self) -> dict[str, Values]:
@@ -189,6 +192,7 @@ class Rows:
             n_resized=sum(resized),
             n_binary=int(np.count_nonzero(scores.looks_binary)),
             n_tiny=int(scores.n_tiny.sum()),
+            n_left_out=int(scores.n_left_out.sum()),
         )
         return cls(
             names=tuple(names),
@@ -295,4 +299,4 @@ def _concatenated(tables: Sequence[dict[str, NDArray[np.generic]]]) -> dict[str,
 
 _ARRAYS = ("shapes", "n_objects", "alphas", "values", "curves", "counts")
 _SUMS = ("high", "low", "n_defined")
-_COUNTS = ("n_images", "n_objects", "n_resized", "n_binary", "n_tiny")
+_COUNTS = ("n_images", "n_objects", "n_resized", "n_binary", "n_tiny", "n_left_out")

@@ -183,6 +183,8 @@ _RUN: dict[str, Field] = {
     "looks_binary": _COUNT,
     "tiny": _COUNT,
     "predicted": _COUNT,
+    "components": _COUNT,
+    "left_out": _COUNT,
     "undefined": ("an object of whole numbers", _are_counts),
     "inputs": _OBJECT,
     "digest": _TEXT,

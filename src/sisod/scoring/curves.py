@@ -30,6 +30,7 @@ class ImageStatistics:
         predicted: the predicted objects.
         looks_binary: an integer prediction with maximum 1.
         n_tiny: number of frames below the protocol's least area.
+        n_left_out: number of components without a frame.
     """
 
     histogram: Histogram
@@ -38,6 +39,7 @@ class ImageStatistics:
     predicted: PredictedObjects
     looks_binary: bool
     n_tiny: int
+    n_left_out: int
 
 
 def score_statistics(images: Sequence[ImageStatistics], keys: tuple[str, ...], first: int) -> Scores:
@@ -57,6 +59,7 @@ def score_statistics(images: Sequence[ImageStatistics], keys: tuple[str, ...], f
         alphas=np.array([image.partition.alpha for image in images]),
         looks_binary=np.array([image.looks_binary for image in images]),
         n_tiny=np.array([image.n_tiny for image in images]),
+        n_left_out=np.array([image.n_left_out for image in images]),
     )
 
 

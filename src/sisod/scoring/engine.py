@@ -40,7 +40,8 @@ def score(
     Args:
         pred: saliency map: uint8, uint16, bool, or float in [0, 1].
         gt: ground truth: bool, or uint8, uint16, float salient from one half on.
-        protocol: `"default"`, `"paper"`, `"pysodmetrics"`, `"official"`, or a `Protocol` of your own.
+        protocol: a name of `sisod.PROTOCOLS`, or a `Protocol` of your own. Settings can follow a name:
+            `"default+min_area=0"`, `"paper+connectivity=4+normalize=none"`.
         metrics: None for every metric that is a function of the counts, `"all"` also S, weighted F and
             multi-scale IoU, `"paper"` the columns of the paper's Table 1, or a list of keys.
         partition: frames of your own, for example from instance labels; by default the protocol's. The
@@ -105,11 +106,12 @@ class CountScorer:
         """Reduce the pixels of one image to what the metrics need."""
         if pred.shape != gt.shape:
             pred = _resize(pred, gt.shape)
-        normalize, n_tiny = self.protocol.normalize, 0
+        normalize, n_tiny, n_left_out = self.protocol.normalize, 0, 0
         if partition is None:
             partition = self.protocol.partition(gt)
             least = least_area(self.protocol.min_area, gt.size)
             n_tiny = int(np.count_nonzero(partition.areas < least))
+            n_left_out = len(partition.components) - len(partition)
         else:  # frames of the caller, to which the least area does not apply
             _check_partition(partition, gt)
         return ImageStatistics(
@@ -121,6 +123,7 @@ class CountScorer:
             ),
             looks_binary=arrays.looks_binary(pred),
             n_tiny=n_tiny,
+            n_left_out=n_left_out,
         )
 
     def finish(self, images: Sequence[ImageStatistics]) -> Scores:

@@ -41,6 +41,7 @@ class OfficialImage:
         shape: height and width of the ground truth.
         alpha: weight of the background.
         looks_binary: an integer prediction with maximum 1.
+        n_left_out: components without a box, below the least area or lost in the resize.
     """
 
     values: dict[str, float]
@@ -48,6 +49,7 @@ class OfficialImage:
     shape: tuple[int, int]
     alpha: float
     looks_binary: bool
+    n_left_out: int
 
     @property
     def n_objects(self) -> int:
@@ -81,6 +83,7 @@ class OfficialScorer:
             shape=(mask.shape[0], mask.shape[1]),
             alpha=parts.alpha,
             looks_binary=looks_binary(pred),
+            n_left_out=parts.n_components - len(parts.boxes),
         )
 
     def finish(self, images: Sequence[OfficialImage]) -> Scores:
@@ -101,6 +104,7 @@ class OfficialScorer:
             alphas=np.array([image.alpha for image in images]),
             looks_binary=np.array([image.looks_binary for image in images]),
             n_tiny=np.zeros(len(images), dtype=np.int64),  # the released code has no such rule
+            n_left_out=np.array([image.n_left_out for image in images]),
         )
 
 
@@ -125,11 +129,13 @@ class _Parts:
         boxes: half-open y0, x0, y1, x1 of the components that are still there after the resize.
         areas: their pixels on the grid.
         bits: bit of each box in the code map: its index among the components before the resize.
+        n_components: number of components of the mask.
     """
 
     boxes: Boxes
     areas: list[int]
     bits: list[int]
+    n_components: int
 
     def background(self) -> NDArray[np.bool_]:
         """Pixels with code 0."""
@@ -182,7 +188,7 @@ def _cut(mask: NDArray[np.bool_]) -> _Parts:
             boxes.append((int(ys.min()), int(xs.min()), int(ys.max()) + 1, int(xs.max()) + 1))
             sizes.append(len(ys))
             bits.append(bit)
-    return _Parts(boxes, sizes, bits)
+    return _Parts(boxes, sizes, bits, len(in_raster_order))
 
 
 def _values(p: Grey, g: Grey, parts: _Parts) -> dict[str, float]:

@@ -1,7 +1,8 @@
 """The evaluation conventions, as data. The name is stored with every result."""
 
-from dataclasses import dataclass, fields
-from typing import Literal, get_args
+import re
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,15 +113,22 @@ PROTOCOLS = {
 }
 
 
+SETTINGS = ("min_area", "connectivity", "normalize")  # that can be changed, in the order of a name
+
+
 def find_protocol(protocol: str | Protocol) -> Protocol:
     """Return the protocol of a name; check that a custom protocol does not have a known name.
+
+    Settings that are changed follow the name, as in the names that results store.
 
     Example:
         >>> find_protocol("paper").min_area
         0
+        >>> find_protocol("paper+min_area=12+connectivity=4").min_area
+        12
     """
     if isinstance(protocol, Protocol):
-        if PROTOCOLS.get(protocol.name, protocol) != protocol:
+        if _base(protocol) is not protocol and find_protocol(protocol.name) != protocol:
             raise ValueError(
                 f"this protocol differs from the known {protocol.name!r} but has its name; "
                 "give it a name of its own"
@@ -128,6 +136,87 @@ def find_protocol(protocol: str | Protocol) -> Protocol:
         return protocol
     if not isinstance(protocol, str):
         raise UsageError(f"protocol must be a name or a Protocol, got {shown(protocol)}")
-    if protocol not in PROTOCOLS:
-        raise UsageError(unknown_name_message("protocol", protocol, PROTOCOLS))
-    return PROTOCOLS[protocol]
+    name, *changes = protocol.split("+")
+    if name not in PROTOCOLS:
+        raise UsageError(unknown_name_message("protocol", name, PROTOCOLS))
+    return change_protocol(PROTOCOLS[name], **_read_changes(protocol, changes))
+
+
+def change_protocol(
+    protocol: Protocol,
+    *,
+    min_area: float | None = None,
+    connectivity: Literal[4, 8] | None = None,
+    normalize: Normalize | None = None,
+) -> Protocol:
+    """Return a protocol with other settings, whose name says what differs from the known protocol.
+
+    Example:
+        >>> change_protocol(PROTOCOLS["default"], connectivity=4, min_area=0).name
+        'default+min_area=0+connectivity=4'
+        >>> change_protocol(PROTOCOLS["default"], connectivity=8).name
+        'default'
+    """
+    if min_area == 0:
+        min_area = 0  # no pixels and no share of the image are the same, and have one name
+    given = {"min_area": min_area, "connectivity": connectivity, "normalize": normalize}
+    changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    if changes and protocol.released_code:
+        raise UsageError(
+            f"{next(iter(changes))} cannot be changed under {protocol.name!r}, which follows the "
+            "paper's released code; choose another protocol"
+        )
+    base, changed = _base(protocol), replace(protocol, **changes)
+    differences = [
+        f"+{name}={getattr(changed, name)}"
+        for name in SETTINGS
+        # by their texts: one pixel is not the whole image, although 1 equals 1.0
+        if str(getattr(changed, name)) != str(getattr(base, name))
+    ]
+    return replace(changed, name=base.name + "".join(differences))
+
+
+def read_setting(name: str, text: str) -> Any:
+    """Return the value of a setting that is given as text.
+
+    Example:
+        >>> read_setting("min_area", "12"), read_setting("min_area", "0.001")
+        (12, 0.001)
+    """
+    if name == "min_area":
+        return _read_min_area(text)
+    if name == "connectivity" and text in ("4", "8"):
+        return int(text)
+    if name == "normalize" and text in get_args(Normalize):
+        return text
+    expected = {"connectivity": "4 or 8", "normalize": " or ".join(get_args(Normalize))}
+    raise UsageError(f"{name} must be {expected[name]}, got {shown(text)}")
+
+
+def _read_min_area(text: str) -> float:
+    if re.fullmatch("[0-9]{1,15}", text):
+        return int(text)
+    if re.fullmatch(r"[0-9]*\.?[0-9]+(e-?[0-9]+)?", text) and float(text) <= 1:
+        return float(text)
+    raise UsageError(
+        "min_area must be whole pixels such as 12, or a share of the image from 0.0 to 1.0 such as "
+        f"0.001, got {shown(text)}"
+    )
+
+
+def _read_changes(protocol: str, changes: list[str]) -> dict[str, Any]:
+    settings: dict[str, Any] = {}
+    for change in changes:
+        name, equals, text = change.partition("=")
+        if not equals or name not in SETTINGS or name in settings:
+            raise UsageError(
+                f"protocol {shown(protocol)}: after the name, expected each of {', '.join(SETTINGS)} at "
+                f"most once, such as +min_area=0, got {shown(f'+{change}')}"
+            )
+        settings[name] = read_setting(name, text)
+    return settings
+
+
+def _base(protocol: Protocol) -> Protocol:
+    """Return the known protocol that a name begins with, or the protocol itself."""
+    return PROTOCOLS.get(protocol.name.partition("+")[0], protocol)

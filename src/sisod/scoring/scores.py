@@ -36,6 +36,7 @@ class Scores:
         looks_binary: True for an integer prediction whose maximum is 1.
         n_tiny: number of frames below the protocol's least area: an image without a larger component
             keeps its largest.
+        n_left_out: number of components without a frame, because they are below the least area.
     """
 
     keys: tuple[str, ...]
@@ -50,6 +51,7 @@ class Scores:
     alphas: Values
     looks_binary: NDArray[np.bool_]
     n_tiny: NDArray[np.int64]
+    n_left_out: NDArray[np.int64]
 
 
 def object_geometry(

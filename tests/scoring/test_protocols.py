@@ -1,0 +1,132 @@
+"""Protocols with single settings changed: their names, their values, and what is refused."""
+
+import dataclasses
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from helpers.messages import check_one_sentence
+
+import sisod
+from sisod.common.errors import UsageError
+from sisod.scoring.protocols import PROTOCOLS, SETTINGS, change_protocol, find_protocol
+
+DEFAULT = PROTOCOLS["default"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "name"),
+    [
+        ({"min_area": 0}, "default+min_area=0"),
+        ({"min_area": 0.0}, "default+min_area=0"),  # no share is no pixels
+        ({"min_area": 12}, "default+min_area=12"),
+        ({"min_area": 1}, "default+min_area=1"),  # one pixel
+        ({"min_area": 1.0}, "default+min_area=1.0"),  # the whole image
+        ({"min_area": 0.00001}, "default+min_area=1e-05"),
+        ({"normalize": "none", "connectivity": 4}, "default+connectivity=4+normalize=none"),
+        ({"connectivity": 4, "min_area": 0}, "default+min_area=0+connectivity=4"),
+        ({"min_area": 0.0002, "connectivity": 8, "normalize": "minmax"}, "default"),
+        ({}, "default"),
+    ],
+)
+def test_the_name_says_what_was_changed(settings: dict[str, Any], name: str) -> None:
+    changed = change_protocol(DEFAULT, **settings)
+    assert changed.name == name
+    assert find_protocol(name) == find_protocol(changed) == changed
+    assert changed == dataclasses.replace(DEFAULT, name=name, **settings)
+
+
+def test_every_known_protocol_can_be_changed_in_every_way_but_official() -> None:
+    names = set()
+    for base in PROTOCOLS.values():
+        if base.released_code:
+            continue
+        for area, neighbours, stretch in itertools.product((0, 9, 0.5), (4, 8), ("minmax", "none")):
+            settings: dict[str, Any] = dict(zip(SETTINGS, (area, neighbours, stretch), strict=True))
+            changed = change_protocol(base, **settings)
+            text = base.name + "".join(f"+{key}={value}" for key, value in reversed(settings.items()))
+            assert find_protocol(text) == changed  # in any order, and with values that it has
+            assert {key: getattr(changed, key) for key in SETTINGS} == settings
+            assert dataclasses.replace(changed, **{k: getattr(base, k) for k in SETTINGS}) == (
+                dataclasses.replace(base, name=changed.name)
+            )
+            names.add(changed.name)
+    assert len(names) == 5 * 3 * 2 * 2  # no two have the same
+
+
+def test_a_changed_setting_can_be_changed_back() -> None:
+    changed = find_protocol("default+min_area=0+connectivity=4")
+    assert change_protocol(changed, min_area=5).name == "default+min_area=5+connectivity=4"
+    assert change_protocol(changed, min_area=0.0002, connectivity=8) == DEFAULT
+
+
+def test_custom_protocols() -> None:
+    mine = sisod.Protocol("mine", min_area=3, alpha=2)
+    changed = change_protocol(mine, min_area=0)
+    assert changed == sisod.Protocol("mine+min_area=0", min_area=0, alpha=2)
+    assert find_protocol(changed) is changed
+    for settings in ({"min_area": 1}, {"min_area": 0, "alpha": 2}):
+        wrong = sisod.Protocol("default+min_area=0", **settings)  # type: ignore[arg-type]
+        with pytest.raises(
+            ValueError, match=r"differs from the known 'default\+min_area=0' but has its"
+        ):
+            find_protocol(wrong)
+
+
+def test_scores_follow_the_settings() -> None:
+    gt = np.zeros((100, 100), dtype=bool)
+    gt[10:40, 10:40] = gt[80, 80] = gt[60, 60] = gt[61, 61] = True
+    pred = np.where(gt, 0.5, 0.25)
+    pred[60:, 60:] = 0
+
+    def score(protocol: str | sisod.Protocol) -> dict[str, float]:
+        return sisod.score(pred, gt, protocol=protocol, metrics="mae,si_mae,si_recall_binary")
+
+    for settings in ({"min_area": 0}, {"min_area": 2, "connectivity": 4}, {"normalize": "none"}):
+        text = "default" + "".join(f"+{key}={value}" for key, value in settings.items())
+        mine = sisod.Protocol("mine", **settings)
+        assert score(text) == score(mine)
+        assert score(text) != score("default")
+        evaluator = sisod.Evaluator(protocol=text, metrics="mae,si_mae,si_recall_binary")
+        evaluator.update(pred, gt)
+        assert evaluator.result().summary == score(text)
+    assert score("default")["si_recall_binary"] == 0.5  # of two objects
+    assert score("default+min_area=0")["si_recall_binary"] == 1 / 3
+    assert score("default+min_area=0+connectivity=4")["si_recall_binary"] == 1 / 4
+
+
+AREA = "min_area must be whole pixels such as 12, or a share of the image from 0.0 to 1.0 such as 0.001"
+AFTER = "after the name, expected each of min_area, connectivity, normalize at most once"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        *(
+            (f"default+min_area={value}", f"{AREA}, got {value!r}")
+            for value in ("", "x", "-1", "-0.1", "1.5", "1e3", "nan", "inf", "1_0", " 1", "²", "1,5")
+        ),
+        ("default+min_area=" + "9" * 5000, AREA),
+        ("default+min_area=1e999999999", AREA),
+        ("default+connectivity=6", "connectivity must be 4 or 8, got '6'"),
+        ("default+connectivity=8.0", "connectivity must be 4 or 8, got '8.0'"),
+        ("default+normalize=None", "normalize must be minmax or none, got 'None'"),
+        ("default+", f"protocol 'default+': {AFTER}, such as +min_area=0, got '+'"),
+        ("default+min_area", f"{AFTER}, such as +min_area=0, got '+min_area'"),
+        ("default+alpha=1", f"{AFTER}, such as +min_area=0, got '+alpha=1'"),
+        ("default+min_area=0+min_area=0", f"{AFTER}, such as +min_area=0, got '+min_area=0'"),
+        ("papr+min_area=0", "unknown protocol 'papr'; did you mean 'paper'? available: "),
+        ("+min_area=0", "unknown protocol ''; available: "),
+        (
+            "official+min_area=25",
+            "min_area cannot be changed under 'official', which follows the paper's released code; "
+            "choose another protocol",
+        ),
+    ],
+)
+def test_texts_that_are_refused(text: str, message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        find_protocol(text)
+    assert message in str(caught.value)
+    check_one_sentence(str(caught.value), longest=300)
