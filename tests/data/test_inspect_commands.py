@@ -1,6 +1,8 @@
 """`sisod frames` draws the frames that are scored; `sisod stats` describes a data set."""
 
+import csv
 import io
+import json
 import tarfile
 import zipfile
 from pathlib import Path
@@ -180,7 +182,10 @@ def test_unknown_protocol_is_bad_usage(command: list[str]) -> None:
     result = run(*command, "--protocol", "papr")
     assert result.exit_code == 2
     said = " ".join(result.stderr.replace("│", " ").split())
-    assert "unknown protocol 'papr'; did you mean 'paper'? available: default, official" in said
+    assert (
+        "unknown protocol 'papr'; did you mean 'paper'? available: cc, default, infrared, official"
+        in said
+    )
 
 
 @pytest.mark.parametrize("command", [["frames", "no", "--out", "drawn"], ["stats", "no"]])
@@ -330,3 +335,112 @@ def test_archives_that_lead_out_of_the_folder(kind: str, evil: str) -> None:
     text = refusal("frames", url, "--out", "deep/er/drawn")
     assert "does not lead to a place inside the output folder; rename the file" in text
     assert sorted(Path().rglob("*")) == before
+
+
+# the same options as `evaluate`
+
+
+def with_specks() -> None:
+    """Two masks of 100 x 100 called NAME_mask: an object and a speck, two specks; and another file."""
+    mask = np.zeros((100, 100), dtype=bool)
+    mask[10:30, 10:30] = mask[90, 90] = True
+    save("a_mask", mask)
+    mask = np.zeros((100, 100), dtype=bool)
+    mask[5, 5] = mask[50, 50] = True
+    save("sub/b_mask", mask)
+    save("a_edge", mask)
+
+
+LEFT_OUT = "{} of {} components in 'gt' are below min_area and not scored; --min-area 0 scores all\n"
+
+
+def test_components_left_out_are_reported() -> None:
+    with_specks()
+    for command in (["stats", "gt"], ["frames", "gt", "--out", "drawn", "--overwrite"]):
+        for options, line in (
+            ([], LEFT_OUT.format(2, 4)),
+            (["--min-area", "0.0001"], ""),
+            (["--min-area", "0"], ""),
+            (["--min-area", "401"], LEFT_OUT.format(2, 4)),  # the largest is always kept
+            (["--list", "names.txt"], LEFT_OUT.format(1, 2)),
+        ):
+            Path("names.txt").write_text("sub/b\n")
+            result = run(*command, "--gt-suffix", "_mask", *options)
+            assert (result.exit_code, result.stderr) == (0, line), (command, options)
+    record = json.loads(Path("drawn", "run.json").read_text())
+    assert (record["protocol"], record["components"], record["left_out"]) == ("default", 2, 1)
+    found = mask_statistics("gt", "default+min_area=0", gt_suffix="_mask", names=["a"])
+    assert (found.n_objects.tolist(), found.n_left_out, found.n_components) == ([2], 0, 2)
+
+
+def test_suffix_and_list_choose_the_masks() -> None:
+    with_specks()
+    Path("names.txt").write_text("a.png\n")
+    options = ["--gt-suffix", "_mask", "--list", "names.txt", "--min-area", "0"]
+    assert run("frames", "gt", "--out", "drawn", *options).stdout == "1 pictures in drawn\n"
+    assert sorted(path.name for path in Path("drawn").rglob("*.*")) == ["a.png", "run.json"]
+    record = json.loads(Path("drawn", "run.json").read_text())
+    assert record["protocol"] == "default+min_area=0"
+    Path("images").mkdir()
+    assert cv2.imwrite("images/a.jpg", np.full((50, 50, 3), 200, np.uint8))
+    assert run("frames", "gt", "--out", "over", "--images", "images", *options).exit_code == 0
+    numbers = json.loads(run("stats", "gt", *options, "--format", "json").stdout)
+    assert (numbers["images"], numbers["objects"]) == (1, 2)
+    for command in (["stats", "gt"], ["frames", "gt", "--out", "other"]):
+        assert refusal(*command, "--gt-suffix", "_no") == (
+            "'gt' has no image files ending in '_no'; expected a folder of masks"
+        )
+        assert refusal(*command, "--list", "names.txt") == (
+            "1 of 1 listed images have no ground truth in 'gt' (a); correct the list"
+        )
+        assert "'no.txt' cannot be read" in refusal(*command, "--list", "no.txt")
+
+
+def test_statistics_for_programs_and_documents() -> None:
+    by_hand()
+    numbers = json.loads(run("stats", "gt", "--format", "json").stdout)
+    sizes = numbers.pop("objects_by_percent_of_image")
+    assert list(sizes.values()) == [2, 0, 0, 0, 0, 1, 0, 0, 0, 0]
+    assert list(sizes)[:2] == ["0-10", "10-20"]
+    assert numbers == {
+        "protocol": "default",
+        "images": 3,
+        "objects": 3,
+        "components": 3,
+        "left_out": 0,
+        "objects_per_image": 1.0,
+        "rho": 0.25,
+        "rho_image": 0.1,
+        "images_by_objects": {"0": 1, "1": 1, "2": 1, "3": 0, "4": 0, "5+": 0},
+    }
+    rows = list(csv.reader(run("stats", "gt", "--format", "csv").stdout.splitlines()))
+    assert rows[0] == ["statistic", "group", "value"]
+    for row in (["rho", "", "0.25"], ["images_by_objects", "2", "1"], ["protocol", "", "default"]):
+        assert row in rows
+    assert len(rows) == 1 + 8 + 10 + 6
+    markdown = run("stats", "gt", "--format", "md").stdout
+    assert "| components below min\\_area, left out | 0 |" in markdown
+    assert markdown.count("| --- | ---: |") == 3
+    assert run("stats", "gt", "--format", "latex").stdout.count(r"\begin{tabular}") == 3
+    save("black", np.zeros((4, 4), dtype=bool), "empty")
+    assert json.loads(run("stats", "empty", "--format", "json").stdout)["rho"] is None
+
+
+def test_pictures_for_programs_and_documents() -> None:
+    by_hand()
+
+    def output(kind: str) -> str:
+        return run("frames", "gt", "--out", "drawn", "--overwrite", "--format", kind).stdout
+
+    pictures = json.loads(output("json"))
+    assert pictures[0] == {
+        "image": "a.1",
+        "components": 2,
+        "frames": 2,
+        "background": 0.78,
+        "alpha": 78 / 22,
+    }
+    assert [picture["image"] for picture in pictures] == ["a.1", "half", "sub/none"]
+    assert output("csv").splitlines()[2] == "half,1,1,0.5,1.0"
+    assert "| half | 1 | 1 | 0.5000 | 1.0000 |" in output("md")
+    assert r"half & 1 & 1 & 0.5000 & 1.0000 \\" in output("latex")

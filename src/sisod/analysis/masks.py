@@ -1,18 +1,19 @@
 """Statistics of ground truth masks: sizes and numbers of objects, and rho and rho' of Theorem 4.2."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sisod.common.errors import InputError
-from sisod.common.grid import Grid, number
+from sisod.common.grid import Format, Grid, is_nan, number, render
 from sisod.common.progress import progress_bar
 from sisod.data.images import read_mask
-from sisod.data.pairs import files_by_name
-from sisod.scoring.protocols import Protocol
+from sisod.data.pairs import find_masks
+from sisod.scoring.protocols import Protocol, find_protocol
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,12 +25,19 @@ class MaskStatistics:
         shares: share of the image that a component covers, one value per component.
         fills: share of its frame that a component fills, one value per component.
         salient: salient share of an image, one value per image with objects.
+        n_left_out: number of components without a frame, below the protocol's `min_area`.
     """
 
     n_objects: NDArray[np.int64]
     shares: NDArray[np.float64]
     fills: NDArray[np.float64]
     salient: NDArray[np.float64]
+    n_left_out: int = 0
+
+    @property
+    def n_components(self) -> int:
+        """Number of components of all masks."""
+        return len(self.shares) + self.n_left_out
 
     @property
     def rho(self) -> float:
@@ -51,24 +59,42 @@ class MaskStatistics:
         return dict(zip(("0", "1", "2", "3", "4", "5+"), counts, strict=True))
 
 
-def mask_statistics(gt_root: str | Path, protocol: Protocol) -> MaskStatistics:
-    """Return the statistics of a folder of masks."""
-    files = files_by_name(gt_root)
-    if not files:
-        raise InputError(f"{str(gt_root)!r} has no image files; expected a folder of masks")
+def mask_statistics(
+    gt_root: str | Path,
+    protocol: str | Protocol = "default",
+    *,
+    gt_suffix: str = "",
+    names: Sequence[str] | None = None,
+) -> MaskStatistics:
+    """Return the statistics of a folder of masks.
+
+    Args:
+        gt_root: folder or URL of the masks.
+        protocol: as for `sisod.score`.
+        gt_suffix: end of every mask's name that is not part of the image's, like `_mask`.
+        names: only these images.
+    """
+    rules = find_protocol(protocol)
+    files = find_masks(gt_root, gt_suffix=gt_suffix, names=names)
+    n_left_out = 0
     n_objects, shares, fills, salient = [], [], [], []
     with progress_bar("reading masks", len(files)) as advance:
         for file in files.values():
-            mask = read_mask(gt_root, file.path, level=protocol.gt_level)
-            parts = protocol.partition(mask)
+            mask = read_mask(gt_root, file.path, level=rules.gt_level)
+            parts = rules.partition(mask)
             n_objects.append(len(parts))
             shares.append(parts.areas / mask.size)
             fills.append(parts.areas / parts.frame_areas)
+            n_left_out += len(parts.components) - len(parts)
             if len(parts):
                 salient.append(float(mask.mean()))
             advance(1)
     return MaskStatistics(
-        np.array(n_objects), np.concatenate(shares), np.concatenate(fills), np.array(salient)
+        np.array(n_objects),
+        np.concatenate(shares),
+        np.concatenate(fills),
+        np.array(salient),
+        n_left_out,
     )
 
 
@@ -78,6 +104,7 @@ def statistics_grids(statistics: MaskStatistics) -> tuple[Grid, Grid, Grid]:
     overview = (
         ("images", str(n_images)),
         ("objects", str(n_objects)),
+        ("components below min_area, left out", str(statistics.n_left_out)),
         ("objects per image, mean", f"{float(statistics.n_objects.mean()):.2f}"),
         ("rho, least fill of a frame", number(statistics.rho)),
         ("rho', least salient share of an image", number(statistics.rho_image)),
@@ -95,3 +122,33 @@ def statistics_grids(statistics: MaskStatistics) -> tuple[Grid, Grid, Grid]:
         Grid(("size of the object", "objects", "share"), sizes, n_text=1),
         Grid(("objects in the image", "images", "share"), numbers, n_text=1),
     )
+
+
+def render_statistics(statistics: MaskStatistics, protocol: Protocol, kind: Format) -> str:
+    """Return the three tables for a document, or all numbers for a program."""
+    grids = statistics_grids(statistics)
+    if kind in ("md", "latex"):
+        return "\n\n".join(render(grid, (), None, kind) for grid in grids)
+    content = {"protocol": protocol.name, **_record(statistics)}
+    rows: list[dict[str, Any]] = []
+    for name, value in content.items():
+        groups = value if isinstance(value, dict) else {"": value}
+        rows += [{"statistic": name, "group": group, "value": one} for group, one in groups.items()]
+    return render(grids[0], rows, content, kind)
+
+
+def _record(statistics: MaskStatistics) -> dict[str, Any]:
+    values = {
+        "images": len(statistics.n_objects),
+        "objects": len(statistics.shares),
+        "components": statistics.n_components,
+        "left_out": statistics.n_left_out,
+        "objects_per_image": float(statistics.n_objects.mean()),
+        "rho": statistics.rho,
+        "rho_image": statistics.rho_image,
+    }
+    sizes = enumerate(statistics.size_groups().tolist())
+    return {key: None if is_nan(value) else value for key, value in values.items()} | {
+        "objects_by_percent_of_image": {f"{10 * i}-{10 * i + 10}": count for i, count in sizes},
+        "images_by_objects": statistics.number_groups(),
+    }

@@ -7,7 +7,19 @@ from typing import Annotated
 
 import typer
 
-from sisod.cli.shared import Overwrite, ProtocolName, exit_on_user_error, print_grids, print_tables
+from sisod.cli.shared import (
+    FormatName,
+    GtSuffix,
+    MinArea,
+    NameList,
+    Overwrite,
+    ProtocolName,
+    chosen_protocol,
+    exit_on_user_error,
+    print_grids,
+    print_left_out,
+    print_tables,
+)
 
 
 class InspectionFormat(StrEnum):
@@ -57,21 +69,34 @@ def frames(
     out: Annotated[Path, typer.Option(help="Folder for the pictures.")],
     images: Annotated[str | None, typer.Option(help="Folder of photographs to draw on.")] = None,
     protocol: ProtocolName = None,
+    min_area: MinArea = None,
+    fmt: FormatName = None,
+    gt_suffix: GtSuffix = "",
+    names: NameList = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Draw what is scored over masks or images: numbered frames, background, alpha."""
-    from sisod.report.frames import draw_folder
-    from sisod.scoring.protocols import find_protocol
+    from sisod.data.pairs import read_names
+    from sisod.report.frames import draw_folder, render_pictures
 
     with exit_on_user_error():
-        count = draw_folder(
+        rules = chosen_protocol(protocol, min_area=min_area)
+        pictures = draw_folder(
             gt,
             out,
-            protocol=find_protocol(protocol or "default"),
+            protocol=rules,
             image_root=images,
+            gt_suffix=gt_suffix,
+            names=None if names is None else read_names(names),
             overwrite=overwrite,
         )
-        typer.echo(f"{count} pictures in {out}")
+        n_components = sum(picture.components for picture in pictures)
+        n_left_out = n_components - sum(picture.frames for picture in pictures)
+        print_left_out(gt, rules, n_left_out, n_components)
+        if fmt is None:
+            typer.echo(f"{len(pictures)} pictures in {out}")
+        else:
+            typer.echo(render_pictures(pictures, fmt.value))
 
 
 def stats(
@@ -84,17 +109,28 @@ def stats(
         ),
     ] = None,
     protocol: ProtocolName = None,
+    min_area: MinArea = None,
+    fmt: FormatName = None,
+    gt_suffix: GtSuffix = "",
+    names: NameList = None,
 ) -> None:
     """Print the sizes and numbers of the objects of a data set, and rho and rho' of Theorem 4.2."""
-    from sisod.analysis.masks import mask_statistics, statistics_grids
+    from sisod.analysis.masks import mask_statistics, render_statistics, statistics_grids
+    from sisod.data.pairs import read_names
     from sisod.report.style import check_plot_path, plot_statistics
-    from sisod.scoring.protocols import find_protocol
 
     with exit_on_user_error():
         if plot is not None:
             check_plot_path(plot)
-        statistics = mask_statistics(gt, find_protocol(protocol or "default"))
-        print_grids(*statistics_grids(statistics))
+        rules = chosen_protocol(protocol, min_area=min_area)
+        statistics = mask_statistics(
+            gt, rules, gt_suffix=gt_suffix, names=None if names is None else read_names(names)
+        )
+        print_left_out(gt, rules, statistics.n_left_out, statistics.n_components)
+        if fmt is None:
+            print_grids(*statistics_grids(statistics))
+        else:
+            typer.echo(render_statistics(statistics, rules, fmt.value))
         if plot is not None:
             plot_statistics(statistics, plot)
             typer.echo(f"drawn to {plot}", err=True)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sisod.common.arguments import check_utf8, shown
+from sisod.common.arguments import check_text, check_utf8, shown
 from sisod.common.errors import InputError, shorten_list
 from sisod.data.images import EXTENSIONS
 from sisod.data.storage import StoredFile, list_files
@@ -49,9 +49,8 @@ def pair_files(
     """
     truths = files_by_name(gt_root, gt_suffix, all_used=names is None)
     if not truths:
-        ending = f" ending in {shown(gt_suffix)}" if gt_suffix else ""
         raise InputError(
-            f"{str(gt_root)!r} has no image files{ending}; expected ground truths as "
+            f"{str(gt_root)!r} has no image files{_ending(gt_suffix)}; expected ground truths as "
             + ", ".join(extension[1:] for extension in EXTENSIONS)
         )
     preds = files_by_name(pred_root, pred_suffix, all_used=False)
@@ -71,6 +70,19 @@ def pair_files(
     with_truth = set(expected) if names is None else set(truths)
     extra = sorted(name.encode(errors="backslashreplace").decode() for name in preds.keys() - with_truth)
     return Pairing(pairs, tuple(missing), tuple(extra))
+
+
+def find_masks(
+    gt_root: str | Path, *, gt_suffix: str = "", names: Sequence[str] | None = None
+) -> dict[str, StoredFile]:
+    """Return the masks of a folder by the names of their images; with `names`, only these."""
+    check_text("gt_suffix", gt_suffix)
+    files = files_by_name(gt_root, gt_suffix, all_used=names is None)
+    if not files:
+        raise InputError(
+            f"{str(gt_root)!r} has no image files{_ending(gt_suffix)}; expected a folder of masks"
+        )
+    return files if names is None else {name: files[name] for name in _listed(names, files, gt_root)}
 
 
 def read_names(path: Path) -> list[str]:
@@ -110,6 +122,10 @@ def files_by_name(root: str | Path, suffix: str = "", *, all_used: bool = True) 
             )
         files[name] = file
     return files
+
+
+def _ending(suffix: str) -> str:
+    return f" ending in {shown(suffix)}" if suffix else ""
 
 
 def _without_extension(path: str) -> str:

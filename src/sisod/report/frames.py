@@ -1,5 +1,7 @@
 """Pictures of what is scored: frames over masks or images, as in the paper's Figure 3."""
 
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import cv2
@@ -8,10 +10,11 @@ from numpy.typing import NDArray
 
 from sisod.common.errors import InputError, shorten_list
 from sisod.common.folders import write_folder
+from sisod.common.grid import Format, Grid, number, render
 from sisod.common.output import output_path, write_png
 from sisod.common.progress import progress_bar
 from sisod.data.images import read_colour, read_mask
-from sisod.data.pairs import files_by_name
+from sisod.data.pairs import files_by_name, find_masks
 from sisod.evaluation.result import write_run
 from sisod.scoring.partition import Partition
 from sisod.scoring.protocols import Protocol
@@ -21,6 +24,17 @@ _SHORT_SIDE, _LONG_SIDE = (
     480,
     1920,
 )  # pixels; smaller pictures are enlarged so that the numbers can be read
+
+
+@dataclass(frozen=True)
+class Picture:
+    """What one picture shows: how many of the components have a frame, and the background."""
+
+    image: str
+    components: int
+    frames: int
+    background: float
+    alpha: float
 
 
 def draw_frames(canvas: NDArray[np.uint8], parts: Partition) -> NDArray[np.uint8]:
@@ -49,12 +63,12 @@ def draw_folder(
     *,
     protocol: Protocol,
     image_root: str | Path | None = None,
+    gt_suffix: str = "",
+    names: Sequence[str] | None = None,
     overwrite: bool = False,
-) -> int:
-    """Draw every mask of a folder, over its image if there are images; return the number of pictures."""
-    masks = files_by_name(gt_root)
-    if not masks:
-        raise InputError(f"{str(gt_root)!r} has no image files; expected a folder of masks")
+) -> list[Picture]:
+    """Draw every mask of a folder, or those of `names`, over its image if there are images."""
+    masks = find_masks(gt_root, gt_suffix=gt_suffix, names=names)
     images = {} if image_root is None else files_by_name(image_root, all_used=False)
     unpaired = [name for name in masks if name not in images]
     if image_root is not None and unpaired:
@@ -62,6 +76,7 @@ def draw_folder(
             f"{len(unpaired)} of {len(masks)} masks have no image in {str(image_root)!r} "
             f"({shorten_list(unpaired)}); add them, or leave out --images"
         )
+    pictures: list[Picture] = []
     for name in masks:
         output_path(out, name, ".png")
     with (
@@ -74,12 +89,27 @@ def draw_folder(
             if image_root is not None:
                 image = read_colour(image_root, images[name].path)
                 canvas = np.asarray(cv2.resize(image, mask.shape[::-1]), dtype=np.uint8)
-            picture = draw_frames(canvas, protocol.partition(mask))
-            write_png(output_path(folder, name, ".png"), picture)
+            parts = protocol.partition(mask)
+            write_png(output_path(folder, name, ".png"), draw_frames(canvas, parts))
+            share = parts.background_area / mask.size
+            pictures.append(Picture(name, len(parts.components), len(parts), share, parts.alpha))
             advance(1)
         settings = {"masks": str(gt_root), "images": None if image_root is None else str(image_root)}
-        write_run(folder, {"kind": "frames", "command": "frames", "protocol": protocol.name, **settings})
-    return len(masks)
+        record = {"kind": "frames", "command": "frames", "protocol": protocol.name, **settings}
+        n_components = sum(picture.components for picture in pictures)
+        n_left_out = n_components - sum(picture.frames for picture in pictures)
+        write_run(folder, {**record, "components": n_components, "left_out": n_left_out})
+    return pictures
+
+
+def render_pictures(pictures: Sequence[Picture], kind: Format) -> str:
+    """Return one row per picture, for a document or a program."""
+    rows = [asdict(picture) for picture in pictures]
+    cells = tuple(
+        (one.image, str(one.components), str(one.frames), number(one.background), number(one.alpha))
+        for one in pictures
+    )
+    return render(Grid(tuple(rows[0]), cells, n_text=1), rows, rows, kind)
 
 
 def _draw_text(picture: NDArray[np.uint8], text: str, origin: tuple[int, int]) -> None:
