@@ -272,7 +272,7 @@ def test_scores_resampled_by_default() -> None:
     shown = compare(a.result(), a.result(), resamples=10).table["metric"].to_list()
     assert shown == [
         "mae", "si_mae", "auc", "si_auc", "f_mean", "si_f_mean", "f_max_image", "si_f_max_frame",
-        "e_mean", "found",
+        "e_mean", "found", "object_f1", "false_objects", "bsi_f_binary",
     ]  # fmt: skip
 
 

@@ -157,6 +157,9 @@ CALLS: dict[str, tuple[Callable[[Any], object], list[Any], str]] = {
         ["x", [], [1], [1, 0], [0, 0], [math.nan, 1], ["a", "b"], None, 3, [[0, 1]]],
         "groups",
     ),
+    "size groups of predicted objects": (
+        lambda v: analysis.predicted_by_size(DONE, groups=v), ["x", [1], [1, 0], None, 3], "groups",
+    ),
     "shares": (
         lambda v: analysis.size_edges("quantile", v), [[-1.0], [2.0], [math.nan], [[0.1]]], "shares",
     ),

@@ -110,10 +110,31 @@ def test_signatures_are_frozen() -> None:
 
 
 def test_analysis_is_frozen() -> None:
+    assert sorted(analysis.__all__) == [
+        "Comparison",
+        "MaskStatistics",
+        "RankChanges",
+        "bootstrap_intervals",
+        "by_number",
+        "by_size",
+        "compare",
+        "compare_many",
+        "found_curve",
+        "kendall_tau",
+        "mask_statistics",
+        "object_curve",
+        "predicted_by_size",
+        "rank_changes",
+        "size_bias",
+        "size_edges",
+    ]
+    assert all(hasattr(analysis, name) for name in analysis.__all__)
     assert parameter_names(analysis.size_edges) == "kind, shares"
     assert parameter_names(analysis.by_size) == "evaluation, groups"
     assert parameter_names(analysis.by_number) == "evaluation, metrics"
     assert parameter_names(analysis.found_curve) == parameter_names(analysis.size_bias) == "evaluation"
+    assert parameter_names(analysis.predicted_by_size) == "evaluation, groups"
+    assert parameter_names(analysis.object_curve) == "evaluation"
     assert parameter_names(analysis.rank_changes) == "evaluations, keys"
     assert parameter_names(comparison.compare) == "a, b, metrics, resamples, seed, names"
     assert parameter_names(comparison.compare_many) == "evaluations, metrics, resamples, seed"

@@ -1,8 +1,16 @@
 """Statistics of results: groups by size and number, ranks, intervals, comparisons; and of masks."""
 
 from sisod.analysis.comparison import Comparison, bootstrap_intervals, compare, compare_many
-from sisod.analysis.groups import by_number, by_size, found_curve, size_bias, size_edges
+from sisod.analysis.groups import (
+    by_number,
+    by_size,
+    found_curve,
+    predicted_by_size,
+    size_bias,
+    size_edges,
+)
 from sisod.analysis.masks import MaskStatistics, mask_statistics
+from sisod.analysis.object_counts import object_curve
 from sisod.analysis.ranks import RankChanges, kendall_tau, rank_changes
 
 __all__ = [
@@ -17,6 +25,8 @@ __all__ = [
     "found_curve",
     "kendall_tau",
     "mask_statistics",
+    "object_curve",
+    "predicted_by_size",
     "rank_changes",
     "size_bias",
     "size_edges",

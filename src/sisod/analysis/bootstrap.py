@@ -1,14 +1,15 @@
 """Bootstrap over images: the values of a summary on images drawn with replacement.
 
-Every score here is a ratio of sums over images. A resample is therefore a row of counts (how often each
-image was drawn), and all resamples of all scores are one matrix product. Scores of objects are such
-ratios too (sums over an image's objects, divided by their number). So is every point of a mean curve,
-whose maximum is taken after the product.
+Every score here is a function of sums over images. A resample is therefore a row of counts (how often
+each image was drawn), and all resamples of all scores are one matrix product. Means over images and over
+objects are ratios of two sums. So is every point of a mean curve, whose maximum is taken after the
+product. Metrics of objects are computed from several sums of counts.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -16,11 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sisod.analysis.groups import OBJECT_METRICS, is_found
+from sisod.analysis.object_counts import (
+    counts_matrix,
+    is_summed,
+    needs_predicted,
+    no_predicted_objects,
+)
 from sisod.common.arguments import check_known, check_whole
 from sisod.common.errors import InputError, UsageError
 from sisod.common.progress import progress_bar
-from sisod.evaluation.rows import IMAGE_CURVES
-from sisod.scoring.metrics import METRICS, PAPER_KEYS, Direction, listed_keys
+from sisod.evaluation.rows import IMAGE_CURVES, split_counts
+from sisod.scoring.metrics import METRICS, PAPER_KEYS, Direction, arrow, listed_keys
 
 if TYPE_CHECKING:
     from sisod.evaluation.result import Evaluation
@@ -30,6 +37,8 @@ _MAX_RESAMPLES = 10_000_000  # all are kept in memory
 _MAX_COUNTS = 8_000_000  # elements of the matrix of counts at a time: 64 MB
 # scores over all objects of a data set, equally weighted: key -> column of the object table
 OBJECT_SCORES = {"found": "recall_binary", **{f"object_{key}": key for key in OBJECT_METRICS}}
+# compared by default beside the paper's columns: what is found, and what that costs in false objects
+_DEFAULT_OBJECTS = ("found", "object_f1", "false_objects", "bsi_f_binary")
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,15 +49,15 @@ class Score:
         key: a metric, `found`, or `object_` + a metric of the object table.
         value: the score over all images, as in the summary.
         per_image: one value per image, NaN where undefined; the sign test compares these.
-        sums: images x 1, or images x 256 if the score is the maximum of a mean curve.
-        counts: the divisors of the sums.
+        table: images x columns; the sums of the columns over images determine the score.
+        function: sums, resamples x columns -> the score of each resample, NaN where undefined.
     """
 
     key: str
     value: float
     per_image: Values
-    sums: Values
-    counts: Values
+    table: Values
+    function: Callable[[Values], Values]
 
 
 def title(key: str) -> str:
@@ -59,61 +68,85 @@ def title(key: str) -> str:
 
 
 def direction(key: str) -> Direction:
-    """Return whether a higher ("up") or a lower ("down") score is better."""
-    if key == "found":
-        return "up"
+    """Return whether a higher ("up") or a lower ("down") score is better, or neither ("none")."""
     return METRICS[OBJECT_SCORES.get(key, key)].direction
+
+
+def heading(key: str) -> str:
+    """Return the title of a score with the arrow of its better direction."""
+    return f"{title(key)} {arrow(OBJECT_SCORES.get(key, key))}".rstrip()
 
 
 def score_keys(evaluation: "Evaluation") -> tuple[str, ...]:
     """Return every score that can be resampled from the tables of a result."""
-    keys = [key for key in evaluation.images.columns if key in METRICS and _has_sums(key)]
+    metrics = [key for key in evaluation.images.columns if key in METRICS and _has_sums(key)]
+    if evaluation.counts is None:
+        metrics = [key for key in metrics if not is_summed(key)]
     objects = evaluation.objects
-    return (*keys, *(key for key, name in OBJECT_SCORES.items() if objects[name].is_not_nan().any()))
+    return (*metrics, *(key for key, name in OBJECT_SCORES.items() if objects[name].is_not_nan().any()))
 
 
 def default_keys(available: Sequence[str]) -> tuple[str, ...]:
-    """Return the scores compared by default: the paper's columns and the objects found."""
-    keys = tuple(key for key in (*PAPER_KEYS, "found") if key in available)
-    return keys if set(keys) - {"found"} else tuple(available)
+    """Return the scores compared by default: the paper's columns, and what is found and invented."""
+    if not set(PAPER_KEYS) & set(available):
+        return tuple(available)
+    return tuple(key for key in (*PAPER_KEYS, *_DEFAULT_OBJECTS) if key in available)
 
 
-def chosen_keys(metrics: str | Sequence[str] | None, available: Sequence[str]) -> tuple[str, ...]:
-    """Return the requested scores, each of which must be available."""
+def chosen_keys(
+    metrics: str | Sequence[str] | None, evaluations: "Sequence[Evaluation]"
+) -> tuple[str, ...]:
+    """Return the requested scores, each of which must be available in every result."""
+    first, *others = (score_keys(evaluation) for evaluation in evaluations)
+    available = tuple(key for key in first if all(key in other for other in others))
     if metrics is None:
         return default_keys(available)
     keys = listed_keys(metrics)
     if keys == ("all",):
-        return tuple(available)
+        return available
     if keys == ("paper",):
         keys = PAPER_KEYS
     if not keys:
         raise UsageError("metrics is empty; name at least one, or pass None for the default ones")
     for key in keys:
-        if key in METRICS and not _has_sums(key):
-            raise UsageError(
-                f"{key} is the maximum of a mean curve that is not saved for each image, so it cannot "
-                "be resampled; use f_max or si_f_max"
-            )
-        if key not in available and (key in METRICS or key in OBJECT_SCORES):
-            raise InputError(f"the results have no {key}; evaluate again with this metric")
+        if key not in available:
+            _refuse_key(key, evaluations)
         check_known("metric", key, available)
     return tuple(dict.fromkeys(keys))
 
 
+def _refuse_key(key: str, evaluations: "Sequence[Evaluation]") -> None:
+    """Say why a known score is not available."""
+    if key in METRICS and not _has_sums(key):
+        raise UsageError(
+            f"{key} is the maximum of a mean curve that is not saved for each image, so it cannot "
+            "be resampled; use f_max or si_f_max"
+        )
+    for evaluation in evaluations:
+        if needs_predicted(key) and evaluation.counts is None:
+            raise no_predicted_objects(evaluation, key)
+    if key in METRICS or key in OBJECT_SCORES:
+        raise InputError(f"the results have no {key}; evaluate again with this metric")
+
+
 def read_score(evaluation: "Evaluation", key: str, order: NDArray[np.int64] | None = None) -> Score:
     """Read one score from the tables of a result, its images sorted by `order`."""
+    if order is None:
+        order = np.arange(evaluation.images.height)
     if key in OBJECT_SCORES:
         return _object_score(evaluation, key, order)
-    per_image = evaluation.images[key].to_numpy()
-    table = per_image[:, None]
+    per_image = evaluation.images[key].to_numpy()[order]
+    if is_summed(key):
+        family = METRICS[key].family
+        widths, counts = counts_matrix(evaluation, curves=family.on_request)
+        function = partial(_value_of_counts, family.function, widths)
+        return Score(key, evaluation.summary[key], per_image, counts[order], function)
+    values = per_image[:, None]
     if METRICS[key].form == "max":
-        table = evaluation.image_curves[_curve_name(key)].to_numpy().astype(np.float64)
-    if order is not None:
-        per_image, table = per_image[order], table[order]
-    defined = ~np.isnan(table)
-    sums = np.where(defined, table, 0.0)
-    return Score(key, evaluation.summary[key], per_image, sums, defined.astype(np.float64))
+        values = evaluation.image_curves[_curve_name(key)].to_numpy().astype(np.float64)[order]
+    defined = ~np.isnan(values)
+    table = np.concatenate([np.where(defined, values, 0.0), defined], axis=1)
+    return Score(key, evaluation.summary[key], per_image, table, _largest_mean)
 
 
 def resample(scores: Sequence[Score], resamples: int, seed: int) -> Values:
@@ -126,21 +159,16 @@ def resample(scores: Sequence[Score], resamples: int, seed: int) -> Values:
     seed = check_whole("seed", seed, least=0)
     n_images = len(scores[0].per_image)
     rng = np.random.default_rng(seed)
-    sums = np.concatenate([score.sums for score in scores], axis=1)
-    counts, columns = _distinct(np.concatenate([score.counts for score in scores], axis=1))
-    starts = np.cumsum([0, *(score.sums.shape[1] for score in scores)])
-    both = np.concatenate([sums, counts], axis=1)
+    table, columns = _distinct(np.concatenate([score.table for score in scores], axis=1))
+    starts = np.cumsum([0, *(score.table.shape[1] for score in scores)])
     values = np.empty((resamples, len(scores)))
     chunk = max(1, _MAX_COUNTS // n_images)
     with progress_bar("resampling", resamples) as advance:
         for start in range(0, resamples, chunk):
             rows = slice(start, min(start + chunk, resamples))
-            product = _draw(rng, rows.stop - start, n_images) @ both
-            with np.errstate(invalid="ignore"):
-                ratios = product[:, : sums.shape[1]] / product[:, sums.shape[1] :][:, columns]
+            sums = _draw(rng, rows.stop - start, n_images) @ table
             for index, (first, last) in enumerate(pairwise(starts.tolist())):
-                # fmax ignores NaN, and is NaN only where nothing is defined
-                values[rows, index] = np.fmax.reduce(ratios[:, first:last], axis=1)
+                values[rows, index] = scores[index].function(sums[:, columns[first:last]])
             advance(rows.stop - start)
     return values
 
@@ -163,7 +191,7 @@ def _draw(rng: np.random.Generator, rows: int, n_images: int) -> Values:
 
 
 def _distinct(columns: Values) -> tuple[Values, NDArray[np.int64]]:
-    """Distinct columns, and the index of each column among them: most scores share one."""
+    """Distinct columns, and the index of each column among them: most scores share some."""
     known: dict[bytes, int] = {}
     distinct: list[Values] = []
     indices = []
@@ -176,7 +204,7 @@ def _distinct(columns: Values) -> tuple[Values, NDArray[np.int64]]:
     return np.stack(distinct, axis=1), np.array(indices)
 
 
-def _object_score(evaluation: "Evaluation", key: str, order: NDArray[np.int64] | None) -> Score:
+def _object_score(evaluation: "Evaluation", key: str, order: NDArray[np.int64]) -> Score:
     values = evaluation.objects[OBJECT_SCORES[key]].to_numpy()
     if key == "found":
         values = is_found(values)
@@ -186,10 +214,21 @@ def _object_score(evaluation: "Evaluation", key: str, order: NDArray[np.int64] |
     sums = np.bincount(members[defined], weights=values[defined], minlength=n_images).astype(np.float64)
     counts = np.bincount(members[defined], minlength=n_images).astype(np.float64)
     value = float(sums.sum() / counts.sum()) if counts.any() else math.nan
-    if order is not None:
-        sums, counts = sums[order], counts[order]
+    sums, counts = sums[order], counts[order]
     per_image = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
-    return Score(key, value, per_image, sums[:, None], counts[:, None])
+    return Score(key, value, per_image, np.stack([sums, counts], axis=1), _largest_mean)
+
+
+def _largest_mean(sums: Values) -> Values:
+    """Largest mean of each row; the sums are in the first half of the columns, their counts follow."""
+    parts, counts = np.split(sums, 2, axis=1)
+    with np.errstate(invalid="ignore"):
+        # fmax ignores NaN, and is NaN only where nothing is defined
+        return np.asarray(np.fmax.reduce(parts / counts, axis=1))
+
+
+def _value_of_counts(function: Callable[..., Values], widths: dict[str, int], sums: Values) -> Values:
+    return function(split_counts(sums, widths))
 
 
 def _has_sums(key: str) -> bool:

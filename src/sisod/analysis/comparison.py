@@ -13,10 +13,10 @@ from sisod.analysis.bootstrap import (
     Score,
     chosen_keys,
     direction,
+    heading,
     interval,
     read_score,
     resample,
-    score_keys,
     title,
 )
 from sisod.common.arguments import check_whole, shown
@@ -45,7 +45,8 @@ class Comparison:
             `difference` (a minus b) and its 95 % interval `low`, `high`, `a_leads` and `b_leads` (the
             shares of resamples in which each is better), `a_wins`, `b_wins`, `ties` (numbers of images,
             where both are defined), `p` of the sign test, and `p_holm`, corrected for the number of
-            pairs within the metric.
+            pairs within the metric. Of a metric for which neither higher nor lower is better, nobody
+            leads or wins: shares and p are NaN, numbers of images 0.
         intervals: one row per method and metric: `method`, `metric`, `value`, `low`, `high`.
         images: number of images.
         resamples: number of bootstrap resamples.
@@ -117,9 +118,9 @@ def compare(
     Args:
         a: the first result.
         b: the second result, of the same images under the same protocol.
-        metrics: None for the paper's columns and `found`, the share of objects found; `"all"`,
-            `"paper"`, or a list of keys; `object_` + a column of the object table is its mean over all
-            objects.
+        metrics: None for the paper's columns, `found` (the share of objects found), `object_f1`,
+            `false_objects` and `bsi_f_binary`, as far as both results have them; `"all"`, `"paper"`, or
+            a list of keys; `object_` + a column of the object table is its mean over all objects.
         resamples: number of bootstrap resamples.
         seed: of the resampling; the same seed gives the same numbers.
         names: of the two results.
@@ -144,8 +145,7 @@ def compare_many(
     if len(evaluations) < 2:
         raise UsageError(f"expected two or more results to compare, got {len(evaluations)}")
     orders = check_same_images(evaluations)
-    available = _common(score_keys(evaluation) for evaluation in evaluations.values())
-    keys = chosen_keys(metrics, available)
+    keys = chosen_keys(metrics, list(evaluations.values()))
     scores = {
         name: [read_score(evaluation, key, orders[name]) for key in keys]
         for name, evaluation in evaluations.items()
@@ -183,12 +183,13 @@ def bootstrap_intervals(
 ) -> "pl.DataFrame":
     """Return the 95 % interval of every score of one result: `metric`, `value`, `low`, `high`.
 
-    By default of every score that can be resampled: image-level metrics, `f_max` and `si_f_max` (not the
-    other maxima of mean curves, whose curves are not saved for each image), and scores over objects.
+    By default of every score that can be resampled: image-level metrics, metrics of objects, means over
+    objects, `f_max` and `si_f_max` (not the other maxima of mean curves, whose curves are not saved for
+    each image).
     """
     import polars as pl
 
-    keys = chosen_keys("all" if metrics is None else metrics, score_keys(evaluation))
+    keys = chosen_keys("all" if metrics is None else metrics, [evaluation])
     scores = [read_score(evaluation, key) for key in keys]
     drawn = resample(scores, resamples, seed)
     return pl.DataFrame([_interval_row(score, drawn[:, i]) for i, score in enumerate(scores)])
@@ -286,11 +287,6 @@ def _check_truths(
         )
 
 
-def _common(available: Any) -> tuple[str, ...]:
-    first, *others = available
-    return tuple(key for key in first if all(key in other for other in others))
-
-
 def _pair_rows(key: str, methods: Mapping[str, tuple[Score, Values]]) -> list[dict[str, Any]]:
     rows = [_pair_row(key, a, methods[a], b, methods[b]) for a, b in combinations(methods, 2)]
     corrected = holm([row["p"] for row in rows]).tolist()
@@ -324,7 +320,9 @@ def _pair_row(
 
 
 def _count_wins(differences: Values, key: str) -> tuple[int, int, int]:
-    """Counts of a better, b better, ties, where both are defined."""
+    """Counts of a better, b better, ties, where both are defined; 0 if no direction is better."""
+    if direction(key) == "none":
+        return 0, 0, 0
     defined = differences[~np.isnan(differences)]
     gains = defined if direction(key) == "up" else -defined
     wins, losses = int((gains > _TOLERANCE).sum()), int((gains < -_TOLERANCE).sum())
@@ -349,17 +347,18 @@ def _notes(n_images: int, scores: Mapping[str, Sequence[Score]]) -> tuple[str, .
 
 
 def _cells(row: Mapping[str, Any], *, many: bool) -> tuple[str, ...]:
-    arrow = "↑" if direction(row["metric"]) == "up" else "↓"
+    wins = [str(row[key]) for key in ("a_wins", "b_wins")]
+    if direction(row["metric"]) == "none":
+        wins = ["-", "-"]
     return (
-        f"{title(row['metric'])} {arrow}",
+        heading(row["metric"]),
         *((row["a"], row["b"]) if many else ()),
         number(row["value_a"]),
         number(row["value_b"]),
         number(row["difference"], sign=True),
         interval_text(row["low"], row["high"], sign=True),
         percent(row["a_leads"]),
-        str(row["a_wins"]),
-        str(row["b_wins"]),
+        *wins,
         _p_text(row["p"]),
         *((_p_text(row["p_holm"]),) if many else ()),
     )

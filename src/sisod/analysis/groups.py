@@ -8,9 +8,18 @@ from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sisod.analysis.object_counts import (
+    counts_matrix,
+    is_summed,
+    needs_predicted,
+    no_predicted_objects,
+    sum_counts,
+)
 from sisod.common.arguments import check_known, shown
 from sisod.common.errors import UsageError
+from sisod.evaluation.rows import split_counts
 from sisod.scoring.metrics import METRICS, listed_keys
+from sisod.scoring.objects import HALF
 
 if TYPE_CHECKING:
     import polars as pl
@@ -21,7 +30,7 @@ Values = NDArray[np.float64]
 SizeKind = Literal["paper", "log", "quantile"]
 
 OBJECT_METRICS = ("mae", "f_mean", "f_max", "auc", "iou_binary", "recall_binary")
-FOUND = 0.5  # least recall_binary of an object that counts as found
+FOUND = HALF  # least recall_binary of an object that counts as found
 # almost 90 % of the objects of MSOD are in the paper's first group; these edges split it
 _LOG_EDGES = (0, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1)
 _N_GROUPS = 10  # of the paper, and by quantiles
@@ -72,10 +81,7 @@ def by_size(evaluation: "Evaluation", *, groups: SizeKind | ArrayLike = "paper")
     members = group_of(shares, edges)
     count = len(edges) - 1
     found = is_found(objects["recall_binary"].to_numpy())
-    columns: dict[str, Any] = {
-        "group": [size_label(low, high) for low, high in pairwise(edges.tolist())],
-        "low": edges[:-1],
-        "high": edges[1:],
+    columns: dict[str, Any] = _size_columns(edges) | {
         "objects": np.bincount(members[members >= 0], minlength=count),
         "found": _group_means(found, members, count)[0],
     }
@@ -83,19 +89,58 @@ def by_size(evaluation: "Evaluation", *, groups: SizeKind | ArrayLike = "paper")
     return pl.DataFrame(columns)
 
 
+def predicted_by_size(
+    evaluation: "Evaluation", *, groups: SizeKind | ArrayLike = "paper"
+) -> "pl.DataFrame":
+    """Return predicted objects by their own size, one row per group.
+
+    Columns: `group` (its label), `low` and `high` (shares of the image), `predicted` (the number of
+    predicted objects), `false` (the number of those without a salient pixel) and `object_precision` (the
+    share of predicted objects that are salient in at least half of their pixels; NaN if there are none).
+
+    Args:
+        evaluation: the result; only its table of predicted objects is read.
+        groups: a kind of `size_edges`, or a list of edges. `"quantile"` takes the quantiles of predicted
+            objects, so its groups differ from those of `by_size`.
+    """
+    import polars as pl
+
+    predicted = evaluation.predicted
+    if predicted is None:
+        raise no_predicted_objects(evaluation, "predicted objects")
+    shares = predicted["share"].to_numpy()
+    edges = _edges(groups, shares)
+    members = group_of(shares, edges)
+    count = len(edges) - 1
+    precise = (predicted["precision"].to_numpy() >= HALF).astype(np.float64)
+    precision, n_predicted = _group_means(precise, members, count)
+    false = members[predicted["false"].to_numpy() & (members >= 0)]
+    columns = _size_columns(edges) | {
+        "predicted": n_predicted,
+        "false": np.bincount(false, minlength=count),
+        "object_precision": precision,
+    }
+    return pl.DataFrame(columns)
+
+
 def by_number(evaluation: "Evaluation", *, metrics: Sequence[str] | None = None) -> "pl.DataFrame":
     """Return the scores of images by their number of objects: 1, 2, 3, 4, 5+, and 0 if there are any.
 
     Columns: `group`, `images`, `objects`, the mean of each image-level metric over the images where it
-    is defined (NaN if there is none), and `n_` + metric, the number of these images. `*_max` is the
-    maximum of a mean curve, not a mean over images, and has no column.
+    is defined (NaN if there is none), and `n_` + metric, the number of these images. Metrics of objects
+    (`object_f1`, `pq` ...) are no means: they are computed from the counts of objects of the group's
+    images. `*_max` is the maximum of a mean curve, not a mean over images, and has no column.
     """
     import polars as pl
 
     images = evaluation.images
     present = [key for key in images.columns if key in METRICS and METRICS[key].form != "max"]
+    if evaluation.counts is None:
+        present = [key for key in present if not is_summed(key)]
     keys = tuple(present) if metrics is None else listed_keys(metrics)
     for key in keys:
+        if needs_predicted(key) and evaluation.counts is None:
+            raise no_predicted_objects(evaluation, key)
         check_known("image-level metric", key, present)
     numbers = images["n_objects"].to_numpy()
     first = 0 if (numbers == 0).any() else 1
@@ -107,6 +152,7 @@ def by_number(evaluation: "Evaluation", *, metrics: Sequence[str] | None = None)
         "objects": np.bincount(members, weights=numbers, minlength=count).astype(np.int64),
     }
     columns |= _mean_columns({key: images[key].to_numpy() for key in keys}, members, count)
+    columns |= _summed_columns(evaluation, [key for key in keys if is_summed(key)], members, count)
     return pl.DataFrame(columns)
 
 
@@ -186,6 +232,14 @@ def _check_shares(name: str, values: ArrayLike) -> Values:
     return shares
 
 
+def _size_columns(edges: Values) -> dict[str, Any]:
+    return {
+        "group": [size_label(low, high) for low, high in pairwise(edges.tolist())],
+        "low": edges[:-1],
+        "high": edges[1:],
+    }
+
+
 def _group_means(
     values: Values, members: NDArray[np.int64], count: int
 ) -> tuple[Values, NDArray[np.int64]]:
@@ -203,6 +257,19 @@ def _mean_columns(
     columns = {key: _group_means(column, members, count) for key, column in values.items()}
     means: dict[str, NDArray[Any]] = {key: mean for key, (mean, _) in columns.items()}
     return means | {f"n_{key}": n_defined for key, (_, n_defined) in columns.items()}
+
+
+def _summed_columns(
+    evaluation: "Evaluation", keys: Sequence[str], members: NDArray[np.int64], count: int
+) -> dict[str, Values]:
+    """Metrics of objects of each group, from the sums of its images' counts."""
+    if not keys:
+        return {}
+    curves = any(METRICS[key].family.on_request for key in keys)
+    widths, counts = counts_matrix(evaluation, curves=curves)
+    sums = np.stack([sum_counts(counts[members == group]) for group in range(count)])
+    by_name = split_counts(sums, widths)
+    return {key: METRICS[key].family.function(by_name) for key in keys}
 
 
 def average_ranks(values: ArrayLike) -> Values:

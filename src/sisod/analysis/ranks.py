@@ -62,7 +62,7 @@ def rank_changes(
 
     Args:
         evaluations: method -> its result, all of the same images.
-        keys: two or more metrics.
+        keys: two or more metrics, each with a better direction.
     """
     import polars as pl
 
@@ -108,6 +108,10 @@ def kendall_tau(a: ArrayLike, b: ArrayLike) -> float:
 
 def _summary_value(name: str, evaluation: "Evaluation", key: str) -> float:
     check_known("metric", key, METRICS)
+    if METRICS[key].direction == "none":
+        raise UsageError(
+            f"methods cannot be ranked by {key}: neither more nor less is better; choose another metric"
+        )
     if key not in evaluation.summary:
         raise InputError(f"the result of {name!r} has no {key}; evaluate it again with this metric")
     return evaluation.summary[key]

@@ -30,7 +30,8 @@ def compare(
         str | None,
         typer.Option(
             help="paper, all, or keys separated by commas; also found, and object_ + a column of the "
-            "object table. By default those of the paper and found."
+            "object table. By default those of the paper, found, object_f1, false_objects and "
+            "bsi_f_binary."
         ),
     ] = None,
     resamples: Annotated[int, typer.Option(min=1, help="Number of bootstrap resamples.")] = 10_000,
