@@ -50,6 +50,7 @@ REFUSED: dict[str, list[Any]] = {
     "gt_level": [*WRONG, 0, 256, 300, 128.0, "128", True],
     "first_threshold": [*WRONG, 2, 1.0, True, "0"],
     "keep_ties": [*WRONG, 0, 1, "false"],
+    "detections": [*WRONG, 0, 1, "true"],
     "released_code": [*WRONG, 0, 1, "true"],
 }
 ACCEPTED: dict[str, list[Any]] = {

@@ -135,7 +135,7 @@ def _frame_recall(
 ) -> float:
     y0, x0, y1, x1 = box(region)
     salient = [(y, x) for y in range(y0, y1) for x in range(x0, x1) if gt[y, x]]
-    return sum(p[pixel] > threshold for pixel in salient) / len(salient)
+    return sum(bool(p[pixel] > threshold) for pixel in salient) / len(salient)
 
 
 def _rows(

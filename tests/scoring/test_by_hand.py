@@ -327,7 +327,14 @@ def test_without_an_object() -> None:
         f"{f}_{form}" for f in families for form in FORMS
     }
     # one predicted object, the pixel with p = 1; it is false, and there is nothing to find
-    of_objects = {"n_predicted": 1, "n_false": 1, "n_found": 0, "object_precision": 0, "pq": 0, "rq": 0}
+    of_objects: dict[str, float] = {
+        "n_predicted": 1,
+        "n_false": 1,
+        "n_found": 0,
+        "object_precision": 0,
+        "pq": 0,
+        "rq": 0,
+    }
     of_objects |= {f"bsi_{family}_binary": 0 for family in ("iou", "dice", "f")}
     of_objects |= {"false_objects": 1, "false_area": 0.25}
     assert {key: values[key] for key in of_objects} == of_objects

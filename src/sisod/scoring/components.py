@@ -78,7 +78,7 @@ class Components:
             sums = row * lengths, (self.runs.left + self.runs.right - 1) * lengths // 2
         else:  # a label map
             row, column = np.nonzero(self.labels)
-            owner, sums = self.labels[row, column] - 1, (row, column)
+            owner, sums = self.labels[row, column].astype(np.int64) - 1, (row, column)
         # whole numbers below 2^53, exact in float64
         inside = [np.bincount(owner, weights=values, minlength=len(self)) for values in sums]
         return np.stack(inside, axis=1).astype(np.int64) + self.areas[:, None] * (self.y, self.x)

@@ -76,7 +76,7 @@ class PredictedObjects:
     @property
     def precise(self) -> Mask:
         """Which of them are salient in at least half of their pixels."""
-        return 2 * self.salient >= self.areas
+        return np.asarray(2 * self.salient >= self.areas)
 
 
 def measure_predicted(
@@ -265,7 +265,7 @@ def _count_detections(
             if distances[index] < NEAR - _ROUNDING or _is_near(sums[index], areas[index], target, area):
                 free[index] = False
                 break
-    n_detected = len(free) - np.count_nonzero(free)
+    n_detected = len(free) - int(np.count_nonzero(free))
     return {"detected": n_detected, "alarm_pixels": int(areas[free].sum())}
 
 
@@ -273,14 +273,14 @@ def _is_near(sums: Integers, area: int, other_sums: Integers, other_area: int) -
     """Compare the distance of two centroids with `NEAR` in whole numbers, without rounding."""
     pairs = zip(sums.tolist(), other_sums.tolist(), strict=True)
     squares = sum((a * int(other_area) - b * int(area)) ** 2 for a, b in pairs)
-    return squares < (NEAR * int(area) * int(other_area)) ** 2
+    return bool(squares < (NEAR * int(area) * int(other_area)) ** 2)
 
 
 def _steps(values: NDArray[Any], table: Values | None) -> NDArray[np.uint8]:
     """Return how many thresholds each pixel is above: exact, since 32 p is."""
     if table is not None:
-        return np.ceil(N_THRESHOLDS * table).astype(np.uint8)[values]
-    return np.ceil(N_THRESHOLDS * values).astype(np.uint8)
+        return np.asarray(np.ceil(N_THRESHOLDS * table).astype(np.uint8)[values])
+    return np.asarray(np.ceil(N_THRESHOLDS * values).astype(np.uint8))
 
 
 def _count_curve(
@@ -323,8 +323,8 @@ def _count_components(
     large, small = components.areas >= least, components.areas / above.size < SMALL
     precise = large & (2 * salient >= components.areas)
     return {
-        "predicted": np.count_nonzero(large),
-        "precise": np.count_nonzero(precise),
-        "predicted_small": np.count_nonzero(large & small),
-        "precise_small": np.count_nonzero(precise & small),
+        "predicted": int(np.count_nonzero(large)),
+        "precise": int(np.count_nonzero(precise)),
+        "predicted_small": int(np.count_nonzero(large & small)),
+        "precise_small": int(np.count_nonzero(precise & small)),
     }

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sisod.scoring.arrays import Map
-from sisod.scoring.partition import Boxes, Partition
+from sisod.scoring.components import Boxes
+from sisod.scoring.partition import Partition
 
 Values = NDArray[np.float64]
 Integers = NDArray[np.int64]
