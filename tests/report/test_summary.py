@@ -16,7 +16,9 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from sisod.report.summary import Line, render, shown_keys, terminal_tables
+from sisod.scoring.engine import find_scorer
 from sisod.scoring.metrics import METRICS, find_metrics
+from sisod.scoring.protocols import find_protocol
 
 KEYS = ("mae", "si_f_mean")
 NASTY = r"""a|b <i>x</i> _c_ d&e 5% $x$ #1 {y} ~ ^ \z *s* `t` "q" 'r' [u] ümläut"""
@@ -99,8 +101,12 @@ def test_json_is_exact() -> None:
 def test_best_follows_the_direction_of_every_metric() -> None:
     for key, metric in METRICS.items():
         lines = [Line("D", name, {key: value}, {key: 1}) for name, value in (("A", 0.1), ("B", 0.2))]
-        arrow, winner = ("↑", "0.2000") if metric.direction == "up" else ("↓", "0.1000")
         text = render(lines, (key,), "md")
+        if metric.direction == "none":
+            assert f"| {metric.title} |" in text
+            assert "**" not in text
+            continue
+        arrow, winner = ("↑", "0.2000") if metric.direction == "up" else ("↓", "0.1000")
         assert f"{metric.title} {arrow} |" in text
         assert f"**{winner}**" in text
         assert text.count("**") == 2
@@ -202,7 +208,7 @@ def test_names_in_the_terminal_are_not_markup() -> None:
 
 @pytest.mark.parametrize("width", [40, 80, 100])
 def test_names_stay_readable_in_a_narrow_terminal(width: int) -> None:
-    keys = shown_keys(find_metrics("paper"), chosen=False)
+    (keys,) = shown_keys(find_metrics("paper"), chosen=False)
     lines = [
         Line("MSOD", method, dict.fromkeys(keys, 0.5), dict.fromkeys(keys, 1))
         for method in ("EDN", "ICON")
@@ -218,7 +224,7 @@ def test_names_stay_readable_in_a_narrow_terminal(width: int) -> None:
 @pytest.mark.parametrize("name", ["ours with a longer name", "方法 全部"])
 @pytest.mark.parametrize("width", range(50, 180, 10))
 def test_no_cell_is_cut_or_folded_in_a_terminal(name: str, width: int) -> None:
-    keys = shown_keys(find_metrics("paper"), chosen=False)
+    (keys,) = shown_keys(find_metrics("paper"), chosen=False)
     lines = [Line("MSOD", name, dict.fromkeys(keys, 0.5), dict.fromkeys(keys, 1))]
     rows = re.sub(r"\x1b\[[0-9;]*m", "", printed(lines, keys, width=width)).splitlines()
     assert max(map(cell_len, rows)) <= width
@@ -228,5 +234,10 @@ def test_no_cell_is_cut_or_folded_in_a_terminal(name: str, width: int) -> None:
 
 
 def test_columns() -> None:
-    assert shown_keys(("mae", "s", "auc"), chosen=True) == ("mae", "s", "auc")
-    assert shown_keys(find_metrics(None), chosen=False) == find_metrics("paper")
+    assert shown_keys(("mae", "s", "auc", "pq"), chosen=True) == [("mae", "s", "auc", "pq")]
+    objects = ("object_recall", "object_precision", "object_f1", "false_objects", "pq", "bsi_f_binary")
+    assert shown_keys(find_metrics(None), chosen=False) == [find_metrics("paper"), objects]
+    infrared = shown_keys(find_metrics(None, detections=True), chosen=False)[1]
+    assert infrared == (*objects, "pd", "fa", "niou", "iou_total")
+    official = find_scorer(find_protocol("official"), None).keys
+    assert shown_keys(official, chosen=False) == [find_metrics("paper")]  # it has no predicted objects

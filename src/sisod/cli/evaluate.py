@@ -109,9 +109,12 @@ def evaluate(
         chosen = metrics or benchmark.metrics
         if fmt is None:
             shown = shown_keys(keys, chosen=chosen is not None)
-            print_tables(lambda width: terminal_tables(lines, shown, width=width))
+            print_tables(
+                lambda width: [t for table in shown for t in terminal_tables(lines, table, width=width)]
+            )
             if is_terminal(sys.stderr):
                 typer.echo(f"all {len(keys)} metrics, tables and curves are in {out}", err=True)
         else:
             everything = chosen is not None or fmt in (Format.CSV, Format.JSON)
-            typer.echo(render(lines, shown_keys(keys, chosen=everything), fmt.value))
+            shown = shown_keys(keys, chosen=everything)
+            typer.echo("\n\n".join(render(lines, table, fmt.value) for table in shown))

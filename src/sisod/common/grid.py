@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 Format = Literal["md", "latex", "csv", "json"]
-Better = Literal["up", "down", "zero"]  # the direction of better values, or towards zero
+# the direction of better values, or towards zero; "none" for a value that is neither better nor worse
+Better = Literal["up", "down", "zero", "none"]
 
 
 @dataclass(frozen=True)
@@ -159,6 +160,8 @@ def best_rows(cells: Sequence[str], better: Better) -> set[int]:
         >>> best_rows(["0.25", "0.75", "-", "0.75"], "up")
         {1, 3}
     """
+    if better == "none":
+        return set()
     values = {row: float(cell) for row, cell in enumerate(cells) if cell != "-"}
     if len(values) < 2:
         return set()

@@ -10,7 +10,8 @@ from sisod.analysis.groups import by_number, by_size
 from sisod.common.grid import Grid, number
 from sisod.report.figures import CURVES, curve_points, why_no_curve
 from sisod.report.style import COLOURS, WIDTH, annotate_empty_axes, new_figure, plain_text, style
-from sisod.scoring.metrics import METRICS, arrow
+from sisod.report.summary import heading
+from sisod.scoring.metrics import METRICS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,7 +28,7 @@ def summary_grid(evaluation: "Evaluation") -> Grid:
     rows: dict[str, dict[bool, str]] = {}
     for key in evaluation.summary:
         metric = METRICS[key]
-        name = f"{metric.title.removeprefix('SI-')} {arrow(key)}"
+        name = heading(key).removeprefix("SI-")
         rows.setdefault(name, {})[metric.size_invariant] = _with_count(evaluation, key)
     cells = tuple((name, row.get(False, ""), row.get(True, "")) for name, row in rows.items())
     return Grid(("metric", "ordinary", "size-invariant"), cells, n_text=1)
@@ -110,9 +111,10 @@ def comparison_figure(comparison: "Comparison") -> "Figure":
         for axes, (a, b) in zip(panels.flat, pairs, strict=False):
             for row in comparison.table.iter_rows(named=True):
                 if (row["a"], row["b"]) == (a, b) and not math.isnan(row["difference"]):
-                    sign = 1 if direction(row["metric"]) == "up" else -1
+                    better = direction(row["metric"])
+                    sign = -1 if better == "down" else 1
                     ends = sorted((sign * row["low"], sign * row["high"]))
-                    excludes_zero = ends[0] > 0 or ends[1] < 0
+                    excludes_zero = better != "none" and (ends[0] > 0 or ends[1] < 0)
                     y = metrics.index(row["metric"])
                     colour = COLOURS[0] if excludes_zero else "#888888"
                     axes.plot(ends, [y, y], color=colour)

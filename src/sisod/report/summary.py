@@ -12,6 +12,12 @@ from sisod.scoring.metrics import METRICS, PAPER_KEYS, arrow
 if TYPE_CHECKING:
     from rich.table import Table
 
+# the columns of the second table; the last four exist only under the protocol `infrared`
+OBJECT_KEYS = (
+    *("object_recall", "object_precision", "object_f1", "false_objects", "pq", "bsi_f_binary"),
+    *("pd", "fa", "niou", "iou_total"),
+)
+
 
 @dataclass(frozen=True)
 class Line:
@@ -29,9 +35,30 @@ class Line:
     defined: dict[str, int]
 
 
-def shown_keys(keys: Sequence[str], *, chosen: bool) -> tuple[str, ...]:
-    """Return the columns to show: all keys if the user chose them, else those of the paper."""
-    return tuple(keys) if chosen else tuple(key for key in PAPER_KEYS if key in keys)
+def shown_keys(keys: Sequence[str], *, chosen: bool) -> list[tuple[str, ...]]:
+    """Return the columns of each table to show.
+
+    They are all keys, in one table, if the user chose them; else those of the paper, and in a second
+    table those of objects, as far as they were evaluated.
+
+    Example:
+        >>> shown_keys(["mae", "mse", "pq", "sq"], chosen=False)
+        [('mae',), ('pq',)]
+    """
+    if chosen:
+        return [tuple(keys)]
+    tables = (tuple(key for key in table if key in keys) for table in (PAPER_KEYS, OBJECT_KEYS))
+    return [table for table in tables if table]
+
+
+def heading(key: str) -> str:
+    """Return the title of a metric with the arrow of its better direction, if there is one.
+
+    Example:
+        >>> heading("mae"), heading("n_predicted")
+        ('MAE ↓', 'Predicted objects')
+    """
+    return f"{METRICS[key].title} {arrow(key)}".rstrip()
 
 
 def render(lines: Sequence[Line], keys: Sequence[str], kind: Format) -> str:
@@ -55,7 +82,7 @@ def terminal_tables(lines: Sequence[Line], keys: Sequence[str], *, width: int) -
 
 def _grid(lines: Sequence[Line], keys: Sequence[str]) -> Grid:
     """A section for each data set, its best values in bold."""
-    headings = ("data set", "method", *(f"{METRICS[key].title} {arrow(key)}" for key in keys))
+    headings = ("data set", "method", *map(heading, keys))
     rows = [
         (line.dataset, line.method, *(number(line.summary.get(key, math.nan)) for key in keys))
         for line in lines

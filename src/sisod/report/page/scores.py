@@ -12,7 +12,8 @@ from sisod.common.errors import InputError
 from sisod.common.grid import Grid, best_rows, interval_text, number, percent
 from sisod.evaluation.result import Evaluation
 from sisod.evaluation.results import Result
-from sisod.scoring.metrics import METRICS, arrow
+from sisod.report.summary import heading
+from sisod.scoring.metrics import METRICS
 
 # columns of the main table, as far as they were evaluated; the others are in the table of all metrics
 _MAIN = (
@@ -252,7 +253,7 @@ def _all_metrics(evaluations: Mapping[str, Evaluation]) -> Grid:
     keys = [key for key in METRICS if any(key in e.summary for e in evaluations.values())]
     for row, key in enumerate(keys):
         cells = [number(e.summary.get(key, math.nan)) for e in evaluations.values()]
-        rows.append((f"{METRICS[key].title} {arrow(key)}", *cells))
+        rows.append((heading(key), *cells))
         bold |= {(row, 1 + column) for column in best_rows(cells, METRICS[key].direction)}
     return Grid(("metric", *evaluations), tuple(rows), n_text=1, bold=frozenset(bold))
 
