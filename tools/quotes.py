@@ -68,6 +68,10 @@ TABLES = (
             "numbers",
             "claims",
             "runs",
+            "predicted",
+            "predicted_small",
+            "predicted_best",
+            "predicted_paired",
         )
     ),
 )
@@ -77,6 +81,8 @@ WHOLE = (
     ("README.md", "trained", "trained_demo_short"),
     ("README.md", "real", "real_data/short"),
     ("docs/real-data.md", "real", "real_data/short"),
+    ("README.md", "invented", "real_data/predicted_short"),
+    ("docs/real-data.md", "invented", "real_data/predicted_short"),
     ("docs/demo.md", "trained", "trained_demo"),
 )
 

@@ -12,6 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 import sisod
+from benchmarks.real_data.predicted import SavedCounts, curve
 from benchmarks.real_data.runs import TESTS
 from benchmarks.real_data.tables import EDGES, LOSSES, SMALL, Results
 from sisod.analysis.groups import by_number, by_size
@@ -33,6 +34,7 @@ def main() -> None:
     results = Results()
     for name, draw in FIGURES.items():
         save_figure(draw(results), DOCS / f"real_data_{name}.svg")
+    save_figure(draw_objects(SavedCounts()), DOCS / "real_data_objects.svg")
 
 
 def main_result(results: Results) -> "Figure":
@@ -168,6 +170,26 @@ def _write_counts(axes: "Axes", counts: list[int]) -> None:
             position, 1.01, short_count(count), transform=axes.get_xaxis_transform(),
             ha="center", va="bottom", fontsize=5, color="#555555",
         )  # fmt: skip
+
+
+def draw_objects(results: SavedCounts) -> "Figure":
+    """Draw object precision over object recall at every threshold; the marker is at one half."""
+    with style():
+        figure = new_figure(2.6)
+        panels = figure.subplots(1, 2, sharey=True)
+        for axes, dataset in zip(panels, TESTS[:2], strict=True):
+            for loss, title in _PAIR.items():
+                colour = _LOOKS[title].colour
+                curves = [curve(result) for result in results.by_seed(loss, dataset)]
+                for recall, precision, _ in curves:
+                    axes.plot(recall, precision, color=colour, linewidth=0.6, alpha=0.5)
+                recall, precision, _ = np.mean(curves, axis=0)
+                half = [len(recall) // 2]
+                axes.plot(recall, precision, **_LOOKS[title].options(), markevery=half, markersize=6)
+            axes.set(title=dataset, xlabel="object recall", xlim=(0.2, 1), ylim=(0.2, 1))
+        panels[0].set_ylabel("object precision")
+        add_legend(figure, _LOOKS)
+    return figure
 
 
 FIGURES: dict[str, "Callable[[Results], Figure]"] = {

@@ -7,11 +7,12 @@ import polars as pl
 import pytest
 from helpers.paths import RESULTS
 
-from benchmarks.real_data import figures, tables
+from benchmarks.real_data import figures, predicted, tables
 from sisod import paper
 from sisod.report.style import save_figure
 
 SAVED = tables.Results()
+COUNTS = predicted.SavedCounts()
 
 
 @pytest.mark.parametrize("name", tables.MAKERS)
@@ -32,6 +33,44 @@ def test_figure_is_what_the_rows_give(name: str, tmp_path: Path) -> None:
     save_figure(figures.FIGURES[name](SAVED), tmp_path / "drawn.svg")
     written = figures.DOCS / f"real_data_{name}.svg"
     assert (tmp_path / "drawn.svg").read_text() == written.read_text()
+
+
+@pytest.mark.parametrize("name", predicted.MAKERS)
+def test_table_of_predicted_objects_is_what_the_rows_give(name: str) -> None:
+    written = (RESULTS / "real_data" / f"{name}.md").read_text()
+    assert written == predicted.MAKERS[name](COUNTS) + "\n"
+
+
+@pytest.mark.needs("matplotlib")
+def test_figure_of_objects_is_what_the_rows_give(tmp_path: Path) -> None:
+    save_figure(figures.draw_objects(COUNTS), tmp_path / "drawn.svg")
+    assert (tmp_path / "drawn.svg").read_text() == (figures.DOCS / "real_data_objects.svg").read_text()
+
+
+def test_what_the_text_says_of_predicted_objects() -> None:
+    change = {
+        (dataset, key): np.subtract(
+            *(
+                [result.summary[key] for result in COUNTS.by_seed(loss, dataset)]
+                for loss in ("si", "plain")
+            )
+        )
+        for dataset in ("MSOD", "DUTS-TE", "ECSSD")
+        for key in (*predicted.OBJECT_KEYS, "bsi_f_binary")
+    }
+    for dataset in ("MSOD", "DUTS-TE", "ECSSD"):
+        assert (change[dataset, "object_recall"] > 0).all()
+        assert (change[dataset, "false_objects"] > 0).all()
+        assert (change[dataset, "object_precision"] < 0).all()
+    plain = [result.summary["false_objects"] for result in COUNTS.by_seed("plain", "DUTS-TE")]
+    assert 1.9 < 1 + change["DUTS-TE", "false_objects"].sum() / sum(plain) < 2.6  # about twice as many
+    assert (change["MSOD", "object_f1"] > 0).sum() == 2
+    assert (change["MSOD", "pq"] < 0).all()
+    for key in ("object_f1", "pq", "bsi_f_binary", "object_f1_max", "object_ap"):
+        assert (change["DUTS-TE", key] < 0).all(), key
+    for key in ("object_f1_max", "object_ap"):
+        assert 0 < (change["MSOD", key] > 0).sum() < 3, key  # the sign depends on the seed
+    assert (change["MSOD", "object_f1_max_small"] > 0).all()
 
 
 def found_gain(dataset: str, seed: int, low: float, high: float) -> float:

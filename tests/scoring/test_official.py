@@ -3,7 +3,6 @@
 import itertools
 import json
 import os
-import runpy
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from helpers.paths import RESULTS
 from numpy.typing import NDArray
 
 import sisod
+from benchmarks.real_data import conventions
 from sisod.scoring.metrics import PAPER_KEYS
 from sisod.scoring.official import OfficialScorer
 
@@ -253,14 +253,10 @@ def test_commands_that_show_frames_refuse_the_protocol(four_images: Path) -> Non
 
 @pytest.mark.skipif(DATA is None, reason="SISOD_DATA, the folder of real data, is not set")
 @pytest.mark.slow
-def test_values_of_the_released_code_and_of_the_documentation(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    benchmarks = RESULTS
-    monkeypatch.syspath_prepend(str(benchmarks))
-    content = runpy.run_path(str(benchmarks / "conventions.py"))["measure"](Path(str(DATA)) / "MSOD")
+def test_values_of_the_released_code_and_of_the_documentation() -> None:
+    content = conventions.measure(Path(str(DATA)) / "MSOD")
     assert content["official"] == {"objects": 945} | EXPECTED
-    written = json.loads((benchmarks / "conventions.json").read_text())
+    written = json.loads((RESULTS / "conventions.json").read_text())
     assert list(content) == list(written)
     for name, values in content.items():
         assert values == pytest.approx(written[name], abs=1.1e-4)  # one in the last digit
