@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 Boxes = NDArray[np.int64]
 Integers = NDArray[np.int64]
 Window = tuple[slice, slice]
+Labels = NDArray[np.int32] | NDArray[np.uint16]
+_SMALL_WINDOW = 2 * np.iinfo(np.uint16).max  # pixels; every other one at most is a component
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +42,7 @@ class Components:
         runs: the pixels as runs inside the window; left empty for a label map.
     """
 
-    labels: NDArray[np.int32]
+    labels: Labels
     y: int
     x: int
     boxes: Boxes
@@ -57,11 +59,25 @@ class Components:
         height, width = self.labels.shape
         return slice(self.y, self.y + height), slice(self.x, self.x + width)
 
-    def labels_in(self, rows: slice, columns: slice) -> NDArray[np.int32]:
-        """Return the labels of a part of the image that lies inside the window."""
-        return self.labels[
-            rows.start - self.y : rows.stop - self.y, columns.start - self.x : columns.stop - self.x
-        ]
+    def pixels(self) -> tuple[Integers, Integers]:
+        """Return rows and columns in the image of all pixels, run after run."""
+        lengths = self.runs.lengths
+        ends = np.cumsum(lengths)
+        # the column of a pixel is its number among all pixels, less that of the run's first, plus left
+        columns = np.arange(ends[-1] if len(ends) else 0)
+        columns += np.repeat(self.runs.left - ends + lengths + self.x, lengths)
+        return np.repeat(self.runs.row + self.y, lengths), columns
+
+    def labels_at(self, rows: Integers, columns: Integers) -> Labels:
+        """Return the labels of pixels of the image, 0 for those outside the window."""
+        height, width = self.labels.shape
+        rows, columns = rows - self.y, columns - self.x
+        outside = (rows < 0) | (rows >= height) | (columns < 0) | (columns >= width)
+        if not outside.any():
+            return self.labels.ravel()[rows * width + columns]
+        labels = np.zeros(len(rows), dtype=self.labels.dtype)
+        labels[~outside] = self.labels[rows[~outside], columns[~outside]]
+        return labels
 
     def index_map(self, chosen: NDArray[np.intp], shape: tuple[int, ...]) -> NDArray[np.int32]:
         """Return for every pixel of the image which of the chosen components holds it, -1 for none."""
@@ -103,14 +119,16 @@ def label_mask(mask: NDArray[np.bool_], connectivity: int) -> Components:
     if width == 0:
         return NO_COMPONENTS
     window = pixels[y : y + height, x : x + width]
-    count, output = cv2.connectedComponentsWithAlgorithm(window, connectivity, cv2.CV_32S, cv2.CCL_GRANA)
-    labels = np.asarray(output, dtype=np.int32)
+    # 16 bits are enough for a small window, and half as much to write and to read
+    kind = cv2.CV_16U if window.size <= _SMALL_WINDOW else cv2.CV_32S
+    count, output = cv2.connectedComponentsWithAlgorithm(window, connectivity, kind, cv2.CCL_GRANA)
+    labels = np.asarray(output)
     runs = find_runs(window, labels)
     boxes, areas, first = _measure_runs(runs, count - 1)
     return Components(labels, y, x, boxes + np.array([y, x, y, x]), areas, first, runs)
 
 
-def find_runs(window: NDArray[np.uint8], labels: NDArray[np.int32]) -> Runs:
+def find_runs(window: NDArray[np.uint8], labels: Labels) -> Runs:
     """Return the runs of pixels along rows; there are far fewer of them than pixels."""
     height, width = window.shape
     wide = np.zeros(height * (width + 1) + 1, dtype=np.uint8)  # an empty column ends every run
@@ -162,14 +180,3 @@ def in_order(components: Components, chosen: NDArray[np.intp]) -> NDArray[np.int
     boxes = components.boxes[chosen]
     order = np.lexsort((components.first[chosen], boxes[:, 1], boxes[:, 0]))
     return np.asarray(chosen[order])
-
-
-def common_window(first: Components, second: Components) -> Window:
-    """Return the part of the image that both windows cover; it may be empty."""
-    rows, columns = zip(first.window, second.window, strict=True)
-
-    def overlap(pair: tuple[slice, ...]) -> slice:
-        start = max(side.start for side in pair)
-        return slice(start, max(start, min(side.stop for side in pair)))
-
-    return overlap(rows), overlap(columns)

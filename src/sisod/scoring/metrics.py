@@ -203,7 +203,7 @@ def balanced(si_values: Values, n_objects: Values, n_false: Values) -> Values:
     """Mean over true and false objects alike, a false one scoring 0; the SI value without false ones."""
     with np.errstate(invalid="ignore"):
         share = n_objects / (n_objects + n_false)
-    return np.where(n_objects == 0, share, np.nan_to_num(si_values) * share)
+    return np.where(n_objects == 0, share, si_values * share)
 
 
 def _objects(

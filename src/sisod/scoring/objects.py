@@ -15,11 +15,11 @@ from sisod.scoring.components import (
     Boxes,
     Components,
     Integers,
-    common_window,
+    Labels,
     in_order,
     label_mask,
 )
-from sisod.scoring.histograms import BINARY, Histogram, count_codes, count_rows
+from sisod.scoring.histograms import BINARY, Histogram, count_rows
 from sisod.scoring.partition import Partition, least_area
 from sisod.scoring.protocols import Protocol
 
@@ -36,7 +36,7 @@ COUNTS = (
     *("intersection", "union", "iou", "iou_images"),
 )
 _ROUNDING = 1e-6  # of distances: nearer to the limit than this they are compared exactly
-_DENSE = 1 << 16  # cells of a table of overlaps that is counted whole
+_DENSE = 1 << 20  # up to this value, whole numbers are counted without sorting
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,15 +96,17 @@ def measure_predicted(
     kept = in_order(components, np.flatnonzero(components.areas >= least))
     number = np.full(len(components), len(kept))  # the last number gathers all that are too small
     number[kept] = np.arange(len(kept))
+    # everything below looks at predicted pixels only, which are few
     owner = np.repeat(number[components.runs.owner], components.runs.lengths)
-    inside, window = above[components.window], components.window
+    rows, columns = components.pixels()
+    flat = rows * gt.shape[1] + columns
+    is_salient, p = gt.ravel()[flat], values.ravel()[flat]
     if table is None:
-        salient = _count(owner[gt[window][inside]], len(kept))
-        means, peaks = _float_statistics(values[window][inside], owner, len(kept))
+        means, peaks = _float_statistics(p, owner, len(kept))
     else:
-        codes = gt[window] * np.uint16(256) + pred[window]  # one selection of pixels instead of two
-        salient, means, peaks = _grey_statistics(codes[inside], owner, table, len(kept))
-    match, shared = _best_matches(*_overlaps(components, partition), number, len(kept))
+        means, peaks = _grey_statistics(p, owner, table, len(kept))
+    targets = partition.components.labels_at(rows[is_salient], columns[is_salient])
+    match, shared = _best_matches(*_overlaps(owner[is_salient], targets, partition), len(kept))
     areas = components.areas[kept]
     true_areas = np.append(partition.areas, 0)[match]  # -1, no match, takes the last
     return PredictedObjects(
@@ -112,7 +114,7 @@ def measure_predicted(
         areas=areas,
         means=means,
         peaks=peaks,
-        salient=salient,
+        salient=_count(owner[is_salient], len(kept)),
         match=match,
         iou=shared / (areas + true_areas - shared),
         detections=_count_detections(components, kept, partition) if protocol.detections else {},
@@ -125,17 +127,12 @@ def _count(owner: NDArray[np.intp], n_kept: int) -> Integers:
 
 
 def _grey_statistics(
-    codes: NDArray[np.uint16], owner: NDArray[np.intp], table: Values, n_kept: int
-) -> tuple[Integers, Values, Values]:
-    """Return salient pixels, mean and largest p of each object, whatever the order of its pixels.
-
-    A code is the grey value, and 256 more where the pixel is salient.
-    """
-    counts = np.bincount(owner * 512 + codes, minlength=(n_kept + 1) * 512)
-    classes = counts.reshape(-1, 2, 256)[:n_kept]
-    grey = classes.sum(axis=1)
-    means = np.einsum("rc,c->r", grey, table) / np.maximum(grey.sum(axis=1), 1)
-    return classes[:, 1].sum(axis=1), means, table[255 - np.argmax(grey[:, ::-1] > 0, axis=1)]
+    grey: NDArray[np.uint8], owner: NDArray[np.intp], table: Values, n_kept: int
+) -> tuple[Values, Values]:
+    """Return mean and largest p of each object; the same bits in whatever order its pixels come."""
+    counts = np.bincount(owner * 256 + grey, minlength=(n_kept + 1) * 256).reshape(-1, 256)[:n_kept]
+    means = np.einsum("rc,c->r", counts, table) / np.maximum(counts.sum(axis=1), 1)
+    return means, table[255 - np.argmax(counts[:, ::-1] > 0, axis=1)]
 
 
 def _float_statistics(p: Values, owner: NDArray[np.intp], n_kept: int) -> tuple[Values, Values]:
@@ -145,40 +142,42 @@ def _float_statistics(p: Values, owner: NDArray[np.intp], n_kept: int) -> tuple[
     return sums / np.maximum(_count(owner, n_kept), 1), peaks[:n_kept]
 
 
-def _overlaps(components: Components, partition: Partition) -> tuple[Integers, Integers, Integers]:
-    """Return the pairs of a component and a frame's object that share pixels, and how many."""
-    truth = partition.components
-    window = common_window(components, truth)
-    predicted, true = components.labels_in(*window), truth.labels_in(*window)
-    n_true = len(truth) + 1
-    n_cells = (len(components) + 1) * n_true
-    if predicted.size and n_cells <= _DENSE:
-        codes = predicted.astype(np.uint16)
-        codes *= np.uint16(n_true)
-        codes += true.astype(np.uint16)
-        counts = count_codes(codes, n_cells)
-        cells = np.flatnonzero(counts)
-        shared = counts[cells].astype(np.int64)
-    else:
-        both = (predicted > 0) & (true > 0)
-        cells, shared = np.unique(
-            predicted[both].astype(np.int64) * n_true + true[both], return_counts=True
-        )
-    first, second = np.divmod(cells, n_true)
+def _overlaps(
+    owner: NDArray[np.intp], labels: Labels, partition: Partition
+) -> tuple[Integers, Integers, Integers]:
+    """Return the pairs of a predicted object and a true one that share pixels, and how many.
+
+    Args:
+        owner: predicted object of every pixel that is predicted and salient.
+        labels: component of the ground truth at the same pixels.
+        partition: the true objects.
+    """
+    n_true = len(partition.components) + 1
+    cells, shared = _count_values(owner * n_true + labels)
+    predicted, component = np.divmod(cells, n_true)
     frame = np.full(n_true, -1)
     frame[partition.framed + 1] = np.arange(len(partition))
-    chosen = (first > 0) & (frame[second] >= 0)
-    return first[chosen] - 1, frame[second[chosen]], shared[chosen]
+    target = frame[component]
+    return predicted[target >= 0], target[target >= 0], shared[target >= 0]
+
+
+def _count_values(values: Integers) -> tuple[Integers, Integers]:
+    """Return the different values in order, and how often each occurs."""
+    if not len(values) or values.max() > _DENSE:
+        different, counts = np.unique(values, return_counts=True)
+        return different, counts
+    counts = np.bincount(values)
+    different = np.flatnonzero(counts)
+    return different, counts[different]
 
 
 def _best_matches(
-    component: Integers, target: Integers, shared: Integers, number: NDArray[np.intp], n_kept: int
+    predicted: Integers, target: Integers, shared: Integers, n_kept: int
 ) -> tuple[Integers, Integers]:
     """Return for each predicted object the true one that shares most pixels, and how many these are."""
     match, most = np.full(n_kept + 1, -1), np.zeros(n_kept + 1, dtype=np.int64)
     order = np.lexsort((-target, shared))  # of several values assigned to one index NumPy keeps the last
-    index = number[component[order]]
-    match[index], most[index] = target[order], shared[order]
+    match[predicted[order]], most[predicted[order]] = target[order], shared[order]
     return match[:n_kept], most[:n_kept]
 
 
