@@ -196,3 +196,24 @@ class Browser:
         if "id" not in message:
             self.events.append(message)
         return message
+
+
+def click(page: Browser, selector: str, number: int = 0) -> None:
+    """Click the element with this number among those that a selector chooses."""
+    page.evaluate(f"document.querySelectorAll({selector!r})[{number}].click()")
+
+
+def every(page: Browser, selector: str, condition: str) -> int:
+    """Fail unless an expression is true of every element `e`; return how many there are."""
+    elements = f"[...document.querySelectorAll({selector!r})]"
+    wrong = page.evaluate(f"{elements}.filter(e => !({condition})).map(e => e.outerHTML.slice(0, 200))")
+    assert wrong == [], (selector, condition)
+    return int(page.evaluate(f"{elements}.length"))
+
+
+def choose(page: Browser, name: str, value: str) -> None:
+    """Choose a value of a select element."""
+    page.evaluate(
+        f"(() => {{const s = document.getElementById({name!r}); s.value = {value!r};"
+        "s.dispatchEvent(new Event('change'))})()"
+    )

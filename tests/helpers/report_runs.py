@@ -1,5 +1,6 @@
 """Synthetic benchmarks for the tests of figures and reports, and a parser of report pages."""
 
+import dataclasses
 import json
 import re
 from collections.abc import Callable, Sequence
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 import sisod
 from sisod.data.scenes import Scene, _draw_blob, _paint, make_scenes, sees_all_coarsely, sees_only_large
 from sisod.evaluation.results import Result, load_results
+from sisod.scoring.metrics import METRICS as SCORES
 
 Grey = NDArray[np.uint8]
 
@@ -103,6 +105,29 @@ def benchmark_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def saved(benchmark_root: Path) -> list[Result]:
     """The results of `benchmark_root`, loaded."""
     return load_results([benchmark_root / "results"])
+
+
+def without_objects(result: Result) -> Result:
+    """The same result as a version without predicted objects saved it."""
+    evaluation = result.evaluation
+    newer = [key for key in evaluation.summary if SCORES[key].family.kind in ("objects", "balanced")]
+    older = dataclasses.replace(
+        evaluation,
+        summary={key: value for key, value in evaluation.summary.items() if key not in newer},
+        defined={key: value for key, value in evaluation.defined.items() if key not in newer},
+        images=evaluation.images.drop(newer),
+        run={key: value for key, value in evaluation.run.items() if key != "predicted"},
+        predicted=None,
+        counts=None,
+    )
+    return Result(result.dataset, result.method, older)
+
+
+def with_curves(root: Path, method: str) -> Result:
+    """A method on the data set `crowded` of `benchmark_root`, with objects at every threshold."""
+    metrics = ["mae", "si_mae", "f_mean", "si_f_mean", "object_f1", "bsi_f_binary", "object_ap"]
+    maps, masks = root / "maps" / "crowded" / method, root / "data" / "crowded" / "mask"
+    return Result("crowded", method, sisod.evaluate(maps, masks, metrics=metrics, jobs=1))
 
 
 def ablation_rows(scores: dict[str, Sequence[float]], metric: str = "si_mae") -> dict[str, object]:

@@ -84,7 +84,7 @@ def test_groups_are_those_of_the_analysis(saved: list[Saved]) -> None:
 
 def test_methods_differ_in_more_than_colour() -> None:
     styles = list(line_styles([f"method {n}" for n in range(6)]).values())
-    for part in ("colour", "marker", "dash"):
+    for part in ("colour", "marker", "dash", "hatch"):
         assert len({str(getattr(style, part)) for style in styles}) == 6
 
 
@@ -264,8 +264,8 @@ def test_errors_of_the_command(
         "'x.jpg': expected a name ending in .pdf, .png or .svg"
     )
     assert refusal("plot", results, "--out", "x.png", "--figure", "ioo") == (
-        "unknown figure 'ioo'; did you mean 'iou'? available: ablation, examples, f, iou, number, pr, "
-        "roc, size, size-log, size-quantile"
+        "unknown figure 'ioo'; did you mean 'iou'? available: ablation, examples, f, false-objects, "
+        "iou, number, objects, pr, roc, size, size-log, size-quantile"
     )
     assert refusal("plot", results, "--out", "x.png", "--figure", "ablation") == (
         "the figure 'ablation' needs the table of 'sisod ablate'; pass it with --ablation"

@@ -44,12 +44,13 @@ def test_scores_are_those_of_the_summaries(page: str, saved: list[Saved]) -> Non
             "si_e_mean"]  # fmt: skip
     for dataset in ("mixed", "crowded"):
         found = {r.method: r.evaluation for r in saved if r.dataset == dataset}
-        compared = compare_many(found, metrics=[*keys, "found"])
+        compared = compare_many(found, metrics=[*keys, "found", "false_objects"])
         rows = Tables(page).tables[f"Scores on {dataset}"][2:]
         assert [row[0][0] for row in rows] == METHODS
         for row, (method, evaluation) in zip(rows, found.items(), strict=True):
             values = [float(str(cell[1]["data-value"])) for cell in row[1:]]
-            assert values[:-2] == [evaluation.summary[key] for key in keys]
+            assert values[:-3] == [evaluation.summary[key] for key in keys]
+            assert values[-2] == evaluation.summary["false_objects"]
             assert values[-1] == size_bias(evaluation)
             intervals = [r for r in compared.intervals.iter_rows(named=True) if r["method"] == method]
             for cell, interval in zip(row[1:-1], intervals, strict=True):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers.browser import Browser, chromium
+from helpers.browser import Browser, choose, chromium, click, every
 from helpers.command_line import run
 from helpers.report_runs import image_options, one_object_scenes, write_benchmark
 
@@ -51,25 +51,6 @@ def column(page: Browser, number: int) -> list[str]:
         f".map(r => r.cells[{number}].querySelector('span.value, span').textContent)"
     )
     return [str(text) for text in found]
-
-
-def click(page: Browser, selector: str, number: int = 0) -> None:
-    page.evaluate(f"document.querySelectorAll({selector!r})[{number}].click()")
-
-
-def every(page: Browser, selector: str, condition: str) -> int:
-    """Fail unless an expression is true of every element `e`; return how many there are."""
-    elements = f"[...document.querySelectorAll({selector!r})]"
-    wrong = page.evaluate(f"{elements}.filter(e => !({condition})).map(e => e.outerHTML.slice(0, 200))")
-    assert wrong == [], (selector, condition)
-    return int(page.evaluate(f"{elements}.length"))
-
-
-def choose(page: Browser, name: str, value: str) -> None:
-    page.evaluate(
-        f"(() => {{const s = document.getElementById({name!r}); s.value = {value!r};"
-        "s.dispatchEvent(new Event('change'))})()"
-    )
 
 
 @pytest.mark.slow

@@ -11,10 +11,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from helpers.command_line import run
 from markdown_it import MarkdownIt
 from rich.cells import cell_len
 from rich.console import Console
 
+import sisod
 from sisod.report.summary import Line, render, shown_keys, terminal_tables
 from sisod.scoring.engine import find_scorer
 from sisod.scoring.metrics import METRICS, find_metrics
@@ -231,6 +233,29 @@ def test_no_cell_is_cut_or_folded_in_a_terminal(name: str, width: int) -> None:
     assert sum(row.count(" 0.5000 │") for row in rows) == len(keys)
     cells = [row for row in rows if "0.5000" in row]
     assert [row.split("│")[2].strip() for row in cells] == [name] * len(cells)
+
+
+@pytest.mark.parametrize("kind", ["terminal", "md", "latex", "csv", "json"])
+def test_command_prints_the_objects_too(benchmark_root: Path, tmp_path: Path, kind: str) -> None:
+    maps, masks = (benchmark_root / name / "crowded" for name in ("maps", "data"))
+    options = [] if kind == "terminal" else ["--format", kind]
+    result = run(
+        "evaluate", maps / "Net", maps / "coarse", masks / "mask", "--out", tmp_path / "r", *options,
+        "--jobs", "1",
+    )  # fmt: skip
+    assert result.exit_code == 0, (result.stderr, result.exception)
+    summary = sisod.Evaluation.load(tmp_path / "r" / "crowded" / "coarse").summary
+    if kind == "csv":
+        rows = list(csv.DictReader(io.StringIO(result.stdout)))
+        assert [float(row["pq"]) for row in rows][1] == summary["pq"]
+    elif kind == "json":
+        assert json.loads(result.stdout)[1]["metrics"]["pq"]["value"] == summary["pq"]
+    else:
+        paper, objects = result.stdout.split({"md": "\n\n", "latex": "\n\n"}.get(kind, "┘\n┏"))
+        for text, key in ((paper, "si_mae"), (objects, "pq"), (objects, "false_objects")):
+            assert METRICS[key].title in text
+            assert f"{summary[key]:.4f}" in text
+        assert METRICS["pq"].title not in paper
 
 
 def test_columns() -> None:

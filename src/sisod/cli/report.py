@@ -57,7 +57,7 @@ def plot(
         str | None,
         typer.Option(
             help="Draw only this figure: pr, roc, f, iou, size, size-log, size-quantile, number, "
-            "ablation, examples."
+            "objects, false-objects, ablation, examples."
         ),
     ] = None,
     fmt: Annotated[
@@ -74,7 +74,7 @@ def plot(
     ] = None,
     fetch: Fetch = False,
 ) -> None:
-    """Draw figures for a paper: curves, scores by size and number, the ablation, examples."""
+    """Draw figures for a paper: curves, scores by size and number, objects, the ablation, examples."""
     with exit_on_user_error():
         from sisod.common.errors import UsageError
         from sisod.evaluation.results import datasets_of, load_results
@@ -121,7 +121,7 @@ def report(
     title: Annotated[str, typer.Option(help="Title of the page.")] = "Size-invariant evaluation",
     fetch: Fetch = False,
 ) -> None:
-    """Write a web page: scores with intervals, curves, scores by size, and a browser of failures."""
+    """Write a web page: scores with intervals, curves, scores by size, objects, failures."""
     with exit_on_user_error():
         from sisod.evaluation.results import datasets_of, load_results
         from sisod.report import write_report

@@ -97,16 +97,20 @@ def _column(curves: "pl.DataFrame", key: str) -> NDArray[np.float64]:
     return curves[key].to_numpy().astype(np.float64)
 
 
-def add_legend(figure: "Figure", styles: dict[str, LineStyle]) -> None:
-    """Add one legend for all panels below them."""
+def add_legend(figure: "Figure", styles: dict[str, LineStyle], *, bars: bool = False) -> None:
+    """Add one legend for all panels below them, of lines or of bars."""
     from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
 
-    lines = [Line2D([], [], **line_style.options()) for line_style in styles.values()]
+    keys = [
+        Patch(**style.bar_options()) if bars else Line2D([], [], **style.options())
+        for style in styles.values()
+    ]
     # matplotlib leaves out labels that start with an underscore
     labels = [f" {plain_text(method)}" for method in styles]
     widest = _KEY_WIDTH + _LETTER_WIDTH * max((len(label) for label in labels), default=0)
-    columns = max(1, min(5, len(lines), int(figure.get_figwidth() / widest)))
-    figure.legend(lines, labels, loc="outside lower center", ncols=columns)
+    columns = max(1, min(5, len(keys), int(figure.get_figwidth() / widest)))
+    figure.legend(keys, labels, loc="outside lower center", ncols=columns)
 
 
 def size_figure(results: Sequence[Result], groups: SizeKind) -> "Figure":

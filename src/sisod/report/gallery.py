@@ -48,7 +48,7 @@ def figure_names() -> tuple[str, ...]:
 
 
 def _figure_functions() -> "dict[str, Callable[[FigureRequest], Figure]]":
-    from sisod.report import figures
+    from sisod.report import figures, objects
 
     return {
         "pr": lambda r: figures.curve_figure(r.results, "pr"),
@@ -59,6 +59,8 @@ def _figure_functions() -> "dict[str, Callable[[FigureRequest], Figure]]":
         "size-log": lambda r: figures.size_figure(r.results, "log"),
         "size-quantile": lambda r: figures.size_figure(r.results, "quantile"),
         "number": lambda r: figures.number_figure(r.results),
+        "objects": lambda r: objects.object_figure(r.results),
+        "false-objects": lambda r: objects.false_object_figure(r.results),
         "ablation": _ablation,
         "examples": _examples,
     }

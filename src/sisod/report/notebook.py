@@ -5,12 +5,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sisod.analysis.bootstrap import direction, title
+from sisod.analysis.bootstrap import direction, heading, title
 from sisod.analysis.groups import by_number, by_size
 from sisod.common.grid import Grid, number
 from sisod.report.figures import CURVES, curve_points, why_no_curve
 from sisod.report.style import COLOURS, WIDTH, annotate_empty_axes, new_figure, plain_text, style
-from sisod.report.summary import heading
 from sisod.scoring.metrics import METRICS
 
 if TYPE_CHECKING:

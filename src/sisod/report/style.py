@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES = ("-", "--", "-.", (0, (1, 1.2)), (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)))
+HATCHES = ("", "////", "....", "xxxx", "----", "++++")
 WIDTH = 6.75  # inches: the text width of a two-column paper
 FORMATS = (".pdf", ".png", ".svg")
 STYLE = {
@@ -48,21 +49,31 @@ STYLE = {
 
 @dataclass(frozen=True)
 class LineStyle:
-    """The line of a method; its colour, dash and marker each suffice to identify it."""
+    """The line and the bars of a method; its colour, dash, marker and hatch each identify it."""
 
     colour: str
     marker: str
     dash: Any
+    hatch: str
 
     def options(self) -> dict[str, Any]:
         """Return keyword arguments of matplotlib's plot."""
         return {"color": self.colour, "marker": self.marker, "linestyle": self.dash}
 
+    def bar_options(self) -> dict[str, Any]:
+        """Return keyword arguments of matplotlib's bar; the edge colour is that of the hatch."""
+        return {"facecolor": self.colour, "edgecolor": "white", "hatch": self.hatch, "linewidth": 0}
+
 
 def line_styles(methods: Sequence[str]) -> dict[str, LineStyle]:
     """Return a different line style for each method; the combinations repeat after 42."""
     return {
-        method: LineStyle(COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)], DASHES[i % len(DASHES)])
+        method: LineStyle(
+            COLOURS[i % len(COLOURS)],
+            MARKERS[i % len(MARKERS)],
+            DASHES[i % len(DASHES)],
+            HATCHES[i % len(HATCHES)],
+        )
         for i, method in enumerate(methods)
     }
 

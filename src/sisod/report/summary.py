@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from sisod.analysis.bootstrap import heading
 from sisod.common.grid import Format, Grid, best_rows, is_nan, number
 from sisod.common.grid import render as render_grid
-from sisod.scoring.metrics import METRICS, PAPER_KEYS, arrow
+from sisod.scoring.metrics import METRICS, PAPER_KEYS
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -49,16 +50,6 @@ def shown_keys(keys: Sequence[str], *, chosen: bool) -> list[tuple[str, ...]]:
         return [tuple(keys)]
     tables = (tuple(key for key in table if key in keys) for table in (PAPER_KEYS, OBJECT_KEYS))
     return [table for table in tables if table]
-
-
-def heading(key: str) -> str:
-    """Return the title of a metric with the arrow of its better direction, if there is one.
-
-    Example:
-        >>> heading("mae"), heading("n_predicted")
-        ('MAE ↓', 'Predicted objects')
-    """
-    return f"{METRICS[key].title} {arrow(key)}".rstrip()
 
 
 def render(lines: Sequence[Line], keys: Sequence[str], kind: Format) -> str:

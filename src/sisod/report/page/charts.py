@@ -10,6 +10,7 @@ from sisod.analysis.groups import FOUND, SizeKind, by_number, by_size, found_cur
 from sisod.evaluation.result import Evaluation
 from sisod.evaluation.results import Result
 from sisod.report.figures import CURVES
+from sisod.report.objects import false_by_size, object_points
 
 _DIGITS = 4  # as printed in tables
 _IMAGE_SCORES = {"mae": "si_mae", "f_mean": "si_f_mean"}  # score of objects -> score of images
@@ -33,6 +34,7 @@ def _charts(evaluation: Evaluation) -> dict[str, Any]:
         "sizes": {kind: _sizes(evaluation, kind) for kind in get_args(SizeKind)},
         "numbers": _numbers(evaluation),
         "coverage": rounded(found_curve(evaluation)["found"]),
+        "objects": None if evaluation.counts is None else _objects(evaluation),
     }
 
 
@@ -56,6 +58,15 @@ def _numbers(evaluation: Evaluation) -> dict[str, Any]:
         "counts": table["images"].to_list(),
         "objects": table["objects"].to_list(),
         "values": values,
+    }
+
+
+def _objects(evaluation: Evaluation) -> dict[str, Any]:
+    """Object recall and object precision at every threshold, and false objects per image by size."""
+    return {
+        "all": [rounded(values) for values in object_points(evaluation)],
+        "small": [rounded(values) for values in object_points(evaluation, "_small")],
+        "false": rounded(false_by_size(evaluation)),
     }
 
 

@@ -128,7 +128,7 @@
   document.addEventListener("scroll", () => showTip(null), { passive: true });
 
   /* ---- charts ---- */
-  const HEIGHT = 290, LEFT = 50, RIGHT = 14, TOP = 22, BOTTOM = 44; // of a chart and its margins, in pixels
+  const HEIGHT = 290, LEFT = 54, RIGHT = 14, TOP = 22, BOTTOM = 44; // of a chart and its margins, in pixels
   // at most five steps of 1, 2 or 5 times a power of ten
   function tickStep(max) {
     if (!(max > 0)) return 0.25;
@@ -137,7 +137,7 @@
   }
   // spec: width (pixels), title, xName, yName, xRange, xTicks [[x, label]], yMax (null: from the data),
   // series [{method, x, y}], counts [[x, label]] above the chart, pointName and pointLabel(index) of the points,
-  // start (index read out at first), markEvery n-th point, readBoth (x and y of a point), empty (text of a chart without values)
+  // start (index read out at first), markEvery n-th point, or markAt one, readBoth (x and y of a point), barWidth (of bars instead of lines), empty (text of a chart without values)
   function chart(spec) {
     const visible = spec.series.filter((series) => shown.has(series.method));
     const [x0, x1] = spec.xRange;
@@ -179,9 +179,13 @@
       series.y.forEach((y, i) => {
         if (!isDefined(series, i)) { pen = "M"; return; }
         const [X, Y] = [toX(series.x[i]).toFixed(1), toY(y).toFixed(1)];
-        path += `${pen}${X} ${Y}`;
+        if (spec.barWidth) {
+          if (y === 0) return; // neither bar nor mark
+          const [left, right] = [-0.5, 0.5].map((side) => toX(series.x[i] + side * spec.barWidth).toFixed(1));
+          marks.append(svgElement("path", { class: "bar", d: `M${left} ${toY(0)}V${Y}H${right}V${toY(0)}z` }));
+        } else path += `${pen}${X} ${Y}`;
         pen = "L";
-        if (i % spec.markEvery === (spec.markEvery > 1 ? (order * 7) % spec.markEvery : 0)) {
+        if (spec.markAt === undefined ? i % spec.markEvery === (spec.markEvery > 1 ? (order * 7) % spec.markEvery : 0) : i === spec.markAt) {
           marks.append(svgElement("path", { d: markPath(series.method), transform: `translate(${X} ${Y})` }));
         }
       });
@@ -214,7 +218,7 @@
       for (const series of visible) {
         const [x, y] = [series.x[i], series.y[i]];
         if (!isDefined(series, i)) continue;
-        if (!spec.readBoth && !cursor.firstChild) {
+        if (!spec.readBoth && !spec.barWidth && !cursor.firstChild) {
           cursor.append(svgElement("line", { class: "cursor", x1: toX(x), x2: toX(x), y1: TOP, y2: HEIGHT - BOTTOM }));
         }
         cursor.append(svgElement("path", { d: markPath(series.method, 6.5), transform: `translate(${toX(x)} ${toY(y)})`,
@@ -299,15 +303,14 @@
     });
   }
   const MEASURES = { mae: ["SI-MAE", "SI-MAE", null], f_mean: ["SI-F", "SI-F mean", 1], found: ["Found", "share of objects found", 1] };
+  const sizeTicks = (groups) => [...groups.map((name, i) => [i, name.split("-")[0]]), [groups.length, groups.at(-1).split("-")[1].replace(" %", "")]];
   function groupChart(title, xName, bySize, tableOf, noun) {
     const charts = data.charts[state.dataset];
     const [, yName, yMax] = MEASURES[state.measure];
     const tables = Object.entries(charts).map(([method, all]) => [method, tableOf(all)]);
     const { groups, counts } = tables[0][1];
     const middles = groups.map((_, i) => i + 0.5);
-    const xTicks = bySize
-      ? [...groups.map((name, i) => [i, name.split("-")[0]]), [groups.length, groups.at(-1).split("-")[1].replace(" %", "")]]
-      : groups.map((name, i) => [i + 0.5, name]);
+    const xTicks = bySize ? sizeTicks(groups) : groups.map((name, i) => [i + 0.5, name]);
     return chart({
       title, xName, yName, yMax, width: 385, xRange: [0, groups.length], xTicks, markEvery: 1, readBoth: false,
       counts: counts.map((n, i) => [i + 0.5, n.toLocaleString("en")]),
@@ -325,6 +328,37 @@
       series: Object.entries(data.charts[state.dataset]).map(([method, { coverage }]) => ({ method, x: steps, y: coverage })),
     });
   }
+  function objectChart(title, kind) {
+    const none = Array(32).fill(null);
+    return chart({
+      title, xName: "object recall", yName: "object precision", width: 385, start: 16, xRange: [0, 1], xTicks: fifths, yMax: 1, markAt: 16,
+      readBoth: true, pointName: "threshold", pointLabel: (i) => `threshold ${i / 32}`, empty: emptyObjects("no such objects, or none predicted"),
+      series: Object.entries(data.charts[state.dataset]).map(([method, { objects }]) => ({ method, x: objects?.[kind][0] ?? none, y: objects?.[kind][1] ?? none })),
+    });
+  }
+  function falseChart() {
+    const charts = Object.entries(data.charts[state.dataset]);
+    const { groups } = charts[0][1].sizes.log;
+    const visible = charts.filter(([method, { objects }]) => objects && shown.has(method)).map(([method]) => method);
+    const width = 0.8 / Math.max(1, visible.length);
+    return chart({
+      title: "False objects, by their size", xName: "share of the image (%)", yName: "false objects per image", yMax: null, width: 385,
+      xRange: [0, groups.length], xTicks: sizeTicks(groups), markEvery: 1, barWidth: width, readBoth: false, pointName: "size",
+      pointLabel: (i) => groups[i], empty: emptyObjects("undefined"),
+      series: charts.map(([method, { objects }]) => ({
+        method,
+        x: groups.map((_, i) => i + 0.1 + width * (visible.indexOf(method) + 0.5)), // side by side
+        y: objects?.false ?? groups.map(() => null),
+      })),
+    });
+  }
+  // why a chart of objects is empty: predicted objects were not saved, or another reason
+  function emptyObjects(reason) {
+    return Object.values(data.charts[state.dataset]).some(({ objects }) => objects) ? reason : "no predicted objects were saved";
+  }
+  function drawObjects() {
+    $("object-charts")?.replaceChildren(objectChart("All objects", "all"), objectChart("Objects under 1 % of the image", "small"), falseChart());
+  }
   function drawCurves() { $("curve-charts").replaceChildren(curveChart(""), curveChart("si_")); }
   function drawSizes() {
     $("size-charts").replaceChildren(
@@ -336,6 +370,7 @@
     for (const node of document.querySelectorAll(".dataset-name")) node.textContent = `on ${state.dataset}`;
     drawCurves();
     drawSizes();
+    drawObjects();
   }
   function buttonGroup(id, options, key, redraw) {
     const buttons = Object.entries(options).map(([value, name]) => element("button", {
@@ -359,8 +394,8 @@
       drawAll();
     } }, swatch(method), method));
   }
-  for (const id of ["curve-charts", "size-charts"]) {
-    $(id).before(element("p", { class: "print-legend", "aria-hidden": "true" },
+  for (const id of ["curve-charts", "size-charts", "object-charts"]) {
+    $(id)?.before(element("p", { class: "print-legend", "aria-hidden": "true" },
       ...data.methods.map((method) => element("span", {}, swatch(method), method))));
   }
   buttonGroup("curve-kind", Object.fromEntries(Object.entries(CURVES).map(([key, [name]]) => [key, name])), "curve", drawCurves);

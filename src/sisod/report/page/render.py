@@ -19,8 +19,10 @@ from sisod.common.progress import progress_bar
 from sisod.evaluation.results import Result, datasets_of, methods_of
 from sisod.paper.against import AgainstPaper
 from sisod.paper.against import against_paper as against_paper_row
+from sisod.report.objects import missing_notes
 from sisod.report.page.charts import chart_data
 from sisod.report.page.failures import failure_data
+from sisod.report.page.objects import object_table
 from sisod.report.page.scores import ScoreTable, pairs_grid, rank_note, score_table
 from sisod.scoring.metrics import METRICS
 
@@ -125,6 +127,8 @@ def render_report(
         title=title,
         tables=tables,
         pairs={t.dataset: pairs_grid(t.comparison) for t in tables if t.comparison is not None},
+        object_tables=[object_table(t.dataset, by_dataset[t.dataset], t.intervals) for t in tables],
+        curve_notes=missing_notes([r for r in results if r.evaluation.counts is not None], curves=True),
         rank_notes=[note for name, group in by_dataset.items() if (note := rank_note(name, group))],
         ablation=_ablation(read_ablation(ablation)) if ablation is not None else None,
         against_paper=against_paper,

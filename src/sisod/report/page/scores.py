@@ -1,18 +1,17 @@
 """The tables of the page: every score with its interval, and the pairs of methods."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from sisod.analysis.bootstrap import direction, score_keys, title
+from sisod.analysis.bootstrap import heading, score_keys, title
 from sisod.analysis.comparison import Comparison, bootstrap_intervals, compare_many
 from sisod.analysis.groups import size_bias
 from sisod.analysis.ranks import rank_changes
 from sisod.common.errors import InputError
-from sisod.common.grid import Grid, best_rows, interval_text, number, percent
+from sisod.common.grid import Better, Grid, best_rows, interval_text, number, percent
 from sisod.evaluation.result import Evaluation
 from sisod.evaluation.results import Result
-from sisod.report.summary import heading
 from sisod.scoring.metrics import METRICS
 
 # columns of the main table, as far as they were evaluated; the others are in the table of all metrics
@@ -24,6 +23,11 @@ _MAIN = (
     ("auc", "si_auc"),
     ("e_mean", "si_e_mean"),
     ("s", "si_s"),
+)
+# metrics of the section on objects
+OBJECT_COLUMNS = (
+    *("object_recall", "object_recall_small", "object_precision", "object_precision_small"),
+    *("false_objects", "false_area", "object_f1", "object_f1_small", "pq", "bsi_f_binary"),
 )
 _COMPARED = ("mae", "si_mae", "f_mean", "si_f_mean", "found")
 _BIAS = "size_bias"
@@ -41,6 +45,9 @@ class ScoreCell:
         low, high: its 95 % interval, NaN if there is none.
         best: whether it is the best of its column, as printed.
         images: number of images on which it is defined; None for scores over objects.
+        digits: after the decimal point; 0 for counts.
+        tip: explanation of a value without an interval.
+        undefined: explanation of NaN.
     """
 
     value: float
@@ -48,11 +55,14 @@ class ScoreCell:
     high: float = math.nan
     best: bool = False
     images: int | None = None
+    digits: int = 4
+    tip: str = "no interval: the metric cannot be resampled"
+    undefined: str = "undefined on every image"
 
     @property
     def text(self) -> str:
         """The value as printed."""
-        return number(self.value)
+        return number(self.value, digits=self.digits)
 
     @property
     def interval(self) -> str:
@@ -62,38 +72,42 @@ class ScoreCell:
 
 @dataclass(frozen=True)
 class Column:
-    """A sortable column: its key, its heading, and the better direction ("" if there is none)."""
+    """A sortable column: its key, its heading, and the better direction."""
 
     key: str
     heading: str
-    better: str
+    better: Better
 
 
 @dataclass(frozen=True)
 class ColumnGroup:
-    """Columns under one heading: the ordinary and the size-invariant form of a metric."""
+    """Columns under one heading, such as the ordinary and the size-invariant form of a metric."""
 
     heading: str
     columns: tuple[Column, ...]
 
     @property
-    def better(self) -> str:
-        """The better direction if it is the same for all columns, else ""."""
+    def better(self) -> Better:
+        """The better direction if it is the same for all columns."""
         directions = {column.better for column in self.columns}
-        return directions.pop() if len(directions) == 1 else ""
+        return directions.pop() if len(directions) == 1 else "none"
+
+
+Row = tuple[str, tuple[ScoreCell, ...]]  # a method and its cells
 
 
 @dataclass(frozen=True, eq=False)
 class ScoreTable:
-    """The scores of every method on one data set."""
+    """The scores of every method on one data set; `intervals` has those of `OBJECT_COLUMNS` too."""
 
     dataset: str
     images: int
     objects: int
     groups: tuple[ColumnGroup, ...]
-    rows: tuple[tuple[str, tuple[ScoreCell, ...]], ...]
+    rows: tuple[Row, ...]
     all_metrics: Grid
     comparison: Comparison | None
+    intervals: "dict[str, Intervals]"
     notes: tuple[str, ...]
 
 
@@ -103,13 +117,12 @@ def score_table(dataset: str, results: Sequence[Result], *, resamples: int) -> S
     groups = _column_groups(list(evaluations.values()))
     keys = [column.key for group in groups for column in group.columns]
     notes: list[str] = []
-    comparison = _compare(evaluations, keys, notes, resamples)
-    intervals = _intervals(evaluations, keys, comparison, resamples)
-    columns = [
-        _mark_best([_cell(e, key, intervals[method]) for method, e in evaluations.items()], key)
-        for key in keys
-    ]
-    rows = tuple(zip(evaluations, zip(*columns, strict=True), strict=True))
+    resampled = [*keys, *OBJECT_COLUMNS]
+    comparison = _compare(evaluations, resampled, notes, resamples)
+    intervals = _intervals(evaluations, resampled, comparison, resamples)
+    rows = rows_of_columns(
+        groups, evaluations, lambda method, key: _cell(evaluations[method], key, intervals[method])
+    )
     notes += _notes(evaluations)
     return ScoreTable(
         dataset,
@@ -119,6 +132,7 @@ def score_table(dataset: str, results: Sequence[Result], *, resamples: int) -> S
         rows,
         _all_metrics(evaluations),
         comparison,
+        intervals,
         tuple(notes),
     )
 
@@ -159,8 +173,10 @@ def _column_groups(evaluations: Sequence[Evaluation]) -> tuple[ColumnGroup, ...]
             for form in forms
         ]
         groups.append(ColumnGroup(plain, tuple(columns)))
-    objects = (Column("found", "found", "up"), Column(_BIAS, "size bias", ""))
-    return (*groups, ColumnGroup("Objects", objects))
+    objects = [Column("found", "found", "up"), Column(_BIAS, "size bias", "zero")]
+    if "false_objects" in known:
+        objects.insert(1, Column("false_objects", "false", "down"))
+    return (*groups, ColumnGroup("Objects", tuple(objects)))
 
 
 def _compare(
@@ -235,16 +251,34 @@ def _intervals(
 
 def _cell(evaluation: Evaluation, key: str, intervals: Intervals) -> ScoreCell:
     if key == _BIAS:
-        return ScoreCell(size_bias(evaluation))
+        tip = "Spearman's correlation of the F of objects with their size; 0 is best"
+        return ScoreCell(size_bias(evaluation), tip=tip)
     value, low, high = intervals.get(key, (math.nan, math.nan, math.nan))
     if key in METRICS:
         value = evaluation.summary.get(key, math.nan)
     return ScoreCell(value, low, high, images=evaluation.defined.get(key))
 
 
-def _mark_best(cells: Sequence[ScoreCell], key: str) -> tuple[ScoreCell, ...]:
-    """The cells of a column, the best of them marked."""
-    best = best_rows([cell.text for cell in cells], "zero" if key == _BIAS else direction(key))
+def rows_of_columns(
+    groups: Sequence[ColumnGroup], methods: Collection[str], cell: Callable[[str, str], ScoreCell]
+) -> tuple[Row, ...]:
+    """Return the rows of a table, the best of each column marked.
+
+    Args:
+        groups: the columns.
+        methods: the rows.
+        cell: the function that returns the cell of a method and a column's key.
+    """
+    columns = [
+        _mark_best([cell(method, column.key) for method in methods], column.better)
+        for group in groups
+        for column in group.columns
+    ]
+    return tuple(zip(methods, zip(*columns, strict=True), strict=True))
+
+
+def _mark_best(cells: Sequence[ScoreCell], better: Better) -> tuple[ScoreCell, ...]:
+    best = best_rows([cell.text for cell in cells], better)
     return tuple(replace(cell, best=row in best) for row, cell in enumerate(cells))
 
 
@@ -272,7 +306,9 @@ def _notes(evaluations: Mapping[str, Evaluation]) -> list[str]:
         )
     for method, evaluation in evaluations.items():
         undefined = [
-            METRICS[key].title for key, value in evaluation.summary.items() if math.isnan(value)
+            METRICS[key].title
+            for key, value in evaluation.summary.items()
+            if math.isnan(value) and METRICS[key].family.kind != "objects"  # they have their own section
         ]
         if undefined:
             more = f" and {len(undefined) - 6} more" if len(undefined) > 6 else ""

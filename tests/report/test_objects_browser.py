@@ -1,0 +1,156 @@
+"""The section on objects of the page in Chromium: charts, table, contrast, results without objects."""
+
+import re
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+import pytest
+from helpers.browser import Browser, choose, chromium, click
+from helpers.report_runs import with_curves, without_objects
+
+from sisod.analysis import predicted_by_size
+from sisod.evaluation.results import Result as Saved
+from sisod.report import write_report
+
+pytest.importorskip("jinja2", reason="extra report is not installed")
+pytestmark = pytest.mark.skipif(chromium() is None, reason="Chromium is not installed")
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with Browser(tmp_path_factory.mktemp("profile")) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def report(saved: list[Saved], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two data sets, four methods, no curves of objects."""
+    out = tmp_path_factory.mktemp("page") / "report.html"
+    write_report(saved, out, resamples=50)
+    return out
+
+
+@pytest.fixture
+def page(browser: Browser, report: Path) -> Iterator[Browser]:
+    """The report, freshly loaded; afterwards there must be no errors and no requests."""
+    browser.prefer("light")
+    browser.open(report)
+    yield browser
+    assert browser.troubles() == []
+    assert browser.requests() == [report.resolve().as_uri()]
+
+
+def n_bars(saved: list[Saved], dataset: str, methods: Collection[str]) -> int:
+    """Size groups with false objects, over the methods."""
+    chosen = [r for r in saved if r.dataset == dataset and r.method in methods]
+    counts = [predicted_by_size(result.evaluation, groups="log")["false"] for result in chosen]
+    return sum(int((column > 0).sum()) for column in counts)
+
+
+def test_objects_section(page: Browser, saved: list[Saved]) -> None:
+    charts = "[...document.querySelectorAll('#object-charts .chart')]"
+    bars = f"{charts}[2].querySelectorAll('.bar').length"
+    assert page.evaluate(f"{charts}.map(c => c.querySelector('figcaption').textContent)") == [
+        "All objects",
+        "Objects under 1 % of the image",
+        "False objects, by their size",
+    ]
+    # the curve was not evaluated: of each method the mark at one half, and no line
+    summaries = {r.method: r.evaluation.summary for r in saved if r.dataset == "crowded"}
+    readout = page.evaluate(f"{charts}[0].querySelector('.readout').textContent")
+    assert readout.startswith("threshold 0.5")
+    for method, summary in summaries.items():
+        values = f"{summary['object_recall']:.4f}, {summary['object_precision']:.4f}"
+        assert f"{method} {values}" in readout
+    marks = f"{charts}[0].querySelectorAll('g[fill] path').length"
+    assert page.evaluate(marks) == 4
+    assert "the curve was not evaluated" in page.evaluate("document.body.innerText").lower()
+    assert page.evaluate(bars) == n_bars(saved, "crowded", summaries)
+    click(page, "#legend button", 2)
+    assert page.evaluate(marks) == 3
+    page.evaluate("document.querySelectorAll('#object-charts svg.plot')[2].focus()")
+    page.press("ArrowRight")
+    text = page.evaluate(f"{charts}[2].querySelector('.readout').textContent")
+    assert text.startswith("0-0.03 %")
+    choose(page, "dataset", "1")
+    name = "document.querySelector('#objects .dataset-name').textContent"
+    assert page.evaluate(name) == "on mixed"
+    shown = ("Net", "Net+si", "large only")
+    assert page.evaluate(bars) == n_bars(saved, "mixed", shown) > 0
+
+
+def test_objects_table_sorts_and_shows_intervals(page: Browser) -> None:
+    table = "document.querySelector('#objects table.scores')"
+    invented = f"[...{table}.tBodies[0].rows].map(r => Number(r.cells[7].dataset.value))"
+    before = page.evaluate(invented)
+    click(page, "#objects table.scores .sort", 7)
+    assert page.evaluate(invented) == sorted(before)  # the fewest, which is the best, first
+    assert len(set(before)) > 1
+    page.point("#objects table.scores tbody td")
+    tip = page.evaluate("document.getElementById('tip').textContent")
+    assert re.fullmatch(r"of \d+ objects in the ground truth", tip)
+    click(page, "#intervals")
+    shown = "getComputedStyle(document.querySelector('#objects .interval')).display"
+    assert page.evaluate(shown) == "block"
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_objects_section_has_enough_contrast(page: Browser, theme: str) -> None:
+    """At least 4.5 to 1, for every text of the section against what is behind it."""
+    page.prefer(theme)
+    least = page.evaluate("""(() => {
+      const parse = (text) => text.match(/[\\d.]+/g).map(Number);
+      const light = (c) => (c <= 10 ? c / 3294.6 : ((c / 255 + 0.055) / 1.055) ** 2.4);
+      const luminance = ([r, g, b]) => 0.2126 * light(r) + 0.7152 * light(g) + 0.0722 * light(b);
+      const behind = (e) => {
+        for (; e; e = e.parentElement) {
+          const [r, g, b, alpha = 1] = parse(getComputedStyle(e).backgroundColor);
+          if (alpha > 0) return [r, g, b];
+        }
+      };
+      const holders = [...document.querySelectorAll('#objects *')].filter((e) =>
+        [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim()));
+      return holders.map((e) => {
+        const style = getComputedStyle(e);
+        const colour = e instanceof SVGElement ? style.fill : style.color;
+        const [a, b] = [luminance(parse(colour)), luminance(behind(e))];
+        return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+      });
+    })()""")
+    assert len(least) > 100
+    assert min(least) >= 4.5
+
+
+def test_page_of_results_without_predicted_objects(
+    browser: Browser, saved: list[Saved], tmp_path: Path
+) -> None:
+    older = [without_objects(result) for result in saved[:3]]
+    for results, charts in ((older, 0), ([*older, *saved[3:]], 3)):
+        write_report(results, tmp_path / "old.html", resamples=20)
+        browser.open(tmp_path / "old.html")
+        text = browser.evaluate("document.getElementById('objects').innerText")
+        assert "saved before predicted objects were counted; evaluate again" in text.lower()
+        number = browser.evaluate("document.querySelectorAll('#object-charts .chart').length")
+        assert number == charts
+        for kind in range(len(results)):
+            click(browser, "#legend button", kind % 3)
+        assert browser.troubles() == []
+
+
+def test_object_curves_have_one_mark(browser: Browser, benchmark_root: Path, tmp_path: Path) -> None:
+    results = [with_curves(benchmark_root, method) for method in ("Net", "coarse")]
+    write_report(results, tmp_path / "curves.html", resamples=20)
+    browser.open(tmp_path / "curves.html")
+    chart = "document.querySelector('#object-charts .chart')"
+    lines = browser.evaluate(f"[...{chart}.querySelectorAll('.series')].map(s => s.getAttribute('d'))")
+    assert len(lines) == 2
+    assert min(line.count("L") for line in lines) > 10
+    assert browser.evaluate(f"{chart}.querySelectorAll('g[fill] path').length") == 2
+    browser.evaluate(f"{chart}.querySelector('svg.plot').focus()")
+    browser.press("End")
+    readout = browser.evaluate(f"{chart}.querySelector('.readout').textContent")
+    assert re.match(r"threshold 0\.\d+Net ", readout)
+    click(browser, "#object-charts details summary")
+    browser.evaluate("new Promise(done => setTimeout(done, 100))")
+    assert browser.evaluate(f"{chart}.querySelectorAll('tbody tr').length") == 32
+    assert browser.troubles() == []
