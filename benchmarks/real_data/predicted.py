@@ -138,8 +138,7 @@ class SavedCounts:
 def predicted(results: SavedCounts) -> str:
     """Return the means over seeds: what is found, what is invented, and both together."""
     keys = ("mae", "si_f_mean", "object_recall", "false_objects", "object_precision", "object_f1", "pq")
-    keys += ("bsi_f_binary", "object_f1_max", "object_ap")
-    return _means(results, keys)
+    return _means(results, (*keys, "bsi_f_binary", "object_f1_max", "object_ap"))
 
 
 def predicted_small(results: SavedCounts) -> str:

@@ -48,13 +48,11 @@ def test_figure_of_objects_is_what_the_rows_give(tmp_path: Path) -> None:
 
 
 def test_what_the_text_says_of_predicted_objects() -> None:
+    def by_seed(loss: str, dataset: str, key: str) -> list[float]:
+        return [result.summary[key] for result in COUNTS.by_seed(loss, dataset)]
+
     change = {
-        (dataset, key): np.subtract(
-            *(
-                [result.summary[key] for result in COUNTS.by_seed(loss, dataset)]
-                for loss in ("si", "plain")
-            )
-        )
+        (dataset, key): np.subtract(by_seed("si", dataset, key), by_seed("plain", dataset, key))
         for dataset in ("MSOD", "DUTS-TE", "ECSSD")
         for key in (*predicted.OBJECT_KEYS, "bsi_f_binary")
     }

@@ -1,6 +1,7 @@
 """Connected components of a mask, or the instances of a label map: numbers, boxes, areas, order."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import cv2
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 Boxes = NDArray[np.int64]
 Integers = NDArray[np.int64]
 Window = tuple[slice, slice]
-Labels = NDArray[np.int32] | NDArray[np.uint16]
+Labels = NDArray[Any]  # int32, or uint16 in a small window
 _SMALL_WINDOW = 2 * np.iinfo(np.uint16).max  # pixels; every other one at most is a component
 
 
@@ -74,7 +75,7 @@ class Components:
         rows, columns = rows - self.y, columns - self.x
         outside = (rows < 0) | (rows >= height) | (columns < 0) | (columns >= width)
         if not outside.any():
-            return self.labels.ravel()[rows * width + columns]
+            return np.asarray(self.labels.ravel()[rows * width + columns])
         labels = np.zeros(len(rows), dtype=self.labels.dtype)
         labels[~outside] = self.labels[rows[~outside], columns[~outside]]
         return labels

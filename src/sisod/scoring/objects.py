@@ -71,7 +71,7 @@ class PredictedObjects:
     @property
     def false(self) -> Mask:
         """Which of them hold no salient pixel."""
-        return self.salient == 0
+        return np.asarray(self.salient == 0)
 
     @property
     def precise(self) -> Mask:
