@@ -10,6 +10,7 @@ import pytest
 import sisod
 from sisod.analysis.comparison import compare, compare_many
 from sisod.analysis.groups import by_size
+from sisod.report.style import COLOURS
 
 
 def scored(strength: float, count: int = 12, metrics: str | None = None) -> sisod.Evaluation:
@@ -127,3 +128,14 @@ def test_showing_a_table_needs_no_extra() -> None:
         "<table",
         "drawing needs matplotlib; install it with: pip install 'sisod[report]'",
     ]
+
+
+def test_metric_without_a_better_direction_is_never_an_advantage() -> None:
+    pytest.importorskip("matplotlib", reason="extra report is not installed")
+    first, second = scored(0.9), scored(0.2)  # the second predicts nothing
+    comparison = compare(first, second, metrics=["n_predicted", "object_recall"], resamples=200)
+    assert min(comparison.table["low"].to_list()) > 0
+    interval, point, other, _ = comparison.plot().get_axes()[0].get_lines()[:4]
+    assert (interval.get_color(), point.get_color()) == ("#888888", "white")  # not filled
+    assert other.get_color() == COLOURS[0]
+    assert "<td>Predicted objects</td>" in first._repr_html_()

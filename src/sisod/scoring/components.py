@@ -60,25 +60,11 @@ class Components:
         height, width = self.labels.shape
         return slice(self.y, self.y + height), slice(self.x, self.x + width)
 
-    def pixels(self) -> tuple[Integers, Integers]:
-        """Return rows and columns in the image of all pixels, run after run."""
-        lengths = self.runs.lengths
-        ends = np.cumsum(lengths)
-        # the column of a pixel is its number among all pixels, less that of the run's first, plus left
-        columns = np.arange(ends[-1] if len(ends) else 0)
-        columns += np.repeat(self.runs.left - ends + lengths + self.x, lengths)
-        return np.repeat(self.runs.row + self.y, lengths), columns
-
-    def labels_at(self, rows: Integers, columns: Integers) -> Labels:
-        """Return the labels of pixels of the image, 0 for those outside the window."""
-        height, width = self.labels.shape
-        rows, columns = rows - self.y, columns - self.x
-        outside = (rows < 0) | (rows >= height) | (columns < 0) | (columns >= width)
-        if not outside.any():
-            return np.asarray(self.labels.ravel()[rows * width + columns])
-        labels = np.zeros(len(rows), dtype=self.labels.dtype)
-        labels[~outside] = self.labels[rows[~outside], columns[~outside]]
-        return labels
+    def labels_in(self, rows: slice, columns: slice) -> Labels:
+        """Return the labels of a part of the image that lies inside the window."""
+        return self.labels[
+            rows.start - self.y : rows.stop - self.y, columns.start - self.x : columns.stop - self.x
+        ]
 
     def index_map(self, chosen: NDArray[np.intp], shape: tuple[int, ...]) -> NDArray[np.int32]:
         """Return for every pixel of the image which of the chosen components holds it, -1 for none."""
@@ -123,7 +109,7 @@ def label_mask(mask: NDArray[np.bool_], connectivity: int) -> Components:
     # 16 bits are enough for a small window, and half as much to write and to read
     kind = cv2.CV_16U if window.size <= _SMALL_WINDOW else cv2.CV_32S
     count, output = cv2.connectedComponentsWithAlgorithm(window, connectivity, kind, cv2.CCL_GRANA)
-    labels = np.asarray(output)
+    labels: Labels = np.asarray(output)
     runs = find_runs(window, labels)
     boxes, areas, first = _measure_runs(runs, count - 1)
     return Components(labels, y, x, boxes + np.array([y, x, y, x]), areas, first, runs)
@@ -181,3 +167,14 @@ def in_order(components: Components, chosen: NDArray[np.intp]) -> NDArray[np.int
     boxes = components.boxes[chosen]
     order = np.lexsort((components.first[chosen], boxes[:, 1], boxes[:, 0]))
     return np.asarray(chosen[order])
+
+
+def common_window(first: Components, second: Components) -> Window:
+    """Return the part of the image that both windows cover; it may be empty."""
+    rows, columns = zip(first.window, second.window, strict=True)
+
+    def overlap(pair: tuple[slice, ...]) -> slice:
+        start = max(side.start for side in pair)
+        return slice(start, max(start, min(side.stop for side in pair)))
+
+    return overlap(rows), overlap(columns)

@@ -74,7 +74,7 @@ def _grey_histogram(
     counts = count_rows(pred, gt, partition, LEVELS)
     grey = counts[0].sum(axis=0)
     used = np.flatnonzero(grey)
-    p, fixed_cuts = _grey_cuts(int(used[0]), int(used[-1]), normalize)
+    p, fixed_cuts = grey_cuts(int(used[0]), int(used[-1]), normalize)
     adaptive = min(2.0 * float((grey * p).sum()) / pred.size, 1.0)
     cuts = fixed_cuts.copy()
     cuts[ADAPTIVE] = np.searchsorted(p, adaptive)
@@ -87,7 +87,7 @@ def _grey_histogram(
 
 
 @functools.lru_cache
-def _grey_cuts(low: int, high: int, normalize: Normalize) -> tuple[Values, NDArray[np.intp]]:
+def grey_cuts(low: int, high: int, normalize: Normalize) -> tuple[Values, NDArray[np.intp]]:
     """Return p of each grey level, and the cuts that depend on minimum and maximum only."""
     p = grey_table(low, high, normalize=normalize)
     cuts = np.zeros(COLUMNS, dtype=np.intp)

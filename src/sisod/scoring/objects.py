@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sisod.scoring.arrays import Map, grey_table, unit_values
+from sisod.scoring.arrays import Map, unit_values
 from sisod.scoring.components import (
     Boxes,
     Components,
     Integers,
-    Labels,
+    common_window,
     in_order,
     label_mask,
 )
-from sisod.scoring.histograms import BINARY, Histogram, count_rows
+from sisod.scoring.histograms import BINARY, Histogram, count_codes, count_rows, grey_cuts
 from sisod.scoring.partition import Partition, least_area
 from sisod.scoring.protocols import Protocol
 
@@ -36,7 +36,7 @@ COUNTS = (
     *("intersection", "union", "iou", "iou_images"),
 )
 _ROUNDING = 1e-6  # of distances: nearer to the limit than this they are compared exactly
-_DENSE = 1 << 20  # up to this value, whole numbers are counted without sorting
+_DENSE = 1 << 16  # cells of a table of overlaps that is counted whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,8 +87,8 @@ def measure_predicted(
     table = None
     values: NDArray[Any] = pred
     if pred.dtype == np.uint8:
-        table = grey_table(int(pred.min()), int(pred.max()), normalize=protocol.normalize)
-        above = pred > int(np.searchsorted(table, HALF, side="right")) - 1
+        table, cuts = grey_cuts(int(pred.min()), int(pred.max()), protocol.normalize)
+        above = pred > cuts[BINARY] - 1  # the cut is 256 if no grey value is above one half
     else:
         values = unit_values(pred, normalize=protocol.normalize)
         above = values > HALF
@@ -96,17 +96,18 @@ def measure_predicted(
     kept = in_order(components, np.flatnonzero(components.areas >= least))
     number = np.full(len(components), len(kept))  # the last number gathers all that are too small
     number[kept] = np.arange(len(kept))
-    # everything below looks at predicted pixels only, which are few
     owner = np.repeat(number[components.runs.owner], components.runs.lengths)
-    rows, columns = components.pixels()
-    flat = rows * gt.shape[1] + columns
-    is_salient, p = gt.ravel()[flat], values.ravel()[flat]
+    inside, window = above[components.window], components.window
+    salient = _count(owner[gt[window][inside]], len(kept))
+    pixels = values[window][inside]
     if table is None:
-        means, peaks = _float_statistics(p, owner, len(kept))
+        means, peaks = _float_statistics(pixels, owner, len(kept))
     else:
-        means, peaks = _grey_statistics(p, owner, table, len(kept))
-    targets = partition.components.labels_at(rows[is_salient], columns[is_salient])
-    match, shared = _best_matches(*_overlaps(owner[is_salient], targets, partition), len(kept))
+        means, peaks = _grey_statistics(pixels, owner, table, len(kept))
+    if len(partition.components) == 1:  # every salient pixel is the one object's
+        match, shared = np.where(salient > 0, 0, -1), salient
+    else:
+        match, shared = _best_matches(*_overlaps(components, partition), number, len(kept))
     areas = components.areas[kept]
     true_areas = np.append(partition.areas, 0)[match]  # -1, no match, takes the last
     return PredictedObjects(
@@ -114,7 +115,7 @@ def measure_predicted(
         areas=areas,
         means=means,
         peaks=peaks,
-        salient=_count(owner[is_salient], len(kept)),
+        salient=salient,
         match=match,
         iou=shared / (areas + true_areas - shared),
         detections=_count_detections(components, kept, partition) if protocol.detections else {},
@@ -142,42 +143,40 @@ def _float_statistics(p: Values, owner: NDArray[np.intp], n_kept: int) -> tuple[
     return sums / np.maximum(_count(owner, n_kept), 1), peaks[:n_kept]
 
 
-def _overlaps(
-    owner: NDArray[np.intp], labels: Labels, partition: Partition
-) -> tuple[Integers, Integers, Integers]:
-    """Return the pairs of a predicted object and a true one that share pixels, and how many.
-
-    Args:
-        owner: predicted object of every pixel that is predicted and salient.
-        labels: component of the ground truth at the same pixels.
-        partition: the true objects.
-    """
-    n_true = len(partition.components) + 1
-    cells, shared = _count_values(owner * n_true + labels)
-    predicted, component = np.divmod(cells, n_true)
+def _overlaps(components: Components, partition: Partition) -> tuple[Integers, Integers, Integers]:
+    """Return the pairs of a component and a frame's object that share pixels, and how many."""
+    truth = partition.components
+    window = common_window(components, truth)
+    predicted, true = components.labels_in(*window), truth.labels_in(*window)
+    n_true = len(truth) + 1
+    n_cells = (len(components) + 1) * n_true
+    if predicted.size and n_cells <= _DENSE:
+        codes = predicted.astype(np.uint16)
+        codes *= np.uint16(n_true)
+        codes += true.astype(np.uint16, copy=False)
+        counts = count_codes(codes, n_cells)
+        cells = np.flatnonzero(counts)
+        shared = counts[cells].astype(np.int64)
+    else:
+        both = (predicted > 0) & (true > 0)
+        cells, shared = np.unique(
+            predicted[both].astype(np.int64) * n_true + true[both], return_counts=True
+        )
+    first, second = np.divmod(cells, n_true)
     frame = np.full(n_true, -1)
     frame[partition.framed + 1] = np.arange(len(partition))
-    target = frame[component]
-    return predicted[target >= 0], target[target >= 0], shared[target >= 0]
-
-
-def _count_values(values: Integers) -> tuple[Integers, Integers]:
-    """Return the different values in order, and how often each occurs."""
-    if not len(values) or values.max() > _DENSE:
-        different, counts = np.unique(values, return_counts=True)
-        return different, counts
-    counts = np.bincount(values)
-    different = np.flatnonzero(counts)
-    return different, counts[different]
+    chosen = (first > 0) & (frame[second] >= 0)
+    return first[chosen] - 1, frame[second[chosen]], shared[chosen]
 
 
 def _best_matches(
-    predicted: Integers, target: Integers, shared: Integers, n_kept: int
+    component: Integers, target: Integers, shared: Integers, number: NDArray[np.intp], n_kept: int
 ) -> tuple[Integers, Integers]:
     """Return for each predicted object the true one that shares most pixels, and how many these are."""
     match, most = np.full(n_kept + 1, -1), np.zeros(n_kept + 1, dtype=np.int64)
     order = np.lexsort((-target, shared))  # of several values assigned to one index NumPy keeps the last
-    match[predicted[order]], most[predicted[order]] = target[order], shared[order]
+    index = number[component[order]]
+    match[index], most[index] = target[order], shared[order]
     return match[:n_kept], most[:n_kept]
 
 
