@@ -22,7 +22,7 @@ import cv2
 
 import sisod
 from benchmarks.speed import peer
-from benchmarks.speed.growth import FrameGrowth, PixelGrowth, measure_frames, measure_pixels
+from benchmarks.speed.growth import COUNT_KEYS, FrameGrowth, PixelGrowth, measure_frames, measure_pixels
 from benchmarks.speed.synthetic_maps import Grey, Pair, make_pairs
 from benchmarks.timing import (
     RESULTS,
@@ -34,10 +34,8 @@ from benchmarks.timing import (
     markdown,
     progress,
 )
-from sisod.scoring.metrics import find_metrics
 
-_COUNT_KEYS = find_metrics(None)
-_ALL_KEYS = (*_COUNT_KEYS, "s", "wf")
+_ALL_KEYS = (*COUNT_KEYS, "s", "wf")
 _PACKAGES = ("sisod", "numpy", "opencv-python-headless", "scipy", "scikit-image", "pysodmetrics")
 
 
@@ -81,7 +79,7 @@ def measure_peer(pairs: Sequence[Pair], effort: Effort) -> list[Row]:
     """Compare with PySODMetrics, without and with S and weighted F."""
     progress("PySODMetrics")
     contenders = {
-        "counts": _on_pairs(sisod.score, pairs),
+        "counts": _on_pairs(partial(sisod.score, metrics=COUNT_KEYS), pairs),
         "all": _on_pairs(partial(sisod.score, metrics=_ALL_KEYS), pairs),
         "peer counts": _on_pairs(peer.step_counts, pairs),
         "peer all": _on_pairs(peer.step_all, pairs),
@@ -108,7 +106,7 @@ def measure_decoding(pairs: Sequence[Pair], effort: Effort) -> Row:
     progress("PNG decoding")
     contenders: dict[str, list[Call]] = {
         "decoding": [partial(_decode, pair) for pair in pairs],
-        "counts": _on_pairs(sisod.score, pairs),
+        "counts": _on_pairs(partial(sisod.score, metrics=COUNT_KEYS), pairs),
     }
     seconds = _means(interleaved_medians(contenders, repetitions=effort.decode_repetitions))
     return Row(

@@ -9,7 +9,12 @@ import numpy as np
 import sisod
 from benchmarks.speed.synthetic_maps import Grey, enlarge, make_grid, make_map
 from benchmarks.timing import Row, duration, exponent, interleaved_medians, markdown, progress
+from sisod.scoring.metrics import METRICS, find_metrics
 
+# metrics of pixel counts: neither pixels metrics nor predicted objects
+COUNT_KEYS = tuple(
+    key for key in find_metrics(None) if METRICS[key].family.kind not in ("objects", "balanced")
+)
 _BASE_SHAPE = (275, 364)  # 0.1 megapixels
 _GRID_SIDE = 2000
 _ALL_FRAMES = sisod.Protocol("every component", min_area=0)  # the default drops specks
@@ -47,7 +52,7 @@ def measure_pixels(factors: Sequence[int], *, repetitions: int) -> PixelGrowth:
     progress("growth with pixels")
     pred, gt = make_map(_BASE_SHAPE, 8, np.random.default_rng(1))
     images = [(enlarge(pred, factor), enlarge(gt, factor)) for factor in factors]
-    seconds = _growth(images, sisod.score, repetitions)
+    seconds = _growth(images, partial(sisod.score, metrics=COUNT_KEYS), repetitions)
     return PixelGrowth([pred.size for pred, _ in images], seconds)
 
 
@@ -97,7 +102,8 @@ def measure_frames(n_frames: Sequence[int], *, repetitions: int) -> FrameGrowth:
     images = [make_grid(_GRID_SIDE, n, rng) for n in n_frames]
     for n, (_, gt) in zip(n_frames, images, strict=True):
         assert len(_ALL_FRAMES.partition(gt > 0)) == n
-    seconds = _growth(images, partial(sisod.score, protocol=_ALL_FRAMES), repetitions)
+    score = partial(sisod.score, protocol=_ALL_FRAMES, metrics=COUNT_KEYS)
+    seconds = _growth(images, score, repetitions)
     return FrameGrowth(list(n_frames), seconds)
 
 

@@ -18,19 +18,19 @@ import statistics
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from types import ModuleType
 from typing import IO, Any
 
 import cv2
 import numpy as np
 
 import sisod
-from benchmarks.speed.synthetic_maps import SHAPE, Grey, Pair, make_pairs
+from benchmarks.speed.growth import COUNT_KEYS
+from benchmarks.speed.synthetic_maps import SHAPE, Pair, make_pairs
 from benchmarks.timing import (
     RESULTS,
     TABLE_HEAD,
@@ -41,12 +41,9 @@ from benchmarks.timing import (
     markdown,
     progress,
 )
-from sisod.scoring import curves, engine
 from sisod.scoring.metrics import METRICS, find_metrics
-from sisod.scoring.objects import PredictedObjects
 
 _KEYS = find_metrics(None)
-_OTHER_KEYS = tuple(key for key in _KEYS if METRICS[key].family.kind not in ("objects", "balanced"))
 _CURVE_KEYS = ("object_ap", "object_f1_max", "object_f1_max_small")
 _EVERY_COMPONENT = sisod.Protocol("every component", min_area=0, normalize="none")
 _PEERS = {
@@ -93,7 +90,7 @@ def measure_addition(pairs: Sequence[Pair], effort: Effort) -> Row:
     progress("predicted objects among the default metrics")
     contenders: dict[str, list[Call]] = {
         "all": [partial(sisod.score, pair.pred, pair.gt) for pair in pairs],
-        "without": [partial(_score_without_objects, pair.pred, pair.gt) for pair in pairs],
+        "without": [partial(sisod.score, pair.pred, pair.gt, metrics=COUNT_KEYS) for pair in pairs],
     }
     seconds = _means(interleaved_medians(contenders, repetitions=effort.repetitions))
     return Row(
@@ -107,44 +104,6 @@ def measure_addition(pairs: Sequence[Pair], effort: Effort) -> Row:
 
 
 _NONE = np.empty(0, dtype=np.int64)
-_NO_OBJECTS = PredictedObjects(
-    boxes=np.empty((0, 4), dtype=np.int64),
-    areas=_NONE,
-    means=np.empty(0),
-    peaks=np.empty(0),
-    salient=_NONE,
-    match=_NONE,
-    iou=np.empty(0),
-    detections={},
-    curve={},
-)
-
-
-def _no_objects(*_arrays: object, **_options: object) -> PredictedObjects:
-    return _NO_OBJECTS
-
-
-def _no_columns(*_images: object) -> dict[str, Any]:
-    return {}
-
-
-def _score_without_objects(pred: Grey, gt: Grey) -> None:
-    """Score as if there were no predicted objects: they are measured whatever the keys are."""
-    replaced = [(module, name, getattr(module, name)) for module, name, _ in _WITHOUT_OBJECTS]
-    for module, name, function in _WITHOUT_OBJECTS:
-        setattr(module, name, function)
-    try:
-        sisod.score(pred, gt, metrics=_OTHER_KEYS)
-    finally:
-        for module, name, function in replaced:
-            setattr(module, name, function)
-
-
-_WITHOUT_OBJECTS: tuple[tuple[ModuleType, str, Callable[..., object]], ...] = (
-    (engine, "measure_predicted", _no_objects),
-    (curves, "_object_counts", _no_columns),
-    (curves, "_predicted", _no_columns),
-)
 
 
 def measure_curve(pairs: Sequence[Pair], effort: Effort) -> Row:

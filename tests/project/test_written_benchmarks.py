@@ -63,7 +63,8 @@ def test_scale_is_worked_out_from_the_folders_of_today() -> None:
     assert measured["core seconds per image"] == folders["seconds"]["evaluate 1"] / folders["files"]
     assert measured["bytes per batch of rows"] == scale.rows_bytes()
     seconds = folders["seconds"]
-    assert 0.4 < seconds["decode 1"] / seconds["evaluate 1"] < 0.5  # docs/scale.md: nearly half
+    # docs/scale.md: more than a third
+    assert 1 / 3 < seconds["decode 1"] / seconds["evaluate 1"] < 0.45
 
 
 def test_every_marker_of_a_document_is_checked() -> None:

@@ -27,7 +27,7 @@ class ImageStatistics:
         histogram: counts and sums of errors.
         partition: the frames.
         pixel_values: metric key -> value, for the metrics that are computed from pixels.
-        predicted: the predicted objects.
+        predicted: the predicted objects; None if nothing needs them.
         looks_binary: an integer prediction with maximum 1.
         n_tiny: number of frames below the protocol's least area.
         n_left_out: number of components without a frame.
@@ -36,7 +36,7 @@ class ImageStatistics:
     histogram: Histogram
     partition: Partition
     pixel_values: dict[str, float]
-    predicted: PredictedObjects
+    predicted: PredictedObjects | None
     looks_binary: bool
     n_tiny: int
     n_left_out: int
@@ -234,14 +234,21 @@ def _object_counts(images: Sequence[ImageStatistics], recalls: Values) -> dict[s
     rows = [
         count_objects(image.predicted, image.partition, of_frames, image.histogram)
         for image, of_frames in zip(images, np.split(recalls, ends), strict=True)
+        if image.predicted is not None
     ]
-    return {key: np.array([row[key] for row in rows], dtype=np.float64) for key in rows[0]}
+    return (
+        {key: np.array([row[key] for row in rows], dtype=np.float64) for key in rows[0]} if rows else {}
+    )
 
 
 def _predicted(images: Sequence[ImageStatistics]) -> dict[str, NDArray[np.generic]]:
     """Return the columns of the table of predicted objects."""
-    tables = [predicted_columns(image.predicted, image.partition.shape) for image in images]
-    return {key: np.concatenate([table[key] for table in tables]) for key in tables[0]}
+    tables = [
+        predicted_columns(image.predicted, image.partition.shape)
+        for image in images
+        if image.predicted is not None
+    ]
+    return {key: np.concatenate([table[key] for table in tables]) for key in tables[0]} if tables else {}
 
 
 def _all_forms(curves: Values, first: int) -> Values:

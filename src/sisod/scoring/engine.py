@@ -26,6 +26,8 @@ from sisod.scoring.scores import Scorer, Scores
 from sisod.scoring.size_invariant import composite
 from sisod.scoring.structure import Pixels
 
+_BYTES_PER_PIXEL = 12  # of all arrays that `measure` holds at a time
+
 
 def score(
     pred: ArrayLike,
@@ -60,15 +62,17 @@ def score(
         >>> {key: round(value, 3) for key, value in score(pred, gt, metrics="mae,si_mae").items()}
         {'mae': 0.016, 'si_mae': 0.21}
     """
-    scorer = find_scorer(find_protocol(protocol), metrics)
+    scorer = find_scorer(find_protocol(protocol), metrics, tables=False)
     scores = score_pair(scorer, pred, gt, partition=partition)
     if scores.looks_binary[0]:
         arrays.warn_binary(None)
     return dict(zip(scores.keys, scores.values[0].tolist(), strict=True))
 
 
-def find_scorer(protocol: Protocol, metrics: MetricChoice) -> Scorer[Any]:
+def find_scorer(protocol: Protocol, metrics: MetricChoice, *, tables: bool = True) -> Scorer[Any]:
     """Return the scorer of a protocol for the chosen metrics: the one place that chooses.
+
+    Without `tables`, predicted objects are left out unless a metric needs them.
 
     Example:
         >>> find_scorer(find_protocol("default"), "mae,si_mae").keys
@@ -76,7 +80,7 @@ def find_scorer(protocol: Protocol, metrics: MetricChoice) -> Scorer[Any]:
     """
     if protocol.released_code:
         return OfficialScorer(find_official_metrics(metrics))
-    return CountScorer(protocol, find_metrics(metrics, detections=protocol.detections))
+    return CountScorer(protocol, find_metrics(metrics, detections=protocol.detections), tables)
 
 
 def score_pair(
@@ -95,6 +99,7 @@ class CountScorer:
 
     protocol: Protocol
     keys: tuple[str, ...]
+    tables: bool = True
 
     def ground_truth(self, gt: ArrayLike) -> NDArray[np.bool_]:
         """Return a ground truth as a mask."""
@@ -104,6 +109,9 @@ class CountScorer:
         self, pred: arrays.Map, gt: NDArray[np.bool_], partition: Partition | None = None
     ) -> ImageStatistics:
         """Reduce the pixels of one image to what the metrics need."""
+        # Never written: once a block of this size was freed, the C library keeps the memory of the
+        # arrays below for the next image instead of getting it from the system page by page.
+        np.empty(_BYTES_PER_PIXEL * gt.size, dtype=np.uint8)
         if pred.shape != gt.shape:
             pred = _resize(pred, gt.shape)
         normalize, n_tiny, n_left_out = self.protocol.normalize, 0, 0
@@ -118,8 +126,12 @@ class CountScorer:
             histogram=histogram(pred, gt, partition, normalize=normalize),
             partition=partition.without_components(),  # only the pixels above need them
             pixel_values=_pixel_values(Pixels(pred, gt, normalize), partition, self.keys),
-            predicted=measure_predicted(
-                pred, gt, partition, self.protocol, curve=_needs_object_curve(self.keys)
+            predicted=(
+                measure_predicted(
+                    pred, gt, partition, self.protocol, curve=_needs_object_curve(self.keys)
+                )
+                if self.tables or _needs_objects(self.keys)
+                else None
             ),
             looks_binary=arrays.looks_binary(pred),
             n_tiny=n_tiny,
@@ -129,6 +141,11 @@ class CountScorer:
     def finish(self, images: Sequence[ImageStatistics]) -> Scores:
         """Turn the statistics of a batch into its scores."""
         return score_statistics(images, self.keys, self.protocol.first_threshold)
+
+
+@functools.lru_cache
+def _needs_objects(keys: tuple[str, ...]) -> bool:
+    return any(METRICS[key].family.kind in ("objects", "balanced") for key in keys)
 
 
 @functools.lru_cache

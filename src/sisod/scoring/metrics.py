@@ -6,7 +6,7 @@ and plots follow from the row.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Literal
 
 import numpy as np
@@ -201,8 +201,7 @@ class Family:
 
 def balanced(si_values: Values, n_objects: Values, n_false: Values) -> Values:
     """Mean over true and false objects alike, a false one scoring 0; the SI value without false ones."""
-    with np.errstate(invalid="ignore"):
-        share = n_objects / (n_objects + n_false)
+    share = objects.ratio(n_objects, n_objects + n_false)
     return np.where(n_objects == 0, share, si_values * share)
 
 
@@ -321,6 +320,13 @@ def listed_keys(metrics: object) -> tuple[str, ...]:
     return keys
 
 
+@lru_cache
+def _available_keys(*, detections: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return all keys of a protocol with or without detections, and those computed by default."""
+    families = {key: m.family for key, m in METRICS.items() if detections or not m.family.detections}
+    return tuple(families), tuple(key for key, family in families.items() if not family.on_request)
+
+
 def find_metrics(metrics: MetricChoice, *, detections: bool = False) -> tuple[str, ...]:
     """Return the chosen keys: None for the count metrics, `"all"`, `"paper"`, or a list of keys.
 
@@ -330,12 +336,12 @@ def find_metrics(metrics: MetricChoice, *, detections: bool = False) -> tuple[st
         >>> find_metrics(["mae", "si_mae"])
         ('mae', 'si_mae')
     """
-    available = {key: m.family for key, m in METRICS.items() if detections or not m.family.detections}
+    available, by_default = _available_keys(detections=detections)
     if metrics is None:
-        return tuple(key for key, family in available.items() if not family.on_request)
+        return by_default
     keys = listed_keys(metrics)
     if keys == ("all",):
-        return tuple(available)
+        return available
     if keys == ("paper",):
         return PAPER_KEYS
     for key in keys:

@@ -15,8 +15,7 @@ Sums = Mapping[str, Values]  # name of a count -> its sum; those of the curve ha
 
 def ratio(part: Values, whole: Values) -> Values:
     """Return part / whole, NaN for 0/0."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(np.true_divide(part, whole))
+    return np.asarray(part / np.where(whole == 0, np.nan, whole))
 
 
 def harmonic_mean(first: Values, second: Values) -> Values:

@@ -139,6 +139,8 @@ def find_protocol(protocol: str | Protocol) -> Protocol:
     name, *changes = protocol.split("+")
     if name not in PROTOCOLS:
         raise UsageError(unknown_name_message("protocol", name, PROTOCOLS))
+    if not changes:
+        return PROTOCOLS[name]
     return change_protocol(PROTOCOLS[name], **_read_changes(protocol, changes))
 
 
