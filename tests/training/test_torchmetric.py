@@ -17,7 +17,10 @@ from helpers.ddp_worker import join_two, leave_two  # noqa: E402
 
 from sisod.training.torchmetric import SizeInvariantScores  # noqa: E402
 
-KEYS = ("mae", "si_mae", "f_max", "si_f_max", "si_f_max_frame", "si_auc", "e_mean")
+KEYS = (
+    *("mae", "si_mae", "f_max", "si_f_max", "si_f_max_frame", "si_auc", "e_mean"),
+    *("n_false", "bsi_f_binary", "object_f1", "pq", "object_ap"),
+)
 
 
 def data() -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
@@ -99,7 +102,7 @@ def test_errors() -> None:
     with pytest.raises(ValueError, match=r"preds has shape \(7, 40, 48\) and target \(7, 1, 40, 48\)"):
         scores.update(preds, masks[:, None])
     better = {key: scores.higher_is_better_of(key) for key in KEYS}
-    assert [key for key, more in better.items() if not more] == ["mae", "si_mae"]
+    assert [key for key, more in better.items() if not more] == ["mae", "si_mae", "n_false"]
 
 
 def test_plot() -> None:
