@@ -68,7 +68,7 @@ def run_processes(
                 ]
                 for future in futures:
                     future.result()
-            finally:  # before unscored for the threads: each is blocked on its worker's answer
+            finally:  # before waiting for the threads: each is blocked on its worker's answer
                 failed.set()
                 for worker in workers:
                     worker.stop()
