@@ -12,7 +12,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -226,6 +225,9 @@ def evaluate_all(jobs: str = "2") -> list[str]:
 
 def start(*args: str) -> subprocess.Popen[str]:
     pipe = subprocess.PIPE
+    # a shell lets what a script starts in the background ignore SIGINT, and every child inherits that
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     return subprocess.Popen(  # noqa: S603
         [*MAIN, *evaluate_all(), *args], stdout=pipe, stderr=pipe, text=True, start_new_session=True
     )
@@ -242,11 +244,6 @@ def workers(process: subprocess.Popen[str]) -> list[int]:
     """Ids of the processes it started, from Linux's list of them."""
     lists = Path(f"/proc/{process.pid}/task").glob("*/children")
     return [int(child) for file in lists for child in file.read_text().split()]
-
-
-def has_begun(process: subprocess.Popen[str]) -> bool:
-    """Tell whether two workers are running and a batch is saved."""
-    return bool(shards()) and len(workers(process)) == 2
 
 
 def gone(pid: int) -> bool:
@@ -293,18 +290,14 @@ def test_killed_again_and_again() -> None:
 @pytest.mark.usefixtures("ten_batches")
 @pytest.mark.slow
 def test_stopped(who: str) -> None:
-    for _ in range(3):  # on a busy machine a run may end before it is stopped; not three times
-        process = start("--overwrite")
-        wait_for(partial(has_begun, process), process)
-        pids = workers(process)
-        if process.poll() is None:
-            if who == "ctrl-C":
-                os.killpg(process.pid, signal.SIGINT)
-            else:
-                os.kill(pids[1], signal.SIGKILL)
-        output, said = process.communicate(timeout=60)
-        if process.returncode:
-            break
+    process = start()
+    wait_for(lambda: shards() and len(workers(process)) == 2, process)
+    pids = workers(process)
+    if who == "ctrl-C":
+        os.killpg(process.pid, signal.SIGINT)
+    else:
+        os.kill(pids[1], signal.SIGKILL)
+    output, said = process.communicate(timeout=60)
     assert output == ""
     assert (process.returncode, said) == {
         "ctrl-C": (130, "stopped; what was finished is kept, go on with --resume\n"),
