@@ -21,7 +21,7 @@ _FORMS = ("mean", "max", "adaptive", "binary")  # of a curve
 
 @dataclass(frozen=True, eq=False)
 class ImageStatistics:
-    """What is kept of the pixels of one image.
+    """Statistics of the pixels of one image, all that its scores need.
 
     Attributes:
         histogram: counts and sums of errors.
