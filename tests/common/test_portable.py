@@ -17,9 +17,9 @@ import pytest
 import sisod
 from sisod.common.errors import InputError
 from sisod.common.memory import keep_freed_memory
+from sisod.common.output import write_json
 from sisod.common.streams import usable_streams
 from sisod.evaluation import benchmark, runners
-from sisod.evaluation.result import write_json
 from sisod.reproduction import demo
 
 PACKAGE = Path(sisod.__file__).parent

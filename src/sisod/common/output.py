@@ -1,6 +1,7 @@
 """Output files: written atomically, inside their folder, by one process at a time."""
 
 import errno
+import json
 import os
 import platform
 import re
@@ -12,9 +13,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sisod.common.errors import InputError
+from sisod.common.version import __version__
 
 if TYPE_CHECKING:
     import numpy as np
@@ -331,3 +333,14 @@ def readable_errors(folder: Path, if_full: str) -> Iterator[None]:
         raise InputError(
             f"cannot write below {str(folder.parent)!r}: {error.strerror or error}{advice}"
         ) from error
+
+
+def write_run(folder: Path, content: dict[str, Any]) -> None:
+    """Write the run.json that every output folder holds."""
+    write_json(folder / "run.json", {"sisod": __version__, **content})
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write an indented JSON file, the same on every system."""
+    text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+    path.write_text(text, encoding="utf-8", newline="\n")

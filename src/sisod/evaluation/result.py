@@ -1,7 +1,6 @@
 """The result of an evaluation: summary, tables, curves; saved to a folder and loaded from it."""
 
 import dataclasses
-import json
 import math
 import shutil
 from collections.abc import Mapping, Sequence
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sisod.common.folders import write_folder
+from sisod.common.output import write_json
 from sisod.common.parquet import join_tables, write_table
 from sisod.data.pairs import Pair
 from sisod.evaluation.rows import IMAGE_CURVES, Rows, Totals, split_counts
@@ -264,16 +264,3 @@ def run_record(totals: Totals, protocol: Protocol) -> dict[str, Any]:
         "left_out": totals.n_left_out,
         "undefined": undefined,
     } | ({"predicted": int(totals.object_sums()["predicted"])} if totals.count_widths else {})
-
-
-def write_run(folder: Path, content: dict[str, Any]) -> None:
-    """Write the run.json that every output folder holds."""
-    from sisod.common.version import __version__
-
-    write_json(folder / "run.json", {"sisod": __version__, **content})
-
-
-def write_json(path: Path, content: Any) -> None:
-    """Write an indented JSON file, the same on every system."""
-    text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
-    path.write_text(text, encoding="utf-8", newline="\n")

@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 from sisod.common.errors import InputError, shorten_list
 from sisod.common.folders import write_folder
 from sisod.common.grid import Format, Grid, number, render
-from sisod.common.output import output_path, write_png
+from sisod.common.output import output_path, write_png, write_run
 from sisod.common.progress import progress_bar
 from sisod.data.images import read_colour, read_mask
 from sisod.data.pairs import files_by_name, find_masks
-from sisod.evaluation.result import write_run
 from sisod.scoring.partition import Partition
 from sisod.scoring.protocols import Protocol
 

@@ -24,13 +24,13 @@ from sisod.analysis.ablation import mean_and_deviation
 from sisod.common import folders
 from sisod.common.arguments import check_whole, shown
 from sisod.common.errors import InputError, UsageError, is_missing
-from sisod.common.output import followed, lock, readable_errors, write_atomically, write_png
+from sisod.common.output import followed, lock, readable_errors, write_atomically, write_png, write_run
 from sisod.common.processes import module_settings
 from sisod.common.progress import progress_bar
 from sisod.data.datasets import open_dataset
 from sisod.data.images import read_array, read_colour
 from sisod.data.textured_scenes import write_scenes
-from sisod.evaluation.result import Evaluation, write_run
+from sisod.evaluation.result import Evaluation
 from sisod.evaluation.runners import default_jobs
 from sisod.scoring.metrics import METRICS, PAPER_KEYS, arrow
 from sisod.scoring.partition import partition

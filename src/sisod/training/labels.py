@@ -9,11 +9,10 @@ import torch.nn.functional as F  # noqa: N812  (the name everybody knows it by)
 
 from sisod.common.errors import InputError, UsageError
 from sisod.common.folders import write_folder
-from sisod.common.output import output_path, write_png
+from sisod.common.output import output_path, write_png, write_run
 from sisod.common.progress import progress_bar
 from sisod.data.datasets import Sample
 from sisod.data.images import resize
-from sisod.evaluation.result import write_run
 from sisod.networks.network import Network
 from sisod.training.data import read_image
 
