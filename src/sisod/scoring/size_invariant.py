@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sisod.common.arguments import check_flag, check_whole, shown
-from sisod.scoring.arrays import as_array, as_mask
+from sisod.scoring.arrays import as_map, as_mask, unit_values
 from sisod.scoring.partition import Alpha, Partition, alpha_terms, partition
 
-Metric = Callable[[NDArray[np.generic], NDArray[np.bool_]], float]
 Values = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+Metric = Callable[[Values, Mask], float]  # takes p in [0, 1] and the ground truth
 
 
 def separable(sums: Values, partition: Partition) -> Values:
@@ -68,12 +69,13 @@ def composite(values: Values) -> Values:
 def make_separable(metric: Metric) -> Callable[..., float]:
     """Return the size-invariant form (Eq. 7) of your own metric, a mean over pixels.
 
-    `metric(pred, gt)` is called with each frame and, flattened, with the background. The returned
-    function takes `pred, gt` and, to replace the default frames, `partition=`.
+    `metric(p, gt)` is called with each frame and, flattened, with the background: p in [0, 1] whatever
+    the type of the map, not stretched, and a boolean ground truth. The returned function takes `pred,
+    gt` and, to replace the default frames, `partition=`.
 
     Example:
-        >>> def mean_square(pred, gt):
-        ...     return float(np.mean((pred - gt) ** 2))
+        >>> def mean_square(p, gt):
+        ...     return float(np.mean((p - gt) ** 2))
         >>> gt = np.zeros((4, 4), dtype=bool)
         >>> gt[:2, :2] = True
         >>> make_separable(mean_square)(np.zeros((4, 4)), gt)  # one object: the plain value, 4 / 16
@@ -81,14 +83,8 @@ def make_separable(metric: Metric) -> Callable[..., float]:
     """
 
     def size_invariant(pred: ArrayLike, gt: ArrayLike, *, partition: Partition | None = None) -> float:
-        pred, mask, parts = _checked_inputs(pred, gt, partition)
-        if len(parts) == 0:
-            return metric(pred, mask)
-        total, weight = sum(_frame_values(metric, pred, mask, parts)), float(len(parts))
-        if parts.background.any() and parts.alpha > 0:
-            total += parts.alpha * metric(pred[parts.background], mask[parts.background])
-            weight += parts.alpha
-        return total / weight
+        p, mask, parts = _checked_inputs(pred, gt, partition)
+        return separable_form(metric, frame_values(metric, p, mask, parts), p, mask, parts)
 
     return size_invariant
 
@@ -96,44 +92,59 @@ def make_separable(metric: Metric) -> Callable[..., float]:
 def make_composite(metric: Metric) -> Callable[..., float]:
     """Return the size-invariant form (Eq. 8) of your own metric: its mean over the frames.
 
-    Frames where it is NaN are left out; NaN if it is NaN on all, or there are none.
+    The metric is called as in `make_separable`. Frames where it is NaN are left out; NaN if it is NaN on
+    all, or there are none.
 
     Example:
-        >>> def peak(pred, gt):
-        ...     return float(pred[gt].max())
+        >>> def peak(p, gt):
+        ...     return float(p[gt].max())
         >>> gt = np.array([[True, False, True, True]])
         >>> make_composite(peak)(np.array([[0.2, 0.9, 0.4, 0.8]]), gt)
+        0.5
+        >>> make_composite(peak)(np.array([[51, 255, 102, 204]], dtype=np.uint8), gt)
         0.5
     """
 
     def size_invariant(pred: ArrayLike, gt: ArrayLike, *, partition: Partition | None = None) -> float:
-        pred, mask, parts = _checked_inputs(pred, gt, partition)
-        return float(composite(np.array(_frame_values(metric, pred, mask, parts))))
+        return float(composite(frame_values(metric, *_checked_inputs(pred, gt, partition))))
 
     return size_invariant
 
 
+def frame_values(metric: Metric, p: Values, gt: Mask, parts: Partition) -> Values:
+    """Return a metric of each frame; a Voronoi region is passed flattened."""
+    if parts.regions is None:
+        values = [metric(p[frame.window], gt[frame.window]) for frame in parts]
+    else:
+        inside = (parts.regions == index for index in range(len(parts)))
+        values = [metric(p[region], gt[region]) for region in inside]
+    return np.array(values, dtype=np.float64)
+
+
+def separable_form(metric: Metric, of_frames: Values, p: Values, gt: Mask, parts: Partition) -> float:
+    """Return the size-invariant form (Eq. 7) of a mean over pixels, from its values of the frames."""
+    if len(parts) == 0:
+        return metric(p, gt)
+    total, weight = float(of_frames.sum()), float(len(parts))
+    if parts.background.any() and parts.alpha > 0:
+        total += parts.alpha * metric(p[parts.background], gt[parts.background])
+        weight += parts.alpha
+    return total / weight
+
+
 def _checked_inputs(
     pred: ArrayLike, gt: ArrayLike, given: Partition | None
-) -> tuple[NDArray[np.generic], NDArray[np.bool_], Partition]:
-    pred, mask = as_array(pred, "pred"), as_mask(gt)
+) -> tuple[Values, Mask, Partition]:
+    """Return p, the ground truth and the frames, all of one shape."""
+    array, mask = as_map(pred), as_mask(gt)
     parts = partition(mask) if given is None else given
-    if not isinstance(parts, Partition) or not pred.shape[:2] == mask.shape == parts.shape:
+    if not isinstance(parts, Partition) or not array.shape == mask.shape == parts.shape:
         description = f"of shape {parts.shape}" if isinstance(parts, Partition) else shown(parts)
         raise ValueError(
-            f"pred has shape {pred.shape}, gt {mask.shape}, and partition is {description}; "
+            f"pred has shape {array.shape}, gt {mask.shape}, and partition is {description}; "
             "expected the same"
         )
-    return pred, mask, parts
-
-
-def _frame_values(
-    metric: Metric, pred: NDArray[np.generic], gt: NDArray[np.bool_], parts: Partition
-) -> list[float]:
-    if parts.regions is None:
-        return [metric(pred[frame.window], gt[frame.window]) for frame in parts]
-    inside = [parts.regions == index for index in range(len(parts))]
-    return [metric(pred[region], gt[region]) for region in inside]
+    return unit_values(array, normalize="none"), mask, parts
 
 
 def weight_map(
