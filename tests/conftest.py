@@ -6,10 +6,19 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+from helpers.custom_metrics import built_in_metrics
 from helpers.evaluate_runs import four_images, method_folders, ten_batches, three_batches
 from helpers.report_runs import benchmark_root, saved
 
-__all__ = ["benchmark_root", "four_images", "method_folders", "saved", "ten_batches", "three_batches"]
+__all__ = [
+    "benchmark_root",
+    "built_in_metrics",
+    "four_images",
+    "method_folders",
+    "saved",
+    "ten_batches",
+    "three_batches",
+]
 
 # packages of the extras, and outside tools to compare with; everything else is always installed
 OPTIONAL = frozenset(

@@ -5,6 +5,7 @@ from sisod.evaluation.benchmark import evaluate_benchmark
 from sisod.evaluation.driver import evaluate
 from sisod.evaluation.evaluator import Evaluator
 from sisod.evaluation.result import Evaluation
+from sisod.scoring.custom import CustomMetric, register_metric
 from sisod.scoring.engine import score
 from sisod.scoring.metrics import METRICS
 from sisod.scoring.partition import Frame, Partition, partition
@@ -14,6 +15,7 @@ from sisod.scoring.size_invariant import make_composite, make_separable, weight_
 __all__ = [
     "METRICS",
     "PROTOCOLS",
+    "CustomMetric",
     "Evaluation",
     "Evaluator",
     "Frame",
@@ -25,6 +27,7 @@ __all__ = [
     "make_composite",
     "make_separable",
     "partition",
+    "register_metric",
     "score",
     "weight_map",
 ]

@@ -44,6 +44,7 @@ def public_keys() -> set[str]:
 
 def test_names_are_frozen() -> None:
     assert sorted(sisod.__all__) == [
+        "CustomMetric",
         "Evaluation",
         "Evaluator",
         "Frame",
@@ -57,6 +58,7 @@ def test_names_are_frozen() -> None:
         "make_composite",
         "make_separable",
         "partition",
+        "register_metric",
         "score",
         "weight_map",
     ]
@@ -105,6 +107,8 @@ def test_signatures_are_frozen() -> None:
         "file, out, protocol=None, metrics=None, jobs=None, names=None, allow_missing=False, "
         "strict=False, resume=False, overwrite=False, cluster=None"
     )
+    assert parameter_names(sisod.CustomMetric) == "function, key, title, direction, si, imported_as"
+    assert parameters(sisod.register_metric) == "metric"
     assert parameters(sisod.Evaluator) == "protocol=default, metrics=None"
     assert parameters(sisod.Evaluator.update) == "self, pred, gt, name=None, partition=None"
 

@@ -44,8 +44,11 @@ def evaluate(
         str | None, typer.Option(help="Name of the data set; by default from GT.")
     ] = None,
     metrics: Annotated[
-        str | None,
-        typer.Option(help="paper, all, or keys with commas; by default all functions of counts."),
+        list[str] | None,
+        typer.Option(
+            help="paper, all, or keys with commas; by default all functions of counts. A metric of your "
+            "own is package.module:function, whose code runs. May be repeated."
+        ),
     ] = None,
     protocol: ProtocolName = None,
     min_area: MinArea = None,
@@ -88,9 +91,10 @@ def evaluate(
             connectivity=connectivity,
             normalize=normalize,
         )
+        chosen = ",".join(metrics) if metrics else benchmark.metrics
         requests = benchmark.requests(
             protocol=rules,
-            metrics=metrics,
+            metrics=chosen,
             names=None if names is None else read_names(names),
             allow_missing=allow_missing,
             strict=strict,
@@ -106,7 +110,6 @@ def evaluate(
         for gt_root, n_left_out, n_components in dict.fromkeys(left_out):  # once for all methods
             print_left_out(gt_root, rules, n_left_out, n_components)
         keys = next(iter(requests.values())).keys
-        chosen = metrics or benchmark.metrics
         if fmt is None:
             shown = shown_keys(keys, chosen=chosen is not None)
             print_tables(

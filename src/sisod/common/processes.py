@@ -6,22 +6,24 @@ By default Python puts the current folder first on the path of `python -m` and `
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 _PACKAGE_PARENT = str(Path(__file__).parents[2])  # the folder on the path that sisod comes from
 
 
-def module_settings(*, with_program: bool = False) -> dict[str, str]:
+def module_settings(*, with_program: bool = False, folders: Sequence[str] = ()) -> dict[str, str]:
     """Return the environment variables of a process that imports what this one does.
 
-    The current folder is removed from the path, unless sisod itself is imported from it.
+    The current folder is removed from the path, unless sisod itself or what the caller names is imported
+    from it.
 
     Args:
         with_program: keep the folder of the caller's program too, which the process runs again.
+        folders: keep these too; the process imports modules from them that the user has named.
     """
-    kept: list[str | None] = [_PACKAGE_PARENT]
+    kept: list[str | None] = [_PACKAGE_PARENT, *folders]
     if with_program:
         kept.append(_program_folder())
     paths = [

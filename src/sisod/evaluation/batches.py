@@ -10,6 +10,7 @@ from sisod.common.errors import InputError
 from sisod.data.images import read_array, read_map, where
 from sisod.evaluation.request import Request
 from sisod.evaluation.rows import Rows
+from sisod.scoring.custom import CustomMetricError
 from sisod.scoring.engine import find_scorer
 from sisod.scoring.scores import Scorer
 
@@ -28,7 +29,7 @@ class PairBatch:
 
 def score_batch(request: Request, pairs: Pairs) -> Rows:
     """Read and score pairs."""
-    scorer = find_scorer(request.protocol, request.keys)
+    scorer = find_scorer(request.protocol, request.keys, custom=request.custom)
     images: list[Any] = []
     resized: list[bool] = []
     for _, pred_path, gt_path in pairs:
@@ -40,7 +41,10 @@ def score_batch(request: Request, pairs: Pairs) -> Rows:
                 f"{where(request.pred_root, pred_path)} has shape {pred.shape} but its ground truth "
                 f"{gt.shape}; resize the prediction, or leave out --strict"
             )
-        images.append(scorer.measure(pred, gt))
+        try:
+            images.append(scorer.measure(pred, gt))
+        except CustomMetricError as error:
+            raise InputError(f"{where(request.pred_root, pred_path)}: {error}") from error
     names = [name for name, _, _ in pairs]
     return Rows.from_scores(names, scorer.finish(images), resized=resized)
 

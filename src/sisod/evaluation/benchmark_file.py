@@ -23,6 +23,7 @@ from sisod.common.config import read_toml
 from sisod.common.errors import InputError
 from sisod.common.folders import is_url
 from sisod.evaluation.request import Folders, Request, checked_names
+from sisod.scoring.custom import find_custom
 from sisod.scoring.engine import find_scorer
 from sisod.scoring.metrics import MetricChoice
 from sisod.scoring.protocols import Protocol, find_protocol
@@ -65,6 +66,7 @@ class Benchmark:
                 **dataclasses.asdict(folders),
                 protocol=rules,
                 keys=keys,
+                custom=find_custom(keys),
                 names=checked_names(names),
                 allow_missing=allow_missing,
                 strict=strict,
@@ -99,8 +101,14 @@ def read_benchmark_file(path: Path) -> Benchmark:
 
 def _metrics(path: Path, metrics: Any) -> str | tuple[str, ...] | None:
     if isinstance(metrics, list) and all(isinstance(key, str) for key in metrics):
-        return tuple(metrics)
-    if metrics is None or isinstance(metrics, str):
+        metrics = tuple(metrics)
+    if metrics is None:
+        return None
+    if isinstance(metrics, str | tuple):
+        if ":" in ",".join(metrics):
+            raise InputError(
+                f"{path.name}: metrics names a function, and a file runs no code; give it with --metrics"
+            )
         return metrics
     raise InputError(
         f'{path.name}: metrics must be "paper", "all" or a list of keys in quotes, got {shown(metrics)}'

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from sisod.common import folders
 from sisod.common.arguments import check_utf8
-from sisod.common.errors import InputError, require, shorten_list
+from sisod.common.errors import InputError, UsageError, require, shorten_list
 from sisod.common.forks import check_not_forked
 from sisod.common.output import followed, lock, readable_errors, write_atomically
 from sisod.common.progress import progress_bar
@@ -31,6 +31,7 @@ from sisod.evaluation.result import (
 from sisod.evaluation.resume import check_resumable, is_finished, make_plan, plan_digest, shard_path
 from sisod.evaluation.rows import Rows, Totals
 from sisod.evaluation.saved import FILES, read_run
+from sisod.scoring.custom import find_custom
 from sisod.scoring.engine import find_scorer
 from sisod.scoring.metrics import MetricChoice
 from sisod.scoring.protocols import Protocol, find_protocol
@@ -64,7 +65,8 @@ def evaluate(
         pred_dir: folder (or fsspec URL) of maps, any mix of png, jpg, bmp, tif, webp, npy.
         gt_dir: folder (or URL) of masks; files are paired by their path without extension.
         protocol: see `sisod.score`.
-        metrics: see `sisod.score`.
+        metrics: see `sisod.score`. Processes import a function of your own by its name; one that is not
+            at the top of a module is scored in this process only.
         jobs: processes; by default one for each core.
         out: folder for the result; by default nothing is left on disk.
         pred_suffix: end of the predictions' names that is not part of the image's name.
@@ -77,11 +79,13 @@ def evaluate(
         cluster: address of a Dask scheduler that does the work instead of this machine.
     """
     rules = find_protocol(protocol)
+    keys = find_scorer(rules, metrics).keys
     request = Request(
         pred_root=str(pred_dir),
         gt_root=str(gt_dir),
         protocol=rules,
-        keys=find_scorer(rules, metrics).keys,
+        keys=keys,
+        custom=find_custom(keys),
         pred_suffix=pred_suffix,
         gt_suffix=gt_suffix,
         names=checked_names(names),
@@ -109,7 +113,7 @@ def _evaluate_in_memory(request: Request, options: Options) -> Evaluation:
 
     _score(request, _batches(pairing.pairs), keep, options)
     rows = Rows.joined([parts[index] for index in sorted(parts)])
-    result = Evaluation.from_rows(rows, protocol=request.protocol)
+    result = Evaluation.from_rows(rows, protocol=request.protocol, custom=request.custom)
     run = _record(rows.totals, request, pairing, make_plan(request, pairing))
     return dataclasses.replace(result, run=run, files=file_table(pairing.pairs))
 
@@ -129,6 +133,8 @@ def _find_pairs(request: Request, options: Options) -> Pairing:
     check_not_forked()
     if options.cluster is not None:
         require("--cluster", "dask", "distributed")  # before the files are listed
+        if unnamed := _unnamed_metrics(request):
+            raise UsageError(f"{unnamed}, so a cluster cannot compute it; move it to a module")
     pairing = request.pairing()
     if options.cluster is not None:
         from sisod.evaluation.cluster import check_scheduler
@@ -202,6 +208,13 @@ def _score(
 
     total = n_scored + sum(len(batch.pairs) for batch in batches)
     jobs = min(options.jobs or default_jobs(), len(batches))
+    unnamed = _unnamed_metrics(request)
+    if unnamed and jobs > 1 and options.cluster is None:
+        warnings.warn(
+            f"{unnamed}, so all is scored in one process instead of {jobs}; move it to a module",
+            UserWarning,
+            stacklevel=4,
+        )
     with progress_bar(options.title, total, done=n_scored) as advance:
 
         def deliver(batch: PairBatch, data: bytes) -> None:
@@ -212,10 +225,16 @@ def _score(
             from sisod.evaluation.cluster import run_cluster
 
             run_cluster(request, batches, deliver, address=options.cluster)
-        elif jobs <= 1:
+        elif jobs <= 1 or unnamed:
             run_here(request, batches, deliver)
         else:
             run_processes(request, batches, deliver, jobs=jobs)
+
+
+def _unnamed_metrics(request: Request) -> str:
+    """Say which metric of the user other processes cannot import; "" if they can import all."""
+    names = [metric.key for metric in request.custom if metric.import_name() is None]
+    return f"the function of {names[0]!r} cannot be imported by its name" if names else ""
 
 
 def _prepare(work: Path, plan: dict[str, Any], options: Options) -> str:
@@ -282,7 +301,8 @@ def _record(totals: Totals, request: Request, pairing: Pairing, plan: dict[str, 
         "extra_names": list(pairing.extra[:4]),
         FILES: f"{FILES}.parquet",
     }
-    return run_record(totals, request.protocol) | {"inputs": inputs, "digest": plan_digest(plan)}
+    record = run_record(totals, request.protocol, request.custom)
+    return record | {"inputs": inputs, "digest": plan_digest(plan)}
 
 
 def _notes(run: Mapping[str, Any], request: Request) -> list[str]:

@@ -6,6 +6,7 @@ from sisod.common.arguments import shown
 from sisod.evaluation.result import Evaluation
 from sisod.evaluation.rows import Rows
 from sisod.scoring.arrays import warn_binary
+from sisod.scoring.custom import CustomMetricError, find_custom
 from sisod.scoring.engine import find_scorer, score_pair
 from sisod.scoring.metrics import MetricChoice
 from sisod.scoring.partition import Partition
@@ -32,6 +33,7 @@ class Evaluator:
         self.protocol = find_protocol(protocol)
         self._scorer = find_scorer(self.protocol, metrics)
         self.keys = self._scorer.keys
+        self._custom = find_custom(self.keys)
         self._known: set[str] = set()
         self._parts: list[Rows] = []
         self._single = 0  # how many rows at the end of the parts are not joined yet
@@ -54,7 +56,11 @@ class Evaluator:
         """
         if name is not None:
             self._check_name(name)
-        scores = score_pair(self._scorer, pred, gt, partition=partition)
+        try:
+            scores = score_pair(self._scorer, pred, gt, partition=partition)
+        except CustomMetricError as error:
+            image = f"image {len(self)}" if name is None else f"image {name!r}"
+            raise CustomMetricError(f"{image}: {error}") from error
         if scores.looks_binary[0]:
             warn_binary(name)
         if name is not None:
@@ -81,7 +87,7 @@ class Evaluator:
         """Append the images of another evaluator; return self."""
         if not isinstance(other, Evaluator):
             raise TypeError(f"only another Evaluator can be merged, got {shown(other)}")
-        if (other.protocol, other.keys) != (self.protocol, self.keys):
+        if (other.protocol, other._scorer) != (self.protocol, self._scorer):
             raise ValueError("evaluators differ in protocol or metrics; only equal ones can be merged")
         shared = self._known & other._known
         if shared:
@@ -101,4 +107,4 @@ class Evaluator:
 
     def result(self) -> Evaluation:
         """Return the tables and the summary of everything scored so far."""
-        return Evaluation.from_rows(self.rows(), protocol=self.protocol)
+        return Evaluation.from_rows(self.rows(), protocol=self.protocol, custom=self._custom)

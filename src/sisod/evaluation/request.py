@@ -9,6 +9,7 @@ from sisod.common.arguments import check_flag, check_text, check_whole, shown
 from sisod.common.errors import UsageError
 from sisod.data.pairs import Pairing, pair_files
 from sisod.data.storage import resolved_root
+from sisod.scoring.custom import CustomMetric, register_metric
 from sisod.scoring.protocols import Protocol
 
 
@@ -31,10 +32,14 @@ class Folders:
 
 @dataclass(frozen=True, kw_only=True)
 class Request(Folders):
-    """Everything that decides the result: the files, and the rules by which they are scored."""
+    """Everything that decides the result: the files, and the rules by which they are scored.
+
+    `custom` are the metrics of the user among the keys.
+    """
 
     protocol: Protocol
     keys: tuple[str, ...]
+    custom: tuple[CustomMetric, ...] = ()
     names: tuple[str, ...] | None = None
     allow_missing: bool = False
     strict: bool = False
@@ -64,13 +69,17 @@ class Request(Folders):
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data for other processes; without `names`, for they are sent pairs of files."""
-        return dataclasses.asdict(dataclasses.replace(self, names=None))
+        data = dataclasses.asdict(dataclasses.replace(self, names=None, custom=()))
+        return data | {"custom": [metric.to_json() for metric in self.custom]}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> "Request":
-        """Return the request that `to_json` described."""
+        """Return the request that `to_json` described; metrics of the user are imported."""
         protocol = Protocol(**data["protocol"])
-        return cls(**(data | {"protocol": protocol, "keys": tuple(data["keys"])}))
+        custom = tuple(map(CustomMetric.from_json, data["custom"]))
+        for metric in custom:
+            register_metric(metric)
+        return cls(**(data | {"protocol": protocol, "keys": tuple(data["keys"]), "custom": custom}))
 
 
 @dataclass(frozen=True)

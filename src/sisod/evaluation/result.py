@@ -17,6 +17,7 @@ from sisod.common.parquet import join_tables, write_table
 from sisod.data.pairs import Pair
 from sisod.evaluation.rows import IMAGE_CURVES, Rows, Totals, split_counts
 from sisod.evaluation.saved import FILES, read_saved
+from sisod.scoring.custom import CustomMetric, custom_record
 from sisod.scoring.histograms import LEVELS
 from sisod.scoring.protocols import Protocol
 
@@ -65,8 +66,10 @@ class Evaluation:
     counts: "pl.DataFrame | None" = None
 
     @classmethod
-    def from_rows(cls, rows: Rows, *, protocol: Protocol) -> "Evaluation":
-        """Return the result with its tables."""
+    def from_rows(
+        cls, rows: Rows, *, protocol: Protocol, custom: Sequence[CustomMetric] = ()
+    ) -> "Evaluation":
+        """Return the result with its tables; `custom` are the metrics of the user in it."""
         tables = make_tables(rows)
         return cls(
             summary=rows.totals.summary(),
@@ -76,7 +79,7 @@ class Evaluation:
             curves=curve_table(rows.totals),
             image_curves=tables["curves"],
             protocol=protocol,
-            run=run_record(rows.totals, protocol),
+            run=run_record(rows.totals, protocol, custom),
             predicted=tables.get("predicted"),
             counts=tables.get("counts"),
         )
@@ -245,12 +248,14 @@ def file_table(pairs: Sequence[Pair]) -> "pl.DataFrame":
     )
 
 
-def run_record(totals: Totals, protocol: Protocol) -> dict[str, Any]:
+def run_record(
+    totals: Totals, protocol: Protocol, custom: Sequence[CustomMetric] = ()
+) -> dict[str, Any]:
     """Return the part of run.json that every result has."""
     from sisod.common.version import __version__
 
     undefined = {key: totals.n_images - n for key, n in totals.defined().items() if n < totals.n_images}
-    return {
+    record = {
         "sisod": __version__,
         "kind": KIND,
         "protocol": dataclasses.asdict(protocol),
@@ -263,4 +268,9 @@ def run_record(totals: Totals, protocol: Protocol) -> dict[str, Any]:
         "components": totals.n_objects + totals.n_left_out,
         "left_out": totals.n_left_out,
         "undefined": undefined,
-    } | ({"predicted": int(totals.object_sums()["predicted"])} if totals.count_widths else {})
+    }
+    if totals.count_widths:
+        record["predicted"] = int(totals.object_sums()["predicted"])
+    if custom:
+        record["custom"] = custom_record(custom)
+    return record

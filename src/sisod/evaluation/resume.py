@@ -25,7 +25,7 @@ def make_plan(request: Request, pairing: Pairing) -> dict[str, Any]:
         "protocol": dataclasses.asdict(request.protocol),
         "metrics": list(request.keys),
         "strict": request.strict,
-    }
+    } | {f"the function of {metric.key}": metric.digest() for metric in request.custom}
     pairs = [[p.name, p.pred.path, p.pred.stamp, p.gt.path, p.gt.stamp] for p in pairing.pairs]
     return {"settings": settings, "pairs": pairs}
 

@@ -21,6 +21,7 @@ from sisod.common.processes import module_settings
 from sisod.evaluation.batches import PairBatch, score_batch
 from sisod.evaluation.request import Request
 from sisod.evaluation.worker import READY, START
+from sisod.scoring.custom import import_folders
 
 Deliver = Callable[[PairBatch, bytes], None]  # takes the rows of a batch
 _AHEAD = 2  # batches a worker has at a time: the one it scores and the next
@@ -109,7 +110,9 @@ class _Worker:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             # no threads: the work is divided among processes
-            env=os.environ | module_settings() | {"OPENBLAS_NUM_THREADS": "1"},
+            env=os.environ
+            | module_settings(folders=import_folders(request.custom))
+            | {"OPENBLAS_NUM_THREADS": "1"},
             start_new_session=True,  # ctrl-C reaches the parent, which ends its workers
         )
         self._printed: collections.deque[bytes] = collections.deque(maxlen=20)  # last lines on stderr

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sisod.common.arguments import check_utf8
-from sisod.common.errors import InputError, printable
+from sisod.common.errors import InputError, UsageError, printable
 from sisod.common.forks import check_not_forked
 from sisod.common.parquet import read_table
 from sisod.data.headers import MOST_PIXELS
 from sisod.evaluation.rows import IMAGE_CURVES
+from sisod.scoring.custom import add_stored
 from sisod.scoring.histograms import LEVELS
-from sisod.scoring.metrics import METRICS
+from sisod.scoring.metrics import METRICS, is_custom
 from sisod.scoring.objects import COUNTS, N_THRESHOLDS
 from sisod.scoring.protocols import Protocol
 
@@ -71,6 +72,8 @@ def read_summary(folder: Path, needed: Sequence[str] = ()) -> tuple[dict[str, fl
     """
     try:
         rows = _read_object(folder / "summary.json")
+        if not rows.keys() <= METRICS.keys():
+            read_run(folder)  # which describes metrics of the user
         for key, row in rows.items():
             if key not in METRICS:
                 raise _FileError(
@@ -88,7 +91,10 @@ def read_summary(folder: Path, needed: Sequence[str] = ()) -> tuple[dict[str, fl
 
 
 def read_run(folder: Path) -> dict[str, Any]:
-    """Read run.json: the record of settings, inputs and counts."""
+    """Read run.json: the record of settings, inputs and counts.
+
+    Metrics of the user that it describes are added to `METRICS`; their functions are not imported.
+    """
     try:
         run = _read_object(folder / "run.json")
         _check_fields("run.json", run, _RUN, needed=("protocol",))
@@ -102,6 +108,10 @@ def read_run(folder: Path) -> dict[str, Any]:
             Protocol(**run["protocol"])
         except (ValueError, TypeError) as error:
             raise _FileError(f"run.json: protocol: {error}") from error
+        try:
+            add_stored(run.get("custom", {}))
+        except UsageError as error:
+            raise _FileError(f"run.json: {error}") from error
     except _FileError as error:
         raise _refusal(folder, error) from error
     return run
@@ -293,6 +303,8 @@ def _check_tables(tables: "Mapping[str, pl.DataFrame]", metrics: Sequence[str]) 
         columns = dict(_COLUMNS[name])
         if name == "images":
             columns |= dict.fromkeys(metrics, "numbers")
+        if name == "objects":
+            columns |= {key: "numbers" for key in metrics if key in table.columns and is_custom(key)}
         if name == "counts":
             columns |= {key: "sums" for key in (*COUNTS, *table.columns) if key != "image"}
         if name == "dataset_curves":

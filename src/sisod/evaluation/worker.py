@@ -19,7 +19,7 @@ import cv2
 
 from sisod.common.errors import InputError
 from sisod.common.memory import keep_freed_memory
-from sisod.evaluation.batches import Pairs, score_batch
+from sisod.evaluation.batches import score_batch
 from sisod.evaluation.request import Request
 
 # run by `python -c`: `-m` would import the package, and so OpenCV, before the first line of this file
@@ -38,9 +38,15 @@ def main(*, answers: int) -> None:
     with os.fdopen(answers, "wb") as out:
         out.write(f"{READY}\n".encode())
         out.flush()
-        request = Request.from_json(json.loads(sys.stdin.readline()))
+        description = json.loads(sys.stdin.readline())
+        request: Request | None = None
         for line in _lines():
-            answer, rows = _answer(request, json.loads(line))
+            try:
+                request = request or Request.from_json(description)  # which may import a metric
+                rows = score_batch(request, json.loads(line)).to_bytes()
+                answer: dict[str, Any] = {"bytes": len(rows)}
+            except InputError as error:
+                answer, rows = {"error": str(error)}, b""
             if os.getppid() != parent:  # it was killed: nobody reads any more
                 return
             out.write(json.dumps(answer).encode() + b"\n" + rows)
@@ -62,11 +68,3 @@ def _lines() -> Iterator[str]:
 
     threading.Thread(target=read, daemon=True).start()
     return iter(lines.get, "")
-
-
-def _answer(request: Request, pairs: Pairs) -> tuple[dict[str, Any], bytes]:
-    try:
-        rows = score_batch(request, pairs).to_bytes()
-    except InputError as error:
-        return {"error": str(error)}, b""
-    return {"bytes": len(rows)}, rows

@@ -27,6 +27,7 @@ class ImageStatistics:
         histogram: counts and sums of errors.
         partition: the frames.
         pixel_values: metric key -> value, for the metrics that are computed from pixels.
+        frame_values: column of the object table -> a value per frame, for metrics of the user.
         predicted: the predicted objects; None if nothing needs them.
         looks_binary: an integer prediction with maximum 1.
         n_tiny: number of frames below the protocol's least area.
@@ -36,6 +37,7 @@ class ImageStatistics:
     histogram: Histogram
     partition: Partition
     pixel_values: dict[str, float]
+    frame_values: dict[str, Values]
     predicted: PredictedObjects | None
     looks_binary: bool
     n_tiny: int
@@ -215,7 +217,7 @@ def _values(
     values[:, list(form_columns)] = forms[:, list(form_columns.values())]
     for column in others:
         key, family = keys[column], METRICS[keys[column]].family
-        if family.kind == "pixels":
+        if family.kind in ("pixels", "custom"):
             values[:, column] = [image.pixel_values[key] for image in images]
         elif family.kind == "objects":
             values[:, column] = family.function(counts)
@@ -294,4 +296,8 @@ def _objects(images: Sequence[ImageStatistics], batch: _BatchCurves) -> dict[str
         **object_geometry(boxes, areas, frame_areas, height, width),
         "mae": absolute / frame_areas,
         **{column: batch.frames[column] for column in scores},
+        **{
+            key: np.concatenate([image.frame_values[key] for image in images])
+            for key in images[0].frame_values
+        },
     }

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from sisod.common.arguments import shown
 from sisod.scoring import arrays
 from sisod.scoring.curves import ImageStatistics, score_statistics
+from sisod.scoring.custom import CustomMetric, custom_values, find_custom, resolve_choice
 from sisod.scoring.histograms import histogram
 from sisod.scoring.metrics import FAMILIES, METRICS, Family, MetricChoice, find_metrics
 from sisod.scoring.objects import measure_predicted
@@ -45,7 +46,8 @@ def score(
         protocol: a name of `sisod.PROTOCOLS`, or a `Protocol` of your own. Settings can follow a name:
             `"default+min_area=0"`, `"paper+connectivity=4+normalize=none"`.
         metrics: None for every metric that is a function of the counts, `"all"` also S, weighted F and
-            multi-scale IoU, `"paper"` the columns of the paper's Table 1, or a list of keys.
+            multi-scale IoU, `"paper"` the columns of the paper's Table 1, or a list of keys. The list
+            may hold metrics of your own: functions of p and gt, or `CustomMetric`.
         partition: frames of your own, for example from instance labels; by default the protocol's. The
             protocol's `connectivity` and `min_area` do not apply to them.
 
@@ -69,18 +71,27 @@ def score(
     return dict(zip(scores.keys, scores.values[0].tolist(), strict=True))
 
 
-def find_scorer(protocol: Protocol, metrics: MetricChoice, *, tables: bool = True) -> Scorer[Any]:
+def find_scorer(
+    protocol: Protocol,
+    metrics: MetricChoice,
+    *,
+    tables: bool = True,
+    custom: tuple[CustomMetric, ...] | None = None,
+) -> Scorer[Any]:
     """Return the scorer of a protocol for the chosen metrics: the one place that chooses.
 
-    Without `tables`, predicted objects are left out unless a metric needs them.
+    Without `tables`, predicted objects are left out unless a metric needs them. `custom` are the metrics
+    of the user among the chosen ones, by default those that are registered.
 
     Example:
         >>> find_scorer(find_protocol("default"), "mae,si_mae").keys
         ('mae', 'si_mae')
     """
+    choice = resolve_choice(metrics)
     if protocol.released_code:
-        return OfficialScorer(find_official_metrics(metrics))
-    return CountScorer(protocol, find_metrics(metrics, detections=protocol.detections), tables)
+        return OfficialScorer(find_official_metrics(choice))
+    keys = find_metrics(choice, detections=protocol.detections)
+    return CountScorer(protocol, keys, tables, find_custom(keys) if custom is None else custom)
 
 
 def score_pair(
@@ -100,6 +111,7 @@ class CountScorer:
     protocol: Protocol
     keys: tuple[str, ...]
     tables: bool = True
+    custom: tuple[CustomMetric, ...] = ()
 
     def ground_truth(self, gt: ArrayLike) -> NDArray[np.bool_]:
         """Return a ground truth as a mask."""
@@ -122,10 +134,16 @@ class CountScorer:
             n_left_out = len(partition.components) - len(partition)
         else:  # frames of the caller, to which the least area does not apply
             _check_partition(partition, gt)
+        pixel_values = _pixel_values(Pixels(pred, gt, normalize), partition, self.keys)
+        frame_values = {}
+        if self.custom:
+            values, frame_values = custom_values(self.custom, pred, gt, partition, normalize)
+            pixel_values |= values
         return ImageStatistics(
             histogram=histogram(pred, gt, partition, normalize=normalize),
             partition=partition.without_components(),  # only the pixels above need them
-            pixel_values=_pixel_values(Pixels(pred, gt, normalize), partition, self.keys),
+            pixel_values=pixel_values,
+            frame_values=frame_values,
             predicted=(
                 measure_predicted(
                     pred, gt, partition, self.protocol, curve=_needs_object_curve(self.keys)

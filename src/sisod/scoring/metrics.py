@@ -1,12 +1,13 @@
 """Every metric that is a function of the counts, and the table of all metrics.
 
 To add a metric, add a row to `FAMILIES`: its keys, its size-invariant form and its position in tables
-and plots follow from the row.
+and plots follow from the row. Users add metrics of their own at run time, see `custom`.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
@@ -21,7 +22,8 @@ from sisod.scoring.object_metrics import small
 
 Values = NDArray[np.float64]
 Direction = Literal["up", "down", "none"]
-MetricChoice = str | Sequence[str] | None
+# functions, and names module:function, are metrics of the user
+MetricChoice = str | Sequence[str | Callable[..., float]] | Callable[..., float] | None
 BETA2 = 0.3
 
 
@@ -181,6 +183,7 @@ class Family:
             errors, `"curve"` and `"scalar"` take counts, `"pixels"` takes pixels and frames,
             `"objects"` takes sums of counts of objects over the images of a set. `"balanced"` takes the
             size-invariant values of a curve's binary form, and the number of true and of false objects.
+            `"custom"` is a metric of the user, which takes p and gt.
         function: see `kind`.
         separable: a mean over pixels (Eq. 7); all others are composite (Eq. 8).
         size_invariant: whether it has a size-invariant form.
@@ -191,7 +194,7 @@ class Family:
     key: str
     title: str
     direction: Direction
-    kind: Literal["error", "curve", "scalar", "pixels", "objects", "balanced"]
+    kind: Literal["error", "curve", "scalar", "pixels", "objects", "balanced", "custom"]
     function: Callable[..., Values]
     separable: bool = False
     size_invariant: bool = True
@@ -297,7 +300,19 @@ def _metric_table() -> dict[str, Metric]:
     return table
 
 
-METRICS: dict[str, Metric] = _metric_table()
+_TABLE = _metric_table()
+METRICS: Mapping[str, Metric] = MappingProxyType(_TABLE)  # `custom.register_metric` adds to it
+
+
+def add_metric(metric: Metric) -> None:
+    """Add a metric to `METRICS`, or replace it."""
+    _TABLE[metric.key] = metric
+
+
+def is_custom(key: str) -> bool:
+    """Tell whether a metric is one of the user."""
+    return METRICS[key].family.kind == "custom"
+
 
 # the columns of Table 1 of the paper
 PAPER_KEYS = (
@@ -323,7 +338,11 @@ def listed_keys(metrics: object) -> tuple[str, ...]:
 @lru_cache
 def _available_keys(*, detections: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return all keys of a protocol with or without detections, and those computed by default."""
-    families = {key: m.family for key, m in METRICS.items() if detections or not m.family.detections}
+    families = {
+        key: metric.family
+        for key, metric in METRICS.items()
+        if not is_custom(key) and (detections or not metric.family.detections)
+    }
     return tuple(families), tuple(key for key, family in families.items() if not family.on_request)
 
 
@@ -346,7 +365,7 @@ def find_metrics(metrics: MetricChoice, *, detections: bool = False) -> tuple[st
         return PAPER_KEYS
     for key in keys:
         check_known("metric", key, METRICS)
-        if key not in available:
+        if key not in available and not is_custom(key):
             raise UsageError(
                 f"{key} exists only under the protocol 'infrared'; choose that one, or leave it out"
             )

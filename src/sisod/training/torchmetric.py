@@ -1,5 +1,6 @@
 """The evaluation engine in a training loop, as a torchmetrics metric that is exact under DDP."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,9 @@ from torchmetrics import Metric
 
 from sisod.evaluation.rows import Sums, Totals, join_counts
 from sisod.scoring.engine import find_scorer, score_pair
-from sisod.scoring.metrics import METRICS, MetricChoice
+from sisod.scoring.metrics import METRICS, MetricChoice, is_custom
 from sisod.scoring.protocols import Protocol, find_protocol
-from sisod.scoring.scores import Scorer, Scores
+from sisod.scoring.scores import Scores
 
 _PARTS = ("high", "low", "n_defined")
 
@@ -41,7 +42,7 @@ class SizeInvariantScores(Metric):
         self.protocol = find_protocol(protocol)
         self.scorer = find_scorer(self.protocol, metrics)
         self.keys = self.scorer.keys
-        example = _one_pixel(self.scorer)
+        example = _one_pixel(self.protocol, self.keys)
         self.curve_names = example.curve_names
         self.count_widths, _ = join_counts(example.object_counts, 1)
         # not reduced by torchmetrics: compute adds the processes in double-double precision
@@ -123,10 +124,14 @@ class SizeInvariantScores(Metric):
             setattr(self, f"{which}_{part}", value.to(self.device))
 
 
-def _one_pixel(scorer: Scorer[Any]) -> Scores:
-    """Return the scores of a pair of one pixel, which have the names of everything a scorer keeps."""
+def _one_pixel(protocol: Protocol, keys: Sequence[str]) -> Scores:
+    """Return the scores of a pair of one pixel, which have the names of everything a scorer keeps.
+
+    Functions of the user may refuse one pixel, and add none of these names.
+    """
     mask = np.ones((1, 1), dtype=bool)
-    return score_pair(scorer, mask, mask)
+    built_in = [key for key in keys if not is_custom(key)] or ["mae"]
+    return score_pair(find_scorer(protocol, built_in), mask, mask)
 
 
 def _arrays(batch: Tensor) -> Any:

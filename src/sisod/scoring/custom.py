@@ -1,0 +1,415 @@
+"""Metrics of the user's own: a function of p and gt, with a key, a title and a better direction.
+
+They have entries in `METRICS` beside the built-in ones, so everything that reads a result treats both
+alike. An entry that comes from a saved result has no function: its values can be shown, not computed.
+"""
+
+import dataclasses
+import hashlib
+import importlib
+import inspect
+import math
+import os
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.machinery import PathFinder
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from sisod.common.arguments import brief, check_choice, is_number, shown, unknown_name_message
+from sisod.common.errors import InputError, UsageError
+from sisod.scoring.arrays import Map, Normalize, unit_values
+from sisod.scoring.metrics import (
+    FAMILIES,
+    METRICS,
+    Direction,
+    Family,
+    Metric,
+    MetricChoice,
+    add_metric,
+    is_custom,
+)
+from sisod.scoring.partition import Partition
+from sisod.scoring.size_invariant import Mask, Values, composite, frame_values, separable_form
+
+Function = Callable[[Values, Mask], float]
+Form = Literal["separable", "composite"]
+_LONGEST = 60  # characters of a key or a title
+_N_BUILT_IN = len(METRICS)
+_IMPORTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")  # module:attribute
+# columns of tables beside the metrics, and names with a meaning of their own
+_RESERVED = frozenset(
+    ("all", "paper", "image", "height", "width", "n_objects", "alpha", "index", "y0", "x0", "y1", "x1",
+     "area", "share", "fill", "touches_border", "found", "group", "low", "high", "images", "objects",
+     "threshold", "method", "metric")
+)  # fmt: skip
+_PREFIXES = ("si_", "n_", "object_", "rank_")  # of columns that are derived from a key
+
+
+class CustomMetricError(InputError):
+    """Says what a function of the user did instead of returning a number."""
+
+
+@dataclass(frozen=True)
+class CustomMetric:
+    """A metric of your own, to be passed among `metrics` or to `register_metric`.
+
+    Attributes:
+        function: takes p, the prediction as float64 in [0, 1], stretched as the protocol says, and gt, a
+            boolean array of the same shape; returns a number, NaN where the metric is undefined. Both
+            arrays are read-only.
+        key: name of the metric; by default the function's.
+        title: heading in tables and figures; by default the key.
+        direction: whether `"up"` or `"down"` is better; values of `"none"` are shown, never as the best.
+        si: adds the size-invariant form, under the key `si_` + key. `"separable"` is for a mean over
+            pixels: frames weigh alike and the background by alpha (Eq. 7). `"composite"` is for anything
+            else: the mean over frames (Eq. 8). The function is then also called with every frame, and
+            for `"separable"` with the background as a one-dimensional array.
+        imported_as: `module:attribute` by which other processes import it; by default found out.
+
+    Example:
+        >>> def largest_error(p, gt):
+        ...     return float(np.abs(p - gt).max())
+        >>> metric = CustomMetric(largest_error, direction="down", si="composite")
+        >>> metric.keys
+        ('largest_error', 'si_largest_error')
+    """
+
+    function: Function
+    key: str = ""
+    title: str = ""
+    direction: Direction = "none"
+    si: Form | None = None
+    imported_as: str | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Fill in the names and validate everything."""
+        if not callable(self.function) or isinstance(self.function, type | CustomMetric):
+            raise UsageError(f"a metric must be a function of p and gt, got {shown(self.function)}")
+        object.__setattr__(self, "key", self.key or _function_key(self.function))
+        object.__setattr__(self, "title", self.title or self.key)
+        _check_description(self.key, self.title, self.direction, self.si)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys of its values: the metric, and its size-invariant form if it has one."""
+        return (self.key,) if self.si is None else (self.key, f"si_{self.key}")
+
+    @property
+    def function_name(self) -> str:
+        """The function as messages and results name it."""
+        if self.imported_as is not None:
+            return self.imported_as
+        name = getattr(self.function, "__qualname__", type(self.function).__qualname__)
+        return f"{getattr(self.function, '__module__', None)}:{name}"
+
+    def __call__(self, p: Values, gt: Mask) -> float:
+        """Return the metric of these pixels; raise one sentence for anything but a number."""
+        try:
+            value: Any = self.function(p, gt)
+        except Exception as error:
+            raise CustomMetricError(
+                f"{self._subject(p)} raised {_reason(error)}; it must return NaN where it is undefined"
+            ) from error
+        if isinstance(value, np.ndarray) and value.ndim == 0:
+            value = value[()]
+        if not is_number(value) or math.isinf(value):
+            raise CustomMetricError(
+                f"{self._subject(p)} returned {shown(value)}; expected a finite number, or NaN where it "
+                "is undefined"
+            )
+        return float(value)
+
+    def import_name(self) -> str | None:
+        """Return `module:attribute` by which another process finds the function; None if it cannot."""
+        if self.imported_as is not None:
+            return self.imported_as
+        module = getattr(self.function, "__module__", None)
+        name = getattr(self.function, "__qualname__", "<unnamed>")
+        if module in (None, "__main__") or "<" in name:
+            return None
+        attribute: Any = sys.modules.get(module)
+        for part in name.split("."):
+            attribute = getattr(attribute, part, None)
+        return f"{module}:{name}" if _unwrapped(attribute) is self.function else None
+
+    def digest(self) -> str:
+        """Return a hash of the settings and, where Python finds it, the text of the function."""
+        try:
+            text = inspect.getsource(self.function)
+        except (OSError, TypeError):
+            text = ""
+        content = (self.function_name, self.title, self.direction, self.si, text)
+        return hashlib.sha256(repr(content).encode()).hexdigest()[:16]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data for another process, which imports the function."""
+        settings = {"title": self.title, "direction": self.direction, "si": self.si}
+        return {"key": self.key, "import": self.import_name(), **settings}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "CustomMetric":
+        """Return the metric that `to_json` described; this imports the module that it names."""
+        settings = {name: data[name] for name in ("key", "title", "direction", "si")}
+        return cls(_unwrapped(_import(data["import"])), imported_as=data["import"], **settings)
+
+    def _subject(self, p: Values) -> str:
+        return f"the metric {self.key!r} (function {self.function_name}, p of shape {p.shape})"
+
+
+def register_metric(metric: CustomMetric | Function) -> tuple[str, ...]:
+    """Add a metric of your own to `METRICS`, so that `metrics` can name its key; return its keys.
+
+    A function alone is a `CustomMetric` without a direction. A metric of your own with the same key is
+    replaced; a built-in metric cannot be.
+    """
+    if not isinstance(metric, CustomMetric):
+        metric = CustomMetric(metric)
+    family = _family(metric.key, metric.title, metric.direction, metric.si, metric)
+    _FUNCTIONS[metric.key] = metric
+    _add(family)
+    return metric.keys
+
+
+_FUNCTIONS: dict[str, CustomMetric] = {}  # of the metrics whose function is known to this process
+
+
+def resolve_choice(metrics: MetricChoice) -> MetricChoice:
+    """Return the same choice with keys only: functions and names `module:function` are registered."""
+    if callable(metrics):
+        metrics = [metrics]
+    items = metrics.split(",") if isinstance(metrics, str) else metrics
+    if not isinstance(items, Sequence) or not any(map(_is_function, items)):
+        return metrics
+    keys: list[Any] = []
+    for item in items:
+        if isinstance(item, str):
+            keys += register_metric(import_metric(item)) if _is_function(item) else [item]
+        else:
+            keys += register_metric(item) if callable(item) else [item]
+    return keys
+
+
+def find_custom(keys: Sequence[str]) -> tuple[CustomMetric, ...]:
+    """Return the metrics of the user among the keys, once each."""
+    if len(METRICS) == _N_BUILT_IN:  # nearly always
+        return ()
+    metrics = {}
+    for key in keys:
+        if is_custom(key):
+            metric = _FUNCTIONS.get(METRICS[key].family.key)
+            if metric is None:
+                raise UsageError(
+                    f"{key} is known from a saved result only, not its function; pass the function, or "
+                    "name it as module:function"
+                )
+            if key not in metric.keys:
+                raise UsageError(
+                    f"the metric {metric.key!r} has no size-invariant form; give it one with si="
+                )
+            metrics[metric.key] = metric
+    return tuple(metrics.values())
+
+
+def custom_values(
+    metrics: Sequence[CustomMetric], pred: Map, gt: Mask, partition: Partition, normalize: Normalize
+) -> tuple[dict[str, float], dict[str, Values]]:
+    """Return the values of an image by key, and those of its frames where there is an SI form."""
+    p, truth = unit_values(pred, normalize=normalize), gt.view()
+    for array in (p, truth):  # shared by all metrics
+        array.flags.writeable = False
+    values, of_frames = {}, {}
+    for metric in metrics:
+        values[metric.key] = metric(p, truth)
+        if metric.si is None:
+            continue
+        frames = of_frames[metric.key] = frame_values(metric, p, truth, partition)
+        if metric.si == "separable":
+            values[f"si_{metric.key}"] = separable_form(metric, frames, p, truth, partition)
+        else:
+            values[f"si_{metric.key}"] = float(composite(frames))
+    return values, of_frames
+
+
+# importing
+
+
+def import_metric(name: str) -> CustomMetric:
+    """Import a metric by its name, `module:function`; this runs the code of the module.
+
+    A module that is not installed is looked for in the current folder.
+    """
+    name = name.strip()
+    attribute = _import(name)
+    if isinstance(attribute, CustomMetric):
+        return dataclasses.replace(attribute, imported_as=name)
+    return CustomMetric(attribute, key=name.rpartition(":")[2].rpartition(".")[2], imported_as=name)
+
+
+def _import(name: str) -> Any:
+    if not _IMPORTED.fullmatch(name):
+        raise UsageError(f"{shown(name)} does not name a function; expected package.module:function")
+    module_name, _, path = name.partition(":")
+    try:
+        attribute: Any = _import_module(module_name)
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"the metric {name!r} cannot be imported: there is no module {error.name!r}; install it, or "
+            "start in the folder that holds it"
+        ) from error
+    except (Exception, SystemExit) as error:
+        raise InputError(
+            f"the metric {name!r} cannot be imported: its module raised {_reason(error)}"
+        ) from error
+    for part in path.split("."):
+        if not hasattr(attribute, part):
+            functions = [other for other, value in vars(attribute).items() if callable(value)]
+            public = [other for other in functions if not other.startswith("_")]
+            raise InputError(unknown_name_message(f"function of {module_name!r}", part, public))
+        attribute = getattr(attribute, part)
+    return attribute
+
+
+def import_folders(metrics: Sequence[CustomMetric]) -> list[str]:
+    """Return the folders from which the modules of the functions were imported."""
+    folders = []
+    for metric in metrics:
+        package = (metric.import_name() or "").partition(":")[0].partition(".")[0]
+        spec = getattr(sys.modules.get(package), "__spec__", None)
+        if spec is not None and spec.origin is not None:
+            is_package = spec.submodule_search_locations is not None
+            folders.append(str(Path(spec.origin).parents[is_package]))
+    return folders
+
+
+def _import_module(name: str) -> ModuleType:
+    package, folder = name.partition(".")[0], os.getcwd()  # noqa: PTH109  (an entry of sys.path)
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != package or PathFinder.find_spec(package, [folder]) is None:
+            raise
+    sys.path.append(folder)  # as the last, so that it replaces no installed module
+    return importlib.import_module(name)
+
+
+# descriptions in saved results
+
+
+def custom_record(metrics: Sequence[CustomMetric]) -> dict[str, Any]:
+    """Return what a result must store of the user's metrics, so that others can show them."""
+    return {
+        metric.key: {
+            "title": metric.title,
+            "direction": metric.direction,
+            "si": metric.si,
+            "function": metric.function_name,
+        }
+        for metric in metrics
+    }
+
+
+def add_stored(record: Any) -> None:
+    """Add the user's metrics of a saved result to `METRICS`, unless this process defines them itself."""
+    if not isinstance(record, dict):
+        raise UsageError(f"custom is {shown(record)}; expected an object")
+    for key, description in record.items():
+        if not isinstance(description, dict):
+            raise UsageError(f"custom.{brief(key)} is {shown(description)}; expected an object")
+        title, direction, si = (description.get(name) for name in ("title", "direction", "si"))
+        _check_description(key, title, direction, si)
+        family = _family(key, title, direction, si, _not_known)
+        known = METRICS[key].family if key in METRICS else family
+        if key in _FUNCTIONS:
+            continue
+        if known != family:
+            raise UsageError(
+                f"the metric {key!r} has the title {title!r} and the direction {direction!r} here, but "
+                f"{known.title!r} and {known.direction!r} in a result that was loaded before; say which "
+                "holds with sisod.register_metric"
+            )
+        _add(family)
+
+
+def _add(family: Family) -> None:
+    forms = [("", ""), ("si_", "SI-")][: 1 + family.size_invariant]
+    for prefix, title_prefix in forms:
+        key, title = prefix + family.key, title_prefix + family.title
+        add_metric(Metric(key, title, family.direction, family, "", size_invariant=bool(prefix)))
+
+
+def _family(
+    key: str, title: str, direction: Direction, si: Form | None, function: Callable[..., Any]
+) -> Family:
+    return Family(
+        key,
+        title,
+        direction,
+        "custom",
+        function,
+        separable=si == "separable",
+        size_invariant=si is not None,
+        on_request=True,
+    )
+
+
+def _not_known(*_: Any) -> Values:
+    raise NotImplementedError  # `find_custom` refuses metrics of saved results
+
+
+def _check_description(key: Any, title: Any, direction: Any, si: Any) -> None:
+    _check_key(key)
+    if not isinstance(title, str) or not title.isprintable() or not 0 < len(title.strip()) <= _LONGEST:
+        raise UsageError(f"title must be text of 1 to {_LONGEST} characters, got {shown(title)}")
+    titles = {metric.title: other for other, metric in METRICS.items() if not is_custom(other)}
+    if title in titles:
+        raise UsageError(f"the title {title!r} is that of {titles[title]}; give the metric another")
+    check_choice("direction", direction, get_args(Direction))
+    check_choice("si", si, (None, *get_args(Form)))
+
+
+def _check_key(key: Any) -> None:
+    if not isinstance(key, str) or not key.isidentifier() or len(key) > _LONGEST:
+        raise UsageError(
+            f"the key of a metric must be a name of letters, digits and _, got {shown(key)}; give one "
+            "with sisod.CustomMetric(function, key=...)"
+        )
+    for prefix in _PREFIXES:
+        if key.startswith(prefix):
+            raise UsageError(
+                f"the key {key!r} begins with {prefix!r}, which sisod puts before keys itself; give the "
+                "metric another with sisod.CustomMetric(function, key=...)"
+            )
+    built_in = {other for other in METRICS if not is_custom(other)} | {f.key for f in FAMILIES}
+    if key.casefold() in _RESERVED | built_in:
+        raise UsageError(
+            f"the key {key!r} is taken by sisod; give the metric another with "
+            "sisod.CustomMetric(function, key=...)"
+        )
+
+
+def _function_key(function: Function) -> str:
+    name = getattr(function, "__name__", None)
+    if not isinstance(name, str) or not name.isidentifier():
+        raise UsageError(
+            f"{shown(function)} has no name; give it one with sisod.CustomMetric(function, key=...)"
+        )
+    return name
+
+
+def _is_function(item: object) -> bool:
+    """Tell whether an item of a choice is a function or the name of one, and not a key."""
+    return ":" in item if isinstance(item, str) else callable(item)
+
+
+def _unwrapped(attribute: Any) -> Any:
+    return attribute.function if isinstance(attribute, CustomMetric) else attribute
+
+
+def _reason(error: BaseException) -> str:
+    return brief(f"{type(error).__name__}: {error}".removesuffix(": "), most=200)
