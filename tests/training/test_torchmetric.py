@@ -13,6 +13,7 @@ from sisod.data.scenes import make_scenes, sees_all_coarsely, sees_only_large
 
 torch = pytest.importorskip("torch", reason="extra torch is not installed")
 
+from helpers.custom_metrics import PIXEL_ERROR  # noqa: E402
 from helpers.ddp_worker import join_two, leave_two  # noqa: E402
 
 from sisod.training.torchmetric import SizeInvariantScores  # noqa: E402
@@ -92,6 +93,23 @@ def test_half_precision(kind: Any) -> None:
     found = {key: float(value) for key, value in scores.compute().items()}
     assert found == expected(kind)
     assert found != expected()  # it was rounded
+
+
+@pytest.mark.parametrize("keys", [("mae", "si_mae"), ()])
+def test_a_metric_of_the_user(keys: tuple[str, ...]) -> None:
+    """It is not called before there is an image: this one cannot take a single pixel."""
+
+    def edge(p: NDArray[np.float64], _: object) -> float:
+        return float(np.gradient(p)[0].max())
+
+    metrics = [*keys, PIXEL_ERROR, edge]
+    scores, evaluator = SizeInvariantScores(metrics=metrics), sisod.Evaluator(metrics=metrics)
+    preds, masks = data()
+    scores.update(torch.from_numpy(preds), torch.from_numpy(masks))
+    for pred, gt in zip(preds, masks, strict=True):
+        evaluator.update(pred, gt)
+    assert {key: float(value) for key, value in scores.compute().items()} == evaluator.result().summary
+    assert not scores.higher_is_better_of("si_pixel_error")
 
 
 def test_errors() -> None:

@@ -170,7 +170,7 @@ def register_metric(metric: CustomMetric | Function) -> tuple[str, ...]:
     """
     if not isinstance(metric, CustomMetric):
         metric = CustomMetric(metric)
-    family = _family(metric.key, metric.title, metric.direction, metric.si, metric)
+    family = _family(metric.key, metric.title, metric.direction, metric.si, metric.function)
     _FUNCTIONS[metric.key] = metric
     _add(family)
     return metric.keys

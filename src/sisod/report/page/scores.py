@@ -12,7 +12,7 @@ from sisod.common.errors import InputError
 from sisod.common.grid import Better, Grid, best_rows, interval_text, number, percent
 from sisod.evaluation.result import Evaluation
 from sisod.evaluation.results import Result
-from sisod.scoring.metrics import METRICS
+from sisod.scoring.metrics import METRICS, is_custom
 
 # columns of the main table, as far as they were evaluated; the others are in the table of all metrics
 _MAIN = (
@@ -164,6 +164,9 @@ def _column_groups(evaluations: Sequence[Evaluation]) -> tuple[ColumnGroup, ...]
     if not pairs:
         plain_keys = dict.fromkeys(key.removeprefix("si_") for key in known)
         pairs = [(key, f"si_{key}") for key in plain_keys]
+    else:  # whoever adds a metric wants to see it
+        custom = dict.fromkeys(METRICS[key].family.key for key in known if is_custom(key))
+        pairs += [(key, f"si_{key}") for key in custom]
     groups = []
     for pair in pairs:
         forms = [form for form in pair if form in known]
