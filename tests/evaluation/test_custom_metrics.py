@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers.command_line import error_message, run
-from helpers.custom_metrics import OVERLAP, PIXEL_ERROR, fails_on_small, pixel_error
+from helpers.custom_metrics import OVERLAP, PIXEL_ERROR, fails_on_small, overlap, pixel_error
 from helpers.evaluate_runs import SOME, copied
 from helpers.folder_contents import content
 
@@ -20,6 +20,7 @@ import sisod
 from sisod.analysis import bootstrap_intervals, by_number, by_size, compare
 from sisod.common.errors import InputError, UsageError
 from sisod.evaluation.benchmark_file import read_benchmark_file
+from sisod.evaluation.request import Request
 from sisod.evaluation.saved import read_summary
 from sisod.scoring.custom import _FUNCTIONS
 from sisod.scoring.metrics import _TABLE, is_custom
@@ -90,6 +91,14 @@ def test_intervals_and_comparison_equal_those_of_the_built_in(
         assert rows[own_key] == pytest.approx(rows[key], abs=1e-12)
 
 
+def test_a_comparison_has_it_by_default(results: dict[str, sisod.Evaluation]) -> None:
+    compared = compare(results["A"], results["B"], resamples=20).table
+    assert compared["metric"].unique(maintain_order=True).to_list() == [
+        *("mae", "si_mae", "found"),
+        *OWN,
+    ]
+
+
 def test_nobody_leads_without_a_direction(three_batches_root: Path) -> None:
     a, b = (scored(three_batches_root, method, metrics=[pixel_error], jobs=1) for method in "AB")
     row = next(compare(a, b, metrics=["pixel_error"], resamples=20).table.iter_rows(named=True))
@@ -131,6 +140,15 @@ def test_a_local_function_is_scored_in_one_process_and_that_is_said(three_batche
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         scored(three_batches_root, metrics=["mae", local], jobs=1)  # nothing to say
+
+
+def test_a_worker_on_another_machine_gets_names_and_settings_as_json() -> None:
+    custom = (PIXEL_ERROR, sisod.CustomMetric(overlap, key="mine", title="Mine", direction="up"))
+    keys = ("mae", "pixel_error", "mine")
+    request = Request("p", "g", protocol=sisod.PROTOCOLS["default"], keys=keys, custom=custom)
+    received = Request.from_json(json.loads(json.dumps(request.to_json())))
+    assert received == request
+    assert sisod.METRICS["mine"].title == "Mine"
 
 
 def test_a_cluster_cannot_have_a_local_function(three_batches_root: Path) -> None:

@@ -123,6 +123,12 @@ def test_it_is_computed_only_if_it_is_named() -> None:
     assert [find_metrics(choice) for choice in (None, "all", "paper")] == before
 
 
+def test_it_stands_beside_the_paper_s_columns() -> None:
+    scores = sisod.score(PRED, GT, metrics=["paper", pixel_error, "mae"])
+    assert tuple(scores) == (*find_metrics("paper"), "pixel_error")
+    assert find_metrics("mse,all")[:2] == ("mse", "mae")
+
+
 def test_a_bare_function_has_its_name_and_no_direction() -> None:
     assert set(sisod.score(PRED, GT, metrics=soft_recall)) == {"soft_recall"}
     assert sisod.METRICS["soft_recall"].direction == "none"

@@ -27,7 +27,7 @@ from sisod.common.arguments import check_known, check_whole
 from sisod.common.errors import InputError, UsageError
 from sisod.common.progress import progress_bar
 from sisod.evaluation.rows import IMAGE_CURVES, split_counts
-from sisod.scoring.metrics import METRICS, PAPER_KEYS, Direction, arrow, listed_keys
+from sisod.scoring.metrics import METRICS, PAPER_KEYS, Direction, arrow, is_custom, listed_keys
 
 if TYPE_CHECKING:
     from sisod.evaluation.result import Evaluation
@@ -87,10 +87,14 @@ def score_keys(evaluation: "Evaluation") -> tuple[str, ...]:
 
 
 def default_keys(available: Sequence[str]) -> tuple[str, ...]:
-    """Return the scores compared by default: the paper's columns, and what is found and invented."""
+    """Return the scores compared by default.
+
+    They are the paper's columns, what is found and invented, and metrics of the user.
+    """
     if not set(PAPER_KEYS) & set(available):
         return tuple(available)
-    return tuple(key for key in (*PAPER_KEYS, *_DEFAULT_OBJECTS) if key in available)
+    custom = (key for key in available if key in METRICS and is_custom(key))
+    return (*(key for key in (*PAPER_KEYS, *_DEFAULT_OBJECTS) if key in available), *custom)
 
 
 def chosen_keys(

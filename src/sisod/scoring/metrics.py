@@ -349,7 +349,8 @@ def _available_keys(*, detections: bool) -> tuple[tuple[str, ...], tuple[str, ..
 def find_metrics(metrics: MetricChoice, *, detections: bool = False) -> tuple[str, ...]:
     """Return the chosen keys: None for the count metrics, `"all"`, `"paper"`, or a list of keys.
 
-    `detections` says whether the protocol has the metrics of detected targets.
+    A list may contain `"all"` and `"paper"` too. `detections` says whether the protocol has the metrics
+    of detected targets.
 
     Example:
         >>> find_metrics(["mae", "si_mae"])
@@ -359,10 +360,10 @@ def find_metrics(metrics: MetricChoice, *, detections: bool = False) -> tuple[st
     if metrics is None:
         return by_default
     keys = listed_keys(metrics)
-    if keys == ("all",):
-        return available
-    if keys == ("paper",):
-        return PAPER_KEYS
+    sets = {"all": available, "paper": PAPER_KEYS}
+    if len(keys) == 1 and keys[0] in sets:
+        return sets[keys[0]]
+    keys = tuple(key for name in keys for key in sets.get(name, (name,)))
     for key in keys:
         check_known("metric", key, METRICS)
         if key not in available and not is_custom(key):
