@@ -27,7 +27,7 @@ from sisod.scoring.metrics import _TABLE, is_custom
 
 BUILT_IN = ("mae", "si_mae", "iou_binary", "si_iou_binary")
 OWN = ("pixel_error", "si_pixel_error", "overlap", "si_overlap")
-CHOICE = [*BUILT_IN, PIXEL_ERROR, OVERLAP]
+CHOICE: list[Any] = [*BUILT_IN, PIXEL_ERROR, OVERLAP]
 NAMED = "mae,helpers.custom_metrics:PIXEL_ERROR"
 
 

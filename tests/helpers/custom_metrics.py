@@ -18,9 +18,10 @@ def built_in_metrics() -> Iterator[None]:
     """Remove metrics that a test has registered; the table of metrics belongs to the whole process."""
     table, functions = dict(metrics._TABLE), dict(custom._FUNCTIONS)
     yield
-    for current, before in ((metrics._TABLE, table), (custom._FUNCTIONS, functions)):
-        current.clear()
-        current.update(before)
+    metrics._TABLE.clear()
+    metrics._TABLE.update(table)
+    custom._FUNCTIONS.clear()
+    custom._FUNCTIONS.update(functions)
 
 
 def pixel_error(p: Values, gt: Mask) -> float:

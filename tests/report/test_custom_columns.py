@@ -1,6 +1,7 @@
 """Metrics of the user in tables, in a notebook, in figures and on the page."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from sisod.report import write_report
 from sisod.report.summary import Line, render
 
 TITLE = "Own <b>50 %_error"
-METRICS = [
+METRICS: list[Any] = [
     "mae",
     "si_mae",
     sisod.CustomMetric(pixel_error, title=TITLE, direction="down", si="separable"),

@@ -90,12 +90,12 @@ def test_the_function_sees_p_and_a_boolean_gt_that_it_cannot_change() -> None:
     seen = []
 
     def look(p: NDArray[np.float64], gt: NDArray[np.bool_]) -> float:
-        seen.append((p.dtype, gt.dtype, float(p.min()), float(p.max()), p.shape))
+        seen.append((p.dtype.name, gt.dtype.name, float(p.min()), float(p.max()), p.shape))
         return 0.0
 
     for pred in (PRED, PRED.astype(np.uint16) * 257, (PRED / 255).astype(np.float32)):
         sisod.score(pred, GT.astype(np.uint8) * 255, metrics=[look])
-    assert seen == [(np.float64, np.bool_, 0.0, 1.0, GT.shape)] * 3
+    assert seen == [("float64", "bool", 0.0, 1.0, GT.shape)] * 3
 
     def write(p: NDArray[np.float64], _: object) -> float:
         p[0, 0] = 0

@@ -102,7 +102,7 @@ def test_a_metric_of_the_user(keys: tuple[str, ...]) -> None:
     def edge(p: NDArray[np.float64], _: object) -> float:
         return float(np.gradient(p)[0].max())
 
-    metrics = [*keys, PIXEL_ERROR, edge]
+    metrics: list[Any] = [*keys, PIXEL_ERROR, edge]
     scores, evaluator = SizeInvariantScores(metrics=metrics), sisod.Evaluator(metrics=metrics)
     preds, masks = data()
     scores.update(torch.from_numpy(preds), torch.from_numpy(masks))

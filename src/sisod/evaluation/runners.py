@@ -100,6 +100,11 @@ def _feed(
         raise
 
 
+def _own_modules(request: Request) -> dict[str, str]:
+    """Settings with which a process also imports the modules of the user's metrics."""
+    return module_settings(folders=import_folders(request.custom)) if request.custom else {}
+
+
 class _Worker:
     """One `sisod.evaluation.worker` process."""
 
@@ -110,9 +115,7 @@ class _Worker:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             # no threads: the work is divided among processes
-            env=os.environ
-            | module_settings(folders=import_folders(request.custom))
-            | {"OPENBLAS_NUM_THREADS": "1"},
+            env=os.environ | module_settings() | _own_modules(request) | {"OPENBLAS_NUM_THREADS": "1"},
             start_new_session=True,  # ctrl-C reaches the parent, which ends its workers
         )
         self._printed: collections.deque[bytes] = collections.deque(maxlen=20)  # last lines on stderr

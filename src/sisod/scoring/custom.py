@@ -46,7 +46,7 @@ _IMPORTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")  
 _RESERVED = frozenset(
     ("all", "paper", "image", "height", "width", "n_objects", "alpha", "index", "y0", "x0", "y1", "x1",
      "area", "share", "fill", "touches_border", "found", "group", "low", "high", "images", "objects",
-     "threshold", "method", "metric")
+     "threshold", "method", "metric", "size_bias")
 )  # fmt: skip
 _PREFIXES = ("si_", "n_", "object_", "rank_")  # of columns that are derived from a key
 
@@ -321,7 +321,9 @@ def add_stored(record: Any) -> None:
     for key, description in record.items():
         if not isinstance(description, dict):
             raise UsageError(f"custom.{brief(key)} is {shown(description)}; expected an object")
-        title, direction, si = (description.get(name) for name in ("title", "direction", "si"))
+        title: Any = description.get("title")
+        direction: Any = description.get("direction")
+        si: Any = description.get("si")
         _check_description(key, title, direction, si)
         family = _family(key, title, direction, si, _not_known)
         known = METRICS[key].family if key in METRICS else family

@@ -23,7 +23,7 @@ from sisod.scoring.objects import measure_predicted
 from sisod.scoring.official import OfficialScorer, find_official_metrics
 from sisod.scoring.partition import Partition, least_area
 from sisod.scoring.protocols import Protocol, find_protocol
-from sisod.scoring.scores import Scorer, Scores
+from sisod.scoring.scores import Scorer, Scores, Values
 from sisod.scoring.size_invariant import composite
 from sisod.scoring.structure import Pixels
 
@@ -134,15 +134,14 @@ class CountScorer:
             n_left_out = len(partition.components) - len(partition)
         else:  # frames of the caller, to which the least area does not apply
             _check_partition(partition, gt)
-        pixel_values = _pixel_values(Pixels(pred, gt, normalize), partition, self.keys)
-        frame_values = {}
+        custom: dict[str, float] = {}
+        frame_values: dict[str, Values] = {}
         if self.custom:
-            values, frame_values = custom_values(self.custom, pred, gt, partition, normalize)
-            pixel_values |= values
+            custom, frame_values = custom_values(self.custom, pred, gt, partition, normalize)
         return ImageStatistics(
             histogram=histogram(pred, gt, partition, normalize=normalize),
             partition=partition.without_components(),  # only the pixels above need them
-            pixel_values=pixel_values,
+            pixel_values=_pixel_values(Pixels(pred, gt, normalize), partition, self.keys) | custom,
             frame_values=frame_values,
             predicted=(
                 measure_predicted(
