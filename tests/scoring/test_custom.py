@@ -169,6 +169,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "built-in": ("mae", "the key 'mae' is taken by sisod; give the metric another with "),
     "family": ("iou", "the key 'iou' is taken by sisod"),
     "case": ("MAE", "the key 'MAE' is taken by sisod"),
+    "objects": ("ap", "the key 'ap' is taken by sisod"),  # object_ap
     "column": ("height", "the key 'height' is taken by sisod"),
     "choice": ("paper", "the key 'paper' is taken by sisod"),
     "prefix": ("si_mine", "the key 'si_mine' begins with 'si_', which sisod puts before keys itself"),

@@ -7,7 +7,7 @@ product. Metrics of objects are computed from several sums of counts.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -35,10 +35,36 @@ if TYPE_CHECKING:
 Values = NDArray[np.float64]
 _MAX_RESAMPLES = 10_000_000  # all are kept in memory
 _MAX_COUNTS = 8_000_000  # elements of the matrix of counts at a time: 64 MB
-# scores over all objects of a data set, equally weighted: key -> column of the object table
-OBJECT_SCORES = {"found": "recall_binary", **{f"object_{key}": key for key in OBJECT_METRICS}}
+_OBJECT_COLUMNS = {"found": "recall_binary", **{f"object_{key}": key for key in OBJECT_METRICS}}
 # compared by default beside the paper's columns: what is found, and what that costs in false objects
 _DEFAULT_OBJECTS = ("found", "object_f1", "false_objects", "bsi_f_binary")
+
+
+class _ObjectScores(Mapping[str, str]):
+    """Scores over all objects of a data set, equally weighted: key -> column of the object table.
+
+    Metrics of the user with a size-invariant form have such a column; they can be added at any time.
+    """
+
+    def __getitem__(self, key: str) -> str:
+        if key in _OBJECT_COLUMNS:
+            return _OBJECT_COLUMNS[key]
+        column = key.removeprefix("object_")
+        if column == key or f"si_{column}" not in METRICS or not is_custom(f"si_{column}"):
+            raise KeyError(key)
+        return column
+
+    def __iter__(self) -> Iterator[str]:
+        yield from _OBJECT_COLUMNS
+        yield from (
+            f"object_{m.family.key}" for key, m in METRICS.items() if is_custom(key) and m.size_invariant
+        )
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+OBJECT_SCORES = _ObjectScores()
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +109,8 @@ def score_keys(evaluation: "Evaluation") -> tuple[str, ...]:
     if evaluation.counts is None:
         metrics = [key for key in metrics if not is_summed(key)]
     objects = evaluation.objects
-    return (*metrics, *(key for key, name in OBJECT_SCORES.items() if objects[name].is_not_nan().any()))
+    columns = {key: name for key, name in OBJECT_SCORES.items() if name in objects.columns}
+    return (*metrics, *(key for key, name in columns.items() if objects[name].is_not_nan().any()))
 
 
 def default_keys(available: Sequence[str]) -> tuple[str, ...]:

@@ -388,7 +388,7 @@ def _check_key(key: Any) -> None:
                 "metric another with sisod.CustomMetric(function, key=...)"
             )
     built_in = {other for other in METRICS if not is_custom(other)} | {f.key for f in FAMILIES}
-    if key.casefold() in _RESERVED | built_in:
+    if key.casefold() in _RESERVED | built_in or f"object_{key}" in built_in:
         raise UsageError(
             f"the key {key!r} is taken by sisod; give the metric another with "
             "sisod.CustomMetric(function, key=...)"
