@@ -229,6 +229,8 @@ def test_anything_but_a_number_is_one_sentence(returned: object, text: str) -> N
     assert str(caught.value).startswith("image 'im007': the metric 'mine' (function ")
     assert f"{name}, p of shape (10, 12))" in str(caught.value)
     assert caught.match(f"returned {text}; expected a finite number, or NaN where it is undefined")
+    with pytest.raises(CustomMetricError, match="image '000000': the metric 'mine'"):
+        evaluator.update(PRED, GT)
     assert len(evaluator) == 0
 
 

@@ -59,8 +59,8 @@ class Evaluator:
         try:
             scores = score_pair(self._scorer, pred, gt, partition=partition)
         except CustomMetricError as error:
-            image = f"image {len(self)}" if name is None else f"image {name!r}"
-            raise CustomMetricError(f"{image}: {error}") from error
+            image = f"{len(self):06d}" if name is None else name
+            raise CustomMetricError(f"image {image!r}: {error}") from error
         if scores.looks_binary[0]:
             warn_binary(name)
         if name is not None:
