@@ -134,11 +134,14 @@ def test_errors() -> None:
 @pytest.mark.usefixtures("four_images")
 def test_the_command() -> None:
     finished("--protocol", "official")
-    shown = run("compare", "out/MSOD/A", "--against-paper", "msod/edn")
+    shown = run("compare", "edn=out/MSOD/A", "--against-paper")
     assert shown.exit_code == 0, shown.stderr
     assert "paper, MSOD/EDN" in shown.stdout
     assert "4 images, scored as the paper's released code does" in shown.stdout
-    args = ["compare", "out/MSOD/A", "--against-paper", "msod/edn", "--format", "json"]
-    assert json.loads(run(*args).stdout)["row"] == "MSOD/EDN"
-    two = run("compare", "out/MSOD/A", "b", "--against-paper", "msod/edn")
+    args = ["compare", "EDN+SI=out/MSOD/A", "--against-paper", "--format", "json"]
+    assert json.loads(run(*args).stdout)["row"] == "MSOD/EDN+SI"
+    unknown = run("compare", "out/MSOD/A", "--against-paper")
+    assert unknown.exit_code == 2
+    assert "error: unknown network 'A'; available: EDN, " in unknown.stderr
+    two = run("compare", "out/MSOD/A", "b", "--against-paper")
     assert (two.exit_code, two.stderr) == (2, "error: --against-paper takes one result, got 2\n")

@@ -3,19 +3,49 @@
 Heavy modules are imported when a command runs, so that `--help` is quick.
 """
 
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
 from sisod.cli import compare, demo, evaluate, inspect, networks, predict, report, reproduce, train
-from sisod.cli.shared import RUNNING, Commands, exit_on_user_error
+from sisod.cli.parser import HELP_OPTIONS, Command, Commands
+from sisod.cli.shared import RUNNING, exit_on_user_error
 from sisod.common.version import __version__
+
+# every command, in the order and the groups of the help: a new command is one line here
+COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
+    "Judge": {
+        "evaluate": evaluate.evaluate,
+        "compare": compare.compare,
+    },
+    "Look": {
+        "plot": report.plot,
+        "report": report.report,
+        "frames": inspect.frames,
+        "stats": inspect.stats,
+        "datasets": inspect.show_datasets,
+    },
+    "Train": {
+        "train": train.train,
+        "predict": predict.predict,
+        "ablate": train.ablate,
+        "networks": networks.show_networks,
+        "convert": networks.convert,
+        "export": networks.export,
+    },
+    "Prove": {
+        "demo": demo.demo,
+        "reproduce": reproduce.reproduce,
+        "bench": reproduce.bench,
+    },
+}
 
 app = typer.Typer(
     help="Evaluate and train segmentation so that small objects count.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
+    context_settings=HELP_OPTIONS,
     cls=Commands,
 )
 
@@ -40,5 +70,6 @@ def main(
     RUNNING.set(context.invoked_subcommand or "")
 
 
-for _module in (evaluate, inspect, demo, compare, networks, train, predict, report, reproduce):
-    _module.register(app)
+for _group, _functions in COMMANDS.items():
+    for _name, _function in _functions.items():
+        app.command(_name, rich_help_panel=_group, cls=Command)(_function)

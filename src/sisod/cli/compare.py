@@ -1,20 +1,23 @@
 """The subcommand compare."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sisod.cli.shared import Format, FormatName, exit_on_user_error, print_grids
+from sisod.cli.shared import (
+    AgainstPaperFlag,
+    Format,
+    FormatName,
+    exit_on_user_error,
+    metrics_option,
+    print_grids,
+)
 
 if TYPE_CHECKING:
     from sisod.analysis.comparison import Comparison
     from sisod.evaluation.result import Evaluation
     from sisod.paper.against import AgainstPaper
-
-
-def register(app: typer.Typer) -> None:
-    """Add the subcommands."""
-    app.command("compare")(compare)
 
 
 def compare(
@@ -28,35 +31,37 @@ def compare(
     *,
     metrics: Annotated[
         str | None,
-        typer.Option(
-            help="paper, all, or keys separated by commas; also found, and object_ + a column of the "
-            "object table. By default those of the paper, found, object_f1, false_objects and "
-            "bsi_f_binary."
+        metrics_option(
+            "those of the paper, found, object_f1, false_objects and bsi_f_binary; also object_ + a "
+            "column of the object table"
         ),
     ] = None,
-    resamples: Annotated[int, typer.Option(min=1, help="Number of bootstrap resamples.")] = 10_000,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the resampling.")] = 0,
-    paper_row: Annotated[
-        str | None,
-        typer.Option(
-            "--against-paper",
-            metavar="DATASET/NETWORK[+SI]",
-            help="Compare one result, scored under the protocol official, with this published row.",
-        ),
-    ] = None,
+    resamples: Annotated[
+        int, typer.Option(metavar="N", min=1, help="Number of bootstrap resamples.")
+    ] = 10_000,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the resampling.")] = 0,
+    against_paper: AgainstPaperFlag = False,
     fmt: FormatName = None,
 ) -> None:
-    """Compare results pair by pair: bootstrap intervals over images, and sign tests."""
+    """Compare results pair by pair: bootstrap intervals over images, and sign tests.
+
+    With --against-paper, EDN+SI=results/MSOD/run is compared with the published row MSOD/EDN+SI.
+
+    Example:
+        sisod compare results/MSOD/EDN results/MSOD/ICON
+    """
     from sisod.analysis.comparison import compare_many
     from sisod.common.errors import UsageError
-    from sisod.paper.against import against_paper
+    from sisod.evaluation.benchmark import split_name
+    from sisod.paper.against import against_paper as compare_with_row
 
     with exit_on_user_error():
-        if paper_row is not None:
+        if against_paper:
             if len(results) != 1:
                 raise UsageError(f"--against-paper takes one result, got {len(results)}")
-            (evaluation,) = load_named(results).values()
-            _show(against_paper(evaluation, paper_row), fmt)
+            ((network, evaluation),) = load_named(results).items()
+            dataset = Path(split_name(results[0])[1]).resolve().parent.name
+            _show(compare_with_row(evaluation, f"{dataset}/{network}"), fmt)
             return
         comparison = compare_many(load_named(results), metrics=metrics, resamples=resamples, seed=seed)
         _show(comparison, fmt)

@@ -5,23 +5,20 @@ from typing import Annotated
 
 import typer
 
-from sisod.cli.shared import exit_on_user_error, print_tables
+from sisod.cli.shared import exit_on_user_error, out_option, print_tables, quick_option
 from sisod.common.errors import TRAINING, MissingExtraError, require
-
-
-def register(app: typer.Typer) -> None:
-    """Add the subcommand."""
-    app.command()(demo)
 
 
 def demo(
     *,
-    out: Annotated[Path, typer.Option(help="Folder for all files.")] = Path("demo"),
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Only the first part, in seconds: no training.")
-    ] = False,
+    out: Annotated[Path, out_option("all files")] = Path("demo"),
+    quick: Annotated[bool, quick_option("only the first part, in seconds, no training")] = False,
 ) -> None:
-    """Compare metrics on synthetic scenes, then train with both losses and compare the networks."""
+    """Compare metrics on synthetic scenes, then train with both losses and compare the networks.
+
+    Example:
+        sisod demo --quick
+    """
     from sisod.report.summary import Line, terminal_tables
     from sisod.reproduction.demo import KEYS, preferred, run_demo
     from sisod.scoring.metrics import METRICS

@@ -11,22 +11,21 @@ from sisod.cli.shared import (
     Format,
     FormatName,
     GtSuffix,
+    Jobs,
     MinArea,
     NameList,
     Normalize,
     Overwrite,
     ProtocolName,
+    Resume,
     chosen_protocol,
     exit_on_user_error,
+    metrics_option,
+    out_option,
     print_left_out,
     print_tables,
 )
 from sisod.common.streams import is_terminal
-
-
-def register(app: typer.Typer) -> None:
-    """Add the subcommand."""
-    app.command()(evaluate)
 
 
 def evaluate(
@@ -39,15 +38,15 @@ def evaluate(
         ),
     ],
     *,
-    out: Annotated[Path, typer.Option(help="Results go to OUT/<dataset>/<method>.")],
+    out: Annotated[Path, out_option("results, to PATH/<dataset>/<method>")],
     dataset: Annotated[
-        str | None, typer.Option(help="Name of the data set; by default from GT.")
+        str | None, typer.Option(metavar="NAME", help="Name of the data set; by default from GT.")
     ] = None,
     metrics: Annotated[
         list[str] | None,
-        typer.Option(
-            help="paper, all, or keys with commas; by default all functions of counts. A metric of your "
-            "own is package.module:function, whose code runs. May be repeated."
+        metrics_option(
+            "all functions of counts. A metric of your own is package.module:function, whose code runs. "
+            "May be repeated"
         ),
     ] = None,
     protocol: ProtocolName = None,
@@ -55,10 +54,10 @@ def evaluate(
     connectivity: Connectivity = None,
     normalize: Normalize = None,
     fmt: FormatName = None,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, help="Processes; by default one for each core.")
-    ] = None,
-    pred_suffix: Annotated[str, typer.Option(help="End of prediction names, like _sal.")] = "",
+    jobs: Jobs = None,
+    pred_suffix: Annotated[
+        str, typer.Option(metavar="TEXT", help="End of prediction names, like _sal.")
+    ] = "",
     gt_suffix: GtSuffix = "",
     names: NameList = None,
     allow_missing: Annotated[
@@ -67,13 +66,18 @@ def evaluate(
     strict: Annotated[
         bool, typer.Option("--strict", help="Refuse predictions of another size instead of resizing.")
     ] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with an unfinished run.")] = False,
+    resume: Resume = False,
     overwrite: Overwrite = False,
     cluster: Annotated[
-        str | None, typer.Option(help="Address of a Dask scheduler, like tcp://host:8786.")
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Address of a Dask scheduler, like tcp://host:8786."),
     ] = None,
 ) -> None:
-    """Score folders of maps; print the table, write summary, images, objects and curves."""
+    """Score folders of maps; print the table, write summary, images, objects and curves.
+
+    Example:
+        sisod evaluate EDN=maps/edn ICON=maps/icon data/MSOD/mask --out results
+    """
     from sisod.common.memory import keep_freed_memory
     from sisod.data.pairs import read_names
     from sisod.evaluation.benchmark import read_benchmark, score_benchmark

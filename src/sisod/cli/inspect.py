@@ -1,7 +1,5 @@
 """Subcommands about data sets: datasets, frames, stats."""
 
-import json
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -16,43 +14,33 @@ from sisod.cli.shared import (
     ProtocolName,
     chosen_protocol,
     exit_on_user_error,
+    images_option,
+    out_option,
     print_grids,
     print_left_out,
     print_tables,
 )
 
 
-class InspectionFormat(StrEnum):
-    """Formats for programs."""
-
-    JSON = "json"
-
-
-def register(app: typer.Typer) -> None:
-    """Add the subcommands."""
-    app.command()(frames)
-    app.command()(stats)
-    app.command("datasets")(show_datasets)
-
-
 def show_datasets(
     root: Annotated[Path, typer.Argument(metavar="ROOT", help="Folder that holds data sets.")],
     *,
-    fmt: Annotated[
-        InspectionFormat | None,
-        typer.Option("--format", help="Print this format instead of a table for the terminal."),
-    ] = None,
+    fmt: FormatName = None,
 ) -> None:
-    """List the paper's data sets in a folder, their problems, and where to get the missing ones."""
+    """List the paper's data sets in a folder, their problems, and where to get the missing ones.
+
+    Example:
+        sisod datasets data
+    """
     from sisod.common.errors import InputError
-    from sisod.data.inspection import inspect_datasets, report_json, report_table
+    from sisod.data.inspection import inspect_datasets, render_report, report_table
 
     with exit_on_user_error():
         inspections = inspect_datasets(root)
         if fmt is None:
             print_tables(lambda _: [report_table(inspections, root)])
         else:
-            typer.echo(json.dumps(report_json(inspections), indent=2, ensure_ascii=False))
+            typer.echo(render_report(inspections, root, fmt.value))
         unusable = [one for one in inspections if one.trouble]
         if unusable:
             first = unusable[0]
@@ -66,8 +54,8 @@ def show_datasets(
 def frames(
     gt: Annotated[str, typer.Argument(metavar="GT", help="Folder of masks.")],
     *,
-    out: Annotated[Path, typer.Option(help="Folder for the pictures.")],
-    images: Annotated[str | None, typer.Option(help="Folder of photographs to draw on.")] = None,
+    out: Annotated[Path, out_option("the pictures")],
+    images: Annotated[str | None, images_option("draw on these instead of the masks")] = None,
     protocol: ProtocolName = None,
     min_area: MinArea = None,
     fmt: FormatName = None,
@@ -75,7 +63,11 @@ def frames(
     names: NameList = None,
     overwrite: Overwrite = False,
 ) -> None:
-    """Draw what is scored over masks or images: numbered frames, background, alpha."""
+    """Draw what is scored over masks or images: numbered frames, background, alpha.
+
+    Example:
+        sisod frames data/MSOD/mask --images data/MSOD/image --out frames
+    """
     from sisod.data.pairs import read_names
     from sisod.report.frames import draw_folder, render_pictures
 
@@ -105,7 +97,8 @@ def stats(
     plot: Annotated[
         Path | None,
         typer.Option(
-            help="Write the two panels of the paper's Figure 1 to this .pdf, .png or .svg file."
+            metavar="FILE",
+            help="Write the two panels of the paper's Figure 1 to this .pdf, .png or .svg file.",
         ),
     ] = None,
     protocol: ProtocolName = None,
@@ -114,7 +107,11 @@ def stats(
     gt_suffix: GtSuffix = "",
     names: NameList = None,
 ) -> None:
-    """Print the sizes and numbers of the objects of a data set, and rho and rho' of Theorem 4.2."""
+    """Print the sizes and numbers of the objects of a data set, and rho and rho' of Theorem 4.2.
+
+    Example:
+        sisod stats data/MSOD/mask --plot sizes.pdf
+    """
     from sisod.analysis.masks import mask_statistics, render_statistics, statistics_grids
     from sisod.data.pairs import read_names
     from sisod.report.style import check_plot_path, plot_statistics

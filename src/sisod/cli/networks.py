@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from sisod.cli import completion
 from sisod.cli.shared import Overwrite, exit_on_user_error, print_rich
 from sisod.common.errors import InputError, UsageError, require
 
@@ -24,11 +25,22 @@ class EncoderName(StrEnum):
     EFFICIENTNET_LITE0 = "efficientnet_lite0"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the subcommands."""
-    app.command("networks")(show_networks)
-    app.command("convert")(convert)
-    app.command("export")(export)
+NetworkName = Annotated[
+    str | None,
+    typer.Option(
+        "--network",
+        metavar="NAME",
+        help="Network of an authors' checkpoint; by default recognised by the key names.",
+        autocompletion=completion.networks,
+    ),
+]
+OriginName = Annotated[
+    Origin,
+    typer.Option(
+        "--origin",
+        help="Origin of an authors' checkpoint: the network's own repository, or the paper's (si-sod).",
+    ),
+]
 
 
 def show_networks(
@@ -37,7 +49,11 @@ def show_networks(
         EncoderName, typer.Option(help="Encoder of the five; tiny has its own.")
     ] = EncoderName.RESNET50,
 ) -> None:
-    """List the networks: parameters, multiply-adds at 384 x 384, maps, paper, licence of the weights."""
+    """List the networks: parameters, multiply-adds at 384 x 384, maps, paper, licence of the weights.
+
+    Example:
+        sisod networks --encoder efficientnet_lite0
+    """
     from rich.console import Console
 
     with exit_on_user_error():
@@ -50,15 +66,15 @@ def convert(
     checkpoint: Annotated[Path, typer.Argument(metavar="CKPT", help="An authors' checkpoint.")],
     out: Annotated[Path, typer.Argument(metavar="OUT.safetensors", help="The file to write.")],
     *,
-    network: Annotated[
-        str | None, typer.Option(help="Name of the network; by default recognised by the key names.")
-    ] = None,
-    origin: Annotated[
-        Origin, typer.Option(help="authors: the network's own repository; si-sod: the paper's.")
-    ] = Origin.AUTHORS,
+    network: NetworkName = None,
+    origin: OriginName = Origin.AUTHORS,
     overwrite: Overwrite = False,
 ) -> None:
-    """Convert a published checkpoint to a safetensors file that names its network and input."""
+    """Convert a published checkpoint to a safetensors file that names its network and input.
+
+    Example:
+        sisod convert EDN.pth edn.safetensors
+    """
     with exit_on_user_error():
         _check_out(out, ".safetensors", overwrite=overwrite)
         from sisod.networks.saved import convert_published
@@ -80,14 +96,18 @@ def export(
     ],
     out: Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="The file to write.")],
     *,
-    height: Annotated[int, typer.Option(min=1, help="Height of the input.")] = 384,
-    width: Annotated[int, typer.Option(min=1, help="Width of the input.")] = 384,
+    height: Annotated[int, typer.Option(metavar="N", min=1, help="Height of the input.")] = 384,
+    width: Annotated[int, typer.Option(metavar="N", min=1, help="Width of the input.")] = 384,
     dynamic_size: Annotated[
         bool, typer.Option("--dynamic-size", help="Allow any height and width, like any batch.")
     ] = False,
     overwrite: Overwrite = False,
 ) -> None:
-    """Write a network as ONNX: RGB images in [0, 1] in, saliency in [0, 1] out."""
+    """Write a network as ONNX: RGB images in [0, 1] in, saliency in [0, 1] out.
+
+    Example:
+        sisod export edn.safetensors edn.onnx --dynamic-size
+    """
     with exit_on_user_error():
         _check_out(out, ".onnx", overwrite=overwrite)
         require("sisod export", "torch", "onnx", "onnxscript")

@@ -5,13 +5,8 @@ from typing import Annotated
 
 import typer
 
-from sisod.cli.networks import Origin
-from sisod.cli.shared import Overwrite, exit_on_user_error
-
-
-def register(app: typer.Typer) -> None:
-    """Add the subcommand."""
-    app.command("predict")(predict)
+from sisod.cli.networks import NetworkName, Origin, OriginName
+from sisod.cli.shared import Overwrite, Resume, exit_on_user_error
 
 
 def predict(
@@ -28,25 +23,24 @@ def predict(
     *,
     size: Annotated[
         int | None,
-        typer.Option(min=1, help="Side of the input; by default the training's if known, or 384."),
+        typer.Option(
+            metavar="N", min=1, help="Side of the input; by default the training's if known, or 384."
+        ),
     ] = None,
-    batch: Annotated[int, typer.Option(min=1, help="Images per batch.")] = 8,
+    batch: Annotated[int, typer.Option(metavar="N", min=1, help="Images per batch.")] = 8,
     device: Annotated[
-        str, typer.Option(help="cpu, cuda, cuda:1, mps; auto: a GPU if there is one.")
+        str, typer.Option(metavar="NAME", help="cpu, cuda, cuda:1, mps; auto: a GPU if there is one.")
     ] = "auto",
-    network: Annotated[
-        str | None,
-        typer.Option(help="Network of an authors' checkpoint; by default recognised by the key names."),
-    ] = None,
-    origin: Annotated[
-        Origin, typer.Option(help="Of an authors' checkpoint: the network's repository or the paper's.")
-    ] = Origin.AUTHORS,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Keep the maps of an unfinished run.")
-    ] = False,
+    network: NetworkName = None,
+    origin: OriginName = Origin.AUTHORS,
+    resume: Resume = False,
     overwrite: Overwrite = False,
 ) -> None:
-    """Write an 8-bit map for every image of a folder, at the size of the image."""
+    """Write an 8-bit map for every image of a folder, at the size of the image.
+
+    Example:
+        sisod predict runs/edn data/MSOD/image maps/edn
+    """
     with exit_on_user_error("; the maps written so far are kept, go on with --resume"):
         from sisod.networks.predict import DEFAULT_SIZE, load_network, predict_folder, trained_size
 

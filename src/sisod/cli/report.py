@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from sisod.cli.shared import exit_on_user_error
+from sisod.cli import completion
+from sisod.cli.shared import AgainstPaperFlag, exit_on_user_error, images_option, out_option
 
 Results = Annotated[
     list[Path],
@@ -17,10 +18,11 @@ Results = Annotated[
 ]
 Images = Annotated[
     list[str] | None,
-    typer.Option("--images", metavar="[DATASET=]DIR", help="Folder of photographs; may be repeated."),
+    images_option("DATASET=DIR if there are several data sets; may be repeated"),
 ]
 Ablation = Annotated[
-    Path | None, typer.Option("--ablation", help="Table of 'sisod ablate', .json or .parquet.")
+    Path | None,
+    typer.Option("--ablation", metavar="FILE", help="Table of 'sisod ablate', .json or .parquet."),
 ]
 
 Fetch = Annotated[
@@ -40,24 +42,20 @@ class FigureFormat(StrEnum):
     SVG = "svg"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the subcommands."""
-    app.command("plot")(plot)
-    app.command("report")(report)
-
-
 def plot(
     paths: Results,
     *,
     out: Annotated[
         Path,
-        typer.Option(help="Folder for all figures; or, with --figure, a .pdf, .png or .svg file."),
+        out_option("all figures; with --figure, a .pdf, .png or .svg file"),
     ],
     figure: Annotated[
         str | None,
         typer.Option(
+            metavar="NAME",
+            autocompletion=completion.figures,
             help="Draw only this figure: pr, roc, f, iou, size, size-log, size-quantile, number, "
-            "objects, false-objects, ablation, examples."
+            "objects, false-objects, ablation, examples.",
         ),
     ] = None,
     fmt: Annotated[
@@ -68,13 +66,18 @@ def plot(
     example: Annotated[
         list[str] | None,
         typer.Option(
+            metavar="IMAGE",
             help="Name of an image for the examples; may be repeated. By default those on which the "
-            "methods differ most."
+            "methods differ most.",
         ),
     ] = None,
     fetch: Fetch = False,
 ) -> None:
-    """Draw figures for a paper: curves, scores by size and number, objects, the ablation, examples."""
+    """Draw figures for a paper: curves, scores by size and number, objects, the ablation, examples.
+
+    Example:
+        sisod plot results --out figures --images MSOD=data/MSOD/image
+    """
     with exit_on_user_error():
         from sisod.common.errors import UsageError
         from sisod.evaluation.results import datasets_of, load_results
@@ -107,21 +110,20 @@ def plot(
 def report(
     paths: Results,
     *,
-    out: Annotated[Path, typer.Option(help="The .html file to write.")],
+    out: Annotated[Path, out_option("the page, an .html file")],
     images: Images = None,
     ablation: Ablation = None,
-    against_paper: Annotated[
-        bool,
-        typer.Option(
-            "--against-paper",
-            help="Compare results under the protocol official with the published rows of the same "
-            "name, such as MSOD/EDN+SI.",
-        ),
-    ] = False,
-    title: Annotated[str, typer.Option(help="Title of the page.")] = "Size-invariant evaluation",
+    against_paper: AgainstPaperFlag = False,
+    title: Annotated[
+        str, typer.Option(metavar="TEXT", help="Title of the page.")
+    ] = "Size-invariant evaluation",
     fetch: Fetch = False,
 ) -> None:
-    """Write a web page: scores with intervals, curves, scores by size, objects, failures."""
+    """Write a web page: scores with intervals, curves, scores by size, objects, failures.
+
+    Example:
+        sisod report results --out report.html --images MSOD=data/MSOD/image
+    """
     with exit_on_user_error():
         from sisod.evaluation.results import datasets_of, load_results
         from sisod.report import write_report

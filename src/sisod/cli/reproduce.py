@@ -1,6 +1,5 @@
 """The subcommands for the paper's tables: parse, call, print. They import PyTorch only when run."""
 
-import json
 import math
 import shlex
 import tempfile
@@ -11,7 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sisod.cli.shared import exit_on_user_error, print_tables
+from sisod.cli.shared import (
+    FormatName,
+    data_option,
+    exit_on_user_error,
+    out_option,
+    print_tables,
+    quick_option,
+)
 from sisod.cli.train import Precision, Workers
 from sisod.common.errors import InputError, UsageError
 
@@ -27,25 +33,10 @@ class ScaleName(StrEnum):
     TINY = "tiny"
 
 
-class BenchFormat(StrEnum):
-    """Formats for documents and programs."""
-
-    MD = "md"
-    JSON = "json"
-
-
-def register(app: typer.Typer) -> None:
-    """Add the subcommands."""
-    app.command("reproduce")(reproduce)
-    app.command("bench")(bench)
-
-
 def reproduce(
     *,
-    out: Annotated[Path, typer.Option(help="Folder for runs, maps, results and tables.")],
-    data: Annotated[
-        Path | None, typer.Option(metavar="ROOT", help="Folder that holds DUTS-TR and the others.")
-    ] = None,
+    out: Annotated[Path, out_option("runs, maps, results and tables")],
+    data: Annotated[Path | None, data_option("it holds DUTS-TR and the data sets to test on")] = None,
     scale: Annotated[
         ScaleName, typer.Option(help="tiny: all cells in minutes, on synthetic scenes, as a test.")
     ] = ScaleName.FULL,
@@ -60,12 +51,18 @@ def reproduce(
     ] = False,
     tflops: Annotated[
         float | None,
-        typer.Option(min=0.1, help="For --dry-run: TFLOP/s that the GPU sustains; by default 10."),
+        typer.Option(
+            metavar="X", min=0.1, help="For --dry-run: TFLOP/s that the GPU sustains; by default 10."
+        ),
     ] = None,
     precision: Precision = "32-true",
     workers: Workers = None,
 ) -> None:
-    """Train the paper's whole grid, score it, print its tables with our numbers beside; resumable."""
+    """Train the paper's whole grid, score it, print its tables with our numbers beside; resumable.
+
+    Example:
+        sisod reproduce --data data --out reproduction --dry-run
+    """
     with exit_on_user_error("; the same command goes on"):
         _check_usage(data, scale, cell, dry_run=dry_run, commands=commands)
         if tflops is not None and not (dry_run and math.isfinite(tflops)):
@@ -182,25 +179,21 @@ def _print_tables(work: "Work") -> None:
 
 def bench(
     *,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Small encoders and images, for a rough idea.")
-    ] = False,
-    fmt: Annotated[
-        BenchFormat | None,
-        typer.Option("--format", help="Print this format instead of tables for the terminal."),
-    ] = None,
+    quick: Annotated[bool, quick_option("small encoders and images, for a rough idea")] = False,
+    fmt: FormatName = None,
 ) -> None:
-    """Measure the time of both losses; print the paper's two tables of time with ours beside."""
+    """Measure the time of both losses; print the paper's two tables of time with ours beside.
+
+    Example:
+        sisod bench --quick --format md
+    """
     with exit_on_user_error():
         from sisod.reproduction.loss_time import FULL, QUICK, run_bench
 
         measured = run_bench(QUICK if quick else FULL)
-        if fmt is BenchFormat.JSON:
-            typer.echo(json.dumps(measured.content(), indent=2, ensure_ascii=False))
-            return
-        for grid in measured.grids():
-            if fmt is BenchFormat.MD:
-                typer.echo(grid.markdown() + "\n")
-            else:
+        if fmt is None:
+            for grid in measured.grids():
                 print_tables(grid.terminal)
-        typer.echo(measured.caption())
+            typer.echo(measured.caption())
+        else:
+            typer.echo(measured.render(fmt.value))

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
+from sisod.cli import completion
 from sisod.common.errors import EXTRAS, InputError, MissingExtraError, UsageError, is_missing
-from sisod.common.streams import is_terminal, usable_streams
+from sisod.common.streams import is_terminal
 from sisod.scoring.protocols import (
     PROTOCOLS,
     Protocol,
@@ -32,10 +32,16 @@ if TYPE_CHECKING:
 # errors of standard output, if they name no file; the writers of files report their own
 _OUTPUT_ERRORS = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 RUNNING: ContextVar[str] = ContextVar("RUNNING", default="")  # name of the subcommand
+
+# Options of more than one command: the same name, metavar, type and meaning everywhere. What a command
+# adds to a help text follows a common beginning.
 ProtocolName = Annotated[
     str | None,
     typer.Option(
-        "--protocol", help=f"Conventions of scoring: {', '.join(PROTOCOLS)}; by default the first."
+        "--protocol",
+        metavar="NAME",
+        help=f"Conventions of scoring: {', '.join(PROTOCOLS)}; by default the first.",
+        autocompletion=completion.protocols,
     ),
 ]
 MinArea = Annotated[
@@ -59,11 +65,57 @@ Normalize = Annotated[
         help="Whether predictions are stretched to [0, 1]; by default the protocol's.",
     ),
 ]
-GtSuffix = Annotated[str, typer.Option("--gt-suffix", help="End of ground truth names, like _mask.")]
+GtSuffix = Annotated[
+    str, typer.Option("--gt-suffix", metavar="TEXT", help="End of ground truth names, like _mask.")
+]
 NameList = Annotated[
-    Path | None, typer.Option("--list", help="File of image names, one a line; only these.")
+    Path | None,
+    typer.Option("--list", metavar="FILE", help="File of image names, one a line; only these."),
+]
+Jobs = Annotated[
+    int | None,
+    typer.Option("--jobs", metavar="N", min=1, help="Processes; by default one for each core."),
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace existing output.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on with an unfinished run.")]
+AgainstPaperFlag = Annotated[
+    bool,
+    typer.Option(
+        "--against-paper",
+        help="Compare results under the protocol official with the published rows of the same name, "
+        "such as MSOD/EDN+SI.",
+    ),
+]
+
+
+def out_option(content: str) -> Any:
+    """Return the option `--out`: the file or folder that is written, and what it will hold."""
+    return typer.Option("--out", metavar="PATH", help=f"Output: {content}.")
+
+
+def metrics_option(default: str) -> Any:
+    """Return the option `--metrics`, and what is computed or shown without it."""
+    return typer.Option(
+        "--metrics",
+        metavar="KEYS",
+        help=f"Metrics: paper, all, or keys with commas; by default {default}.",
+        autocompletion=completion.metrics,
+    )
+
+
+def images_option(use: str) -> Any:
+    """Return the option `--images`, and how to use it."""
+    return typer.Option("--images", metavar="DIR", help=f"Folder of photographs: {use}.")
+
+
+def data_option(content: str) -> Any:
+    """Return the option `--data`, and what the folder holds."""
+    return typer.Option("--data", metavar="DIR", help=f"Folder of the data: {content}.")
+
+
+def quick_option(difference: str) -> Any:
+    """Return the flag `--quick`, and what it leaves out."""
+    return typer.Option("--quick", help=f"A short run: {difference}.")
 
 
 class Format(StrEnum):
@@ -77,7 +129,11 @@ class Format(StrEnum):
 
 FormatName = Annotated[
     Format | None,
-    typer.Option("--format", help="Print this format instead of a table for the terminal."),
+    typer.Option(
+        "--format",
+        metavar="md|latex|csv|json",
+        help="Print this format instead of a table for the terminal.",
+    ),
 ]
 
 
@@ -132,15 +188,6 @@ def print_left_out(gt_root: str, protocol: Protocol, n_left_out: int, n_componen
             typer.echo(f"{start} not scored by the rules of the released code", err=True)
         else:
             typer.echo(f"{start} below min_area and not scored; --min-area 0 scores all", err=True)
-
-
-class Commands(TyperGroup):
-    """The group of all commands, run with standard streams that can be written to."""
-
-    def main(self, *args: Any, **options: Any) -> Any:
-        """Run a command."""
-        with usable_streams():
-            return super().main(*args, **options)
 
 
 def print_grids(*grids: "Grid") -> None:

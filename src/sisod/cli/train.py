@@ -7,7 +7,15 @@ from typing import Annotated
 
 import typer
 
-from sisod.cli.shared import Overwrite, exit_on_user_error, print_rich
+from sisod.cli import completion
+from sisod.cli.shared import (
+    Overwrite,
+    Resume,
+    data_option,
+    exit_on_user_error,
+    out_option,
+    print_rich,
+)
 from sisod.common.streams import is_terminal
 
 
@@ -25,17 +33,13 @@ class LoggerName(StrEnum):
     TENSORBOARD = "tensorboard"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the subcommands."""
-    app.command("train")(train)
-    app.command("ablate")(ablate)
-
-
 Data = Annotated[
     Path,
-    typer.Option(help="A data set, a root that holds DUTS-TR, or a folder of images with --masks."),
+    data_option("a data set, a root that holds DUTS-TR, or images with --masks beside them"),
 ]
-Masks = Annotated[Path | None, typer.Option(help="Folder of masks, if DATA is one of images.")]
+Masks = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Folder of masks, if --data is one of images.")
+]
 Settings = Annotated[
     list[str] | None,
     typer.Option(
@@ -43,18 +47,26 @@ Settings = Annotated[
     ),
 ]
 RecipeName = Annotated[
-    str, typer.Argument(metavar="RECIPE", help="A recipe that comes with sisod, or a TOML file.")
+    str,
+    typer.Argument(
+        metavar="RECIPE",
+        help="A recipe that comes with sisod, or a TOML file.",
+        autocompletion=completion.recipes,
+    ),
 ]
-Limit = Annotated[int | None, typer.Option(min=1, help="Use only so many images.")]
+Limit = Annotated[int | None, typer.Option(metavar="N", min=1, help="Use only so many images.")]
 SkipBad = Annotated[
     bool, typer.Option("--skip-bad", help="Leave out images that cannot be used and say how many.")
 ]
-Devices = Annotated[str, typer.Option(help="Number of devices or processes, as for Lightning.")]
-Nodes = Annotated[int, typer.Option(min=1, help="Number of machines.")]
-Strategy = Annotated[str, typer.Option(help="Lightning's strategy, like ddp.")]
-Precision = Annotated[str, typer.Option(help="Lightning's precision, like bf16-mixed.")]
+Devices = Annotated[
+    str, typer.Option(metavar="N", help="Number of devices or processes, as for Lightning.")
+]
+Nodes = Annotated[int, typer.Option(metavar="N", min=1, help="Number of machines.")]
+Strategy = Annotated[str, typer.Option(metavar="NAME", help="Lightning's strategy, like ddp.")]
+Precision = Annotated[str, typer.Option(metavar="NAME", help="Lightning's precision, like bf16-mixed.")]
 Workers = Annotated[
-    int | None, typer.Option(min=0, help="Processes that read images; by default one per core.")
+    int | None,
+    typer.Option(metavar="N", min=0, help="Processes that read images; by default one per core."),
 ]
 
 
@@ -62,17 +74,21 @@ def train(
     recipe: RecipeName,
     *,
     data: Data,
-    out: Annotated[Path, typer.Option(metavar="RUN", help="Folder of the run.")],
+    out: Annotated[Path, out_option("the run: checkpoints, metrics, the network")],
     masks: Masks = None,
     loss: Annotated[LossName, typer.Option(help="Size-invariant or plain.")] = LossName.SI,
     settings: Settings = None,
     val: Annotated[
         Path | None,
-        typer.Option(help="Data set to validate on; the checkpoint with the lowest SI-MAE is kept."),
+        typer.Option(
+            metavar="DIR",
+            help="Data set to validate on; the checkpoint with the lowest SI-MAE is kept.",
+        ),
     ] = None,
     limit: Limit = None,
     labels: Annotated[
-        Path | None, typer.Option(help="Body and detail labels of another run, its folder labels.")
+        Path | None,
+        typer.Option(metavar="DIR", help="Body and detail labels of another run, its folder labels."),
     ] = None,
     skip_bad: SkipBad = False,
     devices: Devices = "auto",
@@ -83,10 +99,14 @@ def train(
     logger: Annotated[
         LoggerName, typer.Option(help="Logger in addition to metrics.csv.")
     ] = LoggerName.CSV,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with an unfinished run.")] = False,
+    resume: Resume = False,
     overwrite: Overwrite = False,
 ) -> None:
-    """Train a network: checkpoints, metrics and the network itself go to RUN."""
+    """Train a network; write checkpoints, metrics and the network itself.
+
+    Example:
+        sisod train edn --data data/DUTS-TR --out runs/edn
+    """
     with exit_on_user_error(f"; go on with --resume --out {out}"):
         from sisod.training.recipe import find_recipe
 
@@ -128,11 +148,11 @@ def ablate(
     recipe: RecipeName,
     *,
     data: Data,
-    out: Annotated[Path, typer.Option(help="Folder for runs, results and the tables.")],
+    out: Annotated[Path, out_option("runs, results and tables")],
     test: Annotated[
-        list[Path], typer.Option(metavar="ROOT", help="Data set to score on; may be repeated.")
+        list[Path], typer.Option(metavar="DIR", help="Data set to score on; may be repeated.")
     ],
-    seeds: Annotated[int, typer.Option(min=1, help="How many seeds.")] = 3,
+    seeds: Annotated[int, typer.Option(metavar="N", min=1, help="How many seeds.")] = 3,
     masks: Masks = None,
     settings: Settings = None,
     limit: Limit = None,
@@ -142,9 +162,13 @@ def ablate(
     strategy: Strategy = "auto",
     precision: Precision = "32-true",
     workers: Workers = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with an unfinished ablation.")] = False,
+    resume: Resume = False,
 ) -> None:
-    """Train with alpha of 0, 1 and the ratio and with the plain loss, over seeds; print the tables."""
+    """Train with alpha of 0, 1 and the ratio and with the plain loss, over seeds; print the tables.
+
+    Example:
+        sisod ablate edn --data data/DUTS-TR --test data/MSOD --out ablation
+    """
     with exit_on_user_error(f"; go on with --resume --out {out}"):
         from sisod.training.recipe import find_recipe
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sisod.common.errors import InputError, shorten_list
+from sisod.common.grid import Format, Grid, render
 from sisod.common.progress import progress_bar
 from sisod.data.catalogue import KNOWN, Known
 from sisod.data.datasets import DatasetFolders, Sample, find_known, match_files
@@ -123,36 +124,50 @@ def report_table(inspections: list[Inspection], root: Path) -> "Table":
     from rich.markup import escape
     from rich.table import Table
 
-    table = Table("data set", "images", "no mask", "no image", "other size", "where, or where to get it")
-    for column in table.columns[1:5]:
+    grid = _report_grid(inspections, root)
+    table = Table(*grid.headings)
+    for column in table.columns[1:-1]:
         column.justify = "right"
     table.columns[-1].overflow = "fold"
+    for row in grid.rows:
+        table.add_row(*map(escape, row))
+    return table
+
+
+def _report_grid(inspections: list[Inspection], root: Path) -> Grid:
+    rows = []
     for inspection in inspections:
         if inspection.folders is None:
-            table.add_row(
-                inspection.known.name,
-                f"missing, {inspection.known.count}",
-                "",
-                "",
-                "",
-                inspection.known.url,
-            )
+            missing = f"missing, {inspection.known.count}"
+            rows.append((inspection.known.name, missing, "", "", "", inspection.known.url))
             continue
         where = _where(inspection.folders, root)
         if inspection.problem or inspection.folders.mask_dir is None:
             where += f": {inspection.trouble}"
         counts = (inspection.without_mask, inspection.without_image, inspection.other_size)
-        table.add_row(
-            inspection.known.name,
-            f"{inspection.n_images} of {inspection.known.count}",
-            *(str(len(names) or "") for names in counts),
-            escape(where),
+        rows.append(
+            (
+                inspection.known.name,
+                f"{inspection.n_images} of {inspection.known.count}",
+                *(str(len(names) or "") for names in counts),
+                where,
+            )
         )
-    return table
+    headings = ("data set", "images", "no mask", "no image", "other size", "where, or where to get it")
+    return Grid(headings, tuple(rows), n_text=1)
 
 
-def report_json(inspections: list[Inspection]) -> list[dict[str, Any]]:
-    """Return the same as plain data for JSON."""
+def render_report(inspections: list[Inspection], root: Path, kind: Format) -> str:
+    """Return the table for a document; for a program, all facts: in CSV lists of files as counts."""
+    content = _report_json(inspections)
+    records = [
+        {key: len(value) if isinstance(value, list) else value for key, value in record.items()}
+        for record in content
+    ]
+    return render(_report_grid(inspections, root), records, content, kind)
+
+
+def _report_json(inspections: list[Inspection]) -> list[dict[str, Any]]:
     return [
         {
             "name": inspection.known.name,

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from sisod import networks, paper
-from sisod.common.grid import Grid
+from sisod.common.grid import Format, Grid, render
 from sisod.common.progress import progress_bar
 from sisod.data.catalogue import KNOWN
 from sisod.data.textured_scenes import textured_scenes
@@ -102,6 +102,13 @@ class Bench:
     def grids(self) -> tuple[Grid, Grid]:
         """Return the paper's two tables with our times beside them."""
         return epochs_grid(self.steps), preprocessing_grid(self.boxes_seconds)
+
+    def render(self, kind: Format) -> str:
+        """Return the tables for a document, with their caption; or the measurements for a program."""
+        content = self.content()
+        if kind in ("csv", "json"):
+            return render(self.grids()[0], content["steps"], content, kind)
+        return "\n\n".join([*(render(grid, (), None, kind) for grid in self.grids()), self.caption()])
 
     def content(self) -> dict[str, Any]:
         """Return everything in the form that is written as JSON."""

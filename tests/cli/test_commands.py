@@ -1,0 +1,188 @@
+"""Every command: its group, help, example and options; errors of the command line; completion."""
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+from helpers.command_line import run
+from helpers.messages import check_one_sentence
+from typer.testing import CliRunner
+
+from sisod.cli import COMMANDS, app, completion
+
+GROUP: Any = typer.main.get_command(app)
+NAMES = list(GROUP.commands)
+EXAMPLE = re.compile(r"^Example:\n    (sisod .+)$", re.MULTILINE)
+# the one option whose values depend on the command: formats of figures, not of tables
+OTHER_VALUES = {("plot", "--format")}
+
+
+def test_groups_tell_the_story() -> None:
+    assert list(COMMANDS) == ["Judge", "Look", "Train", "Prove"]
+    assert [name for group in COMMANDS.values() for name in group] == NAMES
+    for group, functions in COMMANDS.items():
+        assert {GROUP.commands[name].rich_help_panel for name in functions} == {group}
+    shown = run("-h").stdout
+    positions = [shown.index(f"─ {group} ─") for group in COMMANDS]
+    assert positions == sorted(positions)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_help(name: str) -> None:
+    long, short = run(name, "--help"), run(name, "-h")
+    assert (long.exit_code, short.exit_code) == (0, 0)
+    assert short.stdout == long.stdout
+    assert "bool" not in long.stdout.lower()
+    assert "list[" not in long.stdout
+    assert "{" not in long.stdout  # braces around arguments in the line of usage
+    flat = " ".join(long.stdout.split())
+    assert " ".join(example(name)) in flat
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_example_is_a_command_line(name: str) -> None:
+    program, command, *words = example(name)
+    assert (program, command) == ("sisod", name)
+    context = GROUP.commands[name].make_context(name, words, parent=GROUP.make_context("sisod", [name]))
+    assert context.params
+
+
+def test_a_wrong_example_would_be_noticed() -> None:
+    error: Any = typer.BadParameter.__bases__[0]
+    with pytest.raises(error, match="No such option: --outt"):
+        GROUP.commands["demo"].make_context("demo", ["--outt", "x"])
+
+
+def example(name: str) -> list[str]:
+    """Return the words of the example in a command's help."""
+    matched = EXAMPLE.search(GROUP.commands[name].help)
+    assert matched, f"the docstring of {name!r} has no example"
+    return shlex.split(matched[1])
+
+
+def options() -> dict[str, dict[str, Any]]:
+    """Return every option by its name and its command."""
+    by_name: dict[str, dict[str, Any]] = defaultdict(dict)
+    for name, command in GROUP.commands.items():
+        for param in command.params:
+            if param.param_type_name == "option":
+                for spelling in param.opts:
+                    by_name[spelling][name] = param
+    return by_name
+
+
+def test_an_option_means_the_same_in_every_command() -> None:
+    """Type, metavar, limits and meaning; a help may differ behind the colon of a common beginning."""
+    for spelling, by_command in options().items():
+        meanings = defaultdict(list)
+        for command, param in by_command.items():
+            if (command, spelling) in OTHER_VALUES:
+                continue
+            beginning = param.help.partition(":")[0]
+            meaning = (_value_type(param), param.metavar, param.min, param.max, beginning)
+            meanings[meaning].append(command)
+        assert len(meanings) <= 1, (spelling, dict(meanings))
+
+
+def _value_type(param: Any) -> Any:
+    annotation = param.type_descriptor.annotation
+    return annotation.__args__[0] if param.multiple else annotation
+
+
+def test_every_option_has_a_help_and_says_what_to_give() -> None:
+    for spelling, by_command in options().items():
+        for command, param in by_command.items():
+            assert param.help, (command, spelling)
+            assert param.help.endswith("."), (command, spelling, param.help)
+            is_choice = param.type_descriptor.is_choice
+            assert param.is_flag or is_choice or param.metavar, (command, spelling)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["evaluat"], "unknown command 'evaluat'; did you mean 'evaluate'? available: ablate, "),
+        (["evaluate"], "Missing argument '[NAME=]PRED... GT'; see sisod evaluate --help"),
+        (["evaluate", "a", "b"], "Missing option '--out'; see sisod evaluate --help"),
+        (["demo", "--quik"], "No such option: --quik (Possible options: --quick"),
+        (["stats", "a", "--format", "xml"], "Invalid value for '--format': "),
+        (["--versoin"], "No such option: --versoin (Possible options: --version)"),
+    ],
+)
+def test_errors_of_the_command_line(words: list[str], message: str) -> None:
+    result = CliRunner().invoke(app, words, prog_name="sisod")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(f"error: {message}")
+    check_one_sentence(result.stderr.rstrip("\n"))
+
+
+def test_no_command_shows_the_help() -> None:
+    result = run()
+    assert "╭─ Judge ─" in result.stdout + result.stderr
+    assert "error:" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("e", ["evaluate", "export"]),
+        ("evaluate --pro", ["--protocol"]),
+        ("evaluate --protocol p", ["paper", "pysodmetrics"]),
+        ("evaluate --format ", ["md", "latex", "csv", "json"]),
+        ("compare --metrics mae,si_ma", ["mae,si_mae"]),
+        ("train e", ["edn", "edn-lite"]),
+        ("convert --network p", ["poolnet"]),
+        ("plot --figure size-", ["size-log", "size-quantile"]),
+        ("evaluate ma", []),  # a folder: left to the shell
+    ],
+)
+def test_completion(line: str, expected: list[str]) -> None:
+    words = f"sisod {line}"
+    env = {
+        "_SISOD_COMPLETE": "complete_bash",
+        "COMP_WORDS": words,
+        "COMP_CWORD": str(len(words.split(" ")) - 1),
+    }
+    completed = CliRunner().invoke(app, [], prog_name="sisod", env=env)
+    assert completed.exit_code == 0, completed.stderr
+    assert completed.stdout.split() == expected
+
+
+def test_completion_imports_nothing_slow() -> None:
+    names = [name for name in vars(completion) if not name.startswith("_")]
+    assert {"protocols", "metrics", "networks", "recipes", "figures"} <= {*names}
+    code = (
+        "import sys; from sisod.cli import completion as c\n"
+        "for one in (c.protocols, c.metrics, c.networks, c.recipes, c.figures): one('x')\n"
+        "print([name for name in ('torch', 'matplotlib', 'polars', 'lightning') if name in sys.modules])"
+    )
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "[]\n"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+def test_completion_in_bash(tmp_path: Path) -> None:
+    program = tmp_path / "sisod"
+    program.write_text(f"#!{sys.executable}\nfrom sisod.cli import app\napp()\n")
+    program.chmod(0o755)
+    code = (
+        'export PATH="$PWD:$PATH"\n'
+        'eval "$(sisod --show-completion)"\n'
+        "COMP_WORDS=(sisod evaluate --protocol pap); COMP_CWORD=3\n"
+        '_sisod_completion sisod; echo "${COMPREPLY[@]}"\n'
+    )
+    done = subprocess.run(  # noqa: S603
+        ["bash", "--norc", "-c", code],  # noqa: S607
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.stdout, done.stderr) == ("paper\n", "")
