@@ -143,7 +143,7 @@ def test_pairs_that_are_refused(tmp_path: Path) -> None:
         "'/data/image' (x); add what is missing, or move the others away"
     )
     assert "no mask in '/data/empty'" in refusal(root, write(root / "empty")).replace("/image", "", 1)
-    write(root / "image", "a", extension="jpg")
+    write(root / "mask", "a", extension="jpg")
     assert "has two files for the image 'a': 'a.jpg' and 'a.png'; keep one" in refusal(root)
     write(root / "masks", "a")
     assert refusal(root) == (

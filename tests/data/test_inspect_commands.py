@@ -408,6 +408,8 @@ def test_statistics_for_programs_and_documents() -> None:
         "objects": 3,
         "components": 3,
         "left_out": 0,
+        "grey_masks": 0,
+        "emptied_masks": 0,
         "objects_per_image": 1.0,
         "rho": 0.25,
         "rho_image": 0.1,
@@ -417,7 +419,7 @@ def test_statistics_for_programs_and_documents() -> None:
     assert rows[0] == ["statistic", "group", "value"]
     for row in (["rho", "", "0.25"], ["images_by_objects", "2", "1"], ["protocol", "", "default"]):
         assert row in rows
-    assert len(rows) == 1 + 8 + 10 + 6
+    assert len(rows) == 1 + 10 + 10 + 6
     markdown = run("stats", "gt", "--format", "md").stdout
     assert "| components below min\\_area, left out | 0 |" in markdown
     assert markdown.count("| --- | ---: |") == 3

@@ -111,7 +111,7 @@ def test_files_that_are_no_images(tmp_path: Path, content: bytes) -> None:
 def test_troubles_in_words(tmp_path: Path) -> None:
     write(tmp_path / "SOD/image", *NAMES)
     write_set(tmp_path, "ECSSD/image", "ECSSD/mask", "a")
-    write(tmp_path / "ECSSD/image", "a")
+    write(tmp_path / "ECSSD/mask", "a", extension="jpg")
     (tmp_path / "XPIE/image").mkdir(parents=True)
     (tmp_path / "XPIE/mask").mkdir(parents=True)
     write_set(tmp_path, "HKU-IS/imgs", "HKU-IS/gt", "a")

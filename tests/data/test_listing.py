@@ -12,7 +12,7 @@ from helpers.platforms import byte_names, links, pipes_by_name
 
 import sisod
 from sisod.common.errors import InputError
-from sisod.data.datasets import visible_files
+from sisod.data.datasets import visible_photographs
 from sisod.data.storage import list_files
 
 pytestmark = pytest.mark.usefixtures("inside_tmp_path")
@@ -131,11 +131,11 @@ def test_a_ground_truth_whose_name_is_no_text_is_named_if_it_is_used() -> None:
 @pytest.mark.parametrize("name", [f"{NO_TEXT}.png", f"{NO_TEXT}/a.png"])
 def test_photographs_whose_names_are_no_text(name: str) -> None:
     fill(Path("images"), ["a.png", f"._{name}", f"{NO_TEXT}.txt"])
-    assert list(visible_files("images")) == ["a"]  # hidden ones are what a Mac leaves in archives
+    assert list(visible_photographs("images")) == ["a"]  # hidden ones are what a Mac leaves in archives
     Path("images", name).parent.mkdir(exist_ok=True)
     Path("images", name).write_bytes(b"x")
     with pytest.raises(InputError, match=r"^images: the file name 'b\\udcff.*is not valid UTF-8"):
-        visible_files("images")
+        visible_photographs("images")
 
 
 @byte_names

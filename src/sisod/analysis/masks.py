@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from sisod.common.grid import Format, Grid, is_nan, number, render
 from sisod.common.progress import progress_bar
-from sisod.data.images import read_mask
+from sisod.data.images import read_array, to_mask, where
 from sisod.data.pairs import find_masks
+from sisod.scoring.arrays import has_grey_area
 from sisod.scoring.protocols import Protocol, find_protocol
 
 
@@ -26,6 +27,8 @@ class MaskStatistics:
         fills: share of its frame that a component fills, one value per component.
         salient: salient share of an image, one value per image with objects.
         n_left_out: number of components without a frame, below the protocol's `min_area`.
+        n_grey: masks that are grey in more than the edges of their objects.
+        n_emptied: those of them that have no salient pixel.
     """
 
     n_objects: NDArray[np.int64]
@@ -33,6 +36,8 @@ class MaskStatistics:
     fills: NDArray[np.float64]
     salient: NDArray[np.float64]
     n_left_out: int = 0
+    n_grey: int = 0
+    n_emptied: int = 0
 
     @property
     def n_components(self) -> int:
@@ -76,11 +81,15 @@ def mask_statistics(
     """
     rules = find_protocol(protocol)
     files = find_masks(gt_root, gt_suffix=gt_suffix, names=names)
-    n_left_out = 0
+    n_left_out = n_grey = n_emptied = 0
     n_objects, shares, fills, salient = [], [], [], []
     with progress_bar("reading masks", len(files)) as advance:
         for file in files.values():
-            mask = read_mask(gt_root, file.path, level=rules.gt_level)
+            array = read_array(gt_root, file.path)
+            mask = to_mask(array, where(gt_root, file.path), level=rules.gt_level)
+            if has_grey_area(array):
+                n_grey += 1
+                n_emptied += not mask.any()
             parts = rules.partition(mask)
             n_objects.append(len(parts))
             shares.append(parts.areas / mask.size)
@@ -95,6 +104,8 @@ def mask_statistics(
         np.concatenate(fills),
         np.array(salient),
         n_left_out,
+        n_grey,
+        n_emptied,
     )
 
 
@@ -105,6 +116,7 @@ def statistics_grids(statistics: MaskStatistics) -> tuple[Grid, Grid, Grid]:
         ("images", str(n_images)),
         ("objects", str(n_objects)),
         ("components below min_area, left out", str(statistics.n_left_out)),
+        ("masks with grey areas", str(statistics.n_grey)),
         ("objects per image, mean", f"{float(statistics.n_objects.mean()):.2f}"),
         ("rho, least fill of a frame", number(statistics.rho)),
         ("rho', least salient share of an image", number(statistics.rho_image)),
@@ -143,6 +155,8 @@ def _record(statistics: MaskStatistics) -> dict[str, Any]:
         "objects": len(statistics.shares),
         "components": statistics.n_components,
         "left_out": statistics.n_left_out,
+        "grey_masks": statistics.n_grey,
+        "emptied_masks": statistics.n_emptied,
         "objects_per_image": float(statistics.n_objects.mean()),
         "rho": statistics.rho,
         "rho_image": statistics.rho_image,

@@ -82,6 +82,7 @@ def evaluate(
     from sisod.data.pairs import read_names
     from sisod.evaluation.benchmark import read_benchmark, score_benchmark
     from sisod.evaluation.request import Options
+    from sisod.evaluation.result import DefinedCounts, undefined_notes
     from sisod.evaluation.saved import read_run, read_summary
     from sisod.report.summary import Line, render, shown_keys, terminal_tables
 
@@ -103,7 +104,7 @@ def evaluate(
             allow_missing=allow_missing,
             strict=strict,
         )
-        lines, left_out = [], []
+        lines, left_out, defined = [], [], []
         for name, notes in score_benchmark(requests, out, options):
             for note in notes:
                 typer.echo(f"warning: {note}", err=True)
@@ -111,6 +112,8 @@ def evaluate(
             record = read_run(out.joinpath(*name))
             counts = record.get("left_out", 0), record.get("components", 0)
             left_out.append((requests[name].gt_root, *counts))
+            n_images = record.get("images", max(lines[-1].defined.values()))
+            defined.append(DefinedCounts(*name, lines[-1].defined, n_images))
         for gt_root, n_left_out, n_components in dict.fromkeys(left_out):  # once for all methods
             print_left_out(gt_root, rules, n_left_out, n_components)
         keys = next(iter(requests.values())).keys
@@ -125,3 +128,5 @@ def evaluate(
             everything = chosen is not None or fmt in (Format.CSV, Format.JSON)
             shown = shown_keys(keys, chosen=everything)
             typer.echo("\n\n".join(render(lines, table, fmt.value) for table in shown))
+        for note in undefined_notes(defined, [key for table in shown for key in table]):
+            typer.echo(note, err=True)

@@ -41,6 +41,9 @@ def show_datasets(
             print_tables(lambda _: [report_table(inspections, root)])
         else:
             typer.echo(render_report(inspections, root, fmt.value))
+        for inspection in inspections:
+            if inspection.note:
+                typer.echo(inspection.note, err=True)
         unusable = [one for one in inspections if one.trouble]
         if unusable:
             first = unusable[0]
@@ -114,6 +117,7 @@ def stats(
     """
     from sisod.analysis.masks import mask_statistics, render_statistics, statistics_grids
     from sisod.data.pairs import read_names
+    from sisod.evaluation.driver import grey_masks_note
     from sisod.report.style import check_plot_path, plot_statistics
 
     with exit_on_user_error():
@@ -124,6 +128,9 @@ def stats(
             gt, rules, gt_suffix=gt_suffix, names=None if names is None else read_names(names)
         )
         print_left_out(gt, rules, statistics.n_left_out, statistics.n_components)
+        if statistics.n_grey:
+            n_masks, n_emptied = len(statistics.n_objects), statistics.n_emptied
+            typer.echo(grey_masks_note(gt, rules, statistics.n_grey, n_masks, n_emptied), err=True)
         if fmt is None:
             print_grids(*statistics_grids(statistics))
         else:

@@ -3,6 +3,7 @@
 import errno
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -13,7 +14,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sisod.cli import completion
-from sisod.common.errors import EXTRAS, InputError, MissingExtraError, UsageError, is_missing
+from sisod.common.errors import (
+    EXTRAS,
+    InputError,
+    InputWarning,
+    MissingExtraError,
+    UsageError,
+    is_missing,
+)
 from sisod.common.streams import is_terminal
 from sisod.scoring.protocols import (
     PROTOCOLS,
@@ -141,7 +149,7 @@ FormatName = Annotated[
 def exit_on_user_error(after_interrupt: str = "") -> Iterator[None]:
     """Print an error that the user can repair as one sentence; exit with 1, or 2 for wrong usage."""
     try:
-        with name_missing_extra():
+        with name_missing_extra(), _warnings_as_lines():
             yield
     except InputError as error:
         typer.echo(f"error: {error}", err=True)
@@ -155,6 +163,24 @@ def exit_on_user_error(after_interrupt: str = "") -> Iterator[None]:
     except KeyboardInterrupt:
         typer.echo(f"stopped{after_interrupt}", err=True)
         raise typer.Exit(130) from None
+
+
+@contextmanager
+def _warnings_as_lines() -> Iterator[None]:
+    """Print each warning about input files once, as one line; others are shown as Python does."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", InputWarning)
+        show, printed = warnings.showwarning, set[str]()
+
+        def print_line(message: Any, category: type[Warning], *place: Any) -> None:
+            if not issubclass(category, InputWarning):
+                show(message, category, *place)
+            elif str(message) not in printed:
+                printed.add(str(message))
+                typer.echo(f"warning: {message}", err=True)
+
+        warnings.showwarning = print_line  # type: ignore[assignment]  # (any further arguments)
+        yield
 
 
 @contextmanager

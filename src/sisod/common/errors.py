@@ -32,6 +32,10 @@ class UsageError(InputError):
     """The same, for a command or call that can never work; exit code 2."""
 
 
+class InputWarning(UserWarning):
+    """Says what is odd about files and what is done about it, in one sentence; the run goes on."""
+
+
 class MissingExtraError(InputError, ModuleNotFoundError):
     """Says which extra has to be installed."""
 

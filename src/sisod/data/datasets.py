@@ -10,7 +10,7 @@ from sisod.common.arguments import check_utf8, unknown_name_message
 from sisod.common.errors import InputError, UsageError, shorten_list
 from sisod.data.catalogue import IMAGE_WORDS, KNOWN, MASK_WORDS, Known, normalise, recognise
 from sisod.data.images import EXTENSIONS
-from sisod.data.pairs import files_by_name
+from sisod.data.pairs import files_by_name, find_photographs
 from sisod.data.storage import StoredFile
 
 _DEEPEST = 3  # folders between a root and a data set's own
@@ -82,7 +82,7 @@ def open_dataset(
 
 def match_files(image_dir: Path, mask_dir: Path) -> Matching:
     """Pair images and masks by their path below each folder, whatever the extension."""
-    images, masks = visible_files(image_dir), visible_files(mask_dir)
+    images, masks = visible_photographs(image_dir), visible_masks(mask_dir)
     samples = tuple(
         Sample(name, image_dir / images[name].path, mask_dir / masks[name].path)
         for name in sorted(images.keys() & masks.keys())
@@ -238,9 +238,17 @@ def _is_visible(name: str) -> bool:
     return name == ".." or (not name.startswith(".") and name != "__MACOSX")  # added by macOS
 
 
-def visible_files(root: str | Path) -> dict[str, StoredFile]:
-    """Return the image files below a folder or URL by name, without hidden ones."""
-    files = files_by_name(root, all_used=False)
+def visible_photographs(root: str | Path) -> dict[str, StoredFile]:
+    """Return the photographs below a folder or URL by name, without hidden ones; one for each image."""
+    return _visible(root, find_photographs(root).files)
+
+
+def visible_masks(root: str | Path) -> dict[str, StoredFile]:
+    """Return the masks below a folder by name, without hidden ones; two for one image are an error."""
+    return _visible(root, files_by_name(root, all_used=False))
+
+
+def _visible(root: str | Path, files: dict[str, StoredFile]) -> dict[str, StoredFile]:
     visible = {name: file for name, file in files.items() if all(map(_is_visible, name.split("/")))}
     for file in visible.values():
         check_utf8(file.path, f"{root}: the file name")

@@ -30,11 +30,15 @@ _STRIP = 1 << 18  # pixels that are converted at a time, to use little memory
 
 def read_mask(root: str | Path, path: str, *, level: int) -> NDArray[np.bool_]:
     """Read one ground truth below a root."""
-    array = read_array(root, path)
+    return to_mask(read_array(root, path), where(root, path), level=level)
+
+
+def to_mask(array: NDArray[Any], name: str, *, level: int) -> NDArray[np.bool_]:
+    """Turn the array of a file into a ground truth; `name` is for messages."""
     try:
         return as_mask(array, level=level)
     except (ValueError, TypeError) as error:
-        raise InputError(f"{where(root, path)}: {error}") from error
+        raise InputError(f"{name}: {error}") from error
 
 
 def read_map(root: str | Path, path: str) -> Map:

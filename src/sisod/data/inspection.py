@@ -1,7 +1,9 @@
 """Inspection of data sets: counts, images without masks and the reverse, sizes that differ."""
 
+import math
 import mmap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,11 +12,15 @@ from sisod.common.errors import InputError, shorten_list
 from sisod.common.grid import Format, Grid, render
 from sisod.common.progress import progress_bar
 from sisod.data.catalogue import KNOWN, Known
-from sisod.data.datasets import DatasetFolders, Sample, find_known, match_files
+from sisod.data.datasets import DatasetFolders, Sample, find_known, match_files, visible_photographs
 from sisod.data.headers import image_size
+from sisod.data.images import read_array
+from sisod.scoring.arrays import has_grey_area
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+_MOST_LOOKED_AT = 50  # masks of a data set that are decoded
 
 
 @dataclass(frozen=True)
@@ -29,6 +35,8 @@ class Inspection:
         other_size: names of samples whose mask is not of the image's size.
         unreadable: files that do not have the header of an image.
         problem: why it could not be inspected.
+        n_looked_at: masks whose pixels were looked at.
+        n_grey: those of them that are grey in more than the edges of objects.
     """
 
     known: Known
@@ -39,6 +47,18 @@ class Inspection:
     other_size: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
     problem: str | None = None
+    n_looked_at: int = 0
+    n_grey: int = 0
+
+    @property
+    def note(self) -> str | None:
+        """One sentence about masks that are not only black and white; None if there are none."""
+        if not self.n_grey:
+            return None
+        return (
+            f"{self.known.name}: {self.n_grey} of the {self.n_looked_at} masks looked at have grey "
+            "areas; sisod stats counts them all"
+        )
 
     @property
     def trouble(self) -> str | None:
@@ -74,12 +94,13 @@ def _inspect(known: Known, folders: DatasetFolders) -> Inspection:
     if folders.problem is not None:
         return Inspection(known, folders, problem=folders.problem)
     try:
-        matching = match_files(folders.image_dir, folders.mask_dir or folders.image_dir)
+        if folders.mask_dir is None:
+            return Inspection(known, folders, len(visible_photographs(folders.image_dir)))
+        matching = match_files(folders.image_dir, folders.mask_dir)
         other_size, unreadable = _compare_sizes(known.name, matching.samples)
+        grey = _look_for_grey([sample.mask for sample in matching.samples])
     except InputError as error:
         return Inspection(known, folders, problem=str(error))
-    if folders.mask_dir is None:
-        return Inspection(known, folders, len(matching.samples))
     return Inspection(
         known,
         folders,
@@ -88,7 +109,18 @@ def _inspect(known: Known, folders: DatasetFolders) -> Inspection:
         matching.without_image,
         tuple(other_size),
         tuple(unreadable),
+        n_looked_at=len(grey),
+        n_grey=sum(grey),
     )
+
+
+def _look_for_grey(masks: Sequence[Path]) -> list[bool]:
+    """Tell of some masks, evenly spread, whether they have grey areas; to decode all takes too long."""
+    looked_at = []
+    for path in masks[:: math.ceil(len(masks) / _MOST_LOOKED_AT) or 1]:
+        with suppress(InputError):  # a damaged mask is reported by whoever reads it
+            looked_at.append(has_grey_area(read_array(path.parent, path.name)))
+    return looked_at
 
 
 def _compare_sizes(title: str, samples: Iterable[Sample]) -> tuple[list[str], list[str]]:
@@ -135,7 +167,7 @@ def report_table(inspections: list[Inspection], root: Path) -> "Table":
 
 
 def _report_grid(inspections: list[Inspection], root: Path) -> Grid:
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for inspection in inspections:
         if inspection.folders is None:
             missing = f"missing, {inspection.known.count}"
@@ -184,6 +216,8 @@ def _report_json(inspections: list[Inspection]) -> list[dict[str, Any]]:
             "without_image": list(inspection.without_image),
             "other_size": list(inspection.other_size),
             "unreadable": list(inspection.unreadable),
+            "masks_looked_at": inspection.n_looked_at,
+            "grey_masks": inspection.n_grey,
             "trouble": inspection.trouble,
         }
         for inspection in inspections

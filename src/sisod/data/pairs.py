@@ -1,13 +1,18 @@
 """Pairing of predictions and ground truths by their names."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from sisod.common.arguments import check_text, check_utf8, shown
-from sisod.common.errors import InputError, shorten_list
+from sisod.common.errors import InputError, InputWarning, shorten_list
 from sisod.data.images import EXTENSIONS
 from sisod.data.storage import StoredFile, list_files
+
+# of two photographs of one image the first of these is taken; JPEG first, since some data sets keep the
+# masks, as PNG, beside their photographs
+PHOTOGRAPH_ORDER = (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp", ".npy")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +127,46 @@ def files_by_name(root: str | Path, suffix: str = "", *, all_used: bool = True) 
             )
         files[name] = file
     return files
+
+
+@dataclass(frozen=True)
+class Photographs:
+    """One file for each image, by name; and how many images have more than one."""
+
+    files: dict[str, StoredFile]
+    n_doubled: int
+
+
+def find_photographs(root: str | Path) -> Photographs:
+    """Return the photographs below a root.
+
+    Of several files for one image, one is taken in the order of `PHOTOGRAPH_ORDER`; a warning says so.
+    """
+    files: dict[str, StoredFile] = {}
+    replaced: dict[str, StoredFile] = {}
+    for file in list_files(root):
+        name = _without_extension(file.path)
+        if name == file.path:
+            continue
+        if name in files:
+            files[name], replaced[name] = sorted((files[name], file), key=_photograph_rank)
+        else:
+            files[name] = file
+    if replaced:
+        first = min(replaced)
+        warnings.warn(
+            f"{len(replaced)} images in {str(root)!r} have more than one file; one of them is used, in "
+            f"the order {', '.join(extension[1:] for extension in PHOTOGRAPH_ORDER[:-1])}: "
+            f"{files[first].path!r} and not {replaced[first].path!r}",
+            InputWarning,
+            stacklevel=2,
+        )
+    return Photographs(files, len(replaced))
+
+
+def _photograph_rank(file: StoredFile) -> tuple[int, str]:
+    ranks = (rank for rank, end in enumerate(PHOTOGRAPH_ORDER) if file.path.lower().endswith(end))
+    return next(ranks), file.path
 
 
 def _ending(suffix: str) -> str:

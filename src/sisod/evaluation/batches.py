@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from sisod.common.errors import InputError
 from sisod.data.images import read_array, read_map, where
 from sisod.evaluation.request import Request
-from sisod.evaluation.rows import Rows
+from sisod.evaluation.rows import PixelFacts, Rows
+from sisod.scoring.arrays import has_grey_area
 from sisod.scoring.custom import CustomMetricError
 from sisod.scoring.engine import find_scorer
 from sisod.scoring.scores import Scorer
@@ -31,12 +32,15 @@ def score_batch(request: Request, pairs: Pairs) -> Rows:
     """Read and score pairs."""
     scorer = find_scorer(request.protocol, request.keys, custom=request.custom)
     images: list[Any] = []
-    resized: list[bool] = []
+    facts: list[PixelFacts] = []
+    level = request.protocol.gt_level
     for _, pred_path, gt_path in pairs:
-        gt = _read_ground_truth(scorer, request.gt_root, gt_path)
+        array = read_array(request.gt_root, gt_path)
+        gt = _ground_truth(scorer, array, request.gt_root, gt_path)
+        is_grey = has_grey_area(array)  # while it is in the cache
         pred = read_map(request.pred_root, pred_path)
-        resized.append(pred.shape != gt.shape)
-        if resized[-1] and request.strict:
+        facts.append(PixelFacts.from_arrays(pred, array, is_grey=is_grey, level=level))
+        if facts[-1].resized and request.strict:
             raise InputError(
                 f"{where(request.pred_root, pred_path)} has shape {pred.shape} but its ground truth "
                 f"{gt.shape}; resize the prediction, or leave out --strict"
@@ -46,11 +50,10 @@ def score_batch(request: Request, pairs: Pairs) -> Rows:
         except CustomMetricError as error:
             raise InputError(f"{where(request.pred_root, pred_path)}: {error}") from error
     names = [name for name, _, _ in pairs]
-    return Rows.from_scores(names, scorer.finish(images), resized=resized)
+    return Rows.from_scores(names, scorer.finish(images), facts)
 
 
-def _read_ground_truth(scorer: Scorer[Any], root: str, path: str) -> NDArray[Any]:
-    array = read_array(root, path)
+def _ground_truth(scorer: Scorer[Any], array: NDArray[Any], root: str, path: str) -> NDArray[Any]:
     try:
         return scorer.ground_truth(array)
     except (ValueError, TypeError) as error:

@@ -31,6 +31,7 @@ from sisod.evaluation.result import (
 from sisod.evaluation.resume import check_resumable, is_finished, make_plan, plan_digest, shard_path
 from sisod.evaluation.rows import Rows, Totals
 from sisod.evaluation.saved import FILES, read_run
+from sisod.scoring.arrays import GREY, GREY_SIDE
 from sisod.scoring.custom import find_custom
 from sisod.scoring.engine import find_scorer
 from sisod.scoring.metrics import MetricChoice
@@ -39,6 +40,7 @@ from sisod.scoring.protocols import Protocol, find_protocol
 if TYPE_CHECKING:
     from sisod.evaluation.runners import Deliver
 
+_NEARLY_ALL = 0.9  # share of the images that have to look swapped
 _GROUP = 64  # batches whose tables are made at a time: memory does not grow with the data set
 
 
@@ -306,7 +308,7 @@ def _record(totals: Totals, request: Request, pairing: Pairing, plan: dict[str, 
 
 
 def _notes(run: Mapping[str, Any], request: Request) -> list[str]:
-    """Return warnings of images that were left out, resized, or scored although very small.
+    """Return warnings about the images of a result, from its record.
 
     Paths are as the user gave them.
     """
@@ -341,4 +343,45 @@ def _notes(run: Mapping[str, Any], request: Request) -> list[str]:
             f"{request.gt_root!r} has no component of {size} or more; smaller ones beside them "
             "are not scored; --min-area 0 scores all"
         )
+    if looks_swapped(run):
+        notes.append(
+            f"predictions and ground truths look swapped: in {run['looks_swapped']} of {run['images']} "
+            f"images the ground truth, in {request.gt_root!r}, has grey areas and the prediction, "
+            f"{where}, has none; give the predictions first, the ground truths last"
+        )
+    elif run.get("grey_masks"):
+        notes.append(
+            grey_masks_note(
+                str(request.gt_root),
+                request.protocol,
+                run["grey_masks"],
+                run["images"],
+                run.get("emptied_masks", 0),
+            )
+        )
     return notes
+
+
+def looks_swapped(run: Mapping[str, Any]) -> bool:
+    """Tell whether ground truths are grey and predictions are not, in nearly all images.
+
+    Grey edges do not count, so that anti-aliased or lossily compressed masks are no grey masks.
+
+    Example:
+        >>> looks_swapped({"images": 10, "looks_swapped": 9})
+        True
+        >>> looks_swapped({"images": 10, "looks_swapped": 6})
+        False
+    """
+    return bool(0 < _NEARLY_ALL * run.get("images", 0) <= run.get("looks_swapped", 0))
+
+
+def grey_masks_note(root: str, protocol: Protocol, n_grey: int, n_masks: int, n_emptied: int) -> str:
+    """Return how many masks have grey areas, what is made of them, and how many become empty."""
+    emptied = f"; {n_emptied} have no salient pixel then" if n_emptied else ""
+    values = ", though their grey values are scored" if protocol.released_code else ""
+    return (
+        f"{n_grey} of {n_masks} ground truths in {root!r} have grey areas (values from {GREY[0]} to "
+        f"{GREY[1]} over {GREY_SIDE} x {GREY_SIDE} pixels or more); a pixel is salient from "
+        f"{protocol.gt_level} on{values}{emptied}"
+    )

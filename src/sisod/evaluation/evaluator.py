@@ -4,8 +4,8 @@ from numpy.typing import ArrayLike
 
 from sisod.common.arguments import shown
 from sisod.evaluation.result import Evaluation
-from sisod.evaluation.rows import Rows
-from sisod.scoring.arrays import warn_binary
+from sisod.evaluation.rows import PixelFacts, Rows
+from sisod.scoring.arrays import as_array, has_grey_area, warn_binary
 from sisod.scoring.custom import CustomMetricError, find_custom
 from sisod.scoring.engine import find_scorer, score_pair
 from sisod.scoring.metrics import MetricChoice
@@ -65,7 +65,11 @@ class Evaluator:
             warn_binary(name)
         if name is not None:
             self._known.add(name)
-        self._parts.append(Rows.from_scores([name], scores))
+        truth = as_array(gt, "gt")
+        facts = PixelFacts.from_arrays(
+            as_array(pred, "pred"), truth, is_grey=has_grey_area(truth), level=self.protocol.gt_level
+        )
+        self._parts.append(Rows.from_scores([name], scores, [facts]))
         self._single += 1
         if self._single == _FOLD:
             self._parts[-_FOLD:] = [Rows.joined(self._parts[-_FOLD:])]

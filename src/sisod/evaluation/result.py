@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sisod.common.errors import shorten_list
 from sisod.common.folders import write_folder
 from sisod.common.output import write_json
 from sisod.common.parquet import join_tables, write_table
@@ -19,6 +20,7 @@ from sisod.evaluation.rows import IMAGE_CURVES, Rows, Totals, split_counts
 from sisod.evaluation.saved import FILES, read_saved
 from sisod.scoring.custom import CustomMetric, custom_record
 from sisod.scoring.histograms import LEVELS
+from sisod.scoring.metrics import METRICS
 from sisod.scoring.protocols import Protocol
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 KIND = "evaluation"  # what run.json says of the folder
+_MOST_TITLES = 6  # metrics that a note lists
 _ROW_GROUP = 2048  # rows of a joined table that are held in memory at a time
 
 
@@ -267,6 +270,9 @@ def run_record(
         "tiny": totals.n_tiny,
         "components": totals.n_objects + totals.n_left_out,
         "left_out": totals.n_left_out,
+        "grey_masks": totals.n_grey_masks,
+        "emptied_masks": totals.n_emptied_masks,
+        "looks_swapped": totals.n_swapped,
         "undefined": undefined,
     }
     if totals.count_widths:
@@ -274,3 +280,53 @@ def run_record(
     if custom:
         record["custom"] = custom_record(custom)
     return record
+
+
+@dataclass(frozen=True)
+class DefinedCounts:
+    """On how many of its images each metric of a result is defined."""
+
+    dataset: str
+    method: str
+    defined: Mapping[str, int]
+    n_images: int
+
+
+def undefined_notes(results: Sequence[DefinedCounts], keys: Sequence[str]) -> list[str]:
+    """Return on how many images metrics are undefined: a line for each data set and count.
+
+    Metrics of objects are computed from counts summed over all images, and leave none out. A metric that
+    is undefined on all images has no mean, which tables show as `-`.
+
+    Example:
+        >>> a = DefinedCounts("MSOD", "A", {"mae": 300, "auc": 297, "si_auc": 297}, 300)
+        >>> undefined_notes([a], ["mae", "auc", "si_auc"])
+        ['MSOD: AUC, SI-AUC undefined on 3 of 300 images, which are left out of the mean']
+    """
+    # data set, number of undefined and of all images, metrics -> methods
+    groups: dict[tuple[str, int, int, tuple[str, ...]], list[str]] = {}
+    for result in results:
+        by_count: dict[int, list[str]] = {}
+        for key in keys:
+            if key in result.defined and METRICS[key].family.kind != "objects":
+                n_undefined = result.n_images - result.defined[key]
+                by_count.setdefault(n_undefined, []).append(METRICS[key].title)
+        for count, titles in by_count.items():
+            if 0 < count < result.n_images:
+                group = (result.dataset, count, result.n_images, tuple(titles))
+                groups.setdefault(group, []).append(result.method)
+    methods_of = {
+        dataset: [result.method for result in results if result.dataset == dataset]
+        for dataset in dict.fromkeys(result.dataset for result in results)
+    }
+    return [
+        f"{dataset}{'' if methods == methods_of[dataset] else f' ({shorten_list(methods)})'}: "
+        f"{_listed(titles)} undefined on {count} of {n_images} images, "
+        f"which {'is' if count == 1 else 'are'} left out of the mean"
+        for (dataset, count, n_images, titles), methods in groups.items()
+    ]
+
+
+def _listed(titles: Sequence[str]) -> str:
+    more = f" ({len(titles)} metrics)" if len(titles) > _MOST_TITLES else ""
+    return shorten_list(list(titles), most=_MOST_TITLES) + more

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sisod.common.errors import InputError, shorten_list
 from sisod.common.folders import is_url
 from sisod.data.images import read_colour, read_map, read_mask
-from sisod.data.pairs import files_by_name
+from sisod.data.pairs import files_by_name, find_photographs
 from sisod.data.storage import StoredFile, is_remote, list_files
 from sisod.evaluation.result import Evaluation
 from sisod.scoring.arrays import Map, unit_values
@@ -134,7 +134,7 @@ class PixelFiles:
 
     @cached_property
     def _images(self) -> dict[str, StoredFile]:
-        return {} if self.image_root is None else files_by_name(self.image_root, all_used=False)
+        return {} if self.image_root is None else find_photographs(self.image_root).files
 
     @cached_property
     def _masks(self) -> dict[str, str]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sisod.scoring.arrays import as_mask, has_grey_area
 from sisod.scoring.metrics import METRICS
 from sisod.scoring.scores import Scores
 
@@ -57,6 +58,42 @@ class Sums:
             return np.asarray(self.high / self.n_defined)
 
 
+@dataclass(frozen=True, slots=True)
+class PixelFacts:
+    """What is noticed in the pixels of one pair, beside its scores.
+
+    Attributes:
+        resized: the prediction had another size than the ground truth.
+        grey_mask: the ground truth is grey in more than the edges of its objects.
+        emptied_mask: the same, and none of its pixels is salient.
+        looks_swapped: the ground truth is such a mask, but the prediction is not.
+    """
+
+    resized: bool
+    grey_mask: bool
+    emptied_mask: bool
+    looks_swapped: bool
+
+    @classmethod
+    def from_arrays(
+        cls, pred: NDArray[Any], gt: NDArray[Any], *, is_grey: bool, level: int
+    ) -> "PixelFacts":
+        """Return the facts of a checked pair, as it was read.
+
+        Args:
+            pred: the prediction.
+            gt: the ground truth, not yet a mask.
+            is_grey: what `has_grey_area` says of the ground truth.
+            level: a pixel of the ground truth is salient from here on.
+        """
+        return cls(
+            resized=pred.shape != gt.shape,
+            grey_mask=is_grey,
+            emptied_mask=is_grey and not as_mask(gt, level=level).any(),
+            looks_swapped=is_grey and not has_grey_area(pred),
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class Totals:
     """Sums and counts that the summary is computed from; small, however many images there are.
@@ -75,6 +112,9 @@ class Totals:
         n_tiny: frames that exist only because their image has no component that is large enough;
             frames of a partition that the caller passed are never counted.
         n_left_out: components without a frame, because they are below the least area.
+        n_grey_masks: ground truths that are grey in more than the edges of their objects.
+        n_emptied_masks: those of them that have no salient pixel.
+        n_swapped: those of them whose prediction is not.
     """
 
     keys: tuple[str, ...]
@@ -89,6 +129,9 @@ class Totals:
     n_binary: int
     n_tiny: int = 0
     n_left_out: int = 0
+    n_grey_masks: int = 0
+    n_emptied_masks: int = 0
+    n_swapped: int = 0
 
     def plus(self, other: "Totals") -> "Totals":
         """Return the totals over the images of both."""
@@ -99,12 +142,7 @@ class Totals:
             curves=self.curves.plus(other.curves),
             count_widths=self.count_widths,
             counts=self.counts.plus(other.counts),
-            n_images=self.n_images + other.n_images,
-            n_objects=self.n_objects + other.n_objects,
-            n_resized=self.n_resized + other.n_resized,
-            n_binary=self.n_binary + other.n_binary,
-            n_tiny=self.n_tiny + other.n_tiny,
-            n_left_out=self.n_left_out + other.n_left_out,
+            **{name: getattr(self, name) + getattr(other, name) for name in _COUNTS},
         )
 
     def mean_curves(self) -> dict[str, Values]:
@@ -174,10 +212,9 @@ class Rows:
         cls,
         names: Sequence[str | None],
         scores: Scores,
-        *,
-        resized: Sequence[bool] = (),
+        files: "Sequence[PixelFacts]",
     ) -> "Rows":
-        """Return the rows of scored images."""
+        """Return the rows of scored images, and what was noticed in the pixels of each."""
         kept = [scores.curve_names.index(key) for key in IMAGE_CURVES]
         widths, counts = join_counts(scores.object_counts, len(names))
         totals = Totals(
@@ -189,10 +226,13 @@ class Rows:
             counts=Sums.from_values(counts),
             n_images=len(names),
             n_objects=int(scores.n_objects.sum()),
-            n_resized=sum(resized),
+            n_resized=sum(one.resized for one in files),
             n_binary=int(np.count_nonzero(scores.looks_binary)),
             n_tiny=int(scores.n_tiny.sum()),
             n_left_out=int(scores.n_left_out.sum()),
+            n_grey_masks=sum(one.grey_mask for one in files),
+            n_emptied_masks=sum(one.emptied_mask for one in files),
+            n_swapped=sum(one.looks_swapped for one in files),
         )
         return cls(
             names=tuple(names),
@@ -299,4 +339,7 @@ def _concatenated(tables: Sequence[dict[str, NDArray[np.generic]]]) -> dict[str,
 
 _ARRAYS = ("shapes", "n_objects", "alphas", "values", "curves", "counts")
 _SUMS = ("high", "low", "n_defined")
-_COUNTS = ("n_images", "n_objects", "n_resized", "n_binary", "n_tiny", "n_left_out")
+_COUNTS = (
+    *("n_images", "n_objects", "n_resized", "n_binary", "n_tiny", "n_left_out"),
+    *("n_grey_masks", "n_emptied_masks", "n_swapped"),
+)

@@ -30,7 +30,7 @@ from sisod.common.output import (
     write_png,
 )
 from sisod.common.progress import progress_bar
-from sisod.data.datasets import visible_files
+from sisod.data.datasets import visible_photographs
 from sisod.data.images import read_colour, resize
 from sisod.networks.checkpoints import read_state
 from sisod.networks.memory import check_memory, memory_errors
@@ -126,7 +126,7 @@ def predict_folder(
     if resume and overwrite:
         raise UsageError("--resume goes on with a run and --overwrite begins again; choose one")
     check_memory(network, batch=batch, height=size, width=size, advice="lower --size or --batch")
-    files = visible_files(images)
+    files = visible_photographs(images)
     if not files:
         raise InputError(f"{str(images)!r} has no image files; expected jpg, png or the like")
     _check_outside(target, images)

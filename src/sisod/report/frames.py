@@ -14,7 +14,7 @@ from sisod.common.grid import Format, Grid, number, render
 from sisod.common.output import output_path, write_png, write_run
 from sisod.common.progress import progress_bar
 from sisod.data.images import read_colour, read_mask
-from sisod.data.pairs import files_by_name, find_masks
+from sisod.data.pairs import Photographs, find_masks, find_photographs
 from sisod.scoring.partition import Partition
 from sisod.scoring.protocols import Protocol
 
@@ -68,7 +68,8 @@ def draw_folder(
 ) -> list[Picture]:
     """Draw every mask of a folder, or those of `names`, over its image if there are images."""
     masks = find_masks(gt_root, gt_suffix=gt_suffix, names=names)
-    images = {} if image_root is None else files_by_name(image_root, all_used=False)
+    photographs = Photographs({}, 0) if image_root is None else find_photographs(image_root)
+    images = photographs.files
     unpaired = [name for name in masks if name not in images]
     if image_root is not None and unpaired:
         raise InputError(
@@ -97,7 +98,8 @@ def draw_folder(
         record = {"kind": "frames", "command": "frames", "protocol": protocol.name, **settings}
         n_components = sum(picture.components for picture in pictures)
         n_left_out = n_components - sum(picture.frames for picture in pictures)
-        write_run(folder, {**record, "components": n_components, "left_out": n_left_out})
+        counts = {"components": n_components, "left_out": n_left_out}
+        write_run(folder, {**record, **counts, "doubled_images": photographs.n_doubled})
     return pictures
 
 

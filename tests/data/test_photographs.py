@@ -1,0 +1,101 @@
+"""Two files for one photograph: one is taken, in a fixed order, and a line says which."""
+
+import json
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from helpers.command_line import refusal, run
+from numpy.typing import NDArray
+
+import sisod
+from sisod.common.errors import InputError, InputWarning
+from sisod.data.datasets import open_dataset
+from sisod.data.images import EXTENSIONS
+from sisod.data.pairs import PHOTOGRAPH_ORDER, find_photographs
+
+LINE = (
+    "warning: 2 images in 'photos' have more than one file; one of them is used, in the order "
+    "jpg, jpeg, png, bmp, tif, tiff, webp: '1.jpg' and not '1.bmp'\n"
+)
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three photographs, two of which were saved twice, and their masks."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("1.bmp", "1.jpg", "2.jpg", "3.png", "3.webp"):
+        value = 200 if name.endswith((".jpg", ".png")) else 50
+        write(f"photos/{name}", np.full((20, 20, 3), value, dtype=np.uint8))
+    for name in "123":
+        mask = np.zeros((20, 20), dtype=np.uint8)
+        mask[4:12, 5:15] = 255
+        write(f"masks/{name}.png", mask)
+
+
+def write(path: str, picture: NDArray[np.uint8]) -> None:
+    Path(path).parent.mkdir(exist_ok=True)
+    assert cv2.imwrite(path, picture)
+
+
+def test_order() -> None:
+    assert sorted(PHOTOGRAPH_ORDER) == sorted(EXTENSIONS)
+    with pytest.warns(InputWarning, match="2 images in 'photos' have more than one file"):
+        photographs = find_photographs("photos")
+    assert [file.path for file in photographs.files.values()] == ["1.jpg", "2.jpg", "3.png"]
+    assert photographs.n_doubled == 2
+
+
+def test_frames_are_drawn_on_one_of_them() -> None:
+    result = run("frames", "masks", "--images", "photos", "--out", "frames")
+    assert (result.exit_code, result.stderr) == (0, LINE)
+    assert json.loads(Path("frames/run.json").read_text())["doubled_images"] == 2
+    assert np.asarray(cv2.imread("frames/1.png"))[1, 1].min() > 120  # the JPEG, not the BMP
+    Path("photos/1.bmp").unlink()
+    Path("photos/3.webp").unlink()
+    result = run("frames", "masks", "--images", "photos", "--out", "frames", "--overwrite")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert json.loads(Path("frames/run.json").read_text())["doubled_images"] == 0
+
+
+def test_said_once_for_all_methods() -> None:
+    for method in "AB":
+        sisod.evaluate("masks", "masks", out=f"results/D/{method}", metrics="paper", jobs=1)
+    result = run("plot", "results", "--figure", "examples", "--out", "x.png", "--images", "D=photos")
+    assert (result.exit_code, result.stderr) == (0, LINE)
+
+
+def test_data_sets_take_one() -> None:
+    with pytest.warns(InputWarning):
+        dataset = open_dataset("photos", masks="masks")
+    assert [sample.image.name for sample in dataset.samples] == ["1.jpg", "2.jpg", "3.png"]
+
+
+def test_masks_and_maps_remain_an_error() -> None:
+    write("masks/1.bmp", np.zeros((20, 20), dtype=np.uint8))
+    text = "'masks' has two files for the image '1': '1.bmp' and '1.png'; keep one of them"
+    assert refusal("evaluate", "masks", "masks", "--out", "out") == text
+    assert refusal("frames", "masks", "--out", "out") == text
+    with pytest.warns(InputWarning), pytest.raises(InputError, match="has two files for the image '1'"):
+        open_dataset("photos", masks="masks")
+
+
+def test_data_sets_with_grey_masks_are_named() -> None:
+    Path("ECSSD").mkdir()
+    Path("masks").rename("ECSSD/mask")
+    Path("photos").rename("ECSSD/image")
+    for path in Path("ECSSD/image").glob("*.[bw]*"):
+        path.unlink()
+    silent = run("datasets", ".")
+    assert (silent.exit_code, silent.stderr) == (0, "")
+    write("ECSSD/mask/2.png", np.full((20, 20), 90, dtype=np.uint8))
+    result = run("datasets", ".", "--format", "json")
+    assert result.exit_code == 0
+    assert result.stderr == (
+        "ECSSD: 1 of the 3 masks looked at have grey areas; sisod stats counts them all\n"
+    )
+    record = next(one for one in json.loads(result.stdout) if one["name"] == "ECSSD")
+    assert (record["grey_masks"], record["masks_looked_at"]) == (1, 3)
+    for kind, start in (("md", "| data set |"), ("latex", r"\begin{tabular}"), ("csv", "name,title,")):
+        assert run("datasets", ".", "--format", kind).stdout.startswith(start)

@@ -1,0 +1,182 @@
+"""Warnings about images that were probably not meant to be scored like this; silent otherwise."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+from helpers.command_line import run
+from numpy.typing import NDArray
+
+import sisod
+from sisod.evaluation.result import DefinedCounts, undefined_notes
+from sisod.scoring.arrays import has_grey_area
+
+Picture = NDArray[Any]
+SIDE = 40
+
+
+def disk(value: int = 255) -> Picture:
+    """Return a disk of one grey value, with hard edges."""
+    picture = np.zeros((SIDE, SIDE), dtype=np.uint8)
+    cv2.circle(picture, (20, 20), 12, value, -1)
+    return picture
+
+
+def saliency() -> Picture:
+    """Return what a network predicts: a disk that fades out."""
+    return np.asarray(cv2.GaussianBlur(disk(), (0, 0), 6))
+
+
+def anti_aliased() -> Picture:
+    """Return a disk with soft edges: drawn twice as large and reduced."""
+    picture = np.zeros((2 * SIDE, 2 * SIDE), dtype=np.uint8)
+    cv2.circle(picture, (40, 40), 23, 255, -1)
+    return np.asarray(cv2.resize(picture, (SIDE, SIDE), interpolation=cv2.INTER_AREA))
+
+
+def compressed() -> Picture:
+    """Return a disk that was saved as a JPEG of low quality."""
+    _, data = cv2.imencode(".jpg", disk(), [cv2.IMWRITE_JPEG_QUALITY, 60])
+    return np.asarray(cv2.imdecode(data, cv2.IMREAD_GRAYSCALE))
+
+
+def write(folder: str, *pictures: Picture) -> None:
+    Path(folder).mkdir(exist_ok=True)
+    for index, picture in enumerate(pictures):
+        assert cv2.imwrite(f"{folder}/{index}.png", picture)
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def evaluate(*options: str) -> tuple[list[str], dict[str, Any]]:
+    """Score folder `pred` against folder `gt`; return the lines on standard error, and run.json."""
+    result = run("evaluate", "A=pred", "gt", "--dataset", "D", "--out", "out", "--jobs", "1", *options)
+    assert result.exit_code == 0, result.stderr
+    record: dict[str, Any] = json.loads(Path("out/D/A/run.json").read_text(encoding="utf-8"))
+    return result.stderr.splitlines(), record
+
+
+def test_swapped_folders() -> None:
+    write("gt", *[saliency()] * 10)
+    write("pred", *[disk()] * 4, *[anti_aliased()] * 4, compressed(), saliency())
+    lines, record = evaluate()
+    assert lines == [
+        "warning: predictions and ground truths look swapped: in 9 of 10 images the ground truth, in "
+        "'gt', has grey areas and the prediction, in 'pred', has none; give the predictions first, the "
+        "ground truths last"
+    ]
+    assert (record["grey_masks"], record["looks_swapped"]) == (10, 9)
+    with pytest.warns(UserWarning, match="look swapped"):
+        sisod.evaluate("pred", "gt", metrics="mae", jobs=1)
+
+
+@pytest.mark.parametrize("mask", [disk, anti_aliased, compressed])
+@pytest.mark.parametrize("pred", [disk, anti_aliased, compressed, saliency])
+def test_no_warning_of_sound_folders(mask: Any, pred: Any) -> None:
+    write("gt", *[mask()] * 2)
+    write("pred", *[pred()] * 2)
+    lines, record = evaluate("--metrics", "mae,si_mae")
+    assert lines == []
+    assert (record["grey_masks"], record["emptied_masks"], record["looks_swapped"]) == (0, 0, 0)
+
+
+def test_grey_masks() -> None:
+    """Like those of PASCAL-S, which say how many people found an object salient."""
+    write("gt", disk(), disk(200), disk(100), disk(90))
+    write("pred", *[saliency()] * 4)
+    lines, record = evaluate("--metrics", "mae,si_mae")
+    sentence = (
+        "3 of 4 ground truths in 'gt' have grey areas (values from 16 to 239 over 5 x 5 pixels or "
+        "more); a pixel is salient from 128 on; 2 have no salient pixel then"
+    )
+    assert lines == [f"warning: {sentence}"]
+    assert (record["grey_masks"], record["emptied_masks"], record["looks_swapped"]) == (3, 2, 0)
+    stats = run("stats", "gt", "--format", "json")
+    assert stats.stderr == f"{sentence}\n"
+    content = json.loads(stats.stdout)
+    assert (content["grey_masks"], content["emptied_masks"]) == (3, 2)
+    write("gt", disk(200))
+    lines, _ = evaluate("--protocol", "official", "--overwrite")
+    assert lines[0].endswith("salient from 128 on, though their grey values are scored; 2 have no "
+                             "salient pixel then")  # fmt: skip
+
+
+def test_grey_masks_and_binary_predictions_are_not_swapped_if_some_masks_are_not_grey() -> None:
+    write("gt", disk(), disk(200), disk(190), disk(180))
+    write("pred", *[disk()] * 4)
+    (line,), record = evaluate("--metrics", "mae,si_mae")
+    assert line.startswith("warning: 3 of 4 ground truths in 'gt' have grey areas")
+    assert record["looks_swapped"] == 3
+
+
+def test_arrays_are_counted_too() -> None:
+    evaluator = sisod.Evaluator(metrics=["mae"])
+    evaluator.update(disk(), saliency())
+    evaluator.update(saliency(), disk())
+    record = evaluator.result().run
+    assert (record["grey_masks"], record["emptied_masks"], record["looks_swapped"]) == (1, 0, 1)
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.uint16, np.float32, np.float16])
+def test_grey_areas_of_every_type(kind: Any) -> None:
+    most = 1 if np.dtype(kind).kind == "f" else np.iinfo(kind).max
+    for picture, expected in (
+        (disk(), False),
+        (disk(100), True),
+        (anti_aliased(), False),
+        (disk(12), False),  # nearly black
+        (disk(245), False),  # nearly white
+    ):
+        array = (picture.astype(np.float64) / 255 * most).astype(kind)
+        assert has_grey_area(array) == expected
+    assert not has_grey_area(disk() > 0)
+
+
+@pytest.mark.parametrize("top", range(12))
+def test_no_area_of_five_pixels_is_missed(top: int) -> None:
+    picture = np.zeros((17, 17), dtype=np.uint8)
+    picture[top : top + 5, 11 - top : 16 - top] = 100
+    assert has_grey_area(picture)
+    picture[top + 2, 13 - top] = 255
+    assert not has_grey_area(picture)
+
+
+def test_undefined_metrics_are_counted_below_the_table() -> None:
+    write("gt", disk(), disk(), disk(), np.full((SIDE, SIDE), 255, dtype=np.uint8))
+    write("pred", *[saliency()] * 4)
+    write("other", *[saliency()] * 4)
+    command = ["evaluate", "A=pred", "B=other", "gt", "--dataset", "D", "--out", "out", "--jobs", "1"]
+    result = run(*command)
+    assert result.exit_code == 0
+    assert result.stderr == "D: AUC, SI-AUC undefined on 1 of 4 images, which is left out of the mean\n"
+    assert json.loads(Path("out/D/A/run.json").read_text())["undefined"]["auc"] == 1
+    chosen = run(*command, "--overwrite", "--metrics", "mae,si_mae", "--format", "csv")
+    assert chosen.stderr == ""
+
+
+def test_undefined_metrics_are_grouped() -> None:
+    a = DefinedCounts("D", "A", {"mae": 9, "auc": 7, "si_auc": 7, "si_mae": 9, "object_recall": 1}, 9)
+    b = DefinedCounts("D", "B", {"mae": 9, "auc": 7, "si_auc": 7, "si_mae": 8, "object_recall": 1}, 9)
+    c = DefinedCounts("E", "A", {"mae": 5, "auc": 5, "si_auc": 4, "si_mae": 5}, 5)
+    keys = ["mae", "si_mae", "auc", "si_auc", "object_recall"]
+    assert undefined_notes([a, b, c], keys) == [
+        "D: AUC, SI-AUC undefined on 2 of 9 images, which are left out of the mean",
+        "D (B): SI-MAE undefined on 1 of 9 images, which is left out of the mean",
+        "E: SI-AUC undefined on 1 of 5 images, which is left out of the mean",
+    ]
+    assert undefined_notes([a], ["mae", "object_recall"]) == []
+
+
+def test_undefined_metrics_of_a_long_list_are_shortened_and_those_without_a_value_left_out() -> None:
+    keys = ["f_mean", "f_max", "f_binary", "iou_mean", "iou_max", "iou_binary", "precision_mean"]
+    counts = DefinedCounts("D", "A", dict.fromkeys(keys, 3) | {"auc": 0}, 4)
+    assert undefined_notes([counts], ["auc", *keys]) == [
+        "D: F mean, F max, F binary, IoU mean, IoU max, IoU binary, ... (7 metrics) undefined on 1 of 4 "
+        "images, which is left out of the mean"
+    ]
