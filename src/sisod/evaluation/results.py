@@ -16,7 +16,7 @@ from sisod.data.images import read_colour, read_map, read_mask
 from sisod.data.pairs import files_by_name, find_photographs
 from sisod.data.storage import StoredFile, is_remote, list_files
 from sisod.evaluation.result import Evaluation
-from sisod.scoring.arrays import Map, unit_values
+from sisod.scoring.arrays import Map, grey_table, unit_values
 
 if TYPE_CHECKING:
     import polars as pl
@@ -197,5 +197,8 @@ def grey(pred: Map, shape: tuple[int, int], evaluation: Evaluation) -> Picture:
     """Return a map as 8-bit grey values of a shape, stretched as the protocol says."""
     if pred.shape != shape:
         pred = np.asarray(cv2.resize(pred, shape[::-1], interpolation=cv2.INTER_LINEAR))
-    values = unit_values(pred, normalize=evaluation.protocol.normalize)
-    return np.rint(255 * values).astype(np.uint8)
+    normalize = evaluation.protocol.normalize
+    if pred.dtype == np.uint8:  # the same values as below, computed once for each grey value
+        table = grey_table(int(pred.min()), int(pred.max()), normalize=normalize)
+        return np.asarray(cv2.LUT(pred, np.rint(255 * table).astype(np.uint8)), dtype=np.uint8)
+    return np.rint(255 * unit_values(pred, normalize=normalize)).astype(np.uint8)

@@ -1,35 +1,47 @@
-"""Failures: the objects with the worst scores, cut out of the images as small pictures."""
+"""Failures: objects that are missed, objects that are invented and the worst images, with pictures."""
 
-import base64
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from itertools import pairwise
+from itertools import pairwise, permutations
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from sisod.analysis.groups import FOUND, group_of, size_edges, size_label
-from sisod.common.errors import InputError
 from sisod.common.progress import progress_bar
-from sisod.evaluation.results import Picture, PixelFiles, Result
+from sisod.evaluation.results import Result, datasets_of, methods_of
 from sisod.report.page.charts import rounded
+from sisod.report.page.pictures import SIDE, Cropper, Window, crop_window, expected_bytes
+from sisod.scoring.metrics import METRICS
 
-MAX_OBJECTS = 500
-MAX_BYTES = 10_000_000  # of all pictures in base64; the page stays below 15 MB
-_PICTURE_SIDE = 132  # pixels
-_CROP_FACTOR = 2.4  # side of a crop over that of the frame, to show the surroundings
-_MIN_CROP = 72  # pixels of the image
-_WEBP_QUALITY = 55
+MAX_ITEMS = 400
+MAX_BYTES = 2_900_000  # of all pictures in base64: the page of five methods stays below 4 MB
+MAX_FILES = 2200  # that are read, which takes about a millisecond each
+Kind = Literal["object", "false", "image"]
+# taken in turn: worst objects, false objects, worst images
+_TURNS: tuple[Kind, ...] = ("object", "false", "object", "false", "image", "object", "false")
+# the score that ranks whole images: the first that every result has
+_IMAGE_SCORES = ("si_f_mean", "f_mean", "si_mae", "mae")
+
+Key = tuple[str, int]  # image, and index of the object or of the predicted object; -1 for a whole image
+Queue = tuple[Result, Iterator[Key]]
 
 
 @dataclass(frozen=True)
 class Failure:
-    """An object, and the methods for which it is among the worst."""
+    """Something to look at, and the methods for which it is among the worst.
 
+    Attributes:
+        kind: an object, a false object of one method, or a whole image.
+        dataset: its name.
+        image: name of the image.
+        index: row number in the image's table of objects or of predicted objects; -1 for an image.
+        methods: for which it was chosen.
+    """
+
+    kind: Kind
     dataset: str
     image: str
     index: int
@@ -40,21 +52,128 @@ def failure_data(
     results: Sequence[Result], image_roots: Mapping[str, Path], *, fetch: bool = False
 ) -> tuple[dict[str, Any], list[str]]:
     """Return the failures with their pictures for the page's script, and warnings."""
-    methods = list(dict.fromkeys(result.method for result in results))
-    tables = {(r.dataset, r.method): _ObjectRows(r) for r in results}
-    chosen = choose_failures(results, min(MAX_OBJECTS, MAX_BYTES // (3000 * (len(methods) + 1))))
-    cropper = _Cropper(results, image_roots, fetch=fetch)
+    methods = methods_of(results)
+    tables = {(r.dataset, r.method): _Tables(r) for r in results}
+    metric = _image_score(results)
+    chosen = _affordable(
+        _in_turns(
+            {
+                "object": choose_failures(results, MAX_ITEMS),
+                "false": choose_false(results, MAX_ITEMS),
+                "image": choose_images(results, metric, MAX_ITEMS),
+            }
+        ),
+        tables,
+        len(methods),
+    )
+    cropper = Cropper(results, image_roots, fetch=fetch)
     items: dict[Failure, dict[str, Any]] = {}
     with progress_bar("failures", len(chosen)) as advance:
         for failure in sorted(chosen, key=lambda f: (f.dataset, f.image)):  # each image is read once
-            pictures, box = cropper.pictures(failure, methods, tables)
-            items[failure] = _item(failure, tables, methods) | {"box": box, "pictures": pictures}
+            table = tables[failure.dataset, failure.methods[0]]
+            window, shape = table.window(failure), table.shape(failure.image)
+            pictures = cropper.crop(failure.dataset, failure.image, window, shape=shape, methods=methods)
+            items[failure] = _item(failure, tables, methods, metric) | pictures
             advance(1)
     kept = list(_within_limit(items[failure] for failure in chosen))
-    edges = size_edges("log")
-    groups = [size_label(low, high) for low, high in pairwise(edges.tolist())]
-    data = {"groups": groups, "items": kept, "left_out": len(chosen) - len(kept)}
+    edges = size_edges("log").tolist()
+    data = {
+        "groups": [size_label(low, high) for low, high in pairwise(edges)],
+        "side": SIDE,
+        "image_score": {"title": METRICS[metric].title, "better": METRICS[metric].direction},
+        "totals": {
+            name: {methods.index(r.method): _totals(r) for r in results if r.dataset == name}
+            for name in datasets_of(results)
+        },
+        "items": kept,
+        "left_out": len(chosen) - len(kept),
+    }
     return data, cropper.notes()
+
+
+def choose_failures(results: Sequence[Result], count: int = MAX_ITEMS) -> list[Failure]:
+    """Return the worst objects, taken in turn from each data set, method and size group.
+
+    With several methods, those that one finds and another misses have turns too.
+    """
+    queues: list[Queue] = []
+    for result in results:
+        queues += [(result, iter(keys)) for keys in _worst_objects(result)]
+    for name in datasets_of(results):
+        group = [result for result in results if result.dataset == name]
+        for finder, loser in permutations(group, 2):
+            queues.append((loser, iter(_only_found_by(finder, loser))))
+    return _choose("object", queues, count)
+
+
+def choose_false(results: Sequence[Result], count: int = MAX_ITEMS) -> list[Failure]:
+    """Return false objects, the most confident first, from each data set, method and size group."""
+    queues: list[Queue] = []
+    for result in results:
+        predicted = result.evaluation.predicted
+        if predicted is not None:
+            score = np.where(predicted["false"].to_numpy(), -predicted["mean"].to_numpy(), np.nan)
+            keys = _by_size(predicted, score)
+            queues += [(result, iter(group)) for group in keys]
+    chosen = _choose("false", queues, count)
+    return [Failure(f.kind, f.dataset, f.image, f.index, (m,)) for f in chosen for m in f.methods]
+
+
+def choose_images(results: Sequence[Result], metric: str, count: int = MAX_ITEMS) -> list[Failure]:
+    """Return the images with the worst score, from each data set and method."""
+    queues: list[Queue] = []
+    for result in results:
+        images = result.evaluation.images
+        if metric in images.columns:
+            score = images[metric].to_numpy()
+            score = score if METRICS[metric].direction == "up" else -score
+            names = images["image"].to_list()
+            queues.append((result, iter([(names[row], -1) for row in _lowest_first(score)])))
+    return _choose("image", queues, count)
+
+
+def _choose(kind: Kind, queues: Sequence[Queue], count: int) -> list[Failure]:
+    """Take from each queue in turn."""
+    chosen: dict[tuple[str, str, int], dict[str, None]] = {}
+    while queues and len(chosen) < count:
+        remaining = []
+        for result, queue in queues:
+            key = next(queue, None)
+            if key is None or len(chosen) >= count:
+                continue
+            chosen.setdefault((result.dataset, *key), {})[result.method] = None
+            remaining.append((result, queue))
+        queues = remaining
+    return [Failure(kind, *key, tuple(methods)) for key, methods in chosen.items()]
+
+
+def _in_turns(lists: Mapping[Kind, Sequence[Failure]]) -> Iterator[Failure]:
+    queues = {kind: iter(failures) for kind, failures in lists.items()}
+    while queues:
+        for kind in _TURNS:
+            failure = next(queues[kind], None) if kind in queues else None
+            if failure is not None:
+                yield failure
+            else:
+                queues.pop(kind, None)
+
+
+def _affordable(
+    failures: Iterable[Failure], tables: "Mapping[tuple[str, str], _Tables]", n_methods: int
+) -> list[Failure]:
+    """The first failures, as long as the page does not become too large, or reading takes too long."""
+    chosen: list[Failure] = []
+    images: set[tuple[str, str]] = set()
+    size = 0
+    for failure in failures:
+        table = tables[failure.dataset, failure.methods[0]]
+        images.add((failure.dataset, failure.image))
+        size += expected_bytes(table.window(failure), n_methods)
+        files = len(images) * (n_methods + 2)
+        if len(chosen) >= MAX_ITEMS or (chosen and (size > MAX_BYTES or files > MAX_FILES)):
+            break
+        chosen.append(failure)
+    return chosen
 
 
 def _within_limit(items: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
@@ -67,179 +186,171 @@ def _within_limit(items: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         yield item
 
 
-def choose_failures(results: Sequence[Result], count: int = MAX_OBJECTS) -> list[Failure]:
-    """Return the worst objects, taken from each data set, method and size group in turn."""
-    queues = [
-        (result, iter(queue)) for result in results for queue in _worst_first(result) if len(queue)
-    ]
-    chosen: dict[tuple[str, str, int], list[str]] = {}
-    while queues and len(chosen) < count:
-        remaining = []
-        for result, queue in queues:
-            row = next(queue, None)
-            if row is None or len(chosen) >= count:
-                continue
-            objects = result.evaluation.objects
-            key = (result.dataset, str(objects["image"][row]), int(objects["index"][row]))
-            chosen.setdefault(key, []).append(result.method)
-            remaining.append((result, queue))
-        queues = remaining
-    return [Failure(*key, tuple(methods)) for key, methods in chosen.items()]
-
-
-def _worst_first(result: Result) -> list[list[int]]:
-    """Rows of the object table by size group, the lowest F first."""
+def _worst_objects(result: Result) -> list[list[Key]]:
     objects = result.evaluation.objects
-    score = objects["f_mean"].to_numpy()
-    group = group_of(objects["share"].to_numpy(), size_edges("log"))
-    order = np.argsort(np.where(np.isnan(score), np.inf, score), kind="stable")
-    order = order[~np.isnan(score[order])]
-    return [order[group[order] == number].tolist() for number in np.unique(group[group >= 0])]
+    return _by_size(objects, objects["f_mean"].to_numpy())
 
 
-class _ObjectRows:
-    """Rows of an object table by image and index."""
+def _only_found_by(finder: Result, loser: Result) -> list[Key]:
+    """Objects that one method finds and the other misses, by the difference of F mean."""
+    columns = ["image", "index", "recall_binary", "f_mean"]
+    both = finder.evaluation.objects.select(columns).join(
+        loser.evaluation.objects.select(columns), on=["image", "index"], maintain_order="left"
+    )
+    found = both["recall_binary"].to_numpy() >= FOUND
+    missed = both["recall_binary_right"].to_numpy() < FOUND
+    difference = both["f_mean_right"].to_numpy() - both["f_mean"].to_numpy()
+    order = _lowest_first(np.where(found & missed, difference, np.nan))
+    return list(zip(both["image"].gather(order), both["index"].gather(order), strict=True))
+
+
+def _by_size(table: Any, score: NDArray[np.float64]) -> list[list[Key]]:
+    """Keys of the rows of a table by size group, the lowest score first; none where it is NaN."""
+    group = group_of(table["share"].to_numpy(), size_edges("log"))
+    order = _lowest_first(score)
+    groups = []
+    for number in np.unique(group[group >= 0]):
+        rows = order[group[order] == number][:MAX_ITEMS]
+        groups.append(list(zip(table["image"].gather(rows), table["index"].gather(rows), strict=True)))
+    return [keys for keys in groups if keys]
+
+
+def _lowest_first(score: NDArray[np.float64]) -> NDArray[np.intp]:
+    """Indices of the defined values, in increasing order."""
+    order = np.argsort(score, kind="stable")  # NaN last
+    return np.asarray(order[~np.isnan(score[order])])
+
+
+class _Tables:
+    """Rows of a result's tables by image and index."""
 
     def __init__(self, result: Result) -> None:
-        objects = result.evaluation.objects
-        keys = zip(objects["image"].to_list(), objects["index"].to_list(), strict=True)
-        self.objects = objects
-        self.index = {key: row for row, key in enumerate(keys)}
+        evaluation = result.evaluation
+        self.evaluation = evaluation
+        self.images = {name: row for row, name in enumerate(evaluation.images["image"].to_list())}
+        self.objects = _row_numbers(evaluation.objects)
+        self.predicted = {} if evaluation.predicted is None else _row_numbers(evaluation.predicted)
 
-    def get(self, image: str, index: int) -> dict[str, Any] | None:
-        row = self.index.get((image, index))
-        return None if row is None else self.objects.row(row, named=True)
+    def shape(self, image: str) -> tuple[int, int]:
+        images, row = self.evaluation.images, self.images[image]
+        return int(images["height"][row]), int(images["width"][row])
+
+    def window(self, failure: Failure) -> Window:
+        """The part of the image that is shown."""
+        height, width = shape = self.shape(failure.image)
+        if failure.kind == "image":
+            return slice(0, height), slice(0, width)
+        return crop_window(self.row(failure) or {}, shape)
+
+    def row(self, failure: Failure) -> dict[str, Any] | None:
+        """The row of an object, or of a false object."""
+        false = failure.kind == "false"
+        numbers = self.predicted if false else self.objects
+        table = self.evaluation.predicted if false else self.evaluation.objects
+        number = numbers.get((failure.image, failure.index))
+        return None if number is None or table is None else table.row(number, named=True)
+
+
+def _row_numbers(table: Any) -> dict[Key, int]:
+    keys = zip(table["image"].to_list(), table["index"].to_list(), strict=True)
+    return {key: row for row, key in enumerate(keys)}
 
 
 def _item(
-    failure: Failure, tables: Mapping[tuple[str, str], _ObjectRows], methods: Sequence[str]
+    failure: Failure, tables: Mapping[tuple[str, str], _Tables], methods: Sequence[str], metric: str
 ) -> dict[str, Any]:
-    """The data of an object for the script; scores as [F mean, recall at 0.5] by method."""
-    first = _object(failure, tables)
-    scores = {}
-    for number, method in enumerate(methods):
-        rows = tables.get((failure.dataset, method))
-        row = None if rows is None else rows.get(failure.image, failure.index)
-        if row is not None:
-            scores[number] = rounded((row["f_mean"], row["recall_binary"]))
-    return {
+    """The data of a failure for the script, without its pictures."""
+    table = tables[failure.dataset, failure.methods[0]]
+    item: dict[str, Any] = {
+        "kind": failure.kind,
         "dataset": failure.dataset,
         "image": failure.image,
         "index": failure.index,
-        "share": first["share"],
-        "group": int(group_of(np.array([first["share"]]), size_edges("log"))[0]),
+        "shape": list(table.shape(failure.image)),
         "worst_of": [methods.index(method) for method in failure.methods],
-        "missed": [
-            number for number, (_, recall) in scores.items() if recall is not None and recall < FOUND
-        ],
-        "scores": scores,
+    }
+    results = {
+        number: tables[failure.dataset, method]
+        for number, method in enumerate(methods)
+        if (failure.dataset, method) in tables
+    }
+    if failure.kind == "image":
+        return item | {"scores": _image_scores(failure.image, results, metric)}
+    row = table.row(failure)
+    assert row is not None  # noqa: S101  (it was chosen from this table)
+    item |= {
+        "frame": [row["x0"], row["y0"], row["x1"], row["y1"]],
+        "box": _box_in_window(row, table.window(failure)),
+        "share": row["share"],
+        "group": int(group_of(np.array([row["share"]]), size_edges("log"))[0]),
+    }
+    if failure.kind == "false":
+        others = {n: t for n, t in results.items() if n not in item["worst_of"]}
+        also = [n for n, t in others.items() if _invents_at(t, failure.image, row)]
+        return item | {"also": also, "mean": round(row["mean"], 4)}
+    scores = _object_scores(failure, results)
+    missed = [n for n, (_, recall) in scores.items() if recall is not None and recall < FOUND]
+    return item | {"scores": scores, "missed": missed}
+
+
+def _object_scores(failure: Failure, results: Mapping[int, _Tables]) -> dict[int, list[float | None]]:
+    """F mean and recall at 0.5 of an object by method."""
+    rows = {number: table.row(failure) for number, table in results.items()}
+    return {
+        number: rounded((row["f_mean"], row["recall_binary"]))
+        for number, row in rows.items()
+        if row is not None
     }
 
 
-def _object(failure: Failure, tables: Mapping[tuple[str, str], _ObjectRows]) -> dict[str, Any]:
-    row = tables[failure.dataset, failure.methods[0]].get(failure.image, failure.index)
-    assert row is not None  # noqa: S101  (it was chosen from this table)
-    return row
+def _image_scores(
+    image: str, results: Mapping[int, _Tables], metric: str
+) -> dict[int, list[float | None]]:
+    return {
+        number: rounded([table.evaluation.images[metric][table.images[image]]])
+        for number, table in results.items()
+        if image in table.images and metric in table.evaluation.images.columns
+    }
 
 
-class _Cropper:
-    """Crops pictures out of files; those of the last image are cached."""
-
-    def __init__(
-        self, results: Sequence[Result], image_roots: Mapping[str, Path], *, fetch: bool
-    ) -> None:
-        self.files = {
-            (r.dataset, r.method): PixelFiles(r.evaluation, image_roots.get(r.dataset), fetch)
-            for r in results
-        }
-        self.cache: dict[tuple[str, str, str], Picture | None] = {}
-        self.errors: list[str] = []
-
-    def pictures(
-        self, failure: Failure, methods: Sequence[str], tables: Mapping[tuple[str, str], _ObjectRows]
-    ) -> tuple[dict[str, str], list[float]]:
-        """Pictures in base64, "photo" (or mask) and maps by method; the frame as shares of a picture."""
-        row = _object(failure, tables)
-        evaluation = self.files[failure.dataset, failure.methods[0]].evaluation
-        index = evaluation.images["image"].to_list().index(failure.image)
-        shape = (int(evaluation.images["height"][index]), int(evaluation.images["width"][index]))
-        window = crop_window(row, shape)
-        pictures = {
-            name: _encode(picture[window])
-            for name, picture in self._sources(failure, methods, shape)
-            if picture is not None
-        }
-        rows, columns = window
-        height, width = rows.stop - rows.start, columns.stop - columns.start
-        box = [
-            (row["x0"] - columns.start) / width,
-            (row["y0"] - rows.start) / height,
-            (row["x1"] - row["x0"]) / width,
-            (row["y1"] - row["y0"]) / height,
-        ]
-        return pictures, [round(value, 4) for value in box]
-
-    def _sources(
-        self, failure: Failure, methods: Sequence[str], shape: tuple[int, int]
-    ) -> Iterator[tuple[str, Picture | None]]:
-        image = (failure.dataset, failure.image)
-        if not any(key[:2] == image for key in self.cache):
-            self.cache = {}
-        yield "photo", self._cached((*image, ""), partial(self._photo, failure, shape))
-        for number, method in enumerate(methods):
-            files = self.files.get((failure.dataset, method))
-            if files is not None:
-                read = partial(files.prediction, failure.image, shape)
-                yield str(number), self._cached((*image, f"m{method}"), read)
-
-    def _cached(self, key: tuple[str, str, str], read: Callable[[], Picture | None]) -> Picture | None:
-        if key not in self.cache:
-            try:
-                self.cache[key] = read()
-            except InputError as error:
-                self.errors.append(str(error))
-                self.cache[key] = None
-        return self.cache[key]
-
-    def _photo(self, failure: Failure, shape: tuple[int, int]) -> Picture | None:
-        files = self.files[failure.dataset, failure.methods[0]]
-        photo = files.image(failure.image)
-        if photo is not None:
-            return np.asarray(cv2.resize(photo, shape[::-1], interpolation=cv2.INTER_AREA), np.uint8)
-        mask = files.mask(failure.image)
-        return None if mask is None else mask.astype(np.uint8) * np.uint8(255)
-
-    def notes(self) -> list[str]:
-        """Warnings about files that were not found or read, without repetition."""
-        missing = [note for files in self.files.values() for note in files.trouble]
-        return list(dict.fromkeys([*missing, *self.errors]))
+def _invents_at(table: _Tables, image: str, row: Mapping[str, Any]) -> bool:
+    """Say whether a method has a false object whose box overlaps that of a row."""
+    predicted, number = table.evaluation.predicted, 0
+    while predicted is not None and (at := table.predicted.get((image, number))) is not None:
+        other = predicted.row(at, named=True)
+        if (
+            other["false"]
+            and min(other["y1"], row["y1"]) > max(other["y0"], row["y0"])
+            and min(other["x1"], row["x1"]) > max(other["x0"], row["x0"])
+        ):
+            return True
+        number += 1
+    return False
 
 
-def crop_window(row: Mapping[str, Any], shape: tuple[int, int]) -> tuple[slice, slice]:
-    """Return a square window around a frame, moved and cut to lie inside the image.
-
-    Example:
-        >>> crop_window({"y0": 0, "y1": 10, "x0": 90, "x1": 100}, (200, 100))
-        (slice(0, 72, None), slice(28, 100, None))
-    """
-    side = round(
-        max(_MIN_CROP, _CROP_FACTOR * (row["y1"] - row["y0"]), _CROP_FACTOR * (row["x1"] - row["x0"]))
-    )
-    slices = []
-    for low, high, length in ((row["y0"], row["y1"], shape[0]), (row["x0"], row["x1"], shape[1])):
-        size = min(side, length)
-        start = min(max(0, round((low + high - size) / 2)), length - size)
-        slices.append(slice(start, start + size))
-    return slices[0], slices[1]
+def _box_in_window(row: Mapping[str, Any], window: Window) -> list[float]:
+    """Left, top, width and height of a box, as shares of a window."""
+    rows, columns = window
+    height, width = rows.stop - rows.start, columns.stop - columns.start
+    box = [
+        (row["x0"] - columns.start) / width,
+        (row["y0"] - rows.start) / height,
+        (row["x1"] - row["x0"]) / width,
+        (row["y1"] - row["y0"]) / height,
+    ]
+    return [round(value, 4) for value in box]
 
 
-def _encode(picture: NDArray[np.uint8]) -> str:
-    height, width = picture.shape[:2]
-    scale = _PICTURE_SIDE / max(height, width)
-    size = (max(1, round(width * scale)), max(1, round(height * scale)))
-    kind = cv2.INTER_AREA if scale < 1 else cv2.INTER_LINEAR
-    small = cv2.resize(np.ascontiguousarray(picture), size, interpolation=kind)
-    encoded, data = cv2.imencode(".webp", small, [cv2.IMWRITE_WEBP_QUALITY, _WEBP_QUALITY])
-    if not encoded:
-        raise InputError(f"a picture of shape {small.shape} cannot be written as WebP")
-    return base64.b64encode(data.tobytes()).decode("ascii")
+def _image_score(results: Sequence[Result]) -> str:
+    """The metric that ranks images."""
+    columns = [set(result.evaluation.images.columns) for result in results]
+    common = [key for key in METRICS if all(key in names for names in columns)]
+    return next(key for key in (*_IMAGE_SCORES, *common, "mae") if key in common or key == "mae")
+
+
+def _totals(result: Result) -> dict[str, int]:
+    """Numbers of objects, of missed ones and of false ones."""
+    evaluation = result.evaluation
+    missed = int((evaluation.objects["recall_binary"].to_numpy() < FOUND).sum())
+    false = 0 if evaluation.predicted is None else int(evaluation.predicted["false"].sum())
+    return {"objects": evaluation.objects.height, "missed": missed, "false": false}

@@ -1,5 +1,5 @@
 "use strict";
-(() => {
+const page = (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
   const $ = (id) => document.getElementById(id);
   const SVG = "http://www.w3.org/2000/svg";
@@ -402,70 +402,5 @@
   buttonGroup("measure", Object.fromEntries(Object.entries(MEASURES).map(([key, [name]]) => [key, name])), "measure", drawSizes);
   buttonGroup("group-kind", { paper: "tenths", log: "log", quantile: "quantiles" }, "groups", drawSizes);
   drawAll();
-
-  /* ---- failures ---- */
-  const failures = data.failures;
-  if (!failures.items.length) return;
-  const PAGE_SIZE = 18;
-  let nShown = PAGE_SIZE;
-  $("f-dataset").append(element("option", { value: "" }, "all"), ...options(data.datasets));
-  $("f-method").append(...options(data.methods));
-  $("f-other").append(element("option", { value: "" }, "none"), ...options(data.methods));
-  $("f-other").value = data.methods.length > 1 ? "1" : "";
-  $("f-size").append(element("option", { value: "" }, "all"),
-    ...failures.groups.map((name, i) => element("option", { value: i }, name))
-      .filter((option) => failures.items.some((item) => item.group === Number(option.value))));
-
-  function picture(item, source, alt) {
-    const code = item.pictures[source];
-    if (!code) return element("div", { class: "picture no-picture" }, "no picture");
-    const [x, y, w, h] = item.box.map((share) => `${(100 * share).toFixed(2)}%`);
-    return element("div", { class: "picture" },
-      element("img", { src: `data:image/webp;base64,${code}`, alt }),
-      element("span", { class: "frame", style: `left:${x};top:${y};width:${w};height:${h}` }));
-  }
-  function prediction(item, method) {
-    const scores = item.scores[method];
-    const missed = item.missed.includes(method);
-    const name = data.methods[method];
-    const caption = scores
-      ? [`F ${scoreText(scores[0])}`, element("br"), missed ? element("span", { class: "missed" }, "missed") : "found", ` (${Math.round(100 * scores[1])} %)`]
-      : ["not scored"];
-    return element("figure", {}, picture(item, String(method), `map of ${name} around the object`),
-      element("figcaption", {}, element("strong", {}, name), element("br"), ...caption));
-  }
-  function card(item, method, other) {
-    const size = (100 * item.share).toPrecision(2);
-    return element("li", { class: "item", "data-dataset": item.dataset, "data-group": item.group },
-      element("h4", {}, `${item.image}, object ${item.index + 1}`),
-      element("p", {}, `${item.dataset} · ${Number(size)} % of the image`),
-      element("div", { class: "pictures" },
-        element("figure", {}, picture(item, "photo", `object ${item.index + 1} of ${item.image} in its frame`), element("figcaption", {}, "object in its frame")),
-        prediction(item, method),
-        other === null ? null : prediction(item, other)));
-  }
-  function showFailures() {
-    const dataset = $("f-dataset").value === "" ? null : data.datasets[$("f-dataset").value];
-    const method = Number($("f-method").value);
-    const other = $("f-other").value === "" ? null : Number($("f-other").value);
-    const group = $("f-size").value === "" ? null : Number($("f-size").value);
-    const matches = failures.items.filter((item) => item.scores[method]
-      && (item.worst_of.includes(method) || item.missed.includes(method))
-      && (dataset === null || item.dataset === dataset)
-      && (group === null || item.group === group)
-      && (!$("f-missed").checked || item.missed.includes(method)));
-    const score = (item) => item.scores[method][0] ?? Infinity;
-    matches.sort((x, y) => score(x) - score(y));
-    $("f-items").replaceChildren(...matches.slice(0, nShown).map((item) => card(item, method, other)));
-    const missed = matches.filter((item) => item.missed.includes(method)).length;
-    $("f-count").textContent = matches.length
-      ? `${matches.length} object${matches.length === 1 ? "" : "s"}, ${missed} of them missed by ${data.methods[method]}; the worst ${Math.min(nShown, matches.length)} shown`
-      : `no such object among the worst of ${data.methods[method]}`;
-    $("f-more").hidden = matches.length <= nShown;
-  }
-  for (const id of ["f-dataset", "f-method", "f-other", "f-size", "f-missed"]) {
-    $(id).addEventListener("change", () => { nShown = PAGE_SIZE; showFailures(); });
-  }
-  $("f-more").addEventListener("click", () => { nShown += PAGE_SIZE; showFailures(); });
-  showFailures();
+  return { data, $, element, svgElement, swatch, scoreText, options };
 })();

@@ -122,7 +122,7 @@ def render_report(
         "charts": {name: chart_data(group) for name, group in by_dataset.items()},
         "failures": failures,
     }
-    script = _read_asset("page.js")
+    script = _read_asset("page.js") + _read_asset("failures.js")
     page: str = template.render(
         title=title,
         tables=tables,
@@ -136,12 +136,12 @@ def render_report(
         unmatched=unmatched,
         data=safe_json(data),
         n_failures=len(failures["items"]),
-        n_left_out=failures["left_out"],
+        image_score=failures["image_score"]["title"],
         picture_notes=notes,
         n_pictures=sum(bool(item["pictures"]) for item in failures["items"]),
         facts=_facts(results, tables),
         resamples=resamples,
-        style=_read_asset("page.css"),
+        style=_read_asset("page.css") + _read_asset("failures.css"),
         script=script,
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii"),
     )
