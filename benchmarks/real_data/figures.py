@@ -74,12 +74,12 @@ def _label_sizes(axes: "Axes") -> None:
 
 
 def sizes(results: Results) -> "Figure":
-    """Draw share of objects found and MAE in their frames, by size."""
+    """Draw objects found and MAE of objects, by size."""
 
     def groups(result: sisod.Evaluation) -> pl.DataFrame:
         return by_size(result, groups=EDGES)
 
-    rows = {"found": "share found", "mae": "MAE in the frame"}
+    rows = {"found": "objects found", "mae": "MAE of objects"}
     figure = _grouped(results, groups, rows, "objects")
     for axes in figure.axes:
         _label_sizes(axes)

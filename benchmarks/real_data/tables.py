@@ -189,7 +189,7 @@ def networks(results: Results) -> str:
 
 
 def sizes(results: Results) -> str:
-    """Return share found, F and MAE of frames by size of the object, means over seeds."""
+    """Return objects found, F mean and MAE of objects by their size, means over seeds."""
     rows = []
     for dataset in TESTS:
         plain, si = (_by_size(results, loss, dataset) for loss in ("plain", "si"))
@@ -197,7 +197,7 @@ def sizes(results: Results) -> str:
             label = f"{100 * low:g} to {100 * high:g} %"
             cells = [f"{plain[c][group]:.3f} / {si[c][group]:.3f}" for c in ("found", "f_mean", "mae")]
             rows.append([dataset, label, f"{plain['objects'][group]:.0f}", *cells])
-    head = ("data set", "size", "objects", "found ↑", "F mean ↑", "MAE in the frame ↓")
+    head = ("data set", "size", "objects", "objects found ↑", "F mean of objects ↑", "MAE of objects ↓")
     return markdown(head, rows)
 
 

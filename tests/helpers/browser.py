@@ -54,10 +54,7 @@ class Browser:
         self._session: str | None = attached["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
-        self.call(
-            "Emulation.setDeviceMetricsOverride",
-            width=width, height=height, deviceScaleFactor=1, mobile=False,
-        )  # fmt: skip
+        self.resize(width, height)
 
     def __enter__(self) -> Self:
         return self
@@ -77,10 +74,12 @@ class Browser:
         os.close(self._read)
         os.close(self._write)
 
-    def open(self, path: Path) -> float:
+    def open(self, path: Path, fragment: str = "") -> float:
         """Load a file; return how many seconds it took until the page had drawn itself."""
+        self.call("Page.navigate", url="about:blank")  # another fragment alone would not load it again
+        self.evaluate("1")
         self.events.clear()
-        self.call("Page.navigate", url=path.resolve().as_uri())
+        self.call("Page.navigate", url=path.resolve().as_uri() + fragment)
         self._until("Page.loadEventFired")
         timing = "performance.getEntriesByType('navigation')[0].loadEventEnd"
         while not self.evaluate(timing):
@@ -95,7 +94,8 @@ class Browser:
 
     def press(self, key: str, *, shift: bool = False) -> None:
         """Press and let go of a key, as a person does."""
-        codes = {"Tab": 9, "Enter": 13, "ArrowRight": 39, "ArrowDown": 40, "ArrowLeft": 37, "End": 35}
+        codes = {"Tab": 9, "Enter": 13, "Escape": 27, "End": 35}
+        codes |= {"ArrowLeft": 37, "ArrowRight": 39, "ArrowDown": 40}
         what: dict[str, Any] = {
             "key": key, "code": key, "windowsVirtualKeyCode": codes[key], "modifiers": 8 * shift,
         }  # fmt: skip
@@ -137,6 +137,13 @@ class Browser:
             if event["method"] == "Network.requestWillBeSent"
         ]
         return [address for address in addresses if not address.startswith("data:")]
+
+    def resize(self, width: int, height: int = 900) -> None:
+        """Set the size of the window."""
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width, height=height, deviceScaleFactor=1, mobile=False,
+        )  # fmt: skip
 
     def prefer(self, scheme: str) -> None:
         """Set the preferred colour scheme, light or dark."""
@@ -209,6 +216,36 @@ def every(page: Browser, selector: str, condition: str) -> int:
     wrong = page.evaluate(f"{elements}.filter(e => !({condition})).map(e => e.outerHTML.slice(0, 200))")
     assert wrong == [], (selector, condition)
     return int(page.evaluate(f"{elements}.length"))
+
+
+CONTRASTS = """(selector) => {
+  const parse = (text) => text.match(/[\\d.]+/g).map(Number);
+  const light = (c) => (c <= 10 ? c / 3294.6 : ((c / 255 + 0.055) / 1.055) ** 2.4);
+  const luminance = ([r, g, b]) => 0.2126 * light(r) + 0.7152 * light(g) + 0.0722 * light(b);
+  const behind = (e) => {
+    for (; e; e = e.parentElement) {
+      const [r, g, b, alpha = 1] = parse(getComputedStyle(e).backgroundColor);
+      if (alpha > 0) return [r, g, b];
+    }
+  };
+  const opacity = (e) => (e ? Number(getComputedStyle(e).opacity) * opacity(e.parentElement) : 1);
+  const holders = [...document.querySelectorAll(selector)].filter((e) =>
+    e.checkVisibility() && [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim()));
+  return holders.map((e) => {
+    const style = getComputedStyle(e);
+    const back = behind(e), share = opacity(e);
+    const colour = parse(e instanceof SVGElement ? style.fill : style.color).slice(0, 3);
+    const mixed = colour.map((c, i) => share * c + (1 - share) * back[i]);
+    const [a, b] = [luminance(mixed), luminance(back)];
+    return [(Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05), e.outerHTML.slice(0, 120)];
+  });
+}"""
+
+
+def contrasts(page: Browser, selector: str) -> list[tuple[float, str]]:
+    """Return the contrast of every visible text with what is behind it, and its element."""
+    found = page.evaluate(f"({CONTRASTS})({json.dumps(selector)})")
+    return [(float(contrast), str(text)) for contrast, text in found]
 
 
 def choose(page: Browser, name: str, value: str) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import pytest
-from helpers.browser import Browser, choose, chromium, click
+from helpers.browser import Browser, choose, chromium, click, contrasts
 from helpers.report_runs import with_curves, without_objects
 
 from sisod.analysis import predicted_by_size
@@ -98,25 +98,7 @@ def test_objects_table_sorts_and_shows_intervals(page: Browser) -> None:
 def test_objects_section_has_enough_contrast(page: Browser, theme: str) -> None:
     """At least 4.5 to 1, for every text of the section against what is behind it."""
     page.prefer(theme)
-    least = page.evaluate("""(() => {
-      const parse = (text) => text.match(/[\\d.]+/g).map(Number);
-      const light = (c) => (c <= 10 ? c / 3294.6 : ((c / 255 + 0.055) / 1.055) ** 2.4);
-      const luminance = ([r, g, b]) => 0.2126 * light(r) + 0.7152 * light(g) + 0.0722 * light(b);
-      const behind = (e) => {
-        for (; e; e = e.parentElement) {
-          const [r, g, b, alpha = 1] = parse(getComputedStyle(e).backgroundColor);
-          if (alpha > 0) return [r, g, b];
-        }
-      };
-      const holders = [...document.querySelectorAll('#objects *')].filter((e) =>
-        [...e.childNodes].some((n) => n.nodeType === 3 && n.data.trim()));
-      return holders.map((e) => {
-        const style = getComputedStyle(e);
-        const colour = e instanceof SVGElement ? style.fill : style.color;
-        const [a, b] = [luminance(parse(colour)), luminance(behind(e))];
-        return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-      });
-    })()""")
+    least = [contrast for contrast, _ in contrasts(page, "#objects *")]
     assert len(least) > 100
     assert min(least) >= 4.5
 

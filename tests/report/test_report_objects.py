@@ -148,10 +148,10 @@ def test_the_same_figure_is_the_same_file(curves: list[Saved], tmp_path: Path) -
 
 def test_table_of_the_page_is_that_of_the_summary(crowded: list[Saved], tmp_path: Path) -> None:
     head, names, *rows = Tables(page_of(crowded, tmp_path)).tables["Objects on crowded"]
-    assert [cell[0].split()[0] for cell in head] == ["method", "Found", "Predicted", "Invented", "Both"]
+    assert [cell[0].split()[0] for cell in head] == ["method", "Found", "Predicted", "False", "Both"]
     assert [cell[0] for cell in names] == [
         "count", "recall", "small", "count", "precision", "small", "count", "per image", "area",
-        "F1", "F1 small", "PQ", "BSI-F",
+        "F1", "F1 small", "PQ", "BSI-F binary",
     ]  # fmt: skip
     keys = [
         "object_recall", "object_recall_small", "object_precision", "object_precision_small",

@@ -96,10 +96,10 @@ def test_page_prints_text_and_numbers_only(
     saved: list[Saved], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A template that prints a method instead of a value is an error."""
-    wrong = render_module._read_asset("page.html").replace("{{ cell }}", "{{ pairs.clear }}")
-    parts = {name: render_module._read_asset(name) for name in ("page.css", "page.js")} | {
-        "page.html": wrong
-    }
-    monkeypatch.setattr(render_module, "_read_asset", parts.__getitem__)
+    read = render_module._read_asset
+    wrong = read("page.html").replace("{{ cell }}", "{{ pairs.clear }}")
+    monkeypatch.setattr(
+        render_module, "_read_asset", lambda name: wrong if name == "page.html" else read(name)
+    )
     with pytest.raises(TypeError, match=r"page\.html prints <built-in method clear of dict"):
         write_report(saved, tmp_path / "r.html", resamples=20)

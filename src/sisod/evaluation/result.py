@@ -117,7 +117,7 @@ class Evaluation:
         )
 
     def plot(self) -> "Figure":
-        """Draw F and PR curves, ordinary and size-invariant, and SI-MAE by size and by number."""
+        """Draw F and PR curves in both forms, MAE of objects by size and SI-MAE by number."""
         from sisod.report.notebook import evaluation_figure
 
         return evaluation_figure(self)

@@ -49,7 +49,7 @@ def _with_count(evaluation: "Evaluation", key: str) -> str:
 
 
 def evaluation_figure(evaluation: "Evaluation") -> "Figure":
-    """Draw F and PR curves, ordinary and size-invariant, and SI-MAE by size and number of objects."""
+    """Draw F and PR curves, ordinary and size-invariant, MAE of objects by size, SI-MAE by number."""
     with style():
         figure = new_figure(4.6)
         panels = figure.subplots(2, 2)
@@ -62,7 +62,7 @@ def evaluation_figure(evaluation: "Evaluation") -> "Figure":
             [group.removesuffix(" %") for group in sizes["group"]],
             sizes["objects"].to_list(),
         )
-        panels[1, 0].set(xlabel="size of an object (% of the image)", ylabel="SI-MAE")
+        panels[1, 0].set(xlabel="size of an object (% of the image)", ylabel="MAE of objects")
         panels[1, 0].tick_params("x", rotation=30)
         if "si_mae" in evaluation.images.columns:
             numbers = by_number(evaluation, metrics=["si_mae"])

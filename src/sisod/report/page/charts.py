@@ -6,14 +6,21 @@ from typing import Any, get_args
 
 import numpy as np
 
+from sisod.analysis.bootstrap import title
 from sisod.analysis.groups import FOUND, SizeKind, by_number, by_size, found_curve
 from sisod.evaluation.result import Evaluation
 from sisod.evaluation.results import Result
 from sisod.report.figures import CURVES
 from sisod.report.objects import false_by_size, object_points
+from sisod.scoring.metrics import METRICS
 
 _DIGITS = 4  # as printed in tables
 _IMAGE_SCORES = {"mae": "si_mae", "f_mean": "si_f_mean"}  # score of objects -> score of images
+# score -> its name on a button, by size (a mean over objects) and by number (a mean over images)
+MEASURES = {
+    score: (METRICS[score].title, title(f"object_{score}"), METRICS[key].title)
+    for score, key in _IMAGE_SCORES.items()
+} | {"found": (title("found").capitalize(), title("found"), title("found"))}
 
 
 def chart_data(results: Sequence[Result]) -> dict[str, Any]:

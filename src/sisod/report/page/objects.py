@@ -27,14 +27,19 @@ if TYPE_CHECKING:
 
 # heading of a group -> its columns: a count or a metric, and the heading
 _GROUPS = {
-    "Found": {"found": "count", "object_recall": "recall", "object_recall_small": "small"},
-    "Predicted": {
+    "Found objects": {"found": "count", "object_recall": "recall", "object_recall_small": "small"},
+    "Predicted objects": {
         "predicted": "count",
         "object_precision": "precision",
         "object_precision_small": "small",
     },
-    "Invented": {"false": "count", "false_objects": "per image", "false_area": "area"},
-    "Both": {"object_f1": "F1", "object_f1_small": "F1 small", "pq": "PQ", "bsi_f_binary": "BSI-F"},
+    "False objects": {"false": "count", "false_objects": "per image", "false_area": "area"},
+    "Both": {
+        "object_f1": "F1",
+        "object_f1_small": "F1 small",
+        "pq": "PQ",
+        "bsi_f_binary": "BSI-F binary",
+    },
 }
 _BETTER_COUNTS: dict[str, Better] = {"found": "up", "predicted": "none", "false": "down"}
 _COUNT_TIPS = {

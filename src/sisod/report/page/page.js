@@ -302,11 +302,12 @@ const page = (() => {
       })),
     });
   }
-  const MEASURES = { mae: ["SI-MAE", "SI-MAE", null], f_mean: ["SI-F", "SI-F mean", 1], found: ["Found", "share of objects found", 1] };
   const sizeTicks = (groups) => [...groups.map((name, i) => [i, name.split("-")[0]]), [groups.length, groups.at(-1).split("-")[1].replace(" %", "")]];
   function groupChart(title, xName, bySize, tableOf, noun) {
     const charts = data.charts[state.dataset];
-    const [, yName, yMax] = MEASURES[state.measure];
+    const [, ofObjects, ofImages] = data.measures[state.measure];
+    const yName = bySize ? ofObjects : ofImages;
+    const yMax = state.measure === "mae" ? null : 1;
     const tables = Object.entries(charts).map(([method, all]) => [method, tableOf(all)]);
     const { groups, counts } = tables[0][1];
     const middles = groups.map((_, i) => i + 0.5);
@@ -399,7 +400,7 @@ const page = (() => {
       ...data.methods.map((method) => element("span", {}, swatch(method), method))));
   }
   buttonGroup("curve-kind", Object.fromEntries(Object.entries(CURVES).map(([key, [name]]) => [key, name])), "curve", drawCurves);
-  buttonGroup("measure", Object.fromEntries(Object.entries(MEASURES).map(([key, [name]]) => [key, name])), "measure", drawSizes);
+  buttonGroup("measure", Object.fromEntries(Object.entries(data.measures).map(([key, [name]]) => [key, name])), "measure", drawSizes);
   buttonGroup("group-kind", { paper: "tenths", log: "log", quantile: "quantiles" }, "groups", drawSizes);
   drawAll();
   return { data, $, element, svgElement, swatch, scoreText, options };

@@ -20,7 +20,7 @@ from sisod.evaluation.results import Result, datasets_of, methods_of
 from sisod.paper.against import AgainstPaper
 from sisod.paper.against import against_paper as against_paper_row
 from sisod.report.objects import missing_notes
-from sisod.report.page.charts import chart_data
+from sisod.report.page.charts import MEASURES, chart_data
 from sisod.report.page.failures import failure_data
 from sisod.report.page.objects import object_table
 from sisod.report.page.scores import ScoreTable, pairs_grid, rank_note, score_table
@@ -120,6 +120,7 @@ def render_report(
         "methods": methods_of(results),
         "datasets": list(by_dataset),
         "charts": {name: chart_data(group) for name, group in by_dataset.items()},
+        "measures": MEASURES,
         "failures": failures,
     }
     script = _read_asset("page.js") + _read_asset("failures.js")

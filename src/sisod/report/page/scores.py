@@ -78,6 +78,11 @@ class Column:
     heading: str
     better: Better
 
+    @property
+    def title(self) -> str:
+        """The full name of the metric, as in every table of the command line."""
+        return METRICS[self.key].title if self.key in METRICS else self.heading
+
 
 @dataclass(frozen=True)
 class ColumnGroup:

@@ -1,0 +1,268 @@
+"""What the browser of failures contains: lists, crops, outlines, limits; the names of numbers."""
+
+import base64
+import re
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from helpers.report_runs import Tables, data_of, without_objects
+from numpy.typing import NDArray
+
+import sisod
+from sisod.analysis.bootstrap import title
+from sisod.evaluation.results import Result as Saved
+from sisod.report import write_report
+from sisod.report.page import failures as failures_module
+from sisod.report.page.charts import MEASURES
+from sisod.report.page.failures import choose_false, choose_images
+from sisod.report.page.pictures import SIDE, encode, outline_path
+from sisod.scoring.metrics import METRICS
+
+pytest.importorskip("jinja2", reason="extra report is not installed")
+ASSETS = Path(failures_module.__file__).parent
+
+
+@pytest.fixture(scope="module")
+def text(saved: list[Saved], tmp_path_factory: pytest.TempPathFactory) -> str:
+    out = tmp_path_factory.mktemp("page") / "report.html"
+    write_report(saved, out, resamples=50)
+    return out.read_text(encoding="utf-8")
+
+
+def test_false_objects_are_those_of_the_table(saved: list[Saved]) -> None:
+    chosen = choose_false(saved, 1000)
+    expected = {
+        (r.dataset, image, index, (r.method,))
+        for r in saved
+        if r.evaluation.predicted is not None
+        for image, index, false in r.evaluation.predicted.select("image", "index", "false").iter_rows()
+        if false
+    }
+    assert {(f.dataset, f.image, f.index, f.methods) for f in chosen} == expected
+    assert len(chosen) == len(expected) > 5
+    assert choose_false([without_objects(result) for result in saved]) == []
+
+
+def test_worst_images_come_first(saved: list[Saved]) -> None:
+    one = [result for result in saved if result.dataset == "mixed"][:1]
+    images = one[0].evaluation.images
+    for metric, descending in (("si_f_mean", False), ("si_mae", True)):
+        names = images.filter(images[metric].is_not_nan()).sort(metric, descending=descending)["image"]
+        assert [f.image for f in choose_images(one, metric, 4)] == names.to_list()[:4]
+
+
+def test_lists_share_the_page(text: str, saved: list[Saved]) -> None:
+    content = data_of(text)["failures"]
+    kinds = [item["kind"] for item in content["items"]]
+    assert {kind: kinds.count(kind) > 5 for kind in ("object", "false", "image")} == {
+        "object": True, "false": True, "image": True,
+    }  # fmt: skip
+    assert content["image_score"] == {"title": "SI-F mean", "better": "up"}
+    images = {(r.dataset, r.method): r.evaluation.images for r in saved}
+    for item in content["items"]:
+        if item["kind"] == "image":
+            table = images[item["dataset"], "Net"]
+            row = table.filter(table["image"] == item["image"])
+            assert item["scores"]["0"] == [round(row["si_f_mean"][0], 4)]
+    for result in saved:
+        total = content["totals"][result.dataset][str(data_of(text)["methods"].index(result.method))]
+        recall = result.evaluation.objects["recall_binary"].to_numpy()
+        assert total["missed"] == int((recall < 0.5).sum())
+        assert total["objects"] == len(recall)
+
+
+def test_what_one_finds_and_another_misses_is_on_the_page(text: str, saved: list[Saved]) -> None:
+    """The largest difference of F mean of every pair of methods."""
+    items = [i for i in data_of(text)["failures"]["items"] if i["kind"] == "object"]
+    keys = {(i["dataset"], i["image"], i["index"]) for i in items}
+    n_pairs = 0
+    for finder in saved:
+        for loser in saved:
+            if finder.dataset != loser.dataset or finder is loser:
+                continue
+            both = finder.evaluation.objects.join(
+                loser.evaluation.objects, on=["image", "index"], maintain_order="left"
+            )
+            both = both.filter((both["recall_binary"] >= 0.5) & (both["recall_binary_right"] < 0.5))
+            if both.height:
+                worst = both[int((both["f_mean"] - both["f_mean_right"]).arg_max() or 0)]
+                assert (finder.dataset, worst["image"][0], worst["index"][0]) in keys
+                n_pairs += 1
+    assert n_pairs > 5
+
+
+def drawn(path: str, grid: list[int]) -> NDArray[np.bool_]:
+    """Fill an outline, as an SVG with even-odd rule would, on its own grid."""
+    canvas = np.zeros((grid[1], grid[0]), dtype=np.uint8)
+    for part in re.findall(r"M[^M]*", path):
+        numbers = [int(n) for n in re.findall(r"-?\d+", part)]
+        points = np.cumsum(np.array(numbers[: len(numbers) // 2 * 2]).reshape(-1, 2), axis=0)
+        single = np.zeros_like(canvas)
+        cv2.fillPoly(single, [points.astype(np.int32)], 1)
+        canvas ^= single
+    return canvas.astype(bool)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_outline_of_a_small_mask_follows_its_pixels(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    mask = np.zeros((20, 24), dtype=np.uint8)
+    for y, x in rng.integers(2, 17, size=(3 + 4 * seed, 2)):
+        mask[y, x : x + 2] = 255
+    path, grid = outline_path(mask)
+    step = grid[0] // 24
+    assert grid == [24 * step, 20 * step]
+    filled = drawn(path, grid).reshape(20, step, 24, step)[:, 2:-2, :, 2:-2]
+    # the corners of a hole belong to the object, so only the inner part of each pixel is compared
+    assert (filled.mean(axis=(1, 3)) > 0.5).tolist() == (mask > 0).tolist()
+
+
+def test_outline_of_three_pixels_is_an_angle() -> None:
+    mask = np.zeros((20, 20), dtype=np.uint8)
+    mask[8, 8] = mask[8, 9] = mask[9, 8] = 255
+    path, grid = outline_path(mask)
+    assert grid == [180, 180]
+    assert len(re.findall(r"-?\d+", path)) // 2 in (6, 7)  # corners; the inner one may be cut
+    assert outline_path(np.zeros((5, 5), dtype=np.uint8)) == ("", [190, 190])
+
+
+def test_outline_of_a_large_mask_is_short() -> None:
+    mask = np.zeros((1200, 1600), dtype=np.uint8)
+    cv2.circle(mask, (800, 600), 400, 255, -1)
+    path, grid = outline_path(mask)
+    assert grid == [192, 144]
+    assert len(path) < 300
+    expected = cv2.resize(mask, (192, 144), interpolation=cv2.INTER_AREA) > 127
+    assert (drawn(path, grid) ^ expected).mean() < 0.01
+
+
+def test_small_crops_keep_their_pixels() -> None:
+    """A target of three pixels is as bright in the picture as in the image."""
+    for shape, size in (((20, 20), (20, 20)), ((300, 600), (SIDE // 2, SIDE))):
+        image = np.full(shape, 40, dtype=np.uint8)
+        image[8, 8] = image[8, 9] = image[9, 8] = 255
+        data = np.frombuffer(base64.b64decode(encode(image)), dtype=np.uint8)
+        picture = cv2.imdecode(data, cv2.IMREAD_GRAYSCALE)
+        assert picture is not None
+        assert picture.shape == size
+        if shape == size:
+            assert np.abs(picture.astype(int) - image).max() < 40
+
+
+def test_page_is_the_same_bytes_and_small(saved: list[Saved], tmp_path: Path, text: str) -> None:
+    write_report(saved, tmp_path / "again.html", resamples=50)
+    assert (tmp_path / "again.html").read_text(encoding="utf-8") == text
+    pictures = [p for i in data_of(text)["failures"]["items"] for p in i["pictures"].values()]
+    assert len(text) - sum(map(len, pictures)) < 600_000
+    assert failures_module.MAX_BYTES + 600_000 < 4_000_000
+
+
+def test_number_of_failures_adapts(saved: list[Saved], tmp_path: Path, text: str) -> None:
+    """Less room or fewer files that may be read: fewer failures, of all kinds."""
+    everything = data_of(text)["failures"]["items"]
+    for name, value in (("MAX_BYTES", 100_000), ("MAX_FILES", 30)):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(failures_module, name, value)
+            write_report(saved, tmp_path / "r.html", resamples=20)
+        items = data_of((tmp_path / "r.html").read_text())["failures"]["items"]
+        assert 3 <= len(items) < len(everything)
+        assert {item["kind"] for item in items} == {"object", "false", "image"}
+        if name == "MAX_FILES":
+            assert len({(i["dataset"], i["image"]) for i in items}) == 30 // 6
+
+
+def luminance(colour: str) -> float:
+    levels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in levels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(a: str, b: str) -> float:
+    high, low = sorted((luminance(a), luminance(b)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+def tokens() -> dict[str, tuple[str, str]]:
+    """Colours of the style sheets by name, for light and for dark."""
+    style = (ASSETS / "page.css").read_text()
+    pairs = re.findall(r"--([a-z]\w*): light-dark\((#\w{6}), (#\w{6})\);", style)
+    return {name: (light, dark) for name, light, dark in pairs}
+
+
+def test_contrast_of_every_pair_of_colours() -> None:
+    colours = tokens()
+    style = (ASSETS / "page.css").read_text() + (ASSETS / "failures.css").read_text()
+    texts = set(re.findall(r"[;{ ]color: var\(--(\w+)\)", style)) | {"text"}
+    backgrounds = {"background", "raised", "si"}
+    assert {"text", "muted", "accent", "missed"} <= texts
+    assert set(re.findall(r"background(?:-color)?: var\(--(\w+)\)", style)) <= backgrounds | {"text"}
+    for theme in (0, 1):
+        for name in texts - {"background"}:
+            for behind in backgrounds:
+                least = contrast(colours[name][theme], colours[behind][theme])
+                assert least >= 4.5, (name, behind, theme)
+        assert contrast(colours["background"][theme], colours["text"][theme]) >= 4.5
+        for name in ("c0", "c1", "c2", "c3", "c4", "c5", "c6", "mark"):  # lines and marks: no text
+            assert contrast(colours[name][theme], colours["background"][theme]) >= 3, (name, theme)
+
+
+def test_numbers_have_the_names_of_the_tables(text: str) -> None:
+    """MAE of objects, inside their frames, is never called SI-MAE."""
+    assert MEASURES["mae"] == ("MAE", title("object_mae"), METRICS["si_mae"].title)
+    assert MEASURES["f_mean"] == ("F mean", title("object_f_mean"), METRICS["si_f_mean"].title)
+    assert data_of(text)["measures"] == {key: list(names) for key, names in MEASURES.items()}
+    assert title("object_mae") == "MAE of objects"
+    for dataset in ("mixed", "crowded"):
+        for caption in (f"Scores on {dataset}", f"Objects on {dataset}"):
+            for cell, _ in Tables(text).tables[caption][1]:
+                assert cell.strip()
+    headings = re.findall(r'class="sort" title="([^"]*)"', text)
+    titles = {metric.title for metric in METRICS.values()} | {"found", "size bias", "count"}
+    assert {h for h in headings if h not in titles} == set()
+    assert len(headings) > 40
+
+
+def glossary(text: str) -> dict[str, str]:
+    return dict(re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", text))
+
+
+def test_every_term_is_explained_in_one_sentence(text: str) -> None:
+    terms = glossary(text)
+    assert len(terms) == len(re.findall("<dt>", text)) > 20
+    for term, sentence in terms.items():
+        assert re.fullmatch(r"[A-Z].*\.", sentence), term
+        assert not re.search(r"\. [A-Z]", sentence), term
+    names = {name.lower() for term in terms for name in re.split(r", | \(|\)", term)}
+    used = re.findall(r'class="group">(\w[\w -]*)', text) + [n for m in MEASURES.values() for n in m[1:]]
+    used += ["MAE", "SI-MAE", "PQ", "BSI-F binary", "Object F1", "Object precision", "False area"]
+    used += ["size bias", "frame", "missed object", "invented", "95 % interval", "p", "SI"]
+    missing = {u.strip().lower() for u in used} - names
+    plain = {u for u in missing if u.removeprefix("si-") not in names}  # SI is a term of its own
+    several = {u for u in plain if u.removesuffix("s") not in names}  # "False objects"
+    assert several <= {"objects", "both", "found objects"}
+
+
+def test_names_cannot_leave_their_script(tmp_path: Path) -> None:
+    evil = "</script><script>alert(1)</script><!-- ' \" &amp; \u2028 ]]>"
+    evaluator = sisod.Evaluator()
+    gt = np.zeros((20, 20), dtype=bool)
+    gt[2:9, 2:9] = True
+    evaluator.update(gt[::-1] * 1.0, gt, name=evil)
+    write_report([Saved(evil, evil, evaluator.result())], tmp_path / "r.html", resamples=20)
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert page.count("<script") == page.count("</script>") == 2
+    items = data_of(page)["failures"]["items"]
+    assert {item["kind"] for item in items} == {"object", "false", "image"}
+    assert {item["image"] for item in items} == {evil}
+
+
+def test_scripts_never_write_markup() -> None:
+    for name in ("page.js", "failures.js"):
+        script = (ASSETS / name).read_text()
+        assert (
+            re.findall(r"innerHTML|outerHTML|insertAdjacent|document\.write|eval\(|Function\(", script)
+            == []
+        )
+        assert re.findall(r"\bfetch\(|XMLHttpRequest|import\(|sendBeacon|WebSocket", script) == []

@@ -1,0 +1,399 @@
+"""The browser of failures in Chromium: lists, outlines, small targets, large view, link, CSV."""
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from helpers.browser import Browser, choose, chromium, click, contrasts, every
+from helpers.report_runs import data_of
+
+import sisod
+from sisod.evaluation.results import Result as Saved
+from sisod.evaluation.results import load_results
+from sisod.report import write_report
+
+pytest.importorskip("jinja2", reason="extra report is not installed")
+pytestmark = pytest.mark.skipif(chromium() is None, reason="Chromium is not installed")
+CARDS = "[...document.querySelectorAll('#f-items .item')]"
+COUNT = "document.getElementById('f-count').textContent"
+FORMULA = '=1+1, "quoted"\nsecond line'
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with Browser(tmp_path_factory.mktemp("profile")) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def report(saved: list[Saved], benchmark_root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("page") / "report.html"
+    roots = {name: benchmark_root / "data" / name / "image" for name in ("mixed", "crowded")}
+    write_report(saved, out, image_roots=roots, resamples=50)
+    return out
+
+
+@pytest.fixture
+def page(browser: Browser, report: Path) -> Iterator[Browser]:
+    """The report, freshly loaded; afterwards there must be no errors and no requests."""
+    browser.prefer("light")
+    browser.resize(1440)
+    browser.open(report)
+    yield browser
+    assert browser.troubles() == []
+    assert {address.partition("#")[0] for address in browser.requests()} == {report.resolve().as_uri()}
+
+
+def items(report: Path) -> list[dict[str, object]]:
+    found: list[dict[str, object]] = data_of(report.read_text(encoding="utf-8"))["failures"]["items"]
+    return found
+
+
+def captions(page: Browser, figure: int) -> list[str]:
+    texts = page.evaluate(f"{CARDS}.map(c => c.querySelectorAll('figcaption')[{figure}].innerText)")
+    return [str(text) for text in texts]
+
+
+def test_one_finds_another_misses(page: Browser, saved: list[Saved]) -> None:
+    choose(page, "f-list", "differ")
+    choose(page, "f-method", "3")
+    choose(page, "f-other", "0")
+    labels = (
+        "['f-method', 'f-other'].map(i => document.getElementById(i).labels[0].firstChild.data.trim())"
+    )
+    assert page.evaluate(labels) == ["Missed by", "Found by"]
+    assert set(captions(page, 1)) != set()
+    assert all("large only" in text and "missed" in text for text in captions(page, 1))
+    assert all("Net" in text and "found" in text for text in captions(page, 2))
+    tables = {r.method: r.evaluation.objects for r in saved if r.dataset == "mixed"}
+    choose(page, "f-dataset", "1")
+    names = page.evaluate(f"{CARDS}.map(c => c.querySelector('h4').textContent)")
+    for name in names:
+        image, _, index = name.partition(", object ")
+        for method, found in (("large only", False), ("Net", True)):
+            table = tables[method]
+            row = table.filter((table["image"] == image) & (table["index"] == int(index) - 1))
+            assert (row["recall_binary"][0] >= 0.5) is found
+    # a method cannot be compared with itself
+    choose(page, "f-other", "3")
+    assert page.evaluate("document.getElementById('f-other').value") != "3"
+
+
+def test_false_objects_and_worst_images(page: Browser, report: Path, saved: list[Saved]) -> None:
+    choose(page, "f-list", "false")
+    expected = [i for i in items(report) if i["kind"] == "false" and i["worst_of"] == [0]]
+    total = sum(
+        int(r.evaluation.predicted["false"].sum())
+        for r in saved
+        if r.method == "Net" and r.evaluation.predicted is not None
+    )
+    text = page.evaluate(COUNT)
+    assert text.startswith(f"{len(expected)} false objects of Net; the worst ")
+    assert total >= len(expected) > 2
+    assert all("invented (mean p 0." in caption for caption in captions(page, 1))
+    choose(page, "f-list", "images")
+    assert page.evaluate("document.getElementById('f-size').disabled")
+    values = [float(caption.rsplit(maxsplit=1)[-1]) for caption in captions(page, 1)]
+    assert values == sorted(values)
+    assert len(values) > 3
+    assert all("SI-F mean 0." in caption for caption in captions(page, 1))
+
+
+def test_all_methods_beside_each_other_and_search(page: Browser) -> None:
+    assert page.evaluate(f"{CARDS}[0].querySelectorAll('figure').length") == 3
+    click(page, "#f-all")
+    assert page.evaluate(f"{CARDS}[0].querySelectorAll('figure').length") == 5
+    names = page.evaluate(f"[...{CARDS}[0].querySelectorAll('strong')].map(s => s.textContent)")
+    assert names == ["Net", "Net+si", "coarse", "large only"]
+    page.evaluate("(() => {const s = document.getElementById('f-search'); s.value = 'ENE0003';"
+                  "s.dispatchEvent(new Event('input'))})()")  # fmt: skip
+    titles = page.evaluate(f"{CARDS}.map(c => c.querySelector('h4').textContent)")
+    assert titles
+    assert {title.split(",")[0] for title in titles} == {"scene0003"}
+
+
+def test_outline_can_be_switched_off(page: Browser) -> None:
+    n_pictures = page.evaluate("document.querySelectorAll('#f-items .picture').length")
+    assert (
+        every(page, "#f-items .outline.line", "getComputedStyle(e).visibility === 'visible'")
+        == n_pictures
+    )
+    click(page, "#f-outline")
+    assert (
+        every(page, "#f-items .outline", "getComputedStyle(e).visibility === 'hidden'") == 2 * n_pictures
+    )
+    assert page.evaluate("document.getElementById('f-outline').ariaPressed") == "false"
+
+
+def write_targets(root: Path) -> list[Saved]:
+    """Infrared-like images of 256 x 256 pixels with a target of three pixels each."""
+    for name in ("image", "mask", "maps"):
+        (root / name).mkdir()
+    rng = np.random.default_rng(0)
+    for number in range(4):
+        y, x = rng.integers(20, 230, 2)
+        mask = np.zeros((256, 256), dtype=np.uint8)
+        mask[y, x] = mask[y, x + 1] = mask[y + 1, x] = 255
+        image = np.where(mask > 0, 230, rng.integers(60, 90, mask.shape)).astype(np.uint8)
+        pred = np.zeros_like(mask)
+        pred[9:11, 9:11] = 255
+        for name, picture in (("image", image), ("mask", mask), ("maps", pred)):
+            cv2.imwrite(str(root / name / f"{number}.png"), picture)
+    sisod.evaluate(root / "maps", root / "mask", protocol="infrared", jobs=1, out=root / "IR" / "net")
+    return load_results([root / "IR"])
+
+
+def test_target_of_three_pixels_is_visible(browser: Browser, tmp_path: Path) -> None:
+    out = tmp_path / "r.html"
+    write_report(write_targets(tmp_path), out, image_roots={"IR": tmp_path / "image"}, resamples=20)
+    for width, least in ((1440, 8), (400, 8)):
+        browser.resize(width)
+        browser.open(out)
+        browser.evaluate("Promise.all([...document.images].map(i => i.decode()))")
+        sides = browser.evaluate(
+            "[...document.querySelectorAll('#f-items .item')].map(c => {const b ="
+            "c.querySelector('.outline.line').getBoundingClientRect(); return [b.width, b.height]})"
+        )
+        assert len(sides) == 4
+        assert min(map(min, sides)) >= least
+        assert every(browser, "#f-items img", "getComputedStyle(e).imageRendering === 'pixelated'") == 8
+        click(browser, "#f-items .open")
+        large = browser.evaluate(
+            "document.querySelector('#f-dialog .outline.line').getBoundingClientRect().width"
+        )
+        assert large >= 14
+    assert browser.troubles() == []
+
+
+def test_large_view_by_keyboard(page: Browser) -> None:
+    focused = "document.activeElement.textContent"
+    title = "document.getElementById('f-dialog-title').textContent"
+    is_open = "document.getElementById('f-dialog').open"
+    names = page.evaluate(f"{CARDS}.map(c => c.querySelector('h4').textContent)")
+    page.evaluate("document.querySelectorAll('#f-items .open')[1].focus()")
+    page.press("Enter")
+    assert page.evaluate(is_open)
+    assert page.evaluate(title) == names[1]
+    assert page.evaluate("document.querySelectorAll('#f-dialog figure').length") == 5
+    methods = "[...document.querySelectorAll('#f-dialog strong')].map(s => s.textContent)"
+    assert page.evaluate(methods) == ["Net", "Net+si", "coarse", "large only"]
+    assert "pixels at x" in page.evaluate("document.getElementById('f-dialog-place').textContent")
+    page.press("ArrowRight")
+    assert page.evaluate(title) == names[2]
+    for _ in range(3):
+        page.press("ArrowLeft")  # stops at the first
+    assert page.evaluate(title) == names[0]
+    assert page.evaluate("document.getElementById('f-previous').disabled")
+    page.press("Escape")
+    assert not page.evaluate(is_open)
+    assert page.evaluate(focused) == names[0]  # the one that was shown last
+    click(page, "#f-items .picture")
+    assert page.evaluate(is_open)
+    for _ in range(18):
+        page.press("ArrowRight")
+    page.press("Escape")  # beyond those that the list shows: it grows
+    assert page.evaluate(f"{CARDS}.length") == 19
+    assert page.evaluate(focused) == page.evaluate(f"{CARDS}[18].querySelector('h4').textContent")
+
+
+def test_link_keeps_the_filter(page: Browser, report: Path) -> None:
+    for name, value in (("f-list", "missed"), ("f-dataset", "1"), ("f-method", "3"), ("f-other", "")):
+        choose(page, name, value)
+    size = page.evaluate("document.getElementById('f-size').options[2].textContent")
+    choose(page, "f-size", page.evaluate("document.getElementById('f-size').options[2].value"))
+    shown = page.evaluate(f"[{COUNT}, {CARDS}.map(c => c.textContent)]")
+    link = page.evaluate("location.hash")
+    assert page.evaluate("document.getElementById('f-link').getAttribute('href')") == link
+    assert link.startswith("#failures?list=missed&dataset=mixed&method=large+only&other=&size=0.")
+    page.open(report)
+    assert page.evaluate(f"[{COUNT}, {CARDS}.map(c => c.textContent)]") != shown
+    page.open(report, link)
+    assert page.evaluate(f"[{COUNT}, {CARDS}.map(c => c.textContent)]") == shown
+    assert page.evaluate("document.getElementById('f-size').selectedOptions[0].textContent") == size
+    top = page.evaluate("document.getElementById('failures').getBoundingClientRect().top")
+    assert 0 <= top < 200
+    # names that the page does not have: the first choice, and no error
+    page.open(report, "#failures?list=nothing&method=%3Cscript%3E&dataset=gone&size=9")
+    controls = ["f-list", "f-dataset", "f-method", "f-other", "f-size"]
+    assert page.evaluate(f"{controls}.map(i => document.getElementById(i).value)") == [
+        "worst",
+        "",
+        "0",
+        "1",
+        "",
+    ]
+    # another link in the same page
+    page.evaluate("location.hash = '#failures?list=false&all=1'")
+    page.evaluate("new Promise(done => setTimeout(done, 50))")
+    assert page.evaluate("document.getElementById('f-list').value") == "false"
+    assert page.evaluate("document.getElementById('f-all').checked")
+
+
+def downloaded(page: Browser) -> list[list[str]]:
+    """Rows of the CSV file that the button makes."""
+    page.evaluate(
+        "URL.createObjectURL = ((make) => (blob) => {window.made = blob; return make.call(URL, blob)})"
+        "(URL.createObjectURL)"
+    )
+    click(page, "#f-csv")
+    text = str(page.evaluate("window.made.text()"))
+    assert page.evaluate("window.made.type").startswith("text/csv")
+    assert text.endswith("\r\n")
+    return list(csv.reader(io.StringIO(text, newline="")))
+
+
+def test_csv_has_the_rows_of_the_list(page: Browser, saved: list[Saved]) -> None:
+    choose(page, "f-list", "missed")
+    choose(page, "f-dataset", "0")
+    head, *rows = downloaded(page)
+    assert head[:9] == [
+        "list",
+        "data set",
+        "image",
+        "object",
+        "x0",
+        "y0",
+        "x1",
+        "y1",
+        "share of the image",
+    ]
+    assert head[9:12] == ["F mean: Net", "recall: Net", "found: Net"]
+    assert len(head) == 9 + 3 * 4
+    assert len(rows) == int(page.evaluate(COUNT).split()[0]) > 3
+    table = next(r for r in saved if (r.dataset, r.method) == ("crowded", "Net")).evaluation.objects
+    for row in rows:
+        chosen = table.filter((table["image"] == row[2]) & (table["index"] == int(row[3]) - 1)).row(
+            0, named=True
+        )
+        assert [int(value) for value in row[4:8]] == [chosen[key] for key in ("x0", "y0", "x1", "y1")]
+        assert float(row[9]) == round(chosen["f_mean"], 4)
+        assert row[11] == "no"
+    choose(page, "f-list", "false")
+    head, *rows = downloaded(page)
+    assert head[9:] == ["method", "mean p", "invented too by"]
+    assert {row[9] for row in rows} == {"Net"}
+    choose(page, "f-list", "images")
+    head, *rows = downloaded(page)
+    assert head[3:] == [f"SI-F mean: {name}" for name in ("Net", "Net+si", "coarse", "large only")]
+    assert len(rows) == int(page.evaluate(COUNT).split()[0])
+
+
+def test_csv_survives_hostile_names(browser: Browser, tmp_path: Path) -> None:
+    gt = np.zeros((40, 40), dtype=bool)
+    gt[2:9, 2:9] = True
+    evaluator = sisod.Evaluator()
+    for name in (FORMULA, "@SUM(A1)", "-2", "+3", "plain", "</script><b>"):
+        evaluator.update(np.zeros((40, 40)), gt, name=name)
+    result = evaluator.result()
+    write_report([Saved("D,1", "+m", result)], tmp_path / "r.html", resamples=20)
+    browser.open(tmp_path / "r.html")
+    head, *rows = downloaded(browser)
+    assert head[9:] == ["F mean: +m", "recall: +m", "found: +m"]
+    assert sorted(row[2] for row in rows) == sorted(
+        [f"'{FORMULA}", "'@SUM(A1)", "'-2", "'+3", "plain", "</script><b>"]
+    )
+    assert {row[1] for row in rows} == {"D,1"}
+    browser.evaluate("location.hash = document.getElementById('f-link').getAttribute('href')")
+    assert browser.troubles() == []
+
+
+def many_methods(saved: list[Saved], count: int) -> list[Saved]:
+    mixed = [result for result in saved if result.dataset == "mixed"]
+    long = "a-network-with-a-very-long-name_resnet50_352x352_epoch40_v"
+    return [
+        Saved("mixed", f"{long}{i}" if i % 2 else f"M{i}", mixed[i % 4].evaluation) for i in range(count)
+    ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("count", [1, 3, 8, 12])
+def test_any_number_of_methods_fits(
+    browser: Browser, saved: list[Saved], tmp_path: Path, count: int
+) -> None:
+    """Nothing is wider than the window, and every text has enough contrast, in every view."""
+    write_report(many_methods(saved, count), tmp_path / "r.html", resamples=10)
+    for width in (1440, 400):
+        for theme in ("light", "dark"):
+            browser.resize(width)
+            browser.prefer(theme)
+            browser.open(tmp_path / "r.html", "#failures?all=1")
+            assert browser.evaluate("document.documentElement.scrollWidth") <= width
+            weak = [(c, text) for c, text in contrasts(browser, "body *") if c < 4.5]
+            assert weak == [], (width, theme)
+            if count > 1:
+                click(browser, "#legend button")  # a method that is switched off is still legible
+                assert [c for c, _ in contrasts(browser, "#legend *") if c < 4.5] == []
+            click(browser, "#f-items .open")
+            box = browser.evaluate(
+                "(b => [b.left, b.right, b.top, b.bottom])"
+                "(document.getElementById('f-dialog').getBoundingClientRect())"
+            )
+            assert box[0] >= 0
+            assert box[1] <= width
+            assert box[2] >= 0
+            assert box[3] <= 900
+            assert (
+                browser.evaluate(
+                    "(d => d.scrollWidth - d.clientWidth)(document.getElementById('f-dialog'))"
+                )
+                == 0
+            )
+            assert [c for c, _ in contrasts(browser, "#f-dialog *") if c < 4.5] == []
+            assert every(browser, "#f-dialog figure", "e.querySelector('img').alt") == count + 1
+    assert browser.troubles() == []
+
+
+def test_every_control_has_a_name(page: Browser) -> None:
+    """What a screen reader reads, from the browser's own accessibility tree."""
+    click(page, "#f-items .open")
+    tree = page.call("Accessibility.getFullAXTree")["nodes"]
+    roles = ("button", "combobox", "checkbox", "searchbox", "link", "dialog", "image")
+    named = [
+        (node["role"]["value"], node.get("name", {}).get("value", ""))
+        for node in tree
+        if not node.get("ignored") and node.get("role", {}).get("value") in roles
+    ]
+    assert [role for role, name in named if not name.strip()] == []
+    assert {"Close", "Next failure", "Previous failure"} <= {name for _, name in named}
+    click(page, "#f-close")
+    tree = page.call("Accessibility.getFullAXTree")["nodes"]
+    names = {
+        node.get("name", {}).get("value", "")
+        for node in tree
+        if node.get("role", {}).get("value") in ("combobox", "checkbox", "searchbox", "button")
+    }
+    assert {"List", "Failures of", "Compare with", "all methods", "Size", "Image"} <= names
+    assert {"Ground truth outline", "Download as CSV"} <= names
+
+
+def test_page_without_scripts(browser: Browser, report: Path) -> None:
+    browser.call("Emulation.setScriptExecutionDisabled", value=True)
+    try:
+        browser.open(report)
+        text = browser.evaluate("document.body.innerText")
+        n_hidden = every(browser, ".screen-only, #theme", "!e.checkVisibility()")
+    finally:
+        browser.call("Emulation.setScriptExecutionDisabled", value=False)
+    assert "need JavaScript, which is switched off" in text
+    assert "MAE of objects" in text
+    assert n_hidden > 5
+
+
+def test_printed_page_has_no_controls(page: Browser) -> None:
+    page.call("Emulation.setEmulatedMedia", media="print")
+    try:
+        assert every(page, ".screen-only, #theme, nav, dialog", "!e.checkVisibility()") > 5
+        assert page.evaluate("document.querySelector('#f-items .picture').checkVisibility()")
+        assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    finally:
+        page.call("Emulation.setEmulatedMedia", media="")
+
+
+def test_json_of_the_page_is_what_the_script_reads(page: Browser, report: Path) -> None:
+    size = page.evaluate("JSON.parse(document.getElementById('data').textContent).failures.items.length")
+    assert size == len(items(report)) == len(json.loads(json.dumps(items(report))))
