@@ -45,19 +45,20 @@ def photograph(browser: Browser, root: Path) -> None:
     browser.point("table.scores tbody tr:nth-child(2) td:nth-child(5)")
     browser.evaluate("scrollTo(0, 0)")
     browser.screenshot(DOCS / "report_scores.png")
-    browser.evaluate(
-        "for (const [id, value] of [['f-dataset', '0'], ['f-a', '0'], ['f-b', '1'], ['f-size', '3']])"
-        "{ const e = document.getElementById(id); e.value = value; }"
-        "document.getElementById('f-a').dispatchEvent(new Event('change'))"
-    )
+    link = "#failures?list=differ&dataset=mixed&method=Net&other=Net%2Bsi&size=0.3-1+%25"
+    browser.open(root / "report.html", link)
     browser.evaluate("Promise.all([...document.images].map(i => i.decode()))")
     browser.evaluate("document.getElementById('failures').scrollIntoView(); scrollBy(0, 90)")
     browser.screenshot(DOCS / "report_failures.png")
+    browser.evaluate("document.querySelector('#f-items .open').click()")
+    browser.evaluate("Promise.all([...document.images].map(i => i.decode()))")
+    browser.screenshot(DOCS / "report_failure.png")
+    browser.evaluate("document.getElementById('f-close').click()")
     browser.prefer("dark")
     browser.evaluate("document.querySelectorAll('#curve-kind button')[2].click()")
-    browser.evaluate("document.querySelector('.toolbar').scrollIntoView()")
+    browser.evaluate("scrollTo(0, document.querySelector('.chart-sections').offsetTop)")
     browser.point("#curve-charts svg.plot", 0.45, 0.5)
-    browser.evaluate("document.querySelector('.toolbar').scrollIntoView()")
+    browser.evaluate("scrollTo(0, document.querySelector('.chart-sections').offsetTop)")
     browser.screenshot(DOCS / "report_charts.png")
 
 
@@ -65,7 +66,7 @@ def shrink(path: Path) -> None:
     """Compress a PNG; one without photographs to 200 colours, which makes it a third of the size."""
     with Image.open(path) as picture:
         small = picture.convert("RGB")
-    if path.name not in ("report_failures.png", "figure_examples.png"):
+    if path.name not in ("report_failures.png", "report_failure.png", "figure_examples.png"):
         small = small.quantize(200, dither=Image.Dither.NONE)
     small.save(path, optimize=True)
 

@@ -28,6 +28,7 @@
   $("f-size").append(element("option", { value: "" }, "all"),
     ...failures.groups.map((name, i) => element("option", { value: i }, name))
       .filter((option) => failures.items.some((item) => item.group === Number(option.value))));
+  for (const id of ["f-other", "f-all"]) $(id).labels[0].hidden = !several;
   const defaults = { list: lists[0], dataset: "", method: "0", other: several ? "1" : "", size: "", search: "", all: false };
   const valueOf = (key) => $(CONTROLS[key]).value;
   const chosen = (key) => (valueOf(key) === "" ? null : Number(valueOf(key)));
@@ -105,11 +106,13 @@
     return [`F mean ${scoreText(scores[0])}`, element("br"), missed ? element("span", { class: "missed" }, "missed") : "found",
       ` (${Math.round(100 * scores[1])} %)`];
   }
-  function prediction(item, method) {
+  // the end of a long name is often what tells it from another
+  const shortened = (name) => (name.length > 28 ? `${name.slice(0, 12)}…${name.slice(-13)}` : name);
+  function prediction(item, method, inCard) {
     const name = data.methods[method];
     const around = item.kind === "image" ? `of ${item.image}` : `around the ${names[item.kind][0]}`;
     return element("figure", {}, picture(item, String(method), `map of ${name} ${around}`),
-      element("figcaption", {}, element("strong", { class: "method", title: name }, swatch(name), element("span", {}, name)), ...scoreOf(item, method)));
+      element("figcaption", {}, element("strong", { class: "method", title: name }, swatch(name), element("span", {}, inCard ? shortened(name) : name)), ...scoreOf(item, method)));
   }
   function photograph(item) {
     const alt = item.kind === "image" ? `${item.image}` : `${names[item.kind][0]} ${item.index + 1} of ${item.image} in its frame`;
@@ -135,7 +138,7 @@
       onclick: (event) => { if (!event.target.closest("button")) openLarge(number); } },
       element("h4", {}, element("button", { type: "button", class: "open", "aria-haspopup": "dialog", title: "Open large", onclick: () => openLarge(number) }, title(item))),
       element("p", {}, place(item)),
-      element("div", { class: "pictures" }, photograph(item), ...shownMethods(item).map((method) => prediction(item, method))));
+      element("div", { class: "pictures" }, photograph(item), ...shownMethods(item).map((method) => prediction(item, method, true))));
   }
   // what ranks a list: the worst first
   function rank(item, method, list) {
@@ -169,8 +172,8 @@
     const what = { worst: `, ${missed} of them missed by ${name}`, missed: ` missed by ${name}`,
       differ: ` found by ${data.methods[chosen("other")]} and missed by ${name}`, false: ` of ${name}`, images: ` with the worst ${failures.image_score.title} of ${name}` }[list];
     const all = filtered ? null : total(list, method, valueOf("dataset") === "" ? null : data.datasets[valueOf("dataset")]);
-    const of = all !== null && all > matches.length ? ` of ${all.toLocaleString("en")} in the results` : "";
-    return `${count}${what}; the worst ${Math.min(nShown, matches.length)} shown${of}`;
+    const of = all !== null && all > matches.length ? ` (of ${all.toLocaleString("en")} in the results)` : "";
+    return `${count}${what}${of}; the worst ${Math.min(nShown, matches.length)} shown`;
   }
   function showFailures() {
     const list = valueOf("list");
@@ -223,7 +226,7 @@
     $("f-dialog-place").textContent = place(item)
       + (item.frame ? ` · ${x1 - x0} × ${y1 - y0} pixels at x ${x0}, y ${y0} of ${item.shape[1]} × ${item.shape[0]}` : "")
       + ` · ${number + 1} of ${matches.length}`;
-    $("f-dialog-pictures").replaceChildren(photograph(item), ...allMethods.map((method) => prediction(item, method)));
+    $("f-dialog-pictures").replaceChildren(photograph(item), ...allMethods.map((method) => prediction(item, method, false)));
     $("f-previous").disabled = number === 0;
     $("f-next").disabled = number === matches.length - 1;
     if (!dialog.open) {

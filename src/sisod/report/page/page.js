@@ -37,7 +37,9 @@ const page = (() => {
   }
   const methodIndex = (method) => data.methods.indexOf(method);
   const colour = (method) => `var(--c${methodIndex(method) % 7})`;
-  const markPath = (method, r = 4) => MARK_PATHS[methodIndex(method) % MARK_PATHS.length](r);
+  // the eighth method has the colour of the first, but the mark of the second
+  const markIndex = (i) => (i + Math.floor(i / 7)) % MARK_PATHS.length;
+  const markPath = (method, r = 4) => MARK_PATHS[markIndex(methodIndex(method))](r);
   // a curve may be missing, too short, or undefined at some points
   const isDefined = (series, i) => Number.isFinite(series.x[i]) && Number.isFinite(series.y[i]);
   const scoreText = (value) => (value === null || value === undefined ? "-" : value.toFixed(4));
