@@ -59,6 +59,9 @@ def test_lists_share_the_page(text: str, saved: list[Saved]) -> None:
     assert {kind: kinds.count(kind) > 5 for kind in ("object", "false", "image")} == {
         "object": True, "false": True, "image": True,
     }  # fmt: skip
+    # without photographs the outline is drawn too
+    shown = [item for item in content["items"] if item["kind"] != "false"]
+    assert {(item["has_photo"], item["outline"][:1]) for item in shown} == {(False, "M")}
     assert content["image_score"] == {"title": "SI-F mean", "better": "up"}
     images = {(r.dataset, r.method): r.evaluation.images for r in saved}
     for item in content["items"]:

@@ -1,6 +1,7 @@
 """Failures: objects that are missed, objects that are invented and the worst images, with pictures."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise, permutations
 from pathlib import Path
@@ -19,6 +20,7 @@ from sisod.scoring.metrics import METRICS
 MAX_ITEMS = 400
 MAX_BYTES = 2_900_000  # of all pictures in base64: the page of five methods stays below 4 MB
 MAX_FILES = 2200  # that are read, which takes about a millisecond each
+_THREADS = 4  # that read files
 Kind = Literal["object", "false", "image"]
 # taken in turn: worst objects, false objects, worst images
 _TURNS: tuple[Kind, ...] = ("object", "false", "object", "false", "image", "object", "false")
@@ -67,15 +69,9 @@ def failure_data(
         len(methods),
     )
     cropper = Cropper(results, image_roots, fetch=fetch)
-    items: dict[Failure, dict[str, Any]] = {}
-    with progress_bar("failures", len(chosen)) as advance:
-        for failure in sorted(chosen, key=lambda f: (f.dataset, f.image)):  # each image is read once
-            table = tables[failure.dataset, failure.methods[0]]
-            window, shape = table.window(failure), table.shape(failure.image)
-            pictures = cropper.crop(failure.dataset, failure.image, window, shape=shape, methods=methods)
-            items[failure] = _item(failure, tables, methods, metric) | pictures
-            advance(1)
-    kept = list(_within_limit(items[failure] for failure in chosen))
+    pictures = _pictures(chosen, tables, cropper)
+    items = (_item(failure, tables, methods, metric) | pictures[failure] for failure in chosen)
+    kept = list(_within_limit(items))
     edges = size_edges("log").tolist()
     data = {
         "groups": [size_label(low, high) for low, high in pairwise(edges)],
@@ -174,6 +170,30 @@ def _affordable(
             break
         chosen.append(failure)
     return chosen
+
+
+def _pictures(
+    failures: Sequence[Failure], tables: "Mapping[tuple[str, str], _Tables]", cropper: Cropper
+) -> dict[Failure, dict[str, Any]]:
+    """Pictures of failures; each image is read once."""
+    by_image: dict[tuple[str, str], list[Failure]] = {}
+    for failure in failures:
+        by_image.setdefault((failure.dataset, failure.image), []).append(failure)
+
+    def crop(key: tuple[str, str]) -> list[dict[str, Any]]:
+        group = by_image[key]
+        windows = [tables[f.dataset, f.methods[0]].window(f) for f in group]
+        return cropper.crop(*key, windows, tables[key[0], group[0].methods[0]].shape(key[1]))
+
+    pictures: dict[Failure, dict[str, Any]] = {}
+    with (
+        progress_bar("failures", len(by_image)) as advance,
+        ThreadPoolExecutor(_THREADS) as pool,  # decoding and encoding let other threads run
+    ):
+        for group, crops in zip(by_image.values(), pool.map(crop, by_image), strict=True):
+            pictures |= dict(zip(group, crops, strict=True))
+            advance(1)
+    return pictures
 
 
 def _within_limit(items: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:

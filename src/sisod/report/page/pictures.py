@@ -1,7 +1,7 @@
 """Small pictures of image files for the page: crops, and the outline of the ground truth."""
 
 import base64
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sisod.common.errors import InputError
-from sisod.evaluation.results import Picture, PixelFiles, Result
+from sisod.evaluation.results import Picture, PixelFiles, Result, methods_of
 
 SIDE = 144  # pixels of the longer side of a picture; smaller crops keep the pixels of the image
 _CROP_FACTOR = 2.4  # side of a crop over that of the box, to show the surroundings
@@ -44,82 +44,76 @@ def crop_window(box: Mapping[str, Any], shape: tuple[int, int]) -> Window:
 def expected_bytes(window: Window, n_methods: int) -> int:
     """Return about how many bytes the pictures of a window will need, in base64."""
     rows, columns = (side.stop - side.start for side in window)
-    area = rows * columns * min(1.0, SIDE / max(rows, columns)) ** 2
+    area: float = rows * columns * min(1.0, SIDE / max(rows, columns)) ** 2
     return round(700 + 0.2 * area + n_methods * (350 + 0.07 * area))
 
 
 class Cropper:
-    """Crops pictures out of the files of results; those of the last image are cached."""
+    """Crops pictures out of the files of results."""
 
     def __init__(
         self, results: Sequence[Result], image_roots: Mapping[str, Path], *, fetch: bool
     ) -> None:
+        self._methods = methods_of(results)
         self._files = {
             (r.dataset, r.method): PixelFiles(r.evaluation, image_roots.get(r.dataset), fetch)
             for r in results
         }
-        self._cache: dict[tuple[str, str, str], NDArray[Any] | None] = {}
-        self._errors: list[str] = []
+        self._errors: dict[tuple[str, str], list[str]] = {}
 
     def crop(
-        self,
-        dataset: str,
-        image: str,
-        window: Window,
-        *,
-        shape: tuple[int, int],
-        methods: Sequence[str],
-    ) -> dict[str, Any]:
-        """Return the pictures of a window for the page's script.
+        self, dataset: str, image: str, windows: Sequence[Window], shape: tuple[int, int]
+    ) -> list[dict[str, Any]]:
+        """Return the pictures of some windows of one image, for the page's script.
 
         Keys: `pictures` (in base64: `photo`, which is the mask if there is no photograph, and the map
-        of each method by its number), `has_photo`, `outline` and `grid` (see `outline_path`).
+        of each method by its number), `has_photo`, `outline` and `grid` (see `outline_path`). Several
+        threads may call this, each for another image.
         """
-        if not any(key[:2] == (dataset, image) for key in self._cache):
-            self._cache = {}
-        files = self._first_files(dataset, methods)
-        photo = self._cached((dataset, image, "photo"), partial(_photo, files, image, shape))
-        mask = self._cached((dataset, image, "mask"), partial(files.mask, image))
+        errors: list[str] = []
+        files = {
+            number: self._files[dataset, method]
+            for number, method in enumerate(self._methods)
+            if (dataset, method) in self._files
+        }
+        first = next(iter(files.values()))
+        photo = _read(partial(_photo, first, image, shape), errors)
+        mask = _read(partial(first.mask, image), errors)
         grey_mask = None if mask is None else mask.astype(np.uint8) * np.uint8(255)
         sources = {"photo": grey_mask if photo is None else photo}
-        sources |= dict(self._maps(dataset, image, shape, methods))
-        outline, grid = ("", [1, 1]) if grey_mask is None else outline_path(grey_mask[window])
-        return {
-            "pictures": {
-                name: encode(picture[window]) for name, picture in sources.items() if picture is not None
-            },
-            "has_photo": photo is not None,
-            "outline": outline,
-            "grid": grid,
-        }
+        for number, of_method in files.items():
+            sources[str(number)] = _read(partial(of_method.prediction, image, shape), errors)
+        if errors:
+            self._errors[dataset, image] = errors
+        outlines = [("", [1, 1]) if grey_mask is None else outline_path(grey_mask[w]) for w in windows]
+        return [
+            {
+                "pictures": {
+                    name: encode(picture[window])
+                    for name, picture in sources.items()
+                    if picture is not None
+                },
+                "has_photo": photo is not None,
+                "outline": path,
+                "grid": grid,
+            }
+            for window, (path, grid) in zip(windows, outlines, strict=True)
+        ]
 
     def notes(self) -> list[str]:
         """Warnings about files that were not found or read, without repetition."""
         missing = [note for files in self._files.values() for note in files.trouble]
-        return list(dict.fromkeys([*missing, *self._errors]))
+        errors = [error for _, group in sorted(self._errors.items()) for error in group]
+        return list(dict.fromkeys([*missing, *errors]))
 
-    def _first_files(self, dataset: str, methods: Sequence[str]) -> PixelFiles:
-        return next(self._files[dataset, m] for m in methods if (dataset, m) in self._files)
 
-    def _maps(
-        self, dataset: str, image: str, shape: tuple[int, int], methods: Sequence[str]
-    ) -> Iterator[tuple[str, Picture | None]]:
-        for number, method in enumerate(methods):
-            files = self._files.get((dataset, method))
-            if files is not None:
-                read = partial(files.prediction, image, shape)
-                yield str(number), self._cached((dataset, image, f"map {number}"), read)
-
-    def _cached(
-        self, key: tuple[str, str, str], read: Callable[[], NDArray[Any] | None]
-    ) -> NDArray[Any] | None:
-        if key not in self._cache:
-            try:
-                self._cache[key] = read()
-            except InputError as error:
-                self._errors.append(str(error))
-                self._cache[key] = None
-        return self._cache[key]
+def _read(read: Callable[[], NDArray[Any] | None], errors: list[str]) -> NDArray[Any] | None:
+    """Return what a function reads; if the file is broken, add the error and return None."""
+    try:
+        return read()
+    except InputError as error:
+        errors.append(str(error))
+        return None
 
 
 def _photo(files: PixelFiles, image: str, shape: tuple[int, int]) -> Picture | None:
