@@ -115,10 +115,11 @@
       element("figcaption", {}, element("strong", { class: "method", title: name }, swatch(name), element("span", {}, inCard ? shortened(name) : name)), ...scoreOf(item, method)));
   }
   function photograph(item) {
-    const alt = item.kind === "image" ? `${item.image}` : `${names[item.kind][0]} ${item.index + 1} of ${item.image} in its frame`;
+    const alt = item.kind === "image" ? item.image : `${numbered(item)} of ${item.image} in its frame`;
     return element("figure", {}, picture(item, "photo", alt), element("figcaption", {}, item.has_photo ? "photograph" : "ground truth"));
   }
-  const title = (item) => (item.kind === "image" ? item.image : `${item.image}, ${names[item.kind][0]} ${item.index + 1}`);
+  const numbered = (item) => `${item.kind === "false" ? "predicted object" : "object"} ${item.index + 1}`;
+  const title = (item) => (item.kind === "image" ? item.image : `${item.image}, ${numbered(item)}`);
   const percent = (share) => `${Number((100 * share).toPrecision(2))} %`;
   function place(item) {
     const [height, width] = item.shape;
@@ -169,11 +170,12 @@
     const count = `${matches.length} ${matches.length === 1 ? one : many}`;
     if (!matches.length) return `no such ${one} on this page`;
     const missed = matches.filter((item) => item.missed?.includes(method)).length;
-    const what = { worst: `, ${missed} of them missed by ${name}`, missed: ` missed by ${name}`,
-      differ: ` found by ${data.methods[chosen("other")]} and missed by ${name}`, false: ` of ${name}`, images: ` with the worst ${failures.image_score.title} of ${name}` }[list];
     const all = filtered ? null : total(list, method, valueOf("dataset") === "" ? null : data.datasets[valueOf("dataset")]);
     const of = all !== null && all > matches.length ? ` (of ${all.toLocaleString("en")} in the results)` : "";
-    return `${count}${what}${of}; the worst ${Math.min(nShown, matches.length)} shown`;
+    const what = { worst: `${of}, ${missed} of them missed by ${name}`, missed: ` missed by ${name}${of}`,
+      differ: ` found by ${data.methods[chosen("other")]} and missed by ${name}`, false: ` of ${name}${of}`,
+      images: ` with the worst ${failures.image_score.title} of ${name}` }[list];
+    return `${count}${what}; the worst ${Math.min(nShown, matches.length)} shown`;
   }
   function showFailures() {
     const list = valueOf("list");
