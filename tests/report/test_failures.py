@@ -53,6 +53,21 @@ def test_worst_images_come_first(saved: list[Saved]) -> None:
         assert [f.image for f in choose_images(one, metric, 4)] == names.to_list()[:4]
 
 
+def test_images_are_ranked_by_a_metric_that_has_a_better_direction() -> None:
+    for metrics, expected in (
+        (["n_predicted", "kappa_mean"], "kappa_mean"),
+        (["mae", "f_mean"], "f_mean"),
+        (["n_predicted"], "mae"),  # none: no image is listed
+    ):
+        evaluator = sisod.Evaluator(metrics=metrics)
+        gt = np.zeros((20, 20), dtype=bool)
+        gt[2:9, 2:9] = True
+        evaluator.update(gt * 0.7, gt, name="a")
+        data, _ = failures_module.failure_data([Saved("D", "m", evaluator.result())], {})
+        assert data["image_score"]["title"] == METRICS[expected].title
+        assert ("image" in {item["kind"] for item in data["items"]}) is (len(metrics) > 1)
+
+
 def test_lists_share_the_page(text: str, saved: list[Saved]) -> None:
     content = data_of(text)["failures"]
     kinds = [item["kind"] for item in content["items"]]

@@ -364,8 +364,9 @@ def _box_in_window(row: Mapping[str, Any], window: Window) -> list[float]:
 def _image_score(results: Sequence[Result]) -> str:
     """The metric that ranks images."""
     columns = [set(result.evaluation.images.columns) for result in results]
-    common = [key for key in METRICS if all(key in names for names in columns)]
-    return next(key for key in (*_IMAGE_SCORES, *common, "mae") if key in common or key == "mae")
+    ranking = [key for key, metric in METRICS.items() if metric.direction != "none"]
+    candidates = (*_IMAGE_SCORES, *ranking)
+    return next((key for key in candidates if all(key in names for names in columns)), "mae")
 
 
 def _totals(result: Result) -> dict[str, int]:
