@@ -24,9 +24,8 @@ from sisod.analysis.comparison import (
     bootstrap_intervals,
     compare,
     compare_many,
-    holm,
-    sign_test,
 )
+from sisod.analysis.significance import holm, sign_test
 
 few = settings(deadline=None, max_examples=40)
 
@@ -250,7 +249,7 @@ def test_a_metric_undefined_on_every_image() -> None:
         assert math.isnan(line[key])
     assert (line["a_wins"], line["b_wins"], line["ties"]) == (0, 0, 0)
     assert found.notes == ("A: undefined on every image: MAE",)
-    assert "| MAE ↓ | - | 0.5000 | - | - | - | 0 | 0 | - |" in found.render("md")
+    assert "| MAE ↓ | - | 0.5000 | - | - | - | 0 | 0 | - | - |" in found.render("md")
     assert json.loads(found.render("json"))["pairs"][0]["low"] is None
 
 
@@ -342,7 +341,7 @@ def test_the_command(results: Path) -> None:
     lines = call(*args, "--format", "csv").stdout.splitlines()
     assert lines[0].startswith("metric,a,b,value_a,value_b,difference,low,high,a_leads")
     assert lines[1].startswith(f"mae,A,B,{expected.table['value_a'][0]!r},")
-    assert call(*args, "--format", "md").stdout.splitlines()[1] == "| --- |" + " ---: |" * 8
+    assert call(*args, "--format", "md").stdout.splitlines()[1] == "| --- |" + " ---: |" * 9
     assert r"MAE $\downarrow$ & " in call(*args, "--format", "latex").stdout
 
 

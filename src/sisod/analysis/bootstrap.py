@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 
 Values = NDArray[np.float64]
 _MAX_RESAMPLES = 10_000_000  # all are kept in memory
-_MAX_COUNTS = 8_000_000  # elements of the matrix of counts at a time: 64 MB
+_MAX_COUNTS = 8_000_000  # elements of a matrix of resamples at a time: 64 MB
 _OBJECT_COLUMNS = {"found": "recall_binary", **{f"object_{key}": key for key in OBJECT_METRICS}}
 # compared by default beside the paper's columns: what is found, and what that costs in false objects
 _DEFAULT_OBJECTS = ("found", "object_f1", "false_objects", "bsi_f_binary")
@@ -190,16 +189,15 @@ def resample(scores: Sequence[Score], resamples: int, seed: int) -> Values:
     seed = check_whole("seed", seed, least=0)
     n_images = len(scores[0].per_image)
     rng = np.random.default_rng(seed)
-    table, columns = _distinct(np.concatenate([score.table for score in scores], axis=1))
-    starts = np.cumsum([0, *(score.table.shape[1] for score in scores)])
+    table, columns = share_columns(scores)
     values = np.empty((resamples, len(scores)))
-    chunk = max(1, _MAX_COUNTS // n_images)
+    chunk = block_size(table)
     with progress_bar("resampling", resamples) as advance:
         for start in range(0, resamples, chunk):
             rows = slice(start, min(start + chunk, resamples))
             sums = _draw(rng, rows.stop - start, n_images) @ table
-            for index, (first, last) in enumerate(pairwise(starts.tolist())):
-                values[rows, index] = scores[index].function(sums[:, columns[first:last]])
+            for index, score in enumerate(scores):
+                values[rows, index] = score.function(sums[:, columns[index]])
             advance(rows.stop - start)
     return values
 
@@ -221,18 +219,29 @@ def _draw(rng: np.random.Generator, rows: int, n_images: int) -> Values:
     return counts.reshape(rows, n_images).astype(np.float64)
 
 
-def _distinct(columns: Values) -> tuple[Values, NDArray[np.int64]]:
-    """Distinct columns, and the index of each column among them: most scores share some."""
+def share_columns(scores: Sequence[Score]) -> tuple[Values, list[NDArray[np.int64]]]:
+    """Return the distinct columns of all scores' tables, and each score's columns among them.
+
+    Most scores share some columns, such as the numbers of objects.
+    """
     known: dict[bytes, int] = {}
     distinct: list[Values] = []
-    indices = []
-    for column in np.ascontiguousarray(columns.T):
-        content = column.tobytes()
-        if content not in known:
-            known[content] = len(distinct)
-            distinct.append(column)
-        indices.append(known[content])
-    return np.stack(distinct, axis=1), np.array(indices)
+    columns = []
+    for score in scores:
+        indices = []
+        for column in np.ascontiguousarray(score.table.T):
+            content = column.tobytes()
+            if content not in known:
+                known[content] = len(distinct)
+                distinct.append(column)
+            indices.append(known[content])
+        columns.append(np.array(indices))
+    return np.stack(distinct, axis=1), columns
+
+
+def block_size(table: Values) -> int:
+    """Return how many rows of resamples to compute at a time, for little memory."""
+    return max(1, _MAX_COUNTS // max(table.shape))
 
 
 def _object_score(evaluation: "Evaluation", key: str, order: NDArray[np.int64]) -> Score:
@@ -253,9 +262,8 @@ def _object_score(evaluation: "Evaluation", key: str, order: NDArray[np.int64]) 
 def _largest_mean(sums: Values) -> Values:
     """Largest mean of each row; the sums are in the first half of the columns, their counts follow."""
     parts, counts = np.split(sums, 2, axis=1)
-    with np.errstate(invalid="ignore"):
-        # fmax ignores NaN, and is NaN only where nothing is defined
-        return np.asarray(np.fmax.reduce(parts / counts, axis=1))
+    # fmax ignores NaN, and is NaN only where nothing is defined
+    return np.asarray(np.fmax.reduce(parts / np.where(counts == 0, np.nan, counts), axis=1))
 
 
 def _value_of_counts(function: Callable[..., Values], widths: dict[str, int], sums: Values) -> Values:

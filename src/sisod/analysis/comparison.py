@@ -1,4 +1,4 @@
-"""Compare methods on the same images: paired bootstrap, sign test, Holm's correction."""
+"""Compare methods on the same images: paired bootstrap, sign test, permutation test, verdict."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from sisod.analysis.bootstrap import (
     Score,
@@ -19,7 +19,9 @@ from sisod.analysis.bootstrap import (
     resample,
     title,
 )
-from sisod.common.arguments import check_whole, shown
+from sisod.analysis.significance import MAX_EXACT, TOLERANCE, holm, permutation_tests, sign_test
+from sisod.analysis.verdict import find_verdict, verdict_lines
+from sisod.common.arguments import shown
 from sisod.common.errors import InputError, UsageError, printable, shorten_list
 from sisod.common.grid import Format, Grid, interval_text, json_rows, number, percent, render
 
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
 
 Values = NDArray[np.float64]
 RESAMPLES = 10_000
-_TOLERANCE = 1e-12  # smaller differences are the rounding of sums: a tie
 _FEW_IMAGES = 20  # with fewer, an interval says little
 
 
@@ -44,13 +45,16 @@ class Comparison:
         table: one row per metric and pair of methods: `metric`, `a`, `b` (names), `value_a`, `value_b`,
             `difference` (a minus b) and its 95 % interval `low`, `high`, `a_leads` and `b_leads` (the
             shares of resamples in which each is better), `a_wins`, `b_wins`, `ties` (numbers of images,
-            where both are defined), `p` of the sign test, and `p_holm`, corrected for the number of
-            pairs within the metric. Of a metric for which neither higher nor lower is better, nobody
-            leads or wins: shares and p are NaN, numbers of images 0.
+            where both are defined), `a_gain` and `b_gain` (the mean advantage of each on the images
+            that it wins), `p` of the sign test (who wins more images), `p_mean` of the permutation test
+            (of the difference), `p_holm`, the p of the sign test corrected for the number of pairs
+            within the metric, and `verdict`: whether a is "better" or "worse", where the interval
+            excludes zero, or "undecided". Of a metric for which neither higher nor lower is better,
+            nobody leads or wins: shares and p are NaN, numbers of images 0, the verdict is "".
         intervals: one row per method and metric: `method`, `metric`, `value`, `low`, `high`.
         images: number of images.
-        resamples: number of bootstrap resamples.
-        seed: of the resampling.
+        resamples: number of bootstrap resamples, and of permutations.
+        seed: of the resampling and of the permutations.
         notes: warnings for the reader: undefined metrics, very few images.
     """
 
@@ -63,33 +67,62 @@ class Comparison:
     notes: tuple[str, ...] = ()
 
     def grid(self) -> Grid:
-        """Return the table as text."""
+        """Return the table as text; in bold the better value where the interval excludes zero."""
         many = len(self.methods) > 2
-        names = ("A", "B") if many else self.methods
-        pair = ("A", "B", "value A", "value B") if many else names
+        names = ("method", "other") if many else self.methods
+        pair = (*names, "value", "other's value") if many else names
         headings = (
             "metric", *pair, "difference", "95 % interval", f"{names[0]} leads",
-            f"{names[0]} wins", f"{names[1]} wins", "p", *(("p, Holm",) * many),
+            f"{names[0]} wins", f"{names[1]} wins", "p, images", "p, mean",
+            *(("p, images, Holm",) * many),
         )  # fmt: skip
-        rows = tuple(_cells(row, many=many) for row in self.table.iter_rows(named=True))
-        return Grid(headings, rows, n_text=3 if many else 1)
+        rows = list(self.table.iter_rows(named=True))
+        n_text = 3 if many else 1
+        columns = {"better": n_text, "worse": n_text + 1}  # of the two values
+        bold = {(i, columns[row["verdict"]]) for i, row in enumerate(rows) if row["verdict"] in columns}
+        n_pairs = math.comb(len(self.methods), 2)
+        sections = range(n_pairs, len(rows), n_pairs) if many else ()
+        cells = tuple(_cells(row, many=many) for row in rows)
+        return Grid(headings, cells, n_text, frozenset(bold), frozenset(sections))
+
+    def verdicts(self) -> list[str]:
+        """Return lines of text: the verdict of every pair of methods, and where its two tests disagree.
+
+        A metric is judged if the 95 % interval of the difference excludes zero. An indented line names
+        a metric by which one method wins more images, but the other has the better value.
+        """
+        return verdict_lines(self.table.iter_rows(named=True))
 
     def render(self, kind: Format) -> str:
         """Return the table for a document or a program."""
-        content = {
+        return render(self.grid(), self.table.iter_rows(named=True), self.content(), kind)
+
+    def content(self) -> dict[str, Any]:
+        """Return everything for JSON."""
+        return {
             "methods": list(self.methods),
             "images": self.images,
             "resamples": self.resamples,
             "seed": self.seed,
             "notes": list(self.notes),
+            "verdicts": self.verdicts(),
             "pairs": json_rows(self.table),
             "intervals": json_rows(self.intervals),
         }
-        return render(self.grid(), self.table.iter_rows(named=True), content, kind)
 
     def caption(self) -> str:
         """Return the numbers of images and resamples and the seed, in one line."""
         return f"{self.images} images, {self.resamples} bootstrap resamples, seed {self.seed}"
+
+    def legend(self) -> str:
+        """Return what the two tests and the verdict are, in one line."""
+        n_metrics = self.table["metric"].n_unique()
+        exchanges = "all" if self.images <= MAX_EXACT else f"{self.resamples} random"
+        return (
+            "p, images: sign test of who wins more images; p, mean: permutation test of the difference, "
+            f"{exchanges} exchanges of the methods. Better, worse: the 95 % interval excludes zero; not "
+            f"corrected for the {n_metrics} metric{'' if n_metrics == 1 else 's'} compared"
+        )
 
     def plot(self) -> "Figure":
         """Draw every difference with its interval; right of zero the first method is better."""
@@ -98,7 +131,7 @@ class Comparison:
         return comparison_figure(self)
 
     def _repr_html_(self) -> str:
-        return self.grid().html("; ".join([self.caption(), *self.notes]))
+        return self.grid().html("; ".join([self.caption(), *self.notes, *self.verdicts()]))
 
 
 def compare(
@@ -121,8 +154,8 @@ def compare(
         metrics: None for the paper's columns, `found` (the share of objects found), `object_f1`,
             `false_objects` and `bsi_f_binary`, as far as both results have them; `"all"`, `"paper"`, or
             a list of keys; `object_` + a column of the object table is its mean over all objects.
-        resamples: number of bootstrap resamples.
-        seed: of the resampling; the same seed gives the same numbers.
+        resamples: number of bootstrap resamples, and of permutations.
+        seed: of the resampling and the permutations; the same seed gives the same numbers.
         names: of the two results.
     """
     if isinstance(names, str) or len(names) != 2 or not all(isinstance(name, str) for name in names):
@@ -146,17 +179,19 @@ def compare_many(
         raise UsageError(f"expected two or more results to compare, got {len(evaluations)}")
     orders = check_same_images(evaluations)
     keys = chosen_keys(metrics, list(evaluations.values()))
+    names = next(iter(evaluations.values())).images["image"].to_list()
+    by_name = np.array(sorted(range(len(names)), key=names.__getitem__))  # any order: the same numbers
     scores = {
-        name: [read_score(evaluation, key, orders[name]) for key in keys]
+        name: [read_score(evaluation, key, orders[name][by_name]) for key in keys]
         for name, evaluation in evaluations.items()
     }
     drawn = resample([score for row in scores.values() for score in row], resamples, seed)
     values = dict(zip(scores, np.split(drawn, len(scores), axis=1), strict=True))
-    rows = [
-        row
-        for i, key in enumerate(keys)
-        for row in _pair_rows(key, {name: (scores[name][i], values[name][:, i]) for name in scores})
-    ]
+    p_means = permutation_tests(scores, resamples, seed)
+    rows = []
+    for i, key in enumerate(keys):
+        methods = {name: (scores[name][i], values[name][:, i]) for name in scores}
+        rows += _pair_rows(key, methods, {pair: float(p[i]) for pair, p in p_means.items()})
     intervals = [
         {"method": name} | _interval_row(score, values[name][:, i])
         for name, row in scores.items()
@@ -193,44 +228,6 @@ def bootstrap_intervals(
     scores = [read_score(evaluation, key) for key in keys]
     drawn = resample(scores, resamples, seed)
     return pl.DataFrame([_interval_row(score, drawn[:, i]) for i, score in enumerate(scores)])
-
-
-def sign_test(wins: int, losses: int) -> float:
-    """Return the two-sided p of an exact sign test; ties are not counted.
-
-    Example:
-        Five of five: 2 / 2^5.
-
-        >>> sign_test(5, 0)
-        0.0625
-    """
-    wins, losses = check_whole("wins", wins, least=0), check_whole("losses", losses, least=0)
-    count, fewer = wins + losses, min(wins, losses)
-    ways = total = 1
-    for k in range(fewer):
-        ways = ways * (count - k) // (k + 1)
-        total += ways
-    return min(1.0, 2 * total / (1 << count))  # integers: exact for any number of images
-
-
-def holm(p_values: ArrayLike) -> Values:
-    """Return p values corrected by Holm's method; NaN stays NaN and does not count.
-
-    Example:
-        >>> holm([0.01, 0.04, 0.03])
-        array([0.03, 0.06, 0.06])
-    """
-    p = np.asarray(p_values, dtype=np.float64)
-    if p.ndim != 1 or ((p < 0) | (p > 1)).any():
-        raise UsageError(
-            f"p_values must be a one-dimensional array of numbers in [0, 1], got {shown(p_values)}"
-        )
-    corrected = np.full(len(p), math.nan)
-    defined = np.flatnonzero(~np.isnan(p))
-    order = defined[np.argsort(p[defined], kind="stable")]
-    stepped = p[order] * np.arange(len(order), 0, -1)
-    corrected[order] = np.minimum(np.maximum.accumulate(stepped), 1.0)
-    return corrected
 
 
 def check_same_images(evaluations: "Mapping[str, Evaluation]") -> dict[str, NDArray[np.int64]]:
@@ -287,10 +284,25 @@ def _check_truths(
         )
 
 
-def _pair_rows(key: str, methods: Mapping[str, tuple[Score, Values]]) -> list[dict[str, Any]]:
-    rows = [_pair_row(key, a, methods[a], b, methods[b]) for a, b in combinations(methods, 2)]
+def _pair_rows(
+    key: str,
+    methods: Mapping[str, tuple[Score, Values]],
+    p_means: Mapping[tuple[str, str], float],
+) -> list[dict[str, Any]]:
+    rows = [
+        _pair_row(key, a, methods[a], b, methods[b]) | {"p_mean": _judged(key, p_means[a, b])}
+        for a, b in combinations(methods, 2)
+    ]
     corrected = holm([row["p"] for row in rows]).tolist()
-    return [row | {"p_holm": p} for row, p in zip(rows, corrected, strict=True)]
+    return [
+        row | {"p_holm": p, "verdict": find_verdict(key, row["low"], row["high"])}
+        for row, p in zip(rows, corrected, strict=True)
+    ]
+
+
+def _judged(key: str, p: float) -> float:
+    """The p of a metric; NaN if neither more nor less is better."""
+    return math.nan if direction(key) == "none" else p
 
 
 def _pair_row(
@@ -298,9 +310,13 @@ def _pair_row(
 ) -> dict[str, Any]:
     (score_a, drawn_a), (score_b, drawn_b) = scores_a, scores_b
     low, high = interval(drawn_a - drawn_b)
-    leads_a, leads_b, level = _count_wins(drawn_a - drawn_b, key)
+    drawn_gains, gains = (
+        _gains(drawn_a - drawn_b, key),
+        _gains(score_a.per_image - score_b.per_image, key),
+    )
+    leads_a, leads_b, level = _count_wins(drawn_gains)
+    wins_a, wins_b, ties = _count_wins(gains)
     defined = leads_a + leads_b + level
-    wins_a, wins_b, ties = _count_wins(score_a.per_image - score_b.per_image, key)
     return {
         "metric": key,
         "a": a,
@@ -315,18 +331,22 @@ def _pair_row(
         "a_wins": wins_a,
         "b_wins": wins_b,
         "ties": ties,
+        "a_gain": float(gains[gains > TOLERANCE].mean()) if wins_a else math.nan,
+        "b_gain": float(-gains[gains < -TOLERANCE].mean()) if wins_b else math.nan,
         "p": sign_test(wins_a, wins_b) if wins_a + wins_b + ties else math.nan,
     }
 
 
-def _count_wins(differences: Values, key: str) -> tuple[int, int, int]:
-    """Counts of a better, b better, ties, where both are defined; 0 if no direction is better."""
-    if direction(key) == "none":
-        return 0, 0, 0
+def _gains(differences: Values, key: str) -> Values:
+    """Advantages of a, where both are defined; none if neither more nor less is better."""
     defined = differences[~np.isnan(differences)]
-    gains = defined if direction(key) == "up" else -defined
-    wins, losses = int((gains > _TOLERANCE).sum()), int((gains < -_TOLERANCE).sum())
-    return wins, losses, len(defined) - wins - losses
+    return {"up": defined, "down": -defined, "none": defined[:0]}[direction(key)]
+
+
+def _count_wins(gains: Values) -> tuple[int, int, int]:
+    """Counts of a better, b better, ties."""
+    wins, losses = int((gains > TOLERANCE).sum()), int((gains < -TOLERANCE).sum())
+    return wins, losses, len(gains) - wins - losses
 
 
 def _interval_row(score: Score, drawn: Values) -> dict[str, Any]:
@@ -360,6 +380,7 @@ def _cells(row: Mapping[str, Any], *, many: bool) -> tuple[str, ...]:
         percent(row["a_leads"]),
         *wins,
         _p_text(row["p"]),
+        _p_text(row["p_mean"]),
         *((_p_text(row["p_holm"]),) if many else ()),
     )
 

@@ -53,7 +53,7 @@ def counts_matrix(evaluation: "Evaluation", *, curves: bool) -> tuple[dict[str, 
     counts = evaluation.counts
     if counts is None:
         raise no_predicted_objects(evaluation, "counts of objects")
-    names = [name for name in counts.columns if name != "image"]
+    names = sorted(name for name in counts.columns if name != "image")  # alike for every result
     kept = [name for name in names if curves or not name.startswith("curve_")]
     return join_counts({name: counts[name].to_numpy() for name in kept}, counts.height)
 

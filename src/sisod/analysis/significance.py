@@ -1,0 +1,124 @@
+"""Tests of a difference between two methods: sign test, permutation test, Holm's correction."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sisod.analysis.bootstrap import Score, block_size, share_columns
+from sisod.common.arguments import check_whole, shown
+from sisod.common.errors import UsageError
+
+Values = NDArray[np.float64]
+TOLERANCE = 1e-12  # smaller differences are the rounding of sums: a tie
+MAX_EXACT = 12  # images up to which all exchanges are enumerated: 2^12 of them
+
+
+def sign_test(wins: int, losses: int) -> float:
+    """Return the two-sided p of an exact sign test; ties are not counted.
+
+    Example:
+        Five of five: 2 / 2^5.
+
+        >>> sign_test(5, 0)
+        0.0625
+    """
+    wins, losses = check_whole("wins", wins, least=0), check_whole("losses", losses, least=0)
+    count, fewer = wins + losses, min(wins, losses)
+    ways = total = 1
+    for k in range(fewer):
+        ways = ways * (count - k) // (k + 1)
+        total += ways
+    return min(1.0, 2 * total / (1 << count))  # integers: exact for any number of images
+
+
+def permutation_tests(
+    scores: Mapping[str, Sequence[Score]], permutations: int, seed: int
+) -> dict[tuple[str, str], Values]:
+    """Return, for each pair of methods, the two-sided p of the difference of each of their scores.
+
+    If two methods are equally good, it does not matter which map of an image is whose. Each permutation
+    exchanges the two methods on some images, each with probability 1/2, and computes the difference
+    over the data set again; p is the share of permutations whose difference is at least as large as
+    the observed one. For a mean over images, this flips the signs of the images' differences. Up to
+    12 images, all exchanges are enumerated and p is exact; otherwise the observed difference counts as
+    one more permutation, so p is never 0. A permutation on which a score is undefined does not count.
+
+    Args:
+        scores: method -> its scores, the same ones for every method, of the same images in the same
+            order.
+        permutations: number of random exchanges.
+        seed: of the exchanges, which are the same for all pairs and scores.
+    """
+    methods = list(scores)
+    table, columns = share_columns([score for row in scores.values() for score in row])
+    totals = table.sum(axis=0)
+    n_images, n_keys = len(table), len(scores[methods[0]])
+    pairs = list(combinations(range(len(methods)), 2))
+
+    def differences(pair: tuple[int, int], key: int, moved: Values) -> Values:
+        """The difference of a score after an exchange of images whose rows have the sums `moved`."""
+        a, b = (columns[method * n_keys + key] for method in pair)
+        if len(a) != len(b):  # counts that different versions saved cannot be exchanged
+            return np.full(len(moved), math.nan)
+        gained = moved[:, b] - moved[:, a]
+        value_a, value_b = (scores[methods[method]][key].function for method in pair)
+        return value_a(totals[a] + gained) - value_b(totals[b] - gained)
+
+    nothing = np.zeros((1, len(totals)))
+    observed = np.array(
+        [[abs(differences(pair, key, nothing)[0]) for key in range(n_keys)] for pair in pairs]
+    )
+    least = observed - TOLERANCE * np.maximum(1, observed)
+    n_extreme, n_defined = np.zeros(observed.shape), np.zeros(observed.shape)
+    exact = n_images <= MAX_EXACT
+    blocks = _all_exchanges(n_images)
+    if not exact:
+        blocks = _random_exchanges(n_images, permutations, seed, block_size(table))
+    for exchanged in blocks:
+        moved = exchanged @ table
+        for i, pair in enumerate(pairs):
+            for key in range(n_keys):
+                sizes = np.abs(differences(pair, key, moved))
+                n_extreme[i, key] += np.count_nonzero(sizes >= least[i, key])  # NaN is not
+                n_defined[i, key] += np.count_nonzero(~np.isnan(sizes))
+    with np.errstate(invalid="ignore"):  # a score that is defined for no exchange
+        p = n_extreme / n_defined if exact else (1 + n_extreme) / (1 + n_defined)
+    p[np.isnan(observed)] = math.nan
+    return {(methods[a], methods[b]): p[i] for i, (a, b) in enumerate(pairs)}
+
+
+def _all_exchanges(n_images: int) -> Iterator[Values]:
+    """All 2^n choices of images, one row each, in one block."""
+    yield ((np.arange(1 << n_images)[:, None] >> np.arange(n_images)) & 1).astype(np.float64)
+
+
+def _random_exchanges(n_images: int, permutations: int, seed: int, rows: int) -> Iterator[Values]:
+    """Random choices of images, one row each, in blocks that do not change the numbers."""
+    rng = np.random.default_rng([seed, 1])  # other numbers than those of the bootstrap
+    words = -(-n_images // 64)
+    for start in range(0, permutations, rows):
+        bits = rng.integers(0, 1 << 64, size=(min(rows, permutations - start), words), dtype=np.uint64)
+        yield np.unpackbits(bits.astype("<u8").view(np.uint8), axis=1)[:, :n_images].astype(np.float64)
+
+
+def holm(p_values: ArrayLike) -> Values:
+    """Return p values corrected by Holm's method; NaN stays NaN and does not count.
+
+    Example:
+        >>> holm([0.01, 0.04, 0.03])
+        array([0.03, 0.06, 0.06])
+    """
+    p = np.asarray(p_values, dtype=np.float64)
+    if p.ndim != 1 or ((p < 0) | (p > 1)).any():
+        raise UsageError(
+            f"p_values must be a one-dimensional array of numbers in [0, 1], got {shown(p_values)}"
+        )
+    corrected = np.full(len(p), math.nan)
+    defined = np.flatnonzero(~np.isnan(p))
+    order = defined[np.argsort(p[defined], kind="stable")]
+    stepped = p[order] * np.arange(len(order), 0, -1)
+    corrected[order] = np.minimum(np.maximum.accumulate(stepped), 1.0)
+    return corrected

@@ -1,0 +1,114 @@
+"""The verdict of a comparison in words: where a method is better, and where two tests disagree."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+from sisod.analysis.bootstrap import OBJECT_SCORES, direction, title
+from sisod.analysis.object_counts import is_summed
+from sisod.analysis.significance import TOLERANCE
+from sisod.common.errors import printable
+from sisod.common.grid import number
+from sisod.scoring.metrics import METRICS
+
+Verdict = Literal["better", "worse", "undecided", ""]
+Row = Mapping[str, Any]  # of `Comparison.table`
+_LEVEL = 0.05  # of a sign test
+
+
+def find_verdict(key: str, low: float, high: float) -> Verdict:
+    """Return whether the first of two methods is better by a score, from the interval of a difference.
+
+    "better" or "worse" if the interval excludes zero, else "undecided"; "" if there is no interval, or
+    neither more nor less is better.
+
+    Example:
+        >>> find_verdict("mae", -0.02, -0.01), find_verdict("mae", -0.02, 0.01)
+        ('better', 'undecided')
+    """
+    if direction(key) == "none" or math.isnan(low):
+        return ""
+    if low <= TOLERANCE and high >= -TOLERANCE:
+        return "undecided"
+    return "better" if (low > 0) == (direction(key) == "up") else "worse"
+
+
+def verdict_lines(rows: Iterable[Row]) -> list[str]:
+    """Return the verdict of every pair of methods, each followed by the disagreements of its tests."""
+    by_pair: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        by_pair.setdefault((row["a"], row["b"]), []).append(row)
+    lines = []
+    for group in by_pair.values():
+        lines.append(_verdict_line(group))
+        lines += [f"  {text}" for row in group if (text := disagreement(row))]
+    return lines
+
+
+def _verdict_line(rows: Sequence[Row]) -> str:
+    """The verdict of one pair: `EDN against ICON: better on SI-MAE and F mean; undecided on MAE`."""
+    keys = {
+        verdict: [title(row["metric"]) for row in rows if row["verdict"] == verdict]
+        for verdict in ("better", "worse", "undecided")
+    }
+    n_judged = sum(map(len, keys.values()))
+    parts = [
+        f"{verdict} on " + (f"all {n_judged} metrics" if len(names) == n_judged > 1 else listed(names))
+        for verdict, names in keys.items()
+        if names
+    ]
+    return f"{_against(rows[0])}: {'; '.join(parts) or 'no metric can be judged'}"
+
+
+def disagreement(row: Row) -> str:
+    """Say that one method wins more images and the other has the better value, and why; "" if not so.
+
+    Nothing is said of differences that neither the sign test nor the interval decides.
+    """
+    wins, losses = row["a_wins"], row["b_wins"]
+    decided = row["verdict"] in ("better", "worse") or row["p"] < _LEVEL
+    gain = row["difference"] if direction(row["metric"]) == "up" else -row["difference"]
+    if not decided or wins == losses or not (gain < -TOLERANCE if wins > losses else gain > TOLERANCE):
+        return ""
+    a_wins = wins > losses
+    name = printable(row["a" if a_wins else "b"])
+    share = max(wins, losses) / (wins + losses + row["ties"])
+    mean = _value_name(row["metric"])
+    worse = "worse" if row["verdict"] != "undecided" else "slightly worse (undecided)"
+    won, lost = (row["a_gain"], row["b_gain"]) if a_wins else (row["b_gain"], row["a_gain"])
+    return (
+        f"{title(row['metric'])}: {name} leads on {100 * share:.0f} % of the images, but its {mean} is "
+        f"{worse}: {_reason(row['metric'], won, lost)}"
+    )
+
+
+def _reason(key: str, won: float, lost: float) -> str:
+    if key in OBJECT_SCORES or is_summed(key):
+        return "images with many objects count more"
+    if METRICS[key].form == "max":
+        return "it is the maximum of the mean curve, not the mean of the images' own maxima"
+    if not lost > won:  # then the means are of different images
+        return "one of the two is undefined on some images"
+    return (
+        f"it loses much on a few images ({number(lost)} on average where it is behind, "
+        f"{number(won)} where it leads)"
+    )
+
+
+def _value_name(key: str) -> str:
+    is_mean = key not in OBJECT_SCORES and not is_summed(key) and METRICS[key].form != "max"
+    return "mean" if is_mean else "value over the data set"
+
+
+def _against(row: Row) -> str:
+    return f"{printable(row['a'])} against {printable(row['b'])}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names as a list in a sentence.
+
+    Example:
+        >>> listed(["MAE", "SI-MAE", "AUC"])
+        'MAE, SI-MAE and AUC'
+    """
+    return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
