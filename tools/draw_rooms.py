@@ -15,7 +15,7 @@ PICTURE = ROOT / "docs" / "architecture.svg"
 EXCEPTIONS = frozenset(
     {
         ("sisod.evaluation.result", "sisod.report.notebook"),
-        ("sisod.analysis.comparison", "sisod.report.notebook"),
+        ("sisod.analysis.comparison", "sisod.report.forest"),
     }
 )
 PLACES = {  # column and row

@@ -1,6 +1,7 @@
 """The permutation test: by hand, against a slow loop over exchanges, against SciPy."""
 
 import math
+from inspect import signature
 from itertools import product
 
 import numpy as np
@@ -112,6 +113,7 @@ def test_all_exchanges_are_those_of_a_slow_loop(data: st.DataObject) -> None:
 
 
 def scipy_p(a: Values, b: Values, n_resamples: float) -> float:
+    seed = "rng" if "rng" in signature(scipy.stats.permutation_test).parameters else "random_state"
     found = scipy.stats.permutation_test(
         (a, b),
         lambda x, y, axis: np.abs(np.mean(x - y, axis=axis)),
@@ -119,7 +121,7 @@ def scipy_p(a: Values, b: Values, n_resamples: float) -> float:
         vectorized=True,
         n_resamples=n_resamples,
         alternative="greater",
-        rng=np.random.default_rng(1),
+        **{seed: np.random.default_rng(1)},
     )
     return float(found.pvalue)
 

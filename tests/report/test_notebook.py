@@ -135,7 +135,9 @@ def test_metric_without_a_better_direction_is_never_an_advantage() -> None:
     first, second = scored(0.9), scored(0.2)  # the second predicts nothing
     comparison = compare(first, second, metrics=["n_predicted", "object_recall"], resamples=200)
     assert min(comparison.table["low"].to_list()) > 0
-    interval, point, other, _ = comparison.plot().get_axes()[0].get_lines()[:4]
+    objects, counts = comparison.plot().get_axes()  # on different axes
+    _, interval, point = counts.get_lines()
     assert (interval.get_color(), point.get_color()) == ("#888888", "white")  # not filled
+    _, other, _ = objects.get_lines()
     assert other.get_color() == COLOURS[0]
     assert "<td>Predicted objects</td>" in first._repr_html_()

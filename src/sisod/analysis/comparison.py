@@ -23,7 +23,17 @@ from sisod.analysis.significance import MAX_EXACT, TOLERANCE, holm, permutation_
 from sisod.analysis.verdict import find_verdict, verdict_lines
 from sisod.common.arguments import shown
 from sisod.common.errors import InputError, UsageError, printable, shorten_list
-from sisod.common.grid import Format, Grid, interval_text, json_rows, number, percent, render
+from sisod.common.grid import (
+    Format,
+    Grid,
+    interval_text,
+    json_rows,
+    latex_text,
+    markdown_text,
+    number,
+    percent,
+    render,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -114,24 +124,40 @@ class Comparison:
         """Return the numbers of images and resamples and the seed, in one line."""
         return f"{self.images} images, {self.resamples} bootstrap resamples, seed {self.seed}"
 
-    def legend(self) -> str:
-        """Return what the two tests and the verdict are, in one line."""
+    def legend(self) -> list[str]:
+        """Return lines of text on the two tests and the rule of the verdicts."""
         n_metrics = self.table["metric"].n_unique()
         exchanges = "all" if self.images <= MAX_EXACT else f"{self.resamples} random"
-        return (
+        return [
             "p, images: sign test of who wins more images; p, mean: permutation test of the difference, "
-            f"{exchanges} exchanges of the methods. Better, worse: the 95 % interval excludes zero; not "
-            f"corrected for the {n_metrics} metric{'' if n_metrics == 1 else 's'} compared"
-        )
+            f"{exchanges} exchanges",
+            "better or worse: the 95 % interval excludes zero (not corrected for the "
+            f"{n_metrics} metric{'' if n_metrics == 1 else 's'} compared)",
+        ]
 
     def plot(self) -> "Figure":
         """Draw every difference with its interval; right of zero the first method is better."""
-        from sisod.report.notebook import comparison_figure
+        from sisod.report.forest import comparison_figure
 
         return comparison_figure(self)
 
     def _repr_html_(self) -> str:
         return self.grid().html("; ".join([self.caption(), *self.notes, *self.verdicts()]))
+
+
+def render_datasets(comparisons: Mapping[str, Comparison], kind: Format) -> str:
+    """Return the comparisons of several data sets for a document or a program."""
+    if kind in ("md", "latex"):
+        escape, head = (markdown_text, "### {}") if kind == "md" else (latex_text, r"\paragraph{{{}}}")
+        parts = ((head.format(escape(name)), c.render(kind)) for name, c in comparisons.items())
+        return "\n\n".join(text for part in parts for text in part)
+    records = [
+        {"dataset": name} | row
+        for name, comparison in comparisons.items()
+        for row in comparison.table.iter_rows(named=True)
+    ]
+    content = [{"dataset": name} | comparison.content() for name, comparison in comparisons.items()]
+    return render(next(iter(comparisons.values())).grid(), records, content, kind)
 
 
 def compare(

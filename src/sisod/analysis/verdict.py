@@ -77,8 +77,8 @@ def disagreement(row: Row) -> str:
     worse = "worse" if row["verdict"] != "undecided" else "slightly worse (undecided)"
     won, lost = (row["a_gain"], row["b_gain"]) if a_wins else (row["b_gain"], row["a_gain"])
     return (
-        f"{title(row['metric'])}: {name} leads on {100 * share:.0f} % of the images, but its {mean} is "
-        f"{worse}: {_reason(row['metric'], won, lost)}"
+        f"{title(row['metric'])}: {name} is better on {100 * share:.0f} % of the images, but its "
+        f"{mean} is {worse}: {_reason(row['metric'], won, lost)}"
     )
 
 
@@ -90,8 +90,8 @@ def _reason(key: str, won: float, lost: float) -> str:
     if not lost > won:  # then the means are of different images
         return "one of the two is undefined on some images"
     return (
-        f"it loses much on a few images ({number(lost)} on average where it is behind, "
-        f"{number(won)} where it leads)"
+        f"it loses much on few images ({number(lost)} on average where it is worse, "
+        f"{number(won)} where it is better)"
     )
 
 

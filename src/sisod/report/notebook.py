@@ -1,22 +1,21 @@
-"""Results in a notebook: a table and a figure of an evaluation, a figure of a comparison."""
+"""Results in a notebook: a table and a figure of an evaluation."""
 
 import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sisod.analysis.bootstrap import direction, heading, title
+from sisod.analysis.bootstrap import heading
 from sisod.analysis.groups import by_number, by_size
 from sisod.common.grid import Grid, number
 from sisod.report.figures import CURVES, curve_points, why_no_curve
-from sisod.report.style import COLOURS, WIDTH, annotate_empty_axes, new_figure, plain_text, style
+from sisod.report.style import COLOURS, annotate_empty_axes, new_figure, style
 from sisod.scoring.metrics import METRICS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from sisod.analysis.comparison import Comparison
     from sisod.evaluation.result import Evaluation
 
 _FORMS = (("", "ordinary", COLOURS[0], "-"), ("si_", "size-invariant", COLOURS[1], "--"))
@@ -94,40 +93,3 @@ def _draw_bars(axes: "Axes", values: list[float], names: list[str], counts: list
     bars = axes.bar(range(len(names)), heights, color=COLOURS[1], width=0.8)
     axes.bar_label(bars, [f"{count}" for count in counts], fontsize=6, color="#555555")
     axes.set_xticks(range(len(names)), names)
-
-
-def comparison_figure(comparison: "Comparison") -> "Figure":
-    """Draw the difference of each pair of methods with its interval; positive if the first is better."""
-    table = comparison.table
-    pairs = list(dict.fromkeys(zip(table["a"].to_list(), table["b"].to_list(), strict=True)))
-    metrics = list(dict.fromkeys(table["metric"].to_list()))
-    columns = min(4, len(pairs))
-    rows = math.ceil(len(pairs) / columns)
-    with style():
-        width = WIDTH if columns > 1 else 0.6 * WIDTH
-        figure = new_figure(rows * (0.19 * len(metrics) + 0.75), width=width)
-        panels = figure.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
-        for axes, (a, b) in zip(panels.flat, pairs, strict=False):
-            for row in comparison.table.iter_rows(named=True):
-                if (row["a"], row["b"]) == (a, b) and not math.isnan(row["difference"]):
-                    better = direction(row["metric"])
-                    sign = -1 if better == "down" else 1
-                    ends = sorted((sign * row["low"], sign * row["high"]))
-                    excludes_zero = better != "none" and (ends[0] > 0 or ends[1] < 0)
-                    y = metrics.index(row["metric"])
-                    colour = COLOURS[0] if excludes_zero else "#888888"
-                    axes.plot(ends, [y, y], color=colour)
-                    axes.plot(
-                        sign * row["difference"], y, "o", color=colour if excludes_zero else "white",
-                        markeredgecolor=colour,
-                    )  # fmt: skip
-            axes.axvline(0, color="#444444", linewidth=0.8)
-            axes.set_title(f"{plain_text(a)} against {plain_text(b)}")
-        for axes in panels.flat[len(pairs) :]:
-            axes.set_axis_off()
-        panels[0, 0].set_yticks(range(len(metrics)), [title(key) for key in metrics])
-        panels[0, 0].set_ylim(len(metrics) - 0.5, -0.5)
-        figure.supxlabel(
-            "advantage of the first method, 95 % interval; filled if it excludes zero", fontsize=8
-        )
-    return figure

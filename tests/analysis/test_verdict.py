@@ -1,0 +1,122 @@
+"""The verdict of a comparison: its rule, its sentences, and disagreements of its two tests."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from helpers.simulated_results import simulated
+
+import sisod
+from sisod.analysis.comparison import compare, compare_many
+from sisod.analysis.verdict import disagreement, find_verdict, listed, verdict_lines
+
+
+def test_the_rule() -> None:
+    assert find_verdict("mae", -0.2, -0.1) == "better"  # of an error, less is better
+    assert find_verdict("mae", 0.1, 0.2) == "worse"
+    assert find_verdict("f_mean", 0.1, 0.2) == find_verdict("found", 0.1, 0.2) == "better"
+    assert find_verdict("f_mean", -0.2, -0.1) == "worse"
+    for low, high in ((-0.1, 0.2), (0.0, 0.2), (-0.2, 0.0), (1e-15, 2e-15)):  # rounding decides nothing
+        assert find_verdict("f_mean", low, high) == "undecided"
+    assert find_verdict("f_mean", math.nan, math.nan) == ""
+    assert find_verdict("n_predicted", 1, 2) == ""
+
+
+def row(metric: str, verdict: str, **values: Any) -> dict[str, Any]:
+    defaults = {
+        "a": "EDN", "b": "ICON", "difference": 0.1, "a_wins": 0, "b_wins": 0, "ties": 0, "p": 1.0,
+        "a_gain": math.nan, "b_gain": math.nan,
+    }  # fmt: skip
+    return {"metric": metric, "verdict": verdict} | defaults | values
+
+
+def test_sentences() -> None:
+    rows = [row("si_mae", "better"), row("f_mean", "better"), row("auc", "worse")]
+    rows += [row("mae", "undecided"), row("n_predicted", "")]
+    assert verdict_lines(rows) == [
+        "EDN against ICON: better on SI-MAE and F mean; worse on AUC; undecided on MAE"
+    ]
+    assert verdict_lines([row("mae", "better")]) == ["EDN against ICON: better on MAE"]
+    assert verdict_lines([row("mae", "worse"), row("auc", "worse")]) == [
+        "EDN against ICON: worse on all 2 metrics"
+    ]
+    assert verdict_lines([row("n_predicted", "")]) == ["EDN against ICON: no metric can be judged"]
+    pairs = [row("mae", "better"), row("mae", "worse", b="LDF"), row("auc", "better")]
+    assert verdict_lines(pairs) == [
+        "EDN against ICON: better on all 2 metrics",
+        "EDN against LDF: worse on MAE",
+    ]
+    assert listed(["a"]) == "a"
+
+
+def test_winning_more_images_with_the_worse_mean() -> None:
+    """A is better by 0.01 on 80 of 100 images, and worse by 0.2 on the others."""
+    base = np.full(100, 0.3)
+    other = base + np.where(np.arange(100) < 80, 0.01, -0.2)
+    found = compare(simulated(base), simulated(other), metrics="mae", resamples=500)
+    assert found.table["verdict"].to_list() == ["worse"]
+    assert (found.table["a_gain"][0], found.table["b_gain"][0]) == pytest.approx((0.01, 0.2))
+    assert found.table["p"][0] < 1e-6
+    line = (
+        "  MAE: {} is better on 80 % of the images, but its mean is worse: it loses much on few images "
+        "(0.2000 on average where it is worse, 0.0100 where it is better)"
+    )
+    assert found.verdicts() == ["A against B: worse on MAE", line.format("A")]
+    assert "is better on 80 %" in found._repr_html_()
+    swapped = compare(simulated(other), simulated(base), metrics="mae", resamples=500)
+    assert swapped.verdicts() == ["A against B: better on MAE", line.format("B")]
+
+
+def test_an_undecided_mean_is_only_slightly_worse() -> None:
+    rng = np.random.default_rng(1)
+    gains = np.where(np.arange(100) < 80, 0.01, -0.045)
+    base = rng.uniform(0.2, 0.5, 100)
+    found = compare(simulated(base), simulated(base + gains), metrics="mae", resamples=500)
+    assert found.table["verdict"].to_list() == ["undecided"]
+    assert "but its mean is slightly worse (undecided): it loses much" in found.verdicts()[1]
+
+
+def test_no_disagreement_without_evidence() -> None:
+    """One test must decide, and their directions must be opposite."""
+    opposite = {"difference": 0.1, "a_wins": 60, "b_wins": 40, "a_gain": 0.1, "b_gain": 0.4}
+    assert disagreement(row("mae", "undecided", p=0.3, **opposite)) == ""
+    assert disagreement(row("mae", "undecided", p=0.01, **opposite)) != ""
+    assert disagreement(row("mae", "worse", p=0.3, **opposite)) != ""
+    assert disagreement(row("f_mean", "better", p=0.01, **opposite)) == ""  # both prefer the first
+    assert disagreement(row("mae", "worse", p=1.0, difference=0.1, a_wins=50, b_wins=50)) == ""
+
+
+def test_reasons_of_values_that_are_no_means() -> None:
+    opposite = {"difference": -0.1, "a_wins": 60, "b_wins": 40, "a_gain": 0.1, "b_gain": 0.05}
+    for key in ("object_f1", "found"):
+        text = disagreement(row(key, "worse", **opposite))
+        assert text.endswith("its value over the data set is worse: images with many objects count more")
+    assert "maximum of the mean curve" in disagreement(row("f_max", "worse", **opposite))
+    assert "undefined on some images" in disagreement(row("f_mean", "worse", **opposite))
+
+
+def test_better_values_are_bold_where_decided() -> None:
+    rng = np.random.default_rng(2)
+    base = rng.uniform(0.1, 0.2, 50)
+    results = {"a": simulated(base), "b": simulated(base + 0.01), "c": simulated(rng.permutation(base))}
+    two = compare_many({"a": results["a"], "b": results["b"]}, metrics="mae", resamples=100).grid()
+    assert two.headings[:3] == ("metric", "a", "b")
+    assert two.bold == {(0, 1)}
+    three = compare_many(results, metrics=["mae", "f_max"], resamples=100).grid()
+    assert three.headings[:5] == ("metric", "method", "other", "value", "other's value")
+    assert {"A", "B", "first", "second"}.isdisjoint(three.headings)
+    assert (0, 3) in three.bold  # a against b
+    assert (1, 3) not in three.bold  # a against c
+    assert three.sections == {3}
+
+
+def test_a_method_against_itself_is_undecided() -> None:
+    evaluator = sisod.Evaluator()
+    gt = np.zeros((20, 20), dtype=bool)
+    gt[3:9, 3:9] = True
+    for index in range(5):
+        evaluator.update(np.roll(gt, index), gt, name=str(index))
+    result = evaluator.result()
+    (line,) = compare(result, result, resamples=50).verdicts()
+    assert line.startswith("A against B: undecided on all ")

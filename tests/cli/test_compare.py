@@ -1,0 +1,129 @@
+"""The command compare: parent folders, several data sets, verdicts, the forest plot."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from helpers.command_line import run
+from helpers.evaluate_runs import finished
+from typer.testing import Result
+
+
+def call(*args: str) -> Result:
+    return run("compare", *args, "--resamples", "50")
+
+
+@pytest.fixture
+def results(four_images: Path) -> Path:  # noqa: ARG001
+    """Two methods on two data sets with the same images, a third method on one of them."""
+    finished(preds=("A", "B"))
+    shutil.copytree("out/MSOD", "out/OTHER")
+    shutil.copytree("out/MSOD/B", "out/OTHER/C")
+    return Path("out")
+
+
+def test_ends_in_the_verdict(results: Path) -> None:
+    shown = call(str(results / "MSOD" / "A"), str(results / "MSOD" / "B"))
+    assert shown.exit_code == 0, shown.stderr
+    caption, tests, rule, *verdicts = shown.stdout.split("└")[1].splitlines()[1:]
+    assert caption == "4 images, 50 bootstrap resamples, seed 0"
+    assert tests == (
+        "p, images: sign test of who wins more images; p, mean: permutation test of the difference, "
+        "all exchanges"
+    )
+    assert rule.startswith("better or worse: the 95 % interval excludes zero (not corrected for the 13 ")
+    assert verdicts[0].startswith("A against B: ")
+    names = ("--metrics", "si_mae,found")
+    content = json.loads(call(str(results / "MSOD"), *names, "--format", "json").stdout)
+    assert content["verdicts"][0].startswith("A against B: ")
+    assert {"p_mean", "verdict", "a_gain"} <= content["pairs"][0].keys()
+
+
+def test_a_folder_of_one_data_set(results: Path) -> None:
+    args = ("--metrics", "mae", "--format", "csv")
+    together = call(str(results / "MSOD"), *args)
+    assert together.exit_code == 0, together.stderr
+    single = call(str(results / "MSOD" / "A"), str(results / "MSOD" / "B"), *args)
+    assert together.stdout == single.stdout
+
+
+def test_every_data_set_is_compared(results: Path) -> None:
+    shown = call(str(results), "--metrics", "mae")
+    assert shown.exit_code == 0, shown.stderr
+    lines = shown.stdout.splitlines()
+    assert lines.index("MSOD") < lines.index("OTHER")
+    assert sum(" against " in line and ":" in line for line in lines) == 1 + 3
+    assert "warning: MSOD: 4 images are too few" in shown.stderr
+    table = call(str(results), "--metrics", "mae", "--format", "csv").stdout.splitlines()
+    assert table[0].startswith("dataset,metric,a,b,")
+    assert [line.split(",")[:4] for line in table[1:]] == [
+        ["MSOD", "mae", "A", "B"],
+        ["OTHER", "mae", "A", "B"],
+        ["OTHER", "mae", "A", "C"],
+        ["OTHER", "mae", "B", "C"],
+    ]
+    content = json.loads(call(str(results), "--metrics", "mae", "--format", "json").stdout)
+    assert [(part["dataset"], part["methods"]) for part in content] == [
+        ("MSOD", ["A", "B"]),
+        ("OTHER", ["A", "B", "C"]),
+    ]
+    text = call(str(results), "--metrics", "mae", "--format", "md").stdout
+    assert text.startswith("### MSOD\n\n| metric | A | B |")
+    assert r"\paragraph{OTHER}" in call(str(results), "--metrics", "mae", "--format", "latex").stdout
+
+
+def test_a_folder_and_a_result(results: Path) -> None:
+    """The result belongs to the data set that its parent folder is named after."""
+    shown = call(str(results / "MSOD"), f"new={results / 'MSOD' / 'B'}", "--metrics", "mae")
+    assert shown.exit_code == 0, shown.stderr
+    assert "A against new: " in shown.stdout
+    shutil.rmtree(results / "OTHER" / "A")
+    shutil.rmtree(results / "OTHER" / "B")
+    shown = call(str(results), "--metrics", "mae")
+    assert "warning: OTHER has one method only and is not compared" in shown.stderr
+    assert "A against B: " in shown.stdout
+
+
+def test_errors(results: Path) -> None:
+    named = call(f"x={results}")
+    assert (named.exit_code, named.stderr) == (
+        2, "error: 'x=out' names one method, but the folder contains results; leave it out\n",
+    )  # fmt: skip
+    twice = call(str(results), str(results / "MSOD" / "A"))
+    assert (twice.exit_code, twice.stderr) == (
+        2, "error: two results on 'MSOD' are called 'A'; give one a name, as NAME=DIR\n",
+    )  # fmt: skip
+    for path in ("MSOD/A", "OTHER/A", "OTHER/C"):
+        shutil.rmtree(results / path)
+    alone = call(str(results))
+    assert (alone.exit_code, alone.stderr) == (
+        1, "error: expected two or more methods on the same data set, got one on each of 2\n",
+    )  # fmt: skip
+    assert "expected two or more results to compare, got 1" in call(str(results / "MSOD")).stderr
+    Path("empty").mkdir()
+    assert "no result in or below 'empty'" in call("empty").stderr
+    row = call(str(results / "MSOD" / "B"), "--against-paper", "--plot", "x.pdf")
+    assert "--plot draws differences of methods; leave out --against-paper" in row.stderr
+
+
+@pytest.mark.parametrize("kind", ["pdf", "png", "svg"])
+def test_the_forest_plot(results: Path, kind: str) -> None:
+    pytest.importorskip("matplotlib", reason="extra report is not installed")
+    one = call(str(results / "MSOD"), "--plot", f"one.{kind}")
+    assert one.exit_code == 0, one.stderr
+    assert one.stderr.endswith(f"drawn to one.{kind}\n")
+    start = {"pdf": b"%PDF", "png": b"\x89PNG", "svg": b"<?xml"}[kind]
+    assert Path(f"one.{kind}").read_bytes().startswith(start)
+    call(str(results / "MSOD"), "--plot", f"two.{kind}")
+    assert Path(f"one.{kind}").read_bytes() == Path(f"two.{kind}").read_bytes()
+
+
+def test_a_plot_of_each_data_set(results: Path) -> None:
+    pytest.importorskip("matplotlib", reason="extra report is not installed")
+    call(str(results), "--plot", "forest.svg", "--metrics", "mae")
+    assert sorted(path.name for path in Path().glob("*.svg")) == ["forest-MSOD.svg", "forest-OTHER.svg"]
+    wrong = call(str(results), "--plot", "forest.txt")
+    assert (wrong.exit_code, wrong.stderr) == (
+        2, "error: 'forest.txt': expected a name ending in .pdf, .png or .svg\n",
+    )  # fmt: skip
