@@ -29,7 +29,7 @@ def test_pairs_of_methods_are_those_of_the_comparison(saved: list[Saved], tmp_pa
         found = {r.method: r.evaluation for r in saved if r.dataset == dataset}
         compared = compare_many(found, metrics=keys, resamples=50)
         head, *rows = Tables(page).tables[f"Pairs of methods on {dataset}"]
-        headings = "metric|first|second|difference|95 % interval|excludes zero|first leads|p"
+        headings = "metric|method|other|difference|95 % interval|verdict|method leads|p, images|p, mean"
         assert [cell[0] for cell in head] == headings.split("|")
         assert [[cell[0] for cell in row] for row in rows] == [
             [
@@ -38,14 +38,15 @@ def test_pairs_of_methods_are_those_of_the_comparison(saved: list[Saved], tmp_pa
                 row["b"],
                 f"{row['difference']:+.4f}",
                 f"{row['low']:+.4f} to {row['high']:+.4f}",
-                "no" if row["low"] <= 0 <= row["high"] else "yes",
+                "undecided" if row["low"] <= 0 <= row["high"] else row["verdict"],
                 f"{100 * row['a_leads']:.1f} %",
                 f"{row['p_holm']:.2g}",
+                f"{row['p_mean']:.2g}",
             ]
             for row in compared.table.iter_rows(named=True)
         ]
         clear |= {row[5][0] for row in rows}
-    assert clear == {"yes", "no"}
+    assert clear == {"better", "worse", "undecided"}
 
 
 def test_undefined_differences_have_dashes(tmp_path: Path) -> None:
@@ -56,8 +57,8 @@ def test_undefined_differences_have_dashes(tmp_path: Path) -> None:
     write_report(saved, tmp_path / "r.html", resamples=20)
     rows = Tables((tmp_path / "r.html").read_text()).tables["Pairs of methods on D"]
     assert [[cell[0] for cell in row][2:] for row in rows if row[0][0] in ("MAE", "F mean")] == [
-        ["n", "+0.0000", "+0.0000 to +0.0000", "no", "0.0 %", "1"],
-        ["n", "-", "-", "-", "-", "-"],
+        ["n", "+0.0000", "+0.0000 to +0.0000", "undecided", "0.0 %", "1", "1"],
+        ["n", "-", "-", "-", "-", "-", "-"],
     ]
 
 

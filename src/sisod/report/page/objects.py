@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sisod.analysis.bootstrap import direction
 from sisod.common.grid import Better
 from sisod.evaluation.result import Evaluation
 from sisod.evaluation.results import Result
 from sisod.report.objects import missing_notes
+from sisod.report.page.differences import Differences
 from sisod.report.page.scores import (
     Column,
     ColumnGroup,
@@ -69,7 +71,10 @@ class ObjectTable:
 
 
 def object_table(
-    dataset: str, results: Sequence[Result], intervals: Mapping[str, Intervals]
+    dataset: str,
+    results: Sequence[Result],
+    intervals: Mapping[str, Intervals],
+    differences: Differences,
 ) -> ObjectTable:
     """Return the objects of one data set.
 
@@ -77,6 +82,7 @@ def object_table(
         dataset: its name.
         results: those of this data set.
         intervals: method -> the intervals of its metrics.
+        differences: those of the methods.
     """
     evaluations = {result.method: result.evaluation for result in results}
     sums = {name: _sums(e.counts) for name, e in evaluations.items() if e.counts is not None}
@@ -92,13 +98,14 @@ def object_table(
             groups,
             sums,
             lambda method, key: _cell(evaluations[method], sums[method], key, intervals[method]),
+            {key: one for key, one in differences.items() if key[0] not in _BETTER_COUNTS},
         ),
         tuple(missing_notes(results, curves=False)),
     )
 
 
 def _better(key: str) -> Better:
-    return _BETTER_COUNTS[key] if key in _BETTER_COUNTS else METRICS[key].direction
+    return _BETTER_COUNTS[key] if key in _BETTER_COUNTS else direction(key)
 
 
 def _sums(counts: "pl.DataFrame") -> dict[str, float]:

@@ -23,7 +23,7 @@ from sisod.report.objects import missing_notes
 from sisod.report.page.charts import MEASURES, chart_data
 from sisod.report.page.failures import failure_data
 from sisod.report.page.objects import object_table
-from sisod.report.page.scores import ScoreTable, pairs_grid, rank_note, score_table
+from sisod.report.page.scores import ScoreTable, pairs_grid, score_table
 from sisod.scoring.metrics import METRICS
 
 TITLE = "Size-invariant evaluation"
@@ -128,9 +128,11 @@ def render_report(
         title=title,
         tables=tables,
         pairs={t.dataset: pairs_grid(t.comparison) for t in tables if t.comparison is not None},
-        object_tables=[object_table(t.dataset, by_dataset[t.dataset], t.intervals) for t in tables],
+        object_tables=[
+            object_table(t.dataset, by_dataset[t.dataset], t.intervals, t.differences) for t in tables
+        ],
         curve_notes=missing_notes([r for r in results if r.evaluation.counts is not None], curves=True),
-        rank_notes=[note for name, group in by_dataset.items() if (note := rank_note(name, group))],
+        headlines=[table.headline for table in tables if table.headline],
         ablation=_ablation(read_ablation(ablation)) if ablation is not None else None,
         against_paper=against_paper,
         published=published,

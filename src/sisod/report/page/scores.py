@@ -4,26 +4,25 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from sisod.analysis.bootstrap import heading, score_keys, title
+from sisod.analysis.bootstrap import direction, heading, score_keys, title
 from sisod.analysis.comparison import Comparison, bootstrap_intervals, compare_many
 from sisod.analysis.groups import size_bias
-from sisod.analysis.ranks import rank_changes
+from sisod.analysis.object_counts import needs_predicted
 from sisod.common.errors import InputError
 from sisod.common.grid import Better, Grid, best_rows, interval_text, number, percent
 from sisod.evaluation.result import Evaluation
 from sisod.evaluation.results import Result
+from sisod.report.page.differences import (
+    Differences,
+    ForestPanel,
+    best_method,
+    forest_panels,
+    read_differences,
+)
+from sisod.report.page.headline import headline
+from sisod.report.summary import shown_keys
 from sisod.scoring.metrics import METRICS, is_custom
 
-# columns of the main table, as far as they were evaluated; the others are in the table of all metrics
-_MAIN = (
-    ("mae", "si_mae"),
-    ("f_mean", "si_f_mean"),
-    ("f_max", "si_f_max"),
-    ("f_max_image", "si_f_max_frame"),  # the paper's columns, used if the pair above was not evaluated
-    ("auc", "si_auc"),
-    ("e_mean", "si_e_mean"),
-    ("s", "si_s"),
-)
 # metrics of the section on objects
 OBJECT_COLUMNS = (
     *("object_recall", "object_recall_small", "object_precision", "object_precision_small"),
@@ -31,9 +30,12 @@ OBJECT_COLUMNS = (
 )
 _COMPARED = ("mae", "si_mae", "f_mean", "si_f_mean", "found")
 _BIAS = "size_bias"
+_OBJECT_HEADINGS = {"false_objects": "false", "object_precision": "precision"}  # in the main table
 _PAIR_HEADINGS = (
-    "metric", "first", "second", "difference", "95 % interval", "excludes zero", "first leads", "p"
-)  # fmt: skip
+    *("metric", "method", "other", "difference", "95 % interval", "verdict"),
+    *("method leads", "p, images", "p, mean"),
+)
+_MOST_COLUMNS = 16  # of the main table, if the user chose the metrics
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ class ScoreCell:
         value: NaN where undefined.
         low, high: its 95 % interval, NaN if there is none.
         best: whether it is the best of its column, as printed.
+        to_best: the difference to the best method, if it cannot be told from it; else empty.
         images: number of images on which it is defined; None for scores over objects.
         digits: after the decimal point; 0 for counts.
         tip: explanation of a value without an interval.
@@ -54,6 +57,7 @@ class ScoreCell:
     low: float = math.nan
     high: float = math.nan
     best: bool = False
+    to_best: str = ""
     images: int | None = None
     digits: int = 4
     tip: str = "no interval: the metric cannot be resampled"
@@ -112,6 +116,9 @@ class ScoreTable:
     rows: tuple[Row, ...]
     all_metrics: Grid
     comparison: Comparison | None
+    differences: Differences
+    forest: list[ForestPanel]
+    headline: str
     intervals: "dict[str, Intervals]"
     notes: tuple[str, ...]
 
@@ -122,11 +129,16 @@ def score_table(dataset: str, results: Sequence[Result], *, resamples: int) -> S
     groups = _column_groups(list(evaluations.values()))
     keys = [column.key for group in groups for column in group.columns]
     notes: list[str] = []
-    resampled = [*keys, *OBJECT_COLUMNS]
+    pairs = _forms(keys, _known_keys(list(evaluations.values())))
+    resampled = list(dict.fromkeys([*keys, *OBJECT_COLUMNS, *(key for pair in pairs for key in pair)]))
     comparison = _compare(evaluations, resampled, notes, resamples)
     intervals = _intervals(evaluations, resampled, comparison, resamples)
+    differences = read_differences(comparison)
     rows = rows_of_columns(
-        groups, evaluations, lambda method, key: _cell(evaluations[method], key, intervals[method])
+        groups,
+        evaluations,
+        lambda method, key: _cell(evaluations[method], key, intervals[method]),
+        differences,
     )
     notes += _notes(evaluations)
     return ScoreTable(
@@ -137,54 +149,84 @@ def score_table(dataset: str, results: Sequence[Result], *, resamples: int) -> S
         rows,
         _all_metrics(evaluations),
         comparison,
+        differences,
+        forest_panels([key for key in keys if key != _BIAS], list(evaluations), differences),
+        headline(dataset, pairs, comparison, differences),
         intervals,
         tuple(notes),
     )
 
 
-def rank_note(dataset: str, results: Sequence[Result]) -> str:
-    """Say in a sentence whether MAE and SI-MAE rank the methods differently; "" if undefined."""
-    evaluations = {result.method: result.evaluation for result in results}
-    try:
-        changes = rank_changes(evaluations)
-    except InputError:  # different images, or a metric was not evaluated
-        return ""
-    pair = ("mae", "si_mae")
-    if len(evaluations) < 2 or math.isnan(changes.tau[pair]):
-        return ""
-    swaps = changes.swaps[pair]
-    tau = f"Kendall's tau {number(changes.tau[pair], digits=2)}"
-    if not swaps:
-        return f"On {dataset}, MAE and SI-MAE rank the methods in the same order ({tau})."
-    order = ", ".join(f"{a} before {b}" for a, b in swaps[:3])
-    more = f" and {len(swaps) - 3} more" if len(swaps) > 3 else ""
-    return f"On {dataset}, MAE ranks {order}{more}; SI-MAE ranks them in the opposite order ({tau})."
+def _forms(keys: Sequence[str], known: Sequence[str]) -> list[tuple[str, str]]:
+    """Return the pairs of forms that were evaluated and of which at least one is in the main table."""
+    main = [key for key in keys if key in METRICS]
+    either = [key for key in known if {key, f"si_{key}", key.removeprefix("si_")} & set(main)]
+    return [pair for pair in form_pairs(either) if all(pair)]
 
 
 def _column_groups(evaluations: Sequence[Evaluation]) -> tuple[ColumnGroup, ...]:
-    known = [key for key in METRICS if any(key in e.summary for e in evaluations)]
-    pairs = [pair for pair in _MAIN if set(pair) & set(known)]
-    if {"f_max", "si_f_max"} & set(known):
-        pairs = [pair for pair in pairs if pair[0] != "f_max_image"]
-    if not pairs:
-        plain_keys = dict.fromkeys(key.removeprefix("si_") for key in known)
-        pairs = [(key, f"si_{key}") for key in plain_keys]
-    else:  # whoever adds a metric wants to see it
-        custom = dict.fromkeys(METRICS[key].family.key for key in known if is_custom(key))
-        pairs += [(key, f"si_{key}") for key in custom]
+    keys = _main_keys(_known_keys(evaluations))
     groups = []
-    for pair in pairs:
-        forms = [form for form in pair if form in known]
-        plain = METRICS[forms[0]].title.removeprefix("SI-")
+    for pair in form_pairs([key for key in keys if not needs_predicted(key)]):
+        forms = [form for form in pair if form]
         columns = [
-            Column(form, "SI" if form.startswith("si_") else "ordinary", METRICS[form].direction)
+            Column(form, "SI" if METRICS[form].size_invariant else "ordinary", direction(form))
             for form in forms
         ]
-        groups.append(ColumnGroup(plain, tuple(columns)))
-    objects = [Column("found", "found", "up"), Column(_BIAS, "size bias", "zero")]
-    if "false_objects" in known:
-        objects.insert(1, Column("false_objects", "false", "down"))
-    return (*groups, ColumnGroup("Objects", tuple(objects)))
+        groups.append(ColumnGroup(_group_heading(forms), tuple(columns)))
+    objects = [
+        Column(
+            key, _OBJECT_HEADINGS.get(key, METRICS[key].title.removeprefix("Object ")), direction(key)
+        )
+        for key in keys
+        if needs_predicted(key) and key != "object_recall"
+    ]
+    found = Column("found", "found", "up")  # the same as object_recall, and known for every result
+    return (*groups, ColumnGroup("Objects", (found, *objects, Column(_BIAS, "size bias", "zero"))))
+
+
+def _group_heading(forms: Sequence[str]) -> str:
+    """The title that forms of a metric share, and the endings in which they differ."""
+    titles = dict.fromkeys(METRICS[form].title.removeprefix("SI-") for form in forms)
+    first, *others = titles
+    return ", ".join([first, *(other.rsplit(" ", 1)[-1] for other in others)])
+
+
+def _known_keys(evaluations: Sequence[Evaluation]) -> list[str]:
+    return list(dict.fromkeys(key for evaluation in evaluations for key in evaluation.summary))
+
+
+def _main_keys(known: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns that 'sisod evaluate' prints; the others are in the table of all metrics.
+
+    Of its second table, of objects, which is a section of its own, only the false objects.
+    """
+    if len(known) <= _MOST_COLUMNS:  # chosen by the user
+        return tuple(known)
+    first, *_ = shown_keys(known, chosen=False) or [tuple(known[:_MOST_COLUMNS])]
+    # whoever adds a metric wants to see it
+    more = (key for key in known if key == "false_objects" or is_custom(key))
+    return tuple(dict.fromkeys((*first, *more)))
+
+
+def form_pairs(keys: Sequence[str]) -> list[tuple[str, str]]:
+    """Return each ordinary metric with its size-invariant form; "" for a form that is not there.
+
+    Example:
+        >>> form_pairs(["mae", "si_mae", "f_max_image", "si_f_max_frame", "e_mean"])
+        [('mae', 'si_mae'), ('f_max_image', 'si_f_max_frame'), ('e_mean', '')]
+    """
+    partners = {key: f"si_{key}" for key in keys}
+    if "si_f_max_image" not in keys:  # the paper compares it with the maximum over frames
+        partners["f_max_image"] = "si_f_max_frame"
+    with_partner = {partners[key] for key in keys}
+    return [
+        ("", key)
+        if METRICS[key].size_invariant
+        else (key, partners[key] if partners[key] in keys else "")
+        for key in keys
+        if key not in with_partner
+    ]
 
 
 def _compare(
@@ -213,20 +255,14 @@ def pairs_grid(comparison: Comparison) -> Grid:
             row["b"],
             number(row["difference"], sign=True),
             interval_text(row["low"], row["high"], sign=True),
-            _excludes_zero(row["low"], row["high"]),
+            row["verdict"] or "-",
             percent(row["a_leads"]),
-            "-" if math.isnan(row["p_holm"]) else f"{row['p_holm']:.2g}",
+            *("-" if math.isnan(row[key]) else f"{row[key]:.2g}" for key in ("p_holm", "p_mean")),
         )
         for row in comparison.table.iter_rows(named=True)
         if row["metric"] in _COMPARED
     )
     return Grid(_PAIR_HEADINGS, rows, n_text=3)
-
-
-def _excludes_zero(low: float, high: float) -> str:
-    if math.isnan(low):
-        return "-"
-    return "yes" if low > 0 or high < 0 else "no"
 
 
 Intervals = dict[str, tuple[float, float, float]]  # metric -> value, low, high
@@ -268,35 +304,48 @@ def _cell(evaluation: Evaluation, key: str, intervals: Intervals) -> ScoreCell:
 
 
 def rows_of_columns(
-    groups: Sequence[ColumnGroup], methods: Collection[str], cell: Callable[[str, str], ScoreCell]
+    groups: Sequence[ColumnGroup],
+    methods: Collection[str],
+    cell: Callable[[str, str], ScoreCell],
+    differences: Differences,
 ) -> tuple[Row, ...]:
-    """Return the rows of a table, the best of each column marked.
+    """Return the rows of a table; the best of each column, and what cannot be told from it, is marked.
 
     Args:
         groups: the columns.
         methods: the rows.
         cell: the function that returns the cell of a method and a column's key.
+        differences: those of the methods.
     """
     columns = [
-        _mark_best([cell(method, column.key) for method in methods], column.better)
+        _mark_best(column, {method: cell(method, column.key) for method in methods}, differences)
         for group in groups
         for column in group.columns
     ]
     return tuple(zip(methods, zip(*columns, strict=True), strict=True))
 
 
-def _mark_best(cells: Sequence[ScoreCell], better: Better) -> tuple[ScoreCell, ...]:
-    best = best_rows([cell.text for cell in cells], better)
-    return tuple(replace(cell, best=row in best) for row, cell in enumerate(cells))
+def _mark_best(
+    column: Column, cells: Mapping[str, ScoreCell], differences: Differences
+) -> tuple[ScoreCell, ...]:
+    best = best_rows([cell.text for cell in cells.values()], column.better)
+    leader = best_method(column.key, list(cells), differences)
+    marked = []
+    for row, (method, cell) in enumerate(cells.items()):
+        one = differences.get((column.key, method, leader))
+        tied = row not in best and one is not None and one.verdict == "undecided"
+        to_best = f"{leader} by {one.text}" if tied and one is not None else ""
+        marked.append(replace(cell, best=row in best, to_best=to_best))
+    return tuple(marked)
 
 
 def _all_metrics(evaluations: Mapping[str, Evaluation]) -> Grid:
     rows, bold = [], set()
-    keys = [key for key in METRICS if any(key in e.summary for e in evaluations.values())]
+    keys = _known_keys(list(evaluations.values()))
     for row, key in enumerate(keys):
         cells = [number(e.summary.get(key, math.nan)) for e in evaluations.values()]
         rows.append((heading(key), *cells))
-        bold |= {(row, 1 + column) for column in best_rows(cells, METRICS[key].direction)}
+        bold |= {(row, 1 + column) for column in best_rows(cells, direction(key))}
     return Grid(("metric", *evaluations), tuple(rows), n_text=1, bold=frozenset(bold))
 
 

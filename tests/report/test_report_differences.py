@@ -1,0 +1,240 @@
+"""The page: what cannot be told from the best, the forest plot, the headline, the columns."""
+
+import dataclasses
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from helpers.report_runs import Tables
+from helpers.simulated_results import simulated
+from numpy.typing import NDArray
+
+import sisod
+from sisod.analysis.comparison import compare_many
+from sisod.evaluation.results import Result as Saved
+from sisod.report import write_report
+from sisod.report.page.differences import best_method, forest_panels, read_differences
+from sisod.report.page.headline import headline
+from sisod.report.page.scores import form_pairs, score_table
+
+pytest.importorskip("jinja2", reason="extra report is not installed")
+Values = NDArray[np.float64]
+
+
+def result(**columns: Values) -> sisod.Evaluation:
+    """A result with the given values of each image."""
+    return dataclasses.replace(
+        BLANK,
+        summary={key: float(np.nanmean(values)) for key, values in columns.items()},
+        defined={key: int((~np.isnan(values)).sum()) for key, values in columns.items()},
+        images=BLANK.images.drop("mse").with_columns(
+            **{key: pl.Series(values) for key, values in columns.items()}
+        ),
+    )
+
+
+def blank_images(n_images: int) -> sisod.Evaluation:
+    evaluator = sisod.Evaluator(metrics=["mse"])
+    for index in range(n_images):
+        evaluator.update(np.zeros((4, 4)), np.zeros((4, 4), dtype=bool), name=f"{index:03d}")
+    return evaluator.result()
+
+
+BLANK = blank_images(80)
+rng = np.random.default_rng(3)
+HARD = rng.uniform(0.3, 0.6, 80)
+NOISE = rng.normal(0, 0.05, 80)
+NOISE -= NOISE.mean()
+
+
+def table_of(results: dict[str, sisod.Evaluation]) -> str:
+    return score_table("D", [Saved("D", *pair) for pair in results.items()], resamples=200).headline
+
+
+# --- the headline -------------------------------------------------------------------------------------
+
+
+def test_a_decided_disagreement_is_the_news() -> None:
+    """MAE agrees with its size-invariant form; F mean prefers A, SI-F mean prefers B."""
+    a = result(mae=HARD, si_mae=HARD, f_mean=HARD + 0.1, si_f_mean=HARD)
+    b = result(mae=HARD + 0.1, si_mae=HARD + 0.1, f_mean=HARD, si_f_mean=HARD + 0.2)
+    mean = HARD.mean()
+    assert table_of({"A": a, "B": b}) == (
+        f"On D, F mean prefers A to B ({mean + 0.1:.4f} against {mean:.4f}), but SI-F mean prefers B "
+        f"({mean + 0.2:.4f} against {mean:.4f}). Both differences are decided: their 95 % intervals "
+        "exclude zero."
+    )
+
+
+def test_the_clearest_disagreement_comes_first() -> None:
+    """MAE and F mean both disagree with their forms, MAE by differences that are not decided."""
+    a = result(mae=HARD, si_mae=HARD + 0.001 + NOISE, f_mean=HARD + 0.1, si_f_mean=HARD)
+    b = result(mae=HARD + 0.001 + NOISE, si_mae=HARD, f_mean=HARD, si_f_mean=HARD + 0.001 + NOISE)
+    text = table_of({"A": a, "B": b})
+    assert text.startswith("On D, F mean prefers A to B (")
+    assert "Only the difference in F mean is decided; the other 95 % interval contains zero." in text
+    assert text.endswith("MAE also ranks some methods differently from its size-invariant form.")
+
+
+def test_an_undecided_disagreement_says_so() -> None:
+    a = result(mae=HARD, si_mae=HARD + 0.001 + NOISE)
+    b = result(mae=HARD + 0.001 + NOISE, si_mae=HARD)
+    text = table_of({"A": a, "B": b})
+    assert text.startswith("On D, MAE prefers A to B (")
+    assert text.endswith("Neither difference is decided: both 95 % intervals contain zero.")
+
+
+def test_the_winners_before_other_methods() -> None:
+    """B and C change places clearly; A and D, the best by the two metrics, less clearly."""
+    noise = np.random.default_rng(5)
+    errors = {"A": (0.0, 0.05), "B": (0.2, 0.4), "C": (0.4, 0.2), "D": (0.05, 0.0)}
+    results = {
+        name: result(mae=HARD + plain + noise.normal(0, 0.01, 80), si_mae=HARD + si)
+        for name, (plain, si) in errors.items()
+    }
+    assert table_of(results).startswith("On D, MAE prefers A to D (")
+
+
+def test_agreement_is_news_too() -> None:
+    a = result(mae=HARD, si_mae=HARD, f_mean=HARD, si_f_mean=HARD, e_mean=HARD)
+    b = result(mae=HARD + 0.1, si_mae=HARD + 0.2, f_mean=HARD, si_f_mean=HARD, e_mean=-HARD)
+    assert table_of({"A": a, "B": b}) == (
+        "On D, MAE and F mean rank the methods in the same order as their size-invariant forms."
+    )
+    one = ({"mae": HARD, "si_mae": HARD}, {"mae": HARD + 0.1, "si_mae": HARD + 0.1})
+    assert table_of(dict(zip("AB", (result(**c) for c in one), strict=True))) == (
+        "On D, MAE ranks the methods in the same order as its size-invariant form."
+    )
+
+
+def test_no_headline_without_two_methods_or_two_forms() -> None:
+    assert table_of({"A": result(mae=HARD, si_mae=HARD)}) == ""
+    assert table_of({"A": result(mae=HARD), "B": result(mae=HARD)}) == ""
+    assert headline("D", [("mae", "si_mae")], None, {}) == ""
+    undefined = result(mae=HARD, si_mae=np.where(np.arange(80) < 1, 0.5, math.nan))
+    assert "Neither" not in table_of({"A": result(mae=HARD + 0.1, si_mae=HARD), "B": undefined})
+
+
+# --- what cannot be told from the best ----------------------------------------------------------------
+
+
+def test_values_that_cannot_be_told_from_the_best_are_marked(tmp_path: Path) -> None:
+    """By MAE, A is best, B differs from it by noise, C by 0.1 on every image."""
+    maes = {"A": HARD, "B": HARD + 0.001 + NOISE, "C": HARD + 0.1}
+    saved = [Saved("D", name, result(mae=mae, si_mae=HARD)) for name, mae in maes.items()]
+    write_report(saved, tmp_path / "r.html", resamples=200)
+    page = (tmp_path / "r.html").read_text()
+    a, b, c = (row[1] for row in Tables(page).tables["Scores on D"][2:])
+    assert "tied" in str(b[1]["class"]).split()
+    assert b[0] == f"≈{maes['B'].mean():.4f} cannot be told from the best" + b[0].split("best")[1]
+    assert re.search(
+        r"; differs from A by \+0\.0010 \(-0\.\d+ to \+0\.\d+\): undecided$", b[1]["data-tip"] or ""
+    )
+    for cell in (a, c):
+        assert "tied" not in str(cell[1]["class"])
+        assert "≈" not in cell[0]
+    assert a[0].startswith(f"{HARD.mean():.4f} best")
+    # all are best by SI-MAE: nothing else to mark
+    assert ["best" in str(row[2][1]["class"]) for row in Tables(page).tables["Scores on D"][2:]] == [
+        True
+    ] * 3
+    assert "marks values that cannot be told from the best" in page
+
+
+def test_objects_are_marked_like_scores(saved: list[Saved], tmp_path: Path) -> None:
+    write_report(saved, tmp_path / "r.html", resamples=100)
+    tables = Tables((tmp_path / "r.html").read_text()).tables
+    for dataset in ("mixed", "crowded"):
+        found = {r.method: r.evaluation for r in saved if r.dataset == dataset}
+        compared = compare_many(found, metrics=["object_recall", "object_f1"], resamples=100)
+        differences = read_differences(compared)
+        for key, column in (("object_recall", 2), ("object_f1", 10)):
+            best = best_method(key, list(found), differences)
+            printed = {row[0][0]: row[column] for row in tables[f"Objects on {dataset}"][2:]}
+            value = found[best].summary[key]
+            assert {m for m, cell in printed.items() if "tied" in str(cell[1]["class"]).split()} == {
+                method
+                for method, evaluation in found.items()
+                if method != best
+                and differences[key, method, best].verdict == "undecided"
+                and f"{evaluation.summary[key]:.4f}" != f"{value:.4f}"
+            }
+
+
+def test_one_method_has_no_marks_and_no_forest(tmp_path: Path) -> None:
+    write_report([Saved("D", "A", result(mae=HARD, si_mae=HARD))], tmp_path / "r.html", resamples=20)
+    page = (tmp_path / "r.html").read_text()
+    assert "≈" not in page
+    assert 'id="differences"' not in page
+
+
+# --- the forest plot ----------------------------------------------------------------------------------
+
+
+def test_forest_by_hand() -> None:
+    """Worse is left: an axis from -0.2 to 0, with a margin of 4 % on both sides."""
+    results = {"A": result(mae=HARD), "B": result(mae=HARD + 0.2), "C": result(mae=HARD + 0.05)}
+    differences = read_differences(compare_many(results, resamples=20))
+    (panel,) = forest_panels(["mae"], list(results), differences)
+    assert (panel.heading, panel.best, panel.zero) == ("MAE ↓", "A", 96.0)
+    best, b, c = panel.rows
+    assert (best.method, best.text, best.verdict, best.x) == ("A", "", "best", 96.0)
+    assert (b.text, b.interval, b.verdict) == ("+0.2000", "+0.2000 to +0.2000", "worse")
+    assert (b.left, b.x, b.right) == pytest.approx((4, 4, 4))
+    assert c.x == pytest.approx(96 - 0.25 * 92)
+    assert panel.ticks == ((4.0, "+0.2"), (27.0, "+0.15"), (50.0, "+0.1"), (73.0, "+0.05"), (96.0, "0"))
+
+
+def test_forest_of_equal_and_of_undefined_methods() -> None:
+    equal = {name: result(f_mean=HARD) for name in "AB"}
+    (panel,) = forest_panels(["f_mean"], ["A", "B"], read_differences(compare_many(equal, resamples=20)))
+    assert (panel.best, panel.rows[1].verdict, panel.rows[1].x) == ("A", "undecided", panel.zero)
+    assert panel.ticks == ((panel.zero, "0"),)
+    undefined = {"A": simulated(np.full(30, math.nan)), "B": simulated(np.full(30, 0.5))}
+    compared = compare_many(undefined, metrics="mae", resamples=20)
+    assert forest_panels(["mae"], ["A", "B"], read_differences(compared)) == []
+
+
+def test_forest_on_the_page(saved: list[Saved], tmp_path: Path) -> None:
+    write_report(saved, tmp_path / "r.html", resamples=50)
+    page = (tmp_path / "r.html").read_text()
+    captions = re.findall(r"<caption>(.*?) <span class=\"hidden\">on crowded, difference", page)
+    assert captions == [
+        "MAE ↓", "SI-MAE ↓", "AUC ↑", "SI-AUC ↑", "F mean ↑", "SI-F mean ↑", "F max image ↑",
+        "SI-F max frame ↑", "E mean ↑", "objects found ↑", "False objects per image ↓",
+    ]  # fmt: skip
+    rows = next(rows for name, rows in Tables(page).tables.items() if name.startswith("SI-MAE ↓ on cr"))
+    values = {r.method: r.evaluation.summary["si_mae"] for r in saved if r.dataset == "crowded"}
+    best = min(values, key=values.__getitem__)
+    for cells in rows[: len(values)]:
+        name, text = cells[0][0], cells[2][0]
+        expected = "best" if name == best else f"{values[name] - values[best]:+.4f}, 95 % interval "
+        assert text.startswith(expected)
+
+
+# --- the columns --------------------------------------------------------------------------------------
+
+
+def test_chosen_metrics_are_the_columns(tmp_path: Path) -> None:
+    gt = np.zeros((20, 20), dtype=bool)
+    gt[3:9, 3:9] = True
+    evaluator = sisod.Evaluator(metrics=["iou_mean", "si_iou_mean", "wf", "object_ap"])
+    evaluator.update(gt, gt, name="a")
+    evaluator.update(np.roll(gt, 3), gt, name="b")
+    write_report([Saved("D", "A", evaluator.result())], tmp_path / "r.html", resamples=20)
+    groups, columns, _ = Tables((tmp_path / "r.html").read_text()).tables["Scores on D"]
+    assert [cell[0].split("\n")[0].split(" ↑")[0] for cell in groups[1:]] == [
+        "IoU mean",
+        "wF",
+        "Objects",
+    ]
+    assert [cell[0] for cell in columns] == ["ordinary", "SI", "ordinary", "found", "AP", "size bias"]
+
+
+def test_pairs_of_forms() -> None:
+    assert form_pairs(["si_f_mean", "mae"]) == [("", "si_f_mean"), ("mae", "")]
+    keys = ["f_max_image", "si_f_max_image", "si_f_max_frame"]
+    assert form_pairs(keys) == [("f_max_image", "si_f_max_image"), ("", "si_f_max_frame")]
