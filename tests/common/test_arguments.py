@@ -11,7 +11,7 @@ from helpers.messages import check_one_sentence
 
 import sisod
 from sisod import analysis
-from sisod.analysis import comparison
+from sisod.analysis import comparison, significance
 from sisod.common.arguments import check_choice, check_number, check_whole, shown, unknown_name_message
 from sisod.common.errors import UsageError
 from sisod.data.scenes import make_scenes
@@ -151,8 +151,8 @@ CALLS: dict[str, tuple[Callable[[Any], object], list[Any], str]] = {
     "metrics compared": (
         lambda v: comparison.bootstrap_intervals(DONE, v, resamples=1), [3, ["x"], [1], []], "metric",
     ),
-    "wins": (lambda v: comparison.sign_test(v, 1), [-1, 0.5, True, None], "wins"),
-    "p values": (comparison.holm, [[-0.1], [2.0], [[0.1]], 0.5], "p_values"),
+    "wins": (lambda v: significance.sign_test(v, 1), [-1, 0.5, True, None], "wins"),
+    "p values": (significance.holm, [[-0.1], [2.0], [[0.1]], 0.5], "p_values"),
     "size groups": (
         lambda v: analysis.by_size(DONE, groups=v),
         ["x", [], [1], [1, 0], [0, 0], [math.nan, 1], ["a", "b"], None, 3, [[0, 1]]],

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sisod.analysis.groups import average_ranks
+from sisod.analysis.same_images import check_same_images
 from sisod.common.arguments import check_known
 from sisod.common.errors import InputError, UsageError
 from sisod.scoring.metrics import METRICS, listed_keys
@@ -65,8 +66,6 @@ def rank_changes(
         keys: two or more metrics, each with a better direction.
     """
     import polars as pl
-
-    from sisod.analysis.comparison import check_same_images
 
     keys = tuple(dict.fromkeys(listed_keys(keys)))
     if len(keys) < 2:
