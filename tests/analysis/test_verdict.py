@@ -59,8 +59,8 @@ def test_winning_more_images_with_the_worse_mean() -> None:
     assert (found.table["a_gain"][0], found.table["b_gain"][0]) == pytest.approx((0.01, 0.2))
     assert found.table["p"][0] < 1e-6
     line = (
-        "  MAE: {} is better on 80 % of the images, but its mean is worse: it loses much on few images "
-        "(0.2000 on average where it is worse, 0.0100 where it is better)"
+        "  MAE: {} is better on 80 % of the images, but its mean is worse: it loses more where it is "
+        "worse (0.2000 on average) than it gains where it is better (0.0100)"
     )
     assert found.verdicts() == ["A against B: worse on MAE", line.format("A")]
     assert "is better on 80 %" in found._repr_html_()
@@ -74,21 +74,23 @@ def test_an_undecided_mean_is_only_slightly_worse() -> None:
     base = rng.uniform(0.2, 0.5, 100)
     found = compare(simulated(base), simulated(base + gains), metrics="mae", resamples=500)
     assert found.table["verdict"].to_list() == ["undecided"]
-    assert "but its mean is slightly worse (undecided): it loses much" in found.verdicts()[1]
+    assert "but its mean is slightly worse (undecided): it loses more" in found.verdicts()[1]
 
 
 def test_no_disagreement_without_evidence() -> None:
-    """One test must decide, and their directions must be opposite."""
+    """The sign test must decide, and the mean must have the opposite direction."""
     opposite = {"difference": 0.1, "a_wins": 60, "b_wins": 40, "a_gain": 0.1, "b_gain": 0.4}
     assert disagreement(row("mae", "undecided", p=0.3, **opposite)) == ""
     assert disagreement(row("mae", "undecided", p=0.01, **opposite)) != ""
-    assert disagreement(row("mae", "worse", p=0.3, **opposite)) != ""
+    assert disagreement(row("mae", "worse", p=0.3, **opposite)) == ""
+    assert disagreement(row("mae", "worse", p=0.01, **opposite)) != ""
     assert disagreement(row("f_mean", "better", p=0.01, **opposite)) == ""  # both prefer the first
     assert disagreement(row("mae", "worse", p=1.0, difference=0.1, a_wins=50, b_wins=50)) == ""
+    assert disagreement(row("mae", "", p=math.nan, difference=math.nan)) == ""
 
 
 def test_reasons_of_values_that_are_no_means() -> None:
-    opposite = {"difference": -0.1, "a_wins": 60, "b_wins": 40, "a_gain": 0.1, "b_gain": 0.05}
+    opposite = {"difference": -0.1, "a_wins": 60, "b_wins": 40, "a_gain": 0.1, "b_gain": 0.05, "p": 0.01}
     for key in ("object_f1", "found"):
         text = disagreement(row(key, "worse", **opposite))
         assert text.endswith("its value over the data set is worse: images with many objects count more")

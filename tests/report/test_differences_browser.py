@@ -56,12 +56,12 @@ def test_long_names_fit(browser: Browser, pages: dict[int, Path], count: int) ->
         " && b.right <= e.closest('svg').getBoundingClientRect().right + 5)(e.getBoundingClientRect())",
     )
     # every name is shown in full length, shortened in the middle, and read as a whole
-    every(browser, ".forest tbody th", "e.scrollWidth <= e.clientWidth + 1")
+    every(browser, ".forest tbody th", "e.firstChild.offsetWidth <= e.clientWidth - 8")
     shown = browser.evaluate(
         "[...document.querySelector('.forest').querySelectorAll('th')].map(h => h.innerText)"
     )
     assert len(shown) == count
-    assert shown[0].startswith("resnet5…-seed-0")
+    assert shown[0].startswith("resnet5…seed-0")
     assert browser.troubles() == []
 
 

@@ -63,12 +63,11 @@ def _verdict_line(rows: Sequence[Row]) -> str:
 def disagreement(row: Row) -> str:
     """Say that one method wins more images and the other has the better value, and why; "" if not so.
 
-    Nothing is said of differences that neither the sign test nor the interval decides.
+    Nothing is said if the sign test does not decide who wins more images.
     """
     wins, losses = row["a_wins"], row["b_wins"]
-    decided = row["verdict"] in ("better", "worse") or row["p"] < _LEVEL
     gain = row["difference"] if direction(row["metric"]) == "up" else -row["difference"]
-    if not decided or wins == losses or not (gain < -TOLERANCE if wins > losses else gain > TOLERANCE):
+    if not (row["p"] < _LEVEL and (gain < -TOLERANCE if wins > losses else gain > TOLERANCE)):
         return ""
     a_wins = wins > losses
     name = printable(row["a" if a_wins else "b"])
@@ -90,8 +89,8 @@ def _reason(key: str, won: float, lost: float) -> str:
     if not lost > won:  # then the means are of different images
         return "one of the two is undefined on some images"
     return (
-        f"it loses much on few images ({number(lost)} on average where it is worse, "
-        f"{number(won)} where it is better)"
+        f"it loses more where it is worse ({number(lost)} on average) than it gains where it is better "
+        f"({number(won)})"
     )
 
 

@@ -10,8 +10,8 @@ from sisod.analysis.verdict import Verdict, find_verdict
 from sisod.common.grid import interval_text, number
 from sisod.report.forest import shorten
 
-_TICKS = 4  # at most, on an axis
-_LONGEST_NAME = 15  # characters beside a panel
+_TICKS = 3  # at most, on an axis
+_LONGEST_NAME = 14  # characters beside a panel
 _MARGIN = 0.04  # free share of an axis on both sides
 
 
