@@ -6,16 +6,21 @@ Scenes and methods are synthetic; no image of a data set enters the repository.
 """
 
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from helpers.browser import Browser
 from helpers.report_runs import METHODS, mixed_scenes, write_benchmark
 from PIL import Image
 
+from sisod.analysis import compare_many
 from sisod.data.scenes import make_scenes
+from sisod.evaluation.result import Evaluation
 from sisod.evaluation.results import load_results
 from sisod.report import write_report
+from sisod.report.forest import comparison_figure
 from sisod.report.gallery import FigureRequest, write_figure
+from sisod.report.style import save_figure
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -34,8 +39,15 @@ def main() -> None:
         mixed = FigureRequest([r for r in results if r.dataset == "mixed"], images)
         for name in ("size-log", "examples"):
             write_figure(DOCS / f"figure_{name}.png", name, mixed)
+        draw_forest({result.method: result.evaluation for result in mixed.results})
     for path in [*DOCS.glob("report_*.png"), *DOCS.glob("figure_*.png")]:
         shrink(path)
+
+
+def draw_forest(evaluations: Mapping[str, Evaluation]) -> None:
+    """Draw the comparison of two methods."""
+    comparison = compare_many({name: evaluations[name] for name in ("Net+si", "Net")})
+    save_figure(comparison_figure(comparison), DOCS / "figure_forest.png")
 
 
 def photograph(browser: Browser, root: Path) -> None:
