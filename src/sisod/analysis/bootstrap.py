@@ -241,7 +241,8 @@ def share_columns(scores: Sequence[Score]) -> tuple[Values, list[NDArray[np.int6
 
 def block_size(table: Values) -> int:
     """Return how many rows of resamples to compute at a time, for little memory."""
-    return max(1, _MAX_COUNTS // max(len(table), table.shape[1]))
+    longest: int = max(table.shape)
+    return max(1, _MAX_COUNTS // longest)
 
 
 def _object_score(evaluation: "Evaluation", key: str, order: NDArray[np.int64]) -> Score:
