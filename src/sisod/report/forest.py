@@ -107,7 +107,7 @@ def _draw_panel(
     axes.set_axis_on()
     axes.grid(visible=False, axis="y")
     axes.spines["left"].set_visible(False)
-    axes.set_yticks(range(len(metrics)), [title(key) for key in metrics])
+    axes.set_yticks(range(len(metrics)), [plain_text(title(key)) for key in metrics])
     axes.set(xlim=limits, ylim=(len(metrics) - 0.4, -0.6))
     axes.axvline(0, color="#444444", linewidth=0.8)
     for one in advantages:
