@@ -45,7 +45,7 @@ def compare(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Draw every difference with its interval to this .pdf, .png or .svg file; with several "
+            help="Draw to this .pdf, .png or .svg file: every difference with its interval; with several "
             "data sets, one file for each.",
         ),
     ] = None,

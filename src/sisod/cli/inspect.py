@@ -101,7 +101,7 @@ def stats(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Write the two panels of the paper's Figure 1 to this .pdf, .png or .svg file.",
+            help="Draw to this .pdf, .png or .svg file: the two panels of the paper's Figure 1.",
         ),
     ] = None,
     protocol: ProtocolName = None,
