@@ -45,8 +45,8 @@ def compare(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Draw to this .pdf, .png or .svg file: every difference with its interval; with several "
-            "data sets, one file for each.",
+            help="Draw to this .pdf, .png or .svg file: every difference with its interval; with "
+            "several data sets, one file for each.",
         ),
     ] = None,
     against_paper: AgainstPaperFlag = False,

@@ -203,7 +203,7 @@ def _main_keys(known: Sequence[str]) -> tuple[str, ...]:
     """
     if len(known) <= _MOST_COLUMNS:  # chosen by the user
         return tuple(known)
-    first, *_ = shown_keys(known, chosen=False) or [tuple(known[:_MOST_COLUMNS])]
+    first = (shown_keys(known, chosen=False) or [tuple(known)])[0][:_MOST_COLUMNS]
     # whoever adds a metric wants to see it
     more = (key for key in known if key == "false_objects" or is_custom(key))
     return tuple(dict.fromkeys((*first, *more)))
