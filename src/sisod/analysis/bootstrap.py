@@ -94,7 +94,7 @@ def title(key: str) -> str:
 
 def direction(key: str) -> Direction:
     """Return whether a higher ("up") or a lower ("down") score is better, or neither ("none")."""
-    return METRICS[OBJECT_SCORES.get(key, key)].direction
+    return METRICS[OBJECT_SCORES.get(key, key)].better
 
 
 def heading(key: str) -> str:

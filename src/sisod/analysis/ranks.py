@@ -107,10 +107,9 @@ def kendall_tau(a: ArrayLike, b: ArrayLike) -> float:
 
 def _summary_value(name: str, evaluation: "Evaluation", key: str) -> float:
     check_known("metric", key, METRICS)
-    if METRICS[key].direction == "none":
-        raise UsageError(
-            f"methods cannot be ranked by {key}: neither more nor less is better; choose another metric"
-        )
+    if METRICS[key].better == "none":
+        reason = METRICS[key].trivial or "neither more nor less is better"
+        raise UsageError(f"methods cannot be ranked by {key}: {reason}; choose another metric")
     if key not in evaluation.summary:
         raise InputError(f"the result of {name!r} has no {key}; evaluate it again with this metric")
     return evaluation.summary[key]

@@ -83,7 +83,7 @@ def _grid(lines: Sequence[Line], keys: Sequence[str]) -> Grid:
     for dataset in dict.fromkeys(line.dataset for line in lines):
         members = [row for row, line in enumerate(lines) if line.dataset == dataset]
         for column, key in enumerate(keys, start=2):
-            best = best_rows([rows[row][column] for row in members], METRICS[key].direction)
+            best = best_rows([rows[row][column] for row in members], METRICS[key].better)
             bold |= {(members[index], column) for index in best}
     return Grid(headings, tuple(rows), 2, frozenset(bold), frozenset(sections))
 

@@ -1,4 +1,4 @@
-"""Every metric that is a function of the counts, and the table of all metrics.
+"""Every metric that is a function of the counts, the table of all metrics, and their names.
 
 To add a metric, add a row to `FAMILIES`: its keys, its size-invariant form and its position in tables
 and plots follow from the row. Users add metrics of their own at run time, see `custom`.
@@ -6,7 +6,7 @@ and plots follow from the row. Users add metrics of their own at run time, see `
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Literal
 
@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from sisod.common.arguments import check_known, shown
 from sisod.common.errors import UsageError
+from sisod.common.grid import latex_text
 from sisod.scoring import object_metrics as objects
 from sisod.scoring import structure
-from sisod.scoring.histograms import LEVELS
-from sisod.scoring.object_metrics import small
+from sisod.scoring.histograms import LEVELS, Counts, Histogram
+from sisod.scoring.object_metrics import first_line, small
 
 Values = NDArray[np.float64]
 Direction = Literal["up", "down", "none"]
@@ -27,61 +28,14 @@ MetricChoice = str | Sequence[str | Callable[..., float]] | Callable[..., float]
 BETA2 = 0.3
 
 
-@dataclass(frozen=True, eq=False)
-class Counts:
-    """Confusion matrices of several rows (an image or a frame each) at several thresholds.
-
-    `positives` and `negatives` are NaN instead of 0, so that a metric that divides by them is undefined
-    without a special case.
-    """
-
-    tp: Values
-    fp: Values
-    positives: Values
-    negatives: Values
-    n_negatives: Values
-    size: Values
-    alignment_size: Values
-
-    @cached_property
-    def predicted(self) -> Values:
-        """Pixels at or above the threshold."""
-        return self.tp + self.fp
-
-    @cached_property
-    def recall(self) -> Values:
-        """TP / P."""
-        return self.tp / self.positives
-
-    @cached_property
-    def fpr(self) -> Values:
-        """FP / N."""
-        return self.fp / self.negatives
-
-    def correct(self) -> Values:
-        """Pixels classified correctly, TP + TN."""
-        return self.tp + (self.n_negatives - self.fp)
+def absolute_error(h: Histogram) -> Values:
+    """Mean of |p - g| over the pixels."""
+    return h.absolute
 
 
-def confusion_counts(above: Values, totals: Values, is_image: NDArray[np.bool_] | None = None) -> Counts:
-    """Return the confusion matrices of rows of a histogram, from its `above` and `totals`.
-
-    E of a row that is a whole image divides by HW - 1, E of a frame by S_k (docs/metrics.md).
-    """
-    size = totals.sum(axis=1, keepdims=True)
-    alignment_size = size
-    if is_image is not None:
-        alignment_size = np.where(is_image[:, None], np.maximum(size - 1, 1), size)
-    defined = np.where(totals == 0, np.nan, totals)
-    return Counts(
-        tp=above[:, 1],
-        fp=above[:, 0],
-        positives=defined[:, 1:],
-        negatives=defined[:, :1],
-        n_negatives=totals[:, :1],
-        size=size,
-        alignment_size=alignment_size,
-    )
+def squared_error(h: Histogram) -> Values:
+    """Mean of (p - g)^2 over the pixels."""
+    return h.squared
 
 
 def precision(c: Counts) -> Values:
@@ -97,8 +51,9 @@ def recall(c: Counts) -> Values:
 
 
 def f_measure(c: Counts) -> Values:
-    """(1 + beta^2) P R / (beta^2 P + R), in counts, which need no special case for P = R = 0."""
-    # the same operations in numerator and denominator: a perfect map scores exactly 1
+    """Weighted harmonic mean of precision and recall, beta^2 = 0.3."""
+    # counts need no special case for P = R = 0; with the same operations in numerator and denominator
+    # a perfect map scores exactly 1
     return (c.tp + BETA2 * c.tp) / (c.predicted + BETA2 * c.positives)
 
 
@@ -135,16 +90,18 @@ def kappa(c: Counts) -> Values:
 
 
 def accuracy(c: Counts) -> Values:
-    """(TP + TN) / all, as a sum over pixels: the one separable metric with a curve."""
+    """(TP + TN) / all."""
+    # as a sum over pixels: the one separable metric with a curve
     return c.correct()
 
 
 def e_measure(c: Counts) -> Values:
-    """Enhanced alignment, the mean of (1 + x)^2 / 4 (the paper's appendix prints 1/2).
+    """Enhanced alignment of map and ground truth (Fan et al., IJCAI 2018).
 
-    x = 2ab / (a^2 + b^2), where a and b are the binary prediction and the ground truth minus their
-    means; with two values each there are four kinds of pixels. Without a salient pixel it is the share
-    of pixels not predicted, with salient pixels only the share of pixels predicted.
+    It is the mean of (1 + x)^2 / 4 (the paper's appendix prints 1/2) with x = 2ab / (a^2 + b^2), where
+    a and b are the binary prediction and the ground truth minus their means; with two values each there
+    are four kinds of pixels. Without a salient pixel it is the share of pixels not predicted, with
+    salient pixels only the share of pixels predicted.
     """
     p_mean, g_mean = c.predicted / c.size, c.positives / c.size
     p_out, g_out = 1 - p_mean, 1 - g_mean  # a predicted, a salient pixel minus the mean
@@ -189,6 +146,8 @@ class Family:
         size_invariant: whether it has a size-invariant form.
         on_request: computed only if it is named, or with `"all"`.
         detections: exists only under protocols that count detections.
+        symbol: in LaTeX's math mode; empty if papers print the title.
+        trivial_max: why the maximum over thresholds says nothing about a map; empty if it does.
     """
 
     key: str
@@ -200,6 +159,8 @@ class Family:
     size_invariant: bool = True
     on_request: bool = False
     detections: bool = False
+    symbol: str = ""
+    trivial_max: str = ""
 
 
 def balanced(si_values: Values, n_objects: Values, n_false: Values) -> Values:
@@ -209,10 +170,18 @@ def balanced(si_values: Values, n_objects: Values, n_false: Values) -> Values:
 
 
 def _objects(
-    key: str, title: str, direction: Direction, function: Callable[..., Values], **flags: bool
+    key: str,
+    title: str,
+    direction: Direction,
+    function: Callable[..., Values],
+    *,
+    symbol: str = "",
+    **flags: bool,
 ) -> Family:
     """Return a metric of objects: from sums over images, so it has no size-invariant form."""
-    return Family(key, title, direction, "objects", function, size_invariant=False, **flags)
+    return Family(
+        key, title, direction, "objects", function, size_invariant=False, symbol=symbol, **flags
+    )
 
 
 # balanced metric -> the family whose size-invariant binary form it starts from
@@ -223,23 +192,28 @@ def _balanced(key: str, title: str) -> Family:
     return Family(key, title, "up", "balanced", balanced, size_invariant=False)
 
 
+# recall and FPR fall with the threshold, specificity rises: their maximum is one end of the curve
+_LOWEST = "it is the value at the lowest threshold, where nearly every pixel is predicted"
+_HIGHEST = "it is the value at the highest threshold, where hardly a pixel is predicted"
+_WORST = "it is the value at the worst threshold, about 0.5, where everything or nothing is predicted"
+
 FAMILIES = (
-    Family("mae", "MAE", "down", "error", lambda h: h.absolute, separable=True),
-    Family("mse", "MSE", "down", "error", lambda h: h.squared, separable=True),
-    Family("f", "F", "up", "curve", f_measure),
+    Family("mae", "MAE", "down", "error", absolute_error, separable=True),
+    Family("mse", "MSE", "down", "error", squared_error, separable=True),
+    Family("f", "F", "up", "curve", f_measure, symbol=r"F_\beta"),
     Family("precision", "Precision", "up", "curve", precision),
-    Family("recall", "Recall", "up", "curve", recall),
+    Family("recall", "Recall", "up", "curve", recall, trivial_max=_LOWEST),
     Family("iou", "IoU", "up", "curve", iou),
     Family("dice", "Dice", "up", "curve", dice),
     Family("accuracy", "Accuracy", "up", "curve", accuracy, separable=True),
-    Family("specificity", "Specificity", "up", "curve", specificity),
-    Family("fpr", "FPR", "down", "curve", fpr),
-    Family("ber", "BER", "down", "curve", ber),
-    Family("kappa", "Kappa", "up", "curve", kappa),
-    Family("e", "E", "up", "curve", e_measure),
+    Family("specificity", "Specificity", "up", "curve", specificity, trivial_max=_HIGHEST),
+    Family("fpr", "FPR", "down", "curve", fpr, trivial_max=_LOWEST),
+    Family("ber", "BER", "down", "curve", ber, trivial_max=_WORST),
+    Family("kappa", "Kappa", "up", "curve", kappa, symbol=r"\kappa"),
+    Family("e", "E", "up", "curve", e_measure, symbol=r"E_\xi"),
     Family("auc", "AUC", "up", "scalar", auc),
-    Family("s", "S", "up", "pixels", structure.s_measure, on_request=True),
-    Family("wf", "wF", "up", "pixels", structure.weighted_f, on_request=True),
+    Family("s", "S", "up", "pixels", structure.s_measure, on_request=True, symbol=r"S_\alpha"),
+    Family("wf", "wF", "up", "pixels", structure.weighted_f, on_request=True, symbol=r"F_\beta^w"),
     Family(
         "msiou", "MSIoU", "up", "pixels", structure.multiscale_iou, size_invariant=False, on_request=True
     ),
@@ -263,13 +237,23 @@ FAMILIES = (
     _objects("object_f1_max", "Object F1 max", "up", objects.f1_max, on_request=True),
     _objects("object_f1_max_small", "Object F1 max small", "up", small(objects.f1_max), on_request=True),
     _objects("object_ap", "Object AP", "up", objects.average_precision, on_request=True),
-    _objects("pd", "Pd", "up", objects.detection_rate, detections=True),
-    _objects("fa", "Fa", "down", objects.false_alarm_area, detections=True),
+    _objects("pd", "Pd", "up", objects.detection_rate, detections=True, symbol="P_d"),
+    _objects("fa", "Fa", "down", objects.false_alarm_area, detections=True, symbol="F_a"),
     _objects("niou", "nIoU", "up", objects.niou, detections=True),
     _objects("iou_total", "IoU total", "up", objects.iou_total, detections=True),
 )
 
 Form = Literal["", "mean", "max", "adaptive", "binary", "max_image", "max_frame"]
+# form -> as papers print it beside a symbol, and what it is
+_FORMS: dict[Form, tuple[str, str]] = {
+    "": ("", ""),
+    "mean": (r"\mathrm{mean}", "mean over the thresholds"),
+    "max": (r"\max", "maximum of the data set's mean curve"),
+    "adaptive": (r"\mathrm{adp}", "at twice the mean of the map"),
+    "binary": (r"\mathrm{bin}", "at p > 0.5"),
+    "max_image": (r"\max,\mathrm{image}", "maximum of each image's own curve"),
+    "max_frame": (r"\max,\mathrm{frame}", "maximum of each object's own curve"),
+}
 
 
 @dataclass(frozen=True)
@@ -282,6 +266,33 @@ class Metric:
     family: Family
     form: Form
     size_invariant: bool
+
+    @property
+    def trivial(self) -> str:
+        """Why the value says nothing about a map; empty for all others."""
+        return self.family.trivial_max if self.form == "max" else ""
+
+    @property
+    def better(self) -> Direction:
+        """The direction by which tables mark the best; "none" also where the value is trivial."""
+        return "none" if self.trivial else self.direction
+
+    @property
+    def symbol(self) -> str:
+        """The name as papers print it, in LaTeX."""
+        if not self.family.symbol:
+            return latex_text(self.title)
+        form = _FORMS[self.form][0]
+        return "SI-" * self.size_invariant + f"${self.family.symbol}{form and f'^{{{form}}}'}$"
+
+    @property
+    def meaning(self) -> str:
+        """What it measures, in one line."""
+        parts = [first_line(self.family.function).rstrip("."), _FORMS[self.form][1]]
+        if self.size_invariant and self.form != "max_frame":
+            separable = "mean over the objects' frames and the background"
+            parts.append(separable if self.family.separable else "mean over the objects' frames")
+        return "; ".join(part for part in parts if part)
 
 
 def _metric_table() -> dict[str, Metric]:
@@ -377,4 +388,4 @@ def find_metrics(metrics: MetricChoice, *, detections: bool = False) -> tuple[st
 
 def arrow(key: str) -> str:
     """Return the arrow of the better direction."""
-    return {"up": "↑", "down": "↓", "none": ""}[METRICS[key].direction]
+    return {"up": "↑", "down": "↓", "none": ""}[METRICS[key].better]

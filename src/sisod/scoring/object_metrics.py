@@ -26,7 +26,12 @@ def harmonic_mean(first: Values, second: Values) -> Values:
 
 def mean_count(name: str) -> Callable[[Sums], Values]:
     """Return the function that gives a count per image."""
-    return lambda sums: ratio(sums[name], sums["images"])
+
+    def count(sums: Sums) -> Values:
+        return ratio(sums[name], sums["images"])
+
+    count.__doc__ = f"{name.capitalize()} objects per image."
+    return count
 
 
 def false_area(sums: Sums) -> Values:
@@ -113,4 +118,14 @@ def average_precision(sums: Sums) -> Values:
 
 def small(function: Callable[[Sums, str], Values]) -> Callable[[Sums], Values]:
     """Return the same over objects below 1 % of the image, and predicted ones below 1 %."""
-    return lambda sums: function(sums, "_small")
+
+    def of_small(sums: Sums) -> Values:
+        return function(sums, "_small")
+
+    of_small.__doc__ = f"{first_line(function).rstrip('.')}; those below 1 % of the image only."
+    return of_small
+
+
+def first_line(function: Callable[..., Values]) -> str:
+    """Return the first line of a function's documentation; empty without one."""
+    return (function.__doc__ or "").strip().partition("\n")[0]
