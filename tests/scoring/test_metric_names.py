@@ -1,4 +1,4 @@
-"""What the table of metrics says of a metric: symbol, meaning, and whether its value is trivial."""
+"""Names of metrics: symbols, meanings, aliases, suggestions; and which values are trivial."""
 
 import re
 
@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from matplotlib.mathtext import MathTextParser
 
 import sisod
-from sisod.scoring.metrics import METRICS
+from sisod import analysis
+from sisod.scoring.metrics import METRICS, alias_pairs, canonical_key, check_metric, find_metrics
 
 TRIVIAL = {
     f"{si}{family}_max" for si in ("", "si_") for family in ("recall", "fpr", "specificity", "ber")
@@ -76,3 +77,111 @@ def test_the_maximum_of_a_trivial_metric_is_one_end_of_its_curve(seed: int, grey
             assert result.summary[f"{si}{family}_max"] == result.curves[f"{si}{family}"][end]
     assert result.summary["recall_max"] == result.summary["fpr_max"] == 1
     assert result.summary["ber_max"] >= 0.5
+
+
+@pytest.mark.parametrize(
+    ("names", "key"),
+    [
+        ("s S sm Sm smeasure Smeasure s_measure S-measure s_alpha structure_measure", "s"),
+        ("wf wfm wFm wFmeasure weighted_f weighted-F-measure fbw f_beta_w", "wf"),
+        ("f_max maxf max_f fmax MaxFm maxF maxFmeasure max-Fbeta F-max", "f_max"),
+        ("f_mean f fm F meanf meanFm avgF fmean F-measure f_beta", "f_mean"),
+        ("adpf adpFm adaptive_f f_adp", "f_adaptive"),
+        ("em E-measure meanEm e_mean mean_E avg_em E_xi", "e_mean"),
+        ("maxem maxEm e-max", "e_max"),
+        ("adpem adpEm", "e_adaptive"),
+        ("MAE M mean_absolute_error", "mae"),
+        ("SI-MAE simae si_m", "si_mae"),
+        ("si_sm si-smeasure", "si_s"),
+        ("si_maxf SI-F-max simaxfm", "si_f_max"),
+        ("iou IoU jaccard binIoU", "iou_binary"),
+        ("dice dsc f1 Dice-binary", "dice_binary"),
+        ("AUROC roc_auc", "auc"),
+        ("Object-F1", "object_f1"),
+        ("nIoU", "niou"),
+        ("tpr sensitivity", "recall_binary"),
+        ("panoptic_quality PQ", "pq"),
+        ("BSI-F-binary", "bsi_f_binary"),
+    ],
+)
+def test_aliases(names: str, key: str) -> None:
+    for name in names.split():
+        assert canonical_key(name) == key, name
+
+
+def test_no_alias_means_two_metrics() -> None:
+    keys: dict[str, str] = {}
+    for alias, key in alias_pairs():
+        assert key in METRICS
+        assert keys.setdefault(alias, key) == key, alias
+    assert all(canonical_key(key) == key for key in METRICS)
+    titles = {metric.title: key for key, metric in METRICS.items() if metric.family.kind != "objects"}
+    assert all(canonical_key(title) == key for title, key in titles.items())
+
+
+@given(st.sampled_from([*METRICS]), st.data())
+def test_case_and_separators_do_not_matter(key: str, data: st.DataObject) -> None:
+    spelled = "".join(
+        data.draw(st.sampled_from(["", "_", "-", " "])) if char == "_"
+        else data.draw(st.sampled_from([char, char.upper()])) for char in key
+    )  # fmt: skip
+    assert canonical_key(spelled) == key
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("smeasur", "s"),  # a similar alias
+        ("wfmeasur", "wf"),
+        ("si_maee", "si_mae"),
+        ("structure", "s"),  # a word of what it measures
+        ("structural_similarity_structure", "s"),
+        ("panoptic", "pq"),
+        ("enhanced_alignment", "e_mean"),
+        ("recall_of_boundaries", "recall_mean"),
+        ("object_f1_mx", "object_f1_max"),
+        ("si_ame", "si_mae"),
+    ],
+)
+def test_suggestions_go_by_meaning(name: str, key: str) -> None:
+    with pytest.raises(ValueError, match=rf"unknown metric '{name}'; did you mean '{key}'\?"):
+        find_metrics([name])
+
+
+def test_a_suggestion_is_one_of_the_available_metrics() -> None:
+    with pytest.raises(ValueError, match=r"did you mean 'si_mae'\? available: f_max, si_mae$"):
+        check_metric("smae", ("f_max", "si_mae"))
+    with pytest.raises(
+        ValueError, match="unknown metric 'hausdorff'; available: 126, listed by 'sisod metr"
+    ):
+        find_metrics("hausdorff")
+
+
+def test_aliases_are_accepted_wherever_metrics_are_chosen() -> None:
+    gt = np.zeros((16, 16), dtype=bool)
+    gt[2:9, 3:8] = gt[12:15, 12:15] = True
+    names, keys = "smeasure,wfm,maxf,em,SI-MAE", ["s", "wf", "f_max", "e_mean", "si_mae"]
+    assert list(sisod.score(gt, gt, metrics=names)) == keys
+    results = []
+    for _ in range(2):
+        evaluator = sisod.Evaluator(metrics=names.split(","))
+        evaluator.update(gt, gt, name="a")
+        results.append(evaluator.result())
+    assert list(results[0].summary) == keys
+    table = analysis.compare(*results, metrics="SM,maxF", resamples=10).table
+    assert table["metric"].to_list() == ["s", "f_max"]
+    assert analysis.by_number(results[0], metrics=["Smeasure"]).columns[-2:] == ["s", "n_s"]
+    ranked = analysis.rank_changes({"A": results[0], "B": results[1]}, keys=["sm", "em"])
+    assert list(ranked.tau) == [("s", "e_mean")]
+    assert list(sisod.score(gt, gt, protocol="official", metrics="MAE,meanF")) == ["mae", "f_mean"]
+
+
+def test_no_ranks_by_a_trivial_metric() -> None:
+    gt = np.eye(8, dtype=bool)
+    evaluator = sisod.Evaluator(metrics=["mae", "recall_max"])
+    evaluator.update(gt, gt)
+    result = evaluator.result()
+    with pytest.raises(
+        ValueError, match=r"recall_max: it is the value at the lowest threshold, where .*;"
+    ):
+        analysis.rank_changes({"A": result, "B": result}, keys=["mae", "recall_max"])

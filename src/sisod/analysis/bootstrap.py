@@ -22,11 +22,19 @@ from sisod.analysis.object_counts import (
     needs_predicted,
     no_predicted_objects,
 )
-from sisod.common.arguments import check_known, check_whole
+from sisod.common.arguments import check_whole
 from sisod.common.errors import InputError, UsageError
 from sisod.common.progress import progress_bar
 from sisod.evaluation.rows import IMAGE_CURVES, split_counts
-from sisod.scoring.metrics import METRICS, PAPER_KEYS, Direction, arrow, is_custom, listed_keys
+from sisod.scoring.metrics import (
+    METRICS,
+    PAPER_KEYS,
+    Direction,
+    arrow,
+    check_metric,
+    is_custom,
+    listed_keys,
+)
 
 if TYPE_CHECKING:
     from sisod.evaluation.result import Evaluation
@@ -141,7 +149,7 @@ def chosen_keys(
     for key in keys:
         if key not in available:
             _refuse_key(key, evaluations)
-        check_known("metric", key, available)
+        check_metric(key, available)
     return tuple(dict.fromkeys(keys))
 
 

@@ -18,7 +18,7 @@ from sisod.analysis.object_counts import (
 from sisod.common.arguments import check_known, shown
 from sisod.common.errors import UsageError
 from sisod.evaluation.rows import split_counts
-from sisod.scoring.metrics import METRICS, is_custom, listed_keys
+from sisod.scoring.metrics import METRICS, check_metric, is_custom, listed_keys
 from sisod.scoring.objects import HALF
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def by_number(evaluation: "Evaluation", *, metrics: Sequence[str] | None = None)
     for key in keys:
         if needs_predicted(key) and evaluation.counts is None:
             raise no_predicted_objects(evaluation, key)
-        check_known("image-level metric", key, present)
+        check_metric(key, present, what="image-level metric")
     numbers = images["n_objects"].to_numpy()
     first = 0 if (numbers == 0).any() else 1
     members = np.minimum(numbers, 5) - first

@@ -11,9 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from sisod.analysis.groups import average_ranks
 from sisod.analysis.same_images import check_same_images
-from sisod.common.arguments import check_known
 from sisod.common.errors import InputError, UsageError
-from sisod.scoring.metrics import METRICS, listed_keys
+from sisod.scoring.metrics import METRICS, check_metric, listed_keys
 
 if TYPE_CHECKING:
     import polars as pl
@@ -106,7 +105,7 @@ def kendall_tau(a: ArrayLike, b: ArrayLike) -> float:
 
 
 def _summary_value(name: str, evaluation: "Evaluation", key: str) -> float:
-    check_known("metric", key, METRICS)
+    check_metric(key, METRICS)
     if METRICS[key].better == "none":
         reason = METRICS[key].trivial or "neither more nor less is better"
         raise UsageError(f"methods cannot be ranked by {key}: {reason}; choose another metric")

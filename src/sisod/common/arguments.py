@@ -125,20 +125,36 @@ def check_known(what: str, name: object, known: Collection[str]) -> None:
         raise UsageError(unknown_name_message(what, name, known))
 
 
-def unknown_name_message(what: str, name: object, known: Iterable[str]) -> str:
+def unknown_name_message(
+    what: str, name: object, known: Iterable[str], *, near: str | None = None, command: str = ""
+) -> str:
     """Return the message for an unknown name: the nearest known one, and all of them.
+
+    Args:
+        what: what the name is of, such as "protocol".
+        name: the unknown name.
+        known: all known names.
+        near: the known name that is suggested; by default the one spelled most similarly, if any.
+        command: that lists the names, for those that are too many for a message.
 
     Example:
         >>> unknown_name_message("protocol", "papr", ["default", "paper"])
         "unknown protocol 'papr'; did you mean 'paper'? available: default, paper"
     """
     names = sorted(known)
-    given = name if isinstance(name, str) else ""
-    near = difflib.get_close_matches(given[:_LONGEST], names, n=5)
-    near.sort(key=lambda other: sorted(other) != sorted(given))  # two letters swapped come first
-    hint = f" did you mean {near[0]!r}?" if near else ""
-    listed = ", ".join(names) if len(names) <= _MOST_LISTED else f"{len(names)}, see docs/metrics.md"
+    similar = similar_names(name, names) if isinstance(name, str) else []
+    suggested = near or (similar[0] if similar else None)
+    hint = f" did you mean {suggested!r}?" if suggested else ""
+    listed = ", ".join(names)
+    if len(names) > _MOST_LISTED:
+        listed = f"{len(names)}" + (f", listed by {command!r}" if command else "")
     return f"unknown {what} {shown(name)};{hint} available: {listed}"
+
+
+def similar_names(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> list[str]:
+    """Return the known names that are spelled similarly, the most similar one first."""
+    similar = difflib.get_close_matches(name[:_LONGEST], known, n=5, cutoff=cutoff)
+    return sorted(similar, key=lambda other: sorted(other) != sorted(name))  # swapped letters first
 
 
 def check_utf8(name: str, what: str) -> None:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sisod.scoring.histograms import ADAPTIVE, BINARY, COLUMNS, LEVELS, Histogram, confusion_counts
+from sisod.scoring.count_metrics import confusion_counts
+from sisod.scoring.histograms import ADAPTIVE, BINARY, COLUMNS, LEVELS, Histogram
 from sisod.scoring.metrics import BALANCED, FAMILIES, METRICS, Family
 from sisod.scoring.objects import PredictedObjects, count_objects, predicted_columns
 from sisod.scoring.partition import Partition

@@ -5,8 +5,8 @@ grey levels, p > 0.5, the adaptive one) is a cut in that order, so the counts pe
 For an 8-bit map the code is the grey value itself.
 """
 
+import functools
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
 from typing import Any
 
 import cv2
@@ -86,7 +86,7 @@ def _grey_histogram(
     return Histogram(_above(counts, cuts), counts.sum(axis=2), absolute, squared)
 
 
-@lru_cache
+@functools.lru_cache
 def grey_cuts(low: int, high: int, normalize: Normalize) -> tuple[Values, NDArray[np.intp]]:
     """Return p of each grey level, and the cuts that depend on minimum and maximum only."""
     p = grey_table(low, high, normalize=normalize)
@@ -174,60 +174,3 @@ def _row_sums(values: Values, partition: Partition) -> Values:
     else:
         sums[-1] = values[~partition.background].sum()
     return sums
-
-
-@dataclass(frozen=True, eq=False)
-class Counts:
-    """Confusion matrices of several rows (an image or a frame each) at several thresholds.
-
-    `positives` and `negatives` are NaN instead of 0, so that a metric that divides by them is undefined
-    without a special case.
-    """
-
-    tp: Values
-    fp: Values
-    positives: Values
-    negatives: Values
-    n_negatives: Values
-    size: Values
-    alignment_size: Values
-
-    @cached_property
-    def predicted(self) -> Values:
-        """Pixels at or above the threshold."""
-        return self.tp + self.fp
-
-    @cached_property
-    def recall(self) -> Values:
-        """TP / P."""
-        return self.tp / self.positives
-
-    @cached_property
-    def fpr(self) -> Values:
-        """FP / N."""
-        return self.fp / self.negatives
-
-    def correct(self) -> Values:
-        """Pixels classified correctly, TP + TN."""
-        return self.tp + (self.n_negatives - self.fp)
-
-
-def confusion_counts(above: Values, totals: Values, is_image: NDArray[np.bool_] | None = None) -> Counts:
-    """Return the confusion matrices of rows of a histogram, from its `above` and `totals`.
-
-    E of a row that is a whole image divides by HW - 1, E of a frame by S_k (docs/metrics.md).
-    """
-    size = totals.sum(axis=1, keepdims=True)
-    alignment_size = size
-    if is_image is not None:
-        alignment_size = np.where(is_image[:, None], np.maximum(size - 1, 1), size)
-    defined = np.where(totals == 0, np.nan, totals)
-    return Counts(
-        tp=above[:, 1],
-        fp=above[:, 0],
-        positives=defined[:, 1:],
-        negatives=defined[:, :1],
-        n_negatives=totals[:, :1],
-        size=size,
-        alignment_size=alignment_size,
-    )

@@ -1,131 +1,32 @@
-"""Every metric that is a function of the counts, the table of all metrics, and their names.
+"""The table of all metrics, and the names under which they are chosen.
 
 To add a metric, add a row to `FAMILIES`: its keys, its size-invariant form and its position in tables
 and plots follow from the row. Users add metrics of their own at run time, see `custom`.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
 from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sisod.common.arguments import check_known, shown
+from sisod.common.arguments import shown, similar_names, unknown_name_message
 from sisod.common.errors import UsageError
 from sisod.common.grid import latex_text
+from sisod.scoring import count_metrics as counts
 from sisod.scoring import object_metrics as objects
 from sisod.scoring import structure
-from sisod.scoring.histograms import LEVELS, Counts, Histogram
 from sisod.scoring.object_metrics import first_line, small
 
 Values = NDArray[np.float64]
 Direction = Literal["up", "down", "none"]
 # functions, and names module:function, are metrics of the user
 MetricChoice = str | Sequence[str | Callable[..., float]] | Callable[..., float] | None
-BETA2 = 0.3
-
-
-def absolute_error(h: Histogram) -> Values:
-    """Mean of |p - g| over the pixels."""
-    return h.absolute
-
-
-def squared_error(h: Histogram) -> Values:
-    """Mean of (p - g)^2 over the pixels."""
-    return h.squared
-
-
-def precision(c: Counts) -> Values:
-    """TP / (TP + FP); 0 where nothing is predicted."""
-    share: Values = c.tp / np.maximum(c.predicted, 1)
-    share[np.isnan(c.positives[:, 0])] = np.nan
-    return share
-
-
-def recall(c: Counts) -> Values:
-    """TP / (TP + FN)."""
-    return c.recall
-
-
-def f_measure(c: Counts) -> Values:
-    """Weighted harmonic mean of precision and recall, beta^2 = 0.3."""
-    # counts need no special case for P = R = 0; with the same operations in numerator and denominator
-    # a perfect map scores exactly 1
-    return (c.tp + BETA2 * c.tp) / (c.predicted + BETA2 * c.positives)
-
-
-def iou(c: Counts) -> Values:
-    """TP / (TP + FP + FN)."""
-    return c.tp / (c.positives + c.fp)
-
-
-def dice(c: Counts) -> Values:
-    """2 TP / (2 TP + FP + FN)."""
-    return 2 * c.tp / (c.positives + c.predicted)
-
-
-def specificity(c: Counts) -> Values:
-    """TN / (TN + FP)."""
-    return 1 - c.fpr
-
-
-def fpr(c: Counts) -> Values:
-    """FP / (TN + FP)."""
-    return c.fpr
-
-
-def ber(c: Counts) -> Values:
-    """Balanced error rate, 1 - (recall + specificity) / 2."""
-    return 0.5 * (1 - c.recall + c.fpr)
-
-
-def kappa(c: Counts) -> Values:
-    """Cohen's kappa, (observed - expected agreement) / (1 - expected)."""
-    # TP TN - FP FN = TP N - FP P
-    agreement = 2 * (c.tp * c.negatives - c.fp * c.positives)
-    return agreement / (c.predicted * c.negatives + c.positives * (c.size - c.predicted))
-
-
-def accuracy(c: Counts) -> Values:
-    """(TP + TN) / all."""
-    # as a sum over pixels: the one separable metric with a curve
-    return c.correct()
-
-
-def e_measure(c: Counts) -> Values:
-    """Enhanced alignment of map and ground truth (Fan et al., IJCAI 2018).
-
-    It is the mean of (1 + x)^2 / 4 (the paper's appendix prints 1/2) with x = 2ab / (a^2 + b^2), where
-    a and b are the binary prediction and the ground truth minus their means; with two values each there
-    are four kinds of pixels. Without a salient pixel it is the share of pixels not predicted, with
-    salient pixels only the share of pixels predicted.
-    """
-    p_mean, g_mean = c.predicted / c.size, c.positives / c.size
-    p_out, g_out = 1 - p_mean, 1 - g_mean  # a predicted, a salient pixel minus the mean
-    p2, g2, p_out2, g_out2 = p_mean * p_mean, g_mean * g_mean, p_out * p_out, g_out * g_out
-    both, one, none = (p_out + g_out) ** 2, (p_out - g_mean) ** 2, (p_mean + g_mean) ** 2
-    # (1 + x) / 2 = (a + b)^2 / (2 (a^2 + b^2))
-    total = c.tp * (both / (p_out2 + g_out2)) ** 2
-    total += c.fp * (one / (p_out2 + g2)) ** 2
-    total += (c.positives - c.tp) * (one / (p2 + g_out2)) ** 2
-    total += (c.negatives - c.fp) * (none / (p2 + g2)) ** 2
-    total *= 0.25
-    one_class = np.isnan(c.positives + c.negatives)[:, 0]
-    if one_class.any():
-        total[one_class] = c.correct()[one_class]
-    return total / c.alignment_size
-
-
-def auc(c: Counts) -> Values:
-    """Area under the ROC curve on the grey levels, exact, ties one half."""
-    tp, fp = c.tp[:, :LEVELS], c.fp[:, :LEVELS]
-    # trapezoids, the last one down to the origin; integers below 2^53, exact in float64
-    pairs = ((fp[:, :-1] - fp[:, 1:]) * (tp[:, :-1] + tp[:, 1:])).sum(axis=1)
-    pairs = (pairs + fp[:, -1] * tp[:, -1]) / 2
-    return np.asarray(pairs / (c.positives * c.negatives)[:, 0])
 
 
 @dataclass(frozen=True)
@@ -198,20 +99,20 @@ _HIGHEST = "it is the value at the highest threshold, where hardly a pixel is pr
 _WORST = "it is the value at the worst threshold, about 0.5, where everything or nothing is predicted"
 
 FAMILIES = (
-    Family("mae", "MAE", "down", "error", absolute_error, separable=True),
-    Family("mse", "MSE", "down", "error", squared_error, separable=True),
-    Family("f", "F", "up", "curve", f_measure, symbol=r"F_\beta"),
-    Family("precision", "Precision", "up", "curve", precision),
-    Family("recall", "Recall", "up", "curve", recall, trivial_max=_LOWEST),
-    Family("iou", "IoU", "up", "curve", iou),
-    Family("dice", "Dice", "up", "curve", dice),
-    Family("accuracy", "Accuracy", "up", "curve", accuracy, separable=True),
-    Family("specificity", "Specificity", "up", "curve", specificity, trivial_max=_HIGHEST),
-    Family("fpr", "FPR", "down", "curve", fpr, trivial_max=_LOWEST),
-    Family("ber", "BER", "down", "curve", ber, trivial_max=_WORST),
-    Family("kappa", "Kappa", "up", "curve", kappa, symbol=r"\kappa"),
-    Family("e", "E", "up", "curve", e_measure, symbol=r"E_\xi"),
-    Family("auc", "AUC", "up", "scalar", auc),
+    Family("mae", "MAE", "down", "error", counts.absolute_error, separable=True),
+    Family("mse", "MSE", "down", "error", counts.squared_error, separable=True),
+    Family("f", "F", "up", "curve", counts.f_measure, symbol=r"F_\beta"),
+    Family("precision", "Precision", "up", "curve", counts.precision),
+    Family("recall", "Recall", "up", "curve", counts.recall, trivial_max=_LOWEST),
+    Family("iou", "IoU", "up", "curve", counts.iou),
+    Family("dice", "Dice", "up", "curve", counts.dice),
+    Family("accuracy", "Accuracy", "up", "curve", counts.accuracy, separable=True),
+    Family("specificity", "Specificity", "up", "curve", counts.specificity, trivial_max=_HIGHEST),
+    Family("fpr", "FPR", "down", "curve", counts.fpr, trivial_max=_LOWEST),
+    Family("ber", "BER", "down", "curve", counts.ber, trivial_max=_WORST),
+    Family("kappa", "Kappa", "up", "curve", counts.kappa, symbol=r"\kappa"),
+    Family("e", "E", "up", "curve", counts.e_measure, symbol=r"E_\xi"),
+    Family("auc", "AUC", "up", "scalar", counts.auc),
     Family("s", "S", "up", "pixels", structure.s_measure, on_request=True, symbol=r"S_\alpha"),
     Family("wf", "wF", "up", "pixels", structure.weighted_f, on_request=True, symbol=r"F_\beta^w"),
     Family(
@@ -330,20 +231,115 @@ PAPER_KEYS = (
     "mae", "si_mae", "auc", "si_auc", "f_mean", "si_f_mean", "f_max_image", "si_f_max_frame", "e_mean",
 )  # fmt: skip
 
+# family -> other names of it, in lower case and without _, - and spaces
+_SPELLINGS = {
+    "mae": ("m", "meanabsoluteerror"),
+    "mse": ("meansquarederror",),
+    "f": ("fm", "fmeasure", "fbeta", "fscore"),
+    "precision": ("prec", "ppv"),
+    "recall": ("tpr", "sensitivity"),
+    "iou": ("jaccard",),
+    "dice": ("dsc", "f1", "f1score"),
+    "accuracy": ("acc",),
+    "specificity": ("tnr",),
+    "fpr": ("falsepositiverate",),
+    "ber": ("balancederrorrate",),
+    "kappa": ("cohenkappa",),
+    "e": ("em", "emeasure", "exi"),
+    "auc": ("auroc", "rocauc", "aucroc"),
+    "s": ("sm", "smeasure", "salpha", "structuremeasure"),
+    "wf": ("wfm", "wfmeasure", "fw", "fbw", "fbetaw", "weightedf", "weightedfm", "weightedfmeasure"),
+    "msiou": ("multiscaleiou",),
+    "pq": ("panopticquality",),
+}
+_FORM_SPELLINGS = {
+    "mean": ("mean", "avg"),
+    "max": ("max",),
+    "adaptive": ("adp", "adaptive"),
+    "binary": ("bin", "binary"),
+}
 
-def listed_keys(metrics: object) -> tuple[str, ...]:
-    """Return the keys of a text with commas, or of a sequence of keys.
+_COMMON_WORDS = {"mean", "binary", "adaptive", "object", "objects", "pixels", "image", "images"}
+
+
+def alias_pairs() -> Iterator[tuple[str, str]]:
+    """Yield every accepted spelling, as `squeeze` returns it, with its key; the keys come first.
+
+    F and E without a form are the mean over thresholds, all other curves the value at p > 0.5.
+    """
+    for key in METRICS:
+        yield squeeze(key), key
+    for family in FAMILIES:
+        names = (family.key, *_SPELLINGS.get(family.key, ()))
+        for si, name in product(("", "si")[: 1 + family.size_invariant], names):
+            start = f"{si}_{family.key}" if si else family.key
+            if family.kind != "curve":
+                yield squeeze(si + name), start
+                continue
+            yield squeeze(si + name), f"{start}_{'mean' if family.key in ('f', 'e') else 'binary'}"
+            for form, spellings in _FORM_SPELLINGS.items():
+                for text in spellings:
+                    yield from (
+                        (squeeze(si + order), f"{start}_{form}") for order in (name + text, text + name)
+                    )
+
+
+def squeeze(name: str) -> str:
+    """Return a name as aliases are compared: in lower case, without _, - and spaces."""
+    return re.sub(r"[\s_-]+", "", name).casefold()
+
+
+@lru_cache
+def _aliases() -> dict[str, str]:
+    return dict(reversed([*alias_pairs()]))  # where two meet, the first one counts: a key
+
+
+def canonical_key(name: str) -> str:
+    """Return the key of a metric that is called otherwise; an unknown name is returned as it is.
 
     Example:
-        >>> listed_keys("mae,si_mae")
+        >>> [canonical_key(name) for name in ("S-measure", "wfm", "maxF", "SI-MAE", "em", "unheard")]
+        ['s', 'wf', 'f_max', 'si_mae', 'e_mean', 'unheard']
+    """
+    return name if name in METRICS else _aliases().get(squeeze(name), name)
+
+
+def check_metric(key: object, known: Collection[str], *, what: str = "metric") -> None:
+    """Refuse a name that is none of the known keys, and suggest one."""
+    if not isinstance(key, str) or key not in known:
+        near = _nearest_key(key, known) if isinstance(key, str) else None
+        raise UsageError(unknown_name_message(what, key, known, near=near, command="sisod metrics"))
+
+
+def _nearest_key(name: str, known: Collection[str]) -> str | None:
+    """The key with a similar alias, else the one whose title or meaning shares most words, if any."""
+    aliases = {alias: key for alias, key in _aliases().items() if key in known}
+    similar = similar_names(squeeze(name), aliases, cutoff=0.8)
+    if similar:
+        return aliases[similar[0]]
+    words = set(re.findall(r"[a-z]{4,}", name.casefold())) - _COMMON_WORDS
+
+    def shared(key: str) -> tuple[int, ...]:
+        texts = METRICS[key].title, first_line(METRICS[key].family.function)
+        return tuple(len(words.intersection(re.findall(r"[a-z]+", t.casefold()))) for t in texts)
+
+    best = max((key for key in METRICS if key in known), key=shared, default=None)
+    return best if best is not None and any(shared(best)) else None
+
+
+def listed_keys(metrics: object) -> tuple[str, ...]:
+    """Return the keys of a text with commas, or of a sequence of keys; other names become keys.
+
+    Example:
+        >>> listed_keys("MAE, si_mae")
         ('mae', 'si_mae')
     """
     if isinstance(metrics, str):
-        return tuple(metrics.split(","))
+        return tuple(map(canonical_key, metrics.split(",")))
     keys = tuple(metrics) if isinstance(metrics, Iterable) else ()
     if not isinstance(metrics, Iterable) or not all(isinstance(key, str) for key in keys):
         raise UsageError(f'metrics must be "paper", "all", None or a list of keys, got {shown(metrics)}')
-    return keys
+    return tuple(map(canonical_key, keys))
 
 
 @lru_cache
@@ -376,7 +372,7 @@ def find_metrics(metrics: MetricChoice, *, detections: bool = False) -> tuple[st
         return sets[keys[0]]
     keys = tuple(key for name in keys for key in sets.get(name, (name,)))
     for key in keys:
-        check_known("metric", key, METRICS)
+        check_metric(key, METRICS)
         if key not in available and not is_custom(key):
             raise UsageError(
                 f"{key} exists only under the protocol 'infrared'; choose that one, or leave it out"

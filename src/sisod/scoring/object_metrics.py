@@ -75,17 +75,17 @@ def f1(sums: Sums, suffix: str = "") -> Values:
 
 
 def recognition_quality(sums: Sums) -> Values:
-    """TP / (TP + FP/2 + FN/2), matches at IoU > 0.5."""
+    """Recognition quality, TP / (TP + FP/2 + FN/2), matches at IoU > 0.5."""
     return ratio(sums["matched"], (sums["predicted"] + sums["objects"]) / 2)
 
 
 def segmentation_quality(sums: Sums) -> Values:
-    """Mean IoU of the matches."""
+    """Segmentation quality, the mean IoU of the matches."""
     return ratio(sums["matched_iou"], sums["matched"])
 
 
 def panoptic_quality(sums: Sums) -> Values:
-    """SQ times RQ; 0 without a match, where SQ is undefined."""
+    """Panoptic quality, SQ times RQ; 0 without a match, where SQ is undefined."""
     return ratio(sums["matched_iou"], (sums["predicted"] + sums["objects"]) / 2)
 
 
@@ -96,7 +96,7 @@ def curve(sums: Sums, suffix: str = "") -> tuple[Values, Values]:
 
 
 def f1_max(sums: Sums, suffix: str = "") -> Values:
-    """Largest F1 over the thresholds at which it is defined."""
+    """Largest object F1 over 32 thresholds, of those at which it is defined."""
     recalls, precisions = curve(sums, suffix)
     scores = harmonic_mean(precisions, recalls)
     best = np.where(np.isnan(scores), -1.0, scores).max(axis=-1)
@@ -104,9 +104,10 @@ def f1_max(sums: Sums, suffix: str = "") -> Values:
 
 
 def average_precision(sums: Sums) -> Values:
-    """Sum over thresholds of (rise in recall) x (largest precision at that recall or more).
+    """Average precision of objects over 32 thresholds.
 
-    At a threshold where nothing is predicted there is no precision; it counts as 0.
+    It is the sum over thresholds of (rise in recall) x (largest precision at that recall or more). At a
+    threshold where nothing is predicted there is no precision; it counts as 0.
     """
     recalls, precisions = curve(sums)
     order = np.argsort(recalls, axis=-1, kind="stable")
