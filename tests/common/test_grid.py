@@ -36,12 +36,12 @@ def test_texts_are_shown_as_they_are() -> None:
     odd = Grid(("m ↑", "50 %"), (("[*] a|b", "-1"),), n_text=1)
     assert odd.markdown() == "| m ↑ | 50 % |\n| --- | ---: |\n| \\[\\*\\] a\\|b | -1 |"
     assert odd.latex().splitlines() == [
-        r"\begin{tabular}{lr}",
-        r"\hline",
+        r"\begin{tabular}{lr}  % \usepackage{booktabs}",
+        r"\toprule",
         r"m $\uparrow$ & 50 \% \\",
-        r"\hline",
+        r"\midrule",
         r"{}[*] a\textbar{}b & -1 \\",
-        r"\hline",
+        r"\bottomrule",
         r"\end{tabular}",
     ]
     assert odd.html("<b>") == (
@@ -63,7 +63,7 @@ def test_csv() -> None:
 def test_bold_cells_and_sections() -> None:
     grid = Grid(("m", "x"), (("a", "1"), ("b_", "2")), 1, frozenset({(1, 1)}), frozenset({1}))
     assert grid.markdown().splitlines()[2:] == ["| a | 1 |", "| b\\_ | **2** |"]
-    assert grid.latex().splitlines()[4:7] == [r"a & 1 \\", r"\hline", r"b\_ & \textbf{2} \\"]
+    assert grid.latex().splitlines()[4:7] == [r"a & 1 \\", r"\midrule", r"b\_ & \textbf{2} \\"]
     assert grid.html().endswith("<tr><td>b_</td><td><b>2</b></td></tr></tbody></table>")
 
 

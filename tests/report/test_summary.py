@@ -17,7 +17,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 import sisod
-from sisod.report.summary import Line, render, shown_keys, terminal_tables
+from sisod.report.summary import DEFAULT, Line, TableStyle, render, shown_keys, terminal_tables
 from sisod.scoring.engine import find_scorer
 from sisod.scoring.metrics import METRICS, find_metrics
 from sisod.scoring.protocols import find_protocol
@@ -25,6 +25,11 @@ from sisod.scoring.protocols import find_protocol
 KEYS = ("mae", "si_f_mean")
 NASTY = r"""a|b <i>x</i> _c_ d&e 5% $x$ #1 {y} ~ ^ \z *s* `t` "q" 'r' [u] ümläut"""
 PDFLATEX = shutil.which("pdflatex")
+STYLES = [
+    TableStyle(group=group, layout=layout)
+    for group in ("dataset", "method")
+    for layout in ("rows", "columns")
+]
 
 
 def line(dataset: str, method: str, *values: float) -> Line:
@@ -43,7 +48,7 @@ LINES = [
 
 
 def test_markdown() -> None:
-    assert render(LINES, KEYS, "md") == (
+    assert render(LINES, [KEYS], "md") == (
         "| data set | method | MAE ↓ | SI-F mean ↑ |\n"
         "| --- | --- | ---: | ---: |\n"
         "| D1 | A | 0.2500 | 0.5000 |\n"
@@ -56,21 +61,18 @@ def test_markdown() -> None:
 
 
 def test_latex() -> None:
-    assert render(LINES, KEYS, "latex") == "\n".join(
+    assert render(LINES, [KEYS], "latex") == "\n".join(
         [
-            r"\begin{tabular}{llrr}",
-            r"\hline",
-            r"data set & method & MAE $\downarrow$ & SI-F mean $\uparrow$ \\",
-            r"\hline",
-            r"D1 & A & 0.2500 & 0.5000 \\",
-            r"D1 & B & \textbf{0.1250} & \textbf{0.7500} \\",
-            r"D1 & C & \textbf{0.1250} & - \\",
-            r"\hline",
-            r"D2 & A & \textbf{0.5000} & - \\",
-            r"D2 & B & 0.7500 & - \\",
-            r"\hline",
-            r"D3 & A & 0.5000 & 0.5000 \\",
-            r"\hline",
+            r"\begin{tabular}{lrrrrrr}  % \usepackage{booktabs}",
+            r"\toprule",
+            r" & \multicolumn{2}{c}{D1} & \multicolumn{2}{c}{D2} & \multicolumn{2}{c}{D3} \\",
+            r"\cmidrule(lr){2-3} \cmidrule(lr){4-5} \cmidrule(lr){6-7}",
+            "method" + 3 * r" & MAE $\downarrow$ & SI-$F_\beta^{\mathrm{mean}}$ $\uparrow$" + r" \\",
+            r"\midrule",
+            r"A & 0.2500 & 0.5000 & \textbf{0.5000} & - & 0.5000 & 0.5000 \\",
+            r"B & \textbf{0.1250} & \textbf{0.7500} & 0.7500 & - & - & - \\",
+            r"C & \textbf{0.1250} & - & - & - & - & - \\",
+            r"\bottomrule",
             r"\end{tabular}",
         ]
     )
@@ -78,7 +80,7 @@ def test_latex() -> None:
 
 def test_csv_is_exact() -> None:
     lines = [line("D1", "A", 1 / 3, math.nan), line('x,"y"\nz', "B", 1e-17, 0.1)]
-    rows = list(csv.reader(io.StringIO(render(lines, KEYS, "csv"))))
+    rows = list(csv.reader(io.StringIO(render(lines, [KEYS], "csv"))))
     assert rows == [
         ["dataset", "method", "mae", "si_f_mean"],
         ["D1", "A", repr(1 / 3), ""],
@@ -88,7 +90,7 @@ def test_csv_is_exact() -> None:
 
 def test_json_is_exact() -> None:
     lines = [line("D1", NASTY, 1 / 3, math.nan)]
-    assert json.loads(render(lines, KEYS, "json")) == [
+    assert json.loads(render(lines, [KEYS], "json")) == [
         {
             "dataset": "D1",
             "method": NASTY,
@@ -103,7 +105,7 @@ def test_json_is_exact() -> None:
 def test_best_follows_the_direction_of_every_metric() -> None:
     for key, metric in METRICS.items():
         lines = [Line("D", name, {key: value}, {key: 1}) for name, value in (("A", 0.1), ("B", 0.2))]
-        text = render(lines, (key,), "md")
+        text = render(lines, [(key,)], "md")
         if metric.direction == "none" or metric.trivial:
             assert f"| {metric.title} |" in text
             assert "**" not in text
@@ -117,7 +119,7 @@ def test_best_follows_the_direction_of_every_metric() -> None:
 def test_no_negative_zero() -> None:
     key = "kappa_mean"
     lines = [Line("D", name, {key: value}, {key: 1}) for name, value in (("A", -1e-9), ("B", 1e-9))]
-    assert render(lines, (key,), "md").splitlines()[2:] == [
+    assert render(lines, [(key,)], "md").splitlines()[2:] == [
         "| D | A | **0.0000** |",
         "| D | B | **0.0000** |",
     ]
@@ -143,7 +145,7 @@ def test_no_negative_zero() -> None:
     ],
 )
 def test_names_in_markdown_are_shown_as_they_are(name: str) -> None:
-    text = render([line(name, name, 0.5, 0.5)], KEYS, "md")
+    text = render([line(name, name, 0.5, 0.5)], [KEYS], "md")
     shown = MarkdownIt("commonmark").enable(["table", "strikethrough"]).render(text)
     cell = html.escape(" ".join(name.split()), quote=True).replace("&#x27;", "'")
     row = shown.partition("<tbody>")[2].split("</td>")
@@ -163,23 +165,32 @@ def test_names_in_markdown_are_shown_as_they_are(name: str) -> None:
     ],
 )
 def test_names_in_latex(name: str, escaped: str) -> None:
-    row = render([line(name, name, 0.5, 0.5)], KEYS, "latex").splitlines()[4]
-    assert row == rf"{escaped} & {escaped} & 0.5000 & 0.5000 \\"
+    rows = render([line(name, name, 0.5, 0.5)], [KEYS], "latex").splitlines()
+    assert rows[2] == rf" & \multicolumn{{2}}{{c}}{{{escaped}}} \\"
+    assert rows[6] == rf"{escaped} & 0.5000 & 0.5000 \\"
+    turned = render(
+        [line(name, name, 0.5, 0.5)], [KEYS], "latex", TableStyle(layout="rows")
+    ).splitlines()
+    assert turned[2] == rf"data set & metric & {escaped} \\"
+    assert turned[4].startswith(rf"{escaped} & MAE")
 
 
 @pytest.mark.parametrize("name", ["[x]", "*x"])
 def test_latex_guards_names_that_look_like_arguments(name: str) -> None:
-    rows = render([line(name, method, 0.5, 0.5) for method in "AB"], KEYS, "latex").splitlines()
-    assert rows[4].endswith(r"\\")
-    assert not rows[5].startswith(("[", "*"))
+    lines = [line(data, method, 0.5, 0.5) for data in (name, "D") for method in ("A", name)]
+    for style in STYLES:
+        for row in render(lines, [KEYS], "latex", style).splitlines():
+            assert not row.startswith(("[", "*"))
 
 
 @pytest.mark.skipif(PDFLATEX is None, reason="pdflatex is not installed")
 def test_latex_compiles(tmp_path: Path) -> None:
     lines = [line(data, method, 0.5, 0.25) for data in (NASTY, "[1]", "*") for method in (NASTY, "[2]")]
-    table = render(lines, KEYS, "latex")
+    table = "\n\n".join(render(lines, [KEYS, tuple(METRICS)[:9]], "latex", style) for style in STYLES)
     (tmp_path / "t.tex").write_text(
-        "\\documentclass{article}\n\\begin{document}\n" + table + "\n\\end{document}\n"
+        "\\documentclass{article}\n\\usepackage{booktabs}\n\\begin{document}\n"
+        + table
+        + "\n\\end{document}\n"
     )
     command = [str(PDFLATEX), "-interaction=nonstopmode", "-halt-on-error", "t.tex"]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=60, check=False)  # noqa: S603
@@ -187,10 +198,12 @@ def test_latex_compiles(tmp_path: Path) -> None:
     assert (tmp_path / "t.pdf").exists()
 
 
-def printed(lines: list[Line], keys: tuple[str, ...] = KEYS, *, width: int = 200) -> str:
+def printed(
+    lines: list[Line], keys: tuple[str, ...] = KEYS, *, width: int = 200, style: TableStyle = DEFAULT
+) -> str:
     file = io.StringIO()
     console = Console(file=file, width=width, force_terminal=True)
-    for table in terminal_tables(lines, keys, width=width):
+    for table in terminal_tables(lines, [keys], width=width, style=style):
         console.print(table)
     return file.getvalue()
 
@@ -215,7 +228,7 @@ def test_names_stay_readable_in_a_narrow_terminal(width: int) -> None:
         Line("MSOD", method, dict.fromkeys(keys, 0.5), dict.fromkeys(keys, 1))
         for method in ("EDN", "ICON")
     ]
-    text = printed(lines, keys, width=width)
+    text = printed(lines, keys, width=width, style=TableStyle(layout="columns"))
     rows = [row for row in text.splitlines() if "0.5000" in row]
     assert sum(row.count("0.5000") for row in rows) == 2 * len(keys)
     assert len([row for row in rows if "MSOD" in row and "EDN" in row]) == len(rows) // 2
@@ -228,7 +241,8 @@ def test_names_stay_readable_in_a_narrow_terminal(width: int) -> None:
 def test_no_cell_is_cut_or_folded_in_a_terminal(name: str, width: int) -> None:
     (keys,) = shown_keys(find_metrics("paper"), chosen=False)
     lines = [Line("MSOD", name, dict.fromkeys(keys, 0.5), dict.fromkeys(keys, 1))]
-    rows = re.sub(r"\x1b\[[0-9;]*m", "", printed(lines, keys, width=width)).splitlines()
+    text = printed(lines, keys, width=width, style=TableStyle(layout="columns"))
+    rows = re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines()
     assert max(map(cell_len, rows)) <= width
     assert sum(row.count(" 0.5000 │") for row in rows) == len(keys)
     cells = [row for row in rows if "0.5000" in row]

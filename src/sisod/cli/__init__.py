@@ -8,7 +8,18 @@ from typing import Annotated
 
 import typer
 
-from sisod.cli import compare, demo, evaluate, inspect, networks, predict, report, reproduce, train
+from sisod.cli import (
+    compare,
+    demo,
+    evaluate,
+    inspect,
+    networks,
+    predict,
+    report,
+    reproduce,
+    table,
+    train,
+)
 from sisod.cli.parser import HELP_OPTIONS, Command, Commands
 from sisod.cli.shared import RUNNING, exit_on_user_error
 from sisod.common.version import __version__
@@ -17,7 +28,9 @@ from sisod.common.version import __version__
 COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
     "Judge": {
         "evaluate": evaluate.evaluate,
+        "table": table.table,
         "compare": compare.compare,
+        "metrics": table.show_metrics,
     },
     "Look": {
         "plot": report.plot,

@@ -30,7 +30,7 @@ def demo(
             Line("synthetic", titles[method], result.summary, result.defined)
             for method, result in methods.results.items()
         ]
-        print_tables(lambda width: terminal_tables(lines, KEYS, width=width))
+        print_tables(lambda width: terminal_tables(lines, [KEYS], width=width))
         for method in methods.results:
             keys = [key for key in KEYS if preferred(methods.results, key) == method]
             if keys:

@@ -8,7 +8,6 @@ import typer
 
 from sisod.cli.shared import (
     Connectivity,
-    Format,
     FormatName,
     GtSuffix,
     Jobs,
@@ -117,16 +116,12 @@ def evaluate(
         for gt_root, n_left_out, n_components in dict.fromkeys(left_out):  # once for all methods
             print_left_out(gt_root, rules, n_left_out, n_components)
         keys = next(iter(requests.values())).keys
+        shown = shown_keys(keys, chosen=chosen is not None)
         if fmt is None:
-            shown = shown_keys(keys, chosen=chosen is not None)
-            print_tables(
-                lambda width: [t for table in shown for t in terminal_tables(lines, table, width=width)]
-            )
+            print_tables(lambda width: terminal_tables(lines, shown, width=width))
             if is_terminal(sys.stderr):
                 typer.echo(f"all {len(keys)} metrics, tables and curves are in {out}", err=True)
         else:
-            everything = chosen is not None or fmt in (Format.CSV, Format.JSON)
-            shown = shown_keys(keys, chosen=everything)
-            typer.echo("\n\n".join(render(lines, table, fmt.value) for table in shown))
+            typer.echo(render(lines, shown, fmt.value))
         for note in undefined_notes(defined, [key for table in shown for key in table]):
             typer.echo(note, err=True)

@@ -22,6 +22,7 @@ from sisod.common.errors import (
     UsageError,
     is_missing,
 )
+from sisod.common.grid import UNLIMITED
 from sisod.common.streams import is_terminal
 from sisod.scoring.protocols import (
     PROTOCOLS,
@@ -225,7 +226,7 @@ def print_tables(make_tables: "Callable[[int], Sequence[Table]]") -> None:
     """Print rich tables made for the width of the terminal; if piped, at their full width."""
     from rich.console import Console
 
-    console = Console() if is_terminal(sys.stdout) else Console(width=10_000)
+    console = Console() if is_terminal(sys.stdout) else Console(width=UNLIMITED)
     print_rich(console, make_tables(console.width))
 
 

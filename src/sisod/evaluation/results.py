@@ -36,6 +36,11 @@ class Result:
 
 def load_results(paths: Sequence[Path | str]) -> list[Result]:
     """Load every result in or below the given folders, named after DIR/<dataset>/<method>."""
+    return [Result(*name, Evaluation.load(folder)) for name, folder in find_results(paths).items()]
+
+
+def find_results(paths: Sequence[Path | str]) -> dict[tuple[str, str], Path]:
+    """Return the folder of every result in or below the given folders, by data set and method."""
     by_name: dict[tuple[str, str], Path] = {}
     for path in paths:
         for folder in _result_folders(Path(path)):
@@ -45,7 +50,7 @@ def load_results(paths: Sequence[Path | str]) -> list[Result]:
                     f"two results are called {key[1]!r} on {key[0]!r}: {str(by_name[key])!r} and "
                     f"{str(folder)!r}; rename one of the folders"
                 )
-    return [Result(*key, Evaluation.load(folder)) for key, folder in by_name.items()]
+    return by_name
 
 
 def datasets_of(results: Iterable[Result]) -> list[str]:

@@ -1,14 +1,19 @@
 """Summaries as tables for people and programs: terminal, Markdown, LaTeX, CSV, JSON."""
 
 import math
-from collections.abc import Sequence
+import shlex
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 from sisod.analysis.bootstrap import heading
-from sisod.common.grid import Format, Grid, best_rows, is_nan, number
-from sisod.common.grid import render as render_grid
-from sisod.scoring.metrics import METRICS, PAPER_KEYS
+from sisod.common.errors import InputError, UsageError, shorten_list
+from sisod.common.grid import UNLIMITED, Format, Grid, csv_text, is_nan, json_text, number, ranked_rows
+from sisod.evaluation.saved import read_run
+from sisod.scoring.engine import find_scorer
+from sisod.scoring.metrics import METRICS, PAPER_KEYS, MetricChoice, arrow, check_metric, listed_keys
+from sisod.scoring.protocols import Protocol
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -18,6 +23,9 @@ OBJECT_KEYS = (
     *("object_recall", "object_precision", "object_f1", "false_objects", "pq", "bsi_f_binary"),
     *("pd", "fa", "niou", "iou_total"),
 )
+Keys = tuple[str, ...]
+_DIGITS = 4  # as in the paper's tables
+_MOST_COLUMNS = 12  # of metrics, outside a terminal: more of them become rows
 
 
 @dataclass(frozen=True)
@@ -36,11 +44,33 @@ class Line:
     defined: dict[str, int]
 
 
-def shown_keys(keys: Sequence[str], *, chosen: bool) -> list[tuple[str, ...]]:
-    """Return the columns of each table to show.
+@dataclass(frozen=True)
+class TableStyle:
+    """How a table looks; None is the default of a field.
+
+    Attributes:
+        group: what forms the groups of columns in LaTeX and the sections elsewhere; by default data
+            sets.
+        layout: whether metrics are columns or rows; by default columns, but rows in a terminal and in
+            Markdown if the table would be too wide and has fewer columns that way.
+        rank: 2 marks the best method and the second best, 1 the best, 0 none; by default 2.
+        digits: after the decimal point; by default 4 for people, and all of them for programs.
+    """
+
+    group: Literal["dataset", "method"] | None = None
+    layout: Literal["rows", "columns"] | None = None
+    rank: int | None = None
+    digits: int | None = None
+
+
+DEFAULT = TableStyle()
+
+
+def shown_keys(keys: Sequence[str], *, chosen: bool) -> list[Keys]:
+    """Return the metrics of each table to show.
 
     They are all keys, in one table, if the user chose them; else those of the paper, and in a second
-    table those of objects, as far as they were evaluated.
+    table those of objects, as far as they were evaluated. If none of these was, they are all keys.
 
     Example:
         >>> shown_keys(["mae", "mse", "pq", "sq"], chosen=False)
@@ -49,51 +79,239 @@ def shown_keys(keys: Sequence[str], *, chosen: bool) -> list[tuple[str, ...]]:
     if chosen:
         return [tuple(keys)]
     tables = (tuple(key for key in table if key in keys) for table in (PAPER_KEYS, OBJECT_KEYS))
-    return [table for table in tables if table]
+    return [table for table in tables if table] or [tuple(keys)]
 
 
-def render(lines: Sequence[Line], keys: Sequence[str], kind: Format) -> str:
-    """Return the table as text in one of the formats for documents and programs."""
-    records = [
-        {"dataset": line.dataset, "method": line.method}
-        | {key: line.summary.get(key, math.nan) for key in keys}
-        for line in lines
-    ]
-    content = [
-        {"dataset": line.dataset, "method": line.method, "metrics": _metrics_json(line, keys)}
-        for line in lines
-    ]
-    return render_grid(_grid(lines, keys), records, content, kind)
+def render(
+    lines: Sequence[Line], tables: Sequence[Keys], kind: Format, style: TableStyle = DEFAULT
+) -> str:
+    """Return tables of the given metrics as text in one of the formats for documents and programs.
+
+    CSV and JSON have one record for each line, with the metrics of all tables.
+    """
+    if kind == "md":
+        return "\n\n".join(grid.markdown() for grid in make_grids(lines, tables, style))
+    if kind == "latex":
+        return "\n\n".join(_latex_grid(_Cells(lines, keys, style), style).latex() for keys in tables)
+    for option in ("group", "layout", "rank"):
+        if getattr(style, option) is not None:
+            raise UsageError(
+                f"--{option} is for tables that people read; {kind} has one record for each data set "
+                "and method; leave it out"
+            )
+    keys = tuple(dict.fromkeys(key for table in tables for key in table))
+    names = [{"dataset": line.dataset, "method": line.method} for line in lines]
+    values = [{key: _rounded(line, key, style.digits) for key in keys} for line in lines]
+    if kind == "csv":
+        return csv_text([name | row for name, row in zip(names, values, strict=True)])
+    return json_text(
+        [
+            name | {"metrics": _metrics_json(line, row)}
+            for name, row, line in zip(names, values, lines, strict=True)
+        ]
+    )
 
 
-def terminal_tables(lines: Sequence[Line], keys: Sequence[str], *, width: int) -> "list[Table]":
-    """Return the table for a terminal, best values in bold; several if one would be too wide."""
-    return _grid(lines, keys).terminal(width)
+def terminal_tables(
+    lines: Sequence[Line], tables: Sequence[Keys], *, width: int, style: TableStyle = DEFAULT
+) -> "list[Table]":
+    """Return the tables for a terminal; several for one that is too wide in either layout."""
+    grids = make_grids(lines, tables, style, width=None if width == UNLIMITED else width)
+    return [table for grid in grids for table in grid.terminal(width)]
 
 
-def _grid(lines: Sequence[Line], keys: Sequence[str]) -> Grid:
-    """A section for each data set, its best values in bold."""
-    headings = ("data set", "method", *map(heading, keys))
+def make_grids(
+    lines: Sequence[Line],
+    tables: Sequence[Keys],
+    style: TableStyle = DEFAULT,
+    *,
+    width: int | None = None,
+) -> list[Grid]:
+    """Return the grid of each table; all have metrics as columns, or all have them as rows.
+
+    Args:
+        lines: the results.
+        tables: the metrics of each table.
+        style: whose `layout` decides, if it is given.
+        width: of the terminal, or None for a document, where more than 12 metrics are too wide. In a
+            terminal, metrics become rows only if all methods then fit beside each other.
+    """
+    cells = [_Cells(lines, keys, style) for keys in tables]
+    columns, rows = [_column_grid(table) for table in cells], [_row_grid(table) for table in cells]
+    most = max(map(len, tables))
+    if style.layout is not None:
+        turned = style.layout == "rows"
+    elif len(cells[0].members) >= most:
+        turned = False
+    elif width is None:
+        turned = most > _MOST_COLUMNS
+    else:
+        turned = not all(g.fits(width) for g in columns) and all(g.fits(width) for g in rows)
+    return rows if turned else columns
+
+
+class _Cells:
+    """The printed numbers of one table, by group, member of the group, and metric.
+
+    Groups are data sets and their members are methods, or the other way round. Methods are ranked on
+    each data set, wherever they are in the table.
+    """
+
+    def __init__(self, lines: Sequence[Line], keys: Keys, style: TableStyle) -> None:
+        digits = _DIGITS if style.digits is None else style.digits
+        most = 2 if style.rank is None else style.rank
+        flip = style.group == "method"
+        self.keys = keys
+        self.titles = ("method", "data set") if flip else ("data set", "method")
+        self.text: dict[tuple[str, str, str], str] = {}
+        self.rank: dict[tuple[str, str, str], int] = {}
+        for dataset in dict.fromkeys(line.dataset for line in lines):
+            members = [line for line in lines if line.dataset == dataset]
+            names = [(line.method, dataset) if flip else (dataset, line.method) for line in members]
+            for key in keys:
+                column = [number(line.summary.get(key, math.nan), digits=digits) for line in members]
+                self.text |= {(*name, key): text for name, text in zip(names, column, strict=True)}
+                ranks = ranked_rows(column, METRICS[key].better, most=most)
+                self.rank |= {
+                    (*names[row], key): rank for rank, rows in enumerate(ranks, 1) for row in rows
+                }
+        first, second = ("method", "dataset") if flip else ("dataset", "method")
+        self.groups = list(dict.fromkeys(getattr(line, first) for line in lines))
+        self.members = list(dict.fromkeys(getattr(line, second) for line in lines))
+
+    def grid(
+        self,
+        headings: Sequence[str],
+        rows: Sequence[tuple[tuple[str, ...], Sequence[tuple[str, str, str]]]],
+        *,
+        sections: Sequence[int] = (),
+        groups: Sequence[tuple[str, int]] = (),
+    ) -> Grid:
+        """Return the grid of rows, each given as its texts and the names of its numbers."""
+        n_text = len(rows[0][0]) if rows else len(headings)
+        marked: dict[int, set[tuple[int, int]]] = {0: set(), 1: set(), 2: set()}
+        for index, (_, names) in enumerate(rows):
+            for column, name in enumerate(names, start=n_text):
+                marked[self.rank.get(name, 0)].add((index, column))
+        return Grid(
+            tuple(headings),
+            tuple((*texts, *(self.text.get(name, "-") for name in names)) for texts, names in rows),
+            n_text,
+            bold=frozenset(marked[1]),
+            underlined=frozenset(marked[2]),
+            sections=frozenset(sections),
+            groups=tuple(groups),
+            symbols={heading(key): f"{METRICS[key].symbol} {arrow(key)}".rstrip() for key in self.keys},
+        )
+
+
+def _column_grid(cells: _Cells) -> Grid:
+    """A row for each result, a section for each group, a column for each metric."""
+    key = cells.keys[0]
+    pairs = [(g, m) for g in cells.groups for m in cells.members if (g, m, key) in cells.text]
+    rows = [(pair, [(*pair, key) for key in cells.keys]) for pair in pairs]
+    starts = [row for row in range(1, len(rows)) if pairs[row][0] != pairs[row - 1][0]]
+    return cells.grid((*cells.titles, *map(heading, cells.keys)), rows, sections=starts)
+
+
+def _row_grid(cells: _Cells) -> Grid:
+    """A row for each metric, a section for each group, a column for each member."""
     rows = [
-        (line.dataset, line.method, *(number(line.summary.get(key, math.nan)) for key in keys))
-        for line in lines
+        ((group if key == cells.keys[0] else "", heading(key)), [(group, m, key) for m in cells.members])
+        for group in cells.groups
+        for key in cells.keys
     ]
-    sections = [row for row in range(1, len(rows)) if rows[row][0] != rows[row - 1][0]]
-    bold = set()
-    for dataset in dict.fromkeys(line.dataset for line in lines):
-        members = [row for row, line in enumerate(lines) if line.dataset == dataset]
-        for column, key in enumerate(keys, start=2):
-            best = best_rows([rows[row][column] for row in members], METRICS[key].better)
-            bold |= {(members[index], column) for index in best}
-    return Grid(headings, tuple(rows), 2, frozenset(bold), frozenset(sections))
+    starts = range(len(cells.keys), len(rows), len(cells.keys))
+    return cells.grid((cells.titles[0], "metric", *cells.members), rows, sections=starts)
 
 
-def _metrics_json(line: Line, keys: Sequence[str]) -> dict[str, dict[str, float | None]]:
+def _latex_grid(cells: _Cells, style: TableStyle) -> Grid:
+    """A row for each member; for each group, columns of the metrics under its name."""
+    if style.layout == "rows":
+        return _row_grid(cells)
+    names = [(group, key) for group in cells.groups for key in cells.keys]
+    rows = [((member,), [(group, member, key) for group, key in names]) for member in cells.members]
+    groups = [(group, len(cells.keys)) for group in cells.groups]
+    return cells.grid((cells.titles[1], *(heading(key) for _, key in names)), rows, groups=groups)
+
+
+def choose_tables(
+    folders: Mapping[tuple[str, str], Path], lines: Sequence[Line], metrics: MetricChoice
+) -> tuple[list[Keys], list[str]]:
+    """Return the metrics of each table of saved results, and notes for the reader.
+
+    Args:
+        folders: data set and method -> folder of the result.
+        lines: the results, in the same order.
+        metrics: None for those that `sisod evaluate` prints, `"all"` for those that every result has,
+            `"paper"`, or keys, which every result must have.
+    """
+    common = [key for key in lines[0].summary if all(key in line.summary for line in lines)]
+    keys = () if metrics is None else listed_keys(metrics)
+    if metrics is not None and keys != ("all",):
+        keys = PAPER_KEYS if keys == ("paper",) else tuple(dict.fromkeys(keys))
+        for key in keys:
+            check_metric(key, METRICS)
+        _check_stored(folders, lines, keys)
+        return [keys], _protocol_notes(folders)
+    if not common:
+        raise InputError("the results have no metric in common; name the folders of fewer results")
+    chosen = metrics is not None
+    union = list(dict.fromkeys(key for line in lines for key in line.summary))
+    shown = shown_keys(common, chosen=chosen)
+    left_out = [key for table in shown_keys(union, chosen=chosen) for key in table if key not in common]
+    notes = _protocol_notes(folders)
+    if left_out:
+        notes.append(
+            f"{len(left_out)} metrics are left out because not every result has them "
+            f"({shorten_list(left_out)}); name one with --metrics to see which results lack it"
+        )
+    return shown, notes
+
+
+def _check_stored(
+    folders: Mapping[tuple[str, str], Path], lines: Sequence[Line], keys: Sequence[str]
+) -> None:
+    """Refuse metrics that some results do not have; name the command that scores them."""
+    missing = [key for key in keys if any(key not in line.summary for line in lines)]
+    if not missing:
+        return
+    without = [line for line in lines if any(key not in line.summary for key in missing)]
+    names = [f"{line.dataset}/{line.method}" for line in without]
+    dataset, method = without[0].dataset, without[0].method
+    run = read_run(folders[dataset, method])
+    protocol = Protocol(**run["protocol"])
+    find_scorer(protocol, keys)  # says why, if the protocol does not have a metric at all
+    inputs = run.get("inputs", {})
+    command = [
+        *("sisod", "evaluate", f"{method}={inputs.get('predictions', 'PRED')}"),
+        *(inputs.get("ground_truths", "GT"), "--dataset", dataset, "--metrics", ",".join(keys)),
+        *(("--protocol", protocol.name) if protocol.name != "default" else ()),
+        *("--out", "NEW"),
+    ]
+    raise InputError(
+        f"{len(without)} of {len(lines)} results have no {', '.join(missing)} ({shorten_list(names)}); "
+        f"score the first one with: {shlex.join(command)}"
+    )
+
+
+def _protocol_notes(folders: Mapping[tuple[str, str], Path]) -> list[str]:
+    names = list(dict.fromkeys(read_run(folder)["protocol"]["name"] for folder in folders.values()))
+    if len(names) == 1:
+        return []
+    return [
+        f"the results have different protocols ({shorten_list(names)}), so numbers are not comparable"
+    ]
+
+
+def _rounded(line: Line, key: str, digits: int | None) -> float:
+    value = line.summary.get(key, math.nan)
+    return value if digits is None or is_nan(value) else round(value, digits) + 0.0
+
+
+def _metrics_json(line: Line, values: Mapping[str, float]) -> dict[str, dict[str, float | None]]:
     return {
-        key: {
-            "value": None if is_nan(line.summary[key]) else line.summary[key],
-            "images": line.defined[key],
-        }
-        for key in keys
+        key: {"value": None if is_nan(value) else value, "images": line.defined[key]}
+        for key, value in values.items()
         if key in line.summary
     }

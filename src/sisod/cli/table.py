@@ -1,0 +1,95 @@
+"""Subcommands that print tables without scoring: table, metrics."""
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from sisod.cli.report import Results
+from sisod.cli.shared import FormatName, exit_on_user_error, print_tables
+
+
+class Group(StrEnum):
+    """What forms groups of columns, or sections."""
+
+    DATASET = "dataset"
+    METHOD = "method"
+
+
+class MetricLayout(StrEnum):
+    """Whether metrics are the rows or the columns."""
+
+    ROWS = "rows"
+    COLUMNS = "columns"
+
+
+def table(
+    results: Results,
+    *,
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            help="paper, all, or names separated by commas, as 'sisod metrics' lists them; by default "
+            "those that 'sisod evaluate' prints."
+        ),
+    ] = None,
+    fmt: FormatName = None,
+    digits: Annotated[
+        int | None,
+        typer.Option(
+            min=0, max=17, help="Digits after the point; by default 4, and all of them in csv and json."
+        ),
+    ] = None,
+    group: Annotated[
+        Group | None,
+        typer.Option(help="Groups of columns in LaTeX, sections elsewhere; by default data sets."),
+    ] = None,
+    rank: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=2,
+            help="2: best bold, second best underlined; 1: only the best; 0: no marks; by default 2.",
+        ),
+    ] = None,
+    layout: Annotated[
+        MetricLayout | None,
+        typer.Option(help="Metrics as rows or as columns; by default rows if columns are too wide."),
+    ] = None,
+) -> None:
+    """Print a table of saved results, of any stored metrics, without scoring again.
+
+    Example: sisod table results --metrics sm,maxf,mae --format latex --digits 3
+    """
+    with exit_on_user_error():
+        from sisod.evaluation.results import find_results
+        from sisod.evaluation.saved import read_summary
+        from sisod.report.summary import Line, TableStyle, choose_tables, render, terminal_tables
+
+        folders = find_results(results)
+        lines = [Line(*name, *read_summary(folder)) for name, folder in folders.items()]
+        tables, notes = choose_tables(folders, lines, metrics)
+        style = TableStyle(group and group.value, layout and layout.value, rank, digits)
+        if fmt is None:
+            print_tables(lambda width: terminal_tables(lines, tables, width=width, style=style))
+        else:
+            typer.echo(render(lines, tables, fmt.value, style))
+        for note in notes:
+            typer.echo(f"warning: {note}", err=True)
+
+
+def show_metrics(*, fmt: FormatName = None) -> None:
+    """List every metric: its key, title, better direction, when it is computed, what it measures.
+
+    Other spellings are accepted, too: smeasure or sm for s, wfm for wf, maxf for f_max, em for e_mean.
+
+    Example: sisod metrics --format md
+    """
+    with exit_on_user_error():
+        from sisod.report.metric_list import metric_grid, render_metrics
+
+        if fmt is None:
+            # titles resemble keys: a narrow terminal has no room for both
+            print_tables(lambda width: metric_grid(titles=width >= 120).terminal(width))
+        else:
+            typer.echo(render_metrics(fmt.value))
