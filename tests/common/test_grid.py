@@ -6,7 +6,16 @@ import math
 import pytest
 from rich.console import Console
 
-from sisod.common.grid import Better, Grid, best_rows, csv_text, interval_text, number, percent
+from sisod.common.grid import (
+    Better,
+    Grid,
+    best_rows,
+    csv_text,
+    interval_text,
+    number,
+    percent,
+    ranked_rows,
+)
 
 GRID = Grid(("name", "one", "two", "three"), (("a[b]", "1.0000", "2.0000", "3.0000"),), n_text=1)
 
@@ -85,3 +94,62 @@ def test_undefined_intervals_and_shares() -> None:
     assert interval_text(0.1, 0.25) == "0.1000 to 0.2500"
     assert interval_text(math.nan, math.nan) == "-"
     assert (percent(0.125), percent(math.nan)) == ("12.5 %", "-")
+
+
+def test_underlined_cells() -> None:
+    cells = frozenset({(0, 1)})
+    grid = Grid(("m", "x"), (("a", "1"), ("b", "2")), 1, bold=frozenset({(1, 1)}), underlined=cells)
+    assert grid.markdown().splitlines()[2:] == ["| a | <ins>1</ins> |", "| b | **2** |"]
+    assert grid.latex().splitlines()[4:6] == [r"a & \underline{1} \\", r"b & \textbf{2} \\"]
+    assert "<td>a</td><td><u>1</u></td>" in grid.html()
+    file = io.StringIO()
+    (table,) = grid.terminal(80)
+    Console(file=file, width=80, force_terminal=True).print(table)
+    assert "\x1b[4m1" in file.getvalue()
+
+
+def test_groups_of_columns_are_named_in_every_format() -> None:
+    grid = Grid(
+        ("m", "x ↑", "y", "x ↑", "y"), (("a", "1", "2", "3", "4"),), 1, groups=(("P&Q", 2), ("R", 2)),
+        symbols={"x ↑": r"$\xi$ ↑"},
+    )  # fmt: skip
+    assert grid.markdown().splitlines()[0] == r"| m | P\&Q x ↑ | P\&Q y | R x ↑ | R y |"
+    assert '<th scope="col">R x ↑</th>' in grid.html()
+    assert [column.header for column in grid.terminal(80)[0].columns] == [
+        "m", "P&Q x ↑", "P&Q y", "R x ↑", "R y",
+    ]  # fmt: skip
+    assert grid.latex().splitlines()[2:5] == [
+        r" & \multicolumn{2}{c}{P\&Q} & \multicolumn{2}{c}{R} \\",
+        r"\cmidrule(lr){2-3} \cmidrule(lr){4-5}",
+        r"m & $\xi$ $\uparrow$ & y & $\xi$ $\uparrow$ & y \\",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cells", "better", "ranks"),
+    [
+        (["0.1", "0.3", "0.2", "-"], "up", [{1}, {2}]),
+        (["0.1", "0.3", "0.2", "-"], "down", [{0}, {2}]),
+        (["0.3", "0.3", "0.2"], "up", [{0, 1}, set()]),  # after two best there is no second
+        (["0.3", "0.2", "0.2"], "up", [{0}, {1, 2}]),
+        (["0.3", "0.2"], "up", [{0}, set()]),  # of two, the second is the worst
+        (["0.3"], "up", [set(), set()]),
+        (["0.1", "0.2", "0.3"], "none", [set(), set()]),
+    ],
+)
+def test_ranks(cells: list[str], better: Better, ranks: list[set[int]]) -> None:
+    assert ranked_rows(cells, better, most=2) == ranks
+    assert ranked_rows(cells, better, most=0) == []
+    assert best_rows(cells, better) == ranks[0]
+
+
+def test_fits_is_the_width_at_which_a_table_is_not_split() -> None:
+    for width in range(10, 60):
+        whole = len(GRID.terminal(width)) == 1
+        assert GRID.fits(width) == whole, width
+
+
+def test_control_characters_do_not_reach_latex() -> None:
+    grid = Grid(("m",), (("a\x00\x1b[1mb",),), n_text=1)
+    assert grid.latex().isprintable() or "\x00" not in grid.latex()
+    assert r"a\textbackslash{}x00\textbackslash{}x1b[1mb" in grid.latex()

@@ -311,4 +311,4 @@ def markdown_text(text: str) -> str:
 
 def latex_text(text: str) -> str:
     """Return a text that LaTeX shows as it is, on one line."""
-    return " ".join(text.split()).translate(_LATEX)
+    return printable(" ".join(text.split())).translate(_LATEX)

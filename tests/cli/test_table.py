@@ -1,0 +1,201 @@
+"""The commands `table` and `metrics`, and that `evaluate` prints the same tables."""
+
+import csv
+import io
+import json
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+from helpers.command_line import error_message, run
+
+import sisod
+from sisod.report.summary import OBJECT_KEYS
+from sisod.scoring.metrics import PAPER_KEYS, find_metrics
+
+DEFAULT_KEYS = [*PAPER_KEYS, *(key for key in OBJECT_KEYS if key in find_metrics(None))]
+
+
+def printed(*arguments: str | Path | int) -> str:
+    result = run(*arguments)
+    assert (result.exit_code, result.stderr) == (0, "")
+    return result.stdout
+
+
+def records(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_stored_metrics_are_printed_without_scoring(benchmark_root: Path) -> None:
+    results = benchmark_root / "results"
+    text = printed("table", results, "--metrics", "SI-MAE,maxf,em", "--format", "csv")
+    rows = records(text)
+    assert [*rows[0]] == ["dataset", "method", "si_mae", "f_max", "e_mean"]
+    assert len(rows) == 8
+    for row in rows:
+        summary = sisod.Evaluation.load(results / row["dataset"] / row["method"]).summary
+        assert float(row["si_mae"]) == summary["si_mae"]
+        assert float(row["f_max"]) == summary["f_max"]
+
+
+@pytest.mark.parametrize("kind", ["terminal", "md", "latex", "csv", "json"])
+def test_the_same_metrics_by_default_in_every_format(benchmark_root: Path, kind: str) -> None:
+    options = [] if kind == "terminal" else ["--format", kind]
+    text = printed("table", benchmark_root / "results" / "mixed", *options)
+    if kind == "csv":
+        assert [*records(text)[0]] == ["dataset", "method", *DEFAULT_KEYS]
+    elif kind == "json":
+        assert [*json.loads(text)[0]["metrics"]] == DEFAULT_KEYS
+    else:
+        symbols = [
+            sisod.METRICS[key].symbol if kind == "latex" else sisod.METRICS[key].title
+            for key in DEFAULT_KEYS
+        ]
+        assert all(symbol in text for symbol in symbols)
+        assert "Precision" not in text
+
+
+@pytest.mark.parametrize("kind", ["terminal", "md", "latex", "csv", "json"])
+@pytest.mark.parametrize("chosen", [[], ["--metrics", "mae,Fm"]])
+def test_evaluate_prints_what_table_prints(
+    benchmark_root: Path, tmp_path: Path, kind: str, chosen: list[str]
+) -> None:
+    maps, masks = (benchmark_root / name / "crowded" for name in ("maps", "data"))
+    options = [*chosen, *([] if kind == "terminal" else ["--format", kind])]
+    scored = printed(
+        "evaluate", maps / "Net", maps / "coarse", maps / "large only", masks / "mask",
+        "--out", tmp_path, "--jobs", 1, *options,
+    )  # fmt: skip
+    names = ("Net", "coarse", "large only")
+    assert printed("table", *(tmp_path / "crowded" / name for name in names), *options) == scored
+
+
+def test_all_is_what_every_result_has(benchmark_root: Path) -> None:
+    rows = records(printed("table", benchmark_root / "results", "--metrics", "all", "--format", "csv"))
+    assert [*rows[0]] == ["dataset", "method", *find_metrics(None)]
+
+
+def test_options_of_the_layout(benchmark_root: Path) -> None:
+    results = benchmark_root / "results"
+    options = "--metrics mae,fm --layout rows --digits 2 --rank 0 --format md --group method".split()
+    text = printed("table", results, *options)
+    assert text.splitlines()[0] == "| method | metric | crowded | mixed |"
+    assert "**" not in text
+    value = sisod.Evaluation.load(results / "crowded" / "Net").summary["mae"]
+    assert text.splitlines()[2].startswith(f"| Net | MAE ↓ | {value:.2f} |")
+    assert "--rank is for tables that people read" in error_message(
+        run("table", results, "--rank", 1, "--format", "json"), exit_codes=(2,)
+    )
+
+
+# what is not stored
+
+
+@pytest.fixture
+def partly(benchmark_root: Path, tmp_path: Path) -> Path:
+    """Two results of one data set, of which the second has the S-measure."""
+    maps, masks = (benchmark_root / name / "crowded" for name in ("maps", "data"))
+    for method, metrics in (("Net", "mae,f_mean"), ("coarse", "mae,s")):
+        run("evaluate", maps / method, masks / "mask", "--out", tmp_path / "r", "--jobs", 1,
+            "--metrics", metrics)  # fmt: skip
+    return tmp_path / "r"
+
+
+def test_a_metric_that_is_not_stored_names_the_results_and_the_command(
+    partly: Path, tmp_path: Path
+) -> None:
+    message = error_message(run("table", partly, "--metrics", "mae,Smeasure"))
+    problem, _, command = message.partition("; score the first one with: ")
+    assert problem == "1 of 2 results have no s (crowded/Net)"
+    program, *arguments = shlex.split(command)
+    assert program == "sisod"
+    assert arguments[-2:] == ["--out", "NEW"]
+    printed(*arguments[:-1], tmp_path / "new", "--jobs", 1, "--format", "json")  # the command works
+    shutil.rmtree(partly / "crowded" / "Net")
+    assert (
+        len(
+            records(printed("table", partly, tmp_path / "new", "--metrics", "mae,sm", "--format", "csv"))
+        )
+        == 2
+    )
+
+
+def test_metrics_of_some_results_only_are_left_out_with_a_warning(partly: Path) -> None:
+    result = run("table", partly, "--metrics", "all", "--format", "csv")
+    assert [*records(result.stdout)[0]] == ["dataset", "method", "mae"]
+    assert result.stderr == (
+        "warning: 2 metrics are left out because not every result has them (f_mean, s); name one with "
+        "--metrics to see which results lack it\n"
+    )
+
+
+def test_results_without_a_default_metric_show_all(benchmark_root: Path, tmp_path: Path) -> None:
+    maps, masks = (benchmark_root / name / "crowded" for name in ("maps", "data"))
+    printed(
+        "evaluate", maps / "Net", masks / "mask", "--out", tmp_path, "--metrics", "wfm,s", "--jobs", 1
+    )
+    assert [*records(printed("table", tmp_path, "--format", "csv"))[0]][2:] == ["wf", "s"]
+
+
+def test_protocols_that_cannot_be_compared(benchmark_root: Path, tmp_path: Path) -> None:
+    maps, masks = (benchmark_root / name / "crowded" for name in ("maps", "data"))
+    for method, protocol in (("Net", "official"), ("coarse", "default")):
+        run("evaluate", maps / method, masks / "mask", "--out", tmp_path, "--protocol", protocol,
+            "--metrics", "mae", "--jobs", 1)  # fmt: skip
+    result = run("table", tmp_path)
+    assert result.exit_code == 0
+    assert result.stderr == (
+        "warning: the results have different protocols (official, default), "
+        "so numbers are not comparable\n"
+    )
+    message = error_message(run("table", tmp_path, "--metrics", "s"), exit_codes=(2,))
+    assert message.startswith("the paper's released code has no s; ")
+
+
+@pytest.mark.parametrize(
+    ("metrics", "text"),
+    [
+        (
+            "structure",
+            "unknown metric 'structure'; did you mean 's'? available: 126, listed by 'sisod metrics'",
+        ),
+        ("mae,", "unknown metric ''; available: 126, listed by 'sisod metrics'"),
+    ],
+)
+def test_unknown_metrics(benchmark_root: Path, metrics: str, text: str) -> None:
+    result = run("table", benchmark_root / "results", "--metrics", metrics)
+    assert error_message(result, exit_codes=(2,)) == text
+
+
+def test_a_folder_without_results(tmp_path: Path) -> None:
+    assert "no result in or below" in error_message(run("table", tmp_path))
+
+
+# sisod metrics
+
+
+def test_metrics_lists_every_metric() -> None:
+    rows = records(printed("metrics", "--format", "csv"))
+    assert [row["key"] for row in rows] == [*sisod.METRICS]
+    by_key = {row["key"]: row for row in rows}
+    assert by_key["s"] == {
+        "key": "s",
+        "title": "S",
+        "better": "higher",
+        "computed": "on request",
+        "meaning": sisod.METRICS["s"].meaning,
+        "trivial": "",
+    }
+    assert by_key["mae"]["better"] == "lower"
+    assert by_key["pd"]["computed"] == "infrared only"
+    assert by_key["fpr_max"]["better"] == by_key["n_predicted"]["better"] == "neither"
+    assert by_key["fpr_max"]["trivial"].startswith("it is the value at the lowest threshold")
+
+
+@pytest.mark.parametrize("kind", ["terminal", "md", "latex", "json"])
+def test_metrics_in_every_format(kind: str) -> None:
+    text = printed("metrics", *([] if kind == "terminal" else ["--format", kind]))
+    assert "si_f_max_frame".replace("_", {"latex": r"\_", "md": r"\_"}.get(kind, "_")) in text
+    assert "worst threshold" in text  # why BER max is trivial
+    assert text.count("on request") == sum(m.family.on_request for m in sisod.METRICS.values())
