@@ -78,7 +78,20 @@ def test_all_is_what_every_result_has(benchmark_root: Path) -> None:
 
 def test_options_of_the_layout(benchmark_root: Path) -> None:
     results = benchmark_root / "results"
-    options = "--metrics mae,fm --layout rows --digits 2 --rank 0 --format md --group method".split()
+    options = [
+        "--metrics",
+        "mae,fm",
+        "--layout",
+        "rows",
+        "--digits",
+        "2",
+        "--rank",
+        "0",
+        "--format",
+        "md",
+        "--group",
+        "method",
+    ]
     text = printed("table", results, *options)
     assert text.splitlines()[0] == "| method | metric | crowded | mixed |"
     assert "**" not in text

@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 import sisod
 from sisod.data.scenes import make_scenes, sees_all_coarsely, sees_only_large
 from sisod.scoring.engine import find_scorer
+from sisod.scoring.metrics import find_metrics
 
 Pair = tuple[str, NDArray[np.uint8], NDArray[np.uint8]]
 
@@ -209,3 +211,49 @@ def test_names_are_text() -> None:
     number: Any = 5
     with pytest.raises(TypeError, match=r"^the name of an image must be text, got 5$"):
         sisod.Evaluator(metrics="mae").update(gt, gt, name=number)
+
+
+# repr
+
+
+def two_images(**options: Any) -> sisod.Evaluation:
+    """One image without an object, on which most metrics are undefined, and a perfect one."""
+    evaluator = sisod.Evaluator(**options)
+    gt = np.zeros((9, 9), dtype=bool)
+    evaluator.update(gt.astype(float), gt)
+    gt[2:4, 3:6] = True
+    evaluator.update(gt, gt)
+    return evaluator.result()
+
+
+def test_repr_is_a_short_table() -> None:
+    result = two_images(metrics=["mae", "si_mae", "f_mean", "f_max", "e_mean"])
+    assert repr(result) == (
+        "Evaluation: 2 images, 1 object, protocol default\n"
+        "  MAE ↓      0.0000\n"
+        "  SI-MAE ↓   0.0000\n"
+        "  F mean ↑   0.9965  (undefined on 1 image)\n"
+        "  E mean ↑   1.0090\n"
+        "  and 1 more metric in .summary"
+    )
+    assert str(result) == repr(result)
+
+
+def test_repr_stays_short_and_shows_no_table_of_images() -> None:
+    lines = repr(two_images(metrics="all")).splitlines()
+    assert len(lines) == 11
+    assert lines[-1] == f"  and {len(find_metrics('all')) - 9} more metrics in .summary"
+    assert max(map(len, lines)) < 80
+    assert "SI-F max frame ↑" in lines[8]
+
+
+def test_repr_of_other_metrics() -> None:
+    assert repr(two_images(metrics=["wfm", "recall_max"])).splitlines()[1:] == [
+        "  wF ↑         1.0000  (undefined on 1 image)",
+        "  Recall max   1.0000  (undefined on 1 image)",
+    ]
+
+
+def test_repr_names_what_was_scored(benchmark_root: Path) -> None:
+    result = sisod.Evaluation.load(benchmark_root / "results" / "mixed" / "Net+si")
+    assert repr(result).startswith("Evaluation of 'Net+si': 14 images, ")

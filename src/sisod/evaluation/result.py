@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from sisod.common.errors import shorten_list
 from sisod.common.folders import write_folder
+from sisod.common.grid import number
 from sisod.common.output import write_json
 from sisod.common.parquet import join_tables, write_table
 from sisod.data.pairs import Pair
@@ -20,7 +21,7 @@ from sisod.evaluation.rows import IMAGE_CURVES, Rows, Totals, split_counts
 from sisod.evaluation.saved import FILES, read_saved
 from sisod.scoring.custom import CustomMetric, custom_record
 from sisod.scoring.histograms import LEVELS
-from sisod.scoring.metrics import METRICS
+from sisod.scoring.metrics import METRICS, PAPER_KEYS, arrow
 from sisod.scoring.protocols import Protocol
 
 if TYPE_CHECKING:
@@ -122,10 +123,36 @@ class Evaluation:
 
         return evaluation_figure(self)
 
+    def __repr__(self) -> str:
+        n_images = self.images.height
+        sizes = f"{_counted(n_images, 'image')}, {_counted(self.objects.height, 'object')}"
+        keys = [key for key in PAPER_KEYS if key in self.summary] or list(self.summary)[
+            : len(PAPER_KEYS)
+        ]
+        names = [f"{METRICS[key].title} {arrow(key)}".rstrip() for key in keys]
+        width = max(map(len, names), default=0)
+        lines = [f"Evaluation{self._name()}: {sizes}, protocol {self.protocol.name}"]
+        for key, name in zip(keys, names, strict=True):
+            n_undefined = n_images - self.defined[key]
+            note = f"  (undefined on {_counted(n_undefined, 'image')})" if n_undefined else ""
+            lines.append(f"  {name:{width}}  {number(self.summary[key]):>7}{note}")
+        if len(keys) < len(self.summary):
+            lines.append(f"  and {_counted(len(self.summary) - len(keys), 'more metric')} in .summary")
+        return "\n".join(lines)
+
+    def _name(self) -> str:
+        """What was scored, as far as the record says: the folder of predictions."""
+        folder = Path(self.run.get("inputs", {}).get("predictions", ""))
+        return f" of {folder.name!r}" if folder.name else ""
+
     def _repr_html_(self) -> str:
         from sisod.report.notebook import summary_caption, summary_grid
 
         return summary_grid(self).html(summary_caption(self))
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 class ResultWriter:
@@ -220,13 +247,13 @@ def _fill_names(names: Sequence[str | None]) -> list[str]:
     """Number images without a name; a number that is the name of another gets an underscore."""
     taken = set(names)
 
-    def number(index: int) -> str:
+    def numbered(index: int) -> str:
         name = f"{index:06d}"
         while name in taken:
             name += "_"
         return name
 
-    return [number(index) if name is None else name for index, name in enumerate(names)]
+    return [numbered(index) if name is None else name for index, name in enumerate(names)]
 
 
 def curve_table(totals: Totals) -> "pl.DataFrame":
