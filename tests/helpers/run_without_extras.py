@@ -20,6 +20,8 @@ ARGS = {
     "evaluate": ["A=maps", "mask", "--out", "{out}", "--jobs", "1"],
     "evaluate a URL": ["evaluate", "A=memory://x/maps", "mask", "--out", "{out}"],
     "evaluate on a cluster": ["evaluate", "A=maps", "mask", "--out", "{out}", "--cluster", "tcp://x:1"],
+    "table": ["results"],
+    "metrics": [],
     "frames": ["mask", "--out", "{out}"],
     "stats": ["mask"],
     "stats as a plot": ["stats", "mask", "--plot", "{out}/x.png"],

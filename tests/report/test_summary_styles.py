@@ -94,7 +94,7 @@ def test_methods_as_groups() -> None:
 
 def test_latex_prints_the_symbols_of_papers() -> None:
     for layout in ("rows", "columns"):
-        text = render(LINES, TABLES, "latex", TableStyle(layout=layout))  # type: ignore[arg-type]
+        text = render(LINES, TABLES, "latex", TableStyle(layout=layout))
         assert r"$F_\beta^{\max}$ $\uparrow$" in text
         assert r"MAE $\downarrow$" in text
 

@@ -69,7 +69,12 @@ def table(
         folders = find_results(results)
         lines = [Line(*name, *read_summary(folder)) for name, folder in folders.items()]
         tables, notes = choose_tables(folders, lines, metrics)
-        style = TableStyle(group and group.value, layout and layout.value, rank, digits)
+        style = TableStyle(
+            group=None if group is None else group.value,
+            layout=None if layout is None else layout.value,
+            rank=rank,
+            digits=digits,
+        )
         if fmt is None:
             print_tables(lambda width: terminal_tables(lines, tables, width=width, style=style))
         else:

@@ -25,7 +25,8 @@ def metric_records() -> list[dict[str, Any]]:
 
 def metric_grid(*, titles: bool = True) -> Grid:
     """Return the list as a table, with or without titles; a section for each family."""
-    rows, starts = [], []
+    rows: list[tuple[str, ...]] = []
+    starts = []
     for row, record in enumerate(metric_records()):
         metric = METRICS[record["key"]]
         if row and metric.family is not METRICS[rows[-1][0]].family:

@@ -76,12 +76,21 @@ def _objects(
     direction: Direction,
     function: Callable[..., Values],
     *,
+    on_request: bool = False,
+    detections: bool = False,
     symbol: str = "",
-    **flags: bool,
 ) -> Family:
     """Return a metric of objects: from sums over images, so it has no size-invariant form."""
     return Family(
-        key, title, direction, "objects", function, size_invariant=False, symbol=symbol, **flags
+        key,
+        title,
+        direction,
+        "objects",
+        function,
+        size_invariant=False,
+        on_request=on_request,
+        detections=detections,
+        symbol=symbol,
     )
 
 
