@@ -88,6 +88,8 @@ def show_metrics(*, fmt: FormatName = None) -> None:
 
     Other spellings are accepted, too: smeasure or sm for s, wfm for wf, maxf for f_max, em for e_mean.
 
+    The protocol official has the nine metrics of the paper only: mae, si_mae, auc, si_auc, f_mean, ...
+
     Example: sisod metrics --format md
     """
     with exit_on_user_error():
