@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.command_line import refusal, run
 from helpers.custom_metrics import overlap, pixel_error
 from helpers.report_runs import Tables
 
@@ -39,14 +40,14 @@ def lines() -> list[Line]:
 
 def test_tables_mark_the_best_by_the_direction_and_escape_the_title() -> None:
     keys = ("mae", "pixel_error", "si_pixel_error", "overlap")
-    table = render(lines(), keys, "md").splitlines()
+    table = render(lines(), [keys], "md").splitlines()
     good, bad = (line.split(" | ") for line in table[2:4])
     assert [cell.startswith("**") for cell in good[2:5]] == [True] * 3
     assert not any(cell.startswith("**") for cell in [*bad, *good[5:]])  # overlap has no direction
     assert r"| Own \<b>50 %\_error ↓ | SI-Own \<b>50 %\_error ↓ | overlap |" in table[0]
-    latex = render(lines(), keys, "latex")
+    latex = render(lines(), [keys], "latex")
     assert r"50 \%\_error" in latex
-    assert render(lines(), keys, "csv").splitlines()[0].endswith("pixel_error,si_pixel_error,overlap")
+    assert render(lines(), [keys], "csv").splitlines()[0].endswith("pixel_error,si_pixel_error,overlap")
 
 
 def test_a_notebook_shows_both_forms_in_one_row() -> None:
@@ -76,3 +77,30 @@ def test_a_comparison_draws_it() -> None:
     compared = compare(result(0.2), result(0.6), metrics=["mae", "pixel_error"], resamples=20)
     texts = [text.get_text() for axes in compared.plot().axes for text in axes.get_yticklabels()]
     assert any("50" in text for text in texts)
+
+
+def test_the_table_of_saved_results_has_them_by_default(tmp_path: Path) -> None:
+    result(0.2).save(tmp_path / "D" / "good")
+    text = run("table", tmp_path, "--format", "csv").stdout
+    assert text.splitlines()[0] == "dataset,method,mae,si_mae,pixel_error,si_pixel_error,overlap"
+    assert run("table", tmp_path, "--metrics", "overlap", "--format", "md").stdout.startswith(
+        "| data set | method | overlap |"
+    )
+
+
+def test_the_command_that_scores_a_missing_one_names_its_function(tmp_path: Path) -> None:
+    result(0.2).save(tmp_path / "D" / "good")
+    evaluator = sisod.Evaluator(metrics=["mae"])
+    evaluator.update(np.eye(3), np.eye(3))
+    evaluator.result().save(tmp_path / "D" / "other")
+    message = refusal("table", tmp_path, "--metrics", "mae", "--metrics", "overlap")
+    assert message == (
+        "1 of 2 results have no overlap (D/other); score the first one with: sisod evaluate other=PRED "
+        "GT --dataset D --metrics mae,helpers.custom_metrics:overlap --out NEW"
+    )
+
+
+def test_repr_shows_them_after_those_of_the_paper() -> None:
+    assert [line.split("  ")[1] for line in repr(result(0.2)).splitlines()[1:]] == [
+        "MAE ↓", "SI-MAE ↓", f"{TITLE} ↓", f"SI-{TITLE} ↓", "overlap",
+    ]  # fmt: skip

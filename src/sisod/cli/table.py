@@ -27,10 +27,10 @@ def table(
     results: Results,
     *,
     metrics: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             help="paper, all, or names separated by commas, as 'sisod metrics' lists them; by default "
-            "those that 'sisod evaluate' prints."
+            "those that 'sisod evaluate' prints. May be repeated."
         ),
     ] = None,
     fmt: FormatName = None,
@@ -68,7 +68,7 @@ def table(
 
         folders = find_results(results)
         lines = [Line(*name, *read_summary(folder)) for name, folder in folders.items()]
-        tables, notes = choose_tables(folders, lines, metrics)
+        tables, notes = choose_tables(folders, lines, ",".join(metrics) if metrics else None)
         style = TableStyle(
             group=None if group is None else group.value,
             layout=None if layout is None else layout.value,

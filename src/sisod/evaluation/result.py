@@ -21,7 +21,7 @@ from sisod.evaluation.rows import IMAGE_CURVES, Rows, Totals, split_counts
 from sisod.evaluation.saved import FILES, read_saved
 from sisod.scoring.custom import CustomMetric, custom_record
 from sisod.scoring.histograms import LEVELS
-from sisod.scoring.metrics import METRICS, PAPER_KEYS, arrow
+from sisod.scoring.metrics import METRICS, PAPER_KEYS, arrow, is_custom
 from sisod.scoring.protocols import Protocol
 
 if TYPE_CHECKING:
@@ -126,9 +126,9 @@ class Evaluation:
     def __repr__(self) -> str:
         n_images = self.images.height
         sizes = f"{_counted(n_images, 'image')}, {_counted(self.objects.height, 'object')}"
-        keys = [key for key in PAPER_KEYS if key in self.summary] or list(self.summary)[
-            : len(PAPER_KEYS)
-        ]
+        custom = [key for key in self.summary if is_custom(key)]
+        keys = [key for key in (*PAPER_KEYS, *custom) if key in self.summary]
+        keys = keys or list(self.summary)[: len(PAPER_KEYS)]
         names = [f"{METRICS[key].title} {arrow(key)}".rstrip() for key in keys]
         width = max(map(len, names), default=0)
         lines = [f"Evaluation{self._name()}: {sizes}, protocol {self.protocol.name}"]

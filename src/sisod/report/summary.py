@@ -12,7 +12,15 @@ from sisod.common.errors import InputError, UsageError, shorten_list
 from sisod.common.grid import UNLIMITED, Format, Grid, csv_text, is_nan, json_text, number, ranked_rows
 from sisod.evaluation.saved import read_run
 from sisod.scoring.engine import find_scorer
-from sisod.scoring.metrics import METRICS, PAPER_KEYS, MetricChoice, arrow, check_metric, listed_keys
+from sisod.scoring.metrics import (
+    METRICS,
+    PAPER_KEYS,
+    MetricChoice,
+    arrow,
+    check_metric,
+    is_custom,
+    listed_keys,
+)
 from sisod.scoring.protocols import Protocol
 
 if TYPE_CHECKING:
@@ -69,8 +77,8 @@ DEFAULT = TableStyle()
 def shown_keys(keys: Sequence[str], *, chosen: bool) -> list[Keys]:
     """Return the metrics of each table to show.
 
-    They are all keys, in one table, if the user chose them; else those of the paper, and in a second
-    table those of objects, as far as they were evaluated. If none of these was, they are all keys.
+    They are all keys, in one table, if the user chose them; else those of the paper and the user's own,
+    and in a second table those of objects, as far as they were evaluated; all keys if none of them was.
 
     Example:
         >>> shown_keys(["mae", "mse", "pq", "sq"], chosen=False)
@@ -78,7 +86,9 @@ def shown_keys(keys: Sequence[str], *, chosen: bool) -> list[Keys]:
     """
     if chosen:
         return [tuple(keys)]
-    tables = (tuple(key for key in table if key in keys) for table in (PAPER_KEYS, OBJECT_KEYS))
+    custom = [key for key in keys if is_custom(key)]
+    first = (*PAPER_KEYS, *custom)
+    tables = (tuple(key for key in table if key in keys) for table in (first, OBJECT_KEYS))
     return [table for table in tables if table] or [tuple(keys)]
 
 
@@ -246,10 +256,11 @@ def choose_tables(
         metrics: None for those that `sisod evaluate` prints, `"all"` for those that every result has,
             `"paper"`, or keys, which every result must have.
     """
-    common = [key for key in lines[0].summary if all(key in line.summary for line in lines)]
-    keys = () if metrics is None else listed_keys(metrics)
-    if metrics is not None and keys != ("all",):
-        keys = PAPER_KEYS if keys == ("paper",) else tuple(dict.fromkeys(keys))
+    common = tuple(key for key in lines[0].summary if all(key in line.summary for line in lines))
+    names = () if metrics is None else listed_keys(metrics)
+    if names and names != ("all",):
+        sets = {"all": common, "paper": PAPER_KEYS}
+        keys = tuple(dict.fromkeys(key for name in names for key in sets.get(name, (name,))))
         for key in keys:
             check_metric(key, METRICS)
         _check_stored(folders, lines, keys)
@@ -281,11 +292,18 @@ def _check_stored(
     dataset, method = without[0].dataset, without[0].method
     run = read_run(folders[dataset, method])
     protocol = Protocol(**run["protocol"])
-    find_scorer(protocol, keys)  # says why, if the protocol does not have a metric at all
+    # says why, if the protocol does not have a metric at all
+    find_scorer(protocol, [key for key in keys if not is_custom(key)] or None)
     inputs = run.get("inputs", {})
     command = [
         *("sisod", "evaluate", f"{method}={inputs.get('predictions', 'PRED')}"),
-        *(inputs.get("ground_truths", "GT"), "--dataset", dataset, "--metrics", ",".join(keys)),
+        *(
+            inputs.get("ground_truths", "GT"),
+            "--dataset",
+            dataset,
+            "--metrics",
+            ",".join(_typed(folders, lines, key) for key in keys),
+        ),
         *(("--protocol", protocol.name) if protocol.name != "default" else ()),
         *("--out", "NEW"),
     ]
@@ -293,6 +311,15 @@ def _check_stored(
         f"{len(without)} of {len(lines)} results have no {', '.join(missing)} ({shorten_list(names)}); "
         f"score the first one with: {shlex.join(command)}"
     )
+
+
+def _typed(folders: Mapping[tuple[str, str], Path], lines: Sequence[Line], key: str) -> str:
+    """What a user types for a metric: its key, or the function of a metric of the user."""
+    if not is_custom(key):
+        return key
+    line = next(line for line in lines if key in line.summary)
+    record = read_run(folders[line.dataset, line.method])["custom"]
+    return str(record[METRICS[key].family.key].get("function", key))
 
 
 def _protocol_notes(folders: Mapping[tuple[str, str], Path]) -> list[str]:

@@ -277,7 +277,8 @@ def alias_pairs() -> Iterator[tuple[str, str]]:
     F and E without a form are the mean over thresholds, all other curves the value at p > 0.5.
     """
     for key in METRICS:
-        yield squeeze(key), key
+        if not is_custom(key):  # the user's are found under their own names only
+            yield squeeze(key), key
     for family in FAMILIES:
         names = (family.key, *_SPELLINGS.get(family.key, ()))
         for si, name in product(("", "si")[: 1 + family.size_invariant], names):
