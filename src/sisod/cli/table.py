@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from sisod.cli.report import Results
-from sisod.cli.shared import FormatName, exit_on_user_error, print_tables
+from sisod.cli.shared import FormatName, exit_on_user_error, metrics_option, print_tables
 
 
 class Group(StrEnum):
@@ -28,25 +28,29 @@ def table(
     *,
     metrics: Annotated[
         list[str] | None,
-        typer.Option(
-            help="paper, all, or names separated by commas, as 'sisod metrics' lists them; by default "
-            "those that 'sisod evaluate' prints. May be repeated."
-        ),
+        metrics_option("those that 'sisod evaluate' prints; 'sisod metrics' lists all. May be repeated"),
     ] = None,
     fmt: FormatName = None,
     digits: Annotated[
         int | None,
         typer.Option(
-            min=0, max=17, help="Digits after the point; by default 4, and all of them in csv and json."
+            metavar="N",
+            min=0,
+            max=17,
+            help="Digits after the point; by default 4, and all of them in csv and json.",
         ),
     ] = None,
     group: Annotated[
         Group | None,
-        typer.Option(help="Groups of columns in LaTeX, sections elsewhere; by default data sets."),
+        typer.Option(
+            metavar="dataset|method",
+            help="Groups of columns in LaTeX, sections elsewhere; by default data sets.",
+        ),
     ] = None,
     rank: Annotated[
         int | None,
         typer.Option(
+            metavar="N",
             min=0,
             max=2,
             help="2: best bold, second best underlined; 1: only the best; 0: no marks; by default 2.",
@@ -54,12 +58,16 @@ def table(
     ] = None,
     layout: Annotated[
         MetricLayout | None,
-        typer.Option(help="Metrics as rows or as columns; by default rows if columns are too wide."),
+        typer.Option(
+            metavar="rows|columns",
+            help="Metrics as rows or as columns; by default rows if columns are too wide.",
+        ),
     ] = None,
 ) -> None:
     """Print a table of saved results, of any stored metrics, without scoring again.
 
-    Example: sisod table results --metrics sm,maxf,mae --format latex --digits 3
+    Example:
+        sisod table results --metrics sm,maxf,mae --format latex --digits 3
     """
     with exit_on_user_error():
         from sisod.evaluation.results import find_results
@@ -90,7 +98,8 @@ def show_metrics(*, fmt: FormatName = None) -> None:
 
     The protocol official has the nine metrics of the paper only: mae, si_mae, auc, si_auc, f_mean, ...
 
-    Example: sisod metrics --format md
+    Example:
+        sisod metrics --format md
     """
     with exit_on_user_error():
         from sisod.report.metric_list import metric_grid, render_metrics
