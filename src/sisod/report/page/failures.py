@@ -76,7 +76,7 @@ def failure_data(
     data = {
         "groups": [size_label(low, high) for low, high in pairwise(edges)],
         "side": SIDE,
-        "image_score": {"title": METRICS[metric].title, "better": METRICS[metric].direction},
+        "image_score": {"title": METRICS[metric].title, "better": METRICS[metric].better},
         "totals": {
             name: {methods.index(r.method): _totals(r) for r in results if r.dataset == name}
             for name in datasets_of(results)
@@ -122,7 +122,7 @@ def choose_images(results: Sequence[Result], metric: str, count: int = MAX_ITEMS
         images = result.evaluation.images
         if metric in images.columns:
             score = images[metric].to_numpy()
-            score = score if METRICS[metric].direction == "up" else -score
+            score = score if METRICS[metric].better == "up" else -score
             names = images["image"].to_list()
             queues.append((result, iter([(names[row], -1) for row in _lowest_first(score)])))
     return _choose("image", queues, count)
@@ -364,7 +364,7 @@ def _box_in_window(row: Mapping[str, Any], window: Window) -> list[float]:
 def _image_score(results: Sequence[Result]) -> str:
     """The metric that ranks images."""
     columns = [set(result.evaluation.images.columns) for result in results]
-    ranking = [key for key, metric in METRICS.items() if metric.direction != "none"]
+    ranking = [key for key, metric in METRICS.items() if metric.better != "none"]
     candidates = (*_IMAGE_SCORES, *ranking)
     return next((key for key in candidates if all(key in names for names in columns)), "mae")
 

@@ -200,7 +200,7 @@ def _ablation(rows: Sequence[AblationRow]) -> AblationTable:
     for column in columns:
         compared = [row for row in rows if (row.dataset, row.metric) == column]
         means = [number(row.mean) for row in compared]
-        best |= {compared[index] for index in best_rows(means, METRICS[column[1]].direction)}
+        best |= {compared[index] for index in best_rows(means, METRICS[column[1]].better)}
     return AblationTable(
         datasets=tuple(Counter(dataset for dataset, _ in columns).items()),
         columns=tuple(METRICS[metric].title for _, metric in columns),
