@@ -16,8 +16,9 @@ from benchmarks.real_data.predicted import SavedCounts, curve
 from benchmarks.real_data.runs import TESTS
 from benchmarks.real_data.tables import EDGES, LOSSES, SMALL, Results
 from sisod.analysis.groups import by_number, by_size
-from sisod.report.figures import add_legend, short_count
-from sisod.report.style import line_styles, new_figure, save_figure, style
+from sisod.report.drawing.group_scores import short_count
+from sisod.report.drawing.layout import add_legend
+from sisod.report.style import SMALL_FONT, line_styles, new_figure, save_figure, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -168,7 +169,7 @@ def _write_counts(axes: "Axes", counts: list[int]) -> None:
     for position, count in enumerate(counts):
         axes.text(
             position, 1.01, short_count(count), transform=axes.get_xaxis_transform(),
-            ha="center", va="bottom", fontsize=5, color="#555555",
+            ha="center", va="bottom", fontsize=SMALL_FONT, color="#555555",
         )  # fmt: skip
 
 

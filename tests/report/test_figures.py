@@ -19,8 +19,9 @@ from sisod.common.errors import InputError, UsageError
 from sisod.evaluation.results import Result as Saved
 from sisod.evaluation.results import load_results
 from sisod.report.ablation import ablation_figure
+from sisod.report.drawing.group_figures import number_figure, size_figure
 from sisod.report.examples import most_different
-from sisod.report.figures import CURVES, curve_figure, number_figure, size_figure
+from sisod.report.figures import CURVES, curve_figure
 from sisod.report.gallery import FigureRequest, draw, figure_names, image_folders
 from sisod.report.style import line_styles, save_figure
 from sisod.scoring.metrics import PAPER_KEYS

@@ -146,17 +146,27 @@ def by_number(evaluation: "Evaluation", *, metrics: Sequence[str] | None = None)
             raise no_predicted_objects(evaluation, key)
         check_metric(key, present, what="image-level metric")
     numbers = images["n_objects"].to_numpy()
-    first = 0 if (numbers == 0).any() else 1
-    members = np.minimum(numbers, 5) - first
-    count = len(_NUMBERS) - first
+    names, members = number_groups(numbers)
+    count = len(names)
     columns: dict[str, Any] = {
-        "group": list(_NUMBERS[first:]),
+        "group": list(names),
         "images": np.bincount(members, minlength=count),
         "objects": np.bincount(members, weights=numbers, minlength=count).astype(np.int64),
     }
     columns |= _mean_columns({key: images[key].to_numpy() for key in keys}, members, count)
     columns |= _summed_columns(evaluation, [key for key in keys if is_summed(key)], members, count)
     return pl.DataFrame(columns)
+
+
+def number_groups(n_objects: NDArray[np.int64]) -> tuple[tuple[str, ...], NDArray[np.int64]]:
+    """Return the names of the groups by number of objects, and the group of each image.
+
+    Example:
+        >>> number_groups(np.array([1, 7, 2]))
+        (('1', '2', '3', '4', '5+'), array([0, 4, 1]))
+    """
+    first = 0 if (n_objects == 0).any() else 1
+    return _NUMBERS[first:], np.minimum(n_objects, 5) - first
 
 
 def found_curve(evaluation: "Evaluation") -> "pl.DataFrame":

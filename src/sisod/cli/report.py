@@ -42,6 +42,13 @@ class FigureFormat(StrEnum):
     SVG = "svg"
 
 
+class FigureWidth(StrEnum):
+    """Widths of figures."""
+
+    SINGLE = "single"
+    DOUBLE = "double"
+
+
 def plot(
     paths: Results,
     *,
@@ -72,6 +79,21 @@ def plot(
         ),
     ] = None,
     fetch: Fetch = False,
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY",
+            help="Score of the figures size, size-log, size-quantile (such as found or f_mean), number, "
+            "examples, ablation; may be repeated.",
+        ),
+    ] = None,
+    methods: Annotated[
+        str | None,
+        typer.Option(metavar="A,B,...", help="Methods to draw, in this order. By default all."),
+    ] = None,
+    width: Annotated[
+        FigureWidth, typer.Option(help="Width of one column, or of both columns, of a paper.")
+    ] = FigureWidth.DOUBLE,
 ) -> None:
     """Draw figures for a paper: curves, scores by size and number, objects, the ablation, examples.
 
@@ -95,12 +117,14 @@ def plot(
             ablation,
             tuple(example or ()),
             fetch,
+            tuple(metric or ()),
+            () if methods is None else tuple(methods.split(",")),
+            width.value,
         )
-        if figure is not None:
-            write_figure(out, figure, request)
-            typer.echo(str(out))
-            return
-        written, missing = write_figures(out, fmt.value, request)
+        if figure is None:
+            written, missing = write_figures(out, fmt.value, request)
+        else:
+            written, missing = [out], write_figure(out, figure, request)
         for note in missing:
             typer.echo(f"warning: {note}", err=True)
         for path in written:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
 
+    from sisod.report.style import Width
+
 KIND = "evaluation"  # what run.json says of the folder
 _MOST_TITLES = 6  # metrics that a note lists
 _ROW_GROUP = 2048  # rows of a joined table that are held in memory at a time
@@ -117,11 +119,20 @@ class Evaluation:
             counts=saved.tables.get("counts"),
         )
 
-    def plot(self) -> "Figure":
-        """Draw F and PR curves in both forms, MAE of objects by size and SI-MAE by number."""
+    def plot(
+        self, figure: str | None = None, *, metrics: Sequence[str] = (), width: "Width" = "double"
+    ) -> "Figure":
+        """Draw this result.
+
+        Args:
+            figure: name of a figure of `sisod plot`, such as `"size-log"`; None for an overview of F
+                and PR curves in both forms, MAE of objects by size and SI-MAE by number.
+            metrics: scores to draw, for figures of scores.
+            width: `"single"` or `"double"`, that of a column or of the text of a two-column paper.
+        """
         from sisod.report.notebook import evaluation_figure
 
-        return evaluation_figure(self)
+        return evaluation_figure(self, figure, metrics=metrics, width=width)
 
     def __repr__(self) -> str:
         n_images = self.images.height

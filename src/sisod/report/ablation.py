@@ -1,10 +1,23 @@
 """The figure of an ablation: every variant of the loss, its seeds, their mean and deviation."""
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sisod.analysis.ablation import AblationRow
-from sisod.report.style import COLOURS, annotate_empty_axes, new_figure, plain_text, style
+from sisod.common.arguments import check_known
+from sisod.report.drawing.layout import drawn_lines, text_height, widest, wrap_text
+from sisod.report.style import (
+    COLOURS,
+    SMALL_FONT,
+    STYLE,
+    Width,
+    annotate_empty_axes,
+    inches,
+    new_figure,
+    plain_text,
+    style,
+)
 from sisod.scoring.metrics import METRICS
 
 if TYPE_CHECKING:
@@ -13,29 +26,55 @@ if TYPE_CHECKING:
 
 
 _DRAWN = ("mae", "si_mae", "f_mean", "si_f_mean")  # the report has the others too
+_LABEL_FONT, _TICK_FONT = STYLE["axes.labelsize"], STYLE["ytick.labelsize"]
 
 
-def ablation_figure(rows: list[AblationRow]) -> "Figure":
-    """Draw a row of panels per data set, one per metric: seeds as dots, mean and deviation per loss."""
+def ablation_figure(
+    rows: list[AblationRow], *, metrics: Sequence[str] = (), width: Width = "double"
+) -> "Figure":
+    """Draw rows of panels per data set, one per metric: seeds as dots, mean and deviation per loss.
+
+    Args:
+        rows: of the table.
+        metrics: keys of the table; MAE, F and their size-invariant forms if none.
+        width: of the figure.
+    """
     losses = list(dict.fromkeys(row.loss for row in rows))
-    datasets = list(dict.fromkeys(row.dataset for row in rows))
-    metrics = [key for key in _DRAWN if any(row.metric == key for row in rows)]
+    stored = list(dict.fromkeys(row.metric for row in rows))
+    for key in metrics:
+        check_known("metric of the ablation", key, stored)
+    keys = list(dict.fromkeys(metrics)) or [key for key in _DRAWN if key in stored] or stored[:4]
+    names, total = list(dict.fromkeys(row.dataset for row in rows)), inches(width)
+    columns = min(len(keys), 2 if width == "single" else 4)
+    n_rows = math.ceil(len(keys) / columns)
+    labels = [wrap_text(loss, total / 4, _TICK_FONT) for loss in losses]
+    left = widest((line for label in labels for line in label), _TICK_FONT) + 0.15
+    pitch = (total - left) / columns
+    loss_height = max(0.24, text_height(max(map(len, labels)), _TICK_FONT) + 0.04)
     with style():
-        figure = new_figure((0.24 * len(losses) + 0.75) * len(datasets), width=1.9 * len(metrics) + 1.2)
-        panels = figure.subplots(len(datasets), len(metrics), squeeze=False, sharey=True)
-        for row, dataset in enumerate(datasets):
-            for column, metric in enumerate(metrics):
-                chosen = [r for r in rows if (r.dataset, r.metric) == (dataset, metric)]
-                axes = panels[row, column]
-                _draw(axes, chosen, losses)
-                hint = "more" if METRICS[metric].direction == "up" else "less"
-                axes.set_xlabel(f"{METRICS[metric].title}, {hint} is better")
-                axes.set_title(plain_text(dataset) if column == 0 else "", loc="left")
+        height = n_rows * len(names) * (loss_height * len(losses) + 0.85)
+        figure = new_figure(height, width=total)
+        panels = figure.subplots(n_rows * len(names), columns, squeeze=False, sharey=True)
+        for axes in panels.flat:
+            axes.set_axis_off()
+        for number, name in enumerate(names):
+            for index, key in enumerate(keys):
+                row, column = divmod(index, columns)
+                axes = panels[number * n_rows + row, column]
+                axes.set_axis_on()
+                _draw(axes, [r for r in rows if (r.dataset, r.metric) == (name, key)], losses)
+                axes.set_yticks(range(len(losses)), [drawn_lines(label) for label in labels])
+                hint = "more" if METRICS[key].direction == "up" else "less"
+                label = wrap_text(f"{METRICS[key].title}, {hint} is better", pitch - 0.1, _LABEL_FONT)
+                axes.set_xlabel(drawn_lines(label))
+                if index == 0:
+                    axes.set_title(plain_text(name), loc="left")
     return figure
 
 
 def _draw(axes: "Axes", rows: list[AblationRow], losses: list[str]) -> None:
-    axes.set_yticks(range(len(losses)), [plain_text(loss) for loss in losses])
+    axes.locator_params("x", nbins=3)
+    axes.tick_params("x", labelsize=SMALL_FONT)
     axes.set_ylim(len(losses) - 0.5, -0.5)
     if all(math.isnan(row.mean) for row in rows):
         annotate_empty_axes(axes, "undefined")

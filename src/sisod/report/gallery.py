@@ -1,18 +1,24 @@
 """All figures of saved results by name, written to files."""
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sisod.common.arguments import check_known
-from sisod.common.errors import InputError, MissingExtraError, UsageError
+from sisod.common.errors import InputError, MissingExtraError, UsageError, shorten_list
 from sisod.common.output import followed, lock, readable_errors, write_files
-from sisod.evaluation.results import Result
-from sisod.report.style import check_plot_path, figure_bytes, save_figure
+from sisod.evaluation.results import Result, datasets_of, methods_of
+from sisod.report.style import Width, check_plot_path, figure_bytes, inches, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from sisod.analysis.groups import SizeKind
+
+# the others show all that they can show
+METRIC_FIGURES = frozenset(["ablation", "examples", "number", "size", "size-log", "size-quantile"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +32,9 @@ class FigureRequest:
         examples: names of images for the figure of examples; by default those on which methods differ
             most.
         fetch: whether to read maps from URLs too.
+        metrics: keys of the scores to draw, for figures of scores; by default each figure's own.
+        methods: which to draw, in this order; by default all.
+        width: of the figures, that of a column or of the text of a two-column paper.
     """
 
     results: Sequence[Result]
@@ -33,13 +42,39 @@ class FigureRequest:
     ablation: Path | None = None
     examples: Sequence[str] = ()
     fetch: bool = False
+    metrics: Sequence[str] = ()
+    methods: Sequence[str] = ()
+    width: Width = "double"
 
 
 def draw(name: str, request: FigureRequest) -> "Figure":
     """Draw a figure."""
     functions = _figure_functions()
     check_known("figure", name, functions)
-    return functions[name](request)
+    inches(request.width)
+    if request.metrics and name not in METRIC_FIGURES:
+        raise UsageError(
+            f"the figure {name!r} has no choice of metrics; those with one are "
+            + ", ".join(sorted(METRIC_FIGURES))
+        )
+    chosen = choose_methods(request.results, request.methods)
+    return functions[name](dataclasses.replace(request, results=chosen))
+
+
+def choose_methods(results: Sequence[Result], methods: Sequence[str]) -> list[Result]:
+    """Return the results of some methods in the order of their names, of all if none are named."""
+    if not methods:
+        return list(results)
+    known = methods_of(results)
+    for method in methods:
+        check_known("method", method, known)
+    return [
+        result
+        for dataset in datasets_of(results)
+        for method in dict.fromkeys(methods)
+        for result in results
+        if (result.dataset, result.method) == (dataset, method)
+    ]
 
 
 def figure_names() -> tuple[str, ...]:
@@ -49,18 +84,22 @@ def figure_names() -> tuple[str, ...]:
 
 def _figure_functions() -> "dict[str, Callable[[FigureRequest], Figure]]":
     from sisod.report import figures, objects
+    from sisod.report.drawing import group_figures
+
+    def by_size(groups: "SizeKind") -> "Callable[[FigureRequest], Figure]":
+        return lambda r: group_figures.size_figure(r.results, groups, metrics=r.metrics, width=r.width)
 
     return {
-        "pr": lambda r: figures.curve_figure(r.results, "pr"),
-        "roc": lambda r: figures.curve_figure(r.results, "roc"),
-        "f": lambda r: figures.curve_figure(r.results, "f"),
-        "iou": lambda r: figures.curve_figure(r.results, "iou"),
-        "size": lambda r: figures.size_figure(r.results, "paper"),
-        "size-log": lambda r: figures.size_figure(r.results, "log"),
-        "size-quantile": lambda r: figures.size_figure(r.results, "quantile"),
-        "number": lambda r: figures.number_figure(r.results),
-        "objects": lambda r: objects.object_figure(r.results),
-        "false-objects": lambda r: objects.false_object_figure(r.results),
+        "pr": lambda r: figures.curve_figure(r.results, "pr", width=r.width),
+        "roc": lambda r: figures.curve_figure(r.results, "roc", width=r.width),
+        "f": lambda r: figures.curve_figure(r.results, "f", width=r.width),
+        "iou": lambda r: figures.curve_figure(r.results, "iou", width=r.width),
+        "size": by_size("paper"),
+        "size-log": by_size("log"),
+        "size-quantile": by_size("quantile"),
+        "number": lambda r: group_figures.number_figure(r.results, metrics=r.metrics, width=r.width),
+        "objects": lambda r: objects.object_figure(r.results, width=r.width),
+        "false-objects": lambda r: objects.false_object_figure(r.results, width=r.width),
         "ablation": _ablation,
         "examples": _examples,
     }
@@ -74,7 +113,8 @@ def _ablation(request: FigureRequest) -> "Figure":
         raise UsageError(
             "the figure 'ablation' needs the table of 'sisod ablate'; pass it with --ablation"
         )
-    return ablation_figure(read_ablation(request.ablation))
+    rows = read_ablation(request.ablation)
+    return ablation_figure(rows, metrics=request.metrics, width=request.width)
 
 
 def _examples(request: FigureRequest) -> "Figure":
@@ -85,37 +125,79 @@ def _examples(request: FigureRequest) -> "Figure":
         image_roots=request.image_roots,
         names=request.examples,
         fetch=request.fetch,
+        metrics=request.metrics,
+        width=request.width,
     )
 
 
-def write_figure(path: Path, name: str, request: FigureRequest) -> None:
-    """Draw a figure to a file."""
+def write_figure(path: Path, name: str, request: FigureRequest) -> list[str]:
+    """Draw a figure to a file; return what is missing in it."""
     check_plot_path(path)
     save_figure(draw(name, request), path)
+    return _missing_parts(path.name, name, request)
+
+
+def _missing_parts(file: str, name: str, request: FigureRequest) -> list[str]:
+    """Say which curves a figure lacks; the figure says so too."""
+    from sisod.report.figures import CURVES, missing_curves
+
+    if name not in CURVES:
+        return []
+    chosen = choose_methods(request.results, request.methods)
+    return [f"{file} is incomplete: {note}" for note in missing_curves(chosen, name)]
 
 
 def write_figures(folder: Path, kind: str, request: FigureRequest) -> tuple[list[Path], list[str]]:
-    """Draw all possible figures into a folder; return the files, and why others are missing.
+    """Draw all possible figures into a folder; return the files, and what is missing.
 
-    All are drawn before the first is written, so that a folder holds figures of the same results.
+    All are drawn before the first is written, so that a folder holds figures of the same results. Each
+    figure shows those of the metrics that it can show; one that can show none is not drawn.
     """
+    check_metrics(request.metrics)
     drawn: dict[str, bytes] = {}
-    missing = []
+    missing: list[str] = []
+    incomplete: list[str] = []
     for name in figure_names():
         if name == "ablation" and request.ablation is None:
             continue
-        check_plot_path(Path(f"{name}.{kind}"))
+        file = f"{name}.{kind}"
+        check_plot_path(Path(file))
         try:
-            drawn[f"{name}.{kind}"] = figure_bytes(draw(name, request), kind)
+            drawn[file] = figure_bytes(draw(name, _with_own_metrics(name, request)), kind)
+            incomplete += _missing_parts(file, name, request)
         except (UsageError, MissingExtraError):
             raise
         except InputError as error:  # files are missing, or a metric was not evaluated
-            missing.append(f"{name}.{kind} is not drawn: {error}")
+            missing.append(f"{file} is not drawn: {error}")
     target = followed(folder)
     with readable_errors(target / "x", "make room there or choose another folder"), lock(target):
         target.mkdir(parents=True, exist_ok=True)
         write_files(target, drawn)
-    return [folder / name for name in drawn], missing
+    return [folder / name for name in drawn], missing + incomplete
+
+
+def check_metrics(keys: Sequence[str]) -> None:
+    """Refuse a score that no figure can show."""
+    from sisod.analysis.bootstrap import OBJECT_SCORES
+    from sisod.scoring.metrics import METRICS
+
+    for key in keys:
+        check_known("metric", key, {*METRICS, *OBJECT_SCORES})
+
+
+def _with_own_metrics(name: str, request: FigureRequest) -> FigureRequest:
+    """The request with those metrics that a figure can show."""
+    from sisod.report.drawing.group_scores import has_groups, object_score
+
+    if name not in METRIC_FIGURES or name == "ablation":
+        return dataclasses.replace(request, metrics=())
+    shows = has_groups if name == "number" else object_score
+    keys = [key for key in request.metrics if shows(key)]
+    if name == "examples":
+        keys = [key for key in keys if key != "found"][:1]
+    elif request.metrics and not keys:
+        raise InputError(f"it cannot show {shorten_list(list(request.metrics))}")
+    return dataclasses.replace(request, metrics=keys)
 
 
 def image_folders(arguments: Sequence[str], datasets: Sequence[str]) -> dict[str, Path]:

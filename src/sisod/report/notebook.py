@@ -1,15 +1,29 @@
 """Results in a notebook: a table and a figure of an evaluation."""
 
 import math
+from collections.abc import Sequence
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sisod.analysis.bootstrap import heading
+from sisod.analysis.bootstrap import heading, title
 from sisod.analysis.groups import by_number, by_size
+from sisod.common.errors import UsageError
 from sisod.common.grid import Grid, number
+from sisod.evaluation.results import Result
+from sisod.report.drawing.group_scores import short_count
 from sisod.report.figures import CURVES, curve_points, why_no_curve
-from sisod.report.style import COLOURS, annotate_empty_axes, new_figure, style
+from sisod.report.gallery import FigureRequest, draw
+from sisod.report.style import (
+    COLOURS,
+    SMALL_FONT,
+    Width,
+    annotate_empty_axes,
+    inches,
+    new_figure,
+    style,
+)
 from sisod.scoring.metrics import METRICS
 
 if TYPE_CHECKING:
@@ -47,11 +61,30 @@ def _with_count(evaluation: "Evaluation", key: str) -> str:
     return f"{value} ({defined} image{'' if defined == 1 else 's'})"
 
 
-def evaluation_figure(evaluation: "Evaluation") -> "Figure":
-    """Draw F and PR curves, ordinary and size-invariant, MAE of objects by size, SI-MAE by number."""
+def evaluation_figure(
+    evaluation: "Evaluation",
+    name: str | None = None,
+    *,
+    metrics: Sequence[str] = (),
+    width: Width = "double",
+) -> "Figure":
+    """Draw a figure of the gallery for one result, or by default an overview."""
+    if name is None:
+        if metrics:
+            raise UsageError("the overview has no choice of metrics; choose a figure, such as size-log")
+        return _overview(evaluation, width)
+    predictions = evaluation.run.get("inputs", {}).get("predictions")
+    method = PurePath(predictions).name if predictions else "this method"
+    result = Result(f"{evaluation.images.height} images", method, evaluation)
+    return draw(name, FigureRequest([result], metrics=metrics, width=width))
+
+
+def _overview(evaluation: "Evaluation", width: Width) -> "Figure":
+    """F and PR curves in both forms, MAE of objects by size and SI-MAE by number."""
     with style():
-        figure = new_figure(4.6)
-        panels = figure.subplots(2, 2)
+        is_single = width == "single"
+        figure = new_figure(8.0 if is_single else 4.6, width=inches(width))
+        panels = figure.subplots(*((4, 1) if is_single else (2, 2))).reshape(2, 2)
         for axes, kind in ((panels[0, 0], "f"), (panels[0, 1], "pr")):
             _draw_both_forms(axes, evaluation, kind)
         sizes = by_size(evaluation, groups="log")
@@ -61,8 +94,8 @@ def evaluation_figure(evaluation: "Evaluation") -> "Figure":
             [group.removesuffix(" %") for group in sizes["group"]],
             sizes["objects"].to_list(),
         )
-        panels[1, 0].set(xlabel="size of an object (% of the image)", ylabel="MAE of objects")
-        panels[1, 0].tick_params("x", rotation=30)
+        panels[1, 0].set(xlabel="size of an object (% of the image)", ylabel=title("object_mae"))
+        panels[1, 0].tick_params("x", rotation=90)
         if "si_mae" in evaluation.images.columns:
             numbers = by_number(evaluation, metrics=["si_mae"])
             groups, counts = numbers["group"].to_list(), numbers["images"].to_list()
@@ -82,8 +115,9 @@ def _draw_both_forms(axes: "Axes", evaluation: "Evaluation", kind: str) -> None:
         axes.plot(x, y, color=colour, linestyle=dash, label=label)
     axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel=x_name, ylabel=y_name)
     if drawn:
-        axes.legend()
+        axes.legend(loc="lower left" if kind == "pr" else "lower center")
     else:
+        axes.set_axis_off()
         annotate_empty_axes(axes, why_no_curve([evaluation.curves], kind))
 
 
@@ -91,5 +125,7 @@ def _draw_bars(axes: "Axes", values: list[float], names: list[str], counts: list
     """A bar for each group, its number of objects or images above."""
     heights = [0.0 if math.isnan(value) else value for value in values]
     bars = axes.bar(range(len(names)), heights, color=COLOURS[1], width=0.8)
-    axes.bar_label(bars, [f"{count}" for count in counts], fontsize=6, color="#555555")
-    axes.set_xticks(range(len(names)), names)
+    axes.bar_label(bars, [short_count(count) for count in counts], fontsize=SMALL_FONT, color="#555555")
+    axes.set_xticks(range(len(names)), names, fontsize=SMALL_FONT)
+    axes.margins(y=0.12)  # the highest label stays below the panel's end
+    axes.grid(visible=False)

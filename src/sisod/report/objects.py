@@ -1,6 +1,5 @@
 """Figures of objects: what maps find and what they invent, at every threshold and by size."""
 
-import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -12,14 +11,25 @@ from sisod.analysis.object_counts import no_predicted_objects, object_curve
 from sisod.common.errors import shorten_list
 from sisod.evaluation.result import Evaluation
 from sisod.evaluation.results import Result, datasets_of, methods_of
-from sisod.report.figures import add_legend
+from sisod.report.drawing.layout import (
+    LEFT,
+    add_legend,
+    add_notes,
+    drawn_lines,
+    legend_height,
+    note_height,
+    text_height,
+    wrap_text,
+)
 from sisod.report.style import (
-    WIDTH,
+    SMALL_FONT,
+    STYLE,
     LineStyle,
+    Width,
     annotate_empty_axes,
+    inches,
     line_styles,
     new_figure,
-    plain_text,
     style,
 )
 from sisod.scoring.object_metrics import precision, recall
@@ -32,7 +42,7 @@ if TYPE_CHECKING:
 Values = NDArray[np.float64]
 HALF_INDEX = N_THRESHOLDS // 2  # p > 0.5, the threshold of every other metric of objects
 _COLUMNS = {"": "all objects", "_small": "objects under 1 % of the image"}
-_NOTE_WIDTH = 125  # characters of a line above the panels
+_TITLE_FONT = STYLE["axes.titlesize"]
 _BARS = 0.86  # share of a size group's width that its bars take
 
 
@@ -96,21 +106,32 @@ def _missing_note(evaluation: Evaluation, *, curves: bool) -> str:
     return ""
 
 
-def object_figure(results: Sequence[Result]) -> "Figure":
+def object_figure(results: Sequence[Result], *, width: Width = "double") -> "Figure":
     """Draw object precision over object recall at every threshold, with a marker at one half."""
     _check_any(results, "curve of objects")
-    names, styles = datasets_of(results), line_styles(methods_of(results))
+    names, styles, total = datasets_of(results), line_styles(methods_of(results)), inches(width)
+    notes = missing_notes(results, curves=True)
+    titles = [
+        [
+            wrap_text(f"{name}, {title}", (total - LEFT) / 2 - 0.05, _TITLE_FONT)
+            for title in _COLUMNS.values()
+        ]
+        for name in names
+    ]
+    n_lines = max(len(title) for row in titles for title in row)
+    row_height = 0.34 * total + 0.25 + text_height(n_lines, _TITLE_FONT)
     with style():
-        figure = new_figure(2.5 * len(names) + 0.6)
+        height = row_height * len(names) + 0.2 + legend_height(list(styles), total)
+        figure = new_figure(height + note_height(notes, total), width=total)
         panels = figure.subplots(len(names), 2, squeeze=False, sharex=True, sharey=True)
         for row, name in enumerate(names):
             chosen = [result for result in results if result.dataset == name]
-            for axes, (suffix, title) in zip(panels[row], _COLUMNS.items(), strict=True):
-                _draw_points(axes, chosen, suffix, styles)
-                axes.set_title(f"{plain_text(name)}, {title}")
+            for column, suffix in enumerate(_COLUMNS):
+                _draw_points(panels[row, column], chosen, suffix, styles)
+                panels[row, column].set_title(drawn_lines(titles[row][column]))
         for axes in panels.flat:
             axes.label_outer()
-        _add_notes(figure, missing_notes(results, curves=True))
+        add_notes(figure, notes)
         add_legend(figure, styles)
     return figure
 
@@ -133,21 +154,25 @@ def _draw_points(
         )
 
 
-def false_object_figure(results: Sequence[Result]) -> "Figure":
+def false_object_figure(results: Sequence[Result], *, width: Width = "double") -> "Figure":
     """Draw false objects per image by their size, the methods side by side."""
     _check_any(results, "false objects")
-    names, styles = datasets_of(results), line_styles(methods_of(results))
+    names, styles, total = datasets_of(results), line_styles(methods_of(results)), inches(width)
+    notes = missing_notes(results, curves=False)
     edges = size_edges("log")
     with style():
-        figure = new_figure(1.9 * len(names) + 0.6, width=WIDTH)
+        height = 1.85 * len(names) + 0.2 + legend_height(list(styles), total)
+        figure = new_figure(height + note_height(notes, total), width=total)
         panels = figure.subplots(len(names), 1, squeeze=False, sharex=True)
         for axes, name in zip(panels.flat, names, strict=True):
             _draw_bars(axes, [result for result in results if result.dataset == name], styles)
-            axes.set_title(plain_text(name))
+            axes.set_title(drawn_lines(wrap_text(name, total - 2 * LEFT, _TITLE_FONT)))
             axes.set(xlim=(0, len(edges) - 1), ylabel="false objects per image")
-            axes.set_xticks(range(len(edges)), [f"{100 * edge:.3g}" for edge in edges])
+            axes.set_xticks(
+                range(len(edges)), [f"{100 * edge:.3g}" for edge in edges], fontsize=SMALL_FONT
+            )
         panels[-1, 0].set_xlabel("size of a false object (% of the image)")
-        _add_notes(figure, missing_notes(results, curves=False))
+        add_notes(figure, notes)
         add_legend(figure, styles, bars=True)
     return figure
 
@@ -163,13 +188,6 @@ def _draw_bars(axes: "Axes", results: Sequence[Result], styles: dict[str, LineSt
     if not any(values.any() for values in counted.values()):
         annotate_empty_axes(axes, "no false objects" if counted else "no predicted objects saved")
         axes.set_ylim(0, 1)
-
-
-def _add_notes(figure: "Figure", notes: Sequence[str]) -> None:
-    """Write sentences above the panels."""
-    lines = [line for note in notes for line in textwrap.wrap(note, _NOTE_WIDTH)]
-    if lines:
-        figure.suptitle("\n".join(map(plain_text, lines)), fontsize=7, color="#555555")
 
 
 def _check_any(results: Sequence[Result], what: str) -> None:

@@ -4,10 +4,11 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
+from sisod.common.arguments import check_choice
 from sisod.common.errors import UsageError, printable, require
 from sisod.common.output import write_output
 
@@ -17,11 +18,21 @@ if TYPE_CHECKING:
 
     from sisod.analysis.masks import MaskStatistics
 
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-DASHES = ("-", "--", "-.", (0, (1, 1.2)), (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)))
-HATCHES = ("", "////", "....", "xxxx", "----", "++++")
-WIDTH = 6.75  # inches: the text width of a two-column paper
+Width = Literal["single", "double"]
+
+# Okabe and Ito without yellow, which is too light on white; the last is wine of Paul Tol
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#882255")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+DASHES = (
+    "-", "--", "-.", (0, (1, 1.2)), (0, (5, 1, 1, 1, 1, 1)), (0, (7, 2.2)), (0, (2, 2.4)),
+    (0, (6, 1, 2, 1)),
+)  # fmt: skip
+HATCHES = ("", "////", "....", "xxxx", "----", "++++", "\\\\\\\\", "||||")
+N_STYLES = len(COLOURS)
+WIDTHS = {"single": 3.25, "double": 6.875}  # inches: a column, and the text of a two-column paper
+WIDTH = WIDTHS["double"]
+PAGE_HEIGHT = 8.9  # inches: the text of such a paper
+SMALL_FONT = 6.0  # points, the least of all text in figures
 FORMATS = (".pdf", ".png", ".svg")
 STYLE = {
     "font.size": 8,
@@ -31,6 +42,8 @@ STYLE = {
     "ytick.labelsize": 7,
     "legend.fontsize": 8,
     "legend.frameon": False,
+    "legend.handlelength": 3.6,  # shows the longest dashes
+    "hatch.linewidth": 0.6,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
@@ -66,16 +79,21 @@ class LineStyle:
 
 
 def line_styles(methods: Sequence[str]) -> dict[str, LineStyle]:
-    """Return a different line style for each method; the combinations repeat after 42."""
-    return {
-        method: LineStyle(
-            COLOURS[i % len(COLOURS)],
-            MARKERS[i % len(MARKERS)],
-            DASHES[i % len(DASHES)],
-            HATCHES[i % len(HATCHES)],
-        )
-        for i, method in enumerate(methods)
-    }
+    """Return a line style for each method.
+
+    The first 8 differ in colour, marker, dash and hatch, the first 32 in at least two of colour, marker
+    and dash: the second eight have the colours of the first, but other markers and dashes.
+    """
+    return {method: _line_style(*divmod(i, N_STYLES)[::-1]) for i, method in enumerate(methods)}
+
+
+def _line_style(index: int, turn: int) -> LineStyle:
+    return LineStyle(
+        COLOURS[index],
+        MARKERS[(index + 3 * turn) % N_STYLES],
+        DASHES[(index + 5 * turn) % N_STYLES],
+        HATCHES[(index + 3 * turn) % N_STYLES],
+    )
 
 
 def plot_statistics(statistics: "MaskStatistics", path: Path) -> None:
@@ -96,6 +114,12 @@ def plot_statistics(statistics: "MaskStatistics", path: Path) -> None:
         save_figure(figure, path)
 
 
+def inches(width: Width) -> float:
+    """Return the width of a figure that fills a column, or the text, of a two-column paper."""
+    check_choice("width", width, get_args(Width))
+    return WIDTHS[width]
+
+
 def new_figure(height: float, *, width: float = WIDTH) -> "Figure":
     """Return an empty figure, sized in inches, that notebooks display."""
     _matplotlib()
@@ -105,8 +129,11 @@ def new_figure(height: float, *, width: float = WIDTH) -> "Figure":
 
 
 def style() -> Any:
-    """Return a context in which matplotlib draws in this style."""
-    return _matplotlib().rc_context(STYLE)
+    """Return a context in which matplotlib draws in this style, whatever the user's own settings are."""
+    _matplotlib()
+    from matplotlib.style import context
+
+    return context(["default", STYLE])
 
 
 def check_plot_path(path: Path) -> None:

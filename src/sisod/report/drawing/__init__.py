@@ -1,0 +1,1 @@
+"""How figures are drawn: measured text, legends, and panels of scores by groups."""
