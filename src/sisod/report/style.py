@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from sisod.analysis.masks import MaskStatistics
 
 Width = Literal["single", "double"]
+Layout = Literal["constrained", "none"]  # of panels: by matplotlib, or by the figure's own function
 
 # Okabe and Ito without yellow, which is too light on white; the last is wine of Paul Tol
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#882255")
@@ -52,7 +53,6 @@ STYLE = {
     "axes.axisbelow": True,
     "lines.linewidth": 1.3,
     "lines.markersize": 3.6,
-    "figure.constrained_layout.use": True,
     "savefig.dpi": 200,
     "svg.fonttype": "none",
     "svg.hashsalt": "sisod",  # the same figure gives the same file
@@ -120,12 +120,12 @@ def inches(width: Width) -> float:
     return WIDTHS[width]
 
 
-def new_figure(height: float, *, width: float = WIDTH) -> "Figure":
+def new_figure(height: float, *, width: float = WIDTH, layout: Layout = "constrained") -> "Figure":
     """Return an empty figure, sized in inches, that notebooks display."""
     _matplotlib()
     from sisod.report.notebook_figure import NotebookFigure
 
-    return NotebookFigure(figsize=(width, height))
+    return NotebookFigure(figsize=(width, height), layout=layout)
 
 
 def style() -> Any:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sisod.analysis.bootstrap import OBJECT_SCORES, heading
+from sisod.analysis.bootstrap import OBJECT_SCORES, heading, title
 from sisod.analysis.groups import SizeKind
 from sisod.common.arguments import check_known
 from sisod.common.errors import InputError, UsageError
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
 FEW = 20  # objects or images; the marker of a smaller group is hollow
 _TITLE_FONT, _LABEL_FONT = STYLE["axes.titlesize"], STYLE["axes.labelsize"]
+_AXIS_FONT = 7.0  # of y axes, which are short
 _GAP = 0.1  # inches between panels
 
 
@@ -155,13 +156,19 @@ class _Grid:
 
     @classmethod
     def together(
-        cls, methods: Sequence[str], datasets: Sequence[str], groups: Sequence[GroupScores], width: Width
+        cls,
+        methods: Sequence[str],
+        datasets: Sequence[str],
+        groups: Sequence[GroupScores],
+        width: Width,
+        n_blocks: int,
     ) -> "_Grid":
-        """One panel for all methods."""
+        """One panel for all methods, lower if there are many blocks."""
         pitch = _pitch(inches(width), 1)
         titles = {(name, ""): wrap_text(name, pitch - 0.04, _TITLE_FONT) for name in datasets}
         labels = _Labels.fit(groups, pitch - _GAP)
-        return cls(inches(width), {"": list(methods)}, 1, 2.0, titles, labels)
+        height = min(2.0, max(1.2, PAGE_HEIGHT / n_blocks - 1.0))
+        return cls(inches(width), {"": list(methods)}, 1, height, titles, labels)
 
     @property
     def pitch(self) -> float:
@@ -219,7 +226,7 @@ def _draw_panels(
     groups = [group for block in blocks.values() for group in block.values()]
     grid = _Grid.by_network(methods, datasets, groups, width)
     if len(blocks) * grid.block > PAGE_HEIGHT - 1:
-        grid = _Grid.together(methods, datasets, groups, width)
+        grid = _Grid.together(methods, datasets, groups, width, len(blocks))
     styles = line_styles(methods)
     notes = [_explanation(groups, axis[1], others=len(grid.panels) > 1)]
     # if every panel has one method, its title is the name of the method
@@ -227,8 +234,7 @@ def _draw_panels(
     top = len(blocks) * grid.block + text_height(1, _LABEL_FONT) + 0.06 + legend
     height = top + note_height(notes, grid.total)
     with style():
-        figure = new_figure(height, width=grid.total)
-        figure.set_layout_engine("none")
+        figure = new_figure(height, width=grid.total, layout="none")
         for (name, key), block in blocks.items():
             _draw_block(figure, grid, top, name, key, block, styles)
             top -= grid.block
@@ -262,7 +268,14 @@ def _draw_block(
         axes.tick_params("y", labelleft=is_left)
         axes.set_ylim(0, _highest(points.values()))
         if is_left:
-            axes.set_ylabel(drawn_lines(wrap_text(heading(key), grid.height + 0.2, _LABEL_FONT)))
+            axes.set_ylabel(drawn_lines(_axis_name(key, grid.height + 0.2)), fontsize=_AXIS_FONT)
+
+
+def _axis_name(key: str, length: float) -> list[str]:
+    """Name of a score in lines, the arrow of its better direction at the end of the last."""
+    arrow = heading(key).removeprefix(title(key))
+    *lines, last = wrap_text(title(key), length - text_width(arrow, _AXIS_FONT), _AXIS_FONT)
+    return [*lines, last + arrow]
 
 
 def _title(network: str, dataset: str, width: float) -> list[str]:
@@ -374,8 +387,9 @@ class _Labels:
         if not counts:
             return 4.0
         for i, count in enumerate(group.counts.tolist()):
-            axes.text(
-                i + 0.5, 1.02, short_count(count), transform=axes.get_xaxis_transform(), ha="center",
-                va="bottom", fontsize=SMALL_FONT, color="#555555", rotation=self.count_rotation,
+            axes.annotate(
+                short_count(count), (i + 0.5, 1), (0, 2), xycoords=axes.get_xaxis_transform(),
+                textcoords="offset points", ha="center", va="bottom", fontsize=SMALL_FONT,
+                color="#555555", rotation=self.count_rotation,
             )  # fmt: skip
-        return POINTS * self.count_size + 4.0
+        return POINTS * self.count_size + 5.0

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 POINTS = 72.0  # per inch
-LEFT = 0.6  # inches of the name and the ticks of a y axis
+LEFT = 0.66  # inches of the name and the ticks of a y axis
 LINE = 1.25  # height of a line of text, in font sizes
 _LEGEND_FONT = STYLE["legend.fontsize"]
 # a key of the legend: its line, the gap to its text and the gap to the next column, in font sizes
@@ -110,8 +110,9 @@ def add_notes(figure: "Figure", notes: Sequence[str]) -> None:
     """Write sentences above the panels."""
     if notes:
         text = drawn_lines(_note_lines(notes, figure.get_figwidth()))
-        y = 1 - 0.04 / figure.get_figheight()
-        figure.suptitle(text, y=y, va="top", fontsize=_NOTE_FONT, color="#555555")
+        # the layout engine moves only a title without a place of its own
+        place = {"y": 1 - 0.04 / figure.get_figheight()} if figure.get_layout_engine() is None else {}
+        figure.suptitle(text, va="top", fontsize=_NOTE_FONT, color="#555555", **place)
 
 
 def _note_lines(notes: Sequence[str], width: float) -> list[str]:
@@ -138,8 +139,12 @@ def number_places(
             (x0 + half, y1 - half_height), (x1 - half, y1 - half_height), middle,
         ]  # fmt: skip
         around = [
-            (middle[0], y0 - half_height), (middle[0], y1 + half_height), (x1 + half, middle[1]),
-            (x0 - half, middle[1]),
+            place
+            for step in (1, 3)  # beside the frame, or with a number between
+            for place in (
+                (middle[0], y0 - step * half_height), (middle[0], y1 + step * half_height),
+                (x1 + step * half, middle[1]), (x0 - step * half, middle[1]),
+            )
         ]  # fmt: skip
         fits = x1 - x0 >= 2 * half and y1 - y0 >= 2 * half_height
         places = [*inside, *around] if fits else [*around, *inside]
