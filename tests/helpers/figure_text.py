@@ -67,12 +67,13 @@ def drawn_texts(figure: Any) -> list[DrawnText]:
 
     def record(self: Text, renderer: Any, *_: object) -> None:
         if self.get_visible() and self.get_text().strip():
-            box = self.get_window_extent(renderer).extents
-            texts.append(DrawnText(self.get_text(), self.get_fontsize(), tuple(map(float, box))))
+            box = self.get_window_extent(renderer)
+            ends = (box.x0, box.y0, box.x1, box.y1)
+            texts.append(DrawnText(self.get_text(), float(self.get_fontsize()), ends))
 
     figure.set_dpi(_DPI)
     with patch.object(Text, "draw", record):
-        FigureCanvasAgg(figure).draw()
+        FigureCanvasAgg(figure).draw()  # type: ignore[no-untyped-call]
     return texts
 
 

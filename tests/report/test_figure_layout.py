@@ -1,9 +1,8 @@
 """Every figure stays readable: with 1 to 12 methods, long names, two data sets, both widths."""
 
-from collections.abc import Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import Literal, get_args
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -97,7 +96,7 @@ def test_text_is_as_wide_as_it_is_drawn() -> None:
 
     figure = mpl.figure.Figure(figsize=(6, 1), dpi=100)
     text = figure.text(0, 0.5, METHODS[0], fontsize=8)
-    renderer = FigureCanvasAgg(figure).get_renderer()
+    renderer = FigureCanvasAgg(figure).get_renderer()  # type: ignore[no-untyped-call]
     drawn = text.get_window_extent(renderer).width / 100
     assert text_width(METHODS[0], 8) == pytest.approx(drawn, rel=0.03)
 
@@ -125,26 +124,30 @@ def test_eight_methods_differ_in_everything() -> None:
 
 
 # Machado, Oliveira and Fernandes 2009, severity 1, for linear RGB
-VISION = {
+VISION: dict[str, NDArray[np.float64]] = {
     "normal": np.eye(3),
-    "deuteranopia": [
-        [0.367322, 0.860646, -0.227968],
-        [0.280085, 0.672501, 0.047413],
-        [-0.011820, 0.042940, 0.968881],
-    ],
-    "protanopia": [
-        [0.152286, 1.052583, -0.204868],
-        [0.114503, 0.786281, 0.099216],
-        [-0.003882, -0.048116, 1.051998],
-    ],
+    "deuteranopia": np.array(
+        [
+            [0.367322, 0.860646, -0.227968],
+            [0.280085, 0.672501, 0.047413],
+            [-0.011820, 0.042940, 0.968881],
+        ]
+    ),
+    "protanopia": np.array(
+        [
+            [0.152286, 1.052583, -0.204868],
+            [0.114503, 0.786281, 0.099216],
+            [-0.003882, -0.048116, 1.051998],
+        ]
+    ),
 }
 
 
-def lab(colour: str, vision: Sequence[Sequence[float]] | NDArray[np.float64]) -> NDArray[np.float64]:
+def lab(colour: str, vision: NDArray[np.float64]) -> NDArray[np.float64]:
     """CIE L*a*b* of a colour as somebody sees it."""
     code = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
     linear = np.where(code <= 0.04045, code / 12.92, ((code + 0.055) / 1.055) ** 2.4)
-    seen = np.clip(np.asarray(vision) @ linear, 0, 1)
+    seen = np.clip(vision @ linear, 0, 1)
     xyz = [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750],
            [0.0193339, 0.1191920, 0.9503041]] @ seen / [0.95047, 1, 1.08883]  # fmt: skip
     f = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)
@@ -152,7 +155,7 @@ def lab(colour: str, vision: Sequence[Sequence[float]] | NDArray[np.float64]) ->
 
 
 @pytest.mark.parametrize("vision", VISION)
-def test_colours_differ_for_everybody(vision: Literal["normal", "deuteranopia", "protanopia"]) -> None:
+def test_colours_differ_for_everybody(vision: str) -> None:
     seen = {colour: lab(colour, VISION[vision]) for colour in COLOURS}
     white = lab("#ffffff", VISION[vision])
     for a, b in combinations(COLOURS, 2):

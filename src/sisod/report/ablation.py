@@ -9,8 +9,9 @@ from sisod.common.arguments import check_known
 from sisod.report.drawing.layout import drawn_lines, text_height, widest, wrap_text
 from sisod.report.style import (
     COLOURS,
+    FONT,
     SMALL_FONT,
-    STYLE,
+    TICK_FONT,
     Width,
     annotate_empty_axes,
     inches,
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
 
 
 _DRAWN = ("mae", "si_mae", "f_mean", "si_f_mean")  # the report has the others too
-_LABEL_FONT, _TICK_FONT = STYLE["axes.labelsize"], STYLE["ytick.labelsize"]
 
 
 def ablation_figure(
@@ -47,10 +47,10 @@ def ablation_figure(
     names, total = list(dict.fromkeys(row.dataset for row in rows)), inches(width)
     columns = min(len(keys), 2 if width == "single" else 4)
     n_rows = math.ceil(len(keys) / columns)
-    labels = [wrap_text(loss, total / 4, _TICK_FONT) for loss in losses]
-    left = widest((line for label in labels for line in label), _TICK_FONT) + 0.15
+    labels = [wrap_text(loss, total / 4, TICK_FONT) for loss in losses]
+    left = widest((line for label in labels for line in label), TICK_FONT) + 0.15
     pitch = (total - left) / columns
-    loss_height = max(0.24, text_height(max(map(len, labels)), _TICK_FONT) + 0.04)
+    loss_height = max(0.24, text_height(max(map(len, labels)), TICK_FONT) + 0.04)
     with style():
         height = n_rows * len(names) * (loss_height * len(losses) + 0.85)
         figure = new_figure(height, width=total)
@@ -65,7 +65,7 @@ def ablation_figure(
                 _draw(axes, [r for r in rows if (r.dataset, r.metric) == (name, key)], losses)
                 axes.set_yticks(range(len(losses)), [drawn_lines(label) for label in labels])
                 hint = "more" if METRICS[key].direction == "up" else "less"
-                label = wrap_text(f"{METRICS[key].title}, {hint} is better", pitch - 0.1, _LABEL_FONT)
+                label = wrap_text(f"{METRICS[key].title}, {hint} is better", pitch - 0.1, FONT)
                 axes.set_xlabel(drawn_lines(label))
                 if index == 0:
                     axes.set_title(plain_text(name), loc="left")

@@ -96,7 +96,7 @@ def example_figure(
     }
     top = sum(row.height for row in rows) + grid.extra + bottom
     with style():
-        figure = new_figure(top, width=grid.total, layout="none")
+        figure = new_figure(top, width=grid.total, arranged=False)
         figure.text(0.5, 0.03 / top, drawn_lines(lines), ha="center", va="bottom", fontsize=SMALL_FONT)
         for row in rows:
             panels = row.add_panels(figure, top, titles=grid.lines > 1 or row is rows[0])

@@ -19,7 +19,7 @@ from sisod.report.drawing.layout import (
     wrap_text,
 )
 from sisod.report.style import (
-    STYLE,
+    FONT,
     LineStyle,
     Width,
     annotate_empty_axes,
@@ -41,7 +41,6 @@ CURVES = {
     "f": ("threshold", "f", "threshold", "F"),
     "iou": ("threshold", "iou", "threshold", "IoU"),
 }
-_TITLE_FONT = STYLE["axes.titlesize"]
 
 
 def curve_figure(results: Sequence[Result], kind: str, *, width: Width = "double") -> "Figure":
@@ -51,11 +50,11 @@ def curve_figure(results: Sequence[Result], kind: str, *, width: Width = "double
     total = inches(width)
     notes = missing_curves(results, kind)
     titles = {
-        (name, form): wrap_text(f"{name}, {form}", (total - LEFT) / 2 - 0.05, _TITLE_FONT)
+        (name, form): wrap_text(f"{name}, {form}", (total - LEFT) / 2 - 0.05, FONT)
         for name in names
         for form in ("ordinary", "size-invariant")
     }
-    row = 0.32 * total + 0.25 + text_height(max(map(len, titles.values())), _TITLE_FONT)
+    row = 0.32 * total + 0.25 + text_height(max(map(len, titles.values())), FONT)
     with style():
         height = row * len(names) + 0.2 + legend_height(list(styles), total) + note_height(notes, total)
         figure = new_figure(height, width=total)

@@ -22,8 +22,8 @@ from sisod.report.drawing.layout import (
     wrap_text,
 )
 from sisod.report.style import (
+    FONT,
     SMALL_FONT,
-    STYLE,
     LineStyle,
     Width,
     annotate_empty_axes,
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
 Values = NDArray[np.float64]
 HALF_INDEX = N_THRESHOLDS // 2  # p > 0.5, the threshold of every other metric of objects
 _COLUMNS = {"": "all objects", "_small": "objects under 1 % of the image"}
-_TITLE_FONT = STYLE["axes.titlesize"]
 _BARS = 0.86  # share of a size group's width that its bars take
 
 
@@ -112,14 +111,11 @@ def object_figure(results: Sequence[Result], *, width: Width = "double") -> "Fig
     names, styles, total = datasets_of(results), line_styles(methods_of(results)), inches(width)
     notes = missing_notes(results, curves=True)
     titles = [
-        [
-            wrap_text(f"{name}, {title}", (total - LEFT) / 2 - 0.05, _TITLE_FONT)
-            for title in _COLUMNS.values()
-        ]
+        [wrap_text(f"{name}, {title}", (total - LEFT) / 2 - 0.05, FONT) for title in _COLUMNS.values()]
         for name in names
     ]
     n_lines = max(len(title) for row in titles for title in row)
-    row_height = 0.34 * total + 0.25 + text_height(n_lines, _TITLE_FONT)
+    row_height = 0.34 * total + 0.25 + text_height(n_lines, FONT)
     with style():
         height = row_height * len(names) + 0.2 + legend_height(list(styles), total)
         figure = new_figure(height + note_height(notes, total), width=total)
@@ -166,7 +162,7 @@ def false_object_figure(results: Sequence[Result], *, width: Width = "double") -
         panels = figure.subplots(len(names), 1, squeeze=False, sharex=True)
         for axes, name in zip(panels.flat, names, strict=True):
             _draw_bars(axes, [result for result in results if result.dataset == name], styles)
-            axes.set_title(drawn_lines(wrap_text(name, total - 2 * LEFT, _TITLE_FONT)))
+            axes.set_title(drawn_lines(wrap_text(name, total - 2 * LEFT, FONT)))
             axes.set(xlim=(0, len(edges) - 1), ylabel="false objects per image")
             axes.set_xticks(
                 range(len(edges)), [f"{100 * edge:.3g}" for edge in edges], fontsize=SMALL_FONT

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from sisod.analysis.masks import MaskStatistics
 
 Width = Literal["single", "double"]
-Layout = Literal["constrained", "none"]  # of panels: by matplotlib, or by the figure's own function
 
 # Okabe and Ito without yellow, which is too light on white; the last is wine of Paul Tol
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#882255")
@@ -33,17 +32,19 @@ N_STYLES = len(COLOURS)
 WIDTHS = {"single": 3.25, "double": 6.875}  # inches: a column, and the text of a two-column paper
 WIDTH = WIDTHS["double"]
 PAGE_HEIGHT = 8.9  # inches: the text of such a paper
-SMALL_FONT = 6.0  # points, the least of all text in figures
+FONT, TICK_FONT, SMALL_FONT = 8.0, 7.0, 6.0  # points; no text in figures is smaller
+HANDLE = 3.6  # length of a line in the legend, in font sizes: it shows the longest dashes
+MARKER_SIZE = 3.6  # points
 FORMATS = (".pdf", ".png", ".svg")
 STYLE = {
-    "font.size": 8,
-    "axes.titlesize": 8,
-    "axes.labelsize": 8,
-    "xtick.labelsize": 7,
-    "ytick.labelsize": 7,
-    "legend.fontsize": 8,
+    "font.size": FONT,
+    "axes.titlesize": FONT,
+    "axes.labelsize": FONT,
+    "xtick.labelsize": TICK_FONT,
+    "ytick.labelsize": TICK_FONT,
+    "legend.fontsize": FONT,
     "legend.frameon": False,
-    "legend.handlelength": 3.6,  # shows the longest dashes
+    "legend.handlelength": HANDLE,
     "hatch.linewidth": 0.6,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -52,7 +53,7 @@ STYLE = {
     "grid.linewidth": 0.6,
     "axes.axisbelow": True,
     "lines.linewidth": 1.3,
-    "lines.markersize": 3.6,
+    "lines.markersize": MARKER_SIZE,
     "savefig.dpi": 200,
     "svg.fonttype": "none",
     "svg.hashsalt": "sisod",  # the same figure gives the same file
@@ -120,12 +121,15 @@ def inches(width: Width) -> float:
     return WIDTHS[width]
 
 
-def new_figure(height: float, *, width: float = WIDTH, layout: Layout = "constrained") -> "Figure":
-    """Return an empty figure, sized in inches, that notebooks display."""
+def new_figure(height: float, *, width: float = WIDTH, arranged: bool = True) -> "Figure":
+    """Return an empty figure, sized in inches, that notebooks display.
+
+    `arranged` says whether matplotlib places the panels; if not, the caller does.
+    """
     _matplotlib()
     from sisod.report.notebook_figure import NotebookFigure
 
-    return NotebookFigure(figsize=(width, height), layout=layout)
+    return NotebookFigure(figsize=(width, height), layout="constrained" if arranged else None)
 
 
 def style() -> Any:

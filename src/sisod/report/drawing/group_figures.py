@@ -30,9 +30,11 @@ from sisod.report.drawing.layout import (
     wrap_text,
 )
 from sisod.report.style import (
+    FONT,
+    MARKER_SIZE,
     PAGE_HEIGHT,
     SMALL_FONT,
-    STYLE,
+    TICK_FONT,
     LineStyle,
     Width,
     annotate_empty_axes,
@@ -48,8 +50,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FEW = 20  # objects or images; the marker of a smaller group is hollow
-_TITLE_FONT, _LABEL_FONT = STYLE["axes.titlesize"], STYLE["axes.labelsize"]
-_AXIS_FONT = 7.0  # of y axes, which are short
 _GAP = 0.1  # inches between panels
 
 
@@ -165,7 +165,7 @@ class _Grid:
     ) -> "_Grid":
         """One panel for all methods, lower if there are many blocks."""
         pitch = _pitch(inches(width), 1)
-        titles = {(name, ""): wrap_text(name, pitch - 0.04, _TITLE_FONT) for name in datasets}
+        titles = {(name, ""): wrap_text(name, pitch - 0.04, FONT) for name in datasets}
         labels = _Labels.fit(groups, pitch - _GAP)
         height = min(2.0, max(1.2, PAGE_HEIGHT / n_blocks - 1.0))
         return cls(inches(width), {"": list(methods)}, 1, height, titles, labels)
@@ -183,7 +183,7 @@ class _Grid:
             for one in self.panels
         ]
         rows = [max(lines[start : start + self.columns]) for start in range(0, len(lines), self.columns)]
-        return [text_height(n_lines, _TITLE_FONT) + 0.1 for n_lines in rows]
+        return [text_height(n_lines, FONT) + 0.1 for n_lines in rows]
 
     @property
     def block(self) -> float:
@@ -231,10 +231,10 @@ def _draw_panels(
     notes = [_explanation(groups, axis[1], others=len(grid.panels) > 1)]
     # if every panel has one method, its title is the name of the method
     legend = legend_height(methods, grid.total) if len(grid.panels) < len(methods) else 0.0
-    top = len(blocks) * grid.block + text_height(1, _LABEL_FONT) + 0.06 + legend
+    top = len(blocks) * grid.block + text_height(1, FONT) + 0.06 + legend
     height = top + note_height(notes, grid.total)
     with style():
-        figure = new_figure(height, width=grid.total, layout="none")
+        figure = new_figure(height, width=grid.total, arranged=False)
         for (name, key), block in blocks.items():
             _draw_block(figure, grid, top, name, key, block, styles)
             top -= grid.block
@@ -268,22 +268,22 @@ def _draw_block(
         axes.tick_params("y", labelleft=is_left)
         axes.set_ylim(0, _highest(points.values()))
         if is_left:
-            axes.set_ylabel(drawn_lines(_axis_name(key, grid.height + 0.2)), fontsize=_AXIS_FONT)
+            axes.set_ylabel(drawn_lines(_axis_name(key, grid.height + 0.2)), fontsize=TICK_FONT)
 
 
 def _axis_name(key: str, length: float) -> list[str]:
     """Name of a score in lines, the arrow of its better direction at the end of the last."""
     arrow = heading(key).removeprefix(title(key))
-    *lines, last = wrap_text(title(key), length - text_width(arrow, _AXIS_FONT), _AXIS_FONT)
+    *lines, last = wrap_text(title(key), length - text_width(arrow, TICK_FONT), TICK_FONT)
     return [*lines, last + arrow]
 
 
 def _title(network: str, dataset: str, width: float) -> list[str]:
     """Name of a panel in lines; the data set is not torn from its "on"."""
-    lines = wrap_text(network, width, _TITLE_FONT)
-    if text_width(f"{lines[-1]} on {dataset}", _TITLE_FONT) <= width:
+    lines = wrap_text(network, width, FONT)
+    if text_width(f"{lines[-1]} on {dataset}", FONT) <= width:
         return [*lines[:-1], f"{lines[-1]} on {dataset}"]
-    return [*lines, *wrap_text(f"on {dataset}", width, _TITLE_FONT)]
+    return [*lines, *wrap_text(f"on {dataset}", width, FONT)]
 
 
 def _highest(groups: Iterable[GroupScores]) -> float:
@@ -333,7 +333,7 @@ def _draw_groups(
         axes.vlines(middles, *group.intervals.T, color=look.colour, linewidth=0.9, zorder=3)
         few = (group.counts > 0) & (group.counts < FEW)
         axes.scatter(
-            middles[few], group.values[few], s=STYLE["lines.markersize"] ** 2, marker=look.marker,
+            middles[few], group.values[few], s=MARKER_SIZE ** 2, marker=look.marker,
             facecolors="white", edgecolors=look.colour, linewidths=0.8, zorder=4,
             clip_on=False,
         )  # fmt: skip

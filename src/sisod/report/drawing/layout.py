@@ -6,7 +6,14 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from sisod.report.style import SMALL_FONT, STYLE, LineStyle, plain_text
+from sisod.report.style import (
+    FONT,
+    HANDLE,
+    SMALL_FONT,
+    TICK_FONT,
+    LineStyle,
+    plain_text,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -14,10 +21,8 @@ if TYPE_CHECKING:
 POINTS = 72.0  # per inch
 LEFT = 0.66  # inches of the name and the ticks of a y axis
 LINE = 1.25  # height of a line of text, in font sizes
-_LEGEND_FONT = STYLE["legend.fontsize"]
 # a key of the legend: its line, the gap to its text and the gap to the next column, in font sizes
-_KEY = STYLE["legend.handlelength"] + 0.8 + 2.0
-_NOTE_FONT = 7.0
+_KEY = HANDLE + 0.8 + 2.0
 _BREAKS = re.compile(r"(?<=[-_+/. ])")  # long names are broken after these
 
 
@@ -71,7 +76,7 @@ def legend_height(names: Sequence[str], width: float) -> float:
     lines, columns = _legend_grid(names, width)
     rows = math.ceil(len(names) / columns)
     n_lines = sum(max(len(one) for one in lines[row::rows]) for row in range(rows))
-    return (n_lines * 1.2 + rows * 0.5 + 0.9) * _LEGEND_FONT / POINTS
+    return (n_lines * 1.2 + rows * 0.5 + 0.9) * FONT / POINTS
 
 
 def add_legend(figure: "Figure", styles: dict[str, LineStyle], *, bars: bool = False) -> None:
@@ -86,16 +91,18 @@ def add_legend(figure: "Figure", styles: dict[str, LineStyle], *, bars: bool = F
     lines, columns = _legend_grid(list(styles), figure.get_figwidth())
     # matplotlib leaves out labels that start with an underscore
     labels = [" " + drawn_lines(one).replace("\n", "\n ") for one in lines]
-    place = "lower center" if figure.get_layout_engine() is None else "outside lower center"
-    figure.legend(keys, labels, loc=place, ncols=columns)
+    if figure.get_layout_engine() is None:
+        figure.legend(keys, labels, loc="lower center", ncols=columns)
+    else:  # which makes room for it
+        figure.legend(keys, labels, loc="outside lower center", ncols=columns)
 
 
 def _legend_grid(names: Sequence[str], width: float) -> tuple[list[list[str]], int]:
     """Names in lines, and the number of columns: as many as fit, all of about the same length."""
-    key = _KEY * _LEGEND_FONT / POINTS
-    space = text_width(" ", _LEGEND_FONT)
-    lines = [wrap_text(name, width - key - space - 0.1, _LEGEND_FONT) for name in names]
-    entry = key + space + widest((line for one in lines for line in one), _LEGEND_FONT)
+    key = _KEY * FONT / POINTS
+    space = text_width(" ", FONT)
+    lines = [wrap_text(name, width - key - space - 0.1, FONT) for name in names]
+    entry = key + space + widest((line for one in lines for line in one), FONT)
     fitting = max(1, min(5, len(names), int(width / entry)))
     rows = math.ceil(len(names) / fitting)
     return lines, math.ceil(len(names) / max(1, rows))
@@ -103,7 +110,7 @@ def _legend_grid(names: Sequence[str], width: float) -> tuple[list[list[str]], i
 
 def note_height(notes: Sequence[str], width: float) -> float:
     """Return the height of notes above the panels, in inches."""
-    return text_height(len(_note_lines(notes, width)), _NOTE_FONT) + 0.08 if notes else 0.0
+    return text_height(len(_note_lines(notes, width)), TICK_FONT) + 0.08 if notes else 0.0
 
 
 def add_notes(figure: "Figure", notes: Sequence[str]) -> None:
@@ -112,11 +119,11 @@ def add_notes(figure: "Figure", notes: Sequence[str]) -> None:
         text = drawn_lines(_note_lines(notes, figure.get_figwidth()))
         # the layout engine moves only a title without a place of its own
         place = {"y": 1 - 0.04 / figure.get_figheight()} if figure.get_layout_engine() is None else {}
-        figure.suptitle(text, va="top", fontsize=_NOTE_FONT, color="#555555", **place)
+        figure.suptitle(text, va="top", fontsize=TICK_FONT, color="#555555", **place)
 
 
 def _note_lines(notes: Sequence[str], width: float) -> list[str]:
-    return [line for note in notes for line in wrap_text(note, width - 0.2, _NOTE_FONT)]
+    return [line for note in notes for line in wrap_text(note, width - 0.2, TICK_FONT)]
 
 
 def number_places(
