@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _N_EXAMPLES = 4  # at most, if none are named
 _MOST_LISTED = 12  # objects of an image whose scores are written
 _LONG_SIDE = 480  # pixels of a picture in the figure: at least 300 per inch
-_LEAST_WIDTH = 0.94  # inches of a picture
+_LEAST_WIDTH = 0.92  # inches of a picture
 _GAP = 0.05  # inches between pictures
 _TITLE_FONT = 7.0
 # of frames in turn, all light enough for a black map
@@ -185,7 +185,8 @@ class _Row:
     @property
     def per_line(self) -> int:
         """Scores in a line below a map."""
-        return max(1, int(self.grid.width / text_width(" 12: .88 ", SMALL_FONT)))
+        entry = f"{min(self.n_objects, _MOST_LISTED)}: .88  "
+        return max(1, int((self.grid.width + 0.06) / text_width(entry, SMALL_FONT)))
 
     @cached_property
     def label(self) -> list[str]:

@@ -153,7 +153,7 @@ def number_places(
                 (x1 + step * half, middle[1]), (x0 - step * half, middle[1]),
             )
         ]  # fmt: skip
-        fits = x1 - x0 >= 2 * half and y1 - y0 >= 2 * half_height
+        fits = x1 - x0 >= 4 * half and y1 - y0 >= 4 * half_height  # and most of the object is seen
         places = [*inside, *around] if fits else [*around, *inside]
         places = [
             (min(max(x, half), size[0] - half), min(max(y, half_height), size[1] - half_height))
