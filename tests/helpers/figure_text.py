@@ -24,6 +24,7 @@ METHODS = (
     "AVeryLongNameWithoutAnySeparatorInItAtAllAsSomePeopleWriteThem",
 )
 _TOLERANCE = 0.6  # pixels
+_GAP = 2.0  # pixels
 _DPI = 100
 
 
@@ -90,9 +91,9 @@ def layout_faults(figure: Any) -> list[str]:
         or t.box[3] > height + _TOLERANCE
     ]
     faults += [
-        f"{a.text!r} {a.box} and {b.text!r} {b.box} overlap"
+        f"{a.text!r} {a.box} and {b.text!r} {b.box} overlap, or touch in one line"
         for a, b in combinations(texts, 2)
-        if _overlap(a.box, b.box)
+        if _overlap(a.box, b.box, gap=_GAP)
     ]
     panels = [tuple(axes.get_window_extent().extents) for axes in figure.get_axes()]
     for legend in figure.legends:
@@ -101,7 +102,7 @@ def layout_faults(figure: Any) -> list[str]:
     return faults
 
 
-def _overlap(a: tuple[float, ...], b: tuple[float, ...]) -> bool:
-    return (
-        min(a[2], b[2]) - max(a[0], b[0]) > _TOLERANCE and min(a[3], b[3]) - max(a[1], b[1]) > _TOLERANCE
-    )
+def _overlap(a: tuple[float, ...], b: tuple[float, ...], *, gap: float = 0.0) -> bool:
+    """Whether two boxes overlap; `gap` is the least distance of boxes side by side."""
+    across = min(a[2], b[2]) - max(a[0], b[0])
+    return across > _TOLERANCE - gap and min(a[3], b[3]) - max(a[1], b[1]) > _TOLERANCE

@@ -58,7 +58,7 @@ def test_no_text_of_examples_overlaps(
 def test_no_text_of_the_ablation_overlaps(width: Width) -> None:
     losses = ("plain", "size-invariant, first epoch plain", "alpha0", METHODS[0])
     rows = [
-        AblationRow(loss, name, key, (0.1 * i, 0.12 * i))
+        AblationRow(loss, name, key, (0.121 + 0.02 * i, 0.112 + 0.025 * i))
         for name in ("MSOD", "DUTS-TE")
         for key in ("mae", "si_mae", "f_mean", "si_f_mean", "si_f_max_frame")
         for i, loss in enumerate(losses)

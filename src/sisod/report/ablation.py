@@ -73,7 +73,8 @@ def ablation_figure(
 
 
 def _draw(axes: "Axes", rows: list[AblationRow], losses: list[str]) -> None:
-    axes.locator_params("x", nbins=3)
+    # more ticks, or ticks of three digits, run together in a narrow panel
+    axes.locator_params("x", nbins=2, min_n_ticks=2, steps=[1, 2, 5, 10])
     axes.tick_params("x", labelsize=SMALL_FONT)
     axes.set_ylim(len(losses) - 0.5, -0.5)
     if all(math.isnan(row.mean) for row in rows):

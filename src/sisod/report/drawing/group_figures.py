@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FEW = 20  # objects or images; the marker of a smaller group is hollow
-_GAP = 0.1  # inches between panels
+_GAP = 0.14  # inches between panels
 
 
 def size_figure(
