@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 from helpers.command_line import error_message, run
+from helpers.custom_metrics import PIXEL_ERROR
 from helpers.report_runs import ablation_rows
 
 import sisod
@@ -256,3 +257,24 @@ def test_a_method_missing_on_a_data_set_has_an_empty_panel(saved: list[Result]) 
     assert texts.count("no result") == 1  # coarse on crowded
     with pytest.raises(InputError, match=r"^the result of 'Net' has no s;"):
         number_figure(saved[:1], metrics=["s"])
+
+
+def test_metrics_of_the_user_are_drawn(saved: list[Result]) -> None:
+    rng = np.random.default_rng(0)
+    gt = np.zeros((40, 40), dtype=bool)
+    gt[2:9, 2:9] = gt[20:23, 20:23] = True
+    evaluator = sisod.Evaluator(metrics=["mae", "si_mae", PIXEL_ERROR])
+    for i in range(6):
+        evaluator.update(rng.random(gt.shape), gt, name=str(i))
+    own = [Result("D", "m", evaluator.result())]
+    panel = size_figure(own, "log", metrics=["si_pixel_error"]).get_axes()[0]
+    table = by_size(own[0].evaluation, groups="log")
+    np.testing.assert_array_equal(panel.get_lines()[0].get_ydata(), table["pixel_error"])
+    panel = number_figure(own, metrics=["si_pixel_error"]).get_axes()[0]
+    values = by_number(own[0].evaluation)["si_pixel_error"]
+    np.testing.assert_array_equal(panel.get_lines()[0].get_ydata(), values)
+    for name in ("size", "examples"):
+        with pytest.raises(
+            InputError, match=r"^the result of 'Net' has no object_pixel_error; evaluate it"
+        ):
+            draw(name, FigureRequest(saved[:1], metrics=["pixel_error"]))

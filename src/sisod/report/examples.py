@@ -24,7 +24,7 @@ from sisod.evaluation.results import (
     datasets_of,
     methods_of,
 )
-from sisod.report.drawing.group_scores import object_score
+from sisod.report.drawing.group_scores import check_object_score, object_score
 from sisod.report.drawing.layout import drawn_lines, number_places, text_height, text_width, wrap_text
 from sisod.report.style import COLOURS, PAGE_HEIGHT, SMALL_FONT, Width, inches, new_figure, style
 
@@ -72,7 +72,7 @@ def example_figure(
                 f"{result.evaluation.protocol.name!r}, whose frames do not match the pixels of "
                 "the image; evaluate it under another"
             )
-    column, caption = _score(metrics)
+    column, caption = _score(results, metrics)
     grid = _Grid.fit(methods_of(results), inches(width), photographs=bool(image_roots))
     rows = [
         _Row(grid, results, dataset, name)
@@ -105,13 +105,14 @@ def example_figure(
     return figure
 
 
-def _score(metrics: Sequence[str]) -> tuple[str, str]:
+def _score(results: Sequence[Result], metrics: Sequence[str]) -> tuple[str, str]:
     """Column of the object table, and the caption that names it."""
     if len(metrics) > 1:
         raise UsageError(f"the figure 'examples' writes one score, got {shorten_list(list(metrics))}")
     key = object_score(metrics[0]) if metrics else "object_f_mean"
     if key is None or key == "found":
         check_known("score of an object", metrics[0], set(OBJECT_SCORES) - {"found"})
+    check_object_score(results, str(key))
     column = OBJECT_SCORES[str(key)]
     return column, f"Below each map: {title(str(key))}, by their numbers in the ground truth."
 

@@ -15,7 +15,13 @@ from sisod.common.arguments import check_known
 from sisod.common.errors import InputError, UsageError
 from sisod.evaluation.result import Evaluation
 from sisod.evaluation.results import Result, datasets_of, methods_of
-from sisod.report.drawing.group_scores import GroupScores, has_groups, object_score, short_count
+from sisod.report.drawing.group_scores import (
+    GroupScores,
+    check_object_score,
+    has_groups,
+    object_score,
+    short_count,
+)
 from sisod.report.drawing.layout import (
     LEFT,
     POINTS,
@@ -73,6 +79,7 @@ def size_figure(
         score = object_score(key)
         if score is None:
             check_known("score of objects", key, OBJECT_SCORES)
+        check_object_score(results, str(score))
         scores.append(str(score))
 
     def points(evaluation: Evaluation, score: str) -> GroupScores:

@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 from sisod.analysis.bootstrap import OBJECT_SCORES
 from sisod.analysis.group_intervals import number_intervals, size_intervals
 from sisod.analysis.groups import SizeKind, by_number, by_size
+from sisod.common.errors import InputError
 from sisod.evaluation.result import Evaluation
+from sisod.evaluation.results import Result
 from sisod.scoring.metrics import METRICS
 
 
@@ -24,8 +26,17 @@ def object_score(key: str) -> str | None:
     """
     if key in OBJECT_SCORES:
         return key
-    by_column = {column: score for score, column in OBJECT_SCORES.items() if score != "found"}
-    return by_column.get(key.removeprefix("si_"))
+    score = f"object_{key.removeprefix('si_')}"
+    return score if score in OBJECT_SCORES else None
+
+
+def check_object_score(results: Sequence[Result], score: str) -> None:
+    """Refuse a score of objects, such as that of the user's own metric, that a result does not have."""
+    for result in results:
+        if OBJECT_SCORES[score] not in result.evaluation.objects.columns:
+            raise InputError(
+                f"the result of {result.method!r} has no {score}; evaluate it again with this metric"
+            )
 
 
 def has_groups(key: str) -> bool:
