@@ -20,8 +20,8 @@ from sisod.cli import COMMANDS, app, completion
 GROUP: Any = typer.main.get_command(app)
 NAMES = list(GROUP.commands)
 EXAMPLE = re.compile(r"^Example:\n    (sisod .+)$", re.MULTILINE)
-# the one option whose values depend on the command: formats of figures, not of tables
-OTHER_VALUES = {("plot", "--format")}
+# options with other values for figures: their formats, and their width as columns of a paper, not pixels
+OTHER_VALUES = {("plot", "--format"), ("plot", "--width")}
 
 
 def test_groups_tell_the_story() -> None:
