@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from sisod.common.errors import InputError
 from sisod.evaluation.rows import Sums, join_counts, split_counts
+from sisod.scoring.errors import ERROR_COUNTS
 from sisod.scoring.metrics import METRICS
 from sisod.scoring.object_metrics import curve, harmonic_mean
 from sisod.scoring.objects import N_THRESHOLDS
@@ -48,12 +49,14 @@ def no_predicted_objects(evaluation: "Evaluation", what: str) -> InputError:
 def counts_matrix(evaluation: "Evaluation", *, curves: bool) -> tuple[dict[str, int], Values]:
     """Return the number of columns of every count, and the counts, images x columns.
 
-    `curves` includes the counts at every threshold, which are many more columns.
+    `curves` includes the counts at every threshold, which are many more columns. Counts of the error
+    breakdown are left out: no metric needs them.
     """
     counts = evaluation.counts
     if counts is None:
         raise no_predicted_objects(evaluation, "counts of objects")
-    names = sorted(name for name in counts.columns if name != "image")  # alike for every result
+    left_out = ("image", *ERROR_COUNTS)
+    names = sorted(name for name in counts.columns if name not in left_out)  # alike for every result
     kept = [name for name in names if curves or not name.startswith("curve_")]
     return join_counts({name: counts[name].to_numpy() for name in kept}, counts.height)
 

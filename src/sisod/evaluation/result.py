@@ -20,6 +20,7 @@ from sisod.data.pairs import Pair
 from sisod.evaluation.rows import IMAGE_CURVES, Rows, Totals, split_counts
 from sisod.evaluation.saved import FILES, read_saved
 from sisod.scoring.custom import CustomMetric, custom_record
+from sisod.scoring.errors import OBJECT_CLASSES
 from sisod.scoring.histograms import LEVELS
 from sisod.scoring.metrics import METRICS, PAPER_KEYS, arrow, is_custom
 from sisod.scoring.protocols import Protocol
@@ -45,7 +46,8 @@ class Evaluation:
             images.
         defined: metric key -> on how many images it was defined.
         images: one row per image.
-        objects: one row per frame.
+        objects: one row per frame; results of older versions and of the protocol `official` have no
+            columns `error` and `missed_pixels`.
         curves: the mean curves, one row per threshold.
         image_curves: F and SI-F curves of every image, in float32.
         protocol: the conventions used.
@@ -229,7 +231,7 @@ def make_tables(rows: Rows) -> "dict[str, pl.DataFrame]":
     curves = {key: np.ascontiguousarray(rows.curves[:, i]) for i, key in enumerate(IMAGE_CURVES)}
     tables = {
         "images": pl.DataFrame(images),
-        "objects": _numbered_rows(names, rows.n_objects, rows.objects),
+        "objects": _named_errors(_numbered_rows(names, rows.n_objects, rows.objects)),
         "curves": pl.DataFrame({"image": names, **curves}),
     }
     if rows.predicted:
@@ -252,6 +254,16 @@ def _numbered_rows(
         "index": np.concatenate([np.arange(n) for n in n_rows.tolist()]),
     }
     return pl.DataFrame(rows | columns, schema_overrides={"image": pl.String})
+
+
+def _named_errors(objects: "pl.DataFrame") -> "pl.DataFrame":
+    """Return the object table with the names of the classes of errors, if it has any."""
+    import polars as pl
+
+    if "error" not in objects.columns:
+        return objects
+    classes = pl.Series("error", OBJECT_CLASSES, dtype=pl.Enum(OBJECT_CLASSES))
+    return objects.with_columns(classes.gather(objects["error"].cast(pl.UInt32)))
 
 
 def _fill_names(names: Sequence[str | None]) -> list[str]:

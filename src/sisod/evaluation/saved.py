@@ -19,6 +19,7 @@ from sisod.common.parquet import read_table
 from sisod.data.headers import MOST_PIXELS
 from sisod.evaluation.rows import IMAGE_CURVES
 from sisod.scoring.custom import add_stored
+from sisod.scoring.errors import ERROR_COUNTS, OBJECT_CLASSES
 from sisod.scoring.histograms import LEVELS
 from sisod.scoring.metrics import METRICS, is_custom
 from sisod.scoring.objects import COUNTS, N_THRESHOLDS
@@ -281,6 +282,12 @@ _COLUMNS = {
         ("image", "prediction", "prediction_stamp", "ground_truth", "ground_truth_stamp"), "texts"
     ),
 }
+# columns of the error breakdown, which results of older versions do not have
+_ERROR_COLUMNS = {
+    "objects": {"error": "errors", "missed_pixels": "counts"},
+    "predicted": {"holds": "counts", "spilled_pixels": "counts"},
+    "counts": dict.fromkeys(ERROR_COUNTS, "sums"),
+}
 _EXPECTED = {
     "texts": "texts",
     "counts": "whole numbers from 0 on",
@@ -290,6 +297,7 @@ _EXPECTED = {
     "curves": f"rows of {LEVELS} numbers",
     "integers": "whole numbers from -1 on",
     "flags": "true and false",
+    "errors": "classes of errors",
     "sums": f"numbers from 0 on, or rows of {N_THRESHOLDS} of them",
 }
 
@@ -302,8 +310,11 @@ def _read_table(folder: Path, name: str) -> "pl.DataFrame":
 
 
 def _check_tables(tables: "Mapping[str, pl.DataFrame]", metrics: Sequence[str]) -> None:
+    has_errors = "counts" in tables and any(key in tables["counts"].columns for key in ERROR_COUNTS)
     for name, table in tables.items():
         columns = dict(_COLUMNS[name])
+        if has_errors:
+            columns |= _ERROR_COLUMNS.get(name, {})
         if name == "images":
             columns |= dict.fromkeys(metrics, "numbers")
         if name == "objects":
@@ -332,6 +343,8 @@ def _has_kind(column: "pl.Series", kind: str) -> bool:
         return False
     if kind == "texts":
         return column.dtype == pl.String
+    if kind == "errors":
+        return column.dtype == pl.Enum(OBJECT_CLASSES)
     if kind == "flags":
         return column.dtype == pl.Boolean
     if kind in ("counts", "sizes", "integers"):

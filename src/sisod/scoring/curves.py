@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sisod.scoring.count_metrics import confusion_counts
+from sisod.scoring.errors import classify_objects, count_errors
 from sisod.scoring.histograms import ADAPTIVE, BINARY, COLUMNS, LEVELS, Histogram
 from sisod.scoring.metrics import BALANCED, FAMILIES, METRICS, Family
 from sisod.scoring.objects import PredictedObjects, count_objects, predicted_columns
@@ -48,13 +49,13 @@ class ImageStatistics:
 def score_statistics(images: Sequence[ImageStatistics], keys: tuple[str, ...], first: int) -> Scores:
     """Return the scores of a batch; size-invariant curves begin at the threshold `first`."""
     batch = _batch_curves(images, _families(keys), first)
-    counts = _object_counts(images, batch.frames["recall_binary"])
+    counts, errors = _object_counts(images, batch.frames["recall_binary"])
     return Scores(
         keys=keys,
         values=_values(images, batch, keys, first, counts),
         curve_names=(*batch.names, *(f"si_{name}" for name in batch.names)),
         curves=_kept_curves(batch, first),
-        objects=_objects(images, batch),
+        objects=_objects(images, batch) | errors,
         predicted=_predicted(images),
         object_counts=counts,
         shapes=np.array([image.partition.shape for image in images]),
@@ -231,17 +232,33 @@ def _values(
     return values
 
 
-def _object_counts(images: Sequence[ImageStatistics], recalls: Values) -> dict[str, Values]:
-    """Return the counts of objects, a value or a row of thresholds for each image."""
-    ends = np.cumsum([len(image.partition) for image in images])[:-1]
+def _object_counts(
+    images: Sequence[ImageStatistics], recalls: Values
+) -> tuple[dict[str, Values], dict[str, NDArray[np.generic]]]:
+    """Return the counts of objects, a value or a row of thresholds for each image.
+
+    Also return the columns of the object table that say what went wrong. Both are empty without
+    predicted objects.
+    """
+    predicted = [image.predicted for image in images if image.predicted is not None]
+    if not predicted:
+        return {}, {}
+    partitions = [image.partition for image in images]
+    histograms = [image.histogram for image in images]
+    n_objects = [len(partition) for partition in partitions]
     rows = [
-        count_objects(image.predicted, image.partition, of_frames, image.histogram)
-        for image, of_frames in zip(images, np.split(recalls, ends), strict=True)
-        if image.predicted is not None
+        count_objects(*image)
+        for image in zip(
+            predicted, partitions, np.split(recalls, np.cumsum(n_objects)[:-1]), histograms, strict=True
+        )
     ]
-    return (
-        {key: np.array([row[key] for row in rows], dtype=np.float64) for key in rows[0]} if rows else {}
-    )
+    codes = classify_objects(predicted, n_objects, recalls)
+    counts = {key: np.array([row[key] for row in rows], dtype=np.float64) for key in rows[0]}
+    columns = {
+        "error": codes,
+        "missed_pixels": np.concatenate([image.missed_pixels for image in predicted]),
+    }
+    return counts | count_errors(predicted, partitions, codes, histograms), columns
 
 
 def _predicted(images: Sequence[ImageStatistics]) -> dict[str, NDArray[np.generic]]:

@@ -127,6 +127,7 @@ class CountScorer:
         if pred.shape != gt.shape:
             pred = _resize(pred, gt.shape)
         normalize, n_tiny, n_left_out = self.protocol.normalize, 0, 0
+        cut_from_gt = partition is None
         if partition is None:
             partition = self.protocol.partition(gt)
             least = least_area(self.protocol.min_area, gt.size)
@@ -145,7 +146,12 @@ class CountScorer:
             frame_values=frame_values,
             predicted=(
                 measure_predicted(
-                    pred, gt, partition, self.protocol, curve=_needs_object_curve(self.keys)
+                    pred,
+                    gt,
+                    partition,
+                    self.protocol,
+                    curve=_needs_object_curve(self.keys),
+                    cut_from_gt=cut_from_gt,
                 )
                 if self.tables or _needs_objects(self.keys)
                 else None

@@ -20,6 +20,7 @@ from sisod.scoring.components import (
     label_mask,
 )
 from sisod.scoring.histograms import BINARY, Histogram, count_codes, count_rows, grey_cuts
+from sisod.scoring.object_pixels import FEW_COMPONENTS, count_grey, count_pixels
 from sisod.scoring.partition import Partition, least_area
 from sisod.scoring.protocols import Protocol
 
@@ -37,6 +38,7 @@ COUNTS = (
 )
 _ROUNDING = 1e-6  # of distances: nearer to the limit than this they are compared exactly
 _DENSE = 1 << 16  # cells of a table of overlaps that is counted whole
+_NO_HOLDER = np.array([-1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +53,10 @@ class PredictedObjects:
         salient: pixels that are salient in the ground truth, whether a frame holds them or not.
         match: index of the object that shares most pixels; of equals the lower index, -1 for none.
         iou: with the component of that object; 0 for none.
+        spilled_pixels: pixels that are not salient and lie outside the bounding box of every object.
+        holder: for each object of the ground truth, the predicted object with more than half of its
+            pixels; -1 for none. There is at most one.
+        missed_pixels: for each object of the ground truth, its salient pixels with p <= 0.5.
         detections: for the protocol `infrared`, what `count_detections` returns; else empty.
         curve: what `count_curve` returns if a metric needs it; else empty.
     """
@@ -62,6 +68,9 @@ class PredictedObjects:
     salient: Integers
     match: Integers
     iou: Values
+    spilled_pixels: Integers
+    holder: Integers
+    missed_pixels: Integers
     detections: dict[str, int]
     curve: dict[str, Integers]
 
@@ -78,11 +87,32 @@ class PredictedObjects:
         """Which of them are salient in at least half of their pixels."""
         return np.asarray(2 * self.salient >= self.areas)
 
+    @property
+    def holds(self) -> Integers:
+        """Number of objects of the ground truth that each of them holds more than half of."""
+        return np.bincount(self.holder[self.holder >= 0], minlength=len(self))
+
 
 def measure_predicted(
-    pred: Map, gt: Mask, partition: Partition, protocol: Protocol, *, curve: bool = False
+    pred: Map,
+    gt: Mask,
+    partition: Partition,
+    protocol: Protocol,
+    *,
+    curve: bool = False,
+    cut_from_gt: bool = True,
 ) -> PredictedObjects:
-    """Return the components of {p > 0.5} that are large enough, and what each is matched with."""
+    """Return the components of {p > 0.5} that are large enough, and what each is matched with.
+
+    Args:
+        pred: the prediction.
+        gt: the ground truth.
+        partition: its frames.
+        protocol: connectivity, least area and normalisation.
+        curve: whether to count at all thresholds too.
+        cut_from_gt: whether the partition was cut from `gt`; False for frames of the caller, whose
+            instances may also cover pixels that are not salient.
+    """
     least = least_area(protocol.min_area, gt.size)
     table = None
     values: NDArray[Any] = pred
@@ -96,51 +126,41 @@ def measure_predicted(
     kept = in_order(components, np.flatnonzero(components.areas >= least))
     number = np.full(len(components), len(kept))  # the last number gathers all that are too small
     number[kept] = np.arange(len(kept))
-    owner = np.repeat(number[components.runs.owner], components.runs.lengths)
-    inside, window = above[components.window], components.window
-    salient = _count(owner[gt[window][inside]], len(kept))
-    pixels = values[window][inside]
-    if table is None:
-        means, peaks = _float_statistics(pixels, owner, len(kept))
+    if table is not None and 0 < len(components) <= FEW_COMPONENTS:
+        pixels = count_grey(values, gt, components, partition, kept, table)
     else:
-        means, peaks = _grey_statistics(pixels, owner, table, len(kept))
+        pixels = count_pixels(values, above, gt, components, partition, number, len(kept), table)
+    salient = pixels.salient
     if len(partition.components) == 1:  # every salient pixel is the one object's
         match, shared = np.where(salient > 0, 0, -1), salient
+        holder = np.flatnonzero(2 * salient > partition.areas) if len(salient) else _NO_HOLDER
+        holder = holder if len(holder) else _NO_HOLDER
+        missed_pixels = np.array([np.count_nonzero(gt) - pixels.n_salient])
     else:
-        match, shared = _best_matches(*_overlaps(components, partition), number, len(kept))
+        pairs = _overlaps(components, partition)
+        match, shared = _best_matches(*pairs, number, len(kept))
+        holder = _holders(*pairs, number, partition.areas, len(kept))
+        if cut_from_gt:
+            covered = np.bincount(pairs[1], pairs[2], minlength=len(partition)).astype(np.int64)
+            missed_pixels = partition.areas - covered
+        else:
+            missed_pixels = _missed_pixels(above, gt, partition)
     areas = components.areas[kept]
     true_areas = np.append(partition.areas, 0)[match]  # -1, no match, takes the last
     return PredictedObjects(
         boxes=components.boxes[kept],
         areas=areas,
-        means=means,
-        peaks=peaks,
+        means=pixels.means,
+        peaks=pixels.peaks,
         salient=salient,
         match=match,
         iou=shared / (areas + true_areas - shared),
+        spilled_pixels=pixels.spilled,
+        holder=holder,
+        missed_pixels=missed_pixels,
         detections=_count_detections(components, kept, partition) if protocol.detections else {},
         curve=_count_curve(_steps(values, table), gt, partition, protocol) if curve else {},
     )
-
-
-def _count(owner: NDArray[np.intp], n_kept: int) -> Integers:
-    return np.bincount(owner, minlength=n_kept + 1)[:n_kept]
-
-
-def _grey_statistics(
-    grey: NDArray[np.uint8], owner: NDArray[np.intp], table: Values, n_kept: int
-) -> tuple[Values, Values]:
-    """Return mean and largest p of each object; the same bits in whatever order its pixels come."""
-    counts = np.bincount(owner * 256 + grey, minlength=(n_kept + 1) * 256).reshape(-1, 256)[:n_kept]
-    means = np.einsum("rc,c->r", counts, table) / np.maximum(counts.sum(axis=1), 1)
-    return means, table[255 - np.argmax(counts[:, ::-1] > 0, axis=1)]
-
-
-def _float_statistics(p: Values, owner: NDArray[np.intp], n_kept: int) -> tuple[Values, Values]:
-    sums = np.bincount(owner, weights=p, minlength=n_kept + 1)[:n_kept]
-    peaks = np.zeros(n_kept + 1)
-    np.maximum.at(peaks, owner, p)
-    return sums / np.maximum(_count(owner, n_kept), 1), peaks[:n_kept]
 
 
 def _overlaps(components: Components, partition: Partition) -> tuple[Integers, Integers, Integers]:
@@ -180,6 +200,30 @@ def _best_matches(
     return match[:n_kept], most[:n_kept]
 
 
+def _holders(
+    component: Integers,
+    target: Integers,
+    shared: Integers,
+    number: NDArray[np.intp],
+    areas: Integers,
+    n_kept: int,
+) -> Integers:
+    """Return for each true object the predicted one with more than half of its pixels, or -1."""
+    holder = np.full(len(areas), -1)
+    index = number[component]
+    holds = (2 * shared > areas[target]) & (index < n_kept)
+    holder[target[holds]] = index[holds]
+    return holder
+
+
+def _missed_pixels(above: Mask, gt: Mask, partition: Partition) -> Integers:
+    """Return for each true object its salient pixels that are not predicted."""
+    truth = partition.components
+    missed = gt[truth.window] > above[truth.window]
+    counts = np.bincount(truth.labels[missed], minlength=len(truth) + 1)
+    return counts[partition.framed + 1]
+
+
 def predicted_columns(
     predicted: PredictedObjects, shape: tuple[int, int]
 ) -> dict[str, NDArray[np.generic]]:
@@ -200,6 +244,8 @@ def predicted_columns(
         "match": predicted.match,
         "iou": predicted.iou,
         "false": predicted.false,
+        "holds": predicted.holds,
+        "spilled_pixels": predicted.spilled_pixels,
     }
 
 

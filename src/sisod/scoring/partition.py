@@ -103,6 +103,13 @@ class Partition:
         """Whether no two frames overlap."""
         return int(self.frame_areas.sum()) + self.background_area == self.background.size
 
+    @property
+    def outside_boxes(self) -> NDArray[np.bool_]:
+        """True for pixels outside every component's bounding box; for boxes this is the background."""
+        if self.regions is None:
+            return self.background
+        return _outside(self.boxes, self.shape)
+
     def without_components(self) -> "Partition":
         """Return the same partition without the map of its components, which is large."""
         return replace(self, components=NO_COMPONENTS)
@@ -246,9 +253,7 @@ def _make_partition(
     boxes = components.boxes[kept]
     regions = None
     if kind == "boxes":
-        background = np.ones(shape, dtype=np.bool_)
-        for y0, x0, y1, x1 in boxes.tolist():
-            background[y0:y1, x0:x1] = False
+        background = _outside(boxes, shape)
         frame_areas = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
     else:
         background = np.full(shape, len(kept) == 0)
@@ -266,6 +271,13 @@ def _make_partition(
         components=components,
         framed=_read_only(kept),
     )
+
+
+def _outside(boxes: Boxes, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+    outside = np.ones(shape, dtype=np.bool_)
+    for y0, x0, y1, x1 in boxes.tolist():
+        outside[y0:y1, x0:x1] = False
+    return outside
 
 
 def check_alpha(alpha: Alpha) -> None:
