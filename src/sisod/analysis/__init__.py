@@ -1,6 +1,7 @@
 """Statistics of results: groups by size and number, ranks, intervals, comparisons; and of masks."""
 
 from sisod.analysis.comparison import Comparison, bootstrap_intervals, compare, compare_many
+from sisod.analysis.errors import error_breakdown
 from sisod.analysis.groups import (
     by_number,
     by_size,
@@ -22,6 +23,7 @@ __all__ = [
     "by_size",
     "compare",
     "compare_many",
+    "error_breakdown",
     "found_curve",
     "kendall_tau",
     "mask_statistics",

@@ -78,11 +78,11 @@ def by_size(evaluation: "Evaluation", *, groups: SizeKind | ArrayLike = "paper")
 
     objects = evaluation.objects
     shares = objects["share"].to_numpy()
-    edges = _edges(groups, shares)
+    edges = group_edges(groups, shares)
     members = group_of(shares, edges)
     count = len(edges) - 1
     found = is_found(objects["recall_binary"].to_numpy())
-    columns: dict[str, Any] = _size_columns(edges) | {
+    columns: dict[str, Any] = size_columns(edges) | {
         "objects": np.bincount(members[members >= 0], minlength=count),
         "found": _group_means(found, members, count)[0],
     }
@@ -112,13 +112,13 @@ def predicted_by_size(
     if predicted is None:
         raise no_predicted_objects(evaluation, "predicted objects")
     shares = predicted["share"].to_numpy()
-    edges = _edges(groups, shares)
+    edges = group_edges(groups, shares)
     members = group_of(shares, edges)
     count = len(edges) - 1
     precise = (predicted["precision"].to_numpy() >= HALF).astype(np.float64)
     precision, n_predicted = _group_means(precise, members, count)
     false = members[predicted["false"].to_numpy() & (members >= 0)]
-    columns = _size_columns(edges) | {
+    columns = size_columns(edges) | {
         "predicted": n_predicted,
         "false": np.bincount(false, minlength=count),
         "object_precision": precision,
@@ -221,7 +221,8 @@ def size_label(low: float, high: float) -> str:
     return f"{100 * low:.3g}-{100 * high:.3g} %"
 
 
-def _edges(groups: SizeKind | ArrayLike, shares: Values) -> Values:
+def group_edges(groups: SizeKind | ArrayLike, shares: Values) -> Values:
+    """Return the edges of size groups: a list of edges, checked, or those of a kind."""
     if isinstance(groups, str):
         return size_edges(cast(SizeKind, groups), shares)  # which refuses other names
     try:
@@ -245,7 +246,8 @@ def _check_shares(name: str, values: ArrayLike) -> Values:
     return shares
 
 
-def _size_columns(edges: Values) -> dict[str, Any]:
+def size_columns(edges: Values) -> dict[str, Any]:
+    """Return the columns that name size groups."""
     return {
         "group": [size_label(low, high) for low, high in pairwise(edges.tolist())],
         "low": edges[:-1],

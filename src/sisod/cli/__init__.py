@@ -11,6 +11,7 @@ import typer
 from sisod.cli import (
     compare,
     demo,
+    errors,
     evaluate,
     inspect,
     networks,
@@ -31,6 +32,7 @@ COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
         "table": table.table,
         "compare": compare.compare,
         "metrics": table.show_metrics,
+        "errors": errors.errors,
     },
     "Look": {
         "plot": report.plot,

@@ -62,7 +62,7 @@ def plot(
             metavar="NAME",
             autocompletion=completion.figures,
             help="Draw only this figure: pr, roc, f, iou, size, size-log, size-quantile, number, "
-            "objects, false-objects, ablation, examples.",
+            "objects, false-objects, errors, errors-size, ablation, examples.",
         ),
     ] = None,
     fmt: Annotated[

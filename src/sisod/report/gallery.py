@@ -83,7 +83,7 @@ def figure_names() -> tuple[str, ...]:
 
 
 def _figure_functions() -> "dict[str, Callable[[FigureRequest], Figure]]":
-    from sisod.report import figures, objects
+    from sisod.report import errors, figures, objects
     from sisod.report.drawing import group_figures
 
     def by_size(groups: "SizeKind") -> "Callable[[FigureRequest], Figure]":
@@ -100,6 +100,8 @@ def _figure_functions() -> "dict[str, Callable[[FigureRequest], Figure]]":
         "number": lambda r: group_figures.number_figure(r.results, metrics=r.metrics, width=r.width),
         "objects": lambda r: objects.object_figure(r.results, width=r.width),
         "false-objects": lambda r: objects.false_object_figure(r.results, width=r.width),
+        "errors": lambda r: errors.error_figure(r.results, width=r.width),
+        "errors-size": lambda r: errors.error_size_figure(r.results, width=r.width),
         "ablation": _ablation,
         "examples": _examples,
     }

@@ -1,0 +1,295 @@
+"""Figures and tables of the error breakdown: methods compared by class, and by the size of objects."""
+
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sisod.analysis.errors import (
+    CLASS_TITLES,
+    ERROR_CLASSES,
+    error_breakdown,
+    has_errors,
+    why_no_errors,
+)
+from sisod.common.errors import InputError, shorten_list
+from sisod.common.grid import Format, Grid, json_rows, percent, render
+from sisod.evaluation.results import Result, datasets_of, methods_of
+from sisod.report.objects import add_notes
+from sisod.report.style import annotate_empty_axes, new_figure, plain_text, style
+
+if TYPE_CHECKING:
+    import polars as pl
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Values = NDArray[np.float64]
+PIXEL_CLASSES = ("in_frame", "below_min_area")  # which no object is in
+_ROW, _MARGIN = 0.2, 0.62  # inches of a bar with its gap, and of a panel's title and axis
+_NAME_WIDTH, _TITLE_WIDTH = 22, 30  # letters of a line beside a bar, and above a panel
+_MIN_LABELLED = 0.055  # share of the axis from which a part of a bar has its number inside
+_PANELS = 3  # beside each other, by size
+
+
+@dataclass(frozen=True)
+class BarStyle:
+    """The fill of a class; colour and hatch each identify it."""
+
+    colour: str
+    hatch: str
+    text: str = "black"
+
+    def options(self) -> dict[str, Any]:
+        """Return keyword arguments of matplotlib's bar and patch."""
+        edge = "white" if self.text == "white" else "#555555"
+        return {"facecolor": self.colour, "hatch": self.hatch, "edgecolor": edge, "linewidth": 0.4}
+
+
+# after Okabe and Ito; what is not an error is pale
+CLASS_STYLES = {
+    "correct": BarStyle("#e4e4e4", ""),
+    "in_frame": BarStyle("#bfe0f5", ""),
+    "partly_found": BarStyle("#56b4e9", ""),
+    "spilled": BarStyle("#f0e442", "////"),
+    "merged": BarStyle("#cc79a7", "xxx"),
+    "split": BarStyle("#009e73", "|||", "white"),
+    "missed": BarStyle("#d55e00", "", "white"),
+    "invented": BarStyle("#222222", "", "white"),
+    "below_min_area": BarStyle("#ffffff", "...."),
+}
+
+
+def missing_errors(results: Sequence[Result]) -> list[str]:
+    """Say which results have no error breakdown, and why."""
+    notes: dict[str, list[str]] = {}
+    several = len(datasets_of(results)) > 1
+    for result in results:
+        if not has_errors(result.evaluation):
+            name = f"{result.method} on {result.dataset}" if several else result.method
+            notes.setdefault(why_no_errors(result.evaluation), []).append(name)
+    return [f"{shorten_list(names)}: {note}" for note, names in notes.items()]
+
+
+def error_grid(results: Sequence[Result]) -> Grid:
+    """Return a table with classes as rows: objects and wrong pixels of each method, and their sums.
+
+    Objects are a number and its share of the objects and invented ones together, pixels a share of all
+    pixels. Each data set has a section.
+    """
+    chosen = _with_errors(results)
+    methods, rows = methods_of(chosen), []
+    labels = [*CLASS_TITLES.values(), "sum"]
+    empty = ["-"] * len(labels)
+    for name in datasets_of(chosen):
+        cells = {r.method: _cells(error_breakdown(r.evaluation)) for r in chosen if r.dataset == name}
+        columns = [column for method in methods for column in cells.get(method, (empty, empty))]
+        rows += [(name, *row) for row in zip(labels, *columns, strict=True)]
+    headings = [f"{method} {what}" for method in methods for what in ("objects", "pixels")]
+    sections = frozenset(range(len(labels), len(rows), len(labels)))
+    return Grid(("data set", "class", *headings), tuple(rows), 2, sections=sections)
+
+
+def _cells(table: "pl.DataFrame") -> tuple[list[str], list[str]]:
+    """The cells of one method: objects with their share, wrong pixels, and both sums."""
+    objects = [
+        "-" if count is None else f"{count:,} ({percent(share)})"
+        for count, share in table.select("objects", "object_share").iter_rows()
+    ]
+    pixels = ["-" if share is None else f"{100 * share:.2f} %" for share in table["image_share"]]
+    n_objects, wrong = int(table["objects"].sum()), float(table["image_share"].sum())
+    return [*objects, f"{n_objects:,}"], [*pixels, f"{100 * wrong:.2f} %"]
+
+
+def error_size_grid(results: Sequence[Result]) -> Grid:
+    """Return a table with methods in size groups as rows: objects, and the share of each class."""
+    chosen = _with_errors(results)
+    classes = [name for name in ERROR_CLASSES if name not in PIXEL_CLASSES]
+    rows: list[tuple[str, ...]] = []
+    sections = []
+    for name in datasets_of(chosen):
+        members = [result for result in chosen if result.dataset == name]
+        tables = {r.method: error_breakdown(r.evaluation, by="size") for r in members}
+        for group in _used_groups(list(tables.values())):
+            sections.append(len(rows))
+            for method, table in tables.items():
+                part = table.filter((table["group"] == group) & table["class"].is_in(classes))
+                shares = map(percent, part["object_share"])
+                rows.append((name, group, method, f"{int(part['objects'].sum()):,}", *shares))
+    headings = ("data set", "size", "method", "objects", *(CLASS_TITLES[name] for name in classes))
+    return Grid(headings, tuple(rows), 3, sections=frozenset(sections[1:]))
+
+
+def render_errors(results: Sequence[Result], kind: Format, *, by_size: bool = False) -> str:
+    """Return the table in a format for documents, or every column of `error_breakdown` for programs."""
+    by: Literal["size"] | None = "size" if by_size else None
+    records = [
+        {"dataset": result.dataset, "method": result.method} | row
+        for result in _with_errors(results)
+        for row in json_rows(error_breakdown(result.evaluation, by=by))
+    ]
+    grid = error_size_grid(results) if by_size else error_grid(results)
+    return render(grid, records, records, kind)
+
+
+def error_figure(results: Sequence[Result]) -> "Figure":
+    """Draw the classes of all methods as stacked bars: of objects left, of wrong pixels right."""
+    chosen = _with_errors(results)
+    names = datasets_of(chosen)
+    groups = {name: [result for result in chosen if result.dataset == name] for name in names}
+    heights = [_ROW * len(group) + _MARGIN for group in groups.values()]
+    with style():
+        figure = new_figure(sum(heights) + 0.5)
+        panels = figure.subplots(
+            len(names), 2, squeeze=False, gridspec_kw={"height_ratios": heights, "width_ratios": [1, 1]}
+        )
+        for row, (name, group) in zip(panels, groups.items(), strict=True):
+            tables = [error_breakdown(result.evaluation) for result in group]
+            methods = [bar_name(result.method) for result in group]
+            draw_bars(row[0], methods, [_shares(table, "object_share") for table in tables])
+            draw_bars(row[1], methods, [_shares(table, "image_share") for table in tables], whole=None)
+            row[0].set_title(f"{plain_text(name)}, objects")
+            row[1].set_title(f"{plain_text(name)}, wrong pixels")
+            row[1].set_yticklabels([])
+        panels[-1][0].set_xlabel("share of objects and invented objects (%)")
+        panels[-1][1].set_xlabel("share of all pixels (%)")
+        add_notes(figure, missing_errors(results))
+        _add_class_legend(figure)
+    return figure
+
+
+def error_size_figure(results: Sequence[Result]) -> "Figure":
+    """Draw the classes of objects by size: a panel for each method, a bar for each size group."""
+    chosen = _with_errors(results)
+    names = datasets_of(chosen)
+    n_panels = min(_PANELS, max(sum(r.dataset == name for r in chosen) for name in names))
+    rows = [
+        (name, group[start : start + n_panels])
+        for name in names
+        for group in [[result for result in chosen if result.dataset == name]]
+        for start in range(0, len(group), n_panels)
+    ]
+    tables = {id(r): error_breakdown(r.evaluation, by="size") for r in chosen}
+    used = {name: _used_groups([tables[id(r)] for r in chosen if r.dataset == name]) for name in names}
+    heights = [_ROW * max(1, len(used[name])) + _MARGIN for name, _ in rows]
+    with style():
+        figure = new_figure(sum(heights) + 0.5)
+        panels = figure.subplots(
+            len(rows), n_panels, squeeze=False, gridspec_kw={"height_ratios": heights}
+        )
+        for row, (name, group) in zip(panels, rows, strict=True):
+            for axes, result in zip(row, group, strict=False):
+                _draw_sizes(axes, tables[id(result)], used[name])
+                axes.set_title(bar_name(f"{result.method}, {name}", _TITLE_WIDTH))
+                axes.set_xlabel("share of the objects (%)")
+            for axes in row[1 : len(group)]:
+                axes.set_yticklabels([])
+            for axes in row[len(group) :]:
+                axes.set_axis_off()
+        add_notes(figure, missing_errors(results))
+        _add_class_legend(figure, objects_only=True)
+    return figure
+
+
+def _with_errors(results: Sequence[Result]) -> list[Result]:
+    chosen = [result for result in results if has_errors(result.evaluation)]
+    if not chosen:
+        raise InputError(why_no_errors(results[0].evaluation))
+    return chosen
+
+
+def _shares(table: "pl.DataFrame", column: str) -> Values:
+    """Return the shares of all classes; 0 where a class has none by definition."""
+    return table[column].fill_null(0.0).fill_nan(0.0).to_numpy()
+
+
+def _used_groups(tables: "Sequence[pl.DataFrame]") -> list[str]:
+    """Return the size groups in which some method has objects."""
+    sums = [
+        table.group_by("group", maintain_order=True).sum().select("group", "objects") for table in tables
+    ]
+    totals = np.sum([table["objects"].to_numpy() for table in sums], axis=0)
+    groups = sums[0]["group"].to_list()
+    return [group for group, total in zip(groups, totals.tolist(), strict=True) if total]
+
+
+def _draw_sizes(axes: "Axes", table: "pl.DataFrame", groups: Sequence[str]) -> None:
+    parts = [table.filter(table["group"] == group) for group in groups]
+    labels = [f"{group}  " for group in groups]
+    # the last class has no size
+    draw_bars(axes, labels, [np.append(_shares(part, "object_share"), 0.0) for part in parts])
+    for index, part in enumerate(parts):
+        count = int(part["objects"].sum())
+        axes.text(
+            1.01, index, f"{count:,}", transform=axes.get_yaxis_transform(), va="center", fontsize=6
+        )
+
+
+def draw_bars(
+    axes: "Axes", names: Sequence[str], shares: Sequence[Values], *, whole: float | None = 1.0
+) -> None:
+    """Draw a stacked bar for each name, downwards; parts that are wide enough have their number inside.
+
+    Args:
+        axes: the panel.
+        names: of the bars.
+        shares: of each class, for every bar.
+        whole: the right end of the axis; None for the longest bar.
+    """
+    matrix = np.array(shares).reshape(len(names), len(ERROR_CLASSES))
+    end = whole or max(float(matrix.sum(axis=1).max(initial=0)), 1e-9) * 1.02
+    left = np.zeros(len(names))
+    for column, fill in enumerate(CLASS_STYLES.values()):
+        values = matrix[:, column]
+        axes.barh(np.arange(len(names)), 100 * values, 0.78, 100 * left, **fill.options())
+        for row in np.flatnonzero(values >= _MIN_LABELLED * end).tolist():
+            axes.text(
+                100 * (left[row] + values[row] / 2), row, _percent_text(values[row], end),
+                ha="center", va="center_baseline", fontsize=5.8, color=fill.text,
+                bbox={"facecolor": fill.colour, "edgecolor": "none", "pad": 0.6},
+            )  # fmt: skip
+        left += values
+    axes.set_yticks(np.arange(len(names)), names)
+    axes.set(ylim=(len(names) - 0.45, -0.55), xlim=(0, 100 * end))
+    axes.grid(visible=False, axis="y")
+    axes.tick_params(axis="y", length=0)
+    if not left.any():
+        annotate_empty_axes(axes, "nothing to show")
+
+
+def _percent_text(share: float, end: float) -> str:
+    return (
+        f"{100 * share:.0f}"
+        if end > 0.2
+        else f"{100 * share:.1f}"
+        if end > 0.02
+        else f"{100 * share:.2f}"
+    )
+
+
+def bar_name(name: str, width: int = _NAME_WIDTH) -> str:
+    """Return a name broken into at most two lines.
+
+    Example:
+        >>> print(bar_name("a method with a long name, the backbone and the loss"))
+        a method with a long
+        name, the backbone an…
+    """
+    lines = textwrap.wrap(name, width) or [name]
+    if len(lines) > 2:
+        lines = [lines[0], f"{lines[1][: width - 1]}…"]
+    return "\n".join(map(plain_text, lines))
+
+
+def _add_class_legend(figure: "Figure", *, objects_only: bool = False) -> None:
+    from matplotlib.patches import Patch
+
+    left_out = PIXEL_CLASSES if objects_only else ()
+    names = [name for name in ERROR_CLASSES if name not in left_out]
+    keys = [Patch(**CLASS_STYLES[name].options()) for name in names]
+    figure.legend(
+        keys, [CLASS_TITLES[name] for name in names], loc="outside lower center", ncols=len(names),
+        fontsize=6.8, handlelength=1.5, columnspacing=0.8, handletextpad=0.35,
+    )  # fmt: skip
