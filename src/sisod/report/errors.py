@@ -48,15 +48,15 @@ class BarStyle:
         return {"facecolor": self.colour, "hatch": self.hatch, "edgecolor": edge, "linewidth": 0.4}
 
 
-# after Okabe and Ito; what is not an error is pale
+# after Okabe and Ito; what is not an error is pale, and every number can be read on its colour
 CLASS_STYLES = {
     "correct": BarStyle("#e4e4e4", ""),
     "in_frame": BarStyle("#bfe0f5", ""),
     "partly_found": BarStyle("#56b4e9", ""),
     "spilled": BarStyle("#f0e442", "////"),
     "merged": BarStyle("#cc79a7", "xxx"),
-    "split": BarStyle("#009e73", "|||", "white"),
-    "missed": BarStyle("#d55e00", "", "white"),
+    "split": BarStyle("#009e73", "|||"),
+    "missed": BarStyle("#b94f00", "", "white"),
     "invented": BarStyle("#222222", "", "white"),
     "below_min_area": BarStyle("#ffffff", "...."),
 }
@@ -112,7 +112,7 @@ def error_size_grid(results: Sequence[Result]) -> Grid:
     for name in datasets_of(chosen):
         members = [result for result in chosen if result.dataset == name]
         tables = {r.method: error_breakdown(r.evaluation, by="size") for r in members}
-        for group in _used_groups(list(tables.values())):
+        for group in used_groups(list(tables.values())):
             sections.append(len(rows))
             for method, table in tables.items():
                 part = table.filter((table["group"] == group) & table["class"].is_in(classes))
@@ -172,7 +172,7 @@ def error_size_figure(results: Sequence[Result]) -> "Figure":
         for start in range(0, len(group), n_panels)
     ]
     tables = {id(r): error_breakdown(r.evaluation, by="size") for r in chosen}
-    used = {name: _used_groups([tables[id(r)] for r in chosen if r.dataset == name]) for name in names}
+    used = {name: used_groups([tables[id(r)] for r in chosen if r.dataset == name]) for name in names}
     heights = [_ROW * max(1, len(used[name])) + _MARGIN for name, _ in rows]
     with style():
         figure = new_figure(sum(heights) + 0.5)
@@ -205,7 +205,7 @@ def _shares(table: "pl.DataFrame", column: str) -> Values:
     return table[column].fill_null(0.0).fill_nan(0.0).to_numpy()
 
 
-def _used_groups(tables: "Sequence[pl.DataFrame]") -> list[str]:
+def used_groups(tables: "Sequence[pl.DataFrame]") -> list[str]:
     """Return the size groups in which some method has objects."""
     sums = [
         table.group_by("group", maintain_order=True).sum().select("group", "objects") for table in tables

@@ -21,6 +21,7 @@ from sisod.paper.against import AgainstPaper
 from sisod.paper.against import against_paper as against_paper_row
 from sisod.report.objects import missing_notes
 from sisod.report.page.charts import MEASURES, chart_data
+from sisod.report.page.errors import error_classes, error_css, error_section
 from sisod.report.page.failures import failure_data
 from sisod.report.page.objects import object_table
 from sisod.report.page.scores import ScoreTable, pairs_grid, score_table
@@ -131,6 +132,8 @@ def render_report(
         object_tables=[
             object_table(t.dataset, by_dataset[t.dataset], t.intervals, t.differences) for t in tables
         ],
+        error_classes=error_classes(),
+        error_sections=[error_section(name, group) for name, group in by_dataset.items()],
         curve_notes=missing_notes([r for r in results if r.evaluation.counts is not None], curves=True),
         headlines=[table.headline for table in tables if table.headline],
         ablation=_ablation(read_ablation(ablation)) if ablation is not None else None,
@@ -144,7 +147,7 @@ def render_report(
         n_pictures=sum(bool(item["pictures"]) for item in failures["items"]),
         facts=_facts(results, tables),
         resamples=resamples,
-        style=_read_asset("page.css") + _read_asset("failures.css"),
+        style="".join(map(_read_asset, ("page.css", "failures.css", "errors.css"))) + error_css(),
         script=script,
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii"),
     )
@@ -232,8 +235,9 @@ def _template() -> Any:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
         finalize=check_printable,
+        loader=jinja2.FunctionLoader(_read_asset),
     )
-    return environment.from_string(_read_asset("page.html"))
+    return environment.get_template("page.html")
 
 
 def _read_asset(name: str) -> str:
