@@ -123,6 +123,7 @@ def test_analysis_is_frozen() -> None:
         "by_size",
         "compare",
         "compare_many",
+        "error_breakdown",
         "found_curve",
         "kendall_tau",
         "mask_statistics",
@@ -139,6 +140,7 @@ def test_analysis_is_frozen() -> None:
     assert parameter_names(analysis.found_curve) == parameter_names(analysis.size_bias) == "evaluation"
     assert parameter_names(analysis.predicted_by_size) == "evaluation, groups"
     assert parameter_names(analysis.object_curve) == "evaluation"
+    assert parameter_names(analysis.error_breakdown) == "evaluation, by, groups"
     assert parameter_names(analysis.rank_changes) == "evaluations, keys"
     assert parameter_names(comparison.compare) == "a, b, metrics, resamples, seed, names"
     assert parameter_names(comparison.compare_many) == "evaluations, metrics, resamples, seed"

@@ -265,8 +265,8 @@ def test_errors_of_the_command(
         "'x.jpg': expected a name ending in .pdf, .png or .svg"
     )
     assert refusal("plot", results, "--out", "x.png", "--figure", "ioo") == (
-        "unknown figure 'ioo'; did you mean 'iou'? available: ablation, examples, f, false-objects, "
-        "iou, number, objects, pr, roc, size, size-log, size-quantile"
+        "unknown figure 'ioo'; did you mean 'iou'? available: ablation, errors, errors-size, "
+        "examples, f, false-objects, iou, number, objects, pr, roc, size, size-log, size-quantile"
     )
     assert refusal("plot", results, "--out", "x.png", "--figure", "ablation") == (
         "the figure 'ablation' needs the table of 'sisod ablate'; pass it with --ablation"

@@ -19,8 +19,16 @@ from sisod.scoring.components import (
     in_order,
     label_mask,
 )
-from sisod.scoring.histograms import BINARY, Histogram, count_codes, count_rows, grey_cuts
-from sisod.scoring.object_pixels import FEW_COMPONENTS, count_grey, count_pixels
+from sisod.scoring.histograms import (
+    BINARY,
+    FEW_COMPONENTS,
+    Histogram,
+    count_codes,
+    count_grey,
+    count_pixels,
+    count_rows,
+    grey_cuts,
+)
 from sisod.scoring.partition import Partition, least_area
 from sisod.scoring.protocols import Protocol
 
