@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 import sisod
 from sisod.data.scenes import Scene, _draw_blob, _paint, make_scenes, sees_all_coarsely, sees_only_large
 from sisod.evaluation.results import Result, load_results
+from sisod.scoring.errors import ERROR_COUNTS
 from sisod.scoring.metrics import METRICS as SCORES
 
 Grey = NDArray[np.uint8]
@@ -116,9 +117,24 @@ def without_objects(result: Result) -> Result:
         summary={key: value for key, value in evaluation.summary.items() if key not in newer},
         defined={key: value for key, value in evaluation.defined.items() if key not in newer},
         images=evaluation.images.drop(newer),
+        objects=evaluation.objects.drop("error", "missed_pixels"),
         run={key: value for key, value in evaluation.run.items() if key != "predicted"},
         predicted=None,
         counts=None,
+    )
+    return Result(result.dataset, result.method, older)
+
+
+def without_errors(result: Result) -> Result:
+    """The same result as a version without the error breakdown saved it."""
+    evaluation = result.evaluation
+    assert evaluation.predicted is not None
+    assert evaluation.counts is not None
+    older = dataclasses.replace(
+        evaluation,
+        objects=evaluation.objects.drop("error", "missed_pixels"),
+        predicted=evaluation.predicted.drop("holds", "spilled_pixels"),
+        counts=evaluation.counts.drop(ERROR_COUNTS),
     )
     return Result(result.dataset, result.method, older)
 

@@ -207,12 +207,11 @@ def _shares(table: "pl.DataFrame", column: str) -> Values:
 
 def used_groups(tables: "Sequence[pl.DataFrame]") -> list[str]:
     """Return the size groups in which some method has objects."""
-    sums = [
-        table.group_by("group", maintain_order=True).sum().select("group", "objects") for table in tables
+    counts = [
+        {group: part["objects"].sum() for (group,), part in table.group_by("group", maintain_order=True)}
+        for table in tables
     ]
-    totals = np.sum([table["objects"].to_numpy() for table in sums], axis=0)
-    groups = sums[0]["group"].to_list()
-    return [group for group, total in zip(groups, totals.tolist(), strict=True) if total]
+    return [group for group in counts[0] if any(count[group] for count in counts)]
 
 
 def _draw_sizes(axes: "Axes", table: "pl.DataFrame", groups: Sequence[str]) -> None:

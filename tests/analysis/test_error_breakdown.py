@@ -1,0 +1,205 @@
+"""The error breakdown of a result: by hand, sums over classes, groups and images, older results."""
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from helpers.object_maps import object_maps
+from helpers.report_runs import without_errors
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+import sisod
+from sisod.analysis import error_breakdown
+from sisod.analysis.errors import ERROR_CLASSES, has_errors
+from sisod.analysis.object_counts import counts_matrix
+from sisod.common.errors import InputError, UsageError
+from sisod.common.parquet import read_table, write_table
+from sisod.evaluation.results import Result
+from sisod.scoring.errors import ERROR_COUNTS, OBJECT_CLASSES
+
+MAPS = object_maps()
+RAW = sisod.Protocol("raw", normalize="none", min_area=3)
+
+
+def gathered(names: list[str], protocol: str | sisod.Protocol = RAW) -> sisod.Evaluation:
+    evaluator = sisod.Evaluator(protocol=protocol)
+    for name in names:
+        evaluator.update(*MAPS[name], name=name)
+    return evaluator.result()
+
+
+WHOLE = gathered(list(MAPS))
+
+
+def scene() -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """On 10 x 20 pixels: an object found but for a row, one missed, and an invented one."""
+    gt, p = np.zeros((10, 20), dtype=bool), np.zeros((10, 20))
+    gt[1:5, 1:5] = gt[7:9, 1:4] = True
+    p[1:4, 1:6] = 1  # 12 of 16 pixels, and 3 outside the frame
+    p[6:9, 10:14] = 1
+    return p, gt
+
+
+def test_by_hand() -> None:
+    evaluator = sisod.Evaluator(protocol=RAW)
+    evaluator.update(*scene())
+    table = error_breakdown(evaluator.result())
+    assert table["class"].to_list() == list(ERROR_CLASSES)
+    rows = {row["class"]: row for row in table.iter_rows(named=True)}
+    objects = {name: row["objects"] for name, row in rows.items() if row["objects"]}
+    assert objects == {"correct": 1, "missed": 1, "invented": 1}
+    pixels = {name: row["pixels"] for name, row in rows.items() if row["pixels"]}
+    assert pixels == {"partly_found": 4, "spilled": 3, "missed": 6, "invented": 12}
+    assert rows["missed"]["false_negatives"] == 6
+    assert rows["missed"]["false_positives"] is None
+    assert rows["invented"]["object_share"] == pytest.approx(1 / 3)
+    assert rows["invented"]["pixel_share"] == 12 / 25
+    assert rows["invented"]["image_share"] == 12 / 200
+    assert rows["correct"]["pixels"] is None  # its wrong pixels are of other classes
+    assert rows["in_frame"]["objects"] is None
+
+
+def test_by_size_by_hand() -> None:
+    evaluator = sisod.Evaluator(protocol=RAW)
+    evaluator.update(*scene())
+    table = error_breakdown(evaluator.result(), by="size", groups=[0, 0.05, 1])  # 10 pixels
+    assert table.columns[:4] == ["group", "low", "high", "class"]
+    assert table["group"].to_list() == ["0-5 %"] * 8 + ["5-100 %"] * 8
+    small, large = (table.filter(pl.col("group") == group) for group in ("0-5 %", "5-100 %"))
+
+    def counts(part: pl.DataFrame, column: str) -> dict[str, int]:
+        return {name: n for name, n in part.select("class", column).iter_rows() if n}
+
+    assert counts(small, "objects") == {"missed": 1}
+    assert counts(small, "pixels") == {"missed": 6}
+    assert counts(large, "objects") == {"correct": 1, "invented": 1}
+    assert counts(large, "pixels") == {"partly_found": 4, "spilled": 3, "invented": 12}
+    assert large["object_share"].sum() == 1
+
+
+def test_classes_add_up_to_the_whole() -> None:
+    table = error_breakdown(WHOLE)
+    assert WHOLE.counts is not None
+    assert table["objects"].sum() == WHOLE.counts["objects"].sum() + WHOLE.counts["false"].sum()
+    assert table["pixels"].sum() == (WHOLE.counts["union"] - WHOLE.counts["intersection"]).sum()
+    assert table["object_share"].sum() == pytest.approx(1)
+    assert table["pixel_share"].sum() == pytest.approx(1)
+    assert (table["objects"].drop_nulls() > 0).all()  # these maps have every class
+    assert (table["pixels"].drop_nulls() > 0).all()
+
+
+@pytest.mark.parametrize("groups", ["paper", "log", "quantile", [0, 0.2, 1]])
+def test_size_groups_add_up_to_the_classes(groups: str | list[float]) -> None:
+    whole = error_breakdown(WHOLE).head(-1)  # the last class has no size
+    table = error_breakdown(WHOLE, by="size", groups=groups)  # type: ignore[arg-type]
+    columns = ("objects", "false_negatives", "false_positives", "pixels", "image_share")
+    sums = table.group_by("class", maintain_order=True).agg(pl.col(columns).sum())
+    for column in columns[:-1]:
+        assert sums[column].to_list() == whole[column].fill_null(0).to_list(), column
+    assert sums["image_share"].to_list() == pytest.approx(whole["image_share"].fill_null(0).to_list())
+
+
+def test_tables_agree_with_the_counts_of_every_image() -> None:
+    assert WHOLE.counts is not None
+    classes = pl.Enum(OBJECT_CLASSES)
+    assert WHOLE.objects["error"].dtype == classes
+    counts = WHOLE.counts
+    for name in OBJECT_CLASSES:
+        per_image = WHOLE.objects.filter(pl.col("error") == name).group_by("image").len()
+        expected = dict(per_image.iter_rows())
+        column = counts["objects"] - counts["found"] if name == "missed" else counts[f"objects_{name}"]
+        assert [expected.get(image, 0) for image in counts["image"]] == column.to_list(), name
+
+
+@given(st.permutations(list(MAPS)), st.integers(1, len(MAPS) - 1))
+@settings(max_examples=8, deadline=None)
+def test_merged_results_have_the_same_breakdown(order: list[str], cut: int) -> None:
+    parts = [sisod.Evaluator(protocol=RAW), sisod.Evaluator(protocol=RAW)]
+    for index, name in enumerate(order):
+        parts[int(index >= cut)].update(*MAPS[name], name=name)
+    parts[0].merge(parts[1])
+    assert error_breakdown(parts[0].result()).equals(error_breakdown(WHOLE))
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_processes_and_files_change_no_bit(jobs: int, three_batches: Path, tmp_path: Path) -> None:
+    direct = sisod.evaluate(three_batches / "A", three_batches / "MSOD" / "mask", jobs=1)
+    out = tmp_path / "out"
+    sisod.evaluate(three_batches / "A", three_batches / "MSOD" / "mask", jobs=jobs, out=out)
+    loaded = sisod.Evaluation.load(out)
+    assert error_breakdown(loaded).equals(error_breakdown(direct))
+    assert loaded.objects.equals(direct.objects)
+    assert loaded.counts is not None
+    assert direct.counts is not None
+    assert loaded.counts.equals(direct.counts)
+
+
+def test_older_results_load_and_say_what_to_do(tmp_path: Path) -> None:
+    older = without_errors(Result("D", "m", WHOLE)).evaluation
+    older.run["inputs"] = {"predictions": "my maps", "ground_truths": "masks"}
+    assert not has_errors(older)
+    with pytest.raises(InputError) as raised:
+        error_breakdown(older)
+    assert str(raised.value) == (
+        "the result was saved before the error breakdown existed; evaluate again with: "
+        "sisod evaluate 'my maps' masks --out DIR"
+    )
+    del older.run["inputs"]
+    older.save(tmp_path / "old")
+    loaded = sisod.Evaluation.load(tmp_path / "old")
+    assert loaded.objects.columns[-1] == "recall_binary"
+    with pytest.raises(InputError, match="evaluate again with: sisod evaluate PRED GT --out DIR"):
+        error_breakdown(loaded, by="size")
+    oldest = dataclasses.replace(older, counts=None, predicted=None)
+    with pytest.raises(InputError, match="saved before predicted objects existed, so it has no error"):
+        error_breakdown(oldest)
+
+
+def test_other_protocols() -> None:
+    official = gathered(["random1", "random2"], "official")
+    assert "error" not in official.objects.columns
+    with pytest.raises(
+        InputError, match="'official' has no predicted objects, so the result has no err"
+    ):
+        error_breakdown(official)
+    voronoi = error_breakdown(gathered(list(MAPS), "cc"))
+    assert voronoi["object_share"].sum() == pytest.approx(1)
+
+
+def test_nothing_salient_and_nothing_predicted() -> None:
+    table = error_breakdown(gathered(["both empty"]))
+    assert table["objects"].sum() == table["pixels"].sum() == 0
+    assert table["object_share"].drop_nulls().is_nan().all()
+    assert (table["image_share"].drop_nulls() == 0).all()
+
+
+def test_wrong_arguments() -> None:
+    with pytest.raises(UsageError, match="by must be 'size'"):
+        error_breakdown(WHOLE, by="number")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="two or more increasing edges"):
+        error_breakdown(WHOLE, by="size", groups=[1, 0])
+
+
+@pytest.mark.parametrize(
+    ("file", "column"), [("objects", "error"), ("predicted", "holds"), ("counts", "fn_split")]
+)
+def test_a_part_of_the_breakdown_is_refused(file: str, column: str, tmp_path: Path) -> None:
+    WHOLE.save(tmp_path / "out")
+    path = tmp_path / "out" / f"{file}.parquet"
+    table = read_table(path)
+    write_table(table.drop(column), path)
+    with pytest.raises(InputError, match=f"{file}.parquet has no column '{column}'"):
+        sisod.Evaluation.load(tmp_path / "out")
+    write_table(table.with_columns(pl.lit("x").alias(column)), path)
+    with pytest.raises(InputError, match=f"column '{column}' does not hold"):
+        sisod.Evaluation.load(tmp_path / "out")
+
+
+def test_bootstraps_leave_the_breakdown_out() -> None:
+    widths, _ = counts_matrix(WHOLE, curves=True)
+    assert not set(widths) & set(ERROR_COUNTS)
+    assert "objects" in widths
