@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
 Values = NDArray[np.float64]
 PIXEL_CLASSES = ("in_frame", "below_min_area")  # which no object is in
-_ROW, _MARGIN = 0.2, 0.62  # inches of a bar with its gap, and of a panel's title and axis
+_ROW, _LONG_ROW = 0.2, 0.26  # inches of a bar with its gap; where a name takes two lines
+_MARGIN = 0.62  # inches of a panel's title and axis
 _NAME_WIDTH, _TITLE_WIDTH = 22, 30  # letters of a line beside a bar, and above a panel
 _MIN_LABELLED = 0.055  # share of the axis from which a part of a bar has its number inside
 _PANELS = 3  # beside each other, by size
@@ -139,20 +140,21 @@ def error_figure(results: Sequence[Result]) -> "Figure":
     chosen = _with_errors(results)
     names = datasets_of(chosen)
     groups = {name: [result for result in chosen if result.dataset == name] for name in names}
-    heights = [_ROW * len(group) + _MARGIN for group in groups.values()]
+    row = _LONG_ROW if any("\n" in bar_name(result.method) for result in chosen) else _ROW
+    heights = [row * len(group) + _MARGIN for group in groups.values()]
     with style():
         figure = new_figure(sum(heights) + 0.5)
         panels = figure.subplots(
             len(names), 2, squeeze=False, gridspec_kw={"height_ratios": heights, "width_ratios": [1, 1]}
         )
-        for row, (name, group) in zip(panels, groups.items(), strict=True):
+        for (left, right), (name, group) in zip(panels, groups.items(), strict=True):
             tables = [error_breakdown(result.evaluation) for result in group]
             methods = [bar_name(result.method) for result in group]
-            draw_bars(row[0], methods, [_shares(table, "object_share") for table in tables])
-            draw_bars(row[1], methods, [_shares(table, "image_share") for table in tables], whole=None)
-            row[0].set_title(f"{plain_text(name)}, objects")
-            row[1].set_title(f"{plain_text(name)}, wrong pixels")
-            row[1].set_yticklabels([])
+            draw_bars(left, methods, [_shares(table, "object_share") for table in tables])
+            draw_bars(right, methods, [_shares(table, "image_share") for table in tables], whole=None)
+            left.set_title(f"{plain_text(name)}, objects")
+            right.set_title(f"{plain_text(name)}, wrong pixels")
+            right.set_yticklabels([])
         panels[-1][0].set_xlabel("share of objects and invented objects (%)")
         panels[-1][1].set_xlabel("share of all pixels (%)")
         add_notes(figure, missing_errors(results))
