@@ -6,6 +6,7 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
+from draw_errors import make_scene as scene
 from helpers import error_oracle, object_oracle
 from helpers.object_maps import object_maps
 from hypothesis import example, given, settings
@@ -40,32 +41,8 @@ def counts_of(scores: Scores) -> dict[str, int]:
     }
 
 
-def scene() -> tuple[NDArray[np.float64], Mask]:
-    """An object of each class, an invented one and two specks, on 40 x 80 pixels."""
-    gt = np.zeros((40, 80), dtype=bool)
-    p = np.zeros((40, 80))
-    gt[2:10, 2:12] = True  # correct: 79 pixels, 71 of them predicted, and the hole as well
-    gt[5, 5] = False
-    p[2:10, 2:11] = 0.9
-    gt[2:6, 70:74] = True  # missed: 16 pixels, 4 predicted
-    p[2:3, 70:74] = 0.9
-    gt[14:22, 2:8] = True  # merged with the next: 48 pixels each, 2 columns of 8 pixels between them
-    gt[14:22, 10:16] = True
-    p[14:22, 2:16] = 0.9
-    gt[14:18, 30:50] = True  # split: 80 pixels, two pieces of 32
-    p[14:18, 30:38] = p[14:18, 42:50] = 0.9
-    gt[26:30, 4:8] = True  # spilled: 16 pixels, all predicted, with 48 around
-    p[24:32, 2:10] = 0.9
-    gt[26:36, 30:40] = True  # partly found: 60 of 100 pixels in one piece, and 36 pixels beside
-    p[26:32, 30:46] = 0.9
-    p[36:39, 60:66] = 0.9  # invented: 18 pixels
-    p[38, 2] = 0.9  # too small to be a predicted object
-    gt[38, 20] = True  # too small to have a frame, not predicted
-    return p, gt
-
-
 def test_scene_by_hand() -> None:
-    p, gt = scene()
+    p, gt = scene()  # docs/errors.md names every object
     scores = scores_of(p, gt)
     assert [OBJECT_CLASSES[code] for code in scores.objects["error"].tolist()] == [
         *("correct", "missed", "merged", "merged", "split", "spilled", "partly_found")
@@ -251,7 +228,7 @@ def test_it_adds_up_exactly(drawn: tuple[NDArray[Any], Mask, Protocol]) -> None:
     # what the two tables say of one object adds up to the counts of the image
     missed = scores.objects["error"] == OBJECT_CLASSES.index("missed")
     assert scores.objects["missed_pixels"][missed].sum() == counts["fn_missed"]
-    rows = scores.predicted
+    rows: dict[str, Any] = scores.predicted
     assert rows["holds"].sum() <= len(missed)
     others = ~rows["false"] & (rows["holds"] < 2)
     assert rows["spilled_pixels"][others].sum() == counts["fp_spilled"]
@@ -286,7 +263,8 @@ def test_correct_objects_are_the_true_positives_of_panoptica(name: str) -> None:
     golden = json.loads(GOLDEN_PATH.read_text(encoding="utf-8"))["values"][name]
     protocol = Protocol("every component", min_area=0, normalize="none")
     scores = scores_of(*MAPS[name], protocol)
-    matched = {int(index) for index in scores.predicted["match"][scores.predicted["iou"] > 0.5]}
+    rows: dict[str, Any] = scores.predicted
+    matched = set(rows["match"][rows["iou"] > 0.5].tolist())
     missed = {index for index, code in enumerate(scores.objects["error"]) if code == 5}
     assert scores.object_counts["objects_correct"][0] == golden["tp"] - len(matched & missed)
     assert len(scores.objects["error"]) == golden["tp"] + golden["fn"]

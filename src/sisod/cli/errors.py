@@ -15,20 +15,19 @@ class ErrorGroups(StrEnum):
     SIZE = "size"
 
 
-def register(app: typer.Typer) -> None:
-    """Add the subcommands."""
-    app.command("errors")(errors)
-
-
 def errors(
     paths: Results,
     *,
-    by: Annotated[ErrorGroups | None, typer.Option(help="Show objects in groups of this kind.")] = None,
+    by: Annotated[
+        ErrorGroups | None,
+        typer.Option("--by", metavar="size", help="Show objects in groups by this property."),
+    ] = None,
     fmt: FormatName = None,
 ) -> None:
     """Show where methods fail: objects and wrong pixels by class, from missed to invented.
 
-    Example: sisod errors results --by size
+    Example:
+        sisod errors results --by size
     """
     with exit_on_user_error():
         from sisod.evaluation.results import load_results
