@@ -27,6 +27,7 @@ ARGS = {
     "stats as a plot": ["stats", "mask", "--plot", "{out}/x.png"],
     "demo": ["--out", "{out}"],
     "demo of the first part": ["demo", "--quick", "--out", "{out}"],
+    "errors": ["results"],
     "compare": ["results/D/A", "results/D/B", "--resamples", "9"],
     "datasets": ["."],
     "networks": [],

@@ -171,6 +171,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "case": ("MAE", "the key 'MAE' is taken by sisod"),
     "objects": ("ap", "the key 'ap' is taken by sisod"),  # object_ap
     "column": ("height", "the key 'height' is taken by sisod"),
+    "class": ("error", "the key 'error' is taken by sisod"),
     "choice": ("paper", "the key 'paper' is taken by sisod"),
     "prefix": ("si_mine", "the key 'si_mine' begins with 'si_', which sisod puts before keys itself"),
     "count": ("n_mae", "the key 'n_mae' begins with 'n_'"),

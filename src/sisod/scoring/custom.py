@@ -46,7 +46,7 @@ _IMPORTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")  
 _RESERVED = frozenset(
     ("all", "paper", "image", "height", "width", "n_objects", "alpha", "index", "y0", "x0", "y1", "x1",
      "area", "share", "fill", "touches_border", "found", "group", "low", "high", "images", "objects",
-     "threshold", "method", "metric", "size_bias")
+     "threshold", "method", "metric", "size_bias", "error", "missed_pixels")
 )  # fmt: skip
 _PREFIXES = ("si_", "n_", "object_", "rank_")  # of columns that are derived from a key
 
