@@ -132,7 +132,7 @@ def test_no_command_shows_the_help() -> None:
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("e", ["evaluate", "export"]),
+        ("e", ["evaluate", "errors", "export"]),
         ("evaluate --pro", ["--protocol"]),
         ("evaluate --protocol p", ["paper", "pysodmetrics"]),
         ("evaluate --format ", ["md", "latex", "csv", "json"]),

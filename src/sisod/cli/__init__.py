@@ -11,7 +11,6 @@ import typer
 from sisod.cli import (
     compare,
     demo,
-    errors,
     evaluate,
     inspect,
     networks,
@@ -31,8 +30,8 @@ COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
         "evaluate": evaluate.evaluate,
         "table": table.table,
         "compare": compare.compare,
+        "errors": report.errors,
         "metrics": table.show_metrics,
-        "errors": errors.errors,
     },
     "Look": {
         "plot": report.plot,

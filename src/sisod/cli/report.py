@@ -1,4 +1,4 @@
-"""Subcommands that show results: plot, report."""
+"""Subcommands that show results: errors, plot, report."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -7,7 +7,14 @@ from typing import Annotated
 import typer
 
 from sisod.cli import completion
-from sisod.cli.shared import AgainstPaperFlag, exit_on_user_error, images_option, out_option
+from sisod.cli.shared import (
+    AgainstPaperFlag,
+    FormatName,
+    exit_on_user_error,
+    images_option,
+    out_option,
+    print_grids,
+)
 
 Results = Annotated[
     list[Path],
@@ -47,6 +54,12 @@ class FigureWidth(StrEnum):
 
     SINGLE = "single"
     DOUBLE = "double"
+
+
+class ErrorGroups(StrEnum):
+    """Groups of objects."""
+
+    SIZE = "size"
 
 
 def plot(
@@ -167,3 +180,34 @@ def report(
         for note in notes:
             typer.echo(f"warning: {note}", err=True)
         typer.echo(str(out))
+
+
+def errors(
+    paths: Results,
+    *,
+    by: Annotated[
+        ErrorGroups | None,
+        typer.Option("--by", metavar="size", help="Show objects in groups by this property."),
+    ] = None,
+    fmt: FormatName = None,
+) -> None:
+    """Show where methods fail: objects and wrong pixels by class, from missed to invented.
+
+    Example:
+        sisod errors results --by size
+    """
+    with exit_on_user_error():
+        from sisod.evaluation.results import load_results
+        from sisod.report.errors import error_grid, error_size_grid, missing_errors, render_errors
+
+        results = load_results(paths)
+        if fmt is not None:
+            typer.echo(render_errors(results, fmt.value, by_size=by is not None))
+        elif by is None:
+            print_grids(error_grid(results))
+            typer.echo("objects: with their share, invented ones included; pixels: share of all pixels")
+        else:
+            print_grids(error_size_grid(results))
+            typer.echo("shares of the objects of a size, invented ones included")
+        for note in missing_errors(results):
+            typer.echo(f"warning: {note}", err=True)
