@@ -21,7 +21,6 @@ from sisod.evaluation.results import Result as Saved
 from sisod.report import write_report
 from sisod.report.errors import (
     CLASS_STYLES,
-    bar_name,
     error_figure,
     error_grid,
     error_size_figure,
@@ -29,7 +28,7 @@ from sisod.report.errors import (
     missing_errors,
 )
 from sisod.report.page.errors import error_section
-from sisod.report.style import figure_bytes
+from sisod.report.style import Width, figure_bytes
 
 pytest.importorskip("matplotlib", reason="extra report is not installed")
 pytest.importorskip("jinja2", reason="extra report is not installed")
@@ -61,7 +60,7 @@ def test_bars_are_the_shares_of_the_analysis(crowded: list[Saved]) -> None:
 def test_size_figure_has_a_panel_for_each_method(saved: list[Saved]) -> None:
     panels = [axes for axes in error_size_figure(saved).get_axes() if axes.containers]
     assert [axes.get_title() for axes in panels] == [
-        bar_name(f"{result.method}, {result.dataset}", 30) for result in sorted(saved, key=_dataset)
+        f"{result.method}, {result.dataset}" for result in sorted(saved, key=_dataset)
     ]
     for axes, result in zip(panels, sorted(saved, key=_dataset), strict=True):
         table = error_breakdown(result.evaluation, by="size")
@@ -78,11 +77,12 @@ def _dataset(result: Saved) -> str:
     return result.dataset
 
 
+@pytest.mark.parametrize("width", ["single", "double"])
 @pytest.mark.parametrize("count", [1, 3, 8, 12])
-def test_names_and_bars_do_not_overlap(count: int, crowded: list[Saved]) -> None:
+def test_names_and_bars_do_not_overlap(count: int, width: Width, crowded: list[Saved]) -> None:
     names = ["a method with a very long name, its backbone and its loss", "b" * 60, "c$d_e", "short"]
     results = [Saved("D", f"{names[i % 4]}{i}", crowded[i % 4].evaluation) for i in range(count)]
-    figure = error_figure(results)
+    figure = error_figure(results, width=width)
     figure.draw_without_rendering()
     left, right = figure.get_axes()
     boxes = [label.get_window_extent() for label in left.get_yticklabels()]
@@ -90,7 +90,10 @@ def test_names_and_bars_do_not_overlap(count: int, crowded: list[Saved]) -> None
         assert above.y0 >= below.y1 - 1  # pixels
     assert min(box.x0 for box in boxes) >= 0
     assert left.get_window_extent().width > 150
-    assert right.get_window_extent().x0 > left.get_window_extent().x1
+    if width == "double":
+        assert right.get_window_extent().x0 > left.get_window_extent().x1
+    else:
+        assert right.get_window_extent().y1 < left.get_window_extent().y0
     legend = figure.legends[0].get_window_extent()
     assert legend.x0 >= 0
     assert legend.x1 <= figure.bbox.x1

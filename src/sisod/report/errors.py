@@ -1,6 +1,5 @@
 """Figures and tables of the error breakdown: methods compared by class, and by the size of objects."""
 
-import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,8 +17,8 @@ from sisod.analysis.errors import (
 from sisod.common.errors import InputError, shorten_list
 from sisod.common.grid import Format, Grid, json_rows, percent, render
 from sisod.evaluation.results import Result, datasets_of, methods_of
-from sisod.report.objects import add_notes
-from sisod.report.style import annotate_empty_axes, new_figure, plain_text, style
+from sisod.report.drawing.layout import add_notes, drawn_lines, wrap_text
+from sisod.report.style import Width, annotate_empty_axes, inches, new_figure, plain_text, style
 
 if TYPE_CHECKING:
     import polars as pl
@@ -30,9 +29,10 @@ Values = NDArray[np.float64]
 PIXEL_CLASSES = ("in_frame", "below_min_area")  # which no object is in
 _ROW, _LONG_ROW = 0.2, 0.26  # inches of a bar with its gap; where a name takes two lines
 _MARGIN = 0.62  # inches of a panel's title and axis
-_NAME_WIDTH, _TITLE_WIDTH = 22, 30  # letters of a line beside a bar, and above a panel
-_MIN_LABELLED = 0.055  # share of the axis from which a part of a bar has its number inside
-_PANELS = 3  # beside each other, by size
+_NAME_WIDTH = {"single": 0.85, "double": 1.15}  # inches of a name beside a bar
+_TEXT, _NAME_TEXT, _TITLE_TEXT = 6, 7, 8  # points: in a bar, beside it, above a panel
+_LABELLED = 0.15  # inches, about, from which a part of a bar has its number inside
+_PANELS = {"single": 1, "double": 3}  # beside each other, by size
 
 
 @dataclass(frozen=True)
@@ -135,26 +135,34 @@ def render_errors(results: Sequence[Result], kind: Format, *, by_size: bool = Fa
     return render(grid, records, records, kind)
 
 
-def error_figure(results: Sequence[Result]) -> "Figure":
-    """Draw the classes of all methods as stacked bars: of objects left, of wrong pixels right."""
+def error_figure(results: Sequence[Result], *, width: Width = "double") -> "Figure":
+    """Draw the classes of all methods as stacked bars: of objects, and beside or below of wrong pixels.
+
+    Args:
+        results: saved results.
+        width: of the figure.
+    """
     chosen = _with_errors(results)
     names = datasets_of(chosen)
     groups = {name: [result for result in chosen if result.dataset == name] for name in names}
-    row = _LONG_ROW if any("\n" in bar_name(result.method) for result in chosen) else _ROW
-    heights = [row * len(group) + _MARGIN for group in groups.values()]
+    methods = {result.method: _bar_name(result.method, width) for result in chosen}
+    row = _LONG_ROW if any("\n" in name for name in methods.values()) else _ROW
+    n_rows = 1 if width == "double" else 2  # of panels, for each data set
+    heights = [row * len(group) + _MARGIN for group in groups.values() for _ in range(n_rows)]
     with style():
-        figure = new_figure(sum(heights) + 0.5)
+        figure = new_figure(sum(heights) + 0.5 * n_rows, width=inches(width))
         panels = figure.subplots(
-            len(names), 2, squeeze=False, gridspec_kw={"height_ratios": heights, "width_ratios": [1, 1]}
-        )
+            len(heights), 2 // n_rows, squeeze=False, gridspec_kw={"height_ratios": heights}
+        ).reshape(-1, 2)
         for (left, right), (name, group) in zip(panels, groups.items(), strict=True):
             tables = [error_breakdown(result.evaluation) for result in group]
-            methods = [bar_name(result.method) for result in group]
-            draw_bars(left, methods, [_shares(table, "object_share") for table in tables])
-            draw_bars(right, methods, [_shares(table, "image_share") for table in tables], whole=None)
+            labels = [methods[result.method] for result in group]
+            draw_bars(left, labels, [_shares(table, "object_share") for table in tables])
+            draw_bars(right, labels, [_shares(table, "image_share") for table in tables], whole=None)
             left.set_title(f"{plain_text(name)}, objects")
             right.set_title(f"{plain_text(name)}, wrong pixels")
-            right.set_yticklabels([])
+            if width == "double":
+                right.set_yticklabels([])
         panels[-1][0].set_xlabel("share of objects and invented objects (%)")
         panels[-1][1].set_xlabel("share of all pixels (%)")
         add_notes(figure, missing_errors(results))
@@ -162,11 +170,16 @@ def error_figure(results: Sequence[Result]) -> "Figure":
     return figure
 
 
-def error_size_figure(results: Sequence[Result]) -> "Figure":
-    """Draw the classes of objects by size: a panel for each method, a bar for each size group."""
+def error_size_figure(results: Sequence[Result], *, width: Width = "double") -> "Figure":
+    """Draw the classes of objects by size: a panel for each method, a bar for each size group.
+
+    Args:
+        results: saved results.
+        width: of the figure.
+    """
     chosen = _with_errors(results)
     names = datasets_of(chosen)
-    n_panels = min(_PANELS, max(sum(r.dataset == name for r in chosen) for name in names))
+    n_panels = min(_PANELS[width], max(sum(r.dataset == name for r in chosen) for name in names))
     rows = [
         (name, group[start : start + n_panels])
         for name in names
@@ -177,14 +190,17 @@ def error_size_figure(results: Sequence[Result]) -> "Figure":
     used = {name: used_groups([tables[id(r)] for r in chosen if r.dataset == name]) for name in names}
     heights = [_ROW * max(1, len(used[name])) + _MARGIN for name, _ in rows]
     with style():
-        figure = new_figure(sum(heights) + 0.5)
+        figure = new_figure(sum(heights) + 0.5, width=inches(width))
         panels = figure.subplots(
             len(rows), n_panels, squeeze=False, gridspec_kw={"height_ratios": heights}
         )
         for row, (name, group) in zip(panels, rows, strict=True):
             for axes, result in zip(row, group, strict=False):
                 _draw_sizes(axes, tables[id(result)], used[name])
-                axes.set_title(bar_name(f"{result.method}, {name}", _TITLE_WIDTH))
+                title = shortened(
+                    f"{result.method}, {name}", inches(width) / n_panels - 0.7, _TITLE_TEXT
+                )
+                axes.set_title(title)
                 axes.set_xlabel("share of the objects (%)")
             for axes in row[1 : len(group)]:
                 axes.set_yticklabels([])
@@ -241,14 +257,16 @@ def draw_bars(
     """
     matrix = np.array(shares).reshape(len(names), len(ERROR_CLASSES))
     end = whole or max(float(matrix.sum(axis=1).max(initial=0)), 1e-9) * 1.02
+    length = 2.7 if axes.figure.get_figwidth() > inches("single") else 2.0  # of the axis, about
+    least = _LABELLED / length * end
     left = np.zeros(len(names))
     for column, fill in enumerate(CLASS_STYLES.values()):
         values = matrix[:, column]
         axes.barh(np.arange(len(names)), 100 * values, 0.78, 100 * left, **fill.options())
-        for row in np.flatnonzero(values >= _MIN_LABELLED * end).tolist():
+        for row in np.flatnonzero(values >= least).tolist():
             axes.text(
                 100 * (left[row] + values[row] / 2), row, _percent_text(values[row], end),
-                ha="center", va="center_baseline", fontsize=5.8, color=fill.text,
+                ha="center", va="center_baseline", fontsize=_TEXT, color=fill.text,
                 bbox={"facecolor": fill.colour, "edgecolor": "none", "pad": 0.6},
             )  # fmt: skip
         left += values
@@ -270,18 +288,22 @@ def _percent_text(share: float, end: float) -> str:
     )
 
 
-def bar_name(name: str, width: int = _NAME_WIDTH) -> str:
-    """Return a name broken into at most two lines.
+def _bar_name(name: str, width: Width) -> str:
+    return shortened(name, _NAME_WIDTH[width], _NAME_TEXT)
+
+
+def shortened(name: str, width: float, size: float) -> str:
+    """Return a name in at most two lines of a width in inches, at a size in points.
 
     Example:
-        >>> print(bar_name("a method with a long name, the backbone and the loss"))
+        >>> print(shortened("a method with a long name, the backbone and the loss", 1.1, 7))
         a method with a long
-        name, the backbone an…
+        name, the backbone...
     """
-    lines = textwrap.wrap(name, width) or [name]
+    lines = wrap_text(name, width, size)
     if len(lines) > 2:
-        lines = [lines[0], f"{lines[1][: width - 1]}…"]
-    return "\n".join(map(plain_text, lines))
+        lines = [lines[0], f"{wrap_text(lines[1], width - size / 72, size)[0].rstrip()}..."]
+    return drawn_lines(lines)
 
 
 def _add_class_legend(figure: "Figure", *, objects_only: bool = False) -> None:
@@ -290,7 +312,8 @@ def _add_class_legend(figure: "Figure", *, objects_only: bool = False) -> None:
     left_out = PIXEL_CLASSES if objects_only else ()
     names = [name for name in ERROR_CLASSES if name not in left_out]
     keys = [Patch(**CLASS_STYLES[name].options()) for name in names]
+    columns = len(names) if figure.get_figwidth() > inches("single") else 3
     figure.legend(
-        keys, [CLASS_TITLES[name] for name in names], loc="outside lower center", ncols=len(names),
+        keys, [CLASS_TITLES[name] for name in names], loc="outside lower center", ncols=columns,
         fontsize=6.8, handlelength=1.5, columnspacing=0.8, handletextpad=0.35,
     )  # fmt: skip
