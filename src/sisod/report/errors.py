@@ -157,8 +157,12 @@ def error_figure(results: Sequence[Result], *, width: Width = "double") -> "Figu
         for (left, right), (name, group) in zip(panels, groups.items(), strict=True):
             tables = [error_breakdown(result.evaluation) for result in group]
             labels = [methods[result.method] for result in group]
-            draw_bars(left, labels, [_shares(table, "object_share") for table in tables])
-            draw_bars(right, labels, [_shares(table, "image_share") for table in tables], whole=None)
+            objects, pixels = (
+                [_shares(table, column) for table in tables]
+                for column in ("object_share", "image_share")
+            )
+            draw_bars(left, labels, objects, wide=width == "double")
+            draw_bars(right, labels, pixels, whole=None, wide=width == "double")
             left.set_title(f"{plain_text(name)}, objects")
             right.set_title(f"{plain_text(name)}, wrong pixels")
             if width == "double":
@@ -196,7 +200,7 @@ def error_size_figure(results: Sequence[Result], *, width: Width = "double") -> 
         )
         for row, (name, group) in zip(panels, rows, strict=True):
             for axes, result in zip(row, group, strict=False):
-                _draw_sizes(axes, tables[id(result)], used[name])
+                _draw_sizes(axes, tables[id(result)], used[name], wide=width == "double")
                 title = shortened(
                     f"{result.method}, {name}", inches(width) / n_panels - 0.7, _TITLE_TEXT
                 )
@@ -232,11 +236,12 @@ def used_groups(tables: "Sequence[pl.DataFrame]") -> list[str]:
     return [group for group in counts[0] if any(count[group] for count in counts)]
 
 
-def _draw_sizes(axes: "Axes", table: "pl.DataFrame", groups: Sequence[str]) -> None:
+def _draw_sizes(axes: "Axes", table: "pl.DataFrame", groups: Sequence[str], *, wide: bool) -> None:
     parts = [table.filter(table["group"] == group) for group in groups]
     labels = [f"{group}  " for group in groups]
     # the last class has no size
-    draw_bars(axes, labels, [np.append(_shares(part, "object_share"), 0.0) for part in parts])
+    shares = [np.append(_shares(part, "object_share"), 0.0) for part in parts]
+    draw_bars(axes, labels, shares, wide=wide)
     for index, part in enumerate(parts):
         count = int(part["objects"].sum())
         axes.text(
@@ -245,7 +250,12 @@ def _draw_sizes(axes: "Axes", table: "pl.DataFrame", groups: Sequence[str]) -> N
 
 
 def draw_bars(
-    axes: "Axes", names: Sequence[str], shares: Sequence[Values], *, whole: float | None = 1.0
+    axes: "Axes",
+    names: Sequence[str],
+    shares: Sequence[Values],
+    *,
+    whole: float | None = 1.0,
+    wide: bool = True,
 ) -> None:
     """Draw a stacked bar for each name, downwards; parts that are wide enough have their number inside.
 
@@ -254,11 +264,11 @@ def draw_bars(
         names: of the bars.
         shares: of each class, for every bar.
         whole: the right end of the axis; None for the longest bar.
+        wide: whether the axis is about 2.7 inches long, else 2.
     """
     matrix = np.array(shares).reshape(len(names), len(ERROR_CLASSES))
     end = whole or max(float(matrix.sum(axis=1).max(initial=0)), 1e-9) * 1.02
-    length = 2.7 if axes.figure.get_figwidth() > inches("single") else 2.0  # of the axis, about
-    least = _LABELLED / length * end
+    least = _LABELLED / (2.7 if wide else 2.0) * end
     left = np.zeros(len(names))
     for column, fill in enumerate(CLASS_STYLES.values()):
         values = matrix[:, column]
