@@ -231,7 +231,7 @@ def make_tables(rows: Rows) -> "dict[str, pl.DataFrame]":
     curves = {key: np.ascontiguousarray(rows.curves[:, i]) for i, key in enumerate(IMAGE_CURVES)}
     tables = {
         "images": pl.DataFrame(images),
-        "objects": _named_errors(_numbered_rows(names, rows.n_objects, rows.objects)),
+        "objects": _numbered_rows(names, rows.n_objects, _named_errors(rows.objects)),
         "curves": pl.DataFrame({"image": names, **curves}),
     }
     if rows.predicted:
@@ -244,7 +244,7 @@ def make_tables(rows: Rows) -> "dict[str, pl.DataFrame]":
 
 
 def _numbered_rows(
-    names: list[str], n_rows: NDArray[np.int64], columns: dict[str, NDArray[np.generic]]
+    names: list[str], n_rows: NDArray[np.int64], columns: Mapping[str, Any]
 ) -> "pl.DataFrame":
     """Return a table with several rows per image, numbered from 0 on in each."""
     import polars as pl
@@ -253,17 +253,20 @@ def _numbered_rows(
         "image": np.repeat(np.array(names, dtype=object), n_rows).tolist(),
         "index": np.concatenate([np.arange(n) for n in n_rows.tolist()]),
     }
-    return pl.DataFrame(rows | columns, schema_overrides={"image": pl.String})
+    return pl.DataFrame({**rows, **columns}, schema_overrides={"image": pl.String})
 
 
-def _named_errors(objects: "pl.DataFrame") -> "pl.DataFrame":
-    """Return the object table with the names of the classes of errors, if it has any."""
+def _named_errors(columns: dict[str, NDArray[np.generic]]) -> dict[str, Any]:
+    """Return the columns of the object table with the names of the classes of errors, if it has any.
+
+    A table that is changed would start the threads of polars, which a forked process cannot use.
+    """
     import polars as pl
 
-    if "error" not in objects.columns:
-        return objects
+    if "error" not in columns:
+        return dict(columns)
     classes = pl.Series("error", OBJECT_CLASSES, dtype=pl.Enum(OBJECT_CLASSES))
-    return objects.with_columns(classes.gather(objects["error"].cast(pl.UInt32)))
+    return columns | {"error": classes[columns["error"].astype(np.int64)]}
 
 
 def _fill_names(names: Sequence[str | None]) -> list[str]:
