@@ -9,7 +9,7 @@ from helpers.paths import EXAMPLES
 from helpers.signatures import parameters
 
 import sisod.losses
-from sisod.losses import PlainLoss, SizeInvariantLoss, boxes_of, weight_map
+from sisod.losses import PlainLoss, SizeInvariantLoss, boxes_of, labels_of, weight_map
 
 
 def test_names_are_frozen() -> None:
@@ -18,6 +18,8 @@ def test_names_are_frozen() -> None:
         "SizeInvariantLoss",
         "boxes_of",
         "collate_boxes",
+        "collate_labels",
+        "labels_of",
         "plain_loss",
         "region_term",
         "size_invariant_loss",
@@ -28,14 +30,17 @@ def test_names_are_frozen() -> None:
 
 def test_signatures_are_frozen() -> None:
     assert parameters(SizeInvariantLoss) == (
-        "terms, alpha=ratio, normalize=True, from_probs=False, weights=None"
+        "terms, alpha=ratio, normalize=True, parts=boxes, whole=0.0, gamma=1.0, from_probs=False, "
+        "weights=None"
     )
-    assert parameters(SizeInvariantLoss.forward) == "self, logits, gt, boxes=None"
+    assert parameters(SizeInvariantLoss.forward) == "self, logits, gt, boxes=None, labels=None"
     assert parameters(PlainLoss) == "terms, from_probs=False, weights=None"
-    assert parameters(PlainLoss.forward) == "self, logits, gt, boxes=None"
+    assert parameters(PlainLoss.forward) == "self, logits, gt, boxes=None, labels=None"
     assert parameters(sisod.losses.size_invariant_loss) == (
-        "logits, gt, boxes=None, terms, alpha=ratio, normalize=True, from_probs=False, weights=None"
+        "logits, gt, boxes=None, labels=None, terms, alpha=ratio, normalize=True, parts=boxes, "
+        "whole=0.0, gamma=1.0, from_probs=False, weights=None"
     )
+    assert parameters(labels_of) == "gt, parts=cells, connectivity=8, min_area=0.0002"
     assert parameters(boxes_of) == "gt, connectivity=8, min_area=0.0002"
     assert parameters(weight_map) == "boxes, shape, alpha=ratio, normalize=True"
 

@@ -164,6 +164,31 @@ def test_warm_up_is_the_plain_loss(data: Path, tmp_path: Path) -> None:
     assert warm[2] != plain[2]
 
 
+def test_labels_of_cells_come_with_the_batch(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train_tiny(data, tmp_path / "whole", "loss.parts=cells", "loss.whole=1")
+    train_tiny(data, tmp_path / "plain", loss="plain")
+    assert losses(tmp_path / "whole") == losses(tmp_path / "plain")
+
+    def refuse(*_: Any) -> Any:
+        raise AssertionError
+
+    monkeypatch.setattr("sisod.losses.loss._find_labels", refuse)
+    train_tiny(data, tmp_path / "cells", "loss.parts=cells", "loss.whole=0.5")
+    assert losses(tmp_path / "cells")[0] != losses(tmp_path / "plain")[0]
+
+
+def test_a_run_of_an_older_version_is_the_same_run(data: Path, tmp_path: Path) -> None:
+    record = train_tiny(data, tmp_path / "run")
+    path = tmp_path / "run" / "run.json"
+    stored = json.loads(path.read_text(encoding="utf-8"))
+    for key in ("parts", "whole", "gamma"):  # options that did not exist
+        del stored["asked"]["settings"]["loss"][key]
+    path.write_text(json.dumps(stored), encoding="utf-8")
+    assert train_tiny(data, tmp_path / "run", resume=True)["seconds"] == record["seconds"]
+
+
 def test_options_of_the_loss_reach_it() -> None:
     network = networks.create("tiny")
     gt = torch.zeros(1, 1, 32, 32)
@@ -177,6 +202,13 @@ def test_options_of_the_loss_reach_it() -> None:
         ("si", ["loss.normalize=false"], SizeInvariantLoss("bce", normalize=False)),
         ("si", ['loss.terms=["bce", "dice"]'], SizeInvariantLoss("bce", "dice")),
         ("plain", ['loss.terms=["mse", "iou"]'], PlainLoss("mse", "iou")),
+        ("si", ["loss.parts=cells"], SizeInvariantLoss("bce", parts="cells")),
+        (
+            "si",
+            ["loss.parts=blobs", "loss.whole=0.5"],
+            SizeInvariantLoss("bce", parts="blobs", whole=0.5),
+        ),
+        ("si", ["loss.gamma=0.5", "loss.whole=0.2"], SizeInvariantLoss("bce", gamma=0.5, whole=0.2)),
     )
     expected = [float(loss(maps, gt)) for _, _, loss in cases]
     found = [

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
@@ -16,7 +17,7 @@ from sisod import networks  # noqa: E402
 from sisod.common.errors import InputError  # noqa: E402
 from sisod.data.datasets import Sample, open_dataset  # noqa: E402
 from sisod.data.images import resize  # noqa: E402
-from sisod.losses import boxes_of  # noqa: E402
+from sisod.losses import boxes_of, labels_of  # noqa: E402
 from sisod.networks.architectures.ldf import split_label  # noqa: E402
 from sisod.training.data import (  # noqa: E402
     EpochSampler,
@@ -95,6 +96,15 @@ def test_boxes_are_those_of_the_augmented_masks(samples: tuple[Sample, ...]) -> 
     assert batch.labels["mask"].shape == (6, 1, 48, 48)
     assert torch.equal(batch.boxes, boxes_of(batch.labels["mask"].float() / 255))
     assert batch.names == tuple(sample.name for sample in samples)
+
+
+@pytest.mark.parametrize("parts", ["cells", "blobs"])
+def test_parts_are_those_of_the_augmented_masks(samples: tuple[Sample, ...], parts: Any) -> None:
+    data = TrainingSet(samples, DataPart(size=48, crop=0.3), seed=0, parts=parts)
+    batch = collate([data[2, index] for index in range(6)])
+    assert batch.parts is not None
+    assert batch.parts.dtype == torch.int16
+    assert torch.equal(batch.parts, labels_of(batch.labels["mask"].float() / 255, parts))
 
 
 def test_labels_of_ldf(samples: tuple[Sample, ...], tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ except ModuleNotFoundError:
     raise  # it is installed but broken
 
 from sisod.losses.boxes import boxes_of, collate_boxes
+from sisod.losses.labels import collate_labels, labels_of
 from sisod.losses.loss import PlainLoss, SizeInvariantLoss, plain_loss, size_invariant_loss
 from sisod.losses.terms import region_term
 from sisod.losses.weight_maps import weight_map
@@ -21,6 +22,8 @@ __all__ = [
     "SizeInvariantLoss",
     "boxes_of",
     "collate_boxes",
+    "collate_labels",
+    "labels_of",
     "plain_loss",
     "region_term",
     "size_invariant_loss",

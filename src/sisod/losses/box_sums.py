@@ -48,7 +48,7 @@ class Frames:
         """
         layout = (self.rows, self.columns, self.owner, len(self.image))
         if not _use_own_gradient(values):
-            return tuple(_box_sum(_product(values, factor), *layout) for factor in factors)
+            return tuple(_box_sum(multiply(values, factor), *layout) for factor in factors)
         degrees = [2 if factor is values else 1 for factor in factors]
         return cast(
             "tuple[Tensor, ...]", cast("Any", _BoxSums.apply)(values, degrees, *layout, *factors)
@@ -76,7 +76,7 @@ class WholeImages:
 
     def sums(self, values: Tensor, *factors: Tensor | None) -> tuple[Tensor, ...]:
         """Return, for each factor, the sums over each image of `values * factor`; None stands for 1."""
-        return tuple(self.sum(_product(values, factor)) for factor in factors)
+        return tuple(self.sum(multiply(values, factor)) for factor in factors)
 
     def sum(self, values: Tensor) -> Tensor:
         """Return the sum over each image of any map."""
@@ -206,7 +206,8 @@ class _BoxSums(torch.autograd.Function):
         return (total, *[None] * (5 + len(factors)))
 
 
-def _product(values: Tensor, factor: Tensor | None) -> Tensor:
+def multiply(values: Tensor, factor: Tensor | None) -> Tensor:
+    """Return a map times a factor; None stands for 1."""
     return values if factor is None else values * factor
 
 

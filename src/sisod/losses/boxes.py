@@ -37,6 +37,16 @@ def boxes_of(
                 [1, 7, 7, 8, 8]])
     """
     check_partition_settings(kind="boxes", connectivity=connectivity, min_area=min_area, alpha="ratio")
+    return collate_boxes(
+        [
+            cut_mask(np.ascontiguousarray(mask), connectivity=connectivity, min_area=min_area).boxes
+            for mask in as_array(salient_masks(gt))
+        ]
+    )
+
+
+def salient_masks(gt: Tensor | ArrayLike) -> Tensor:
+    """Return a batch of masks, or one mask, as booleans (B, H, W) on the CPU."""
     tensor = torch.as_tensor(gt)
     _refuse_vmap(tensor, "gt")
     masks = tensor.detach().cpu()
@@ -45,13 +55,7 @@ def boxes_of(
             f"gt has shape {tuple(masks.shape)}; expected (B, 1, H, W), (B, H, W) or (H, W)"
         )
     check_unit_range(masks, "gt")
-    salient = (masks if masks.dtype == torch.bool else masks >= 0.5).reshape(-1, *masks.shape[-2:])
-    return collate_boxes(
-        [
-            cut_mask(np.ascontiguousarray(mask), connectivity=connectivity, min_area=min_area).boxes
-            for mask in as_array(salient)
-        ]
-    )
+    return (masks if masks.dtype == torch.bool else masks >= 0.5).reshape(-1, *masks.shape[-2:])
 
 
 def collate_boxes(boxes: Sequence[Tensor | ArrayLike]) -> Tensor:

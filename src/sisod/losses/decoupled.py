@@ -16,13 +16,13 @@ class DecoupledLoss(nn.Module):
     passes.
 
     Args:
-        mask_loss: of the mask maps, called with `boxes`.
+        mask_loss: of the mask maps, called with `boxes` and, if there are any, `labels`.
         auxiliary_loss: of all other maps.
         targets: what each map of the network learns, such as mask, body, detail, in the order of its
             output.
 
     Call with `logits`, the sequence of maps or a mapping from target to maps; `gt`, a mapping from
-    target to labels; and `boxes` of the mask.
+    target to labels; and `boxes` and `labels` of the mask, as for `SizeInvariantLoss`.
     """
 
     def __init__(self, mask_loss: nn.Module, auxiliary_loss: nn.Module, targets: Sequence[str]) -> None:
@@ -36,6 +36,7 @@ class DecoupledLoss(nn.Module):
         logits: Mapping[str, Maps] | Sequence[Tensor],
         gt: Mapping[str, Tensor],
         boxes: Tensor | None = None,
+        labels: Tensor | None = None,
     ) -> Tensor:
         """Return the loss of a batch, a scalar."""
         kinds = tuple(dict.fromkeys(self.targets))
@@ -44,7 +45,8 @@ class DecoupledLoss(nn.Module):
             if not isinstance(mapping, Mapping) or set(mapping) != set(kinds):
                 given = sorted(mapping) if isinstance(mapping, Mapping) else type(mapping).__name__
                 raise ValueError(f"{name} is {given}; expected a mapping of {', '.join(kinds)}")
-        total: Tensor = self.mask_loss(maps["mask"], gt["mask"], boxes)
+        found = {} if labels is None else {"labels": labels}  # a loss of your own may not take them
+        total: Tensor = self.mask_loss(maps["mask"], gt["mask"], boxes, **found)
         for kind in kinds:
             if kind != "mask":
                 total = total + self.auxiliary_loss(maps[kind], gt[kind])

@@ -1,33 +1,65 @@
 """The losses: the sum over frames of the paper's Eq. 16, and the plain mean that it replaces."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
 
-from sisod.common.arguments import check_flag
-from sisod.losses.box_sums import Frames, WholeImages, full_precision, make_frames
+from sisod.losses.box_sums import WholeImages, full_precision, make_frames
 from sisod.losses.boxes import boxes_of, check_boxes
 from sisod.losses.checks import Maps, as_planes
 from sisod.losses.decoupled import DecoupledLoss
-from sisod.losses.terms import Term, Terms, network_targets, network_terms, sort_terms
+from sisod.losses.label_sums import are_whole_images, label_parts
+from sisod.losses.labels import check_labels, labels_of
+from sisod.losses.terms import (
+    Parts,
+    PixelWeights,
+    Term,
+    Terms,
+    network_targets,
+    network_terms,
+    sort_terms,
+)
 from sisod.losses.weight_maps import frame_weights
-from sisod.scoring.partition import Alpha, check_alpha
+from sisod.scoring.partition import Alpha
+from sisod.scoring.weighting import PartKind, check_weighting
 
 _find_boxes: Callable[[Tensor], Tensor] = torch.compiler.disable(  # type: ignore[no-untyped-call]
     boxes_of, reason="components are found outside the graph; give boxes=boxes_of(gt) to the loss"
 )
+_find_labels: Callable[[Tensor, str], Tensor] = torch.compiler.disable(  # type: ignore[no-untyped-call]
+    labels_of, reason="cells are found outside the graph; give labels=labels_of(gt) to the loss"
+)
+
+
+@dataclass(frozen=True)
+class Weighting:
+    """How the parts of an image are weighed; see `SizeInvariantLoss`."""
+
+    parts: PartKind
+    alpha: Alpha
+    normalize: bool
+    whole: float
+    gamma: float
+
+    def __post_init__(self) -> None:
+        check_weighting(**asdict(self))
 
 
 def size_invariant_loss(
     logits: Maps,
     gt: Tensor,
     boxes: Tensor | None = None,
+    labels: Tensor | None = None,
     *,
     terms: Sequence[Term],
     alpha: Alpha = "ratio",
     normalize: bool = True,
+    parts: PartKind = "boxes",
+    whole: float = 0.0,
+    gamma: float = 1.0,
     from_probs: bool = False,
     weights: Sequence[float] | None = None,
 ) -> Tensor:
@@ -45,10 +77,9 @@ def size_invariant_loss(
         >>> size_invariant_loss(p, gt, terms=["l1"], from_probs=True)  # 1 / (2 + 47/17)
         tensor(0.2099)
     """
-    check_alpha(alpha)
-    check_flag("normalize", normalize)
+    weighting = Weighting(parts, alpha, normalize, whole, gamma)
     sorted_terms = sort_terms(terms, weights=weights, from_probs=from_probs)
-    return _size_invariant(logits, gt, boxes, sorted_terms, alpha=alpha, normalize=normalize)
+    return _size_invariant(logits, gt, boxes, labels, sorted_terms, weighting)
 
 
 def plain_loss(
@@ -75,14 +106,22 @@ class SizeInvariantLoss(nn.Module):
         terms: `"bce"`, `"mse"`, `"l1"` (separable), `"dice"`, `"iou"`, `"auc"` (region), a callable
             `(logits, gt) -> loss per pixel`, or one marked with `region_term`.
         alpha: weight of the background: `"ratio"`, `"union"` or a number; see `sisod.partition`.
+        parts: what the means are taken over. `"boxes"`, the paper's frames and the background between
+            them; `"cells"`, every pixel in the cell of its nearest object, no background; `"blobs"`,
+            each object with all pixels of no other object.
+        whole: share of the plain loss of the image in every term, (1 - whole) x parts + whole x image:
+            1 is the plain loss. An image without objects has `whole` times its plain region terms.
+        gamma: weighs boxes in separable terms by S_k^(1 - gamma), and the background by K^(1 - gamma)
+            alpha: 1 gives all boxes the same weight, 0 is the plain loss where none overlap.
         normalize: divide by K + alpha, and region terms by K. False is Eq. 16 as printed, in which
             images with smaller objects have more weight; `docs/losses.md` says how much more.
         from_probs: `logits` are probabilities.
         weights: one per term; all 1 if not given.
 
     Call with `logits`, a tensor (B, 1, H, W) or (B, H, W) or a sequence of them; `gt` of the same shape
-    with values in [0, 1]; and `boxes`, rows (image, y0, x0, y1, x1) as from `boxes_of`. Without `boxes`
-    they are computed from `gt`, which for tensors on a device means waiting for it.
+    with values in [0, 1]; and `boxes`, rows (image, y0, x0, y1, x1) as from `boxes_of`, or, for cells
+    and blobs, `labels` as from `labels_of`. If not given they are computed from `gt`, which for tensors
+    on a device means waiting for it.
 
     Example:
         >>> loss = SizeInvariantLoss("bce", "dice")
@@ -97,15 +136,15 @@ class SizeInvariantLoss(nn.Module):
         *terms: Term,
         alpha: Alpha = "ratio",
         normalize: bool = True,
+        parts: PartKind = "boxes",
+        whole: float = 0.0,
+        gamma: float = 1.0,
         from_probs: bool = False,
         weights: Sequence[float] | None = None,
     ) -> None:
         super().__init__()
-        check_alpha(alpha)
-        check_flag("normalize", normalize)
+        self.weighting = Weighting(parts, alpha, normalize, whole, gamma)
         self.terms = sort_terms(terms, weights=weights, from_probs=from_probs)
-        self.alpha = alpha
-        self.normalize = normalize
 
     @classmethod
     def for_network(
@@ -114,6 +153,9 @@ class SizeInvariantLoss(nn.Module):
         *,
         alpha: Alpha = "ratio",
         normalize: bool = True,
+        parts: PartKind = "boxes",
+        whole: float = 0.0,
+        gamma: float = 1.0,
         from_probs: bool = False,
     ) -> "SizeInvariantLoss | DecoupledLoss":
         """Return the loss that the paper trains one of its five networks with.
@@ -121,13 +163,22 @@ class SizeInvariantLoss(nn.Module):
         For a network that learns body and detail too, `gt` is a mapping of mask, body and detail; only
         the mask maps get the size-invariant loss, see `DecoupledLoss`.
         """
-        terms = network_terms(name)
-        loss = cls(*terms, alpha=alpha, normalize=normalize, from_probs=from_probs)
+        loss = cls(
+            *network_terms(name),
+            alpha=alpha,
+            normalize=normalize,
+            parts=parts,
+            whole=whole,
+            gamma=gamma,
+            from_probs=from_probs,
+        )
         return _with_auxiliary_maps(loss, name, from_probs=from_probs)
 
-    def forward(self, logits: Maps, gt: Tensor, boxes: Tensor | None = None) -> Tensor:
+    def forward(
+        self, logits: Maps, gt: Tensor, boxes: Tensor | None = None, labels: Tensor | None = None
+    ) -> Tensor:
         """Return the loss of a batch, a scalar."""
-        return _size_invariant(logits, gt, boxes, self.terms, alpha=self.alpha, normalize=self.normalize)
+        return _size_invariant(logits, gt, boxes, labels, self.terms, self.weighting)
 
 
 class PlainLoss(nn.Module):
@@ -153,7 +204,13 @@ class PlainLoss(nn.Module):
         loss = cls(*network_terms(name), from_probs=from_probs)
         return _with_auxiliary_maps(loss, name, from_probs=from_probs)
 
-    def forward(self, logits: Maps, gt: Tensor, boxes: Tensor | None = None) -> Tensor:  # noqa: ARG002
+    def forward(
+        self,
+        logits: Maps,
+        gt: Tensor,
+        boxes: Tensor | None = None,  # noqa: ARG002
+        labels: Tensor | None = None,  # noqa: ARG002
+    ) -> Tensor:
         """Return the loss of a batch, a scalar."""
         return _plain(logits, gt, self.terms)
 
@@ -168,44 +225,86 @@ def _with_auxiliary_maps(loss: _Loss, name: str, *, from_probs: bool) -> _Loss |
 
 
 def _size_invariant(
-    logits: Maps, gt: Tensor, boxes: Tensor | None, terms: Terms, *, alpha: Alpha, normalize: bool
+    logits: Maps,
+    gt: Tensor,
+    boxes: Tensor | None,
+    labels: Tensor | None,
+    terms: Terms,
+    weighting: Weighting,
 ) -> Tensor:
     maps, g = as_planes(logits, gt, from_probs=terms.from_probs)
-    n_images, height, width = g.shape
-    rows = _find_boxes(gt) if boxes is None else boxes
-    check_boxes(rows, g.shape)
     with full_precision(g):
-        frames = make_frames(rows, (n_images, height, width), reference=g)
-        weight = frame_weights(frames, alpha=alpha, normalize=normalize)
-        return _sum_terms(maps, g, terms, frames, weight, normalize=normalize)
+        if weighting.whole == 1:
+            parts, weights = None, None
+        elif weighting.parts == "boxes":
+            parts, weights = _boxes(g, _find_boxes(gt) if boxes is None else boxes, weighting)
+        else:
+            parts, weights = _labelled(
+                g, _find_labels(gt, weighting.parts) if labels is None else labels, weighting
+            )
+        return _sum_terms(maps, g, terms, parts, weights, weighting)
+
+
+def _boxes(g: Tensor, boxes: Tensor, weighting: Weighting) -> tuple[Parts, PixelWeights]:
+    n_images, height, width = g.shape
+    check_boxes(boxes, g.shape)
+    frames = make_frames(boxes, (n_images, height, width), reference=g)
+    weight = frame_weights(
+        frames, alpha=weighting.alpha, normalize=weighting.normalize, gamma=weighting.gamma
+    )
+    if weighting.whole == 0:
+        return frames, PixelWeights(weight, is_relative=False)
+    return frames, _relative(weight * (height * width), weighting)
+
+
+def _labelled(
+    g: Tensor, labels: Tensor, weighting: Weighting
+) -> tuple[Parts | None, PixelWeights | None]:
+    assert weighting.parts != "boxes"  # noqa: S101  (for the type checker)
+    planes = check_labels(labels, g.shape)
+    if are_whole_images(planes, weighting.parts):
+        return None, None
+    parts = label_parts(planes, weighting.parts, reference=g)
+    return parts, _relative(parts.weights(), weighting)
+
+
+def _relative(weight: Tensor, weighting: Weighting) -> PixelWeights:
+    """Mix weights relative to the plain loss with those of the plain loss, 1; exact for a share of 1."""
+    return PixelWeights(torch.lerp(weight, torch.ones_like(weight), weighting.whole), is_relative=True)
 
 
 def _plain(logits: Maps, gt: Tensor, terms: Terms) -> Tensor:
     maps, g = as_planes(logits, gt, from_probs=terms.from_probs)
     with full_precision(g):
-        return _sum_terms(maps, g, terms, WholeImages(), None, normalize=True)
+        return _sum_terms(maps, g, terms, None, None, None)
 
 
 def _sum_terms(
     maps: Sequence[Tensor],
     g: Tensor,
     terms: Terms,
-    parts: Frames | WholeImages,
-    pixel_weight: Tensor | None,
-    *,
-    normalize: bool,
+    parts: Parts | None,
+    weights: PixelWeights | None,
+    weighting: Weighting | None,
 ) -> Tensor:
-    """Sum the terms of all side outputs, each with the same frames."""
+    """Sum the terms of all side outputs, each with the same parts; None stands for whole images."""
+    shared: list[tuple[float, Parts]] = [(1.0, WholeImages())]
+    if parts is not None and weighting is not None:
+        shared = [(1 - weighting.whole, parts), (weighting.whole, WholeImages())]
+    normalize = weighting is None or weighting.normalize
     regions = []
     for factor, region in terms.region:
-        value, counts = region(g, parts)
-        shares = parts.shares(counts) if normalize else counts
-        regions.append((value, shares * (factor / len(g))))
+        for share, some in shared:
+            if share:
+                value, counts = region(g, some)
+                shares = some.shares(counts) if normalize else counts
+                regions.append((value, shares * (share * factor / len(g))))
     losses = []
-    divisor = 1 if pixel_weight is None else len(g)  # weighted terms are sums over images, not means
+    # weights that are not relative make sums over images, not means
+    divisor = 1 if weights is None or weights.is_relative else len(g)
     for map_ in maps:
         p = map_.sigmoid() if terms.need_probs else map_
-        losses += [factor / divisor * term(map_, g, pixel_weight) for factor, term in terms.on_input]
-        losses += [factor / divisor * term(p, g, pixel_weight) for factor, term in terms.on_probs]
+        losses += [factor / divisor * term(map_, g, weights) for factor, term in terms.on_input]
+        losses += [factor / divisor * term(p, g, weights) for factor, term in terms.on_probs]
         losses += [(value(p) * shares).sum() for value, shares in regions]
     return sum(losses[1:], losses[0])

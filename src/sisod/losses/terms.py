@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol, TypeVar, cast
+from typing import NamedTuple, Protocol, TypeVar, cast
 
 import torch
 from torch import Tensor
@@ -18,8 +18,8 @@ from sisod.common.arguments import check_flag, check_known, check_number, shown
 
 EPS = 1e-7  # least denominator of a region term
 
-# prediction, gt, weight of every pixel -> weighted sum; mean if there are no weights
-PixelTerm = Callable[[Tensor, Tensor, Tensor | None], Tensor]
+# prediction, gt, weights -> weighted sum or mean; the plain mean if there are no weights
+PixelTerm = Callable[[Tensor, Tensor, "PixelWeights | None"], Tensor]
 # gt, frames -> (p -> value per frame), which frames count; what depends on gt alone is computed once
 Prepared = tuple[Callable[[Tensor], Tensor], Tensor]
 RegionTerm = Callable[[Tensor, "Parts"], Prepared]
@@ -29,14 +29,30 @@ _T = TypeVar("_T")
 Weighted = tuple[float, _T]
 
 
+class PixelWeights(NamedTuple):
+    """The weight of every pixel, (B, H, W).
+
+    Attributes:
+        map: the weights.
+        is_relative: the weights multiply those of the plain loss, so all 1 is exactly the plain loss, a
+            mean over pixels; otherwise those of an image sum to 1.
+    """
+
+    map: Tensor
+    is_relative: bool
+
+
 class Parts(Protocol):
-    """The frames of a batch, or its whole images."""
+    """The frames, cells or blobs of a batch, or its whole images."""
 
     def sums(self, values: Tensor, *factors: Tensor | None) -> tuple[Tensor, ...]:
         """Return, for each factor, the sums over each part of `values * factor`; None stands for 1."""
 
     def sum(self, values: Tensor) -> Tensor:
         """Return the sum over each part of any map."""
+
+    def shares(self, counts: Tensor) -> Tensor:
+        """Return 1/K for each part with count 1, and 0 for count 0; K parts of its image count."""
 
 
 def region_term(function: _Function) -> _Function:
@@ -58,25 +74,26 @@ def region_term(function: _Function) -> _Function:
     return function
 
 
-def bce_from_logits(logits: Tensor, g: Tensor, weight: Tensor | None) -> Tensor:
+def bce_from_logits(logits: Tensor, g: Tensor, weights: PixelWeights | None) -> Tensor:
     """Binary cross-entropy, numerically stable for logits of any size."""
-    reduction = "mean" if weight is None else "sum"
+    weight, is_mean = (None, True) if weights is None else weights
+    reduction = "mean" if is_mean else "sum"
     return functional.binary_cross_entropy_with_logits(logits, g, weight=weight, reduction=reduction)
 
 
-def bce_from_probs(p: Tensor, g: Tensor, weight: Tensor | None) -> Tensor:
+def bce_from_probs(p: Tensor, g: Tensor, weights: PixelWeights | None) -> Tensor:
     """Binary cross-entropy with logarithms clamped at -100, as PyTorch does."""
-    return _reduce(functional.binary_cross_entropy(p, g, reduction="none"), weight)
+    return _reduce(functional.binary_cross_entropy(p, g, reduction="none"), weights)
 
 
-def mse(p: Tensor, g: Tensor, weight: Tensor | None) -> Tensor:
+def mse(p: Tensor, g: Tensor, weights: PixelWeights | None) -> Tensor:
     """Squared error."""
-    return _reduce((p - g).square(), weight)
+    return _reduce((p - g).square(), weights)
 
 
-def l1(p: Tensor, g: Tensor, weight: Tensor | None) -> Tensor:
+def l1(p: Tensor, g: Tensor, weights: PixelWeights | None) -> Tensor:
     """Absolute error: its size-invariant form is SI-MAE."""
-    return _reduce((p - g).abs(), weight)
+    return _reduce((p - g).abs(), weights)
 
 
 def dice(g: Tensor, parts: Parts) -> Prepared:
@@ -232,16 +249,19 @@ def _own_region_term(call: Callable[..., Tensor], g: Tensor, parts: Parts) -> Pr
 
 
 def _own_pixel_term(
-    call: Callable[..., Tensor], map_: Tensor, g: Tensor, weight: Tensor | None
+    call: Callable[..., Tensor], map_: Tensor, g: Tensor, weights: PixelWeights | None
 ) -> Tensor:
     """Turn a callable without the mark into a separable term; its result must be a map, not a number."""
     pixels: object = call(map_, g)
     _check_result(call, pixels, g, "a loss per pixel")
-    return _reduce(cast("Tensor", pixels), weight)
+    return _reduce(cast("Tensor", pixels), weights)
 
 
-def _reduce(pixels: Tensor, weight: Tensor | None) -> Tensor:
-    return pixels.mean() if weight is None else (pixels * weight).sum()
+def _reduce(pixels: Tensor, weights: PixelWeights | None) -> Tensor:
+    if weights is None:
+        return pixels.mean()
+    weighted = pixels * weights.map
+    return weighted.mean() if weights.is_relative else weighted.sum()
 
 
 def _check_result(call: object, result: object, expected: Tensor, what: str) -> None:

@@ -44,19 +44,21 @@ def weight_map(
     return frame_weights(frames, alpha=alpha, normalize=normalize).view(tuple(shape))
 
 
-def frame_weights(frames: Frames, *, alpha: Alpha, normalize: bool) -> Tensor:
+def frame_weights(frames: Frames, *, alpha: Alpha, normalize: bool, gamma: float = 1.0) -> Tensor:
     """Return the weight of every pixel of checked frames, (B, H, W)."""
     _, height, width = frames.shape
-    weight = frames.spread(1 / frames.area)
+    n_frames = frames.per_image(torch.ones_like(frames.area))
+    importance, background_importance = _importance(frames, n_frames, gamma)
+    weight = frames.spread(importance / frames.area)
     background = torch.eq(weight, 0, out=torch.empty_like(weight))  # as 0 and 1, in one pass
     n_background = background.sum(dim=(1, 2))
-    n_frames = frames.per_image(torch.ones_like(frames.area))
     if alpha == "ratio":
         background_weight = 1 / frames.per_image(frames.area)
     elif alpha == "union":
         background_weight = 1 / (height * width - n_background)
     else:
         background_weight = alpha / n_background.clamp(min=1)
+    background_weight = background_weight * background_importance
     # without frames all weight is on the background: the plain loss
     background_weight = torch.where(n_frames > 0, background_weight, 1 / (height * width))
     weight.addcmul_(background, background_weight[:, None, None])
@@ -65,3 +67,16 @@ def frame_weights(frames: Frames, *, alpha: Alpha, normalize: bool) -> Tensor:
         if normalize
         else weight
     )
+
+
+def _importance(frames: Frames, n_frames: Tensor, gamma: float) -> tuple[Tensor | float, Tensor | float]:
+    """Return the weight of each frame beside the others of its image, and the factor of its alpha.
+
+    Frame k weighs S_k^(1 - gamma) over the mean of these, the background K^(1 - gamma) alpha: 1 treats
+    all frames alike, 0 weighs by area, which is the plain loss where no frames overlap.
+    """
+    if gamma == 1:
+        return 1.0, 1.0
+    powers = frames.area ** (1 - gamma)
+    mean = frames.per_image(powers) / n_frames
+    return powers / mean[frames.image], n_frames ** (1 - gamma)

@@ -110,6 +110,10 @@ class Partition:
             return self.background
         return _outside(self.boxes, self.shape)
 
+    def index_map(self) -> NDArray[np.int32]:
+        """Return the index of the frame whose component each pixel belongs to; -1 for none."""
+        return self.components.index_map(self.framed, self.shape)
+
     def without_components(self) -> "Partition":
         """Return the same partition without the map of its components, which is large."""
         return replace(self, components=NO_COMPONENTS)

@@ -20,9 +20,11 @@ from sisod.common.errors import InputError
 from sisod.common.progress import progress_bar
 from sisod.data.datasets import Sample
 from sisod.data.images import read_array, read_colour, read_mask, resize
-from sisod.losses import collate_boxes
+from sisod.losses import collate_boxes, collate_labels
+from sisod.losses.labels import PartLabels, partition_labels
 from sisod.networks.network import Network
 from sisod.scoring.partition import cut_mask
+from sisod.scoring.weighting import PartKind
 from sisod.training.recipe import DataPart
 
 Plane = NDArray[np.uint8]
@@ -38,12 +40,14 @@ class TrainingBatch(NamedTuple):
         labels: from every target of the network, such as `mask`, to (B, 1, H, W), uint8.
         boxes: rows (image, y0, x0, y1, x1) of the masks' frames; on the CPU.
         names: of the images.
+        parts: (B, H, W), the part of every pixel, for losses over cells or blobs; None for boxes.
     """
 
     images: Tensor
     labels: dict[str, Tensor]
     boxes: Tensor
     names: tuple[str, ...]
+    parts: Tensor | None = None
 
 
 class ValidationBatch(NamedTuple):
@@ -60,6 +64,7 @@ class Item(NamedTuple):
     labels: dict[str, Plane]
     boxes: NDArray[np.int64]
     name: str
+    parts: PartLabels | None = None
 
 
 class TrainingSet(Dataset[Item]):
@@ -72,6 +77,7 @@ class TrainingSet(Dataset[Item]):
         network: the class that declares the targets to learn.
         labels_dir: folder of the labels of its auxiliary targets, as `write_labels` writes it; None
             derives them from the masks.
+        parts: of the masks, that the loss is taken over.
     """
 
     def __init__(
@@ -82,12 +88,14 @@ class TrainingSet(Dataset[Item]):
         seed: int,
         network: type[Network] = Network,
         labels_dir: Path | None = None,
+        parts: PartKind = "boxes",
     ) -> None:
         self.samples = samples
         self.part = part
         self.seed = seed
         self.network = network
         self.labels_dir = labels_dir
+        self.parts = parts
 
     def __len__(self) -> int:
         return len(self.samples)
@@ -104,9 +112,10 @@ class TrainingSet(Dataset[Item]):
         mask = planes["mask"]
         if self.labels_dir is None:
             planes |= self.network.split_mask(mask)
-        boxes = cut_mask(mask >= LEVEL).boxes
+        partition = cut_mask(mask >= LEVEL)
+        parts = None if self.parts == "boxes" else partition_labels(partition, self.parts)
         image = planes.pop("image")
-        return Item(image, planes, boxes, sample.name)
+        return Item(image, planes, partition.boxes, sample.name, parts)
 
 
 class ValidationSet(Dataset[tuple[Plane, NDArray[np.bool_]]]):
@@ -215,6 +224,7 @@ def collate(items: Sequence[Item]) -> TrainingBatch:
         },
         collate_boxes([item.boxes for item in items]),
         tuple(item.name for item in items),
+        None if items[0].parts is None else collate_labels([item.parts for item in items]),
     )
 
 
@@ -287,5 +297,8 @@ def to_device(batch: Any, device: torch.device) -> Any:
     """Move images and labels; boxes stay on the CPU, where the loss reads them."""
     if isinstance(batch, TrainingBatch):
         labels = {kind: label.to(device, non_blocking=True) for kind, label in batch.labels.items()}
-        return batch._replace(images=batch.images.to(device, non_blocking=True), labels=labels)
+        parts = None if batch.parts is None else batch.parts.to(device, non_blocking=True)
+        return batch._replace(
+            images=batch.images.to(device, non_blocking=True), labels=labels, parts=parts
+        )
     return batch._replace(images=batch.images.to(device, non_blocking=True))

@@ -12,6 +12,7 @@ from sisod import networks
 from sisod.common.errors import UsageError
 from sisod.data.datasets import Sample
 from sisod.evaluation.runners import default_jobs
+from sisod.scoring.weighting import PartKind
 from sisod.training.data import (
     EpochSampler,
     ShareSampler,
@@ -33,6 +34,7 @@ class SaliencyData(L.LightningDataModule):
         val_samples: to validate on; may be empty.
         workers: processes that read images; None for one per core, up to eight.
         labels: folder of labels for the network's auxiliary targets; None derives them from masks.
+        parts: of the masks, that the loss is taken over.
         rank: the index of this process, which takes its share of every batch.
         world: the number of processes.
     """
@@ -45,6 +47,7 @@ class SaliencyData(L.LightningDataModule):
         *,
         workers: int | None,
         labels: Path | None,
+        parts: PartKind = "boxes",
         rank: int = 0,
         world: int = 1,
     ) -> None:
@@ -62,6 +65,7 @@ class SaliencyData(L.LightningDataModule):
             seed=recipe.train.seed,
             network=networks.find(recipe.network.name),
             labels_dir=labels,
+            parts=parts,
         )
         self.validation = ValidationSet(val_samples, recipe.data.size)
         self.rank, self.world = rank, world

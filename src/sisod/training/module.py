@@ -15,6 +15,7 @@ from sisod.losses import PlainLoss, SizeInvariantLoss
 from sisod.losses.decoupled import DecoupledLoss
 from sisod.networks.architectures.blocks import resize
 from sisod.networks.network import Network
+from sisod.scoring.weighting import PartKind
 from sisod.training.data import TrainingBatch, ValidationBatch, to_device
 from sisod.training.recipe import SGD, LossPart, Recipe, Schedule
 from sisod.training.torchmetric import SizeInvariantScores
@@ -59,7 +60,8 @@ class SaliencyModule(L.LightningModule):
         is_warmup = self.current_epoch < self.recipe.loss.warmup_epochs
         criterion = self.plain_loss if is_warmup else self.loss
         gt = labels if self.network.auxiliary_targets() else labels["mask"]
-        loss: Tensor = criterion(maps, gt, batch.boxes)
+        parts = {} if batch.parts is None else {"labels": batch.parts}
+        loss: Tensor = criterion(maps, gt, batch.boxes, **parts)
         self._check_finite(loss, batch, index)
         if index % self.recipe.train.accumulate == 0:
             self._losses = []
@@ -150,9 +152,22 @@ def _recipe_loss(kind: LossKind, part: LossPart) -> nn.Module:
     try:
         if kind == "plain":
             return PlainLoss(*part.terms)
-        return SizeInvariantLoss(*part.terms, alpha=part.alpha, normalize=part.normalize)  # type: ignore[arg-type]
+        return SizeInvariantLoss(
+            *part.terms,
+            alpha=part.alpha,  # type: ignore[arg-type]
+            normalize=part.normalize,
+            parts=part.parts,
+            whole=part.whole,
+            gamma=part.gamma,
+        )
     except ValueError as error:
         raise InputError(f"[loss] {error}") from error
+
+
+def parts_of(loss: nn.Module) -> PartKind:
+    """Return the parts of the masks that a loss is taken over; boxes for a loss of your own."""
+    mask_loss = loss.mask_loss if isinstance(loss, DecoupledLoss) else loss
+    return mask_loss.weighting.parts if isinstance(mask_loss, SizeInvariantLoss) else "boxes"
 
 
 def freeze(network: nn.Module, prefixes: tuple[str, ...]) -> None:

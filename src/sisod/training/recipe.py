@@ -4,7 +4,7 @@
     [data]         size of the input, augmentation
     [optimizer]    adam, adamw or sgd
     [schedule]     the learning rate over the run
-    [loss]         terms, alpha, normalize, warmup_epochs
+    [loss]         terms, alpha, normalize, warmup_epochs, parts, whole, gamma
     [train]        batch, length, seed
     [labels]       a first stage that makes labels; for networks that learn body and detail
 
@@ -22,7 +22,7 @@ from sisod.common.config import is_utf8, read_toml, toml_value
 from sisod.common.errors import InputError, UsageError, printable
 from sisod.networks import find
 from sisod.networks import names as network_names
-from sisod.scoring.partition import check_alpha
+from sisod.scoring.weighting import check_weighting
 from sisod.training.field_types import check_types, convert, describe_type
 
 _FOLDER = Path(__file__).parent / "recipes"
@@ -142,7 +142,7 @@ class Schedule:
 
 @dataclass(frozen=True)
 class LossPart:
-    """Options of the loss; `normalize` false is the paper's Eq. 16 as printed.
+    """Options of `SizeInvariantLoss`; `normalize` false is the paper's Eq. 16 as printed.
 
     For the first `warmup_epochs` epochs the plain loss replaces the size-invariant one.
     """
@@ -151,6 +151,9 @@ class LossPart:
     alpha: str | float = "ratio"
     normalize: bool = True
     warmup_epochs: int = 0
+    parts: Literal["boxes", "cells", "blobs"] = "boxes"
+    whole: float = 0.0
+    gamma: float = 1.0
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -158,7 +161,13 @@ class LossPart:
             raise ValueError(f"terms is empty; name at least one of {', '.join(TERMS)}")
         for term in self.terms:
             check_known("term", term, TERMS)
-        check_alpha(self.alpha)  # type: ignore[arg-type]
+        check_weighting(
+            parts=self.parts,
+            alpha=self.alpha,  # type: ignore[arg-type]
+            normalize=self.normalize,
+            whole=self.whole,
+            gamma=self.gamma,
+        )
         check_whole("warmup_epochs", self.warmup_epochs, least=0, most=_MAX_COUNT)
 
 
@@ -318,6 +327,15 @@ def read_recipe(tables: Mapping[str, Any], *, name: str, source: str) -> Recipe:
         return Recipe(name=name, optimizer=optimizer, **parts)
     except ValueError as error:
         raise InputError(f"{source}: {error}") from error
+
+
+def with_defaults(tables: Mapping[str, Any]) -> dict[str, Any]:
+    """Return stored tables of a recipe with the defaults of options that were added later."""
+    complete = dict(tables)
+    for section, kind in _PARTS.items():
+        defaults = {f.name: f.default for f in fields(kind) if f.default is not MISSING}
+        complete[section] = defaults | tables.get(section, {})
+    return dict(json.loads(json.dumps(complete)))
 
 
 def write_toml(recipe: Recipe) -> str:

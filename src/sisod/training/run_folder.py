@@ -23,6 +23,7 @@ from sisod.common import folders
 from sisod.common.errors import InputError
 from sisod.common.output import remove_temporary, write_atomically
 from sisod.scoring.metrics import PAPER_KEYS
+from sisod.training.recipe import with_defaults
 
 KIND = "training"
 METRICS_FILE = "metrics.csv"
@@ -90,7 +91,10 @@ def prepare(run_folder: RunFolder, out: Path, identity: dict[str, Any]) -> dict[
 def read_record(folder: Path) -> dict[str, Any] | None:
     """Return the run.json of a training run; None if the folder is none."""
     record = folders.read_run(folder)
-    return record if "asked" in record else None
+    if "asked" not in record:
+        return None
+    settings = with_defaults(record["asked"]["settings"])  # of an older version, perhaps
+    return record | {"asked": record["asked"] | {"settings": settings}}
 
 
 def write_record(folder: Path, record: dict[str, Any]) -> None:

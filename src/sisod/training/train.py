@@ -33,7 +33,7 @@ from sisod.networks.network import Network
 from sisod.training.data import check_samples, limit_samples, steps_per_epoch
 from sisod.training.labels import check_labels, write_labels
 from sisod.training.loaders import SaliencyData
-from sisod.training.module import SaliencyModule
+from sisod.training.module import SaliencyModule, parts_of
 from sisod.training.recipe import LabelsPart, Recipe, write_toml
 from sisod.training.resume import read_checkpoint, resume_errors, resume_step
 from sisod.training.run_folder import (
@@ -261,6 +261,7 @@ def _set_up(
         val_samples,
         workers=machine.workers,
         labels=request.labels,
+        parts=parts_of(module.loss),
         rank=trainer.global_rank,
         world=trainer.world_size,
     )

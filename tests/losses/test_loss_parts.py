@@ -1,0 +1,192 @@
+"""Parts other than boxes, `whole` and `gamma`, against a loop over parts in float64."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from helpers import loss_oracle
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from torch import Tensor
+
+import sisod
+from sisod.common.errors import UsageError
+from sisod.losses import PlainLoss, SizeInvariantLoss, boxes_of, labels_of
+
+TERMS = ("bce", "mse", "l1", "dice", "iou", "auc")
+seeds = st.integers(0, 2**32)
+many = settings(deadline=None, max_examples=25)
+torch.set_num_threads(1)  # the tensors are small
+
+
+def draw_masks(seed: int, counts: Sequence[int], shape: tuple[int, int] = (20, 26)) -> Tensor:
+    """Masks with about so many rectangles each; some touch and become one object."""
+    rng = np.random.default_rng(seed)
+    masks = np.zeros((len(counts), *shape))
+    for mask, count in zip(masks, counts, strict=True):
+        for _ in range(count):
+            y, x = rng.integers(shape[0]), rng.integers(shape[1])
+            mask[y : y + rng.integers(1, 6), x : x + rng.integers(1, 6)] = 1
+    return torch.from_numpy(masks)
+
+
+def draw_logits(seed: int, gt: Tensor) -> Tensor:
+    return torch.from_numpy(np.random.default_rng(seed).normal(size=gt.shape))
+
+
+def part_masks(gt: NDArray[Any], parts: str) -> list[NDArray[np.bool_]]:
+    """The pixels of every part, pixel by pixel from the definition."""
+    partition = sisod.partition(gt >= 0.5)
+    if parts == "boxes":
+        masks = [np.zeros(gt.shape, dtype=bool) for _ in partition]
+        for mask, frame in zip(masks, partition, strict=True):
+            mask[frame.window] = True
+        return masks
+    index = partition.index_map()
+    if parts == "blobs":
+        return [(index == -1) | (index == k) for k in range(len(partition))]
+    pixels = [np.argwhere(index == k) for k in range(len(partition))]
+    nearest = np.zeros(gt.shape, dtype=int)
+    for y, x in np.ndindex(*gt.shape):
+        distances = [int(((points - (y, x)) ** 2).sum(1).min()) for points in pixels]
+        nearest[y, x] = int(np.argmin(distances)) if distances else -1
+    return [nearest == k for k in range(len(partition))]
+
+
+def image_loss(p: Tensor, g: Tensor, term: str, parts: str, whole: float, gamma: float) -> Tensor:
+    """The loss of one image by the formula of the documentation."""
+    masks = [torch.from_numpy(mask) for mask in part_masks(g.numpy(), parts)]
+    if term in loss_oracle.REGION:
+        region = loss_oracle.REGION[term]
+        plain = region(p.flatten(), g.flatten())
+        values = [value for mask in masks if (value := region(p[mask], g[mask])) is not None]
+        mean = sum(values) / len(values) if values else p.new_zeros(())
+        return (1 - whole) * mean + whole * (p.new_zeros(()) if plain is None else plain)
+    loss = loss_oracle.SEPARABLE[term]
+    plain = loss(p, g)
+    if not masks:
+        return plain
+    areas = [int(mask.sum()) for mask in masks]
+    powers = [area ** (1 - gamma) for area in areas]
+    weights = [power / (sum(powers) / len(powers)) for power in powers]
+    total = sum(w * loss(p[mask], g[mask]) for w, mask in zip(weights, masks, strict=True))
+    background = ~torch.stack(masks).any(0)
+    divisor = sum(weights)
+    if parts == "boxes" and background.any():
+        weight = len(masks) ** (1 - gamma) * int(background.sum()) / sum(areas)
+        total = total + weight * loss(p[background], g[background])
+        divisor += weight
+    return (1 - whole) * total / divisor + whole * plain
+
+
+def batch_loss(p: Tensor, gt: Tensor, terms: Sequence[str], **options: Any) -> Tensor:
+    images = [image_loss(p_, g, term, **options) for term in terms for p_, g in zip(p, gt, strict=True)]
+    return torch.stack(images).sum() / len(gt)
+
+
+def check(
+    loss: SizeInvariantLoss, gt: Tensor, logits: Tensor, terms: Sequence[str], **options: Any
+) -> None:
+    expected_leaf, leaf = (logits.clone().requires_grad_() for _ in range(2))
+    expected = batch_loss(expected_leaf.sigmoid(), gt, terms, **options)
+    value = loss(leaf, gt)
+    torch.testing.assert_close(value, expected, rtol=1e-9, atol=1e-12)
+    slopes = [
+        torch.autograd.grad(total + 0 * x.sum(), x)[0]
+        for total, x in ((value, leaf), (expected, expected_leaf))
+    ]
+    torch.testing.assert_close(*slopes, rtol=1e-8, atol=1e-12)
+
+
+@pytest.mark.parametrize("parts", ["boxes", "cells", "blobs"])
+@pytest.mark.parametrize("whole", [0.0, 0.3, 1.0])
+@many
+@given(
+    seed=seeds, counts=st.lists(st.integers(0, 6), min_size=1, max_size=3), term=st.sampled_from(TERMS)
+)
+def test_every_term_is_the_mean_over_parts_and_image(
+    parts: Any, whole: float, seed: int, counts: list[int], term: str
+) -> None:
+    gt = draw_masks(seed, counts)
+    loss = SizeInvariantLoss(term, parts=parts, whole=whole)
+    check(loss, gt, draw_logits(seed, gt), [term], parts=parts, whole=whole, gamma=1.0)
+
+
+@pytest.mark.parametrize("gamma", [0.0, 0.5, 1.0])
+@many
+@given(seed=seeds, count=st.integers(0, 6), whole=st.sampled_from([0.0, 0.5]))
+def test_gamma_weighs_boxes_by_their_size(gamma: float, seed: int, count: int, whole: float) -> None:
+    gt = draw_masks(seed, [count, 3])
+    terms = ("bce", "l1", "dice")
+    loss = SizeInvariantLoss(*terms, whole=whole, gamma=gamma)
+    check(loss, gt, draw_logits(seed, gt), terms, parts="boxes", whole=whole, gamma=gamma)
+
+
+def test_gamma_zero_is_the_plain_loss_where_no_boxes_overlap() -> None:
+    gt = torch.zeros(1, 20, 20, dtype=torch.float64)
+    gt[0, 1:4, 1:9] = gt[0, 12:19, 3:5] = gt[0, 8, 15] = 1
+    logits = draw_logits(0, gt)
+    loss = SizeInvariantLoss("bce", "l1", gamma=0.0)(logits, gt)
+    torch.testing.assert_close(loss, PlainLoss("bce", "l1")(logits, gt), rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("parts", ["cells", "blobs"])
+@pytest.mark.parametrize("whole", [0.0, 0.3])
+def test_one_object_is_exactly_the_plain_loss(parts: Any, whole: float, dtype: torch.dtype) -> None:
+    gt = torch.zeros(3, 1, 33, 47, dtype=dtype)
+    gt[0, 0, 3:9, 20:30] = gt[1, 0, 32, 46] = gt[2] = 1
+    logits = draw_logits(1, gt).to(dtype).requires_grad_()
+    ours, plain = (
+        SizeInvariantLoss(*TERMS, parts=parts, whole=whole)(logits, gt),
+        PlainLoss(*TERMS)(logits, gt),
+    )
+    assert ours == plain
+    assert torch.equal(*(torch.autograd.grad(loss, logits)[0] for loss in (ours, plain)))
+
+
+@pytest.mark.parametrize("parts", ["boxes", "cells", "blobs"])
+def test_whole_of_one_is_exactly_the_plain_loss(parts: Any) -> None:
+    gt = draw_masks(3, [4, 0, 2]).float()
+    logits = draw_logits(3, gt).float()
+    assert SizeInvariantLoss(*TERMS, parts=parts, whole=1.0)(logits, gt) == PlainLoss(*TERMS)(logits, gt)
+
+
+def test_labels_may_be_given() -> None:
+    gt = draw_masks(5, [5, 3])
+    logits = draw_logits(5, gt)
+    for parts in ("cells", "blobs"):
+        loss = SizeInvariantLoss("bce", "dice", parts=parts, whole=0.5)  # type: ignore[arg-type]
+        labels = labels_of(gt, parts)  # type: ignore[arg-type]
+        assert loss(logits, gt, boxes_of(gt), labels) == loss(logits, gt)
+        assert loss(logits[:, None], gt[:, None], labels=labels[:, None].int()) == loss(logits, gt)
+
+
+OPTIONS = [
+    ({"parts": "discs"}, "parts must be 'boxes', 'cells' or 'blobs', got 'discs'"),
+    ({"whole": 1.5}, "whole must be a number 0 or more and at most 1, got 1.5"),
+    ({"gamma": -1}, "gamma must be a number 0 or more and at most 1, got -1"),
+    (
+        {"parts": "cells", "gamma": 0.5},
+        "gamma weighs boxes by their size, but parts is 'cells'; leave gamma at 1",
+    ),
+    (
+        {"parts": "blobs", "alpha": 0.5},
+        "alpha weighs the background between boxes, but parts is 'blobs'; leave alpha at 'ratio'",
+    ),
+    (
+        {"whole": 0.5, "normalize": False},
+        "normalize=False is Eq. 16 as printed: a sum over boxes; "
+        "use it with parts='boxes', whole=0 and gamma=1 only",
+    ),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), OPTIONS)
+def test_options_that_cannot_work_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError) as error:
+        SizeInvariantLoss("bce", **options)
+    assert str(error.value) == message
