@@ -65,3 +65,36 @@ def test_near_ties_far_away() -> None:
     regions = nearest_component(index, boxes_of(index))
     assert regions[701, 0] == 0
     assert regions[700, 0] == 1
+
+
+@pytest.mark.parametrize("by_keys", [False, True])
+@given(st.integers(0, 2**32), st.integers(1, 90))
+@settings(deadline=None, max_examples=25)
+def test_objects_of_any_shape(by_keys: bool, seed: int, count: int) -> None:
+    """Rings, crossed lines and ellipses, some inside the box of another, on up to 60 x 60 pixels."""
+    rng = np.random.default_rng(seed)
+    height, width = rng.integers(8, 60, 2).tolist()
+    mask = np.zeros((height, width), dtype=np.uint8)
+    for _ in range(count):
+        centre = int(rng.integers(width)), int(rng.integers(height))
+        axes = int(rng.integers(0, 9)), int(rng.integers(0, 9))
+        cv2.ellipse(mask, centre, axes, float(rng.uniform(0, 180)), 0, 360, 1, int(rng.choice([-1, 1])))
+    index = np.asarray(cv2.connectedComponents(mask, connectivity=8)[1]).astype(np.int32) - 1
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(voronoi, "_MANY", 1 if by_keys else 10**9)
+        assert (nearest_component(index, boxes_of(index)) == slow(index)).all()
+
+
+def test_hundreds_of_components() -> None:
+    index = np.full((80, 120), -1, dtype=np.int32)
+    index[::5, ::4] = np.arange(16 * 30).reshape(16, 30)
+    assert (nearest_component(index, boxes_of(index)) == slow(index)).all()
+
+
+def test_keys_that_need_64_bits() -> None:
+    """Two far ends of a strip: 2000^2 times the base of 300 components."""
+    index = np.full((3, 2000), -1, dtype=np.int32)
+    index[0, :600:2] = np.arange(300)
+    regions = nearest_component(index, boxes_of(index))
+    assert (regions[:, 598:] == 299).all()
+    assert regions[0, :4].tolist() == [0, 0, 1, 1]

@@ -1,4 +1,9 @@
-"""Voronoi regions: every pixel belongs to the nearest component, exactly; ties go to the lower index."""
+"""Voronoi regions: every pixel belongs to the nearest component, exactly; ties go to the lower index.
+
+There are two exact ways, and the faster one is taken. A few components: a distance transform each,
+in the window that the component can be nearest in. Many: the key of a pixel is its squared distance
+times a base, plus the index, and the least key is found for all components at once.
+"""
 
 import math
 
@@ -9,6 +14,8 @@ from numpy.typing import NDArray
 Index = NDArray[np.int32]
 # float32 preserves integer squared distances up to 2^21: three roundings of 2^-24 stay below one half
 _FLOAT32_REACH = math.isqrt(1 << 21)
+_MANY = 60  # components from which keys are faster; few pixels are far from all of them
+_SHIFTS = 8  # between two looks at which pixels are finished
 
 
 def nearest_component(index: Index, boxes: NDArray[np.int64]) -> Index:
@@ -25,50 +32,109 @@ def nearest_component(index: Index, boxes: NDArray[np.int64]) -> Index:
         >>> nearest_component(index, np.array([[0, 0, 1, 1], [0, 4, 1, 5]]))
         array([[0, 0, 0, 1, 1]], dtype=int32)
     """
-    reach = math.ceil(float(_distance(index < 0).max()))
-    if reach >= _FLOAT32_REACH:
-        return _nearest_in_integers(index, len(boxes))
-    nearest = np.zeros_like(index)
-    least = np.full(index.shape, np.iinfo(np.int32).max, dtype=np.int32)
-    for number, (y0, x0, y1, x1) in enumerate(boxes.tolist()):
-        # no pixel is further than `reach` from its nearest component: outside this window it is another
-        window = slice(max(y0 - reach, 0), y1 + reach), slice(max(x0 - reach, 0), x1 + reach)
-        distance = _distance(index[window] != number)
-        squared = np.asarray(cv2.multiply(distance, distance, dtype=cv2.CV_32S))
-        closer = squared < least[window]
-        least[window][closer] = squared[closer]
-        nearest[window][closer] = number
+    if len(boxes) == 1:
+        return np.zeros_like(index)
+    if len(boxes) >= _MANY:
+        return _nearest_by_keys(index, len(boxes))
+    distance = _distance(index < 0)
+    if math.ceil(float(distance.max())) >= _FLOAT32_REACH:
+        return _nearest_by_keys(index, len(boxes))
+    return _nearest_by_windows(index, boxes, _squared(distance))
+
+
+def _nearest_by_windows(index: Index, boxes: NDArray[np.int64], least: NDArray[np.int32]) -> Index:
+    """Compare the squared distance to each component with `least`, that to the nearest one."""
+    nearest = np.full_like(index, len(boxes) - 1)  # the last component has what no other one takes
+    for number in range(len(boxes) - 2, -1, -1):  # so that a lower index replaces a higher one
+        window = _window(least, boxes[number])
+        is_nearest = _squared(_distance(index[window] != number)) == least[window]
+        np.copyto(nearest[window], np.int32(number), where=is_nearest)
     return nearest
+
+
+def _window(least: NDArray[np.int32], box: NDArray[np.int64]) -> tuple[slice, slice]:
+    """Return a window that holds every pixel whose nearest component has this box.
+
+    Such a pixel is no further from the box than from its nearest component.
+    """
+    y0, x0, y1, x1 = box.tolist()
+    window = slice(0, least.shape[0]), slice(0, least.shape[1])
+    for _ in range(3):  # distances are smaller in a smaller window
+        reach = math.isqrt(int(least[window].max()))
+        window = slice(max(y0 - reach, 0), y1 + reach), slice(max(x0 - reach, 0), x1 + reach)
+    height, width = least[window].shape
+    rows, columns = _gaps(window[0].start, height, y0, y1), _gaps(window[1].start, width, x0, x1)
+    is_near = rows[:, None] + columns <= least[window]
+    return _extent(window[0].start, is_near.any(axis=1)), _extent(window[1].start, is_near.any(axis=0))
+
+
+def _gaps(start: int, count: int, first: int, stop: int) -> NDArray[np.int32]:
+    """Return the squared distances of `count` lines from the lines of a box."""
+    line = np.arange(start, start + count, dtype=np.int32)
+    return np.maximum(np.maximum(first - line, line - (stop - 1)), 0) ** 2
+
+
+def _extent(start: int, chosen: NDArray[np.bool_]) -> slice:
+    """Return the range from the first to the last chosen line; lines are counted from `start`."""
+    lines = np.flatnonzero(chosen)
+    return slice(start + int(lines[0]), start + int(lines[-1]) + 1)
 
 
 def _distance(outside: NDArray[np.bool_]) -> NDArray[np.float32]:
     return np.asarray(cv2.distanceTransform(outside.view(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_PRECISE))
 
 
-def _nearest_in_integers(index: Index, count: int) -> Index:
-    """Do the same for distances beyond the precision of float32; slower.
+def _squared(distance: NDArray[np.float32]) -> NDArray[np.int32]:
+    return np.asarray(cv2.multiply(distance, distance, dtype=cv2.CV_32S))
 
-    The key of a pixel is squared distance times a base, plus index, so the least key is the nearest
-    component and, among ties, the lowest index. First along columns, where only the next component
-    pixel above and below can be nearest, then along rows, one shift at a time.
+
+def _nearest_by_keys(index: Index, count: int) -> Index:
+    """Find the least key of every pixel: the nearest component and, among ties, the lowest index.
+
+    First along columns, where only the next component pixel above and below can be nearest, then along
+    rows, one shift at a time, as long as a pixel can still find a lower key.
     """
-    base = count + 1
     height, width = index.shape
-    far = np.int64((height + width) ** 2) * base
-    column_key = np.minimum(_key_above(index, base, far), _key_above(index[::-1], base, far)[::-1])
-    key = column_key.copy()
-    shift = 1
-    while shift < width and shift * shift * base <= key.max():
-        step = shift * shift * base
-        np.minimum(key[:, shift:], column_key[:, :-shift] + step, out=key[:, shift:])
-        np.minimum(key[:, :-shift], column_key[:, shift:] + step, out=key[:, :-shift])
-        shift += 1
-    return (key % base).astype(np.int32)
+    bits = count.bit_length()  # of the index
+    far = (height**2 + width**2) << bits  # more than any key
+    dtype = np.dtype(np.int32 if 2 * far < 1 << 31 else np.int64)
+    above, below = _key_above(index, bits, far, dtype), _key_above(index[::-1], bits, far, dtype)[::-1]
+    # transposed, so that what is shifted is in one piece of memory
+    padded = np.full((3 * width, height), far, dtype=dtype)
+    key = np.minimum(above, below, out=above).T.copy()
+    padded[width : 2 * width] = key
+    candidate = np.empty_like(key)
+    columns = slice(0, width)
+    for shift in range(1, width):
+        step = (shift * shift) << bits
+        if shift % _SHIFTS == 1:
+            is_open = key[columns].max(axis=1) >= step
+            if not is_open.any():
+                break
+            columns = _extent(columns.start, is_open)
+        start, stop = width + columns.start, width + columns.stop
+        new, old = candidate[columns], key[columns]
+        np.minimum(padded[start - shift : stop - shift], padded[start + shift : stop + shift], out=new)
+        np.add(new, step, out=new)
+        np.minimum(old, new, out=old)
+    key &= (1 << bits) - 1
+    return key.T.astype(np.int32, order="C")
 
 
-def _key_above(index: Index, base: int, far: np.int64) -> NDArray[np.int64]:
+def _key_above(
+    index: Index, bits: int, far: int, dtype: np.dtype[np.signedinteger]
+) -> NDArray[np.signedinteger]:
     """Return the key of the last component pixel at or above every pixel, `far` if there is none."""
-    rows = np.arange(len(index), dtype=np.int64)[:, None]
-    last = np.maximum.accumulate(np.where(index >= 0, rows, -1), axis=0)
-    component = np.take_along_axis(index, np.maximum(last, 0), axis=0)
-    return np.where(last >= 0, (rows - last) ** 2 * base + component, far)
+    rows = np.arange(1, len(index) + 1, dtype=dtype)[:, None]
+    key = index | (rows << bits)
+    key[index < 0] = 0
+    for row, previous in zip(key[1:], key[:-1], strict=True):
+        np.maximum(row, previous, out=row)  # the last one above is the largest
+    is_none = key == 0
+    gap = rows - (key >> bits)
+    gap *= gap
+    gap <<= bits
+    key &= (1 << bits) - 1
+    key |= gap
+    key[is_none] = far
+    return key
