@@ -32,6 +32,7 @@ class Frames:
         rows: (bands, slots, band height) indicators; a band is a strip of an image, or all of it.
         columns: (bands, slots, width) indicators.
         owner: (bands, slots) index of the frame in this slot; N for an empty slot.
+        whole: share of the plain loss; above 0 the last frames are the whole images.
     """
 
     shape: tuple[int, int, int]
@@ -40,6 +41,7 @@ class Frames:
     rows: Tensor
     columns: Tensor
     owner: Tensor
+    whole: float = 0.0
 
     def sums(self, values: Tensor, *factors: Tensor | None) -> tuple[Tensor, ...]:
         """Return, for each factor, the sums over each frame of `values * factor`; None stands for 1.
@@ -47,7 +49,7 @@ class Frames:
         A factor is a constant map such as the ground truth, or `values` itself for the sum of squares.
         """
         layout = (self.rows, self.columns, self.owner, len(self.image))
-        if not _use_own_gradient(values):
+        if not use_own_gradient(values):
             return tuple(_box_sum(multiply(values, factor), *layout) for factor in factors)
         degrees = [2 if factor is values else 1 for factor in factors]
         return cast(
@@ -67,8 +69,17 @@ class Frames:
         return values.new_zeros(self.shape[0]).index_add(0, self.image, values)
 
     def shares(self, counts: Tensor) -> Tensor:
-        """Return 1/K for each frame with count 1, and 0 for count 0; K frames of its image count."""
-        return counts / self.per_image(counts).clamp(min=1)[self.image]
+        """Return the weight of each frame with count 1, and 0 for count 0.
+
+        It is (1 - whole)/K, K frames of its image count, and `whole` for the image itself.
+        """
+        if not self.whole:
+            return counts / self.per_image(counts).clamp(min=1)[self.image]
+        n_frames = len(counts) - self.shape[0]
+        image = self.image[:n_frames]
+        n_counted = counts.new_zeros(self.shape[0]).index_add(0, image, counts[:n_frames])
+        shares = counts[:n_frames] / n_counted.clamp(min=1)[image]
+        return torch.cat([(1 - self.whole) * shares, self.whole * counts[n_frames:]])
 
 
 class WholeImages:
@@ -104,6 +115,14 @@ def make_frames(boxes: Tensor, shape: tuple[int, int, int], *, reference: Tensor
         columns=((x >= x0) & (x < x1)).to(reference.dtype),
         owner=owner.to(reference.device, non_blocking=True),
     )
+
+
+def with_images(boxes: Tensor, shape: tuple[int, int, int]) -> Tensor:
+    """Return the boxes of a batch and, after them, one box for each whole image."""
+    n_images, height, width = shape
+    images = torch.arange(n_images, dtype=boxes.dtype, device=boxes.device)
+    corners = torch.tensor([0, 0, height, width], dtype=boxes.dtype, device=boxes.device)
+    return torch.cat([boxes, torch.cat([images[:, None], corners.expand(n_images, 4)], dim=1)])
 
 
 def _slots(boxes: Tensor, n_images: int) -> tuple[Tensor, Tensor]:
@@ -154,8 +173,8 @@ def _largest_divisor(number: int, *, at_most: int) -> int:
     return next((n for n in range(at_most, 1, -1) if number % n == 0), 1)
 
 
-def _use_own_gradient(values: Tensor) -> bool:
-    """Say whether to use the gradient of `_BoxSums`; compiler and transforms need plain operations."""
+def use_own_gradient(values: Tensor) -> bool:
+    """Say whether to use hand-written gradients; compiler and transforms need plain operations."""
     if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
         return False
     dual = unpack_dual(values)  # type: ignore[no-untyped-call]

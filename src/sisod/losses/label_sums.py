@@ -1,82 +1,127 @@
-"""Sums over all cells or blobs of a batch in one call, at the same cost for any number of them.
+"""Sums over all cells or blobs of a batch in one call.
 
-Every pixel has one label, so all sums over labels are one pass over the pixels: each value is added
-to the slot of its label. A blob also has every pixel without a label, whose sum is a slot of its own.
+Every label is a slot, and so are, in each image, the pixels without a label. A cell is its slot; a blob
+has the pixels without a label too; a whole image is the sum of its slots.
 """
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from sisod.losses.box_sums import multiply
-from sisod.losses.checks import is_readable
+from sisod.losses.checks import as_array, is_readable
 from sisod.losses.labels import LabelKind
+from sisod.losses.slots import Runs, Slots
 
 
 @dataclass(frozen=True)
 class LabelledParts:
-    """The cells or blobs of a batch, prepared for sums over them.
+    """The cells or blobs of a batch and, with a share of the plain loss, its images after them.
 
     Attributes:
         kind: what the labels are; only in blobs do pixels without a label count, in every one.
-        shape: images, height, width.
-        slot: of every pixel: the index of its part, or N plus the index of its image for no label.
+        slots: the N labels, then one for each image: the pixels without a label.
         image: index of the image of each of the N parts.
         area: pixels of each part; 0 for a label that no pixel has.
+        whole: share of the plain loss; 0 leaves the images out.
     """
 
     kind: LabelKind
-    shape: tuple[int, int, int]
-    slot: Tensor
+    slots: Slots
     image: Tensor
     area: Tensor
+    whole: float
 
     def sums(self, values: Tensor, *factors: Tensor | None) -> tuple[Tensor, ...]:
         """Return, for each factor, the sums over each part of `values * factor`; None stands for 1."""
-        return tuple(self.sum(multiply(values, factor)) for factor in factors)
+        return tuple(self._join(totals) for totals in self.slots.sums(values, *factors))
 
     def sum(self, values: Tensor) -> Tensor:
         """Return the sum over each part of any map."""
-        return _sum_parts(values, self.slot, self.image, n_images=self.shape[0], kind=self.kind)
-
-    def per_image(self, values: Tensor) -> Tensor:
-        """Return, for each image, the sum of the values of its parts."""
-        return values.new_zeros(self.shape[0]).index_add(0, self.image, values)
+        return self.sums(values, None)[0]
 
     def shares(self, counts: Tensor) -> Tensor:
-        """Return 1/K for each part with count 1, and 0 for count 0; K parts of its image count."""
-        counts = counts * (self.area > 0)
-        return counts / self.per_image(counts).clamp(min=1)[self.image]
+        """Return the weight of each part with count 1, and 0 for count 0.
+
+        It is (1 - whole)/K, K parts of its image count, and `whole` for the image itself.
+        """
+        parts = self._part_shares(counts[: len(self.image)])
+        if not self.whole:
+            return parts
+        return torch.cat([(1 - self.whole) * parts, self.whole * counts[len(self.image) :]])
 
     def weights(self) -> Tensor:
         """Return the weight of every pixel over that of the plain loss: 1 for an image of one part."""
-        n_images, height, width = self.shape
+        _, height, width = self.slots.shape
         exists = (self.area > 0).to(self.area.dtype)
-        part_weight = self.shares(exists) * (height * width / self.area.clamp(min=1))
-        in_every_part = self.per_image(part_weight)
+        part_weight = self._part_shares(exists) * (height * width / self.area.clamp(min=1))
+        in_every_part = self._per_image(part_weight)
         outside = in_every_part if self.kind == "blobs" else torch.zeros_like(in_every_part)
-        outside = torch.where(self.per_image(exists) > 0, outside, 1)  # no parts: the plain loss
-        return torch.cat([part_weight, outside])[self.slot].view(n_images, height, width)
+        outside = torch.where(self._per_image(exists) > 0, outside, 1)  # no parts: the plain loss
+        weights = torch.cat([part_weight, outside])
+        return self.slots.spread(torch.lerp(weights, torch.ones_like(weights), self.whole))
+
+    def _join(self, totals: Tensor) -> Tensor:
+        """Return the sums over parts, and over images if they have a share, from those over slots."""
+        parts, outside = totals[: len(self.image)], totals[len(self.image) :]
+        joined = parts + outside[self.image] if self.kind == "blobs" else parts
+        return torch.cat([joined, self._per_image(parts) + outside]) if self.whole else joined
+
+    def _part_shares(self, counts: Tensor) -> Tensor:
+        counts = counts * (self.area > 0)
+        return counts / self._per_image(counts).clamp(min=1)[self.image]
+
+    def _per_image(self, values: Tensor) -> Tensor:
+        return values.new_zeros(self.slots.shape[0]).index_add(0, self.image, values)
 
 
-def label_parts(labels: Tensor, kind: LabelKind, *, reference: Tensor) -> LabelledParts:
-    """Return the parts of checked labels (B, H, W), with device and dtype of the reference map."""
+def label_parts(
+    labels: Tensor, kind: LabelKind, *, reference: Tensor, boxes: Tensor | None = None, whole: float = 0
+) -> LabelledParts:
+    """Return the parts of checked labels (B, H, W), with device and dtype of the reference map.
+
+    Where labels cannot be read the number of objects is that of the boxes, if there are any.
+    """
+    readable = is_readable(labels) and not torch._C._are_functorch_transforms_active()
+    slots, image = _run_slots(labels) if readable else _pixel_slots(labels, boxes, reference.device)
+    (totals,) = slots.sums(torch.ones_like(reference), None)
+    area, outside = totals[: len(image)], totals[len(image) :]
+    if kind == "blobs":
+        area = torch.where(area > 0, area + outside[image], 0)  # the background alone is no blob
+    return LabelledParts(kind, slots, image, area, whole)
+
+
+def _run_slots(labels: Tensor) -> tuple[Slots, Tensor]:
     n_images, height, width = labels.shape
-    labels = labels.to(reference.device, non_blocking=True)
-    counts = labels.flatten(1).amax(dim=1).long() + 1
+    flat = as_array(labels).reshape(n_images, -1)
+    counts = flat.max(axis=1).astype(np.intp) + 1
     n_parts = int(counts.sum())
-    ends = counts.cumsum(0)
-    image = torch.searchsorted(ends, torch.arange(n_parts, device=labels.device), right=True)
-    offset = (ends - counts)[:, None, None]
-    outside = n_parts + torch.arange(n_images, device=labels.device)[:, None, None]
-    slot = torch.where(labels >= 0, labels + offset, outside).flatten()
-    ones = torch.ones_like(reference)
-    area = _sum_parts(ones, slot, image, n_images=n_images, kind=kind)
-    if kind == "blobs":  # the background alone is no blob
-        objects = _sum_parts(ones, slot, image, n_images=n_images, kind="cells")
-        area = area * (objects > 0)
-    return LabelledParts(kind, (n_images, height, width), slot, image, area)
+    is_first = np.empty(flat.shape, dtype=bool)
+    is_first[:, 0] = True
+    np.not_equal(flat[:, 1:], flat[:, :-1], out=is_first[:, 1:])
+    start = np.flatnonzero(is_first)
+    length = np.diff(start, append=flat.size)
+    image, label = start // (height * width), flat.ravel()[start].astype(np.intp)
+    slot = np.where(label >= 0, label + (counts.cumsum() - counts)[image], n_parts + image)
+    slots = Slots((n_images, height, width), n_parts + n_images, Runs(start, length, slot))
+    return slots, torch.from_numpy(np.repeat(np.arange(n_images), counts))
+
+
+def _pixel_slots(labels: Tensor, boxes: Tensor | None, device: torch.device) -> tuple[Slots, Tensor]:
+    n_images, height, width = labels.shape
+    labels = labels.to(device, non_blocking=True)
+    images = torch.arange(n_images, device=device)
+    if boxes is None:
+        counts = labels.flatten(1).amax(dim=1).long() + 1
+        n_parts = int(counts.sum())
+        image = torch.searchsorted(counts.cumsum(0), torch.arange(n_parts, device=device), right=True)
+    else:
+        image, n_parts = boxes[:, 0].long().to(device, non_blocking=True), len(boxes)
+        counts = (image == images[:, None]).sum(dim=1)
+    offset = counts.cumsum(0) - counts
+    slot = torch.where(labels >= 0, labels + offset[:, None, None], n_parts + images[:, None, None])
+    return Slots((n_images, height, width), n_parts + n_images, slot.flatten()), image
 
 
 def are_whole_images(labels: Tensor, kind: LabelKind) -> bool:
@@ -86,11 +131,3 @@ def are_whole_images(labels: Tensor, kind: LabelKind) -> bool:
     if kind == "cells":
         return not bool(labels.any())
     return bool((labels.flatten(1).amax(dim=1) == 0).all())
-
-
-def _sum_parts(values: Tensor, slot: Tensor, image: Tensor, *, n_images: int, kind: LabelKind) -> Tensor:
-    # in float64: a float32 sum of a hundred thousand values, one by one, loses three digits
-    zeros = torch.zeros(len(image) + n_images, dtype=torch.float64, device=values.device)
-    total = zeros.index_add(0, slot, values.flatten().double()).to(values.dtype)
-    parts, outside = total[: len(image)], total[len(image) :]
-    return parts + outside[image] if kind == "blobs" else parts

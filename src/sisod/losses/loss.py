@@ -1,13 +1,13 @@
 """The losses: the sum over frames of the paper's Eq. 16, and the plain mean that it replaces."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TypeVar
 
 import torch
 from torch import Tensor, nn
 
-from sisod.losses.box_sums import WholeImages, full_precision, make_frames
+from sisod.losses.box_sums import WholeImages, full_precision, make_frames, with_images
 from sisod.losses.boxes import boxes_of, check_boxes
 from sisod.losses.checks import Maps, as_planes
 from sisod.losses.decoupled import DecoupledLoss
@@ -239,44 +239,40 @@ def _size_invariant(
         elif weighting.parts == "boxes":
             parts, weights = _boxes(g, _find_boxes(gt) if boxes is None else boxes, weighting)
         else:
-            parts, weights = _labelled(
-                g, _find_labels(gt, weighting.parts) if labels is None else labels, weighting
-            )
-        return _sum_terms(maps, g, terms, parts, weights, weighting)
+            found = _find_labels(gt, weighting.parts) if labels is None else labels
+            parts, weights = _labelled(g, found, boxes, weighting)
+        return _sum_terms(maps, g, terms, parts, weights, normalize=weighting.normalize)
 
 
 def _boxes(g: Tensor, boxes: Tensor, weighting: Weighting) -> tuple[Parts, PixelWeights]:
-    n_images, height, width = g.shape
+    _, height, width = shape = g.shape[0], g.shape[1], g.shape[2]
     check_boxes(boxes, g.shape)
-    frames = make_frames(boxes, (n_images, height, width), reference=g)
+    frames = make_frames(boxes, shape, reference=g)
     weight = frame_weights(
         frames, alpha=weighting.alpha, normalize=weighting.normalize, gamma=weighting.gamma
     )
     if weighting.whole == 0:
         return frames, PixelWeights(weight, is_relative=False)
-    return frames, _relative(weight * (height * width), weighting)
+    relative = torch.lerp(weight * (height * width), torch.ones_like(weight), weighting.whole)
+    both = make_frames(with_images(boxes, shape), shape, reference=g)
+    return replace(both, whole=weighting.whole), PixelWeights(relative, is_relative=True)
 
 
 def _labelled(
-    g: Tensor, labels: Tensor, weighting: Weighting
+    g: Tensor, labels: Tensor, boxes: Tensor | None, weighting: Weighting
 ) -> tuple[Parts | None, PixelWeights | None]:
     assert weighting.parts != "boxes"  # noqa: S101  (for the type checker)
     planes = check_labels(labels, g.shape)
     if are_whole_images(planes, weighting.parts):
         return None, None
-    parts = label_parts(planes, weighting.parts, reference=g)
-    return parts, _relative(parts.weights(), weighting)
-
-
-def _relative(weight: Tensor, weighting: Weighting) -> PixelWeights:
-    """Mix weights relative to the plain loss with those of the plain loss, 1; exact for a share of 1."""
-    return PixelWeights(torch.lerp(weight, torch.ones_like(weight), weighting.whole), is_relative=True)
+    parts = label_parts(planes, weighting.parts, reference=g, boxes=boxes, whole=weighting.whole)
+    return parts, PixelWeights(parts.weights(), is_relative=True)
 
 
 def _plain(logits: Maps, gt: Tensor, terms: Terms) -> Tensor:
     maps, g = as_planes(logits, gt, from_probs=terms.from_probs)
     with full_precision(g):
-        return _sum_terms(maps, g, terms, None, None, None)
+        return _sum_terms(maps, g, terms, None, None)
 
 
 def _sum_terms(
@@ -285,20 +281,16 @@ def _sum_terms(
     terms: Terms,
     parts: Parts | None,
     weights: PixelWeights | None,
-    weighting: Weighting | None,
+    *,
+    normalize: bool = True,
 ) -> Tensor:
     """Sum the terms of all side outputs, each with the same parts; None stands for whole images."""
-    shared: list[tuple[float, Parts]] = [(1.0, WholeImages())]
-    if parts is not None and weighting is not None:
-        shared = [(1 - weighting.whole, parts), (weighting.whole, WholeImages())]
-    normalize = weighting is None or weighting.normalize
+    parts = WholeImages() if parts is None else parts
     regions = []
     for factor, region in terms.region:
-        for share, some in shared:
-            if share:
-                value, counts = region(g, some)
-                shares = some.shares(counts) if normalize else counts
-                regions.append((value, shares * (share * factor / len(g))))
+        value, counts = region(g, parts)
+        shares = parts.shares(counts) if normalize else counts
+        regions.append((value, shares * (factor / len(g))))
     losses = []
     # weights that are not relative make sums over images, not means
     divisor = 1 if weights is None or weights.is_relative else len(g)

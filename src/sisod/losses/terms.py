@@ -52,7 +52,7 @@ class Parts(Protocol):
         """Return the sum over each part of any map."""
 
     def shares(self, counts: Tensor) -> Tensor:
-        """Return 1/K for each part with count 1, and 0 for count 0; K parts of its image count."""
+        """Return the weight of each part with count 1, and 0 for count 0; those of an image sum to 1."""
 
 
 def region_term(function: _Function) -> _Function:

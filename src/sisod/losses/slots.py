@@ -1,0 +1,126 @@
+"""Sums over groups of pixels in one call, at nearly the same cost for any number of groups.
+
+Every pixel belongs to one *slot*. Neighbouring pixels mostly share theirs, so the pixels of a batch, in
+raster order, are few *runs* of one slot: NumPy sums each run at the speed of memory, and the sums of
+runs are added up in float64. Compilers, transforms and devices need plain operations on pixels instead.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from sisod.losses.box_sums import multiply, use_own_gradient
+
+
+class Runs(NamedTuple):
+    """First pixel, number of pixels, and slot of every run."""
+
+    start: NDArray[np.intp]
+    length: NDArray[np.intp]
+    slot: NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class Slots:
+    """The slot of every pixel of a batch.
+
+    Attributes:
+        shape: images, height, width.
+        count: number of slots.
+        layout: the runs, or the slot of every pixel in raster order.
+    """
+
+    shape: tuple[int, int, int]
+    count: int
+    layout: Runs | Tensor
+
+    def sums(self, values: Tensor, *factors: Tensor | None) -> tuple[Tensor, ...]:
+        """Return, for each factor, the sums over each slot of `values * factor`; None stands for 1.
+
+        A factor is a constant map such as the ground truth, or `values` itself for the sum of squares.
+        """
+        if isinstance(self.layout, Tensor) or not use_own_gradient(values):
+            return tuple(self._sum_pixels(multiply(values, factor)) for factor in factors)
+        degrees = [2 if factor is values else 1 for factor in factors]
+        return cast("tuple[Tensor, ...]", cast("Any", _SlotSums.apply)(values, degrees, self, *factors))
+
+    def spread(self, values: Tensor) -> Tensor:
+        """Return, for each pixel, the value of its slot."""
+        if isinstance(self.layout, Tensor) or not use_own_gradient(values):
+            return values[self._pixels()].view(self.shape)
+        return cast("Tensor", cast("Any", _Spread.apply)(values, self))
+
+    def _pixels(self) -> Tensor:
+        if isinstance(self.layout, Tensor):
+            return self.layout
+        return torch.from_numpy(np.repeat(self.layout.slot, self.layout.length))
+
+    def _sum_pixels(self, values: Tensor) -> Tensor:
+        # in float64: a float32 sum of a hundred thousand values, one by one, loses three digits
+        zeros = torch.zeros(self.count, dtype=torch.float64, device=values.device)
+        return zeros.index_add(0, self._pixels(), values.flatten().double()).to(values.dtype)
+
+
+class _SlotSums(torch.autograd.Function):
+    """Sums over slots of values times constant maps, or times themselves (degree 2).
+
+    The gradient consists of operations that can be differentiated again, as in `_BoxSums`.
+    """
+
+    @staticmethod
+    def forward(
+        values: Tensor,
+        degrees: list[int],  # noqa: ARG004  (for the gradient)
+        slots: Slots,
+        *factors: Tensor | None,
+    ) -> tuple[Tensor, ...]:
+        results, buffer = [], None
+        for factor in factors:
+            # one buffer for all products: allocating new memory is slow
+            product = values if factor is None else (buffer := torch.mul(values, factor, out=buffer))
+            results.append(_sum_runs(product, slots))
+        return tuple(results)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:  # noqa: ARG004
+        _, ctx.degrees, ctx.slots, *factors = inputs
+        ctx.save_for_backward(*factors)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        factors = ctx.saved_tensors
+        total: Tensor | None = None
+        for gradient, degree, factor in zip(gradients, ctx.degrees, factors, strict=True):
+            spread = ctx.slots.spread(degree * gradient)
+            if total is None:
+                total = spread if factor is None else spread.mul_(factor)
+            else:
+                total = total.add_(spread) if factor is None else total.addcmul_(spread, factor)
+        return (total, *[None] * (2 + len(factors)))
+
+
+class _Spread(torch.autograd.Function):
+    """The value of the slot of every pixel; the gradient is a sum over slots."""
+
+    @staticmethod
+    def forward(values: Tensor, slots: Slots) -> Tensor:
+        _, length, slot = cast("Runs", slots.layout)
+        return torch.from_numpy(np.repeat(values.detach().numpy()[slot], length)).view(slots.shape)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: ARG004
+        ctx.slots = inputs[1]
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        return ctx.slots.sums(gradients[0], None)[0], None
+
+
+def _sum_runs(values: Tensor, slots: Slots) -> Tensor:
+    start, _, slot = cast("Runs", slots.layout)
+    of_runs = np.add.reduceat(values.detach().flatten().numpy(), start)
+    return torch.from_numpy(np.bincount(slot, of_runs, minlength=slots.count)).to(values.dtype)
