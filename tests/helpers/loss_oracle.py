@@ -44,8 +44,25 @@ def auc(p: Tensor, g: Tensor) -> Tensor | None:
     return (pairs * margins).sum() / pairs.sum()
 
 
-SEPARABLE: dict[str, Loss] = {"bce": bce, "mse": mse, "l1": l1}
-REGION: dict[str, Callable[[Tensor, Tensor], Tensor | None]] = {"dice": dice, "iou": iou, "auc": auc}
+def focal(p: Tensor, g: Tensor) -> Tensor:
+    """The focal loss with exponent 2."""
+    p_true = p * g + (1 - p) * (1 - g)
+    return -((1 - p_true) ** 2 * (g * p.log() + (1 - g) * (1 - p).log())).mean()
+
+
+def tversky(p: Tensor, g: Tensor) -> Tensor:
+    """False positives weigh 0.3, false negatives 0.7."""
+    hits, false_alarms, misses = (p * g).sum(), (p * (1 - g)).sum(), ((1 - p) * g).sum()
+    return 1 - hits / (hits + 0.3 * false_alarms + 0.7 * misses).clamp(min=1e-7)
+
+
+SEPARABLE: dict[str, Loss] = {"bce": bce, "mse": mse, "l1": l1, "focal(2)": focal}
+REGION: dict[str, Callable[[Tensor, Tensor], Tensor | None]] = {
+    "dice": dice,
+    "iou": iou,
+    "auc": auc,
+    "tversky(0.3,0.7)": tversky,
+}
 
 
 def image_loss(

@@ -16,7 +16,7 @@ import sisod
 from sisod.common.errors import UsageError
 from sisod.losses import PlainLoss, SizeInvariantLoss, boxes_of, labels_of
 
-TERMS = ("bce", "mse", "l1", "dice", "iou", "auc")
+TERMS = ("bce", "mse", "l1", "focal(2)", "dice", "iou", "auc", "tversky(0.3,0.7)")
 seeds = st.integers(0, 2**32)
 many = settings(deadline=None, max_examples=25)
 torch.set_num_threads(1)  # the tensors are small

@@ -11,7 +11,7 @@ from torch.autograd import forward_ad, functional
 from sisod.losses import PlainLoss, SizeInvariantLoss, boxes_of, region_term
 from sisod.losses.box_sums import _bands, make_frames
 
-TERMS = ["bce", "mse", "l1", "dice", "iou", "auc"]
+TERMS = ["bce", "mse", "l1", "focal(2)", "focal(0.5)", "dice", "iou", "auc", "tversky(0.3,0.7)"]
 Loss = Callable[[Tensor], Tensor]
 # PyTorch's own forward mode, when it is first used; the second from 2.15 on
 pytestmark = [

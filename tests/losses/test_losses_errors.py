@@ -118,7 +118,10 @@ REFUSED: dict[str, tuple[Callable[[], object], type[Exception], list[str]]] = {
     "term": (
         lambda: SizeInvariantLoss("bec"),
         ValueError,
-        ["unknown term 'bec'; did you mean 'bce'? available: auc, bce, dice, iou, l1, mse"],
+        [
+            "unknown term 'bec'; did you mean 'bce'? available: auc, bce, dice, focal(g), iou, l1, mse, "
+            "tversky(a,b)"
+        ],
     ),
     "number as a term": (
         lambda: SizeInvariantLoss("bce", 0.5),  # type: ignore[arg-type]

@@ -19,10 +19,12 @@ def test_names_are_frozen() -> None:
         "boxes_of",
         "collate_boxes",
         "collate_labels",
+        "focal",
         "labels_of",
         "plain_loss",
         "region_term",
         "size_invariant_loss",
+        "tversky",
         "weight_map",
     ]
     assert all(hasattr(sisod.losses, name) for name in sisod.losses.__all__)

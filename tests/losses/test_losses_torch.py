@@ -17,7 +17,7 @@ from sisod.losses import PlainLoss, SizeInvariantLoss, boxes_of, collate_boxes, 
 from sisod.losses.decoupled import DecoupledLoss
 from sisod.losses.terms import network_targets
 
-ALL = ("bce", "mse", "l1", "dice", "iou", "auc")
+ALL = ("bce", "mse", "l1", "focal(2)", "dice", "iou", "auc", "tversky(0.3,0.7)")
 torch.set_num_threads(1)  # the tensors are small
 
 

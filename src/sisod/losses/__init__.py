@@ -14,7 +14,7 @@ except ModuleNotFoundError:
 from sisod.losses.boxes import boxes_of, collate_boxes
 from sisod.losses.labels import collate_labels, labels_of
 from sisod.losses.loss import PlainLoss, SizeInvariantLoss, plain_loss, size_invariant_loss
-from sisod.losses.terms import region_term
+from sisod.losses.terms import focal, region_term, tversky
 from sisod.losses.weight_maps import weight_map
 
 __all__ = [
@@ -23,9 +23,11 @@ __all__ = [
     "boxes_of",
     "collate_boxes",
     "collate_labels",
+    "focal",
     "labels_of",
     "plain_loss",
     "region_term",
     "size_invariant_loss",
+    "tversky",
     "weight_map",
 ]

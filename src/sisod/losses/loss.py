@@ -103,8 +103,9 @@ class SizeInvariantLoss(nn.Module):
     region terms.
 
     Args:
-        terms: `"bce"`, `"mse"`, `"l1"` (separable), `"dice"`, `"iou"`, `"auc"` (region), a callable
-            `(logits, gt) -> loss per pixel`, or one marked with `region_term`.
+        terms: `"bce"`, `"mse"`, `"l1"`, `focal(g)` (separable), `"dice"`, `"iou"`, `"auc"`,
+            `tversky(a, b)` (region), a callable `(logits, gt) -> loss per pixel`, or one marked with
+            `region_term`.
         alpha: weight of the background: `"ratio"`, `"union"` or a number; see `sisod.partition`.
         parts: what the means are taken over. `"boxes"`, the paper's frames and the background between
             them; `"cells"`, every pixel in the cell of its nearest object, no background; `"blobs"`,

@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from sisod.common.arguments import check_flag, check_known, check_number, shown
+from sisod.scoring.term_names import TERM_NAMES, check_term_numbers, parse_term
 
 EPS = 1e-7  # least denominator of a region term
 
@@ -74,6 +75,40 @@ def region_term(function: _Function) -> _Function:
     return function
 
 
+def tversky(a: float, b: float) -> str:
+    """Return the name of Tversky's loss, 1 - TP / (TP + a FP + b FN), a region term.
+
+    TP = sum pg, FP = sum p(1 - g), FN = sum (1 - p)g. With b above a, missed pixels weigh more than
+    false alarms; 1 and 1 is `"iou"`, 0.5 and 0.5 is Dice without squares.
+
+    Args:
+        a: weight of false positives.
+        b: weight of false negatives.
+
+    Example:
+        >>> tversky(0.3, 0.7)  # in a recipe: terms = ["bce", "tversky(0.3,0.7)"]
+        'tversky(0.3,0.7)'
+    """
+    numbers = check_term_numbers("tversky", a, b)
+    return f"tversky({numbers['a']!r},{numbers['b']!r})"
+
+
+def focal(g: float) -> str:
+    """Return the name of the focal loss, (1 - p_t)^g times binary cross-entropy, a separable term.
+
+    p_t is the probability of the true class: p where the ground truth is 1, 1 - p where it is 0, and in
+    proportion between. Both classes have the same weight.
+
+    Args:
+        g: exponent; 0 is `"bce"`, 2 is usual.
+
+    Example:
+        >>> focal(2)
+        'focal(2.0)'
+    """
+    return f"focal({check_term_numbers('focal', g)['g']!r})"
+
+
 def bce_from_logits(logits: Tensor, g: Tensor, weights: PixelWeights | None) -> Tensor:
     """Binary cross-entropy, numerically stable for logits of any size."""
     weight, is_mean = (None, True) if weights is None else weights
@@ -84,6 +119,26 @@ def bce_from_logits(logits: Tensor, g: Tensor, weights: PixelWeights | None) -> 
 def bce_from_probs(p: Tensor, g: Tensor, weights: PixelWeights | None) -> Tensor:
     """Binary cross-entropy with logarithms clamped at -100, as PyTorch does."""
     return _reduce(functional.binary_cross_entropy(p, g, reduction="none"), weights)
+
+
+def focal_from_logits(
+    logits: Tensor, target: Tensor, weights: PixelWeights | None, *, g: float
+) -> Tensor:
+    """Binary cross-entropy times the g-th power of the probability of the wrong class."""
+    pixels = functional.binary_cross_entropy_with_logits(logits, target, reduction="none")
+    wrong = torch.lerp(logits.sigmoid(), (-logits).sigmoid(), target)  # 1 - p would lose digits
+    return _reduce(pixels * _power(wrong, g), weights)
+
+
+def focal_from_probs(p: Tensor, target: Tensor, weights: PixelWeights | None, *, g: float) -> Tensor:
+    """The same of probabilities, with logarithms clamped at -100."""
+    pixels = functional.binary_cross_entropy(p, target, reduction="none")
+    return _reduce(pixels * _power(torch.lerp(p, 1 - p, target), g), weights)
+
+
+def _power(values: Tensor, exponent: float) -> Tensor:
+    # the derivative of a power below 1 is infinite at 0
+    return values.clamp(min=torch.finfo(values.dtype).tiny) ** exponent
 
 
 def mse(p: Tensor, g: Tensor, weights: PixelWeights | None) -> Tensor:
@@ -118,6 +173,18 @@ def iou(g: Tensor, parts: Parts) -> Prepared:
     return value, torch.ones_like(g_sum)
 
 
+def tversky_loss(g: Tensor, parts: Parts, *, a: float, b: float) -> Prepared:
+    """1 - TP / (TP + a FP + b FN), with TP = sum pg, FP = sum p - TP and FN = sum g - TP."""
+    g_sum = parts.sum(g)
+
+    def value(p: Tensor) -> Tensor:
+        hits, p_sum = parts.sums(p, g, None)
+        errors = a * (p_sum - hits) + b * (g_sum - hits)
+        return 1 - hits / (hits + errors).clamp(min=EPS)
+
+    return value, torch.ones_like(g_sum)
+
+
 def auc(g: Tensor, parts: Parts) -> Prepared:
     """The mean of (1 - (a - b))^2 over all pairs of a positive pixel a and a negative one b of a frame.
 
@@ -139,9 +206,18 @@ def auc(g: Tensor, parts: Parts) -> Prepared:
     return value, counts
 
 
-ON_PROBS: dict[str, PixelTerm] = {"mse": mse, "l1": l1}
-REGION: dict[str, RegionTerm] = {"dice": dice, "iou": iou, "auc": auc}
-NAMES = ("bce", *ON_PROBS, *REGION)
+# of logits, and of probabilities
+ON_INPUT: dict[str, tuple[Callable[..., Tensor], Callable[..., Tensor]]] = {
+    "bce": (bce_from_logits, bce_from_probs),
+    "focal": (focal_from_logits, focal_from_probs),
+}
+ON_PROBS: dict[str, Callable[..., Tensor]] = {"mse": mse, "l1": l1}
+REGION: dict[str, Callable[..., Prepared]] = {
+    "dice": dice,
+    "iou": iou,
+    "auc": auc,
+    "tversky": tversky_loss,
+}
 # the paper's appendix, "Optimization Details for Different Backbones"; GateNet and PoolNet may have any
 # of bce, mse and l1 there, and have bce in the code of their authors
 _PAPER_TERMS = {
@@ -182,7 +258,7 @@ def sort_terms(
 ) -> Terms:
     """Sort terms by kind; refuse unknown names."""
     if not terms:
-        raise ValueError(f"a loss needs at least one term; available: {', '.join(sorted(NAMES))}")
+        raise ValueError(f"a loss needs at least one term; available: {', '.join(sorted(TERM_NAMES))}")
     if isinstance(terms, str):
         raise ValueError(f"terms is the text {terms!r}; expected a list of terms like [{terms!r}]")
     check_flag("from_probs", from_probs)
@@ -193,13 +269,16 @@ def sort_terms(
     on_probs: list[Weighted[PixelTerm]] = []
     region: list[Weighted[RegionTerm]] = []
     for term, weight in zip(terms, factors, strict=True):
-        _check_term(term)
-        if isinstance(term, str) and term in REGION:
-            region.append((weight, REGION[term]))
-        elif isinstance(term, str) and term in ON_PROBS:
-            on_probs.append((weight, ON_PROBS[term]))
-        elif isinstance(term, str):
-            on_input.append((weight, bce_from_probs if from_probs else bce_from_logits))
+        if isinstance(term, str):
+            name, numbers = parse_term(term)
+            if name in REGION:
+                region.append((weight, partial(REGION[name], **numbers)))
+            elif name in ON_PROBS:
+                on_probs.append((weight, partial(ON_PROBS[name], **numbers)))
+            else:
+                on_input.append((weight, partial(ON_INPUT[name][from_probs], **numbers)))
+        elif not callable(term):
+            raise TypeError(f"a term is a name or a callable, got {term!r}; weights go into weights=")
         elif getattr(term, "is_region_term", False):
             region.append((weight, partial(_own_region_term, term)))
         else:
@@ -211,13 +290,6 @@ def _factors(weights: object) -> list[float]:
     if isinstance(weights, str) or not isinstance(weights, Sequence):
         raise ValueError(f"weights must be a list of numbers, one per term, got {shown(weights)}")
     return [check_number("every weight", weight, least=-math.inf) for weight in weights]
-
-
-def _check_term(term: object) -> None:
-    if isinstance(term, str):
-        check_known("term", term, NAMES)
-    if not isinstance(term, str) and not callable(term):
-        raise TypeError(f"a term is a name or a callable, got {term!r}; weights go into weights=")
 
 
 def network_terms(name: str) -> tuple[str, ...]:

@@ -22,13 +22,13 @@ from sisod.common.config import is_utf8, read_toml, toml_value
 from sisod.common.errors import InputError, UsageError, printable
 from sisod.networks import find
 from sisod.networks import names as network_names
+from sisod.scoring.term_names import TERM_NAMES, parse_term
 from sisod.scoring.weighting import check_weighting
 from sisod.training.field_types import check_types, convert, describe_type
 
 _FOLDER = Path(__file__).parent / "recipes"
 # repeated here, so that a wrong recipe is refused without importing PyTorch
 ENCODERS = ("resnet50", "efficientnet_lite0")
-TERMS = ("bce", "mse", "l1", "dice", "iou", "auc")
 _MAX_COUNT = 10**9
 _MAX_SIZE = 16384  # of a side; a batch of such images is 6 GB
 _MAX_SEED = 2**32 - 1  # of NumPy and Lightning
@@ -158,9 +158,9 @@ class LossPart:
     def __post_init__(self) -> None:
         check_types(self)
         if not self.terms:
-            raise ValueError(f"terms is empty; name at least one of {', '.join(TERMS)}")
+            raise ValueError(f"terms is empty; name at least one of {', '.join(TERM_NAMES)}")
         for term in self.terms:
-            check_known("term", term, TERMS)
+            parse_term(term)
         check_weighting(
             parts=self.parts,
             alpha=self.alpha,  # type: ignore[arg-type]
