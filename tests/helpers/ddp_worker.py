@@ -12,6 +12,12 @@ from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
 from sisod.losses import SizeInvariantLoss, boxes_of
 
+LOSSES = {
+    "boxes": SizeInvariantLoss("bce", "dice"),
+    "cells": SizeInvariantLoss("bce", "dice", parts="cells", whole=0.5),
+    "blobs": SizeInvariantLoss("bce", "dice", parts="blobs", whole=0.25),
+}
+
 
 def make_batch(n_images: int = 4) -> tuple[Tensor, Tensor]:
     """Return images and masks with different numbers of objects, the same in every process."""
@@ -63,11 +69,12 @@ def main(rank: int, folder: Path) -> None:
     """Do the step on every second image; the first process writes the gradients."""
     torch.set_num_threads(1)
     join_two(rank, folder)
-    network = nn.parallel.DistributedDataParallel(make_network())
     images, gt = (part[rank::2] for part in make_batch())
-    SizeInvariantLoss("bce", "dice")(network(images), gt, boxes_of(gt)).backward()
-    if rank == 0:
-        torch.save([p.grad for p in network.parameters()], folder / "gradients.pt")
+    for name, loss in LOSSES.items():
+        network = nn.parallel.DistributedDataParallel(make_network())
+        loss(network(images), gt, boxes_of(gt)).backward()
+        if rank == 0:
+            torch.save([p.grad for p in network.parameters()], folder / f"{name}.pt")
     leave_two()
 
 

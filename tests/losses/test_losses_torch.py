@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from helpers.ddp_worker import make_batch, make_network
+from helpers.ddp_worker import LOSSES, make_batch, make_network
 from torch import Tensor, nn
 
 from sisod import networks
@@ -179,11 +179,12 @@ def test_two_processes_equal_one(tmp_path: Path) -> None:
     errors = [worker.communicate(timeout=120)[1] for worker in workers]
     assert [worker.returncode for worker in workers] == [0, 0], errors
     images, gt = make_batch()
-    network = make_network()
-    SizeInvariantLoss("bce", "dice")(network(images), gt, boxes_of(gt)).backward()
-    gradients = torch.load(tmp_path / "gradients.pt", weights_only=True)
-    for parameter, gradient in zip(network.parameters(), gradients, strict=True):
-        torch.testing.assert_close(gradient, parameter.grad)
+    for name, loss in LOSSES.items():
+        network = make_network()
+        loss(network(images), gt, boxes_of(gt)).backward()
+        gradients = torch.load(tmp_path / f"{name}.pt", weights_only=True)
+        for parameter, gradient in zip(network.parameters(), gradients, strict=True):
+            torch.testing.assert_close(gradient, parameter.grad)
 
 
 def test_boxes_are_found_in_the_workers_of_a_loader() -> None:

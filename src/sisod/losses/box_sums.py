@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.amp.autocast_mode import is_autocast_available
 from torch.autograd.forward_ad import unpack_dual
 
-from sisod.losses.checks import as_array, is_readable
+from sisod.losses.checks import are_transforms_active, as_array, is_readable
 
 _MAX_UNCUT = 24  # boxes of an image, up to which cutting it into bands costs more than it saves
 _MIN_BAND = 48  # height of a band
@@ -175,7 +175,7 @@ def _largest_divisor(number: int, *, at_most: int) -> int:
 
 def use_own_gradient(values: Tensor) -> bool:
     """Say whether to use hand-written gradients; compiler and transforms need plain operations."""
-    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
+    if torch.compiler.is_compiling() or are_transforms_active():
         return False
     dual = unpack_dual(values)  # type: ignore[no-untyped-call]
     return dual.tangent is None  # not in forward-mode differentiation

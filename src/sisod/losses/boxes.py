@@ -48,7 +48,7 @@ def boxes_of(
 def salient_masks(gt: Tensor | ArrayLike) -> Tensor:
     """Return a batch of masks, or one mask, as booleans (B, H, W) on the CPU."""
     tensor = torch.as_tensor(gt)
-    _refuse_vmap(tensor, "gt")
+    refuse_vmap(tensor, "gt")
     masks = tensor.detach().cpu()
     if masks.ndim not in (2, 3, 4) or (masks.ndim == 4 and masks.shape[1] != 1):
         raise ValueError(
@@ -93,7 +93,7 @@ def check_boxes(boxes: Tensor, shape: Sequence[int]) -> None:
             "(image, y0, x0, y1, x1); collate_boxes joins the boxes of single images"
         )
     if not is_readable(boxes):
-        _refuse_vmap(boxes, "boxes")
+        refuse_vmap(boxes, "boxes")
         return
     n_images, height, width = shape
     image, y0, x0, y1, x1 = rows = as_array(boxes).T
@@ -107,9 +107,11 @@ def check_boxes(boxes: Tensor, shape: Sequence[int]) -> None:
         )
 
 
-def _refuse_vmap(tensor: Tensor, name: str) -> None:
+def refuse_vmap(tensor: Tensor, name: str) -> None:
+    """Refuse a tensor over which `torch.func.vmap` maps."""
     if not torch.compiler.is_compiling() and is_batched(tensor):
         raise ValueError(
-            f"torch.func.vmap maps over {name}, but images differ in their number of boxes; map over "
-            "the logits only, with boxes=boxes_of(gt) computed outside, or loop over the images"
+            f"torch.func.vmap maps over {name}, but images differ in their number of objects; map "
+            "over the logits only, with boxes=boxes_of(gt) or labels=labels_of(gt) computed outside, or "
+            "loop over the images"
         )

@@ -30,9 +30,14 @@ def is_batched(tensor: Tensor) -> bool:
     return False
 
 
+def are_transforms_active() -> bool:
+    """Say whether a transform of `torch.func` is active: there is no access to the memory of tensors."""
+    return bool(torch._C._are_functorch_transforms_active())
+
+
 def as_array(tensor: Tensor) -> NDArray[Any]:
     """Return the values of a tensor that may be read."""
-    if torch._C._are_functorch_transforms_active():  # no access to the memory of tensors
+    if are_transforms_active():
         return np.array(tensor.tolist()).reshape(tensor.shape)
     return tensor.detach().numpy()
 

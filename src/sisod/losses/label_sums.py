@@ -4,13 +4,14 @@ Every label is a slot, and so are, in each image, the pixels without a label. A 
 has the pixels without a label too; a whole image is the sum of its slots.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from sisod.losses.checks import as_array, is_readable
+from sisod.losses.checks import are_transforms_active, as_array, is_readable
 from sisod.losses.labels import LabelKind
 from sisod.losses.slots import Runs, Slots
 
@@ -83,8 +84,8 @@ def label_parts(
 
     Where labels cannot be read the number of objects is that of the boxes, if there are any.
     """
-    readable = is_readable(labels) and not torch._C._are_functorch_transforms_active()
-    slots, image = _run_slots(labels) if readable else _pixel_slots(labels, boxes, reference.device)
+    in_runs = is_readable(labels) and is_readable(reference) and not are_transforms_active()
+    slots, image = _run_slots(labels) if in_runs else _pixel_slots(labels, boxes, reference.device)
     (totals,) = slots.sums(torch.ones_like(reference), None)
     area, outside = totals[: len(image)], totals[len(image) :]
     if kind == "blobs":
@@ -110,18 +111,28 @@ def _run_slots(labels: Tensor) -> tuple[Slots, Tensor]:
 
 def _pixel_slots(labels: Tensor, boxes: Tensor | None, device: torch.device) -> tuple[Slots, Tensor]:
     n_images, height, width = labels.shape
-    labels = labels.to(device, non_blocking=True)
     images = torch.arange(n_images, device=device)
-    if boxes is None:
+    if boxes is None or is_readable(labels):
         counts = labels.flatten(1).amax(dim=1).long() + 1
-        n_parts = int(counts.sum())
+        n_parts = _read_count(counts)
+        counts = counts.to(device, non_blocking=True)
         image = torch.searchsorted(counts.cumsum(0), torch.arange(n_parts, device=device), right=True)
     else:
         image, n_parts = boxes[:, 0].long().to(device, non_blocking=True), len(boxes)
         counts = (image == images[:, None]).sum(dim=1)
+    labels = labels.to(device, non_blocking=True)
     offset = counts.cumsum(0) - counts
     slot = torch.where(labels >= 0, labels + offset[:, None, None], n_parts + images[:, None, None])
     return Slots((n_images, height, width), n_parts + n_images, slot.flatten()), image
+
+
+def _sum_counts(counts: Tensor) -> int:
+    return int(counts.sum())
+
+
+_read_count: Callable[[Tensor], int] = torch.compiler.disable(  # type: ignore[no-untyped-call]
+    _sum_counts, reason="labels are not read inside the graph; give boxes=boxes_of(gt) to the loss too"
+)
 
 
 def are_whole_images(labels: Tensor, kind: LabelKind) -> bool:

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from sisod.common.arguments import check_choice
-from sisod.losses.boxes import salient_masks
+from sisod.losses.boxes import refuse_vmap, salient_masks
 from sisod.losses.checks import as_array, is_readable
 from sisod.scoring.partition import Partition, check_partition_settings, cut_mask
 from sisod.scoring.voronoi import nearest_component
@@ -81,6 +81,7 @@ def collate_labels(labels: Sequence[PartLabels]) -> Tensor:
 
 def check_labels(labels: Tensor, shape: Sequence[int]) -> Tensor:
     """Return labels as (B, H, W); refuse a wrong shape or dtype and, where readable, values below -1."""
+    refuse_vmap(labels, "labels")
     planes = labels.squeeze(1) if labels.ndim == 4 and labels.shape[1] == 1 else labels
     if planes.shape != torch.Size(shape) or planes.is_floating_point() or planes.dtype == torch.bool:
         raise ValueError(

@@ -30,7 +30,7 @@ _find_boxes: Callable[[Tensor], Tensor] = torch.compiler.disable(  # type: ignor
     boxes_of, reason="components are found outside the graph; give boxes=boxes_of(gt) to the loss"
 )
 _find_labels: Callable[[Tensor, str], Tensor] = torch.compiler.disable(  # type: ignore[no-untyped-call]
-    labels_of, reason="cells are found outside the graph; give labels=labels_of(gt) to the loss"
+    labels_of, reason="cells are found outside the graph; give boxes and labels to the loss"
 )
 
 
@@ -122,7 +122,7 @@ class SizeInvariantLoss(nn.Module):
     Call with `logits`, a tensor (B, 1, H, W) or (B, H, W) or a sequence of them; `gt` of the same shape
     with values in [0, 1]; and `boxes`, rows (image, y0, x0, y1, x1) as from `boxes_of`, or, for cells
     and blobs, `labels` as from `labels_of`. If not given they are computed from `gt`, which for tensors
-    on a device means waiting for it.
+    on a device means waiting for it. Labels on a device are not read if the `boxes` are given too.
 
     Example:
         >>> loss = SizeInvariantLoss("bce", "dice")

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch._C._functorch import is_legacy_batchedtensor
 
 from sisod.losses.box_sums import multiply, use_own_gradient
 
@@ -43,16 +44,21 @@ class Slots:
 
         A factor is a constant map such as the ground truth, or `values` itself for the sum of squares.
         """
-        if isinstance(self.layout, Tensor) or not use_own_gradient(values):
+        if not self._use_runs(values):
             return tuple(self._sum_pixels(multiply(values, factor)) for factor in factors)
         degrees = [2 if factor is values else 1 for factor in factors]
         return cast("tuple[Tensor, ...]", cast("Any", _SlotSums.apply)(values, degrees, self, *factors))
 
     def spread(self, values: Tensor) -> Tensor:
         """Return, for each pixel, the value of its slot."""
-        if isinstance(self.layout, Tensor) or not use_own_gradient(values):
+        if not self._use_runs(values):
             return values[self._pixels()].view(self.shape)
         return cast("Tensor", cast("Any", _Spread.apply)(values, self))
+
+    def _use_runs(self, values: Tensor) -> bool:
+        if isinstance(self.layout, Tensor) or not use_own_gradient(values):
+            return False
+        return not is_legacy_batchedtensor(values)  # as in `torch.autograd.grad(is_grads_batched=True)`
 
     def _pixels(self) -> Tensor:
         if isinstance(self.layout, Tensor):
@@ -109,7 +115,8 @@ class _Spread(torch.autograd.Function):
     @staticmethod
     def forward(values: Tensor, slots: Slots) -> Tensor:
         _, length, slot = cast("Runs", slots.layout)
-        return torch.from_numpy(np.repeat(values.detach().numpy()[slot], length)).view(slots.shape)
+        # no view of a tensor, so that it may be changed in place
+        return torch.from_numpy(np.repeat(values.detach().numpy()[slot], length).reshape(slots.shape))
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: ARG004

@@ -1,47 +1,83 @@
-"""Boxes -> the weight of every pixel that makes a mean over pixels size-invariant, in PyTorch."""
+"""Parts -> the weight of every pixel that makes a mean over pixels size-invariant, in PyTorch."""
 
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
-from sisod.common.arguments import check_flag, check_whole
+from sisod.common.arguments import check_whole
+from sisod.common.errors import UsageError
 from sisod.losses.box_sums import Frames, make_frames
 from sisod.losses.boxes import check_boxes
-from sisod.scoring.partition import Alpha, check_alpha
+from sisod.losses.label_sums import label_parts
+from sisod.losses.labels import check_labels
+from sisod.scoring.partition import Alpha
+from sisod.scoring.weighting import PartKind, check_weighting
 
 
 def weight_map(
-    boxes: Tensor, shape: Sequence[int], *, alpha: Alpha = "ratio", normalize: bool = True
+    boxes: Tensor | None,
+    shape: Sequence[int],
+    *,
+    alpha: Alpha = "ratio",
+    normalize: bool = True,
+    parts: PartKind = "boxes",
+    whole: float = 0.0,
+    gamma: float = 1.0,
+    labels: Tensor | None = None,
 ) -> Tensor:
     """Return the weights that make any per-pixel loss size-invariant: `(weight * loss).sum() / B`.
 
     Every frame adds 1/S_k to each of its pixels, so overlapping frames add up; a pixel in no frame has
-    alpha/S_back. `sisod.scoring.size_invariant.weight_map` does the same for one image in NumPy.
+    alpha/S_back. In cells and blobs a pixel has the sum of 1/(K S_k) over the parts that it is in.
+    `sisod.scoring.size_invariant.weight_map` does the same for the boxes of one image in NumPy.
 
     Args:
-        boxes: rows (image, y0, x0, y1, x1), as from `boxes_of`.
+        boxes: rows (image, y0, x0, y1, x1), as from `boxes_of`; None for cells and blobs.
         shape: (B, H, W) or (B, 1, H, W), for example `logits.shape`; the result has it too.
         alpha: as for `sisod.partition`.
         normalize: divide by K + alpha, so that the weights of an image sum to one; False is Eq. 16 as
             printed.
+        parts: as for `SizeInvariantLoss`.
+        whole: as for `SizeInvariantLoss`.
+        gamma: as for `SizeInvariantLoss`.
+        labels: of cells or blobs, as from `labels_of`.
 
     Example:
         >>> boxes = torch.tensor([[0, 0, 0, 2, 2], [0, 0, 3, 1, 4]])
         >>> weight_map(boxes, (1, 2, 4), normalize=False)
         tensor([[[0.2500, 0.2500, 0.2000, 1.0000],
                  [0.2500, 0.2500, 0.2000, 0.2000]]])
+        >>> labels = torch.tensor([[[0, 0, 0, 1], [0, 0, 0, 1]]])  # cells of 6 and of 2 pixels
+        >>> weight_map(None, (1, 2, 4), parts="cells", labels=labels)
+        tensor([[[0.0833, 0.0833, 0.0833, 0.2500],
+                 [0.0833, 0.0833, 0.0833, 0.2500]]])
     """
-    check_alpha(alpha)
-    check_flag("normalize", normalize)
+    check_weighting(parts=parts, alpha=alpha, normalize=normalize, whole=whole, gamma=gamma)
     if len(shape) not in (3, 4) or (len(shape) == 4 and shape[1] != 1):
         raise ValueError(f"shape is {tuple(shape)}; expected (B, H, W) or (B, 1, H, W)")
     for side in shape:
         check_whole("every side of shape", side, least=1)
     planes = (shape[0], shape[-2], shape[-1])
-    check_boxes(boxes, planes)
-    frames = make_frames(boxes, planes, reference=torch.empty(0, device=boxes.device))
-    return frame_weights(frames, alpha=alpha, normalize=normalize).view(tuple(shape))
+    if parts == "boxes":
+        if boxes is None:
+            raise UsageError("boxes is None but parts is 'boxes'; give boxes=boxes_of(gt)")
+        check_boxes(boxes, planes)
+        frames = make_frames(boxes, planes, reference=torch.empty(0, device=boxes.device))
+        weight = frame_weights(frames, alpha=alpha, normalize=normalize, gamma=gamma)
+        plain = torch.full_like(weight, 1 / (planes[1] * planes[2]))
+        weight = torch.lerp(weight, plain, whole) if whole else weight
+    else:
+        if labels is None:
+            raise UsageError(
+                f"labels is None but parts is {parts!r}; give labels=labels_of(gt, {parts!r})"
+            )
+        reference = torch.empty(planes, device=labels.device)
+        labelled = label_parts(
+            check_labels(labels, planes), parts, reference=reference, boxes=boxes, whole=whole
+        )
+        weight = labelled.weights() / (planes[1] * planes[2])
+    return weight.view(tuple(shape))
 
 
 def frame_weights(frames: Frames, *, alpha: Alpha, normalize: bool, gamma: float = 1.0) -> Tensor:
