@@ -48,6 +48,7 @@ TABLES = (
     ("README.md", "bench", "engine"),
     ("README.md", "folders", "folders"),
     ("docs/losses.md", "losses", "losses"),
+    ("docs/losses.md", "loss_parts", "loss_parts"),
     ("docs/reproduce.md", "epochs", "bench:0"),
     ("docs/reproduce.md", "boxes", "bench:1"),
     ("docs/scale.md", "folders", "folders"),

@@ -44,7 +44,11 @@ def test_signatures_are_frozen() -> None:
     )
     assert parameters(labels_of) == "gt, parts=cells, connectivity=8, min_area=0.0002"
     assert parameters(boxes_of) == "gt, connectivity=8, min_area=0.0002"
-    assert parameters(weight_map) == "boxes, shape, alpha=ratio, normalize=True"
+    assert parameters(weight_map) == (
+        "boxes, shape, alpha=ratio, normalize=True, parts=boxes, whole=0.0, gamma=1.0, labels=None"
+    )
+    assert parameters(sisod.losses.tversky) == "a, b"
+    assert parameters(sisod.losses.focal) == "g"
 
 
 def test_without_torch_the_error_says_how_to_install_it() -> None:
@@ -59,7 +63,7 @@ def test_without_torch_the_error_says_how_to_install_it() -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["loss_in_a_loop", "loss_in_monai_style"])
+@pytest.mark.parametrize("name", ["loss_in_a_loop", "loss_over_cells", "loss_in_monai_style"])
 def test_examples_train(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(EXAMPLES))
     losses = runpy.run_path(str(EXAMPLES / f"{name}.py"))["main"](n_epochs=4)

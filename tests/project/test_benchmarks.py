@@ -74,6 +74,20 @@ def test_losses_benchmark_prints_every_table_and_writes_nothing_when_quick() -> 
     assert any("one EDN step" in line for line in lines)
 
 
+@pytest.mark.needs("torch")
+@pytest.mark.slow
+def test_loss_parts_benchmark_prints_both_tables_and_writes_nothing_when_quick() -> None:
+    rows = _cells(run_quick("loss_parts"))
+    assert rows[0] == ["what", "ours", "peer", "ratio", "target", "met"]
+    for cells, name in zip(
+        rows[2:6], ("cells", "cells, whole 0.5", "blobs", "blobs, whole"), strict=True
+    ):
+        assert f"12 x 5 maps of 64 x 64, BCE + Dice, {name}" in cells[0]
+    assert rows[6][0].startswith("one EDN step with cells, whole 0.5")
+    assert rows[7][0] == "finding the cells of an image of 5 objects, in a worker"
+    assert [cells[0] for cells in rows[8:]] == ["objects", "---", "2", "5"]
+
+
 @pytest.mark.needs("lightning")
 @pytest.mark.slow
 def test_loader_benchmark_prints_its_rows_and_writes_nothing_when_quick() -> None:

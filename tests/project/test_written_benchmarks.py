@@ -30,6 +30,7 @@ _NEEDS = {"speed.engine": "py_sod_metrics", "speed.scale": "distributed"}
                 "engine",
                 "folders",
                 "loader",
+                "loss_parts",
                 "losses",
                 "networks",
                 "objects",

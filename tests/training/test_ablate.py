@@ -145,3 +145,14 @@ def test_an_ablation_is_not_mixed_with_something_else(tmp_path: Path) -> None:
     refused = run(*words)
     assert refused.exit_code == 1
     assert "the name '..' does not lead to a place inside the output folder" in refused.output
+
+
+def test_parts_without_a_background_are_refused(tmp_path: Path) -> None:
+    out = tmp_path / "ablation"
+    done = run(*arguments(tmp_path, out, "--set", "loss.parts=cells"))
+    assert done.exit_code == 2
+    assert (
+        "an ablation varies alpha, the weight of the background between boxes, but parts in [loss] is "
+        "'cells'; use --set loss.parts=boxes" in " ".join(done.output.split())
+    )
+    assert not out.exists()

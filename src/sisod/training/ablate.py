@@ -79,6 +79,11 @@ def ablate(
         machine: as for `train`.
     """
     out, machine = followed(request.out), machine or Machine()
+    if recipe.loss.parts != "boxes":
+        raise UsageError(
+            "an ablation varies alpha, the weight of the background between boxes, but parts in [loss] "
+            f"is {recipe.loss.parts!r}; use --set loss.parts=boxes"
+        )
     if not tests:
         raise UsageError("an ablation needs a data set to test on; name one with --test")
     datasets = [open_dataset(root, prefer=()) for root in tests]
