@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from draw_parts import PICTURE, draw
 from helpers.paths import EXAMPLES
 from helpers.signatures import parameters
 
@@ -92,3 +93,7 @@ def test_the_drawing_is_what_the_example_draws(monkeypatch: pytest.MonkeyPatch) 
     example = runpy.run_path(str(EXAMPLES / "draw_weight_map.py"))
     written = (EXAMPLES.parent / "docs" / "weight_map.svg").read_text()
     assert example["draw"](example["make_mask"]()) == written
+
+
+def test_the_picture_of_the_parts_is_what_the_tool_draws() -> None:
+    assert PICTURE.read_text() == draw()

@@ -11,7 +11,7 @@ from helpers.loss_maps import loss_maps
 
 from sisod.common.errors import InputError, UsageError
 from sisod.losses import PlainLoss, SizeInvariantLoss, focal, tversky
-from sisod.scoring.term_names import parse_term
+from sisod.scoring.loss_options import parse_term
 from sisod.training.recipe import find_recipe
 
 GOLDEN = json.loads((Path(__file__).parent / "loss_golden.json").read_text())
@@ -61,7 +61,7 @@ def test_certain_pixels_have_finite_gradients(exponent: float, from_probs: bool)
     gt = torch.tensor([[[0.0, 1.0, 0.0, 1.0, 0.0, 1.0]]])
     x = (logits.sigmoid() if from_probs else logits).requires_grad_()
     loss = PlainLoss(focal(exponent), from_probs=from_probs)(x, gt)
-    loss.backward()  # type: ignore[no-untyped-call]
+    loss.backward()
     assert torch.isfinite(loss)
     assert x.grad is not None
     assert torch.isfinite(x.grad).all()

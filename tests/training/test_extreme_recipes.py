@@ -18,7 +18,7 @@ from sisod.common.errors import InputError
 from sisod.evaluation.benchmark_file import read_benchmark_file
 from sisod.losses import boxes_of
 from sisod.reproduction.demo_training import Plan
-from sisod.scoring.term_names import TERM_NAMES
+from sisod.scoring.loss_options import TERM_NAMES
 from sisod.training import recipe as recipes
 from sisod.training.recipe import Adam, Recipe, find_recipe, read_recipe, write_toml
 from sisod.training.train import Machine, TrainingRequest

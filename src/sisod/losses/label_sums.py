@@ -13,7 +13,7 @@ from torch import Tensor
 
 from sisod.losses.checks import are_transforms_active, as_array, is_readable
 from sisod.losses.labels import LabelKind
-from sisod.losses.slots import Runs, Slots
+from sisod.losses.slots import SlotRuns, Slots
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def _run_slots(labels: Tensor) -> tuple[Slots, Tensor]:
     length = np.diff(start, append=flat.size)
     image, label = start // (height * width), flat.ravel()[start].astype(np.intp)
     slot = np.where(label >= 0, label + (counts.cumsum() - counts)[image], n_parts + image)
-    slots = Slots((n_images, height, width), n_parts + n_images, Runs(start, length, slot))
+    slots = Slots((n_images, height, width), n_parts + n_images, SlotRuns(start, length, slot))
     return slots, torch.from_numpy(np.repeat(np.arange(n_images), counts))
 
 

@@ -23,8 +23,8 @@ from sisod.losses.terms import (
     sort_terms,
 )
 from sisod.losses.weight_maps import frame_weights
+from sisod.scoring.loss_options import PartKind, check_weighting
 from sisod.scoring.partition import Alpha
-from sisod.scoring.weighting import PartKind, check_weighting
 
 _find_boxes: Callable[[Tensor], Tensor] = torch.compiler.disable(  # type: ignore[no-untyped-call]
     boxes_of, reason="components are found outside the graph; give boxes=boxes_of(gt) to the loss"

@@ -17,7 +17,7 @@ from torch._C._functorch import is_legacy_batchedtensor
 from sisod.losses.box_sums import multiply, use_own_gradient
 
 
-class Runs(NamedTuple):
+class SlotRuns(NamedTuple):
     """First pixel, number of pixels, and slot of every run."""
 
     start: NDArray[np.intp]
@@ -37,7 +37,7 @@ class Slots:
 
     shape: tuple[int, int, int]
     count: int
-    layout: Runs | Tensor
+    layout: SlotRuns | Tensor
 
     def sums(self, values: Tensor, *factors: Tensor | None) -> tuple[Tensor, ...]:
         """Return, for each factor, the sums over each slot of `values * factor`; None stands for 1.
@@ -114,7 +114,7 @@ class _Spread(torch.autograd.Function):
 
     @staticmethod
     def forward(values: Tensor, slots: Slots) -> Tensor:
-        _, length, slot = cast("Runs", slots.layout)
+        _, length, slot = cast("SlotRuns", slots.layout)
         # no view of a tensor, so that it may be changed in place
         return torch.from_numpy(np.repeat(values.detach().numpy()[slot], length).reshape(slots.shape))
 
@@ -128,6 +128,6 @@ class _Spread(torch.autograd.Function):
 
 
 def _sum_runs(values: Tensor, slots: Slots) -> Tensor:
-    start, _, slot = cast("Runs", slots.layout)
+    start, _, slot = cast("SlotRuns", slots.layout)
     of_runs = np.add.reduceat(values.detach().flatten().numpy(), start)
     return torch.from_numpy(np.bincount(slot, of_runs, minlength=slots.count)).to(values.dtype)

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from sisod.common.arguments import check_flag, check_known, check_number, shown
-from sisod.scoring.term_names import TERM_NAMES, check_term_numbers, parse_term
+from sisod.scoring.loss_options import TERM_NAMES, check_term_numbers, parse_term
 
 EPS = 1e-7  # least denominator of a region term
 
@@ -60,16 +60,15 @@ def region_term(function: _Function) -> _Function:
     """Mark a loss of your own as a region term: `function(p, g, box_sum)` returns a value per frame.
 
     `p` are probabilities and `g` the ground truth, both (B, H, W); `box_sum` turns any such map into its
-    sums over every frame. A callable without this mark is a separable term: `function(logits, gt)`
-    returns a loss per pixel.
+    sums over every frame, or other part. A callable without this mark is a separable term:
+    `function(logits, gt)` returns a loss per pixel.
 
     Example:
-        Tversky's index with misses weighing three times as much as false alarms:
+        By how much the predicted area is wrong, relative to the true one:
 
         >>> @region_term
-        ... def tversky(p, g, box_sum):
-        ...     hits = box_sum(p * g)
-        ...     return 1 - hits / (0.75 * box_sum(g) + 0.25 * box_sum(p))
+        ... def area_error(p, g, box_sum):
+        ...     return (box_sum(p) - box_sum(g)).abs() / box_sum(g)
     """
     function.is_region_term = True  # type: ignore[attr-defined]
     return function

@@ -11,8 +11,8 @@ from sisod.losses.box_sums import Frames, make_frames
 from sisod.losses.boxes import check_boxes
 from sisod.losses.label_sums import label_parts
 from sisod.losses.labels import check_labels
+from sisod.scoring.loss_options import PartKind, check_weighting
 from sisod.scoring.partition import Alpha
-from sisod.scoring.weighting import PartKind, check_weighting
 
 
 def weight_map(

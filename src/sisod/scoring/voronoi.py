@@ -6,6 +6,7 @@ times a base, plus the index, and the least key is found for all components at o
 """
 
 import math
+from typing import Any
 
 import cv2
 import numpy as np
@@ -65,13 +66,14 @@ def _window(least: NDArray[np.int32], box: NDArray[np.int64]) -> tuple[slice, sl
     height, width = least[window].shape
     rows, columns = _gaps(window[0].start, height, y0, y1), _gaps(window[1].start, width, x0, x1)
     is_near = rows[:, None] + columns <= least[window]
-    return _extent(window[0].start, is_near.any(axis=1)), _extent(window[1].start, is_near.any(axis=0))
+    near_rows, near_columns = (np.asarray(is_near.any(axis=axis)) for axis in (1, 0))
+    return _extent(window[0].start, near_rows), _extent(window[1].start, near_columns)
 
 
 def _gaps(start: int, count: int, first: int, stop: int) -> NDArray[np.int32]:
     """Return the squared distances of `count` lines from the lines of a box."""
     line = np.arange(start, start + count, dtype=np.int32)
-    return np.maximum(np.maximum(first - line, line - (stop - 1)), 0) ** 2
+    return np.asarray(np.maximum(np.maximum(first - line, line - (stop - 1)), 0) ** 2)
 
 
 def _extent(start: int, chosen: NDArray[np.bool_]) -> slice:
@@ -97,7 +99,7 @@ def _nearest_by_keys(index: Index, count: int) -> Index:
     height, width = index.shape
     bits = count.bit_length()  # of the index
     far = (height**2 + width**2) << bits  # more than any key
-    dtype = np.dtype(np.int32 if 2 * far < 1 << 31 else np.int64)
+    dtype = np.dtype("int32" if 2 * far < 1 << 31 else "int64")
     above, below = _key_above(index, bits, far, dtype), _key_above(index[::-1], bits, far, dtype)[::-1]
     # transposed, so that what is shifted is in one piece of memory
     padded = np.full((3 * width, height), far, dtype=dtype)
@@ -118,12 +120,10 @@ def _nearest_by_keys(index: Index, count: int) -> Index:
         np.add(new, step, out=new)
         np.minimum(old, new, out=old)
     key &= (1 << bits) - 1
-    return key.T.astype(np.int32, order="C")
+    return np.asarray(key.T.astype(np.int32, order="C"))
 
 
-def _key_above(
-    index: Index, bits: int, far: int, dtype: np.dtype[np.signedinteger]
-) -> NDArray[np.signedinteger]:
+def _key_above(index: Index, bits: int, far: int, dtype: np.dtype[Any]) -> NDArray[Any]:
     """Return the key of the last component pixel at or above every pixel, `far` if there is none."""
     rows = np.arange(1, len(index) + 1, dtype=dtype)[:, None]
     key = index | (rows << bits)

@@ -23,8 +23,8 @@ from sisod.data.images import read_array, read_colour, read_mask, resize
 from sisod.losses import collate_boxes, collate_labels
 from sisod.losses.labels import PartLabels, partition_labels
 from sisod.networks.network import Network
+from sisod.scoring.loss_options import PartKind
 from sisod.scoring.partition import cut_mask
-from sisod.scoring.weighting import PartKind
 from sisod.training.recipe import DataPart
 
 Plane = NDArray[np.uint8]
@@ -216,6 +216,7 @@ def augment(planes: dict[str, Plane], part: DataPart, rng: np.random.Generator) 
 def collate(items: Sequence[Item]) -> TrainingBatch:
     """Stack items to a batch."""
     images = np.stack([item.image for item in items]).transpose(0, 3, 1, 2)
+    parts = [item.parts for item in items if item.parts is not None]  # of all or of none
     return TrainingBatch(
         torch.from_numpy(np.ascontiguousarray(images)),
         {
@@ -224,7 +225,7 @@ def collate(items: Sequence[Item]) -> TrainingBatch:
         },
         collate_boxes([item.boxes for item in items]),
         tuple(item.name for item in items),
-        None if items[0].parts is None else collate_labels([item.parts for item in items]),
+        collate_labels(parts) if parts else None,
     )
 
 

@@ -12,7 +12,7 @@ from sisod import networks
 from sisod.common.errors import UsageError
 from sisod.data.datasets import Sample
 from sisod.evaluation.runners import default_jobs
-from sisod.scoring.weighting import PartKind
+from sisod.scoring.loss_options import PartKind
 from sisod.training.data import (
     EpochSampler,
     ShareSampler,

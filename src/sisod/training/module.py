@@ -15,7 +15,7 @@ from sisod.losses import PlainLoss, SizeInvariantLoss
 from sisod.losses.decoupled import DecoupledLoss
 from sisod.networks.architectures.blocks import resize
 from sisod.networks.network import Network
-from sisod.scoring.weighting import PartKind
+from sisod.scoring.loss_options import PartKind
 from sisod.training.data import TrainingBatch, ValidationBatch, to_device
 from sisod.training.recipe import SGD, LossPart, Recipe, Schedule
 from sisod.training.torchmetric import SizeInvariantScores

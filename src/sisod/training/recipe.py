@@ -22,8 +22,7 @@ from sisod.common.config import is_utf8, read_toml, toml_value
 from sisod.common.errors import InputError, UsageError, printable
 from sisod.networks import find
 from sisod.networks import names as network_names
-from sisod.scoring.term_names import TERM_NAMES, parse_term
-from sisod.scoring.weighting import check_weighting
+from sisod.scoring.loss_options import TERM_NAMES, check_weighting, parse_term
 from sisod.training.field_types import check_types, convert, describe_type
 
 _FOLDER = Path(__file__).parent / "recipes"

@@ -1,10 +1,22 @@
-"""The names of a loss's terms, some with numbers such as `focal(2)`; read here without PyTorch."""
+"""Options of a loss: its terms, such as `"bce"` or `"focal(2)"`, and what weighs the parts of an image.
+
+Checked here without PyTorch, for recipes too.
+"""
 
 import re
+from typing import Literal, get_args
 
-from sisod.common.arguments import check_number, shown, unknown_name_message
+from sisod.common.arguments import (
+    check_choice,
+    check_flag,
+    check_number,
+    shown,
+    unknown_name_message,
+)
 from sisod.common.errors import UsageError
+from sisod.scoring.partition import Alpha, check_alpha
 
+PartKind = Literal["boxes", "cells", "blobs"]
 # of the numbers in brackets
 _PARAMETERS: dict[str, tuple[str, ...]] = {
     "bce": (),
@@ -57,3 +69,29 @@ def check_term_numbers(name: str, *values: object) -> dict[str, float]:
     if name == "tversky" and not any(numbers.values()):
         raise UsageError("tversky(0,0) counts no errors; give at least one number above 0")
     return numbers
+
+
+def check_weighting(
+    *, parts: object, alpha: Alpha, normalize: object, whole: object, gamma: object
+) -> None:
+    """Refuse invalid options, and options that contradict each other; see `SizeInvariantLoss`."""
+    check_choice("parts", parts, get_args(PartKind))
+    check_alpha(alpha)
+    check_flag("normalize", normalize)
+    check_number("whole", whole, most=1)
+    check_number("gamma", gamma, most=1)
+    if parts != "boxes":
+        if gamma != 1:
+            raise UsageError(
+                f"gamma weighs boxes by their size, but parts is {parts!r}; leave gamma at 1"
+            )
+        if alpha != "ratio":
+            raise UsageError(
+                f"alpha weighs the background between boxes, but parts is {parts!r}; "
+                "leave alpha at 'ratio'"
+            )
+    if not normalize and (parts != "boxes" or whole != 0 or gamma != 1):
+        raise UsageError(
+            "normalize=False is Eq. 16 as printed: a sum over boxes; "
+            "use it with parts='boxes', whole=0 and gamma=1 only"
+        )
