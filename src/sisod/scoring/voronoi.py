@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 Index = NDArray[np.int32]
 # float32 preserves integer squared distances up to 2^21: three roundings of 2^-24 stay below one half
 _FLOAT32_REACH = math.isqrt(1 << 21)
-_MANY = 60  # components from which keys are faster; few pixels are far from all of them
+_MANY = 25  # components from which keys are faster: few pixels are far from all of them,
+_SMALL = 1 << 18  # if the image has no more pixels than this
 _SHIFTS = 8  # between two looks at which pixels are finished
 
 
@@ -35,7 +36,7 @@ def nearest_component(index: Index, boxes: NDArray[np.int64]) -> Index:
     """
     if len(boxes) == 1:
         return np.zeros_like(index)
-    if len(boxes) >= _MANY:
+    if len(boxes) >= _MANY and index.size <= _SMALL:
         return _nearest_by_keys(index, len(boxes))
     distance = _distance(index < 0)
     if math.ceil(float(distance.max())) >= _FLOAT32_REACH:
