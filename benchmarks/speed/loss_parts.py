@@ -61,7 +61,7 @@ class Effort:
     step_repetitions: int
 
 
-_FULL = Effort(384, (2, 5, 20, 50), 40, 30, 3)
+_FULL = Effort(384, (2, 5, 20, 50), 25, 30, 3)
 _QUICK = Effort(64, (2, 5), 1, 1, 1)
 
 
