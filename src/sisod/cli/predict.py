@@ -36,7 +36,7 @@ def predict(
     resume: Resume = False,
     overwrite: Overwrite = False,
 ) -> None:
-    """Write an 8-bit map for every image of a folder, at the size of the image.
+    """Write a map for every image of a folder, at its size: 8-bit, or 16-bit of a calibrated network.
 
     Example:
         sisod predict runs/edn data/MSOD/image maps/edn

@@ -22,6 +22,7 @@ from sisod.common.output import followed, is_temporary, lock, readable_errors, w
 RUN_FILE = "run.json"
 _COMMANDS = {
     "ablation": "sisod ablate",
+    "calibration": "sisod calibrate",
     "demo": "sisod demo",
     "evaluation": "sisod evaluate",
     "frames": "sisod frames",

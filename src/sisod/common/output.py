@@ -83,13 +83,13 @@ def write_file(path: Path) -> Iterator[Path]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def write_png(path: Path, picture: "NDArray[np.uint8]") -> None:
+def write_png(path: Path, picture: "NDArray[np.uint8] | NDArray[np.uint16]") -> None:
     """Write a picture atomically; create the folders above it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, png_bytes(picture))
 
 
-def png_bytes(picture: "NDArray[np.uint8]") -> bytes:
+def png_bytes(picture: "NDArray[np.uint8] | NDArray[np.uint16]") -> bytes:
     """Return a picture (grey or BGR) as the bytes of a PNG file."""
     import cv2
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sisod.common import folders
-from sisod.common.arguments import check_utf8
+from sisod.common.arguments import check_utf8, is_number
 from sisod.common.errors import InputError, UsageError, require, shorten_list
 from sisod.common.forks import check_not_forked
 from sisod.common.output import followed, lock, readable_errors, write_atomically
@@ -303,8 +303,19 @@ def _record(totals: Totals, request: Request, pairing: Pairing, plan: dict[str, 
         "extra_names": list(pairing.extra[:4]),
         FILES: f"{FILES}.parquet",
     }
+    if calibration := _calibration(request.pred_root):
+        inputs["calibration"] = calibration
     record = run_record(totals, request.protocol, request.custom)
     return record | {"inputs": inputs, "digest": plan_digest(plan)}
+
+
+def _calibration(pred_root: str) -> dict[str, float] | None:
+    """Return temperature and shift of maps that `sisod predict` or `sisod calibrate` calibrated."""
+    stored = {} if folders.is_url(pred_root) else folders.read_run(Path(pred_root)).get("calibration")
+    numbers = stored if isinstance(stored, dict) else {}
+    if not all(is_number(numbers.get(key)) for key in ("temperature", "shift")):
+        return None
+    return {key: float(numbers[key]) for key in ("temperature", "shift")}
 
 
 def _notes(run: Mapping[str, Any], request: Request) -> list[str]:

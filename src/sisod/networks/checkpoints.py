@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from sisod.common.arguments import brief, check_text
 from sisod.common.errors import InputError, shorten_list
 from sisod.common.output import system_error, write_file
+from sisod.networks.calibration import Calibration
 from sisod.networks.input_spec import InputSpec
 
 Rules = Sequence[tuple[str, str]]
@@ -71,12 +72,26 @@ def parse_config(text: str, *, source: str) -> dict[str, Any]:
         InputSpec(**config["input_spec"])
         check_text("network", config["network"])
         check_text("encoder", config["encoder"])
+        config_calibration(config)
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise InputError(
             f"{source}: the config is not one of sisod ({_first_line(error)}); expected JSON with "
             "network, encoder and input_spec, as save_pretrained writes it"
         ) from error
     return config
+
+
+def config_calibration(config: Mapping[str, Any]) -> Calibration | None:
+    """Return the calibration that a network's config names; None if it names none."""
+    return Calibration(**config["calibration"]) if "calibration" in config else None
+
+
+def read_calibration(path: Path) -> Calibration | None:
+    """Return the calibration in the header of a safetensors file; None also if there is no config."""
+    header = _read_safetensors(path)[1]
+    if METADATA_KEY not in header:
+        return None
+    return config_calibration(parse_config(header[METADATA_KEY], source=str(path)))
 
 
 def write_state(path: Path, state: Mapping[str, Tensor], config: Mapping[str, Any]) -> None:

@@ -35,7 +35,7 @@ def _quiet() -> Iterator[None]:
 
 
 class Saliency(nn.Module):
-    """RGB images in [0, 1] -> saliency in [0, 1], including the preparation of the input."""
+    """RGB images in [0, 1] -> saliency in [0, 1], with preparation of the input and calibration."""
 
     def __init__(self, network: Network) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class Saliency(nn.Module):
     def forward(self, image: Tensor) -> Tensor:
         """Return (B, 1, H, W)."""
         logits: Tensor = self.network(self.network.input_spec.apply(image))[0]
-        return logits.sigmoid()
+        return self.network.saliency(logits)
 
 
 def export_onnx(

@@ -13,7 +13,16 @@ from torch import Tensor, nn
 
 from sisod.common.arguments import check_text, shown
 from sisod.common.errors import InputError, UsageError
-from sisod.networks.checkpoints import Rules, fetch, load_strictly, read_state, rename, write_state
+from sisod.networks.calibration import Calibration
+from sisod.networks.checkpoints import (
+    Rules,
+    fetch,
+    load_strictly,
+    read_calibration,
+    read_state,
+    rename,
+    write_state,
+)
 from sisod.networks.encoders.encoders import INPUTS, load_encoder_weights
 from sisod.networks.input_spec import InputSpec
 
@@ -70,6 +79,8 @@ class Network(
         unused: prefixes of the names of parameters that no output depends on.
         input_spec: how an image becomes the input of these weights.
         encoder_name: `"resnet50"` or `"efficientnet_lite0"`.
+        calibration: applied to the logits of the prediction by `predict` and `export`, not by `forward`;
+            None if the network is not calibrated.
     """
 
     facts: ClassVar[Facts]
@@ -80,6 +91,7 @@ class Network(
     input_spec: InputSpec
     encoder_name: str
     encoder: nn.Module
+    calibration: Calibration | None = None
 
     def __init__(self, encoder: str = "resnet50", input_spec: InputSpec | None = None) -> None:
         super().__init__()
@@ -105,11 +117,17 @@ class Network(
 
     def config(self) -> dict[str, Any]:
         """Return the values from which this network can be built again."""
-        return {
+        config = {
             "network": self.facts.name,
             "encoder": self.encoder_name,
             "input_spec": asdict(self.input_spec),
         }
+        calibration = self.calibration
+        return config if calibration is None else config | {"calibration": calibration.to_json()}
+
+    def saliency(self, logits: Tensor) -> Tensor:
+        """Return the probabilities of the prediction's logits, calibrated if the network is."""
+        return (logits if self.calibration is None else self.calibration.apply(logits)).sigmoid()
 
     def load_encoder(self, weights: str | Path) -> None:
         """Load ImageNet weights into the encoder: `"imagenet"`, or the path of a file."""
@@ -158,6 +176,7 @@ class Network(
             path = fetch(model_id, WEIGHTS_FILE, **download)
         network = cls(**options)
         load_strictly(network, read_state(path), source=str(path))
+        network.calibration = read_calibration(path)
         return network.to(map_location).eval()
 
 

@@ -1,4 +1,4 @@
-"""Images -> 8-bit maps at their own size, with any network that can be loaded; nothing is unpickled."""
+"""Images -> maps at their own size, with any network that can be loaded; nothing is unpickled."""
 
 import hashlib
 import json
@@ -109,10 +109,13 @@ def predict_folder(
     resume: bool = False,
     overwrite: bool = False,
 ) -> Prediction:
-    """Write one 8-bit PNG for each image, at the image's size, under its path below `images`.
+    """Write one PNG for each image, at the image's size, under its path below `images`.
+
+    Maps have 8 bits; those of a calibrated network have 16, so that fewer levels merge.
 
     Args:
-        network: its `input_spec` says how an image becomes its input.
+        network: its `input_spec` says how an image becomes its input, its `calibration` how a logit
+            becomes a probability.
         images: folder of images, or URL; subfolders are kept.
         out: folder for the maps and `run.json`; must not exist, or be empty.
         size: side of the square that images are resized to for the network.
@@ -121,7 +124,7 @@ def predict_folder(
         resume: keep the maps of an unfinished run of the same network on the same images.
         overwrite: replace an earlier result of `predict`; it stays until all maps are written.
     """
-    torch_device, target = _device(device), followed(Path(out))
+    torch_device, target = find_device(device), followed(Path(out))
     size, batch = check_whole("size", size, least=1), check_whole("batch", batch, least=1)
     if resume and overwrite:
         raise UsageError("--resume goes on with a run and --overwrite begins again; choose one")
@@ -139,6 +142,8 @@ def predict_folder(
         "weights": weights_digest(network),
         "size": size,
     }
+    if network.calibration is not None:
+        settings["calibration"] = network.calibration.to_json()
     stamps = {name: f"{file.path} {file.stamp}" for name, file in files.items()}
     full = "free some room and go on with --resume"
     with readable_errors(target / "maps", full), lock(target):
@@ -188,26 +193,38 @@ def _predict(
 @torch.inference_mode()
 def predict_batch(
     network: Network, images: Tensor, shapes: Sequence[tuple[int, int]]
-) -> list[NDArray[np.uint8]]:
-    """Return 8-bit maps of the given heights and widths.
+) -> list[NDArray[np.uint8] | NDArray[np.uint16]]:
+    """Return maps of the given heights and widths: 8-bit, or 16-bit of a calibrated network.
 
     Args:
         network: in eval mode.
         images: (B, 3, H, W) RGB, uint8.
         shapes: one for each image; the logits are resized to it.
     """
+    probs = (network.saliency(logits) for logits in predict_logits(network, images, shapes))
+    if network.calibration is None:
+        return [(p * 255).round().to(torch.uint8).cpu().numpy() for p in probs]
+    return [(p.double() * 65535).round().int().cpu().numpy().astype(np.uint16) for p in probs]
+
+
+@torch.inference_mode()
+def predict_logits(network: Network, images: Tensor, shapes: Sequence[tuple[int, int]]) -> list[Tensor]:
+    """Return the logits of the prediction, not calibrated, at the given heights and widths.
+
+    The arguments are those of `predict_batch`.
+    """
     torch_device = next(network.parameters()).device
     logits = network(network.input_spec.apply(images.to(torch_device)))[0]
-    maps = []
+    resized = []
     for logit, shape in zip(logits, shapes, strict=True):
-        probs = F.interpolate(logit[None], size=shape, mode="bilinear", align_corners=False).sigmoid()
-        if not bool(torch.isfinite(probs).all()):
+        values = F.interpolate(logit[None], size=shape, mode="bilinear", align_corners=False)[0, 0]
+        if bool(torch.isnan(values).any()):
             raise InputError(
                 f"the map of {network.facts.name} is not finite; its weights are broken, or they do not "
                 f"fit an input of shape {tuple(images.shape)}"
             )
-        maps.append((probs[0, 0] * 255).round().to(torch.uint8).cpu().numpy())
-    return maps
+        resized.append(values)
+    return resized
 
 
 def _stack(loaded: Sequence[_LoadedImage]) -> Tensor:
@@ -241,7 +258,8 @@ def _wait_for(writes: Sequence[Future[None]]) -> None:
         future.result()
 
 
-def _device(name: str) -> torch.device:
+def find_device(name: str) -> torch.device:
+    """Return a device by its name; `"auto"` is the first GPU if there is one, else the CPU."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from sisod.common.errors import InputError, shorten_list
 from sisod.networks.checkpoints import (
+    config_calibration,
     fetch,
     load_strictly,
     parse_config,
@@ -42,6 +43,7 @@ def _from_file(path: Path) -> Network:
     spec = InputSpec(**config["input_spec"])
     network = find(config["network"])(encoder=config["encoder"], input_spec=spec)
     load_strictly(network, read_state(path), source=str(path))
+    network.calibration = config_calibration(config)
     return network.eval()
 
 

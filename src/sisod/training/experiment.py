@@ -29,6 +29,8 @@ from sisod.networks.predict import load_network, predict_batch, predict_folder
 from sisod.scoring.engine import find_scorer
 from sisod.scoring.metrics import MetricChoice
 from sisod.scoring.protocols import find_protocol
+from sisod.training.calibration.fit import Objective
+from sisod.training.calibration.runs import calibrate_run, is_calibrated_copy
 from sisod.training.data import read_image, read_truth
 from sisod.training.recipe import Recipe
 from sisod.training.train import Machine, TrainingRequest, is_first_process, train
@@ -53,6 +55,10 @@ class Experiment:
         provenance: files that record which weights and how many images were scored, so that results of
             others are replaced; None accepts any result.
         criterion: a loss of your own instead of the recipe's, as for `train`.
+        calibrate: calibrate the network to this objective before predicting, on images that were
+            neither trained on nor are in a test set; None predicts as trained. The run is not changed:
+            the calibrated copy is in `out / "calibrated" / name`, so that a second experiment of
+            another name can score the same run without calibration.
     """
 
     name: str
@@ -65,6 +71,12 @@ class Experiment:
     maps: str | None = "maps/{dataset}/{name}"
     provenance: str | None = None
     criterion: nn.Module | None = None
+    calibrate: Objective | None = None
+
+    @property
+    def network_dir(self) -> Path:
+        """The folder of the network that is scored."""
+        return self.training.out if self.calibrate is None else self.out / "calibrated" / self.name
 
     def path(self, template: str, dataset: Dataset, protocol: str = "") -> Path:
         """Return the path of results, maps or provenance."""
@@ -102,7 +114,9 @@ def score_experiment(
     """
     problems = []
     if waiting := unscored(experiment):
-        network = load_network(experiment.training.out)
+        if experiment.calibrate is not None:
+            _calibrate(experiment, experiment.calibrate)
+        network = load_network(experiment.network_dir)
         for dataset in waiting:
             try:
                 _score(experiment, network, dataset, jobs, warn)
@@ -117,6 +131,21 @@ def score_experiment(
     }
 
 
+def _calibrate(experiment: Experiment, objective: Objective) -> None:
+    """Write the calibrated copy of the trained network, unless it is there."""
+    run, copy = experiment.training.out, experiment.network_dir
+    if not is_calibrated_copy(copy, run, objective):
+        calibrate_run(
+            run,
+            data=experiment.training.data,
+            masks=experiment.training.masks,
+            objective=objective,
+            tests=experiment.tests,
+            out=copy,
+            overwrite=True,
+        )
+
+
 def unscored(experiment: Experiment) -> list[Dataset]:
     """Return the test sets without results, or with results of other weights or images."""
     weights = _weights_digest(experiment)
@@ -126,7 +155,7 @@ def unscored(experiment: Experiment) -> list[Dataset]:
 def evaluate_network(
     network: Network, dataset: Dataset, *, size: int, metrics: Mapping[str, MetricChoice], title: str
 ) -> dict[str, Evaluation]:
-    """Score a network in memory, one result for each protocol, from 8-bit maps at the masks' size."""
+    """Score a network in memory, one result for each protocol, from maps at the masks' size."""
     evaluators = {name: Evaluator(protocol=name, metrics=keys) for name, keys in metrics.items()}
     with progress_bar(title, len(dataset.samples)) as advance:
         for sample in dataset.samples:
@@ -195,5 +224,9 @@ def _provenance(dataset: Dataset, weights: str | None) -> bytes:
 
 
 def _weights_digest(experiment: Experiment) -> str | None:
-    path = experiment.training.out / WEIGHTS_FILE
-    return file_digest(path) if experiment.provenance is not None and path.is_file() else None
+    """Return a digest of the trained network and, if it is another, of the one that is scored."""
+    folders = dict.fromkeys((experiment.training.out, experiment.network_dir))
+    paths = [folder / WEIGHTS_FILE for folder in folders]
+    if experiment.provenance is None or not all(path.is_file() for path in paths):
+        return None
+    return " ".join(map(file_digest, paths))

@@ -5,7 +5,7 @@
     [optimizer]    adam, adamw or sgd
     [schedule]     the learning rate over the run
     [loss]         terms, alpha, normalize, warmup_epochs, parts, whole, gamma
-    [train]        batch, length, seed
+    [train]        batch, length, seed, share of images kept for calibration
     [labels]       a first stage that makes labels; for networks that learn body and detail
 
 Imports no PyTorch unless there is a section [labels], so that a wrong recipe is refused at once.
@@ -183,6 +183,7 @@ class TrainPart:
         freeze_norm: do not update the statistics of batch norms.
         validate_every: epochs between validations.
         seed: of the initial weights, the order of images and their augmentation.
+        calibrate: share of the images that is not trained on but kept for `sisod calibrate`.
     """
 
     batch: int
@@ -193,6 +194,7 @@ class TrainPart:
     freeze_norm: bool = False
     validate_every: int = 1
     seed: int = 0
+    calibrate: float = 0.0
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -202,6 +204,7 @@ class TrainPart:
             check_whole(name, getattr(self, name), least=0, most=_MAX_COUNT)
         check_whole("seed", self.seed, least=0, most=_MAX_SEED)
         _check_range("clip", self.clip)
+        _check_range("calibrate", self.calibrate, 0.9)
         if bool(self.epochs) == bool(self.steps):
             raise ValueError("exactly one of epochs and steps must be above 0")
 

@@ -3,6 +3,7 @@
 run.json             versions, recipe, loss, data, seed; when finished, the last scores
 recipe.toml          the recipe with every value written out
 metrics.csv          one line per step and one per validation
+images.json          names of the images that are trained on, and their folders
 checkpoints/         last.ckpt, every epoch; best.ckpt, the lowest SI-MAE
 model.safetensors    the network, with config.json: for predict, export and from_pretrained
 """
@@ -22,11 +23,13 @@ from lightning.pytorch.utilities import rank_zero_only
 from sisod.common import folders
 from sisod.common.errors import InputError
 from sisod.common.output import remove_temporary, write_atomically
+from sisod.data.datasets import Dataset, Sample
 from sisod.scoring.metrics import PAPER_KEYS
 from sisod.training.recipe import with_defaults
 
 KIND = "training"
 METRICS_FILE = "metrics.csv"
+IMAGES_FILE = "images.json"
 COLUMNS = ("epoch", "step", "loss", "lr", *PAPER_KEYS)
 _PACKAGES = ("sisod", "torch", "lightning", "torchmetrics", "numpy", "opencv-python-headless")
 
@@ -101,6 +104,17 @@ def write_record(folder: Path, record: dict[str, Any]) -> None:
     """Write run.json."""
     text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
     write_atomically(folder / folders.RUN_FILE, text.encode())
+
+
+def write_images(folder: Path, dataset: Dataset, trained: Sequence[Sample]) -> None:
+    """Write images.json, from which `sisod calibrate` knows what the network has seen."""
+    content = {
+        "images": str(dataset.image_dir.resolve()),
+        "masks": str(dataset.mask_dir.resolve()),
+        "trained": [sample.name for sample in trained],
+    }
+    text = json.dumps(content, indent=0, ensure_ascii=False) + "\n"
+    write_atomically(folder / IMAGES_FILE, text.encode())
 
 
 def versions() -> dict[str, str]:

@@ -30,7 +30,7 @@ from sisod.common.processes import safe_children
 from sisod.common.streams import is_terminal
 from sisod.data.datasets import Dataset, Sample, open_dataset
 from sisod.networks.network import Network
-from sisod.training.data import check_samples, limit_samples, steps_per_epoch
+from sisod.training.data import check_samples, select_samples, steps_per_epoch
 from sisod.training.labels import check_labels, write_labels
 from sisod.training.loaders import SaliencyData
 from sisod.training.module import SaliencyModule, parts_of
@@ -41,6 +41,7 @@ from sisod.training.run_folder import (
     check_run_folder,
     find_run_folder,
     prepare,
+    write_images,
     write_record,
 )
 
@@ -125,9 +126,7 @@ def train(
         raise UsageError("--resume goes on with a run and --overwrite begins again; choose one")
     dataset = open_dataset(request.data, masks=request.masks)
     validation = None if request.val is None else open_dataset(request.val, prefer=())
-    samples, skipped = check_samples(
-        limit_samples(dataset.samples, request.limit), skip_bad=request.skip_bad
-    )
+    samples, skipped = _training_samples(recipe, request, dataset)
     val_samples: tuple[Sample, ...] = ()
     if validation is not None:
         val_samples, _ = check_samples(validation.samples)
@@ -152,6 +151,7 @@ def train(
             if is_first:
                 record = prepare(run_folder, out, identity)
                 write_atomically(run_folder.path / "recipe.toml", write_toml(recipe).encode())
+                write_images(run_folder.path, dataset, samples)
             if recipe.labels.epochs and request.labels is None:
                 request = replace(request, labels=_first_stage(recipe, request, machine, samples))
                 setup = _set_up(recipe, request, machine, samples, val_samples, criterion)
@@ -163,13 +163,21 @@ def train(
     return record
 
 
+def _training_samples(
+    recipe: Recipe, request: TrainingRequest, dataset: Dataset
+) -> tuple[tuple[Sample, ...], tuple[str, ...]]:
+    """Return the usable samples to train on, and a sentence about each that cannot be used."""
+    selected = select_samples(dataset.samples, limit=request.limit, calibrate=recipe.train.calibrate)
+    return check_samples(selected, skip_bad=request.skip_bad)
+
+
 def make_labels(recipe: Recipe, request: TrainingRequest, machine: Machine | None = None) -> Path:
     """Run only the first stage of a recipe and return the folder of labels, `request.out / "labels"`.
 
     Give it to `TrainingRequest.labels`, so that both losses learn from the same labels.
     """
     dataset = open_dataset(request.data, masks=request.masks)
-    samples, _ = check_samples(limit_samples(dataset.samples, request.limit), skip_bad=request.skip_bad)
+    samples, _ = _training_samples(recipe, request, dataset)
     with readable_errors(request.out / "x", _DISK_FULL_ADVICE):
         return _first_stage(recipe, request, machine or Machine(), samples)
 

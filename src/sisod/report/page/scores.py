@@ -373,4 +373,9 @@ def _notes(evaluations: Mapping[str, Evaluation]) -> list[str]:
         missing = len(evaluation.run.get("inputs", {}).get("missing", []))
         if missing:
             notes.append(f"{method}: {missing} images had no prediction and were left out")
+        if calibration := evaluation.run.get("inputs", {}).get("calibration"):
+            notes.append(
+                f"{method}: calibrated maps, temperature {calibration['temperature']:g}, "
+                f"shift {calibration['shift']:+g}"
+            )
     return notes

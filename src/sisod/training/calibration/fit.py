@@ -1,0 +1,213 @@
+"""Logits and masks -> temperature and shift: histograms of logits, the two objectives and their minima.
+
+Every image weighs the same, and so does every pixel of an image. Pixels are not kept: logits fall into
+bins of 1/128, salient or not, of which the mean logit and the weight are kept. What is fitted and
+measured are these few thousand weighted points.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sisod.analysis.reliability import ReliabilityCurve, reliability_curve
+from sisod.common.arguments import check_choice
+from sisod.common.errors import InputError
+from sisod.networks.calibration import LEAST_TEMPERATURE, MOST_TEMPERATURE, Calibration
+
+Objective = Literal["bce", "mae"]
+OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
+Values = NDArray[np.float64]
+REACH = 32.0  # logits beyond are taken as this; the sigmoid is 1e-14 there
+_BINS_PER_UNIT = 128
+_N_BINS = int(2 * REACH * _BINS_PER_UNIT) + 1
+_DIGITS = 4  # of the fitted numbers: the same on every machine
+_SHARPEST = 0.1  # least temperature of the fit to MAE, which falls until maps are binary
+_SOFTEST = 20.0
+_NEWTON_STEPS = 100
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedLogits:
+    """Pixels, or means of similar pixels: logit, whether salient, weight."""
+
+    logits: Values
+    salient: NDArray[np.bool_]
+    weights: Values
+
+    def calibrated(self, calibration: Calibration) -> "WeightedLogits":
+        """Return the same pixels with calibrated logits."""
+        return WeightedLogits(calibration.apply(self.logits), self.salient, self.weights)
+
+    def mae(self) -> float:
+        """Return the mean of |p - y|."""
+        return float(self.weights @ _sigmoid(-_signed(self))) / float(self.weights.sum())
+
+    def bce(self) -> float:
+        """Return the mean binary cross-entropy."""
+        return float(self.weights @ np.logaddexp(0.0, -_signed(self))) / float(self.weights.sum())
+
+    def reliability(self) -> ReliabilityCurve:
+        """Return how often pixels of each probability are salient."""
+        return reliability_curve(_sigmoid(self.logits), self.salient, self.weights)
+
+
+def joined(parts: Sequence[WeightedLogits]) -> WeightedLogits:
+    """Return the pixels of several parts together."""
+    return WeightedLogits(
+        np.concatenate([part.logits for part in parts]),
+        np.concatenate([part.salient for part in parts]),
+        np.concatenate([part.weights for part in parts]),
+    )
+
+
+class LogitHistogram:
+    """Collects weighted pixels in bins of their logit."""
+
+    def __init__(self) -> None:
+        # salient or not; weight, weight times logit; bins
+        self._sums = np.zeros((2, 2, _N_BINS))
+
+    def add(self, logits: NDArray[Any], mask: NDArray[np.bool_]) -> None:
+        """Add the pixels of an image, or of a part of one, with a total weight of 1."""
+        x = np.clip(logits.ravel().astype(np.float64), -REACH, REACH)
+        bins = np.floor((x + REACH) * _BINS_PER_UNIT).astype(np.int64) + _N_BINS * mask.ravel()
+        for row, values in enumerate((None, x)):
+            counts = np.bincount(bins, weights=values, minlength=2 * _N_BINS)
+            self._sums[:, row] += counts.reshape(2, _N_BINS) / x.size
+
+    def points(self) -> WeightedLogits:
+        """Return one weighted point for each bin that is not empty."""
+        weights, sums = self._sums[:, 0], self._sums[:, 1]
+        filled = weights > 0
+        salient = np.repeat([[False], [True]], _N_BINS, axis=1)
+        return WeightedLogits(sums[filled] / weights[filled], salient[filled], weights[filled])
+
+
+def fit_calibration(pixels: WeightedLogits, objective: Objective = "bce") -> Calibration:
+    """Return the temperature and the shift with the lowest cross-entropy or MAE, to four digits.
+
+    The fit to cross-entropy is Platt scaling, a convex problem. MAE has no such guarantee and falls
+    until maps are binary; its minimum is searched on a grid, with a temperature from 0.1 to 20.
+
+    Args:
+        pixels: logits and truth, weighted.
+        objective: `"bce"` or `"mae"`.
+
+    Example:
+        Pixels at logit 2 of which 62 % are salient, and as many at -2 of which 27 % are. The logits of
+        these shares are 0.49 and -0.99, so the fit is x / 2.7 - 0.25:
+
+        >>> logits, salient = np.array([2.0, 2.0, -2.0, -2.0]), np.array([True, False, True, False])
+        >>> print(fit_calibration(WeightedLogits(logits, salient, np.array([0.62, 0.38, 0.27, 0.73]))))
+        temperature 2.6951, shift -0.2525
+    """
+    check_choice("objective", objective, OBJECTIVES)
+    _check_pixels(pixels)
+    temperature, shift = (_fit_bce if objective == "bce" else _fit_mae)(pixels)
+    return Calibration(round(temperature, _DIGITS), round(shift, _DIGITS))
+
+
+def _check_pixels(pixels: WeightedLogits) -> None:
+    if not pixels.salient.any():
+        raise InputError(
+            "no mask has a salient pixel; expected images with objects; calibrate on other images"
+        )
+    if pixels.salient.all():
+        raise InputError(
+            "every pixel of every mask is salient; expected images with a background; give other images "
+            "to calibrate on"
+        )
+    if np.ptp(pixels.logits) < 1e-6:
+        raise InputError(
+            "the maps are constant, with the same value in every pixel; expected maps that tell objects "
+            "from background; train the network first, or give other maps"
+        )
+
+
+def _fit_bce(pixels: WeightedLogits) -> tuple[float, float]:
+    """Newton's method with halved steps for slope and shift: the loss is convex in these two."""
+    x, y, w = pixels.logits, pixels.salient.astype(np.float64), pixels.weights / pixels.weights.sum()
+    design = np.stack([x, np.ones_like(x)])
+
+    def loss(at: Values) -> float:
+        z = at @ design
+        return float(w @ (np.logaddexp(0.0, z) - y * z))
+
+    at = np.array([1.0, 0.0])
+    for _ in range(_NEWTON_STEPS):
+        p = _sigmoid(at @ design)
+        gradient = design @ (w * (p - y))
+        hessian = (design * (w * p * (1 - p))) @ design.T
+        step = np.linalg.lstsq(hessian, gradient, rcond=None)[0]
+        length, now = 1.0, loss(at)
+        while length > 1e-6 and not loss(at - length * step) <= now:
+            length /= 2
+        at = at - length * step
+        if np.abs(step).max() < 1e-9 or at[0] > 10 / LEAST_TEMPERATURE:
+            break
+    slope, shift = at.tolist()
+    is_separated = x[pixels.salient].min() >= x[~pixels.salient].max()
+    if slope < 1 / MOST_TEMPERATURE:
+        raise InputError(
+            "brighter pixels are not salient more often; expected maps that are bright on objects; give "
+            "a network that is trained, or maps that are not inverted"
+        )
+    if is_separated or slope > 1 / LEAST_TEMPERATURE:
+        raise InputError(
+            "the maps separate objects and background without an error, so every harder map has a lower "
+            "cross-entropy; there is nothing to calibrate"
+        )
+    return 1 / slope, shift
+
+
+def _fit_mae(pixels: WeightedLogits) -> tuple[float, float]:
+    """Search a grid of temperatures and of logits where the calibrated map is 0.5, then refine."""
+    # MAE is a constant plus the sum of `net` p
+    net = np.where(pixels.salient, -pixels.weights, pixels.weights) / pixels.weights.sum()
+    low, high = float(pixels.logits.min()), float(pixels.logits.max())
+
+    def loss(at: Values) -> float:
+        return float(net @ _sigmoid((pixels.logits - at[1]) / np.exp(at[0])))
+
+    temperatures = np.log(np.geomspace(_SHARPEST, _SOFTEST, 25))
+    middles = np.linspace(low, high, 97)
+    best = min(((t, m) for t in temperatures for m in middles), key=lambda at: loss(np.array(at)))
+    steps = np.array([temperatures[1] - temperatures[0], middles[1] - middles[0]])
+    log_temperature, middle = _descend(loss, np.array(best), steps).tolist()
+    temperature = float(np.clip(np.exp(log_temperature), _SHARPEST, _SOFTEST))
+    if not low < middle < high:
+        colour = "black" if middle >= high else "white"
+        raise InputError(
+            f"the lowest MAE is that of {colour} maps, so the maps are of no use for MAE; expected maps "
+            "that are bright on objects; give a trained network, or fit to bce"
+        )
+    return temperature, -middle / temperature
+
+
+def _descend(loss: Callable[[Values], float], at: Values, steps: Values) -> Values:
+    """Move to the best of the eight neighbours as long as one is better, then halve the steps."""
+    least, most = np.log(_SHARPEST), np.log(_SOFTEST)
+    neighbours = [np.array([i, j]) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j]
+    value = loss(at)
+    while steps.max() > 1e-6:
+        around = [at + steps * neighbour for neighbour in neighbours]
+        around = [point for point in around if least <= point[0] <= most]
+        values = [loss(point) for point in around]
+        index = int(np.argmin(values))
+        if values[index] < value:
+            at, value = around[index], values[index]
+        else:
+            steps = steps / 2
+    return at
+
+
+def _signed(pixels: WeightedLogits) -> Values:
+    """Return logits whose sign is that of the truth, so that large ones are right."""
+    return np.where(pixels.salient, pixels.logits, -pixels.logits)
+
+
+def _sigmoid(logits: Values) -> Values:
+    return np.asarray(0.5 * (1 + np.tanh(0.5 * logits)))

@@ -1,0 +1,408 @@
+"""`sisod calibrate`: which images it sees, what it stores and what it refuses; calibrated maps."""
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+pytest.importorskip("lightning", reason="extra torch is not installed")
+
+import torch
+from helpers.calibration_runs import N_IMAGES, N_TRAINED, write_maps, write_run
+from helpers.command_line import error_message, refusal, run
+from helpers.folder_contents import content
+from helpers.messages import check_one_sentence
+from helpers.training_runs import SMALL, same_weights, train_tiny, write_data
+
+import sisod
+from sisod import networks
+from sisod.common.errors import InputError
+from sisod.data.datasets import Sample, open_dataset
+from sisod.networks.calibration import Calibration
+from sisod.networks.predict import load_network, predict_logits
+from sisod.training.calibration import calibrate_run, fit_images, unseen_images
+from sisod.training.calibration.maps import calibrated_map, count_levels, map_logits
+from sisod.training.calibration.runs import calibration_samples
+from sisod.training.data import TrainingSet, name_order, read_image, read_truth, resize, select_samples
+from sisod.training.experiment import Experiment, run_experiment, score_experiment, unscored
+from sisod.training.recipe import find_recipe
+from sisod.training.train import Machine, TrainingRequest
+
+torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with `run`, trained on 8 of the 32 images of `data`."""
+    root = tmp_path_factory.mktemp("trained")
+    write_run(root)
+    return root
+
+
+@pytest.fixture
+def world(trained: Path, tmp_path: Path) -> Path:
+    """A copy that a test may change; its run names the data set of the original."""
+    shutil.copytree(trained / "run", tmp_path / "run")
+    return tmp_path
+
+
+def names(samples: tuple[Sample, ...]) -> set[str]:
+    return {sample.name for sample in samples}
+
+
+# ------------------------------------------------------------------------------- which images are used
+
+
+def test_calibration_never_sees_an_image_of_the_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every file that the training and the calibration read is recorded: no file is in both lists."""
+    read: list[str] = []
+    item = TrainingSet.__getitem__
+
+    def recorded(self: TrainingSet, key: tuple[int, int]) -> object:
+        read.append(self.samples[key[1]].name)
+        return item(self, key)
+
+    monkeypatch.setattr(TrainingSet, "__getitem__", recorded)
+    folder, _ = write_run(tmp_path)
+    trained_on, calibrated_on = {*read}, set[str]()
+    assert len(trained_on) == N_TRAINED
+
+    def read_and_record(sample: Sample) -> object:
+        calibrated_on.add(sample.name)
+        return read_image(sample)
+
+    monkeypatch.setattr("sisod.training.calibration.runs.read_image", read_and_record)
+    fitted = calibrate_run(folder)
+    assert len(calibrated_on) == N_IMAGES - N_TRAINED
+    assert not calibrated_on & trained_on
+    assert {*fitted.images} == calibrated_on
+    record = json.loads((folder / "calibration.json").read_text())
+    assert {*record["images"]} == calibrated_on
+    assert {*json.loads((folder / "images.json").read_text())["trained"]} == trained_on
+
+
+def test_test_images_are_left_out_whatever_their_names(trained: Path, tmp_path: Path) -> None:
+    data = open_dataset(trained / "data")
+    unseen = unseen_images(trained / "run", data).samples
+    (tmp_path / "image").mkdir()
+    (tmp_path / "mask").mkdir()
+    for sample in unseen[:3]:  # links under other names
+        (tmp_path / "image" / f"other-{sample.name}.jpg").symlink_to(sample.image)
+        (tmp_path / "mask" / f"other-{sample.name}.png").symlink_to(sample.mask)
+    test = open_dataset(tmp_path)
+    chosen = calibration_samples(trained / "run", data, tests=[test])
+    assert names(chosen) == names(unseen[3:])
+
+
+def test_a_share_is_kept_aside_by_names_alone() -> None:
+    samples = [Sample(f"im{i}", Path(f"im{i}.jpg"), Path(f"im{i}.png")) for i in range(2000)]
+    trained = select_samples(samples, limit=None, calibrate=0.1)
+    aside = {*samples} - {*trained}
+    assert 160 < len(aside) < 240
+    assert {*select_samples(samples[::-1], limit=None, calibrate=0.1)} == {*trained}
+    fewer = [sample for sample in samples if sample.name != "im7"]  # the others do not change sides
+    assert {*select_samples(fewer, limit=None, calibrate=0.1)} == {*trained} - {samples[7]}
+    assert {*select_samples(samples, limit=300, calibrate=0.1)} <= {*trained}
+    assert {*trained} >= {*select_samples(samples, limit=None, calibrate=0.2)}
+    assert select_samples(samples, limit=None, calibrate=0.0) == tuple(samples)
+    assert {s.name for s in aside} == {s.name for s in samples if name_order(s.name) < 0.1}
+
+
+def test_a_run_that_kept_a_share_aside_is_calibrated_on_it(tmp_path: Path) -> None:
+    data = write_data(tmp_path / "data", 40)
+    record = train_tiny(data, tmp_path / "run", "train.calibrate=0.7", "train.epochs=1", "train.batch=4")
+    fitted = calibrate_run(tmp_path / "run")
+    aside = {sample.name for sample in open_dataset(data).samples if name_order(sample.name) < 0.7}
+    assert {*fitted.images} == aside
+    assert record["images"] == 40 - len(aside)
+    assert "calibrate = 0.7" in (tmp_path / "run/recipe.toml").read_text()
+
+
+def test_the_images_of_an_older_run_are_selected_again(world: Path, trained: Path) -> None:
+    """It recorded only their number; its recipe had no `calibrate`."""
+    recorded = unseen_images(world / "run", open_dataset(trained / "data"))
+    (world / "run/images.json").unlink()
+    record = json.loads((world / "run/run.json").read_text())
+    del record["asked"]["settings"]["train"]["calibrate"]
+    (world / "run/run.json").write_text(json.dumps(record))
+    again = unseen_images(world / "run", open_dataset(trained / "data"))
+    assert again.samples == recorded.samples
+    assert (recorded.is_recorded, again.is_recorded) == (True, False)
+    shutil.copytree(trained / "data", world / "moved")
+    moved = refusal("calibrate", world / "run", "--data", world / "moved")
+    assert "was trained by an older version, which recorded no names of images, on " in moved
+    check_one_sentence(f"error: {moved}")
+    train_tiny(
+        trained / "data", world / "run", "train.epochs=1", limit=8, resume=True
+    )  # not another run
+
+
+def test_the_limit_takes_the_first_by_a_hash_of_the_name(trained: Path) -> None:
+    data = open_dataset(trained / "data")
+    few, all_ = (calibration_samples(trained / "run", data, limit=n) for n in (20, 500))
+    assert names(few) < names(all_)
+    assert max(name_order(s.name) for s in few) < min(name_order(s.name) for s in all_ if s not in few)
+    backwards = replace(data, samples=data.samples[::-1])
+    assert calibration_samples(trained / "run", backwards, limit=20) == few
+
+
+# -------------------------------------------------------------------------------- what a run stores
+
+
+def test_the_two_numbers_are_stored_with_the_network(world: Path) -> None:
+    before = content(world / "run")
+    result = run("calibrate", world / "run", "--limit", 20)
+    assert result.exit_code == 0, result.stderr
+    record = json.loads((world / "run/calibration.json").read_text())
+    stored = Calibration(record["temperature"], record["shift"])
+    assert result.stdout.endswith(f"{stored}: stored with the network in {world / 'run'}\n")
+    assert "SI-ECE" in result.stdout
+    for loaded in (load_network(world / "run"), networks.from_pretrained(world / "run")):
+        assert loaded.calibration == stored
+    assert json.loads((world / "run/config.json").read_text())["calibration"] == stored.to_json()
+    changed = {name for name, data in content(world / "run").items() if before.get(name) != data}
+    assert {Path(name).name for name in changed} == {
+        "calibration.json", "config.json", "model.safetensors"
+    }  # fmt: skip
+    assert len(record["images"]) == 20
+    assert record["after"]["bce"] < record["before"]["bce"]  # one epoch: far from calibrated
+    assert len(record["reliability"]["after"]["objects"]["weights"]) == 15
+
+
+def test_calibrating_again_gives_the_same_bytes(world: Path, trained: Path) -> None:
+    for out in ("a", "b"):
+        run("calibrate", trained / "run", "--out", world / out)
+    assert (world / "a/calibration.json").read_bytes() == (world / "b/calibration.json").read_bytes()
+    assert load_network(trained / "run").calibration is None
+    same_weights(world / "a", trained / "run")
+    assert "is calibrated already" not in run("calibrate", world / "run").stderr
+    again = refusal("calibrate", world / "run")
+    assert "run' is calibrated already (temperature " in again
+    assert "; use --overwrite to calibrate it again, or --out for a copy" in again
+    assert run("calibrate", world / "run", "--overwrite").exit_code == 0  # on the raw logits
+    first, second = (json.loads((world / f / "calibration.json").read_text()) for f in ("a", "run"))
+    assert first == second
+    assert run("calibrate", trained / "run", "--out", world / "a").exit_code == 1
+    assert run("calibrate", trained / "run", "--out", world / "a", "--overwrite").exit_code == 0
+
+
+def test_the_fit_is_that_of_the_logits_at_the_size_of_the_masks(world: Path, trained: Path) -> None:
+    fitted = calibrate_run(world / "run", batch=5)
+    network = load_network(trained / "run")
+    images = []
+    by_name = {sample.name: sample for sample in open_dataset(trained / "data").samples}
+    for name in fitted.images:
+        mask = read_truth(by_name[name])
+        x = torch.from_numpy(resize(read_image(by_name[name]), 32).transpose(2, 0, 1)[None].copy())
+        [logits] = predict_logits(network, x, [mask.shape])
+        images.append((name, logits.numpy(), mask))
+    expected = fit_images(images)
+    assert fitted.calibration.shift == pytest.approx(expected.calibration.shift, abs=2e-3)
+    assert fitted.before.bce == pytest.approx(expected.before.bce, abs=1e-6)
+
+
+def test_a_stopped_run_is_still_whole(world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file of weights decides, and it is replaced last."""
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sisod.networks.network.write_state", stop)
+    assert run("calibrate", world / "run").exit_code == 130
+    assert load_network(world / "run").calibration is None
+    assert networks.from_pretrained(world / "run").calibration is None
+
+
+@pytest.mark.parametrize("objective", ["bce", "mae"])
+def test_the_figure(objective: str, trained: Path, tmp_path: Path) -> None:
+    arguments = ("--objective", objective, "--out", tmp_path / "out", "--plot", tmp_path / "a.svg")
+    result = run("calibrate", trained / "run", *arguments)
+    assert result.exit_code == 0, result.stderr
+    drawn = (tmp_path / "a.svg").read_text()
+    for text in ("predicted probability", "pixels, every image alike", "objects, every frame alike"):
+        assert text in drawn
+    record = json.loads((tmp_path / "out/calibration.json").read_text())
+    assert f"ECE after: {record['after']['ece']:.4f}" in drawn
+    assert record["objective"] == objective
+
+
+# ------------------------------------------------------------------------------------------- refusals
+
+
+def test_runs_that_are_refused(world: Path, trained: Path) -> None:
+    def refused(*words: str | Path | int) -> str:
+        message = error_message(run("calibrate", *words), exit_codes=(1, 2))
+        check_one_sentence(f"error: {message}")
+        return message
+
+    assert "maps' is not a run of 'sisod train'; expected its folder" in refused(world / "maps")
+    assert refused(world / "run", "--limit", 19).startswith("19 images are too few to calibrate on")
+    other = write_data(world / "other", 4)
+    lost = refused(world / "run", "--data", other)
+    assert "8 images that" in lost
+    assert lost.endswith("; give the data set of the training with --data")
+    whole = world / "whole"
+    train_tiny(trained / "data", whole, "train.epochs=1")
+    assert refused(whole) == (
+        "0 images are too few to calibrate on; expected at least 20; train with --limit, or with --set "
+        "train.calibrate=0.1, so that some images are not trained on"
+    )
+    (world / "run/images.json").write_text("{")
+    assert "is damaged, so the images that were trained on are not known" in refused(world / "run")
+    (world / "run/model.safetensors").unlink()
+    assert "run' has no network yet, because its training is not finished" in refused(world / "run")
+
+
+def test_empty_masks_and_constant_maps_are_refused(trained: Path, tmp_path: Path) -> None:
+    shutil.copytree(trained / "run", tmp_path / "run")
+    shutil.copytree(trained / "data", tmp_path / "data")
+    for mask in (tmp_path / "data/mask").iterdir():
+        cv2.imwrite(str(mask), np.zeros((48, 64), np.uint8))
+    arguments = ("calibrate", tmp_path / "run", "--data", tmp_path / "data")
+    assert refusal(*arguments).startswith("no mask has a salient pixel")
+    network = load_network(tmp_path / "run")
+    with torch.no_grad():
+        parameters = dict(network.named_parameters())
+        parameters["heads.0.weight"].zero_()
+        parameters["heads.0.bias"].fill_(0.5)
+    network._save_pretrained(tmp_path / "run")
+    assert refusal("calibrate", tmp_path / "run").startswith("the maps are constant, with the same")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["a", "b", "c", "--out", "x"], "calibrate takes RUN, or MAPS GT, or MAPS with --apply, got 3"),
+        (["a", "b"], "calibrated maps need a folder; name it with --out"),
+        (["a", "--apply", "c.json"], "calibrated maps need a folder; name it with --out"),
+        (["a", "b", "--out", "x", "--data", "y"], "--data and --masks are for a run; leave them out"),
+        (["a", "--out", "x", "--apply", "c", "--plot", "p.svg"], "--plot draws a fit, and --apply fits"),
+        (["a", "--plot", "p.txt"], "'p.txt': expected a name ending in .pdf, .png or .svg"),
+    ],
+)
+def test_wrong_usage(words: list[str], message: str) -> None:
+    found = error_message(run("calibrate", *words), exit_codes=(2,))
+    assert found.startswith(message)
+
+
+# ----------------------------------------------------------------------------------------------- maps
+
+
+def test_maps_of_others_are_fitted_and_applied(tmp_path: Path) -> None:
+    maps, gt = write_maps(tmp_path / "val", 40, shift=1.0)
+    result = run("calibrate", maps, gt, "--out", tmp_path / "out")
+    assert result.exit_code == 0, result.stderr
+    assert result.stderr.startswith("note: the images of these ground truths must not be test images; ")
+    record = json.loads((tmp_path / "out/calibration.json").read_text())
+    assert record["temperature"] == pytest.approx(1, abs=0.1)
+    assert record["shift"] == pytest.approx(-1, abs=0.1)
+    assert record["after"]["ece"] < 0.3 * record["before"]["ece"]
+    stored = Calibration(record["temperature"], record["shift"])
+    assert result.stdout.endswith(f"{stored}: 40 maps of 16 bits in {tmp_path / 'out'}\n")
+    [path, *_] = sorted((tmp_path / "out").glob("*.png"))
+    written = cv2.imread(str(path), cv2.IMREAD_UNCHANGED)
+    raw = cv2.imread(str(maps / path.name), cv2.IMREAD_UNCHANGED)
+    assert written is not None
+    assert raw is not None
+    np.testing.assert_array_equal(written, calibrated_map(raw, stored))
+    tests, _ = write_maps(tmp_path / "test", 3)
+    done = run("calibrate", tests, "--apply", tmp_path / "out/calibration.json", "--out", tmp_path / "b")
+    assert done.stdout == f"{stored}: 3 maps of 16 bits in {tmp_path / 'b'}\n", done.stderr
+    assert json.loads((tmp_path / "b/run.json").read_text())["calibration"] == stored.to_json()
+    before = content(tmp_path / "b")
+    assert "exists already; use --overwrite" in refusal(
+        "calibrate", tests, "--apply", tmp_path / "out/calibration.json", "--out", tmp_path / "b"
+    )
+    assert content(tmp_path / "b") == before
+
+
+def test_calibrated_maps_are_scored_exactly(tmp_path: Path) -> None:
+    """MAE of the 16-bit files is that of the calibrated probabilities, and the order of pixels stays."""
+    maps, gt = write_maps(tmp_path / "val")
+    stored = {"temperature": 0.8, "shift": -0.7}
+    (tmp_path / "c.json").write_text(json.dumps(stored))
+    assert (
+        run("calibrate", maps, "--apply", tmp_path / "c.json", "--out", tmp_path / "out").exit_code == 0
+    )
+    found = sisod.evaluate(
+        tmp_path / "out", gt, protocol=sisod.PROTOCOLS["infrared"], metrics=["mae"], jobs=1
+    )
+    errors = []
+    for path in sorted(maps.iterdir()):
+        raw = cv2.imread(str(path), cv2.IMREAD_UNCHANGED)
+        mask = cv2.imread(str(gt / path.name), cv2.IMREAD_UNCHANGED)
+        assert raw is not None
+        assert mask is not None
+        p = 1 / (1 + np.exp(-(map_logits(np.asarray(raw)) / 0.8 - 0.7)))
+        errors.append(np.abs(p - (mask > 0)).mean())
+    assert found.summary["mae"] == pytest.approx(np.mean(errors), abs=1e-5)
+    assert found.run["inputs"]["calibration"] == stored
+
+
+def test_sixteen_bits_keep_levels_that_eight_would_merge() -> None:
+    levels = np.arange(256, dtype=np.uint8)[None]
+    for calibration in (Calibration(1, -0.75), Calibration(0.7, 0.5), Calibration(2, 1)):
+        written = calibrated_map(levels, calibration)[0].astype(int)
+        assert (np.diff(written) > 0).all()
+        assert len(np.unique(written // 257)) < 240
+        assert count_levels(calibration) == 256
+    assert count_levels(Calibration(0.1)) < 140  # and no depth of a PNG could hold them
+
+
+def test_maps_that_are_refused(tmp_path: Path) -> None:
+    maps, gt = write_maps(tmp_path / "val", 8)
+    assert refusal("calibrate", maps, gt, "--out", tmp_path / "out").startswith("8 images are too few")
+    inside = error_message(run("calibrate", maps, gt, "--out", maps / "new"), exit_codes=(2,))
+    assert inside.startswith("the calibrated maps would go into the folder of maps, ")
+    for text in ("{", "[]", '{"temperature": 0, "shift": 1}', '{"shift": 1}'):
+        (tmp_path / "c.json").write_text(text)
+        message = refusal("calibrate", maps, "--apply", tmp_path / "c.json", "--out", tmp_path / "out")
+        assert "c.json' is not a calibration.json of sisod calibrate; expected JSON with temp" in message
+    missing = refusal("calibrate", maps, "--apply", tmp_path / "no.json", "--out", tmp_path / "out")
+    assert "no.json' cannot be read: No such file or directory" in missing
+    (tmp_path / "c.json").write_text('{"temperature": 1, "shift": 0}')
+    bad = maps / "scene003.png"
+    bad.write_bytes(bad.read_bytes()[:50])
+    refusal("calibrate", maps, "--apply", tmp_path / "c.json", "--out", tmp_path / "out")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["c.json", "val"]
+
+
+# ----------------------------------------------------------------------------------------- experiments
+
+
+def test_raw_and_calibrated_rows_of_one_run(tmp_path: Path) -> None:
+    data, test = write_data(tmp_path / "data", 32), write_data(tmp_path / "test", 3)
+    raw = Experiment(
+        "raw",
+        find_recipe("tiny", [*SMALL, "train.epochs=1"]),
+        TrainingRequest(data=data, out=tmp_path / "out/runs/first", limit=8),
+        (open_dataset(test),),
+        {"default": ("mae", "auc")},
+        out=tmp_path / "out",
+        provenance="scored/{dataset}/{name}.json",
+    )
+    calibrated = replace(raw, name="calibrated", calibrate="bce")
+    machine = Machine(devices="1", workers=0)
+    before = run_experiment(raw, machine, jobs=1)["test", "default"].summary
+    after = run_experiment(calibrated, machine, jobs=1)["test", "default"]
+    assert after.summary["mae"] < before["mae"]
+    copy = networks.from_pretrained(tmp_path / "out/calibrated/calibrated")
+    assert copy.calibration is not None
+    assert after.run["inputs"]["calibration"] == copy.calibration.to_json()
+    assert networks.from_pretrained(raw.training.out).calibration is None
+    assert unscored(raw) == unscored(calibrated) == []
+    record = tmp_path / "out/calibrated/calibrated/calibration.json"
+    stamp = record.stat().st_mtime_ns
+    shutil.rmtree(tmp_path / "out/results")
+    again = score_experiment(calibrated, jobs=1)["test", "default"].summary
+    assert (again, record.stat().st_mtime_ns) == (after.summary, stamp)
+    networks.create("tiny").save_pretrained(raw.training.out)  # other weights: fitted and scored again
+    assert [dataset.name for dataset in unscored(calibrated)] == ["test"]
+    with pytest.raises(InputError, match=r"^0 images are too few to calibrate on"):
+        score_experiment(replace(calibrated, tests=(open_dataset(data),)), jobs=1)
