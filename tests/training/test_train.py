@@ -93,8 +93,8 @@ def test_a_run_folder_holds_everything(data: Path, tmp_path: Path) -> None:
     record = train_tiny(data, out, "train.validate_every=1", val=data)
     files = {str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()}
     assert files == {
-        "README.md", "checkpoints/best.ckpt", "checkpoints/last.ckpt", "config.json", "metrics.csv",
-        "model.safetensors", "recipe.toml", "run.json",
+        "README.md", "checkpoints/best.ckpt", "checkpoints/last.ckpt", "config.json", "images.json",
+        "metrics.csv", "model.safetensors", "recipe.toml", "run.json",
     }  # fmt: skip
     assert json.loads((out / "run.json").read_text()) == json.loads(json.dumps(record))
     assert record["finished"]

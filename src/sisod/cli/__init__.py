@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from sisod.cli import (
-    calibrate,
     compare,
     demo,
     evaluate,
@@ -43,7 +42,7 @@ COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
     },
     "Train": {
         "train": train.train,
-        "calibrate": calibrate.calibrate,
+        "calibrate": predict.calibrate,
         "predict": predict.predict,
         "ablate": train.ablate,
         "networks": networks.show_networks,

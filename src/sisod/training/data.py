@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import cv2
 import numpy as np
@@ -17,10 +17,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import Dataset, Sampler
 
+from sisod.common.arguments import check_whole
 from sisod.common.errors import InputError
 from sisod.common.progress import progress_bar
 from sisod.data.datasets import Sample
 from sisod.data.images import read_array, read_colour, read_mask, resize
+from sisod.data.pairs import Pair
 from sisod.losses import collate_boxes, collate_labels
 from sisod.losses.labels import PartLabels, partition_labels
 from sisod.networks.network import Network
@@ -29,6 +31,7 @@ from sisod.scoring.partition import cut_mask
 from sisod.training.recipe import DataPart
 
 Plane = NDArray[np.uint8]
+_Named = TypeVar("_Named", Sample, Pair)
 LEVEL = 128  # grey value from which a pixel of a mask is salient
 _ASPECT_TOLERANCE = 0.05  # image and mask may differ in size, but not in aspect ratio
 
@@ -270,6 +273,13 @@ def name_order(name: str) -> float:
     """
     digest = hashlib.sha256(f"sisod calibrate {name}".encode()).digest()
     return int.from_bytes(digest[:6], "big") / 2**48
+
+
+def choose_by_name(samples: Sequence[_Named], limit: int | None) -> list[_Named]:
+    """Return at most `limit` samples, the first in the order of `name_order`; None returns all."""
+    if limit is not None:
+        limit = check_whole("limit", limit, least=1)
+    return sorted(samples, key=lambda sample: (name_order(sample.name), sample.name))[:limit]
 
 
 def check_samples(

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sisod.common import folders
-from sisod.common.arguments import check_whole
 from sisod.common.errors import InputError, UsageError
 from sisod.common.folders import is_url
 from sisod.common.output import followed, output_path, write_json, write_png, write_run
@@ -29,7 +28,7 @@ from sisod.training.calibration.report import (
     fit_images,
 )
 from sisod.training.calibration.runs import CALIBRATION_FILE, DEFAULT_LIMIT, KIND
-from sisod.training.data import LEVEL, name_order
+from sisod.training.data import LEVEL, choose_by_name
 
 _WHITE = 65535
 
@@ -59,7 +58,7 @@ def calibrate_maps(
     out: str | Path,
     *,
     objective: Objective = "bce",
-    limit: int = DEFAULT_LIMIT,
+    limit: int | None = DEFAULT_LIMIT,
     overwrite: bool = False,
 ) -> CalibratedMaps:
     """Fit a calibration on maps that have a ground truth, and write all maps calibrated.
@@ -72,13 +71,12 @@ def calibrate_maps(
         gt: folder (or URL) of ground truths; names decide the pairs.
         out: folder for the calibrated maps, 16-bit PNG.
         objective: `"bce"` or `"mae"`.
-        limit: most images to fit on.
+        limit: most images to fit on, chosen by their names alone; None for all.
         overwrite: replace an earlier result of `sisod calibrate`.
     """
-    limit = check_whole("limit", limit, least=1)
     _check_out(Path(out), maps, overwrite=overwrite, gt=gt)
     pairs = pair_files(maps, gt, allow_missing=True).pairs
-    chosen = sorted(pairs, key=lambda pair: (name_order(pair.name), pair.name))[:limit]
+    chosen = choose_by_name(pairs, limit)
     check_number_of_images(len(chosen))
     fitted = fit_images(_read_pairs(str(maps), str(gt), chosen), objective)
     return _write_maps(fitted.calibration, maps, Path(out), overwrite=overwrite, fitted=fitted)

@@ -2,9 +2,9 @@
 
 import json
 import shutil
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import torch
 
 from sisod.common import folders
 from sisod.common.arguments import check_whole
-from sisod.common.errors import InputError, shorten_list
+from sisod.common.errors import InputError, InputWarning, shorten_list
 from sisod.common.output import followed, lock, readable_errors, write_atomically
 from sisod.common.progress import progress_bar
 from sisod.common.version import __version__
@@ -36,7 +36,13 @@ from sisod.training.calibration.report import (
     check_number_of_images,
     fit_images,
 )
-from sisod.training.data import check_samples, limit_samples, name_order, read_image, read_truth
+from sisod.training.data import (
+    check_samples,
+    choose_by_name,
+    read_image,
+    read_truth,
+    select_samples,
+)
 from sisod.training.run_folder import IMAGES_FILE, read_record
 
 CALIBRATION_FILE = "calibration.json"
@@ -45,27 +51,13 @@ DEFAULT_LIMIT = 500
 _CONFIG_FILE = "config.json"
 
 
-@dataclass(frozen=True)
-class UnseenImages:
-    """Images of the training data set that a run was not trained on.
-
-    Attributes:
-        samples: in the order of their names.
-        is_recorded: whether the run recorded the names of its training images. Otherwise they were
-            selected again, as `train` selects them, from the number that it recorded.
-    """
-
-    samples: tuple[Sample, ...]
-    is_recorded: bool
-
-
 def calibrate_run(
     run: str | Path,
     *,
     data: str | Path | None = None,
     masks: str | Path | None = None,
     objective: Objective = "bce",
-    limit: int = DEFAULT_LIMIT,
+    limit: int | None = DEFAULT_LIMIT,
     tests: Sequence[Dataset] = (),
     batch: int = 8,
     device: str = "auto",
@@ -79,7 +71,7 @@ def calibrate_run(
         data: the data set of the training; by default where the training found it.
         masks: folder of masks, if `data` is a folder of images.
         objective: `"bce"` or `"mae"`.
-        limit: most images to fit on; which ones depends on their names alone.
+        limit: most images to fit on, chosen by their names alone; None for all.
         tests: data sets whose images are not used, whatever their names.
         batch: images per batch.
         device: as for `predict_folder`.
@@ -87,7 +79,7 @@ def calibrate_run(
         overwrite: replace an earlier calibration.
     """
     run = Path(run)
-    limit, batch = check_whole("limit", limit, least=1), check_whole("batch", batch, least=1)
+    batch = check_whole("batch", batch, least=1)
     network = load_run(run)
     if out is None and network.calibration is not None and not overwrite:
         raise InputError(
@@ -154,31 +146,30 @@ def open_run_data(run: Path, data: str | Path | None, masks: str | Path | None) 
 
 
 def calibration_samples(
-    run: Path, dataset: Dataset, *, limit: int = DEFAULT_LIMIT, tests: Sequence[Dataset] = ()
+    run: Path, dataset: Dataset, *, limit: int | None = DEFAULT_LIMIT, tests: Sequence[Dataset] = ()
 ) -> tuple[Sample, ...]:
     """Return the images to calibrate on: usable, neither trained on nor in `tests`, at most `limit`.
 
     They are taken by a hash of their names, so the choice depends neither on their order nor on a seed.
     """
     tested = {sample.image.resolve() for test in tests for sample in test.samples}
-    candidates = unseen_images(run, dataset).samples
+    candidates = unseen_images(run, dataset)
     unseen = [sample for sample in candidates if sample.image.resolve() not in tested]
     advice = (
         "train with --limit, or with --set train.calibrate=0.1, so that some images are not trained on"
     )
     check_number_of_images(len(unseen), advice)
-    chosen = sorted(unseen, key=lambda sample: (name_order(sample.name), sample.name))[:limit]
-    usable, _ = check_samples(chosen, skip_bad=True)
+    usable, _ = check_samples(choose_by_name(unseen, limit), skip_bad=True)
     check_number_of_images(len(usable), advice)
     return usable
 
 
-def unseen_images(run: Path, dataset: Dataset) -> UnseenImages:
+def unseen_images(run: Path, dataset: Dataset) -> tuple[Sample, ...]:
     """Return the images of the training data set that a run was not trained on.
 
     Images are known by their names: every image that was trained on must be in the data set. A run of
-    an older version recorded only how many there were; they are selected again, if the data set is in
-    the same folder.
+    an older version recorded only how many there were; if the data set is in the same folder, they are
+    selected again, with a warning.
     """
     images = _read_images(run)
     if images is not None:
@@ -192,8 +183,7 @@ def unseen_images(run: Path, dataset: Dataset) -> UnseenImages:
             )
     else:
         trained = _selected_again(run, dataset)
-    unseen = tuple(sample for sample in dataset.samples if sample.name not in trained)
-    return UnseenImages(unseen, images is not None)
+    return tuple(sample for sample in dataset.samples if sample.name not in trained)
 
 
 def _selected_again(run: Path, dataset: Dataset) -> set[str]:
@@ -210,7 +200,15 @@ def _selected_again(run: Path, dataset: Dataset) -> set[str]:
             f"{str(run)!r} was trained on {n_selected} images, but {str(dataset.image_dir)!r} has "
             f"{len(dataset.samples)}, so which ones is not known; restore the data set, or train again"
         )
-    return {sample.name for sample in limit_samples(dataset.samples, n_selected)}
+    warnings.warn(
+        f"{str(run)!r} did not record which {n_selected} images it was trained on; they are selected "
+        f"again from {asked['data']!r}, which is right if no image was added or removed since",
+        InputWarning,
+        stacklevel=2,
+    )
+    share = asked["settings"]["train"]["calibrate"]
+    selected = select_samples(dataset.samples, limit=n_selected, calibrate=share)
+    return {sample.name for sample in selected}
 
 
 def fit_network(
