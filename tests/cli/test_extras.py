@@ -14,7 +14,10 @@ import sisod
 from sisod.common.errors import EXTRAS, TRAINING, InputError, MissingExtraError, is_missing, require
 
 MODULES = [*EXTRAS, "scipy"]
-TORCH = ("networks", "convert", "export", "train", "ablate", "predict", "reproduce", "bench", "demo")
+TORCH = (
+    *("networks", "convert", "export", "train", "ablate", "calibrate", "predict"),
+    *("reproduce", "bench", "demo"),
+)
 # command -> the extra it needs
 NEEDS = {
     **dict.fromkeys(TORCH, "torch"),
@@ -127,7 +130,9 @@ def test_one_module_missing_stops_what_needs_it(module: str, names: list[str], w
 @pytest.mark.parametrize("module", TRAINING)
 def test_one_module_of_training_missing(module: str, work: Path) -> None:
     # a prediction needs the network only, not what trains it
-    names = ["train", "ablate"] + ["predict"] * (module not in ("lightning", "torchmetrics"))
+    names = ["train", "ablate", "calibrate"] + ["predict"] * (
+        module not in ("lightning", "torchmetrics")
+    )
     found = run_without([module], work, names)
     # in an installation without the extra, the first of its modules is named
     title = EXTRAS[next(one for one in TRAINING if one == module or is_missing(one))][0]

@@ -1,6 +1,7 @@
 """`sisod evaluate` gives the engine's numbers, and a complete result or none."""
 
 import errno
+import json
 import math
 import os
 import shutil
@@ -232,3 +233,22 @@ def test_output_that_cannot_be_written(four_images: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(Path, "mkdir", mkdir)
     assert "cannot write below 'out/MSOD': Permission denied" in evaluate_refusal()
+
+
+@pytest.mark.parametrize(
+    ("stored", "expected"),
+    [
+        ({"temperature": 0.9, "shift": -1}, {"temperature": 0.9, "shift": -1.0}),
+        ({"temperature": "hot", "shift": -1}, None),
+        ([1, 2], None),
+        (None, None),
+    ],
+)
+def test_calibration_of_the_maps_is_recorded(stored: object, expected: object, tmp_path: Path) -> None:
+    for folder in ("maps", "mask"):
+        (tmp_path / folder).mkdir()
+        np.save(tmp_path / folder / "a.npy", np.eye(8, dtype=bool))
+    written = {"sisod": "0.1.0", "kind": "prediction", "calibration": stored}
+    (tmp_path / "maps/run.json").write_text(json.dumps(written))
+    found = sisod.evaluate(tmp_path / "maps", tmp_path / "mask", jobs=1, out=tmp_path / "out")
+    assert found.run["inputs"].get("calibration") == expected

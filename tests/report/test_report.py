@@ -4,6 +4,7 @@ import base64
 import json
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import cv2
@@ -335,3 +336,15 @@ def test_without_jinja(benchmark_root: Path, tmp_path: Path, monkeypatch: pytest
     assert (out.exit_code, out.stderr) == (
         1, "error: the report needs jinja2; install it with: pip install 'sisod[report]'\n",
     )  # fmt: skip
+
+
+def test_calibrated_maps_are_named(saved: list[Saved], tmp_path: Path) -> None:
+    """The page says so, once for each method; `evaluate` learnt it from the run.json of the maps."""
+    first, second, *_ = (result for result in saved if result.dataset == "crowded")
+    inputs = first.evaluation.run["inputs"] | {"calibration": {"temperature": 0.97, "shift": -0.75}}
+    run = first.evaluation.run | {"inputs": inputs}
+    calibrated = replace(first, evaluation=replace(first.evaluation, run=run))
+    write_report([calibrated, second], tmp_path / "r.html", resamples=9)
+    page = (tmp_path / "r.html").read_text(encoding="utf-8")
+    assert page.count("calibrated maps") == 1
+    assert f"{first.method}: calibrated maps, temperature 0.97, shift -0.75" in page

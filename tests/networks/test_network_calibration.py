@@ -1,0 +1,129 @@
+"""A network carries its calibration in its files; predict and export apply it, `forward` does not."""
+
+import json
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="extra torch is not installed")
+
+import torch
+from helpers.command_line import run
+from helpers.folder_contents import content
+from safetensors.torch import save_file
+
+from sisod import networks
+from sisod.common.errors import InputError
+from sisod.networks.calibration import Calibration
+from sisod.networks.predict import predict_batch, predict_folder, predict_logits
+
+torch.set_num_threads(1)
+CALIBRATION = Calibration(0.8, -0.6)
+
+
+@pytest.fixture
+def network() -> networks.Network:
+    torch.manual_seed(3)
+    tiny = networks.create("tiny").eval()
+    with torch.no_grad():
+        dict(tiny.named_parameters())["heads.0.weight"].mul_(20)
+    return tiny
+
+
+def test_files_hold_the_calibration(network: networks.Network, tmp_path: Path) -> None:
+    network.save_pretrained(tmp_path / "raw")
+    assert "calibration" not in json.loads((tmp_path / "raw/config.json").read_text())
+    network.calibration = CALIBRATION
+    network.save_pretrained(tmp_path / "new")
+    assert network.config()["calibration"] == {"temperature": 0.8, "shift": -0.6}
+    assert json.loads((tmp_path / "new/config.json").read_text()) == json.loads(
+        json.dumps(network.config())
+    )
+    for folder, expected in (("raw", None), ("new", CALIBRATION)):
+        for path in (tmp_path / folder, tmp_path / folder / "model.safetensors"):
+            assert networks.from_pretrained(path).calibration == expected
+    x = torch.zeros(1, 3, 32, 32)
+    with torch.no_grad():
+        raw, new = (networks.from_pretrained(tmp_path / folder)(x)[0] for folder in ("raw", "new"))
+    assert torch.equal(raw, new)  # logits as trained
+
+
+@pytest.mark.parametrize("broken", [{"temperature": 0, "shift": 0}, {"scale": 1}, "hot", None])
+def test_a_broken_calibration_is_refused(
+    broken: object, network: networks.Network, tmp_path: Path
+) -> None:
+    config = json.dumps(network.config() | {"calibration": broken})
+    save_file(network.state_dict(), tmp_path / "x.safetensors", {"sisod": config})
+    with pytest.raises(InputError, match=r"x.safetensors: the config is not one of sisod \("):
+        networks.from_pretrained(tmp_path / "x.safetensors")
+
+
+def test_maps_are_calibrated_and_have_16_bits(network: networks.Network) -> None:
+    images = torch.randint(0, 256, (2, 3, 32, 32), dtype=torch.uint8)
+    shapes = [(20, 30), (32, 32)]
+    logits = predict_logits(network, images, shapes)
+    raw = predict_batch(network, images, shapes)
+    network.calibration = CALIBRATION
+    for logit, before, after in zip(logits, raw, predict_batch(network, images, shapes), strict=True):
+        assert (before.dtype, after.dtype) == (np.uint8, np.uint16)
+        expected = 1 / (1 + np.exp(-(logit.double().numpy() / 0.8 - 0.6)))
+        assert np.abs(after / 65535 - expected).max() < 1e-5
+        assert np.abs(before / 255 - 1 / (1 + np.exp(-logit.double().numpy()))).max() < 0.0021
+        # where the raw map has an order, the calibrated one has the same
+        order = np.argsort(before, axis=None, kind="stable")
+        levels = after.ravel()[order].astype(int)
+        rises = np.flatnonzero(np.diff(before.ravel()[order].astype(int)))
+        assert (np.maximum.accumulate(levels)[rises] <= levels[rises + 1]).all()
+
+
+def test_predict_records_it_and_resumes_only_the_same(network: networks.Network, tmp_path: Path) -> None:
+    (tmp_path / "images").mkdir()
+    for index in range(3):
+        picture = np.random.default_rng(index).integers(0, 256, (24, 32, 3), np.uint8)
+        cv2.imwrite(str(tmp_path / "images" / f"{index}.png"), picture)
+    network.save_pretrained(tmp_path / "raw")
+    network.calibration = CALIBRATION
+    network.save_pretrained(tmp_path / "new")
+    options = ("--size", "32", "--device", "cpu")
+    result = run("predict", tmp_path / "new", tmp_path / "images", tmp_path / "maps", *options)
+    assert result.exit_code == 0, result.stderr
+    record = json.loads((tmp_path / "maps/run.json").read_text())
+    assert record["calibration"] == record["network"]["calibration"] == CALIBRATION.to_json()
+    written = cv2.imread(str(tmp_path / "maps/0.png"), cv2.IMREAD_UNCHANGED)
+    assert written is not None
+    assert written.dtype == np.uint16
+    predict_folder(network, tmp_path / "images", tmp_path / "whole", size=32, device="cpu", batch=8)
+    before = content(tmp_path / "maps")
+    assert {k: v for k, v in before.items() if k.endswith("png")} == {
+        k: v for k, v in content(tmp_path / "whole").items() if k.endswith("png")
+    }
+    other = run(
+        "predict", tmp_path / "raw", tmp_path / "images", tmp_path / "maps", *options, "--resume"
+    )
+    assert "network differs from that of the maps there" in other.stderr
+    assert content(tmp_path / "maps") == before
+    raw = run("predict", tmp_path / "raw", tmp_path / "images", tmp_path / "maps8", *options)
+    assert raw.exit_code == 0, raw.stderr
+    assert "calibration" not in json.loads((tmp_path / "maps8/run.json").read_text())
+
+
+@pytest.mark.slow
+def test_onnx_applies_it(network: networks.Network, tmp_path: Path) -> None:
+    runtime = pytest.importorskip("onnxruntime")
+    network.calibration = CALIBRATION
+    network.save_pretrained(tmp_path / "net")
+    path = tmp_path / "x.onnx"
+    result = run("export", tmp_path / "net", path, "--height", "32", "--width", "32")
+    assert result.exit_code == 0, result.stderr
+    session = runtime.InferenceSession(path)
+    stored = json.loads(session.get_modelmeta().custom_metadata_map["sisod"])
+    assert stored["calibration"] == CALIBRATION.to_json()
+    image = torch.rand(2, 3, 32, 32)
+    with torch.no_grad():
+        logits = network(network.input_spec.apply(image))[0]
+    expected = 1 / (1 + np.exp(-(logits.double().numpy() / 0.8 - 0.6)))
+    (found,) = session.run(None, {"image": image.numpy()})
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+    assert np.abs(found - logits.sigmoid().numpy()).max() > 0.05
