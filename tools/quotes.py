@@ -55,6 +55,8 @@ TABLES = (
     ("docs/scale.md", "scale", "scale"),
     ("docs/conventions.md", "conventions", "conventions"),
     ("docs/analysis.md", "compare", "compare"),
+    ("docs/calibration.md", "calibration", "calibration:0"),
+    ("docs/calibration.md", "calibration_fit", "calibration:1"),
     ("docs/theory.md", "rho", "rho"),
     ("docs/theory.md", "decomposition", "decomposition"),
     *(

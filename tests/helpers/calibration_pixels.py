@@ -12,4 +12,4 @@ def pixels(
     logits = 6 * np.sin(0.7371 * index)
     chance = (index * 7919 % 1009) / 1009
     salient = chance < 1 / (1 + np.exp(-(slope * logits + shift)))
-    return logits, salient, 1.0 + index % 3
+    return np.asarray(logits), np.asarray(salient), (1 + index % 3).astype(np.float64)

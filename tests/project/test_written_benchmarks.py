@@ -22,6 +22,7 @@ _NEEDS = {"speed.engine": "py_sod_metrics", "speed.scale": "distributed"}
 @pytest.mark.parametrize(
     "name",
     [
+        "real_data.calibration",
         "real_data.conventions",
         *(
             f"speed.{name}"
@@ -47,6 +48,15 @@ def test_page_is_what_the_json_gives(name: str) -> None:
     assert written.with_suffix(".md").read_text() == importlib.import_module(f"benchmarks.{name}").page(
         content
     )
+
+
+def test_figure_of_calibration_is_of_the_saved_run() -> None:
+    content = json.loads((RESULTS / "calibration.json").read_text())
+    drawn = (ROOT / "docs" / "calibration.svg").read_text()
+    fit = content["rows"]["edn-si-0"]["bce"]["fit"]
+    for when in ("before", "after"):
+        for key in ("ece", "si_ece"):
+            assert f"ECE {when}: {fit[when][key]:.4f}" in drawn
 
 
 def test_trained_demo_is_what_its_rows_give() -> None:

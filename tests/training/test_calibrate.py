@@ -22,12 +22,13 @@ import sisod
 from sisod import networks
 from sisod.common.errors import InputError, InputWarning
 from sisod.data.datasets import Sample, open_dataset
+from sisod.data.images import resize
 from sisod.networks.calibration import Calibration
 from sisod.networks.predict import load_network, predict_logits
 from sisod.training.calibration import calibrate_run, fit_images, unseen_images
 from sisod.training.calibration.maps import calibrated_map, count_levels, map_logits
 from sisod.training.calibration.runs import calibration_samples
-from sisod.training.data import TrainingSet, name_order, read_image, read_truth, resize, select_samples
+from sisod.training.data import TrainingSet, name_order, read_image, read_truth, select_samples
 from sisod.training.experiment import Experiment, run_experiment, score_experiment, unscored
 from sisod.training.recipe import find_recipe
 from sisod.training.train import Machine, TrainingRequest
@@ -151,6 +152,16 @@ def test_the_limit_takes_the_first_by_a_hash_of_the_name(trained: Path) -> None:
     assert calibration_samples(trained / "run", backwards, limit=20) == few
 
 
+def test_images_that_cannot_be_used_are_left_out(world: Path, trained: Path) -> None:
+    shutil.copytree(trained / "data", world / "data")
+    data = open_dataset(world / "data")
+    bad = unseen_images(world / "run", data)[0]
+    bad.image.write_bytes(bad.image.read_bytes()[:100])
+    with pytest.warns(InputWarning, match="^1 images are left out: .* is not an image that can be read"):
+        chosen = calibration_samples(world / "run", data)
+    assert names(chosen) == names(unseen_images(world / "run", data)[1:])
+
+
 # -------------------------------------------------------------------------------- what a run stores
 
 
@@ -212,7 +223,7 @@ def test_a_stopped_run_is_still_whole(world: Path, monkeypatch: pytest.MonkeyPat
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("sisod.networks.network.write_state", stop)
+    monkeypatch.setattr("sisod.training.calibration.runs.write_state", stop)
     assert run("calibrate", world / "run").exit_code == 130
     assert load_network(world / "run").calibration is None
     assert networks.from_pretrained(world / "run").calibration is None

@@ -198,3 +198,10 @@ def test_refused_fits_of_mae() -> None:
 def test_a_calibration_is_checked(values: tuple[float, float], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         Calibration(*values)
+
+
+def test_reliability_is_stored_whole() -> None:
+    curve = reliability_curve([0.1, 0.9], [False, True], [1, 3])
+    again = type(curve).from_json(json.loads(json.dumps(curve.to_json())))
+    for name in ("weights", "probs", "shares"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(curve, name))

@@ -1,6 +1,7 @@
 """Reliability of probabilities: how often a pixel predicted at p is salient, and the mean difference."""
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,6 +39,11 @@ class ReliabilityCurve:
             for name in ("weights", "probs", "shares")
         }
 
+    @classmethod
+    def from_json(cls, data: Mapping[str, Sequence[float | None]]) -> "ReliabilityCurve":
+        """Return the curve of plain data, the inverse of `to_json`."""
+        return cls(**{name: np.array(values, dtype=np.float64) for name, values in data.items()})
+
 
 def reliability_curve(probs: ArrayLike, salient: ArrayLike, weights: ArrayLike) -> ReliabilityCurve:
     """Return the reliability curve of weighted pixels.
@@ -62,4 +68,4 @@ def reliability_curve(probs: ArrayLike, salient: ArrayLike, weights: ArrayLike) 
 
 
 def _sums(index: NDArray[Any], values: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.bincount(index, weights=values, minlength=N_BINS)
+    return np.asarray(np.bincount(index, weights=values, minlength=N_BINS), dtype=np.float64)

@@ -144,7 +144,7 @@ def calibrate(
         elif len(paths) == 2:
             assert out is not None  # noqa: S101  (checked above)
             done = room.calibrate_maps(
-                *paths, out, objective=objective.value, limit=limit, overwrite=overwrite
+                paths[0], paths[1], out, objective=objective.value, limit=limit, overwrite=overwrite
             )
             typer.echo(
                 "note: the images of these ground truths must not be test images; calibrate maps of "

@@ -32,8 +32,10 @@ class Calibration:
     shift: float = 0.0
 
     def __post_init__(self) -> None:
-        bounds = {"least": LEAST_TEMPERATURE, "most": MOST_TEMPERATURE}
-        object.__setattr__(self, "temperature", check_number("temperature", self.temperature, **bounds))
+        temperature = check_number(
+            "temperature", self.temperature, least=LEAST_TEMPERATURE, most=MOST_TEMPERATURE
+        )
+        object.__setattr__(self, "temperature", temperature)
         shift = check_number("shift", self.shift, least=-MOST_SHIFT, most=MOST_SHIFT)
         object.__setattr__(self, "shift", shift)
 

@@ -18,6 +18,7 @@ from sisod.common.progress import progress_bar
 from sisod.common.version import __version__
 from sisod.data.datasets import Dataset, Sample, open_dataset
 from sisod.data.images import resize
+from sisod.networks.checkpoints import write_state
 from sisod.networks.memory import check_memory, memory_errors
 from sisod.networks.network import WEIGHTS_FILE, Network
 from sisod.networks.predict import (
@@ -159,7 +160,9 @@ def calibration_samples(
         "train with --limit, or with --set train.calibrate=0.1, so that some images are not trained on"
     )
     check_number_of_images(len(unseen), advice)
-    usable, _ = check_samples(choose_by_name(unseen, limit), skip_bad=True)
+    usable, problems = check_samples(choose_by_name(unseen, limit), skip_bad=True)
+    if problems:
+        warnings.warn(f"{len(problems)} images are left out: {problems[0]}", InputWarning, stacklevel=2)
     check_number_of_images(len(usable), advice)
     return usable
 
@@ -273,7 +276,7 @@ def _store(
         write_atomically(folder / CALIBRATION_FILE, text)
         config = json.dumps(network.config(), indent=2, sort_keys=True).encode()
         write_atomically(folder / _CONFIG_FILE, config)
-        network._save_pretrained(folder)
+        write_state(folder / WEIGHTS_FILE, network.state_dict(), network.config())
 
 
 def _asked(run: Path) -> dict[str, Any]:
