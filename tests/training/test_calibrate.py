@@ -99,6 +99,10 @@ def test_test_images_are_left_out_whatever_their_names(trained: Path, tmp_path: 
     test = open_dataset(tmp_path)
     chosen = calibration_samples(trained / "run", data, tests=[test])
     assert names(chosen) == names(unseen[3:])
+    done = run("calibrate", trained / "run", "--test", tmp_path, "--out", tmp_path / "out")
+    assert done.exit_code == 0, done.stderr
+    record = json.loads((tmp_path / "out/calibration.json").read_text())
+    assert {*record["images"]} == names(unseen[3:])
 
 
 def test_a_share_is_kept_aside_by_names_alone() -> None:
@@ -291,7 +295,7 @@ def test_empty_masks_and_constant_maps_are_refused(trained: Path, tmp_path: Path
         (["a", "b", "c", "--out", "x"], "calibrate takes RUN, or MAPS GT, or MAPS with --apply, got 3"),
         (["a", "b"], "calibrated maps need a folder; name it with --out"),
         (["a", "--apply", "c.json"], "calibrated maps need a folder; name it with --out"),
-        (["a", "b", "--out", "x", "--data", "y"], "--data and --masks are for a run; leave them out"),
+        (["a", "b", "--out", "x", "--data", "y"], "--data, --masks and --test are for a run; leave"),
         (["a", "--out", "x", "--apply", "c", "--plot", "p.svg"], "--plot draws a fit, and --apply fits"),
         (["a", "--plot", "p.txt"], "'p.txt': expected a name ending in .pdf, .png or .svg"),
     ],

@@ -100,6 +100,12 @@ def calibrate(
         data_option("the data set that RUN was trained on; by default where it was then"),
     ] = None,
     masks: Masks = None,
+    test: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="DIR", help="Data set to score on: its images are not used; may be repeated."
+        ),
+    ] = None,
     objective: Annotated[
         ObjectiveName, typer.Option(help="Cross-entropy or mean absolute error, which wants hard maps.")
     ] = ObjectiveName.BCE,
@@ -130,7 +136,8 @@ def calibrate(
         sisod calibrate runs/edn --data data/DUTS-TR
     """
     with exit_on_user_error():
-        _check_usage(paths, data=data, masks=masks, out=out, apply=apply, plot=plot)
+        of_run = data is not None or masks is not None or bool(test)
+        _check_usage(paths, of_run=of_run, out=out, apply=apply, plot=plot)
         if plot is not None:
             from sisod.report.style import check_plot_path
 
@@ -152,10 +159,13 @@ def calibrate(
                 err=True,
             )
         else:
+            from sisod.data.datasets import open_dataset
+
             fitted = room.calibrate_run(
                 paths[0],
                 data=data,
                 masks=masks,
+                tests=[open_dataset(root, prefer=()) for root in test or ()],
                 objective=objective.value,
                 limit=limit,
                 batch=batch,
@@ -175,8 +185,7 @@ def calibrate(
 def _check_usage(
     paths: list[str],
     *,
-    data: Path | None,
-    masks: Path | None,
+    of_run: bool,
     out: Path | None,
     apply: Path | None,
     plot: Path | None,
@@ -189,8 +198,8 @@ def _check_usage(
     for_run = len(paths) == 1 and apply is None
     if not for_run and out is None:
         raise UsageError("calibrated maps need a folder; name it with --out")
-    if not for_run and (data is not None or masks is not None):
-        raise UsageError("--data and --masks are for a run; leave them out for maps")
+    if not for_run and of_run:
+        raise UsageError("--data, --masks and --test are for a run; leave them out for maps")
     if apply is not None and plot is not None:
         raise UsageError("--plot draws a fit, and --apply fits nothing; leave one of them out")
 

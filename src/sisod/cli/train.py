@@ -150,7 +150,7 @@ def ablate(
     data: Data,
     out: Annotated[Path, out_option("runs, results and tables")],
     test: Annotated[
-        list[Path], typer.Option(metavar="DIR", help="Data set to score on; may be repeated.")
+        list[Path], typer.Option(metavar="DIR", help="Data set to score on: may be repeated.")
     ],
     seeds: Annotated[int, typer.Option(metavar="N", min=1, help="How many seeds.")] = 3,
     masks: Masks = None,
