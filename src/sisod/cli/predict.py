@@ -121,7 +121,7 @@ def calibrate(
     plot: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Draw to a .pdf, .png or .svg file: reliability before and after."
+            metavar="FILE", help="Draw to this .pdf, .png or .svg file: reliability before and after."
         ),
     ] = None,
     batch: Batch = 8,
@@ -207,7 +207,7 @@ def _check_usage(
 def _print_fit(fitted: "FittedCalibration", plot: Path | None) -> None:
     print_grids(fitted.grid())
     if plot is not None:
-        from sisod.report.reliability import reliability_figure
+        from sisod.report.drawing.reliability import reliability_figure
         from sisod.report.style import save_figure
 
         save_figure(reliability_figure(fitted.panels()), plot)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sisod.analysis.reliability import N_BINS, ReliabilityCurve
-from sisod.report.figures import add_legend
+from sisod.report.drawing.layout import add_legend
 from sisod.report.style import LineStyle, line_styles, new_figure, plain_text, style
 
 if TYPE_CHECKING:
