@@ -56,7 +56,8 @@ TABLES = (
     ("docs/conventions.md", "conventions", "conventions"),
     ("docs/analysis.md", "compare", "compare"),
     ("docs/calibration.md", "calibration", "calibration:0"),
-    ("docs/calibration.md", "calibration_fit", "calibration:1"),
+    ("docs/calibration.md", "calibration_scores", "calibration:1"),
+    ("docs/calibration.md", "calibration_fit", "calibration:2"),
     ("docs/theory.md", "rho", "rho"),
     ("docs/theory.md", "decomposition", "decomposition"),
     *(

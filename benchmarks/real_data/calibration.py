@@ -85,27 +85,43 @@ def draw(content: dict[str, Any]) -> None:
 
 
 def page(content: dict[str, Any]) -> str:
-    """Return the tables: scores on the test set, then the errors on the images of the fit."""
+    """Return the tables: differences of the losses, scores on the test set, errors of the fits."""
+    rows = content["rows"]
     scores, fits = [], []
-    for name, measured in content["rows"].items():
+    for name, measured in rows.items():
         for kind, row in measured.items():
-            fit = row.get("fit")
-            numbers = (
-                ("-", "-") if fit is None else (f"{fit['temperature']:.2f}", f"{fit['shift']:+.2f}")
-            )
-            scores.append((name, kind, *numbers, *(f"{row['scores'][key]:.4f}" for key in KEYS)))
+            fit, numbers = row.get("fit"), ("-", "-")
             if fit is not None:
+                numbers = f"{fit['temperature']:.2f}", f"{fit['shift']:+.2f}"
                 pairs = (f"{fit['before'][key]:.4f} → {fit['after'][key]:.4f}" for key in ERRORS)
                 fits.append((name, kind, *pairs))
             scores.append((name, kind, *numbers, *(f"{row['scores'][key]:.4f}" for key in KEYS)))
-    sections = frozenset(range(3, len(scores), 3))
-    headings = ("run", "calibrated to", "temperature", "shift", *TITLES)
-    on_test = Grid(headings, tuple(scores), n_text=2, sections=sections)
-    on_fit = Grid(("run", "calibrated to", "MAE", "BCE", "ECE", "SI-ECE"), tuple(fits), n_text=2)
-    return (
-        f"Scores on {TEST}.\n\n{on_test.markdown()}\n\n"
-        f"Errors on the images of the fit, before and after.\n\n{on_fit.markdown()}\n"
-    )
+    differences = tuple((kind, *_differences(rows, kind)) for kind in ("raw", "bce", "mae"))
+    tables = {
+        f"Size-invariant less plain on {TEST}: mean of three seeds (lowest to highest).": Grid(
+            ("calibrated to", *TITLES), differences, n_text=1
+        ),
+        f"Scores on {TEST}.": Grid(
+            ("run", "calibrated to", "temperature", "shift", *TITLES), tuple(scores), n_text=2
+        ),
+        "Errors on the images of the fit, before and after.": Grid(
+            ("run", "calibrated to", "MAE", "BCE", "ECE", "SI-ECE"), tuple(fits), n_text=2
+        ),
+    }
+    return "\n".join(f"{title}\n\n{grid.markdown()}\n" for title, grid in tables.items())
+
+
+def _differences(rows: dict[str, Any], kind: str) -> list[str]:
+    """Return the difference of the two losses in each score, over the seeds."""
+    cells = []
+    for key in KEYS:
+        values = [
+            rows[name][kind]["scores"][key] - rows[name.replace("-si-", "-plain-")][kind]["scores"][key]
+            for name in rows
+            if "-si-" in name
+        ]
+        cells.append(f"{sum(values) / len(values):+.4f} ({min(values):+.4f} to {max(values):+.4f})")
+    return cells
 
 
 if __name__ == "__main__":

@@ -59,6 +59,26 @@ def test_figure_of_calibration_is_of_the_saved_run() -> None:
             assert f"ECE {when}: {fit[when][key]:.4f}" in drawn
 
 
+def test_what_the_page_says_about_calibration() -> None:
+    """The sentences of docs/calibration.md below its table of differences."""
+    rows = json.loads((RESULTS / "calibration.json").read_text())["rows"]
+    for name, kinds in rows.items():
+        raw, bce, mae = (kinds[kind]["scores"] for kind in ("raw", "bce", "mae"))
+        assert all(abs(bce[key] - raw[key]) < 0.001 for key in ("auc", "si_auc"))
+        assert all(raw[key] - mae[key] > 0.05 for key in ("auc", "si_auc"))
+        fit = kinds["bce"]["fit"]
+        assert fit["images"] == 500
+        assert fit["after"]["ece"] < fit["before"]["ece"]
+        rise = fit["after"]["si_ece"] - fit["before"]["si_ece"]
+        plain = rows[name.replace("-si-", "-plain-")]["bce"]["fit"]
+        assert rise > 0
+        assert "plain" in name or rise > plain["after"]["si_ece"] - plain["before"]["si_ece"]
+        if "-si-" in name:
+            other = rows[name.replace("-si-", "-plain-")]
+            for kind in ("bce", "mae"):
+                assert kinds[kind]["scores"]["si_mae"] < other[kind]["scores"]["si_mae"]
+
+
 def test_trained_demo_is_what_its_rows_give() -> None:
     trained_demo = importlib.import_module("benchmarks.trained_demo")
     found = trained_demo.saved()
