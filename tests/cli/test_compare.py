@@ -103,6 +103,10 @@ def test_errors(results: Path) -> None:
     assert "expected two or more results to compare, got 1" in call(str(results / "MSOD")).stderr
     Path("empty").mkdir()
     assert "no result in or below 'empty'" in call("empty").stderr
+
+
+def test_published_rows_are_not_drawn(results: Path) -> None:
+    pytest.importorskip("matplotlib", reason="extra report is not installed")
     row = call(str(results / "MSOD" / "B"), "--against-paper", "--plot", "x.pdf")
     assert "--plot draws differences of methods; leave out --against-paper" in row.stderr
 

@@ -60,6 +60,7 @@ def test_frames_are_drawn_on_one_of_them() -> None:
 
 
 def test_said_once_for_all_methods() -> None:
+    pytest.importorskip("matplotlib", reason="extra report is not installed")
     for method in "AB":
         sisod.evaluate("masks", "masks", out=f"results/D/{method}", metrics="paper", jobs=1)
     result = run("plot", "results", "--figure", "examples", "--out", "x.png", "--images", "D=photos")

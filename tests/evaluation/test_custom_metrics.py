@@ -153,6 +153,7 @@ def test_a_worker_on_another_machine_gets_names_and_settings_as_json() -> None:
 
 
 def test_a_cluster_cannot_have_a_local_function(three_batches_root: Path) -> None:
+    pytest.importorskip("distributed", reason="extra cluster is not installed")
     metric = sisod.CustomMetric(lambda _p, _gt: 0.0, key="local")
     with pytest.raises(UsageError, match="so a cluster cannot compute it; move it to a module"):
         scored(three_batches_root, metrics=[metric], cluster="tcp://127.0.0.1:1")

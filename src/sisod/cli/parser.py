@@ -65,10 +65,18 @@ def _one_sentence() -> Iterator[None]:
     except _CommandLineError as error:
         if type(error).__name__ == "NoArgsIsHelpError":  # the help, printed already
             raise
-        message = " ".join(error.format_message().split()).rstrip(".")
+        message = " ".join(_message(error).split()).rstrip(".")
         advice = "" if error.ctx is None else f"; see {error.ctx.command_path} --help"
         typer.echo(f"error: {message}{advice}", err=True)
         raise typer.Exit(error.exit_code) from None
+
+
+def _message(error: Any) -> str:
+    """Return the message; of an unknown option with the nearest ones, in the same words always."""
+    nearest = sorted(getattr(error, "possibilities", None) or ())
+    if nearest:
+        return f"{error.message}; did you mean {' or '.join(nearest)}?"
+    return str(error.format_message())
 
 
 def _without_noise(params: list[Any]) -> list[Any]:
