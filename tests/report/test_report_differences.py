@@ -82,9 +82,12 @@ def test_the_clearest_disagreement_comes_first() -> None:
 def test_an_undecided_disagreement_says_so() -> None:
     a = result(mae=HARD, si_mae=HARD + 0.001 + NOISE)
     b = result(mae=HARD + 0.001 + NOISE, si_mae=HARD)
-    text = table_of({"A": a, "B": b})
-    assert text.startswith("On D, MAE prefers A to B (")
-    assert text.endswith("Neither difference is decided: both 95 % intervals contain zero.")
+    low, high = f"{HARD.mean():.4f}", f"{HARD.mean() + 0.001:.4f}"
+    assert table_of({"A": a, "B": b}) == (
+        "On D, no disagreement of a metric with its size-invariant form is decided: MAE prefers A to B "
+        f"({low} against {high}), but SI-MAE prefers B ({low} against {high}); both 95 % intervals of "
+        "the difference contain zero."
+    )
 
 
 def test_the_winners_before_other_methods() -> None:
@@ -116,6 +119,32 @@ def test_no_headline_without_two_methods_or_two_forms() -> None:
     assert headline("D", [("mae", "si_mae")], None, {}) == ""
     undefined = result(mae=HARD, si_mae=np.where(np.arange(80) < 1, 0.5, math.nan))
     assert "Neither" not in table_of({"A": result(mae=HARD + 0.1, si_mae=HARD), "B": undefined})
+
+
+def test_undefined_metrics_do_not_agree() -> None:
+    """Without an object, F mean is undefined on every image, so it ranks nothing."""
+    none = np.full(80, math.nan)
+    a, b = (result(mae=mae, si_mae=mae) for mae in (HARD, HARD + 0.1))
+    a, b = (
+        dataclasses.replace(
+            one,
+            summary=one.summary | {"f_mean": math.nan, "si_f_mean": math.nan},
+            images=one.images.with_columns(f_mean=pl.Series(none), si_f_mean=pl.Series(none)),
+        )
+        for one in (a, b)
+    )
+    assert table_of({"A": a, "B": b}) == (
+        "On D, MAE ranks the methods in the same order as its size-invariant form."
+    )
+    only_f = {
+        name: dataclasses.replace(
+            one,
+            summary={"f_mean": math.nan, "si_f_mean": math.nan},
+            images=one.images.drop("mae", "si_mae"),
+        )
+        for name, one in {"A": a, "B": b}.items()
+    }
+    assert table_of(only_f) == ""
 
 
 # --- what cannot be told from the best ----------------------------------------------------------------

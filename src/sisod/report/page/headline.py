@@ -1,5 +1,6 @@
 """The headline of the page: where an ordinary metric and its size-invariant form disagree."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -64,19 +65,32 @@ def headline(
     if comparison is None or not pairs:
         return ""
     by_pair = {pair: _disagreements(*pair, comparison.methods, differences) for pair in pairs}
-    names = [METRICS[ordinary].title for ordinary, _ in pairs]
     every = [one for found in by_pair.values() for one in found]
     if not every:
-        forms = "its size-invariant form" if len(names) == 1 else "their size-invariant forms"
-        rank = "ranks" if len(names) == 1 else "rank"
-        return f"On {dataset}, {listed(names)} {rank} the methods in the same order as {forms}."
+        return _agreement(dataset, pairs, differences)
     chief = max(every, key=lambda one: one.importance)
+    if not chief.decided:  # then no other is
+        return (
+            f"On {dataset}, no disagreement of a metric with its size-invariant form is decided: "
+            f"{_preferences(chief, comparison)}; both 95 % intervals of the difference contain zero."
+        )
     others = [
         METRICS[ordinary].title
         for (ordinary, _), found in by_pair.items()
         if found and ordinary != chief.ordinary
     ]
-    return f"On {dataset}, {_sentence(chief, comparison)} {_decided(chief)}{_others(others)}"
+    return f"On {dataset}, {_preferences(chief, comparison)}. {_decided(chief)}{_others(others)}"
+
+
+def _agreement(dataset: str, pairs: Sequence[tuple[str, str]], differences: Differences) -> str:
+    """Say that the orders agree by every pair of metrics that is defined for all methods."""
+    undefined = {key for (key, _, _), one in differences.items() if math.isnan(one.value)}
+    names = [METRICS[pair[0]].title for pair in pairs if not undefined & set(pair)]
+    if not names:
+        return ""
+    forms = "its size-invariant form" if len(names) == 1 else "their size-invariant forms"
+    rank = "ranks" if len(names) == 1 else "rank"
+    return f"On {dataset}, {listed(names)} {rank} the methods in the same order as {forms}."
 
 
 def _disagreements(
@@ -98,7 +112,7 @@ def _disagreements(
     return disagreements
 
 
-def _sentence(one: Disagreement, comparison: Comparison) -> str:
+def _preferences(one: Disagreement, comparison: Comparison) -> str:
     values = {
         (row["method"], row["metric"]): number(row["value"])
         for row in comparison.intervals.iter_rows(named=True)
@@ -110,17 +124,15 @@ def _sentence(one: Disagreement, comparison: Comparison) -> str:
     )
     return (
         f"{plain} prefers {one.first} to {one.second} ({first[0]} against {first[1]}), but {si} prefers "
-        f"{one.second} ({second[1]} against {second[0]})."
+        f"{one.second} ({second[1]} against {second[0]})"
     )
 
 
 def _decided(one: Disagreement) -> str:
     if len(one.decided) == 2:
         return "Both differences are decided: their 95 % intervals exclude zero."
-    if one.decided:
-        name = METRICS[one.decided[0]].title
-        return f"Only the difference in {name} is decided; the other 95 % interval contains zero."
-    return "Neither difference is decided: both 95 % intervals contain zero."
+    name = METRICS[one.decided[0]].title
+    return f"Only the difference in {name} is decided; the other 95 % interval contains zero."
 
 
 def _others(names: Sequence[str]) -> str:
