@@ -87,8 +87,10 @@ def test_lists_share_the_page(text: str, saved: list[Saved]) -> None:
     for result in saved:
         total = content["totals"][result.dataset][str(data_of(text)["methods"].index(result.method))]
         recall = result.evaluation.objects["recall_binary"].to_numpy()
-        assert total["missed"] == int((recall < 0.5).sum())
-        assert total["objects"] == len(recall)
+        assert sum(total["missed"]) == int((recall < 0.5).sum())
+        assert sum(total["objects"]) == len(recall)
+        assert len(total["missed"]) == len(total["objects"]) == len(content["groups"])
+        assert total["images"] == result.evaluation.defined["si_f_mean"]
 
 
 def test_what_one_finds_and_another_misses_is_on_the_page(text: str, saved: list[Saved]) -> None:

@@ -105,6 +105,42 @@ def test_false_objects_and_worst_images(page: Browser, report: Path, saved: list
     assert all("SI-F mean 0." in caption for caption in captions(page, 1))
 
 
+def test_every_list_says_how_many_there_are(
+    browser: Browser, saved: list[Saved], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a page of 40 failures, by data set, pair of methods and size."""
+    monkeypatch.setattr("sisod.report.page.failures.MAX_ITEMS", 40)
+    write_report(saved, tmp_path / "r.html", resamples=20)
+    browser.open(tmp_path / "r.html")
+    found = {r.method: r.evaluation.objects for r in saved if r.dataset == "crowded"}
+    both = found["Net+si"].join(found["large only"], on=["image", "index"], suffix="_other")
+    differ = both.filter((both["recall_binary"] >= 0.5) & (both["recall_binary_other"] < 0.5))
+    choose(browser, "f-list", "differ")
+    choose(browser, "f-method", "3")
+    choose(browser, "f-other", "1")
+    choose(browser, "f-dataset", "0")
+    told = f" found by Net+si and missed by large only (of {differ.height} in the results); the worst "
+    assert told in browser.evaluate(COUNT)
+    sizes = browser.evaluate("[...document.querySelectorAll('#f-size option')].map(o => o.value)")
+    edges = (0, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1)
+    n_partial = 0
+    for size in sizes[1:]:
+        low, high = edges[int(size)], edges[int(size) + 1]
+        count = differ.filter((differ["share"] >= low) & (differ["share"] < high)).height
+        choose(browser, "f-size", size)
+        text = browser.evaluate(COUNT)
+        n_shown = 0 if text.startswith("no such object on this page") else int(text.split()[0])
+        assert (f" (of {count} in the results)" in text) is (n_shown < count), text
+        n_partial += n_shown < count
+    assert n_partial
+    choose(browser, "f-list", "images")
+    choose(browser, "f-dataset", "")
+    n_images = sum(r.evaluation.images.height for r in saved if r.method == "large only")
+    told = f" with the worst SI-F mean of large only (of {n_images} in the results); the worst "
+    assert told in browser.evaluate(COUNT)
+    assert browser.troubles() == []
+
+
 def test_all_methods_beside_each_other_and_search(page: Browser) -> None:
     assert page.evaluate(f"{CARDS}[0].querySelectorAll('figure').length") == 3
     click(page, "#f-all")

@@ -159,22 +159,27 @@
     return missed || item.worst_of.includes(method);
   }
   // how many there are in the results, of which the page contains the worst
-  function total(list, method, dataset) {
-    const key = { missed: "missed", false: "false", worst: "objects" }[list];
+  function total(list, method, dataset, group) {
+    const sum = (numbers) => numbers.reduce((x, y) => x + y, 0);
+    const count = (totals) => {
+      if (list === "images") return totals.images;
+      const bySize = list === "differ" ? totals.differ[chosen("other")] ?? [] : totals[list === "worst" ? "objects" : list];
+      return group === null ? sum(bySize) : bySize[group] ?? 0;
+    };
     const tables = dataset === null ? Object.values(failures.totals) : [failures.totals[dataset]];
-    return key ? tables.reduce((sum, byMethod) => sum + (byMethod[method]?.[key] ?? 0), 0) : null;
+    return sum(tables.map((byMethod) => (byMethod[method] ? count(byMethod[method]) : 0)));
   }
-  function countText(list, method, filtered) {
+  function countText(list, method, dataset, group, search) {
     const [one, many] = names[LISTS[list].kind];
     const name = data.methods[method];
     const count = `${matches.length} ${matches.length === 1 ? one : many}`;
-    if (!matches.length) return `no such ${one} on this page`;
+    const all = search ? 0 : total(list, method, dataset, group); // unknown for a part of a name
+    const of = all > matches.length ? ` (of ${all.toLocaleString("en")} in the results)` : "";
+    if (!matches.length) return `no such ${one} on this page${of}`;
     const missed = matches.filter((item) => item.missed?.includes(method)).length;
-    const all = filtered ? null : total(list, method, valueOf("dataset") === "" ? null : data.datasets[valueOf("dataset")]);
-    const of = all !== null && all > matches.length ? ` (of ${all.toLocaleString("en")} in the results)` : "";
     const what = { worst: `${of}, ${missed} of them missed by ${name}`, missed: ` missed by ${name}${of}`,
-      differ: ` found by ${data.methods[chosen("other")]} and missed by ${name}`, false: ` of ${name}${of}`,
-      images: ` with the worst ${failures.image_score.title} of ${name}` }[list];
+      differ: ` found by ${data.methods[chosen("other")]} and missed by ${name}${of}`, false: ` of ${name}${of}`,
+      images: ` with the worst ${failures.image_score.title} of ${name}${of}` }[list];
     return `${count}${what}; the worst ${Math.min(nShown, matches.length)} shown`;
   }
   function showFailures() {
@@ -195,7 +200,7 @@
       && (!search || item.image.toLowerCase().includes(search)));
     matches.sort((x, y) => rank(x, method, list) - rank(y, method, list));
     $("f-items").replaceChildren(...matches.slice(0, nShown).map(card));
-    $("f-count").textContent = countText(list, method, group !== null || search !== "");
+    $("f-count").textContent = countText(list, method, dataset, group, search);
     $("f-more").hidden = matches.length <= nShown;
     $("f-csv").disabled = !matches.length;
     $("f-link").href = filterLink();

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise, permutations
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,9 @@ from sisod.evaluation.results import Result, datasets_of, methods_of
 from sisod.report.page.charts import rounded
 from sisod.report.page.pictures import SIDE, Cropper, Window, crop_window, expected_bytes
 from sisod.scoring.metrics import METRICS
+
+if TYPE_CHECKING:
+    import polars as pl
 
 MAX_ITEMS = 400
 MAX_BYTES = 2_900_000  # of all pictures in base64: the page of five methods stays below 4 MB
@@ -77,10 +80,7 @@ def failure_data(
         "groups": [size_label(low, high) for low, high in pairwise(edges)],
         "side": SIDE,
         "image_score": {"title": METRICS[metric].title, "better": METRICS[metric].better},
-        "totals": {
-            name: {methods.index(r.method): _totals(r) for r in results if r.dataset == name}
-            for name in datasets_of(results)
-        },
+        "totals": {name: _totals(results, name, methods, metric) for name in datasets_of(results)},
         "items": kept,
         "left_out": len(chosen) - len(kept),
     }
@@ -213,15 +213,18 @@ def _worst_objects(result: Result) -> list[list[Key]]:
 
 def _only_found_by(finder: Result, loser: Result) -> list[Key]:
     """Objects that one method finds and the other misses, by the difference of F mean."""
-    columns = ["image", "index", "recall_binary", "f_mean"]
-    both = finder.evaluation.objects.select(columns).join(
-        loser.evaluation.objects.select(columns), on=["image", "index"], maintain_order="left"
-    )
-    found = both["recall_binary"].to_numpy() >= FOUND
-    missed = both["recall_binary_right"].to_numpy() < FOUND
-    difference = both["f_mean_right"].to_numpy() - both["f_mean"].to_numpy()
-    order = _lowest_first(np.where(found & missed, difference, np.nan))
+    both = _found_and_missed(finder, loser)
+    order = _lowest_first(both["f_mean_right"].to_numpy() - both["f_mean"].to_numpy())
     return list(zip(both["image"].gather(order), both["index"].gather(order), strict=True))
+
+
+def _found_and_missed(finder: Result, loser: Result) -> "pl.DataFrame":
+    """The rows of objects that one method finds and the other, on the right, misses."""
+    columns = ["image", "index", "recall_binary", "f_mean", "share"]
+    found, missed = (result.evaluation.objects.select(columns) for result in (finder, loser))
+    return found.filter(found["recall_binary"] >= FOUND).join(
+        missed.filter(missed["recall_binary"] < FOUND), on=["image", "index"], maintain_order="left"
+    )
 
 
 def _by_size(table: Any, score: NDArray[np.float64]) -> list[list[Key]]:
@@ -369,9 +372,31 @@ def _image_score(results: Sequence[Result]) -> str:
     return next((key for key in candidates if all(key in names for names in columns)), "mae")
 
 
-def _totals(result: Result) -> dict[str, int]:
-    """Numbers of objects, of missed ones and of false ones."""
-    evaluation = result.evaluation
-    missed = int((evaluation.objects["recall_binary"].to_numpy() < FOUND).sum())
-    false = 0 if evaluation.predicted is None else int(evaluation.predicted["false"].sum())
-    return {"objects": evaluation.objects.height, "missed": missed, "false": false}
+def _totals(
+    results: Sequence[Result], dataset: str, methods: Sequence[str], metric: str
+) -> dict[int, dict[str, Any]]:
+    """How many failures of each list and method there are in the results of a data set.
+
+    Numbers by size group of objects, of missed ones, of false ones and, for each other method, of those
+    that only it finds; and the number of images with a score.
+    """
+    group = {methods.index(result.method): result for result in results if result.dataset == dataset}
+    totals = {}
+    for number, result in group.items():
+        objects, predicted = result.evaluation.objects, result.evaluation.predicted
+        others = {other: finder for other, finder in group.items() if other != number}
+        totals[number] = {
+            "objects": _count_sizes(objects),
+            "missed": _count_sizes(objects.filter(objects["recall_binary"] < FOUND)),
+            "false": [] if predicted is None else _count_sizes(predicted.filter(predicted["false"])),
+            "differ": {o: _count_sizes(_found_and_missed(f, result)) for o, f in others.items()},
+            "images": result.evaluation.defined.get(metric, 0),
+        }
+    return totals
+
+
+def _count_sizes(table: "pl.DataFrame") -> list[int]:
+    """Number of rows in each size group."""
+    edges = size_edges("log")
+    group = group_of(table["share"].to_numpy(), edges)
+    return [int(count) for count in np.bincount(group[group >= 0], minlength=len(edges) - 1)]
