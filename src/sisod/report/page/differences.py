@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from sisod.analysis.bootstrap import direction, heading
 from sisod.analysis.comparison import Comparison
-from sisod.analysis.verdict import Verdict, find_verdict
-from sisod.common.grid import interval_text, number
+from sisod.analysis.verdict import Verdict, find_verdict, verdict_lines
+from sisod.common.grid import Grid, interval_text, number
 from sisod.report.forest import shorten
 
 _TICKS = 3  # at most, on an axis
@@ -43,6 +44,28 @@ def read_differences(comparison: Comparison | None) -> Differences:
         differences[key, a, b] = Difference(value, low, high, row["verdict"])
         differences[key, b, a] = Difference(-value, -high, -low, find_verdict(key, -high, -low))
     return differences
+
+
+def pair_verdicts(comparison: Comparison) -> list[tuple[str, list[str]]]:
+    """Return the verdict of every pair of methods, each with the lines on where its tests disagree."""
+    by_pair: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in comparison.table.iter_rows(named=True):
+        by_pair.setdefault((row["a"], row["b"]), []).append(row)
+    lines = (verdict_lines(rows) for rows in by_pair.values())
+    return [(verdict, [line.strip() for line in notes]) for verdict, *notes in lines]
+
+
+def pairs_grid(comparison: Comparison) -> Grid:
+    """Return the table of `sisod compare` with a column of verdicts behind that of the intervals."""
+    grid = comparison.grid()
+    at = grid.n_text + 4  # behind two values, the difference and its interval
+    verdicts = [verdict or "-" for verdict in comparison.table["verdict"]]
+    rows = zip(grid.rows, verdicts, strict=True)
+    return replace(
+        grid,
+        headings=(*grid.headings[:at], "verdict", *grid.headings[at:]),
+        rows=tuple((*row[:at], verdict, *row[at:]) for row, verdict in rows),
+    )
 
 
 def best_method(key: str, methods: Sequence[str], differences: Differences) -> str:

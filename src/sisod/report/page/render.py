@@ -21,10 +21,11 @@ from sisod.paper.against import AgainstPaper
 from sisod.paper.against import against_paper as against_paper_row
 from sisod.report.objects import missing_notes
 from sisod.report.page.charts import MEASURES, chart_data
+from sisod.report.page.differences import pair_verdicts, pairs_grid
 from sisod.report.page.errors import error_classes, error_css, error_section
 from sisod.report.page.failures import failure_data
 from sisod.report.page.objects import object_table
-from sisod.report.page.scores import ScoreTable, pairs_grid, score_table
+from sisod.report.page.scores import ScoreTable, score_table
 from sisod.scoring.metrics import METRICS
 
 TITLE = "Size-invariant evaluation"
@@ -129,6 +130,7 @@ def render_report(
         title=title,
         tables=tables,
         pairs={t.dataset: pairs_grid(t.comparison) for t in tables if t.comparison is not None},
+        verdicts={t.dataset: pair_verdicts(t.comparison) for t in tables if t.comparison is not None},
         object_tables=[
             object_table(t.dataset, by_dataset[t.dataset], t.intervals, t.differences) for t in tables
         ],

@@ -4,12 +4,12 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from sisod.analysis.bootstrap import direction, heading, score_keys, title
+from sisod.analysis.bootstrap import direction, heading, score_keys
 from sisod.analysis.comparison import Comparison, bootstrap_intervals, compare_many
 from sisod.analysis.groups import size_bias
 from sisod.analysis.object_counts import needs_predicted
 from sisod.common.errors import InputError
-from sisod.common.grid import Better, Grid, best_rows, interval_text, number, percent
+from sisod.common.grid import Better, Grid, best_rows, interval_text, number
 from sisod.evaluation.result import Evaluation
 from sisod.evaluation.results import Result
 from sisod.report.page.differences import (
@@ -31,10 +31,6 @@ OBJECT_COLUMNS = (
 _COMPARED = ("mae", "si_mae", "f_mean", "si_f_mean", "found")
 _BIAS = "size_bias"
 _OBJECT_HEADINGS = {"false_objects": "false", "object_precision": "precision"}  # in the main table
-_PAIR_HEADINGS = (
-    *("metric", "method", "other", "difference", "95 % interval", "verdict"),
-    *("method leads", "p, images", "p, mean"),
-)
 _MOST_COLUMNS = 16  # of the main table, if the user chose the metrics
 
 
@@ -244,25 +240,6 @@ def _compare(
     except InputError as error:
         notes.append(f"the methods are not compared with each other: {error}")
         return None
-
-
-def pairs_grid(comparison: Comparison) -> Grid:
-    """Return the comparison of each pair of methods by the main metrics."""
-    rows = tuple(
-        (
-            title(row["metric"]),
-            row["a"],
-            row["b"],
-            number(row["difference"], sign=True),
-            interval_text(row["low"], row["high"], sign=True),
-            row["verdict"] or "-",
-            percent(row["a_leads"]),
-            *("-" if math.isnan(row[key]) else f"{row[key]:.2g}" for key in ("p_holm", "p_mean")),
-        )
-        for row in comparison.table.iter_rows(named=True)
-        if row["metric"] in _COMPARED
-    )
-    return Grid(_PAIR_HEADINGS, rows, n_text=3)
 
 
 Intervals = dict[str, tuple[float, float, float]]  # metric -> value, low, high
