@@ -110,6 +110,30 @@ def test_nothing_is_cut_off(browser: Browser, report: Path, width: int) -> None:
     assert tops == sorted(set(tops))
 
 
+@pytest.mark.parametrize("width", [400, 1440])
+def test_numbers_in_bars_fit_or_are_dropped(browser: Browser, report: Path, width: int) -> None:
+    """A visible number is inside its part, with a gap to the next; others are below it, cut off.
+
+    Every part with a number is made as narrow as such a part can be.
+    """
+    browser.call(
+        "Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False
+    )
+    browser.open(report)
+    browser.evaluate("document.querySelectorAll('#errors details').forEach(d => { d.open = true; })")
+    labels = browser.evaluate("""[...document.querySelectorAll('#errors .error-bar b')].map((b) => {
+      b.parentElement.style.width = '6.5%';
+      const range = document.createRange();
+      range.selectNodeContents(b);
+      const [text, box, part] = [range, b, b.parentElement].map((e) => e.getBoundingClientRect());
+      return [text.left - part.left, part.right - text.right, box.top >= part.bottom - 0.1];
+    })""")
+    shown = [label for label in labels if not label[2]]
+    assert len(labels) > 100
+    assert (len(shown) < 10) is (width == 400)
+    assert min((gap for left, right, _ in shown for gap in (left, right)), default=2) >= 2
+
+
 def test_screen_readers_hear_every_bar(page: Browser) -> None:
     labels = page.evaluate(
         "[...document.querySelectorAll('#errors .error-bar')].map(e => [e.role, e.ariaLabel])"

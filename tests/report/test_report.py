@@ -292,6 +292,44 @@ def test_ablation_table(saved: list[Saved], tmp_path: Path) -> None:
     assert [str(row[1][1]["class"]).strip() for row in table[2:]] == ["number", "number best"]
 
 
+def test_what_cannot_be_compared_is_not_ranked(benchmark_root: Path, tmp_path: Path) -> None:
+    """Two protocols in one data set: nothing is best, not even the size bias or a count of objects."""
+    maps, masks = benchmark_root / "maps" / "crowded", benchmark_root / "data" / "crowded" / "mask"
+    protocols = {"A": "default", "B": "infrared"}
+    methods = {"A": "Net", "B": "Net+si"}
+    saved = [
+        Saved("D", name, sisod.evaluate(maps / methods[name], masks, protocol=protocol, jobs=1))
+        for name, protocol in protocols.items()
+    ]
+    write_report(saved, tmp_path / "r.html", resamples=20)
+    page = (tmp_path / "r.html").read_text()
+    assert "the methods are not compared with each other: &#39;A&#39; was scored under" in page
+    tables = Tables(page).tables
+    for caption in ("Scores on D", "Objects on D", "All metrics on D"):
+        classes = [str(cell[1].get("class")).split() for row in tables[caption] for cell in row]
+        assert len(classes) > 20
+        assert not [names for names in classes if "best" in names]
+    # the same under one protocol
+    saved[1] = Saved("D", "B", sisod.evaluate(maps / "Net+si", masks, jobs=1))
+    write_report(saved, tmp_path / "r.html", resamples=20)
+    best = Tables((tmp_path / "r.html").read_text()).tables["Scores on D"]
+    assert [cell for row in best for cell in row if "best" in str(cell[1].get("class")).split()]
+
+
+def test_images_that_a_mean_leaves_out_are_counted(tmp_path: Path) -> None:
+    """F mean is undefined on an image without objects; one line says so, below the table."""
+    gt = np.zeros((12, 12), dtype=bool)
+    gt[2:6, 2:6] = True
+    evaluator = sisod.Evaluator(metrics=["mae", "f_mean", "si_f_mean"])
+    for name, truth in {"a": gt, "b": gt, "c": np.zeros_like(gt)}.items():
+        evaluator.update(np.full(gt.shape, 0.2), truth, name=name)
+    saved = [Saved("D", method, evaluator.result()) for method in ("A", "B")]
+    write_report(saved, tmp_path / "r.html", resamples=20)
+    below = (tmp_path / "r.html").read_text().split("Scores on D")[1].split("</table>")[1]
+    text = "D: F mean, SI-F mean undefined on 1 of 3 images, which is left out of the mean"
+    assert f'<p class="note">{text}</p>' in below.split("<details>")[0]
+
+
 def test_comparison_with_the_paper(benchmark_root: Path, tmp_path: Path) -> None:
     result = sisod.evaluate(
         benchmark_root / "maps" / "mixed" / "Net",

@@ -71,6 +71,30 @@ def test_table_sorts(page: Browser) -> None:
     assert column(page, 0) == ["coarse", "large only", "Net", "Net+si"]
 
 
+def test_sort_buttons_are_called_like_their_metric(page: Browser) -> None:
+    """No two of a table have the same name, and each has the words that are seen."""
+    tables = page.evaluate(
+        "[...document.querySelectorAll('table.scores')].map(t => [...t.querySelectorAll('.sort')]"
+        ".slice(1).map(b => [b.ariaLabel, b.textContent]))"
+    )
+    assert [label for label, _ in tables[0]][:4] == [
+        "MAE, ordinary",
+        "SI-MAE",
+        "AUC, ordinary",
+        "SI-AUC",
+    ]
+    assert ["Found objects, count", "count"] in tables[-1]
+    for table in tables:
+        assert len({label for label, _ in table}) == len(table)
+        assert all(text in label for label, text in table)
+
+
+def test_best_is_bold_and_not_underlined(page: Browser) -> None:
+    """In tables of the command line, an underlined value is the second best."""
+    style = "(s => s.fontWeight === '700' && s.textDecorationLine === 'none')(getComputedStyle(e))"
+    assert every(page, ".scores .best .value", style) > 4
+
+
 def test_interval_under_the_pointer_and_by_button(page: Browser) -> None:
     page.point("table.scores tbody td")
     tip = page.evaluate("document.getElementById('tip').hidden ? '' : tip.textContent")

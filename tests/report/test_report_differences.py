@@ -217,6 +217,19 @@ def test_forest_by_hand() -> None:
     assert panel.ticks == ((4.0, "+0.2"), (50.0, "+0.1"), (96.0, "0"))
 
 
+def test_small_differences_have_more_digits() -> None:
+    """A method that is not the best never shows +0.0000 where more is better."""
+    results = {
+        "A": result(f_mean=HARD),
+        "B": result(f_mean=HARD - 0.00003),
+        "C": result(f_mean=HARD),
+    }
+    differences = read_differences(compare_many(results, resamples=20))
+    (panel,) = forest_panels(["f_mean"], list(results), differences)
+    assert [row.text for row in panel.rows] == ["", "-0.00003", "0.0000"]
+    assert differences["f_mean", "B", "A"].text.startswith("-0.00003 (")
+
+
 def test_forest_of_equal_and_of_undefined_methods() -> None:
     equal = {name: result(f_mean=HARD) for name in "AB"}
     (panel,) = forest_panels(["f_mean"], ["A", "B"], read_differences(compare_many(equal, resamples=20)))

@@ -28,7 +28,18 @@ class Difference:
     @property
     def text(self) -> str:
         """The difference with its interval, as printed."""
-        return f"{number(self.value, sign=True)} ({interval_text(self.low, self.high, sign=True)})"
+        return f"{signed(self.value)} ({interval_text(self.low, self.high, sign=True)})"
+
+
+def signed(difference: float) -> str:
+    """Return a difference as printed, with more digits than usual if it would be zero; zero has no sign.
+
+    Example:
+        >>> signed(-0.25), signed(-0.000031), signed(1e-9)
+        ('-0.2500', '-0.00003', '0.0000')
+    """
+    digits = next((n for n in (4, 5, 6) if round(difference, n)), None)
+    return number(0.0) if digits is None else number(difference, digits=digits, sign=True)
 
 
 Differences = Mapping[tuple[str, str, str], Difference]  # metric, method, other
@@ -156,7 +167,7 @@ def _panel(key: str, best: str, methods: Sequence[str], differences: Differences
             one = defined[method]
             left, right = sorted((position(sign * one.low), position(sign * one.high)))
             interval = interval_text(one.low, one.high, sign=True)
-            text = number(one.value, sign=True)
+            text = signed(one.value)
             rows.append(
                 ForestRow(method, text, interval, one.verdict, position(sign * one.value), left, right)
             )

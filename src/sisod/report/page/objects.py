@@ -75,6 +75,8 @@ def object_table(
     results: Sequence[Result],
     intervals: Mapping[str, Intervals],
     differences: Differences,
+    *,
+    ranked: bool,
 ) -> ObjectTable:
     """Return the objects of one data set.
 
@@ -83,6 +85,7 @@ def object_table(
         results: those of this data set.
         intervals: method -> the intervals of its metrics.
         differences: those of the methods.
+        ranked: whether the methods can be compared.
     """
     evaluations = {result.method: result.evaluation for result in results}
     sums = {name: _sums(e.counts) for name, e in evaluations.items() if e.counts is not None}
@@ -99,6 +102,7 @@ def object_table(
             sums,
             lambda method, key: _cell(evaluations[method], sums[method], key, intervals[method]),
             {key: one for key, one in differences.items() if key[0] not in _BETTER_COUNTS},
+            ranked=ranked,
         ),
         tuple(missing_notes(results, curves=False)),
     )

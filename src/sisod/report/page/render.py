@@ -132,7 +132,8 @@ def render_report(
         pairs={t.dataset: pairs_grid(t.comparison) for t in tables if t.comparison is not None},
         verdicts={t.dataset: pair_verdicts(t.comparison) for t in tables if t.comparison is not None},
         object_tables=[
-            object_table(t.dataset, by_dataset[t.dataset], t.intervals, t.differences) for t in tables
+            object_table(t.dataset, by_dataset[t.dataset], t.intervals, t.differences, ranked=t.ranked)
+            for t in tables
         ],
         error_classes=error_classes(),
         error_sections=[error_section(name, group) for name, group in by_dataset.items()],

@@ -10,7 +10,7 @@ from sisod.analysis.groups import size_bias
 from sisod.analysis.object_counts import needs_predicted
 from sisod.common.errors import InputError
 from sisod.common.grid import Better, Grid, best_rows, interval_text, number
-from sisod.evaluation.result import Evaluation
+from sisod.evaluation.result import DefinedCounts, Evaluation, undefined_notes
 from sisod.evaluation.results import Result
 from sisod.report.page.differences import (
     Differences,
@@ -91,6 +91,12 @@ class ColumnGroup:
     heading: str
     columns: tuple[Column, ...]
 
+    def label(self, column: Column) -> str:
+        """The name of a column by itself, for a screen reader; it has the words of its heading."""
+        if column.title == column.heading:
+            return f"{self.heading}, {column.heading}"
+        return column.title if column.heading == "SI" else f"{column.title}, {column.heading}"
+
     @property
     def better(self) -> Better:
         """The better direction if it is the same for all columns."""
@@ -103,7 +109,11 @@ Row = tuple[str, tuple[ScoreCell, ...]]  # a method and its cells
 
 @dataclass(frozen=True, eq=False)
 class ScoreTable:
-    """The scores of every method on one data set; `intervals` has those of `OBJECT_COLUMNS` too."""
+    """The scores of every method on one data set.
+
+    `intervals` has those of `OBJECT_COLUMNS` too. `ranked` is False if the methods cannot be compared:
+    then no value is the best. `undefined` says on how many images metrics of the table are undefined.
+    """
 
     dataset: str
     images: int
@@ -116,7 +126,9 @@ class ScoreTable:
     forest: list[ForestPanel]
     headline: str
     intervals: "dict[str, Intervals]"
+    ranked: bool
     notes: tuple[str, ...]
+    undefined: str
 
 
 def score_table(dataset: str, results: Sequence[Result], *, resamples: int) -> ScoreTable:
@@ -124,10 +136,9 @@ def score_table(dataset: str, results: Sequence[Result], *, resamples: int) -> S
     evaluations = {result.method: result.evaluation for result in results}
     groups = _column_groups(list(evaluations.values()))
     keys = [column.key for group in groups for column in group.columns]
-    notes: list[str] = []
     pairs = _forms(keys, _known_keys(list(evaluations.values())))
     resampled = list(dict.fromkeys([*keys, *OBJECT_COLUMNS, *(key for pair in pairs for key in pair)]))
-    comparison = _compare(evaluations, resampled, notes, resamples)
+    comparison, obstacle = _compare(evaluations, resampled, resamples)
     intervals = _intervals(evaluations, resampled, comparison, resamples)
     differences = read_differences(comparison)
     rows = rows_of_columns(
@@ -135,22 +146,34 @@ def score_table(dataset: str, results: Sequence[Result], *, resamples: int) -> S
         evaluations,
         lambda method, key: _cell(evaluations[method], key, intervals[method]),
         differences,
+        ranked=not obstacle,
     )
-    notes += _notes(evaluations)
+    notes = [f"the methods are not compared with each other: {obstacle}"] if obstacle else []
     return ScoreTable(
         dataset,
         max(evaluation.images.height for evaluation in evaluations.values()),
         max(evaluation.objects.height for evaluation in evaluations.values()),
         groups,
         rows,
-        _all_metrics(evaluations),
+        _all_metrics(evaluations, ranked=not obstacle),
         comparison,
         differences,
         forest_panels([key for key in keys if key != _BIAS], list(evaluations), differences),
         headline(dataset, pairs, comparison, differences),
         intervals,
-        tuple(notes),
+        not obstacle,
+        (*notes, *_notes(evaluations)),
+        _undefined(results, keys),
     )
+
+
+def _undefined(results: Sequence[Result], keys: Sequence[str]) -> str:
+    """Say on how many images metrics of the table are undefined; "" if on none."""
+    counts = [
+        DefinedCounts(r.dataset, r.method, r.evaluation.defined, r.evaluation.images.height)
+        for r in results
+    ]
+    return "; ".join(undefined_notes(counts, [key for key in keys if key in METRICS]))
 
 
 def _forms(keys: Sequence[str], known: Sequence[str]) -> list[tuple[str, str]]:
@@ -226,20 +249,20 @@ def form_pairs(keys: Sequence[str]) -> list[tuple[str, str]]:
 
 
 def _compare(
-    evaluations: Mapping[str, Evaluation], keys: Sequence[str], notes: list[str], resamples: int
-) -> Comparison | None:
-    if len(evaluations) < 2:
-        return None
+    evaluations: Mapping[str, Evaluation], keys: Sequence[str], resamples: int
+) -> tuple[Comparison | None, str]:
+    """Compare the methods; return also why that is impossible, such as different protocols."""
     common = [
         key
         for key in dict.fromkeys([*keys, *_COMPARED])
         if all(key in score_keys(evaluation) for evaluation in evaluations.values())
     ]
+    if len(evaluations) < 2 or not common:
+        return None, ""
     try:
-        return compare_many(evaluations, metrics=common, resamples=resamples) if common else None
+        return compare_many(evaluations, metrics=common, resamples=resamples), ""
     except InputError as error:
-        notes.append(f"the methods are not compared with each other: {error}")
-        return None
+        return None, str(error)
 
 
 Intervals = dict[str, tuple[float, float, float]]  # metric -> value, low, high
@@ -285,6 +308,8 @@ def rows_of_columns(
     methods: Collection[str],
     cell: Callable[[str, str], ScoreCell],
     differences: Differences,
+    *,
+    ranked: bool,
 ) -> tuple[Row, ...]:
     """Return the rows of a table; the best of each column, and what cannot be told from it, is marked.
 
@@ -293,12 +318,12 @@ def rows_of_columns(
         methods: the rows.
         cell: the function that returns the cell of a method and a column's key.
         differences: those of the methods.
+        ranked: whether the methods can be compared; if not, nothing is marked.
     """
-    columns = [
-        _mark_best(column, {method: cell(method, column.key) for method in methods}, differences)
-        for group in groups
-        for column in group.columns
-    ]
+    columns = []
+    for column in (column for group in groups for column in group.columns):
+        cells = {method: cell(method, column.key) for method in methods}
+        columns.append(_mark_best(column, cells, differences) if ranked else tuple(cells.values()))
     return tuple(zip(methods, zip(*columns, strict=True), strict=True))
 
 
@@ -316,13 +341,14 @@ def _mark_best(
     return tuple(marked)
 
 
-def _all_metrics(evaluations: Mapping[str, Evaluation]) -> Grid:
+def _all_metrics(evaluations: Mapping[str, Evaluation], *, ranked: bool) -> Grid:
     rows, bold = [], set()
     keys = _known_keys(list(evaluations.values()))
     for row, key in enumerate(keys):
         cells = [number(e.summary.get(key, math.nan)) for e in evaluations.values()]
         rows.append((heading(key), *cells))
-        bold |= {(row, 1 + column) for column in best_rows(cells, direction(key))}
+        best = best_rows(cells, direction(key)) if ranked else set()
+        bold |= {(row, 1 + column) for column in best}
     return Grid(("metric", *evaluations), tuple(rows), n_text=1, bold=frozenset(bold))
 
 
