@@ -82,6 +82,11 @@ def test_the_maximum_of_a_trivial_metric_is_one_end_of_its_curve(seed: int, grey
 @pytest.mark.parametrize(
     ("names", "key"),
     [
+        ("S\N{GREEK SMALL LETTER ALPHA} S_\N{GREEK SMALL LETTER ALPHA}", "s"),
+        ("Fβw F_β^w Fβʷ F_β^ω wFβ", "wf"),
+        ("Fβ F_β mF mf m_F", "f_mean"),
+        ("maxFβ Fβmax", "f_max"),
+        ("Eξ E_ξ Eϕ", "e_mean"),
         ("s S sm Sm smeasure Smeasure s_measure S-measure s_alpha structure_measure", "s"),
         ("wf wfm wFm wFmeasure weighted_f weighted-F-measure fbw f_beta_w", "wf"),
         ("f_max maxf max_f fmax MaxFm maxF maxFmeasure max-Fbeta F-max", "f_max"),
@@ -146,6 +151,14 @@ def test_case_and_separators_do_not_matter(key: str, data: st.DataObject) -> Non
 def test_suggestions_go_by_meaning(name: str, key: str) -> None:
     with pytest.raises(ValueError, match=rf"unknown metric '{name}'; did you mean '{key}'\?"):
         find_metrics([name])
+
+
+def test_a_name_that_means_several_metrics_suggests_the_usual_ones() -> None:
+    for name in ("mIoU", "miou", "m_IoU"):
+        with pytest.raises(ValueError, match=r"; did you mean 'iou_binary' or 'iou_mean'\? available: "):
+            find_metrics([name])
+    with pytest.raises(ValueError, match=r"did you mean 'iou_mean'\? available: f_max, iou_mean$"):
+        check_metric("mIoU", ("f_max", "iou_mean"))
 
 
 def test_a_suggestion_is_one_of_the_available_metrics() -> None:

@@ -126,15 +126,15 @@ def check_known(what: str, name: object, known: Collection[str]) -> None:
 
 
 def unknown_name_message(
-    what: str, name: object, known: Iterable[str], *, near: str | None = None, command: str = ""
+    what: str, name: object, known: Iterable[str], *, near: Sequence[str] = (), command: str = ""
 ) -> str:
-    """Return the message for an unknown name: the nearest known one, and all of them.
+    """Return the message for an unknown name: the nearest known ones, and all of them.
 
     Args:
         what: what the name is of, such as "protocol".
         name: the unknown name.
         known: all known names.
-        near: the known name that is suggested; by default the one spelled most similarly, if any.
+        near: the known names that are suggested; by default the one spelled most similarly, if any.
         command: that lists the names, for those that are too many for a message.
 
     Example:
@@ -143,8 +143,8 @@ def unknown_name_message(
     """
     names = sorted(known)
     similar = similar_names(name, names) if isinstance(name, str) else []
-    suggested = near or (similar[0] if similar else None)
-    hint = f" did you mean {suggested!r}?" if suggested else ""
+    suggested = " or ".join(map(repr, near or similar[:1]))
+    hint = f" did you mean {suggested}?" if suggested else ""
     listed = ", ".join(names)
     if len(names) > _MOST_LISTED:
         listed = f"{len(names)}" + (f", listed by {command!r}" if command else "")

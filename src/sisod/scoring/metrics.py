@@ -5,6 +5,7 @@ and plots follow from the row. Users add metrics of their own at run time, see `
 """
 
 import re
+import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -254,10 +255,20 @@ _SPELLINGS = {
     "fpr": ("falsepositiverate",),
     "ber": ("balancederrorrate",),
     "kappa": ("cohenkappa",),
-    "e": ("em", "emeasure", "exi"),
+    "e": ("em", "emeasure", "exi", "ephi"),
     "auc": ("auroc", "rocauc", "aucroc"),
     "s": ("sm", "smeasure", "salpha", "structuremeasure"),
-    "wf": ("wfm", "wfmeasure", "fw", "fbw", "fbetaw", "weightedf", "weightedfm", "weightedfmeasure"),
+    "wf": (
+        "wfm",
+        "wfmeasure",
+        "wfbeta",
+        "fw",
+        "fbw",
+        "fbetaw",
+        "weightedf",
+        "weightedfm",
+        "weightedfmeasure",
+    ),
     "msiou": ("multiscaleiou",),
     "pq": ("panopticquality",),
 }
@@ -267,6 +278,14 @@ _FORM_SPELLINGS = {
     "adaptive": ("adp", "adaptive"),
     "binary": ("bin", "binary"),
 }
+
+_SHORT_NAMES = {"mf": "f_mean"}  # an m before other metrics may mean several things
+# names that may mean several metrics -> those that are suggested
+_AMBIGUOUS = {"miou": ("iou_binary", "iou_mean")}
+# letters of symbols -> their names, under which they are known above; some write the w of F as an omega
+_GREEK = str.maketrans(
+    {"\N{GREEK SMALL LETTER ALPHA}": "alpha", "β": "beta", "ξ": "xi", "φ": "phi", "ω": "w"}
+)
 
 _COMMON_WORDS = {"mean", "binary", "adaptive", "object", "objects", "pixels", "image", "images"}
 
@@ -279,6 +298,7 @@ def alias_pairs() -> Iterator[tuple[str, str]]:
     for key in METRICS:
         if not is_custom(key):  # the user's are found under their own names only
             yield squeeze(key), key
+    yield from _SHORT_NAMES.items()
     for family in FAMILIES:
         names = (family.key, *_SPELLINGS.get(family.key, ()))
         for si, name in product(("", "si")[: 1 + family.size_invariant], names):
@@ -295,8 +315,14 @@ def alias_pairs() -> Iterator[tuple[str, str]]:
 
 
 def squeeze(name: str) -> str:
-    """Return a name as aliases are compared: in lower case, without _, - and spaces."""
-    return re.sub(r"[\s_-]+", "", name).casefold()
+    """Return a name as aliases are compared: in lower case and Latin letters, without _, -, ^, spaces.
+
+    Example:
+        >>> squeeze("S-measure"), squeeze("F_β^w")
+        ('smeasure', 'fbetaw')
+    """
+    plain = unicodedata.normalize("NFKC", name).casefold().translate(_GREEK)
+    return re.sub(r"[\s_^-]+", "", plain)
 
 
 @lru_cache
@@ -317,16 +343,22 @@ def canonical_key(name: str) -> str:
 def check_metric(key: object, known: Collection[str], *, what: str = "metric") -> None:
     """Refuse a name that is none of the known keys, and suggest one."""
     if not isinstance(key, str) or key not in known:
-        near = _nearest_key(key, known) if isinstance(key, str) else None
+        near = _nearest_keys(key, known) if isinstance(key, str) else ()
         raise UsageError(unknown_name_message(what, key, known, near=near, command="sisod metrics"))
 
 
-def _nearest_key(name: str, known: Collection[str]) -> str | None:
-    """The key with a similar alias, else the one whose title or meaning shares most words, if any."""
+def _nearest_keys(name: str, known: Collection[str]) -> Sequence[str]:
+    """The keys that are usually meant, else the one with a similar alias.
+
+    If there is none, the one whose title or meaning shares most words, if any.
+    """
+    usual = [key for key in _AMBIGUOUS.get(squeeze(name), ()) if key in known]
+    if usual:
+        return usual
     aliases = {alias: key for alias, key in _aliases().items() if key in known}
     similar = similar_names(squeeze(name), aliases, cutoff=0.8)
     if similar:
-        return aliases[similar[0]]
+        return [aliases[similar[0]]]
     words = set(re.findall(r"[a-z]{4,}", name.casefold())) - _COMMON_WORDS
 
     def shared(key: str) -> tuple[int, ...]:
@@ -334,7 +366,7 @@ def _nearest_key(name: str, known: Collection[str]) -> str | None:
         return tuple(len(words.intersection(re.findall(r"[a-z]+", t.casefold()))) for t in texts)
 
     best = max((key for key in METRICS if key in known), key=shared, default=None)
-    return best if best is not None and any(shared(best)) else None
+    return [best] if best is not None and any(shared(best)) else []
 
 
 def listed_keys(metrics: object) -> tuple[str, ...]:
