@@ -358,7 +358,12 @@ def test_errors_of_the_command(results: Path) -> None:
     assert r"\[x\] | b\|c" in many
     gone = call(a, "nowhere")
     assert gone.exit_code == 1
-    assert "'nowhere' is not a result of 'sisod evaluate'" in gone.stderr
+    assert gone.stderr == (
+        "error: 'nowhere' is not a folder; expected one that 'sisod evaluate' wrote\n"
+    )
+    Path("hollow").mkdir()
+    Path("hollow/run.json").write_text("{}")
+    assert "'hollow' is not a result of 'sisod evaluate'" in call(a, "hollow").stderr
 
 
 def test_names_are_escaped_in_notebooks() -> None:

@@ -39,12 +39,12 @@ def test_sentences() -> None:
     ]
     assert verdict_lines([row("mae", "better")]) == ["EDN against ICON: better on MAE"]
     assert verdict_lines([row("mae", "worse"), row("auc", "worse")]) == [
-        "EDN against ICON: worse on all 2 metrics"
+        "EDN against ICON: worse on both metrics"
     ]
     assert verdict_lines([row("n_predicted", "")]) == ["EDN against ICON: no metric can be judged"]
     pairs = [row("mae", "better"), row("mae", "worse", b="LDF"), row("auc", "better")]
     assert verdict_lines(pairs) == [
-        "EDN against ICON: better on all 2 metrics",
+        "EDN against ICON: better on both metrics",
         "EDN against LDF: worse on MAE",
     ]
     assert listed(["a"]) == "a"

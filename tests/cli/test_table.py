@@ -7,12 +7,16 @@ import shlex
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 from helpers.command_line import error_message, run
+from rich.console import Console
 
 import sisod
-from sisod.report.summary import OBJECT_KEYS
+from sisod.report.metric_list import metric_grid
+from sisod.report.summary import OBJECT_KEYS, Line, render
 from sisod.scoring.metrics import PAPER_KEYS, find_metrics
+from sisod.scoring.protocols import Protocol
 
 DEFAULT_KEYS = [*PAPER_KEYS, *(key for key in OBJECT_KEYS if key in find_metrics(None))]
 
@@ -72,7 +76,12 @@ def test_evaluate_prints_what_table_prints(
 
 
 def test_all_is_what_every_result_has(benchmark_root: Path) -> None:
-    rows = records(printed("table", benchmark_root / "results", "--metrics", "all", "--format", "csv"))
+    result = run("table", benchmark_root / "results", "--metrics", "all", "--format", "csv")
+    rows = records(result.stdout)
+    assert result.stderr.splitlines() == [
+        f"{name} (large only): Object precision small, Object F1 small undefined on all {n} images"
+        for name, n in (("crowded", 6), ("mixed", 14))
+    ]
     assert [*rows[0]] == ["dataset", "method", *find_metrics(None)]
 
 
@@ -162,8 +171,69 @@ def test_protocols_that_cannot_be_compared(benchmark_root: Path, tmp_path: Path)
         "warning: the results have different protocols (official, default), "
         "so numbers are not comparable\n"
     )
+    assert "**" not in run("table", tmp_path, "--format", "md").stdout
     message = error_message(run("table", tmp_path, "--metrics", "s"), exit_codes=(2,))
     assert message.startswith("the paper's released code has no s; ")
+
+
+def test_different_protocols_have_no_rank_on_their_data_set_only() -> None:
+    lines = [
+        Line(dataset, method, {"mae": value}, {"mae": 1}, protocol)
+        for dataset, method, value, protocol in (
+            ("D", "A", 0.1, "default"),
+            ("D", "B", 0.2, "default+min_area=0"),
+            ("E", "A", 0.1, "default"),
+            ("E", "B", 0.2, "default"),
+        )
+    ]
+    text = render(lines, [("mae",)], "md")
+    assert "| D | A | 0.1000 |" in text
+    assert "| E | A | **0.1000** |" in text
+
+
+def test_the_command_repeats_how_a_result_was_scored(tmp_path: Path, benchmark_root: Path) -> None:
+    maps, masks = (benchmark_root / name / "crowded" for name in ("maps", "data"))
+    names = sorted(path.stem for path in (masks / "mask").iterdir())
+    for folder, source, suffix in (("p", maps / "Net", "-sal"), ("g", masks / "mask", "_gt")):
+        (tmp_path / folder).mkdir()
+        for path in source.iterdir():
+            if path.suffix == ".png":
+                shutil.copy(path, tmp_path / folder / f"{path.stem}{suffix}.png")
+    (tmp_path / "p" / f"{names[0]}-sal.png").unlink()
+    options = ["--pred-suffix=-sal", "--gt-suffix=_gt", "--allow-missing", "--min-area", "0"]
+    (tmp_path / "list.txt").write_text("\n".join(names[:3]))
+    options += ["--list", str(tmp_path / "list.txt")]
+    run("evaluate", f"Net={tmp_path / 'p'}", tmp_path / "g", "--dataset", "D", "--jobs", 1,
+        "--out", tmp_path / "r", "--metrics", "mae", *options)  # fmt: skip
+    message = error_message(run("table", tmp_path / "r", "--metrics", "mae,iou"))
+    problem, _, command = message.partition(" with: ")
+    assert problem == (
+        "1 of 1 results have no iou_binary (D/Net); score the first one, where FILE is the same list "
+        "of 3 images,"
+    )
+    arguments = shlex.split(command)[1:]
+    assert arguments[-9:-2] == [
+        *options[:3], "--list", "FILE", "--protocol", "default+min_area=0",
+    ]  # fmt: skip
+    paths = {"FILE": tmp_path / "list.txt", "NEW": tmp_path / "new"}
+    result = run(*(paths.get(word, word) for word in arguments), "--jobs", 1)
+    assert result.exit_code == 0, result.stderr
+    old, new = (sisod.Evaluation.load(tmp_path / name / "D" / "Net") for name in ("r", "new"))
+    assert old.summary["mae"] == new.summary["mae"]
+    assert old.images.height == new.images.height == 2
+    assert old.run["inputs"]["listed"] == 3
+
+
+def test_no_command_for_a_protocol_of_the_user(tmp_path: Path) -> None:
+    evaluator = sisod.Evaluator(metrics=["mae"], protocol=Protocol("mine", gt_level=1))
+    gt = np.zeros((9, 9), dtype=bool)
+    gt[2:5, 2:5] = True
+    evaluator.update(gt, gt)
+    evaluator.result().save(tmp_path / "D" / "A")
+    assert error_message(run("table", tmp_path, "--metrics", "auc")) == (
+        "1 of 1 results have no auc (D/A); score the first one again in Python, for the command line "
+        "does not know its protocol 'mine'"
+    )
 
 
 @pytest.mark.parametrize(
@@ -212,3 +282,19 @@ def test_metrics_in_every_format(kind: str) -> None:
     assert "si_f_max_frame".replace("_", {"latex": r"\_", "md": r"\_"}.get(kind, "_")) in text
     assert "worst threshold" in text  # why BER max is trivial
     assert text.count("on request") == sum(m.family.on_request for m in sisod.METRICS.values())
+
+
+@pytest.mark.parametrize("width", [20, 80, 100, 120, 160])
+def test_every_metric_has_one_line_in_a_terminal(width: int) -> None:
+    file = io.StringIO()
+    for table in metric_grid(width).terminal(width):
+        Console(file=file, width=width).print(table)
+    rows = [row.strip("│").split("│") for row in file.getvalue().splitlines() if row.startswith("│")]
+    if width == 20:  # no key is lost, even if it is folded
+        assert "".join(row[0].strip() for row in rows) == "".join(sisod.METRICS)
+        return
+    cells = [[cell.strip() for cell in row] for row in rows]
+    assert [row[:2] for row in cells] == [[key, metric.title] for key, metric in sisod.METRICS.items()]
+    assert {row[2] for row in cells} == {"higher", "lower", "neither"}
+    assert (len(cells[0]) == 5) == (width >= 120)
+    assert width < 120 or any(row[4].endswith("…") for row in cells)

@@ -173,10 +173,52 @@ def test_undefined_metrics_are_grouped() -> None:
     assert undefined_notes([a], ["mae", "object_recall"]) == []
 
 
-def test_undefined_metrics_of_a_long_list_are_shortened_and_those_without_a_value_left_out() -> None:
+def test_undefined_metrics_of_a_long_list_are_shortened_and_those_without_a_value_named() -> None:
     keys = ["f_mean", "f_max", "f_binary", "iou_mean", "iou_max", "iou_binary", "precision_mean"]
     counts = DefinedCounts("D", "A", dict.fromkeys(keys, 3) | {"auc": 0}, 4)
     assert undefined_notes([counts], ["auc", *keys]) == [
+        "D: AUC undefined on all 4 images",
         "D: F mean, F max, F binary, IoU mean, IoU max, IoU binary, ... (7 metrics) undefined on 1 of 4 "
-        "images, which is left out of the mean"
+        "images, which is left out of the mean",
     ]
+
+
+@pytest.mark.parametrize("protocol", ["default", "official"])
+def test_ground_truths_without_an_object(protocol: str) -> None:
+    write("gt", *[np.zeros((SIDE, SIDE), dtype=np.uint8)] * 2)
+    write("pred", *[saliency()] * 2)
+    lines, _ = evaluate("--metrics", "mae,auc", "--protocol", protocol)
+    assert lines[0] == (
+        "warning: no ground truth in 'gt' has a salient pixel (one from 128 on): make sure that these "
+        "are the masks"
+    )
+    if protocol == "default":
+        assert lines[1:] == ["D: AUC undefined on all 2 images"]
+
+
+def test_one_object_among_ground_truths_is_enough() -> None:
+    write("gt", disk(), np.zeros((SIDE, SIDE), dtype=np.uint8))
+    write("pred", *[saliency()] * 2)
+    assert evaluate("--metrics", "mae")[0] == []
+
+
+def test_metrics_of_objects_and_single_images() -> None:
+    counts = DefinedCounts("", "A", {"auc": 0, "object_recall": 0}, 1)
+    other = DefinedCounts("", "B", {"auc": 1, "object_recall": 1}, 1)
+    line = "AUC, Object recall undefined on the only image"
+    assert undefined_notes([counts], ["auc", "object_recall"]) == [line]
+    assert undefined_notes([counts, other], ["auc", "object_recall"]) == [f"A: {line}"]
+
+
+def test_table_and_compare_count_undefined_images() -> None:
+    write("gt", disk(), disk(), np.full((SIDE, SIDE), 255, dtype=np.uint8))
+    write("pred", *[saliency()] * 3)
+    write("other", *[saliency()] * 3)
+    run("evaluate", "A=pred", "B=other", "gt", "--dataset", "D", "--out", "out", "--jobs", "1")
+    line = "AUC, SI-AUC undefined on 1 of 3 images, which is left out of the mean\n"
+    assert run("table", "out").stderr == f"D: {line}"
+    assert run("table", "out", "--metrics", "mae,f_mean").stderr == ""
+    result = run("compare", "out", "--resamples", "10", "--metrics", "mae,auc,si_auc,found")
+    assert result.stderr.splitlines()[-1] == f"warning: {line}".rstrip()
+    result = run("compare", "out", "--resamples", "10", "--metrics", "mae")
+    assert "undefined" not in result.stderr

@@ -14,7 +14,15 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from sisod.common.grid import UNLIMITED, Format
-from sisod.report.summary import DEFAULT, Line, TableStyle, make_grids, render, terminal_tables
+from sisod.report.summary import (
+    DEFAULT,
+    OBJECT_KEYS,
+    Line,
+    TableStyle,
+    make_grids,
+    render,
+    terminal_tables,
+)
 from sisod.scoring.metrics import METRICS, PAPER_KEYS, find_metrics
 
 VALUES = {
@@ -171,6 +179,18 @@ def test_all_tables_have_one_layout() -> None:
     first, second = render(scored(["A", "B"], keys), [keys, ("mae",)], "md").split("\n\n")
     assert "| data set | metric |" in first
     assert "| data set | metric |" in second
+
+
+@pytest.mark.parametrize("width", [58, 62, 66])
+def test_every_table_of_a_terminal_is_turned_on_its_own(width: int) -> None:
+    keys = find_metrics(None)
+    lines = scored(["EDN", "a method with a long name"], keys)
+    long, short = OBJECT_KEYS[:6], ("mae", "auc", "s")
+    grids = make_grids(lines, [PAPER_KEYS, long, short[:1]], width=width)
+    assert [grid.headings[1] for grid in grids[:1]] == ["metric"]
+    assert grids[2].headings[1] == "method"
+    for grid in grids[:2]:
+        assert (grid.headings[1] == "metric") == grid.fits(width)
 
 
 # LaTeX

@@ -23,7 +23,7 @@ from sisod.analysis.same_images import check_same_images
 from sisod.analysis.significance import MAX_EXACT, TOLERANCE, holm, permutation_tests, sign_test
 from sisod.analysis.verdict import find_verdict, verdict_lines
 from sisod.common.arguments import shown
-from sisod.common.errors import UsageError, printable
+from sisod.common.errors import UsageError, counted, printable
 from sisod.common.grid import (
     Format,
     Grid,
@@ -35,7 +35,8 @@ from sisod.common.grid import (
     percent,
     render,
 )
-from sisod.scoring.metrics import Direction
+from sisod.evaluation.result import DefinedCounts, undefined_notes
+from sisod.scoring.metrics import METRICS, Direction
 
 if TYPE_CHECKING:
     import polars as pl
@@ -124,7 +125,8 @@ class Comparison:
 
     def caption(self) -> str:
         """Return the numbers of images and resamples and the seed, in one line."""
-        return f"{self.images} images, {self.resamples} bootstrap resamples, seed {self.seed}"
+        images = counted(self.images, "image")
+        return f"{images}, {self.resamples} bootstrap resamples, seed {self.seed}"
 
     def legend(self) -> list[str]:
         """Return lines of text on the two tests and the rule of the verdicts."""
@@ -233,7 +235,7 @@ def compare_many(
         images=n_images,
         resamples=resamples,
         seed=seed,
-        notes=_notes(n_images, scores),
+        notes=_notes(n_images, scores, evaluations),
     )
 
 
@@ -329,7 +331,9 @@ def _interval_row(score: Score, drawn: Values) -> dict[str, Any]:
     return {"metric": score.key, "value": score.value, "low": low, "high": high}
 
 
-def _notes(n_images: int, scores: Mapping[str, Sequence[Score]]) -> tuple[str, ...]:
+def _notes(
+    n_images: int, scores: Mapping[str, Sequence[Score]], evaluations: "Mapping[str, Evaluation]"
+) -> tuple[str, ...]:
     notes = []
     if n_images < _FEW_IMAGES:
         count = "1 image is" if n_images == 1 else f"{n_images} images are"
@@ -338,7 +342,13 @@ def _notes(n_images: int, scores: Mapping[str, Sequence[Score]]) -> tuple[str, .
         undefined = [title(score.key) for score in row if math.isnan(score.value)]
         if undefined:
             notes.append(f"{printable(name)}: undefined on every image: {', '.join(undefined)}")
-    return tuple(notes)
+    # how often a score over all objects is defined is not stored
+    keys = [score.key for score in next(iter(scores.values())) if score.key in METRICS]
+    counts = [
+        DefinedCounts("", name, {key: n for key, n in e.defined.items() if n}, n_images)
+        for name, e in evaluations.items()
+    ]
+    return (*notes, *undefined_notes(counts, keys))
 
 
 def _cells(row: Mapping[str, Any], *, many: bool) -> tuple[str, ...]:

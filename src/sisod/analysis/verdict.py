@@ -52,8 +52,9 @@ def _verdict_line(rows: Sequence[Row]) -> str:
         for verdict in ("better", "worse", "undecided")
     }
     n_judged = sum(map(len, keys.values()))
+    everything = "both metrics" if n_judged == 2 else f"all {n_judged} metrics"
     parts = [
-        f"{verdict} on " + (f"all {n_judged} metrics" if len(names) == n_judged > 1 else listed(names))
+        f"{verdict} on " + (listed(names) if len(names) < n_judged or n_judged == 1 else everything)
         for verdict, names in keys.items()
         if names
     ]

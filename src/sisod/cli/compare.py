@@ -185,7 +185,7 @@ def _is_result(folder: Path) -> bool:
 def load_named(results: list[str]) -> "dict[str, Evaluation]":
     """Load result folders, each under its name."""
     from sisod.common.arguments import check_utf8
-    from sisod.common.errors import UsageError
+    from sisod.common.errors import InputError, UsageError
     from sisod.evaluation.benchmark import split_name
     from sisod.evaluation.result import Evaluation
 
@@ -194,5 +194,7 @@ def load_named(results: list[str]) -> "dict[str, Evaluation]":
         check_utf8(name, "the name")
         if name in evaluations:
             raise UsageError(f"two results are called {name!r}; give them names, as NAME=DIR")
+        if not Path(folder).is_dir():
+            raise InputError(f"{folder!r} is not a folder; expected one that 'sisod evaluate' wrote")
         evaluations[name] = Evaluation.load(folder)
     return evaluations

@@ -70,12 +70,17 @@ def table(
         sisod table results --metrics sm,maxf,mae --format latex --digits 3
     """
     with exit_on_user_error():
+        from sisod.evaluation.result import DefinedCounts, undefined_notes
         from sisod.evaluation.results import find_results
-        from sisod.evaluation.saved import read_summary
+        from sisod.evaluation.saved import read_run, read_summary
         from sisod.report.summary import Line, TableStyle, choose_tables, render, terminal_tables
 
         folders = find_results(results)
-        lines = [Line(*name, *read_summary(folder)) for name, folder in folders.items()]
+        runs = {name: read_run(folder) for name, folder in folders.items()}
+        lines = [
+            Line(*name, *read_summary(folder), runs[name]["protocol"]["name"])
+            for name, folder in folders.items()
+        ]
         tables, notes = choose_tables(folders, lines, ",".join(metrics) if metrics else None)
         style = TableStyle(
             group=None if group is None else group.value,
@@ -89,10 +94,18 @@ def table(
             typer.echo(render(lines, tables, fmt.value, style))
         for note in notes:
             typer.echo(f"warning: {note}", err=True)
+        counts = [
+            DefinedCounts(*name, line.defined, run.get("images", max(line.defined.values(), default=0)))
+            for (name, run), line in zip(runs.items(), lines, strict=True)
+        ]
+        for note in undefined_notes(counts, [key for table in tables for key in table]):
+            typer.echo(note, err=True)
 
 
 def show_metrics(*, fmt: FormatName = None) -> None:
     """List every metric: its key, title, better direction, when it is computed, what it measures.
+
+    A narrow terminal has no room for what it measures: --format md prints all.
 
     Other spellings are accepted, too: smeasure or sm for s, wfm for wf, maxf for f_max, em for e_mean.
 
@@ -105,7 +118,6 @@ def show_metrics(*, fmt: FormatName = None) -> None:
         from sisod.report.metric_list import metric_grid, render_metrics
 
         if fmt is None:
-            # titles resemble keys: a narrow terminal has no room for both
-            print_tables(lambda width: metric_grid(titles=width >= 120).terminal(width))
+            print_tables(lambda width: metric_grid(width).terminal(width))
         else:
             typer.echo(render_metrics(fmt.value))

@@ -83,3 +83,13 @@ def shorten_list(names: list[str], *, most: int = 3) -> str:
         'a, b, c, ...'
     """
     return ", ".join(printable(name) for name in names[:most]) + (", ..." if len(names) > most else "")
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a number with its noun.
+
+    Example:
+        >>> counted(1, "image"), counted(3, "image")
+        ('1 image', '3 images')
+    """
+    return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -303,6 +303,8 @@ def _record(totals: Totals, request: Request, pairing: Pairing, plan: dict[str, 
         "extra_names": list(pairing.extra[:4]),
         FILES: f"{FILES}.parquet",
     }
+    if request.names is not None:
+        inputs["listed"] = len(request.names)
     if calibration := _calibration(request.pred_root):
         inputs["calibration"] = calibration
     record = run_record(totals, request.protocol, request.custom)
@@ -353,6 +355,11 @@ def _notes(run: Mapping[str, Any], request: Request) -> list[str]:
             f"{run['tiny']} objects are scored only because their ground truth in "
             f"{request.gt_root!r} has no component of {size} or more; smaller ones beside them "
             "are not scored; --min-area 0 scores all"
+        )
+    if run.get("components") == 0:
+        notes.append(
+            f"no ground truth in {request.gt_root!r} has a salient pixel (one from "
+            f"{request.protocol.gt_level} on): make sure that these are the masks"
         )
     if looks_swapped(run):
         notes.append(

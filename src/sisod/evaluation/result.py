@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sisod.common.errors import shorten_list
+from sisod.common.errors import counted, printable, shorten_list
 from sisod.common.folders import write_folder
 from sisod.common.grid import number
 from sisod.common.output import write_json
@@ -138,7 +138,7 @@ class Evaluation:
 
     def __repr__(self) -> str:
         n_images = self.images.height
-        sizes = f"{_counted(n_images, 'image')}, {_counted(self.objects.height, 'object')}"
+        sizes = f"{counted(n_images, 'image')}, {counted(self.objects.height, 'object')}"
         custom = [key for key in self.summary if is_custom(key)]
         keys = [key for key in (*PAPER_KEYS, *custom) if key in self.summary]
         keys = keys or list(self.summary)[: len(PAPER_KEYS)]
@@ -147,10 +147,10 @@ class Evaluation:
         lines = [f"Evaluation{self._name()}: {sizes}, protocol {self.protocol.name}"]
         for key, name in zip(keys, names, strict=True):
             n_undefined = n_images - self.defined[key]
-            note = f"  (undefined on {_counted(n_undefined, 'image')})" if n_undefined else ""
+            note = f"  (undefined on {counted(n_undefined, 'image')})" if n_undefined else ""
             lines.append(f"  {name:{width}}  {number(self.summary[key]):>7}{note}")
         if len(keys) < len(self.summary):
-            lines.append(f"  and {_counted(len(self.summary) - len(keys), 'more metric')} in .summary")
+            lines.append(f"  and {counted(len(self.summary) - len(keys), 'more metric')} in .summary")
         return "\n".join(lines)
 
     def _name(self) -> str:
@@ -162,10 +162,6 @@ class Evaluation:
         from sisod.report.notebook import summary_caption, summary_grid
 
         return summary_grid(self).html(summary_caption(self))
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 class ResultWriter:
@@ -348,8 +344,8 @@ class DefinedCounts:
 def undefined_notes(results: Sequence[DefinedCounts], keys: Sequence[str]) -> list[str]:
     """Return on how many images metrics are undefined: a line for each data set and count.
 
-    Metrics of objects are computed from counts summed over all images, and leave none out. A metric that
-    is undefined on all images has no mean, which tables show as `-`.
+    Metrics of objects are computed from counts summed over all images, and leave none out; they count
+    only if no image has a value. The name of the data set may be empty.
 
     Example:
         >>> a = DefinedCounts("MSOD", "A", {"mae": 300, "auc": 297, "si_auc": 297}, 300)
@@ -361,11 +357,12 @@ def undefined_notes(results: Sequence[DefinedCounts], keys: Sequence[str]) -> li
     for result in results:
         by_count: dict[int, list[str]] = {}
         for key in keys:
-            if key in result.defined and METRICS[key].family.kind != "objects":
-                n_undefined = result.n_images - result.defined[key]
+            n_defined = result.defined.get(key, result.n_images)
+            if n_defined == 0 or METRICS[key].family.kind != "objects":
+                n_undefined = result.n_images - n_defined
                 by_count.setdefault(n_undefined, []).append(METRICS[key].title)
         for count, titles in by_count.items():
-            if 0 < count < result.n_images:
+            if count:
                 group = (result.dataset, count, result.n_images, tuple(titles))
                 groups.setdefault(group, []).append(result.method)
     methods_of = {
@@ -373,11 +370,25 @@ def undefined_notes(results: Sequence[DefinedCounts], keys: Sequence[str]) -> li
         for dataset in dict.fromkeys(result.dataset for result in results)
     }
     return [
-        f"{dataset}{'' if methods == methods_of[dataset] else f' ({shorten_list(methods)})'}: "
-        f"{_listed(titles)} undefined on {count} of {n_images} images, "
-        f"which {'is' if count == 1 else 'are'} left out of the mean"
+        f"{_start(dataset, [] if methods == methods_of[dataset] else methods)}{_listed(titles)} "
+        f"undefined on {_undefined_images(count, n_images)}"
         for (dataset, count, n_images, titles), methods in groups.items()
     ]
+
+
+def _start(dataset: str, methods: list[str]) -> str:
+    """The start of a line: the data set, and the methods if not all of them are meant."""
+    names = shorten_list(methods)
+    if dataset and names:
+        return f"{printable(dataset)} ({names}): "
+    return f"{printable(dataset) or names}: " if dataset or names else ""
+
+
+def _undefined_images(count: int, n_images: int) -> str:
+    if count == n_images:
+        return "the only image" if n_images == 1 else f"all {n_images} images"
+    verb = "is" if count == 1 else "are"
+    return f"{count} of {n_images} images, which {verb} left out of the mean"
 
 
 def _listed(titles: Sequence[str]) -> str:

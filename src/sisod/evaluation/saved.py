@@ -211,6 +211,7 @@ _INPUTS: dict[str, Field] = {
     "missing": _TEXTS,
     "extra": _COUNT,
     "extra_names": _TEXTS,
+    "listed": _COUNT,
     FILES: _TEXT,
 }
 _PROTOCOL: dict[str, Field] = {

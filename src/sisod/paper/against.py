@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sisod.common.errors import InputError
+from sisod.common.errors import InputError, counted
 from sisod.common.grid import Format, Grid, json_rows, number, render
 from sisod.paper.published import PublishedRow, find_row
 from sisod.scoring.metrics import METRICS, arrow
@@ -50,7 +50,7 @@ class AgainstPaper:
 
     def caption(self) -> str:
         """Return how the numbers were computed, and a line for each misprint."""
-        origin = f"{self.images} images, scored as the paper's released code does"
+        origin = f"{counted(self.images, 'image')}, scored as the paper's released code does"
         notes = [f"{METRICS[key].title} is {note}" for key, note in self.row.notes.items()]
         return "\n".join([origin, *notes])
 

@@ -2,9 +2,11 @@
 
 from typing import Any
 
-from sisod.common.grid import Format, Grid, render
+from sisod.common.grid import UNLIMITED, Format, Grid, render
 from sisod.scoring.metrics import METRICS, Metric
 
+_COLUMNS = ("key", "title", "better", "computed", "meaning")  # from the most needed one on
+_LEAST_MEANING = 20  # characters; fewer say nothing
 _BETTER = {"up": "higher", "down": "lower", "none": "neither"}
 
 
@@ -23,19 +25,35 @@ def metric_records() -> list[dict[str, Any]]:
     ]
 
 
-def metric_grid(*, titles: bool = True) -> Grid:
-    """Return the list as a table, with or without titles; a section for each family."""
-    rows: list[tuple[str, ...]] = []
-    starts = []
-    for row, record in enumerate(metric_records()):
-        metric = METRICS[record["key"]]
-        if row and metric.family is not METRICS[rows[-1][0]].family:
-            starts.append(row)
-        meaning = record["meaning"] + (f"; trivial: {metric.trivial}" if metric.trivial else "")
-        title = (record["title"],) * titles
-        rows.append((record["key"], *title, record["better"], record["computed"], meaning))
-    headings = ("key", *("title",) * titles, "better", "computed", "meaning")
-    return Grid(headings, tuple(rows), n_text=len(headings), sections=frozenset(starts))
+def metric_grid(width: int = UNLIMITED) -> Grid:
+    """Return the list as a table, a line for each metric and a section for each family.
+
+    In a narrow terminal, meanings are shortened or left out, and then the columns before them.
+    """
+    columns = {name: [record[name] for record in metric_records()] for name in _COLUMNS}
+    columns["meaning"] = [
+        METRICS[key].meaning + (f"; trivial: {METRICS[key].trivial}" if METRICS[key].trivial else "")
+        for key in columns["key"]
+    ]
+    room = width - 1
+    shown: dict[str, list[str]] = {}
+    for name, cells in columns.items():
+        room -= 3  # of the borders
+        if name == "meaning" and room >= _LEAST_MEANING:
+            shown[name] = [_cut(cell, room) for cell in cells]
+        elif room >= (needed := max(map(len, [name, *cells]))) or name == "key":
+            shown[name] = cells
+            room -= needed
+        else:
+            break
+    families = [METRICS[key].family for key in columns["key"]]
+    starts = [row for row in range(1, len(families)) if families[row] is not families[row - 1]]
+    rows = zip(*shown.values(), strict=True)
+    return Grid(tuple(shown), tuple(rows), n_text=len(shown), sections=frozenset(starts))
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 1].rstrip()}…"
 
 
 def render_metrics(kind: Format) -> str:

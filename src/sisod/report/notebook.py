@@ -9,7 +9,7 @@ import numpy as np
 
 from sisod.analysis.bootstrap import heading, title
 from sisod.analysis.groups import by_number, by_size
-from sisod.common.errors import UsageError
+from sisod.common.errors import UsageError, counted
 from sisod.common.grid import Grid, number
 from sisod.evaluation.results import Result
 from sisod.report.drawing.group_scores import short_count
@@ -48,8 +48,9 @@ def summary_grid(evaluation: "Evaluation") -> Grid:
 
 def summary_caption(evaluation: "Evaluation") -> str:
     """Return the numbers of images and objects and the protocol, in one line."""
-    images, objects = evaluation.images.height, evaluation.objects.height
-    return f"{images} images, {objects} objects, protocol {evaluation.protocol.name}"
+    images = counted(evaluation.images.height, "image")
+    objects = counted(evaluation.objects.height, "object")
+    return f"{images}, {objects}, protocol {evaluation.protocol.name}"
 
 
 def _with_count(evaluation: "Evaluation", key: str) -> str:
@@ -75,7 +76,7 @@ def evaluation_figure(
         return _overview(evaluation, width)
     predictions = evaluation.run.get("inputs", {}).get("predictions")
     method = PurePath(predictions).name if predictions else "this method"
-    result = Result(f"{evaluation.images.height} images", method, evaluation)
+    result = Result(counted(evaluation.images.height, "image"), method, evaluation)
     return draw(name, FigureRequest([result], metrics=metrics, width=width))
 
 

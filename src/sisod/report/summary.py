@@ -2,13 +2,13 @@
 
 import math
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from sisod.analysis.bootstrap import heading
-from sisod.common.errors import InputError, UsageError, shorten_list
+from sisod.common.errors import InputError, UsageError, counted, shorten_list
 from sisod.common.grid import UNLIMITED, Format, Grid, csv_text, is_nan, json_text, number, ranked_rows
 from sisod.evaluation.saved import read_run
 from sisod.scoring.engine import find_scorer
@@ -21,7 +21,7 @@ from sisod.scoring.metrics import (
     is_custom,
     listed_keys,
 )
-from sisod.scoring.protocols import Protocol
+from sisod.scoring.protocols import Protocol, find_protocol
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -44,12 +44,14 @@ class Line:
         dataset, method: their names.
         summary: metric -> value over all images.
         defined: metric -> number of images on which it is defined.
+        protocol: name of the conventions of scoring; methods are ranked if it is the same for all.
     """
 
     dataset: str
     method: str
     summary: dict[str, float]
     defined: dict[str, int]
+    protocol: str = ""
 
 
 @dataclass(frozen=True)
@@ -137,26 +139,29 @@ def make_grids(
     *,
     width: int | None = None,
 ) -> list[Grid]:
-    """Return the grid of each table; all have metrics as columns, or all have them as rows.
+    """Return the grid of each table, with metrics as columns or as rows.
 
     Args:
         lines: the results.
         tables: the metrics of each table.
         style: whose `layout` decides, if it is given.
-        width: of the terminal, or None for a document, where more than 12 metrics are too wide. In a
-            terminal, metrics become rows only if all methods then fit beside each other.
+        width: of the terminal, or None for a document, where more than 12 metrics are too wide, and all
+            tables look alike. In a terminal, the metrics of a table become rows only if all methods then
+            fit beside each other.
     """
     cells = [_Cells(lines, keys, style) for keys in tables]
-    columns, rows = [_column_grid(table) for table in cells], [_row_grid(table) for table in cells]
+    if style.layout is None and width is not None:
+        return [_terminal_grid(table, width) for table in cells]
     most = max(map(len, tables))
-    if style.layout is not None:
-        turned = style.layout == "rows"
-    elif len(cells[0].members) >= most:
-        turned = False
-    elif width is None:
-        turned = most > _MOST_COLUMNS
-    else:
-        turned = not all(g.fits(width) for g in columns) and all(g.fits(width) for g in rows)
+    turned = style.layout == "rows"
+    if style.layout is None:
+        turned = len(cells[0].members) < most > _MOST_COLUMNS
+    return [_row_grid(table) if turned else _column_grid(table) for table in cells]
+
+
+def _terminal_grid(cells: "_Cells", width: int) -> Grid:
+    columns, rows = _column_grid(cells), _row_grid(cells)
+    turned = len(cells.members) < len(cells.keys) and not columns.fits(width) and rows.fits(width)
     return rows if turned else columns
 
 
@@ -164,12 +169,11 @@ class _Cells:
     """The printed numbers of one table, by group, member of the group, and metric.
 
     Groups are data sets and their members are methods, or the other way round. Methods are ranked on
-    each data set, wherever they are in the table.
+    each data set, wherever they are in the table; not if they were scored under different protocols.
     """
 
     def __init__(self, lines: Sequence[Line], keys: Keys, style: TableStyle) -> None:
         digits = _DIGITS if style.digits is None else style.digits
-        most = 2 if style.rank is None else style.rank
         flip = style.group == "method"
         self.keys = keys
         self.titles = ("method", "data set") if flip else ("data set", "method")
@@ -177,6 +181,9 @@ class _Cells:
         self.rank: dict[tuple[str, str, str], int] = {}
         for dataset in dict.fromkeys(line.dataset for line in lines):
             members = [line for line in lines if line.dataset == dataset]
+            most = 2 if style.rank is None else style.rank
+            if len({line.protocol for line in members}) > 1:
+                most = 0
             names = [(line.method, dataset) if flip else (dataset, line.method) for line in members]
             for key in keys:
                 column = [number(line.summary.get(key, math.nan), digits=digits) for line in members]
@@ -264,14 +271,14 @@ def choose_tables(
         for key in keys:
             check_metric(key, METRICS)
         _check_stored(folders, lines, keys)
-        return [keys], _protocol_notes(folders)
+        return [keys], protocol_notes(line.protocol for line in lines)
     if not common:
         raise InputError("the results have no metric in common; name the folders of fewer results")
     chosen = metrics is not None
     union = list(dict.fromkeys(key for line in lines for key in line.summary))
     shown = shown_keys(common, chosen=chosen)
     left_out = [key for table in shown_keys(union, chosen=chosen) for key in table if key not in common]
-    notes = _protocol_notes(folders)
+    notes = protocol_notes(line.protocol for line in lines)
     if left_out:
         notes.append(
             f"{len(left_out)} metrics are left out because not every result has them "
@@ -294,23 +301,48 @@ def _check_stored(
     protocol = Protocol(**run["protocol"])
     # says why, if the protocol does not have a metric at all
     find_scorer(protocol, [key for key in keys if not is_custom(key)] or None)
+    problem = (
+        f"{len(without)} of {len(lines)} results have no {', '.join(missing)} ({shorten_list(names)})"
+    )
+    if not _is_known(protocol):
+        raise InputError(
+            f"{problem}; score the first one again in Python, for the command line does not know its "
+            f"protocol {protocol.name!r}"
+        )
     inputs = run.get("inputs", {})
+    typed = ",".join(_typed(folders, lines, key) for key in keys)
+    listed = ""
+    if "listed" in inputs:
+        listed = f", where FILE is the same list of {counted(inputs['listed'], 'image')},"
     command = [
         *("sisod", "evaluate", f"{method}={inputs.get('predictions', 'PRED')}"),
-        *(
-            inputs.get("ground_truths", "GT"),
-            "--dataset",
-            dataset,
-            "--metrics",
-            ",".join(_typed(folders, lines, key) for key in keys),
-        ),
-        *(("--protocol", protocol.name) if protocol.name != "default" else ()),
+        *(inputs.get("ground_truths", "GT"), "--dataset", dataset, "--metrics", typed),
+        *_scoring_options(inputs, protocol),
         *("--out", "NEW"),
     ]
-    raise InputError(
-        f"{len(without)} of {len(lines)} results have no {', '.join(missing)} ({shorten_list(names)}); "
-        f"score the first one with: {shlex.join(command)}"
-    )
+    raise InputError(f"{problem}; score the first one{listed} with: {shlex.join(command)}")
+
+
+def _is_known(protocol: Protocol) -> bool:
+    """Tell whether the command line can choose a protocol: its name says how it scores."""
+    try:
+        return find_protocol(protocol.name) == protocol
+    except InputError:
+        return False
+
+
+def _scoring_options(inputs: Mapping[str, Any], protocol: Protocol) -> list[str]:
+    """The options of `sisod evaluate` with which a result was scored."""
+    suffixes = {"--pred-suffix": inputs.get("pred_suffix"), "--gt-suffix": inputs.get("gt_suffix")}
+    # with =, for a suffix may begin with a dash
+    options = [f"{option}={suffix}" for option, suffix in suffixes.items() if suffix]
+    if inputs.get("missing"):
+        options.append("--allow-missing")
+    if "listed" in inputs:
+        options += ["--list", "FILE"]
+    if protocol.name != "default":
+        options += ["--protocol", protocol.name]
+    return options
 
 
 def _typed(folders: Mapping[tuple[str, str], Path], lines: Sequence[Line], key: str) -> str:
@@ -322,8 +354,9 @@ def _typed(folders: Mapping[tuple[str, str], Path], lines: Sequence[Line], key: 
     return str(record[METRICS[key].family.key].get("function", key))
 
 
-def _protocol_notes(folders: Mapping[tuple[str, str], Path]) -> list[str]:
-    names = list(dict.fromkeys(read_run(folder)["protocol"]["name"] for folder in folders.values()))
+def protocol_notes(protocols: Iterable[str]) -> list[str]:
+    """Say that results have different protocols, from their names."""
+    names = list(dict.fromkeys(protocols))
     if len(names) == 1:
         return []
     return [

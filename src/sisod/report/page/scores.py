@@ -8,7 +8,7 @@ from sisod.analysis.bootstrap import direction, heading, score_keys
 from sisod.analysis.comparison import Comparison, bootstrap_intervals, compare_many
 from sisod.analysis.groups import size_bias
 from sisod.analysis.object_counts import needs_predicted
-from sisod.common.errors import InputError
+from sisod.common.errors import InputError, counted
 from sisod.common.grid import Better, Grid, best_rows, interval_text, number
 from sisod.evaluation.result import DefinedCounts, Evaluation, undefined_notes
 from sisod.evaluation.results import Result
@@ -375,7 +375,8 @@ def _notes(evaluations: Mapping[str, Evaluation]) -> list[str]:
             notes.append(f"{method}: undefined on every image: {', '.join(undefined[:6])}{more}")
         missing = len(evaluation.run.get("inputs", {}).get("missing", []))
         if missing:
-            notes.append(f"{method}: {missing} images had no prediction and were left out")
+            verb = "was" if missing == 1 else "were"
+            notes.append(f"{method}: {counted(missing, 'image')} had no prediction and {verb} left out")
         if calibration := evaluation.run.get("inputs", {}).get("calibration"):
             notes.append(
                 f"{method}: calibrated maps, temperature {calibration['temperature']:g}, "
