@@ -148,6 +148,8 @@ def test_no_command_shows_the_help() -> None:
         ("train e", ["edn", "edn-lite"]),
         ("convert --network p", ["poolnet"]),
         ("plot --figure size-", ["size-log", "size-quantile"]),
+        ("plot --metric fo", ["found"]),
+        ("plot --metric si_ma", ["si_mae"]),
         ("evaluate ma", []),  # a folder: left to the shell
     ],
 )
@@ -167,7 +169,7 @@ def test_completion(line: str, expected: list[str]) -> None:
 
 def test_completion_imports_nothing_slow() -> None:
     names = [name for name in vars(completion) if not name.startswith("_")]
-    assert {"protocols", "metrics", "networks", "recipes", "figures"} <= {*names}
+    assert {"protocols", "metrics", "scores", "networks", "recipes", "figures"} <= {*names}
     code = (
         "import sys; from sisod.cli import completion as c\n"
         "for one in (c.protocols, c.metrics, c.networks, c.recipes, c.figures): one('x')\n"

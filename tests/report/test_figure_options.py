@@ -29,7 +29,19 @@ def refusal(*args: str | Path) -> str:
     return error_message(run(*args), exit_codes=(1, 2))
 
 
-@pytest.mark.parametrize(("key", "column"), [("found", "found"), ("si_f_mean", "f_mean")])
+@pytest.mark.parametrize(
+    ("key", "column"),
+    [
+        ("found", "found"),
+        ("object_f_mean", "f_mean"),
+        ("f_mean", "f_mean"),
+        ("F mean", "f_mean"),
+        ("fmean", "f_mean"),
+        ("Object F mean", "f_mean"),
+        ("maxf", "f_max"),
+        ("IoU", "iou_binary"),
+    ],
+)
 def test_scores_of_objects_can_be_chosen(saved: list[Result], key: str, column: str) -> None:
     panel = size_figure(saved[:1], "log", metrics=[key]).get_axes()[0]
     table = by_size(saved[0].evaluation, groups="log")
@@ -99,9 +111,23 @@ def test_refused_options(benchmark_root: Path, tmp_path: Path) -> None:
         "the figure 'pr' has no choice of metrics; those with one are ablation, examples, number, size, "
         "size-log, size-quantile"
     )
-    assert message("--figure", "size", "--metric", "e_mean").startswith(
-        "unknown score of objects 'e_mean'; did you mean 'object_f_mean'? available: found, object_auc, "
+    assert message("--figure", "size", "--metric", "em").startswith(
+        "an object has no e_mean; choose one of found, mae, f_mean, f_max, auc, iou_binary, recall_bin"
     )
+    assert message("--figure", "size-log", "--metric", "SI-MAE") == (
+        "by size the score of an object is its MAE; use --metric mae"
+    )
+    assert message("--figure", "examples", "--metric", "si_f_mean") == (
+        "the score of an object is its F mean; use --metric f_mean"
+    )
+    assert message("--figure", "examples", "--metric", "found").startswith(
+        "an object has no found; choose one of mae, f_mean, "
+    )
+    for figure in ("size", "number"):
+        assert message("--figure", figure, "--metric", "f_maen").startswith(
+            "unknown metric 'f_maen'; did you mean 'f_mean'? available: "
+        )
+        assert message("--figure", figure, "--metric", "f_maen").endswith("listed by 'sisod metrics'")
     assert message("--figure", "number", "--metric", "f_max") == (
         "f_max is the maximum of a mean curve, which groups of images do not have; choose another metric"
     )
@@ -126,7 +152,7 @@ def test_a_folder_of_figures_with_a_metric(
     monkeypatch.setattr(gallery, "figure_names", lambda: ("f", "size", "number"))
     request = FigureRequest(saved[:2], metrics=["f_mean", "found"], width="single")
     written, notes = write_figures(tmp_path, "svg", request)
-    assert notes == []
+    assert notes == ["found is not drawn in number.svg"]
     assert "objects found" in (tmp_path / "size.svg").read_text()
     assert "objects found" not in (tmp_path / "number.svg").read_text()
     assert "F mean" in (tmp_path / "number.svg").read_text()
@@ -137,6 +163,28 @@ def test_a_folder_of_figures_with_a_metric(
     assert tmp_path / "e" / "number.svg" in written
 
 
+def test_every_figure_of_a_folder_takes_what_it_can_show(
+    saved: list[Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gallery, "figure_names", lambda: ("f", "size", "size-log", "number"))
+    request = FigureRequest(saved[:1], metrics=["SI-MAE", "MAE"], width="single")
+    _, notes = write_figures(tmp_path / "both", "svg", request)
+    assert notes == ["si_mae is not drawn in size.svg, size-log.svg"]
+    assert "SI-MAE" in (tmp_path / "both" / "number.svg").read_text()
+    assert "MAE of objects" in (tmp_path / "both" / "size.svg").read_text()
+    alone = dataclasses.replace(request, metrics=["si_mae"])
+    _, notes = write_figures(tmp_path / "alone", "svg", alone)
+    assert notes == [
+        "size.svg is not drawn: it cannot show si_mae",
+        "size-log.svg is not drawn: it cannot show si_mae",
+    ]
+
+
+def test_an_unknown_figure_is_named_before_the_ending_of_the_file(tmp_path: Path) -> None:
+    message = refusal("plot", tmp_path, "--out", tmp_path / "y", "--figure", "nofig")
+    assert message.startswith("unknown figure 'nofig'; ")
+
+
 def test_metrics_of_the_ablation(tmp_path: Path, benchmark_root: Path) -> None:
     import json
 
@@ -145,6 +193,7 @@ def test_metrics_of_the_ablation(tmp_path: Path, benchmark_root: Path) -> None:
     options = ["plot", str(benchmark_root / "results"), "--figure", "ablation", "--ablation", str(path)]
     assert run(*options, "--out", tmp_path / "a.svg", "--metric", "si_auc").exit_code == 0
     assert "SI-AUC, more is better" in (tmp_path / "a.svg").read_text()
+    assert run(*options, "--out", tmp_path / "b.svg", "--metric", "SI-AUROC").exit_code == 0
     assert refusal(*options, "--out", tmp_path / "a.svg", "--metric", "mae") == (
         "unknown metric of the ablation 'mae'; available: si_auc"
     )
@@ -267,7 +316,7 @@ def test_metrics_of_the_user_are_drawn(saved: list[Result]) -> None:
     for i in range(6):
         evaluator.update(rng.random(gt.shape), gt, name=str(i))
     own = [Result("D", "m", evaluator.result())]
-    panel = size_figure(own, "log", metrics=["si_pixel_error"]).get_axes()[0]
+    panel = size_figure(own, "log", metrics=["pixel_error"]).get_axes()[0]
     table = by_size(own[0].evaluation, groups="log")
     np.testing.assert_array_equal(panel.get_lines()[0].get_ydata(), table["pixel_error"])
     panel = number_figure(own, metrics=["si_pixel_error"]).get_axes()[0]

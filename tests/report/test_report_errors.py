@@ -1,6 +1,7 @@
 """Figures, tables, command and page section of the error breakdown: the numbers of the analysis."""
 
 import csv
+import dataclasses
 import io
 import json
 from html import unescape
@@ -29,6 +30,7 @@ from sisod.report.errors import (
 )
 from sisod.report.page.errors import error_section
 from sisod.report.style import Width, figure_bytes
+from sisod.scoring.protocols import Protocol
 
 pytest.importorskip("matplotlib", reason="extra report is not installed")
 pytest.importorskip("jinja2", reason="extra report is not installed")
@@ -186,6 +188,20 @@ def test_command(benchmark_root: Path, saved: list[Saved]) -> None:
     assert run("errors", results, "--format", "latex").stdout.startswith(r"\begin{tabular}{llrr")
     assert run("errors", results, "--format", "md", "--by", "size").stdout.startswith(
         "| data set | size"
+    )
+
+
+def test_command_on_different_protocols(saved: list[Saved], tmp_path: Path) -> None:
+    saved[0].evaluation.save(tmp_path / "D" / "A")
+    other = Protocol("default+min_area=0", min_area=0)
+    dataclasses.replace(
+        saved[0].evaluation,
+        protocol=other,
+        run=saved[0].evaluation.run | {"protocol": dataclasses.asdict(other)},
+    ).save(tmp_path / "D" / "B")
+    assert run("errors", tmp_path).stderr == (
+        "warning: the results have different protocols (default, default+min_area=0), so numbers are "
+        "not comparable\n"
     )
 
 

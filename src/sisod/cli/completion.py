@@ -28,6 +28,13 @@ def metrics(incomplete: str) -> list[str]:
     return [f"{listed}{comma}{name}" for name in _beginning(last, names)]
 
 
+def scores(incomplete: str) -> list[str]:
+    """Return the scores of figures that begin like this."""
+    from sisod.scoring.metrics import METRICS
+
+    return _beginning(incomplete, ("found", *METRICS))
+
+
 def networks(incomplete: str) -> list[str]:
     """Return the networks that begin like this."""
     from sisod.networks.registry import names

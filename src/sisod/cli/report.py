@@ -96,6 +96,7 @@ def plot(
         list[str] | None,
         typer.Option(
             metavar="KEY",
+            autocompletion=completion.scores,
             help="Score of the figures size, size-log, size-quantile (such as found or f_mean), number, "
             "examples, ablation; may be repeated.",
         ),
@@ -114,12 +115,20 @@ def plot(
         sisod plot results --out figures --images MSOD=data/MSOD/image
     """
     with exit_on_user_error():
+        from sisod.common.arguments import check_known
         from sisod.common.errors import UsageError
         from sisod.evaluation.results import datasets_of, load_results
-        from sisod.report.gallery import FigureRequest, image_folders, write_figure, write_figures
+        from sisod.report.gallery import (
+            FigureRequest,
+            figure_names,
+            image_folders,
+            write_figure,
+            write_figures,
+        )
         from sisod.report.style import check_plot_path
 
         if figure is not None:
+            check_known("figure", figure, figure_names())
             check_plot_path(out)
         elif out.suffix.lower() in (".pdf", ".png", ".svg"):
             raise UsageError(f"{str(out)!r} is one file; choose its figure with --figure")
@@ -197,8 +206,10 @@ def errors(
         sisod errors results --by size
     """
     with exit_on_user_error():
+        from sisod.analysis.errors import has_errors
         from sisod.evaluation.results import load_results
         from sisod.report.errors import error_grid, error_size_grid, missing_errors, render_errors
+        from sisod.report.summary import protocol_notes
 
         results = load_results(paths)
         if fmt is not None:
@@ -209,5 +220,6 @@ def errors(
         else:
             print_grids(error_size_grid(results))
             typer.echo("shares of the objects of a size, invented ones included")
-        for note in missing_errors(results):
+        protocols = [r.evaluation.protocol.name for r in results if has_errors(r.evaluation)]
+        for note in [*missing_errors(results), *protocol_notes(protocols)]:
             typer.echo(f"warning: {note}", err=True)

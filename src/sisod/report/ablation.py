@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sisod.analysis.ablation import AblationRow
-from sisod.common.arguments import check_known
 from sisod.report.drawing.layout import drawn_lines, text_height, widest, wrap_text
 from sisod.report.style import (
     COLOURS,
@@ -19,7 +18,7 @@ from sisod.report.style import (
     plain_text,
     style,
 )
-from sisod.scoring.metrics import METRICS
+from sisod.scoring.metrics import METRICS, canonical_key, check_metric
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,9 +40,10 @@ def ablation_figure(
     """
     losses = list(dict.fromkeys(row.loss for row in rows))
     stored = list(dict.fromkeys(row.metric for row in rows))
-    for key in metrics:
-        check_known("metric of the ablation", key, stored)
-    keys = list(dict.fromkeys(metrics)) or [key for key in _DRAWN if key in stored] or stored[:4]
+    chosen = list(dict.fromkeys(map(canonical_key, metrics)))
+    for key in chosen:
+        check_metric(key, stored, what="metric of the ablation")
+    keys = chosen or [key for key in _DRAWN if key in stored] or stored[:4]
     names, total = list(dict.fromkeys(row.dataset for row in rows)), inches(width)
     columns = min(len(keys), 2 if width == "single" else 4)
     n_rows = math.ceil(len(keys) / columns)

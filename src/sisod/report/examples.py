@@ -12,7 +12,6 @@ import cv2
 import numpy as np
 
 from sisod.analysis.bootstrap import OBJECT_SCORES, title
-from sisod.common.arguments import check_known
 from sisod.common.errors import InputError, UsageError, shorten_list
 from sisod.common.forks import check_not_forked
 from sisod.evaluation.results import (
@@ -24,7 +23,7 @@ from sisod.evaluation.results import (
     datasets_of,
     methods_of,
 )
-from sisod.report.drawing.group_scores import check_object_score, object_score
+from sisod.report.drawing.group_scores import check_object_score, find_object_score
 from sisod.report.drawing.layout import drawn_lines, number_places, text_height, text_width, wrap_text
 from sisod.report.style import COLOURS, PAGE_HEIGHT, SMALL_FONT, Width, inches, new_figure, style
 
@@ -109,12 +108,10 @@ def _score(results: Sequence[Result], metrics: Sequence[str]) -> tuple[str, str]
     """Column of the object table, and the caption that names it."""
     if len(metrics) > 1:
         raise UsageError(f"the figure 'examples' writes one score, got {shorten_list(list(metrics))}")
-    key = object_score(metrics[0]) if metrics else "object_f_mean"
-    if key is None or key == "found":
-        check_known("score of an object", metrics[0], set(OBJECT_SCORES) - {"found"})
-    check_object_score(results, str(key))
-    column = OBJECT_SCORES[str(key)]
-    return column, f"Below each map: {title(str(key))}, by their numbers in the ground truth."
+    key = find_object_score(metrics[0] if metrics else "object_f_mean", without="found")
+    check_object_score(results, key)
+    column = OBJECT_SCORES[key]
+    return column, f"Below each map: {title(key)}, by their numbers in the ground truth."
 
 
 @dataclass(frozen=True)

@@ -155,22 +155,31 @@ def write_figures(folder: Path, kind: str, request: FigureRequest) -> tuple[list
     All are drawn before the first is written, so that a folder holds figures of the same results. Each
     figure shows those of the metrics that it can show; one that can show none is not drawn.
     """
-    check_metrics(request.metrics)
+    request = dataclasses.replace(request, metrics=find_scores(request.metrics))
     drawn: dict[str, bytes] = {}
     missing: list[str] = []
     incomplete: list[str] = []
+    not_shown: dict[tuple[str, ...], list[str]] = {}  # metrics -> files without them
     for name in figure_names():
         if name == "ablation" and request.ablation is None:
             continue
         file = f"{name}.{kind}"
         check_plot_path(Path(file))
         try:
-            drawn[file] = figure_bytes(draw(name, _with_own_metrics(name, request)), kind)
+            own = _with_own_metrics(name, request)
+            drawn[file] = figure_bytes(draw(name, own), kind)
             incomplete += _missing_parts(file, name, request)
+            left_out = tuple(key for key in request.metrics if key not in own.metrics)
+            if left_out and name in METRIC_FIGURES - {"ablation"}:  # which has its own
+                not_shown.setdefault(left_out, []).append(file)
         except (UsageError, MissingExtraError):
             raise
         except InputError as error:  # files are missing, or a metric was not evaluated
             missing.append(f"{file} is not drawn: {error}")
+    incomplete += [
+        f"{', '.join(keys)} {'is' if len(keys) == 1 else 'are'} not drawn in {', '.join(files)}"
+        for keys, files in not_shown.items()
+    ]
     target = followed(folder)
     with readable_errors(target / "x", "make room there or choose another folder"), lock(target):
         target.mkdir(parents=True, exist_ok=True)
@@ -178,13 +187,17 @@ def write_figures(folder: Path, kind: str, request: FigureRequest) -> tuple[list
     return [folder / name for name in drawn], missing + incomplete
 
 
-def check_metrics(keys: Sequence[str]) -> None:
-    """Refuse a score that no figure can show."""
+def find_scores(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the keys of scores; refuse one that no figure can show."""
     from sisod.analysis.bootstrap import OBJECT_SCORES
-    from sisod.scoring.metrics import METRICS
+    from sisod.report.drawing.group_scores import score_key
+    from sisod.scoring.metrics import METRICS, check_metric
 
+    keys = tuple(dict.fromkeys(map(score_key, names)))
     for key in keys:
-        check_known("metric", key, {*METRICS, *OBJECT_SCORES})
+        if key not in OBJECT_SCORES:
+            check_metric(key, METRICS)
+    return keys
 
 
 def _with_own_metrics(name: str, request: FigureRequest) -> FigureRequest:

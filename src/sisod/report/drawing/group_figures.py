@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sisod.analysis.bootstrap import OBJECT_SCORES, heading, title
+from sisod.analysis.bootstrap import heading, title
 from sisod.analysis.groups import SizeKind
-from sisod.common.arguments import check_known
 from sisod.common.errors import InputError, UsageError
 from sisod.evaluation.result import Evaluation
 from sisod.evaluation.results import Result, datasets_of, methods_of
 from sisod.report.drawing.group_scores import (
     GroupScores,
     check_object_score,
+    find_object_score,
     has_groups,
-    object_score,
+    score_key,
     short_count,
 )
 from sisod.report.drawing.layout import (
@@ -49,7 +49,7 @@ from sisod.report.style import (
     new_figure,
     style,
 )
-from sisod.scoring.metrics import METRICS
+from sisod.scoring.metrics import METRICS, check_metric
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -71,16 +71,12 @@ def size_figure(
     Args:
         results: saved results.
         groups: kind of size groups.
-        metrics: `found`, or `object_` + a metric of the object table; its MAE if none.
+        metrics: `found`, or metrics of the object table; its MAE if none.
         width: of the figure.
     """
-    scores = []
-    for key in metrics or ("object_mae",):
-        score = object_score(key)
-        if score is None:
-            check_known("score of objects", key, OBJECT_SCORES)
-        check_object_score(results, str(score))
-        scores.append(str(score))
+    scores = [find_object_score(name, by="size") for name in metrics or ("object_mae",)]
+    for score in scores:
+        check_object_score(results, score)
 
     def points(evaluation: Evaluation, score: str) -> GroupScores:
         return GroupScores.by_size(evaluation, groups, score)
@@ -99,9 +95,9 @@ def number_figure(
         metrics: keys of the image table; SI-MAE if none.
         width: of the figure.
     """
-    keys = list(dict.fromkeys(metrics or ("si_mae",)))
+    keys = list(dict.fromkeys(map(score_key, metrics or ("si_mae",))))
     for key in keys:
-        check_known("metric", key, METRICS)
+        check_metric(key, METRICS)
         if not has_groups(key):
             raise UsageError(
                 f"{key} is the maximum of a mean curve, which groups of images do not have; "

@@ -1,5 +1,6 @@
 """Scores by size and by number of objects, as figures show them."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,25 +10,64 @@ from numpy.typing import NDArray
 from sisod.analysis.bootstrap import OBJECT_SCORES
 from sisod.analysis.group_intervals import number_intervals, size_intervals
 from sisod.analysis.groups import SizeKind, by_number, by_size
-from sisod.common.errors import InputError
+from sisod.common.errors import InputError, UsageError
 from sisod.evaluation.result import Evaluation
 from sisod.evaluation.results import Result
-from sisod.scoring.metrics import METRICS
+from sisod.scoring.metrics import METRICS, canonical_key, check_metric, squeeze
 
 
-def object_score(key: str) -> str | None:
-    """Return the score of objects that a key means, None if there is none.
+def score_key(name: str) -> str:
+    """Return the key of a metric or of a score of objects that is called otherwise.
 
-    A size-invariant metric is a mean over frames, so that its values by size are those of objects.
+    A score of objects has the key of its metric, with or without `object_`. An unknown name is returned
+    as it is.
 
     Example:
-        >>> object_score("object_mae"), object_score("si_mae"), object_score("e_mean")
+        >>> [score_key(name) for name in ("SI-MAE", "Object F mean", "Found", "unheard")]
+        ['si_mae', 'object_f_mean', 'found', 'unheard']
+    """
+    key = canonical_key(name)
+    if key in METRICS:
+        return key
+    if squeeze(name) == "found":
+        return "found"
+    score = f"object_{canonical_key(re.sub(r'(?i)^objects?[ _-]+', '', name))}"
+    return score if score in OBJECT_SCORES else name
+
+
+def object_score(name: str) -> str | None:
+    """Return the score of objects that a name means, None if there is none.
+
+    Example:
+        >>> object_score("object_mae"), object_score("MAE"), object_score("si_mae")
         ('object_mae', 'object_mae', None)
     """
-    if key in OBJECT_SCORES:
-        return key
-    score = f"object_{key.removeprefix('si_')}"
-    return score if score in OBJECT_SCORES else None
+    key = score_key(name)
+    return next((score for score in (key, f"object_{key}") if score in OBJECT_SCORES), None)
+
+
+def find_object_score(name: str, *, by: str = "", without: str = "") -> str:
+    """Return the score of objects that a name means; refuse one that is none.
+
+    Args:
+        name: of a score.
+        by: what objects are grouped by, for the message.
+        without: a score that is not possible here.
+    """
+    score, key = object_score(name), score_key(name)
+    if score is not None and score != without:
+        return score
+    # the names that people type; `object_` before them is allowed
+    names = [score.removeprefix("object_") for score in OBJECT_SCORES if score != without]
+    if score is None:
+        check_metric(key, METRICS)
+    plain = key.removeprefix("si_")
+    if plain in names:
+        raise UsageError(
+            f"{by and f'by {by} '}the score of an object is its {METRICS[plain].title}; "
+            f"use --metric {plain}"
+        )
+    raise UsageError(f"an object has no {key}; choose one of {', '.join(names)}")
 
 
 def check_object_score(results: Sequence[Result], score: str) -> None:
