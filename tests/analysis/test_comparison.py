@@ -26,6 +26,7 @@ from sisod.analysis.comparison import (
     compare_many,
 )
 from sisod.analysis.significance import holm, sign_test
+from sisod.report.notebook import summary_caption
 
 few = settings(deadline=None, max_examples=40)
 
@@ -385,3 +386,9 @@ def test_values_of_the_table_are_those_of_the_summary(results: Path) -> None:
     lows, highs, values = (found.intervals[key].to_numpy() for key in ("low", "high", "value"))
     inside: NDArray[np.bool_] = (lows - 1e-6 <= values) & (values <= highs + 1e-6)
     assert inside[~np.isnan(values)].mean() > 0.95  # with ten resamples, almost always
+
+
+def test_one_image_is_singular() -> None:
+    a = simulated(np.array([0.1]))
+    assert compare(a, a, metrics="mae", resamples=10).caption().startswith("1 image, 10 ")
+    assert summary_caption(a).startswith("1 image, ")
