@@ -282,6 +282,7 @@ def test_half_of_the_maps() -> None:
     assert result.stderr == (
         "warning: 2 ground truths have no prediction in 'A' (a, c) and were left out\n"
         "warning: 1 files in 'A' have no ground truth (x) and were not scored\n"
+        "half: SI-AUC undefined on all 2 images\n"  # the object fills its frame
     )
     loaded = sisod.Evaluation.load("out/half/A")
     assert loaded.images["image"].to_list() == ["b", "d"]
@@ -329,8 +330,9 @@ def test_standard_error_holds_warnings_only() -> None:
     fill("gt")
     fill("A")
     for options in ([], ["--overwrite", "--format", "csv"]):
-        result = evaluate("A", "gt", *options)
-        assert (result.exit_code, result.stderr) == (0, "")
+        result = evaluate("A", "gt", "--dataset", "D", *options)
+        undefined = "D: SI-AUC undefined on all 4 images\n"  # the object fills its frame
+        assert (result.exit_code, result.stderr) == (0, undefined)
         assert "A" in result.stdout
 
 

@@ -168,9 +168,14 @@ def score_table(dataset: str, results: Sequence[Result], *, resamples: int) -> S
 
 
 def _undefined(results: Sequence[Result], keys: Sequence[str]) -> str:
-    """Say on how many images metrics of the table are undefined; "" if on none."""
+    """Say on how many images metrics of the table are undefined; those without a value are in notes."""
     counts = [
-        DefinedCounts(r.dataset, r.method, r.evaluation.defined, r.evaluation.images.height)
+        DefinedCounts(
+            r.dataset,
+            r.method,
+            {key: n for key, n in r.evaluation.defined.items() if n},
+            r.evaluation.images.height,
+        )
         for r in results
     ]
     return "; ".join(undefined_notes(counts, [key for key in keys if key in METRICS]))
