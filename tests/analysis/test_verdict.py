@@ -26,7 +26,7 @@ def test_the_rule() -> None:
 def row(metric: str, verdict: str, **values: Any) -> dict[str, Any]:
     defaults = {
         "a": "EDN", "b": "ICON", "difference": 0.1, "a_wins": 0, "b_wins": 0, "ties": 0, "p": 1.0,
-        "a_gain": math.nan, "b_gain": math.nan,
+        "a_gain": math.nan, "b_gain": math.nan, "p_mean": math.nan,
     }  # fmt: skip
     return {"metric": metric, "verdict": verdict} | defaults | values
 
@@ -96,6 +96,60 @@ def test_reasons_of_values_that_are_no_means() -> None:
         assert text.endswith("its value over the data set is worse: images with many objects count more")
     assert "maximum of the mean curve" in disagreement(row("f_max", "worse", **opposite))
     assert "undefined on some images" in disagreement(row("f_mean", "worse", **opposite))
+
+
+def test_more_images_without_a_difference_of_the_means() -> None:
+    """A is better by 0.01 on 63 of 100 images, and worse by 0.015 on the others."""
+    base = np.random.default_rng(3).uniform(0.2, 0.5, 100)
+    gains = np.where(np.arange(100) < 63, 0.01, -0.015)
+    found = compare(simulated(base), simulated(base + gains), metrics="mae", resamples=500)
+    assert found.table["p"][0] < 0.05 < found.table["p_mean"][0]
+    line = (
+        "  MAE: {} is better on 63 % of the images, but the difference in the mean is not significant: "
+        "its wins are small, its losses large"
+    )
+    assert found.verdicts() == ["A against B: undecided on MAE", line.format("A")]
+    swapped = compare(simulated(base + gains), simulated(base), metrics="mae", resamples=500)
+    assert swapped.verdicts()[1:] == [line.format("B")]
+
+
+def test_a_difference_of_the_means_without_more_images() -> None:
+    """A is better by 0.2 on half of the images, and worse by 0.01 on the others."""
+    base = np.random.default_rng(3).uniform(0.2, 0.5, 100)
+    gains = np.where(np.arange(100) < 50, 0.2, -0.01)
+    found = compare(simulated(base), simulated(base + gains), metrics="mae", resamples=500)
+    assert found.verdicts() == [
+        "A against B: better on MAE",
+        "  MAE: A has the better mean, but is better on 50 % of the images only (sign test not "
+        "significant): its losses are small, and a few large wins can decide",
+    ]
+
+
+def test_metrics_with_the_same_disagreement_share_a_line() -> None:
+    images = {"p": 0.001, "p_mean": 0.2, "a_gain": 0.01, "b_gain": 0.02}
+    mean = row("s", "better", a_wins=52, b_wins=48, **images | {"p": 0.8, "p_mean": 0.01})
+    rows = [
+        row("mae", "undecided", difference=-0.1, a_wins=63, b_wins=37, **images),
+        row("f_mean", "undecided", a_wins=70, b_wins=30, **images),
+        row("auc", "undecided", difference=-0.1, a_wins=30, b_wins=70, **images),
+        row("e_mean", "better", a_wins=70, b_wins=30, **images | {"p_mean": 0.01}),
+        row("si_mae", "undecided", difference=-0.1, a_wins=55, b_wins=45, **images | {"p": 0.3}),
+        mean,
+    ]
+    text = "is better on {} % of the images, but the difference in the {} is not significant"
+    small = ": its wins are small, its losses large"
+    assert verdict_lines(rows)[1:] == [
+        "  MAE and F mean: EDN " + text.format("63 to 70", "mean") + small,
+        "  AUC: ICON " + text.format("70", "mean"),  # its wins are the larger ones
+        "  S: EDN has the better mean, but is better on 52 % of the images only (sign test not "
+        "significant)",
+    ]
+    objects = row("object_f1", "undecided", a_wins=70, b_wins=20, ties=10, **images)
+    many = ": images with many objects count more"
+    (line,) = verdict_lines([objects])[1:]
+    assert line == "  Object F1: EDN " + text.format("70", "value over the data set") + many
+    (line,) = verdict_lines([rows[0], objects])[1:]  # no reason holds for both
+    assert line == "  MAE and Object F1: EDN " + text.format("63 to 70", "value")
 
 
 def test_better_values_are_bold_where_decided() -> None:

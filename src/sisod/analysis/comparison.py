@@ -101,8 +101,9 @@ class Comparison:
     def verdicts(self) -> list[str]:
         """Return lines of text: the verdict of every pair of methods, and where its two tests disagree.
 
-        A metric is judged if the 95 % interval of the difference excludes zero. An indented line names
-        a metric by which one method wins more images, but the other has the better value.
+        A metric is judged if the 95 % interval of the difference excludes zero. Indented lines name
+        the metrics by which one method wins more images, but the other has the better value, and those
+        by which only one of the two tests is significant.
         """
         return verdict_lines(self.table.iter_rows(named=True))
 

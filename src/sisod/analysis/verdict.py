@@ -13,7 +13,7 @@ from sisod.scoring.metrics import METRICS
 
 Verdict = Literal["better", "worse", "undecided", ""]
 Row = Mapping[str, Any]  # of `Comparison.table`
-_LEVEL = 0.05  # of a sign test
+_LEVEL = 0.05  # of both tests
 
 
 def find_verdict(key: str, low: float, high: float) -> Verdict:
@@ -41,7 +41,9 @@ def verdict_lines(rows: Iterable[Row]) -> list[str]:
     lines = []
     for group in by_pair.values():
         lines.append(_verdict_line(group))
-        lines += [f"  {text}" for row in group if (text := disagreement(row))]
+        opposite = {row["metric"]: text for row in group if (text := disagreement(row))}
+        others = [row for row in group if row["metric"] not in opposite]
+        lines += [f"  {text}" for text in (*opposite.values(), *one_test_lines(others))]
     return lines
 
 
@@ -80,6 +82,50 @@ def disagreement(row: Row) -> str:
         f"{title(row['metric'])}: {name} is better on {100 * share:.0f} % of the images, but its "
         f"{mean} is {worse}: {_reason(row['metric'], won, lost)}"
     )
+
+
+def one_test_lines(rows: Iterable[Row]) -> list[str]:
+    """Say where exactly one of the two tests is significant; a line for each test and leading method."""
+    groups: dict[tuple[str, bool], list[Row]] = {}
+    for row in rows:
+        if math.isnan(row["p"] + row["p_mean"]) or (row["p"] < _LEVEL) == (row["p_mean"] < _LEVEL):
+            continue
+        by_images = row["p"] < _LEVEL
+        gain = row["difference"] if direction(row["metric"]) == "up" else -row["difference"]
+        a_leads = row["a_wins"] > row["b_wins"] if by_images else gain > 0
+        groups.setdefault(("a" if a_leads else "b", by_images), []).append(row)
+    return [
+        _one_test_line(members, leader, by_images=by_images)
+        for (leader, by_images), members in groups.items()
+    ]
+
+
+def _one_test_line(rows: Sequence[Row], leader: str, *, by_images: bool) -> str:
+    """`MAE and AUC: EDN is better on 60 to 63 % of the images, but the difference of the means ...`."""
+    shares = [row[f"{leader}_wins"] / (row["a_wins"] + row["b_wins"] + row["ties"]) for row in rows]
+    low, high = (f"{100 * share:.0f}" for share in (min(shares), max(shares)))
+    images = f"{low if low == high else f'{low} to {high}'} % of the images"
+    start = f"{listed([title(row['metric']) for row in rows])}: {printable(rows[0][leader])}"
+    names = {_value_name(row["metric"]) for row in rows}
+    value = names.pop() if len(names) == 1 else "value"
+    reasons = {_one_test_reason(row, leader, by_images=by_images) for row in rows}
+    reason = reasons.pop() if len(reasons) == 1 else ""  # only what holds for every metric of the line
+    if by_images:
+        text = f"is better on {images}, but the difference in the {value} is not significant"
+    else:
+        text = f"has the better {value}, but is better on {images} only (sign test not significant)"
+    return f"{start} {text}{reason and f': {reason}'}"
+
+
+def _one_test_reason(row: Row, leader: str, *, by_images: bool) -> str:
+    """Why the tests differ; "" if the mean gain of each method does not explain it."""
+    key, other = row["metric"], "b" if leader == "a" else "a"
+    won, lost = row[f"{leader}_gain"], row[f"{other}_gain"]
+    if _value_name(key) != "mean":
+        return _reason(key, won, lost)
+    if by_images:
+        return "its wins are small, its losses large" if lost > won else ""
+    return "its losses are small, and a few large wins can decide" if won > lost else ""
 
 
 def _reason(key: str, won: float, lost: float) -> str:
