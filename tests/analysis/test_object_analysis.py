@@ -28,7 +28,7 @@ from sisod.analysis import (
     rank_changes,
     size_edges,
 )
-from sisod.analysis.bootstrap import read_score, resample, score_keys
+from sisod.analysis.bootstrap import distinct_keys, read_score, resample, score_keys
 from sisod.analysis.object_counts import counts_matrix, sum_counts
 from sisod.evaluation.rows import split_counts
 from sisod.scoring.metrics import METRICS, PAPER_KEYS
@@ -308,13 +308,29 @@ def test_results_without_tables_or_curve_say_so() -> None:
         object_curve(old)
     with pytest.raises(ValueError, match="no curve of objects; evaluate again with object_ap or object"):
         object_curve(new)
-    with pytest.raises(ValueError, match="the results have no object_f1; evaluate again with this"):
+    with pytest.raises(ValueError, match=r"^2 of 2 results have no object_f1 \(A, B\); score the first"):
         compare(new, new, metrics="object_f1")
     official = result_of(random_pairs(1, 2), protocol="official", metrics=None)
     message = "the protocol 'official' has no predicted objects, so the result has no"
     for call in (predicted_by_size, object_curve, lambda r: bootstrap_intervals(r, "pq")):
         with pytest.raises(ValueError, match=message):
             call(official)
+
+
+def test_object_recall_is_compared_under_one_name() -> None:
+    """`found` and `object_recall` are the same number."""
+    result, other = (result_of(random_pairs(seed, 3)) for seed in (1, 1))
+    for metrics in ("all", "found,object_recall", "object_recall,found"):
+        comparison = compare(result, other, metrics=metrics, resamples=4)
+        cells = [row[0] for row in comparison.grid().rows]
+        assert cells.count("Object recall ↑") == 1
+        assert "found" in comparison.table["metric"]
+    line = row(compare(result, other, metrics="found", resamples=4), "found")
+    assert line["value_a"] == result.summary["object_recall"]
+    alone = compare(result, other, metrics="object_recall", resamples=4)
+    assert alone.table["metric"].to_list() == ["object_recall"]
+    few = result_of(random_pairs(1, 3), metrics=["pq", "object_recall"])  # no metric of the paper
+    assert compare(few, few, resamples=4).table["metric"].to_list().count("object_recall") == 0
 
 
 # --- groups -------------------------------------------------------------------------------------------
@@ -450,7 +466,7 @@ def test_every_metric_survives_every_analysis(name: str) -> None:
     metrics = None if PROTOCOLS[name].kind == "voronoi" else "all"  # S needs rectangular frames
     result = result_of(random_pairs(9, 3), metrics=metrics, protocol=name)
     comparison = compare(result, result, metrics="all", resamples=4)
-    assert comparison.table.height == len(score_keys(result))
+    assert comparison.table["metric"].to_list() == [*distinct_keys(score_keys(result))]
     assert comparison._repr_html_()
     n_groups = by_number(result).height
     assert n_groups in (5, 6)

@@ -1,5 +1,6 @@
 """The command compare: parent folders, several data sets, verdicts, the forest plot."""
 
+import dataclasses
 import json
 import shutil
 from pathlib import Path
@@ -8,6 +9,8 @@ import pytest
 from helpers.command_line import run
 from helpers.evaluate_runs import finished
 from typer.testing import Result
+
+import sisod
 
 
 def call(*args: str) -> Result:
@@ -73,6 +76,26 @@ def test_every_data_set_is_compared(results: Path) -> None:
     assert r"\paragraph{OTHER}" in call(str(results), "--metrics", "mae", "--format", "latex").stdout
 
 
+def test_a_metric_that_some_results_lack(results: Path) -> None:
+    """All of them are named, also those of other data sets, and the command for the first."""
+    for method in ("A", "B"):
+        shutil.rmtree(results / "OTHER" / method)
+        evaluation = sisod.Evaluation.load(results / "MSOD" / method)
+        images = evaluation.images.with_columns(s=evaluation.images["mae"])
+        summary, defined = evaluation.summary | {"s": 0.5}, evaluation.defined | {"s": 4}
+        run_record = evaluation.run | {"metrics": [*evaluation.run["metrics"], "s"]}
+        dataclasses.replace(
+            evaluation, images=images, summary=summary, defined=defined, run=run_record
+        ).save(results / "OTHER" / method)
+    shutil.rmtree(results / "OTHER" / "C")
+    shown = call(str(results), "--metrics", "s,found")
+    assert shown.exit_code == 1
+    problem, _, command = shown.stderr.strip().partition("; score the first one with: ")
+    assert problem == "error: 2 of 4 results have no s (MSOD/A, MSOD/B)"
+    assert command.startswith("sisod evaluate A=")
+    assert command.endswith(" --dataset MSOD --metrics s --out NEW")
+
+
 def test_a_folder_and_a_result(results: Path) -> None:
     """The result belongs to the data set that its parent folder is named after."""
     shown = call(str(results / "MSOD"), f"new={results / 'MSOD' / 'B'}", "--metrics", "mae")
@@ -100,7 +123,9 @@ def test_errors(results: Path) -> None:
     assert (alone.exit_code, alone.stderr) == (
         1, "error: expected two or more methods on the same data set, got one on each of 2\n",
     )  # fmt: skip
-    assert "expected two or more results to compare, got 1" in call(str(results / "MSOD")).stderr
+    for options in ((), ("--metrics", "mae")):
+        message = call(str(results / "MSOD"), *options).stderr
+        assert "expected two or more results to compare, got 1" in message
     Path("empty").mkdir()
     assert "no result in or below 'empty'" in call("empty").stderr
 

@@ -13,6 +13,7 @@ from helpers.command_line import error_message, run
 from rich.console import Console
 
 import sisod
+from sisod.analysis.bootstrap import OBJECT_SCORES
 from sisod.report.metric_list import metric_grid
 from sisod.report.summary import OBJECT_KEYS, Line, render
 from sisod.scoring.metrics import PAPER_KEYS, find_metrics
@@ -143,6 +144,11 @@ def test_a_metric_that_is_not_stored_names_the_results_and_the_command(
     )
 
 
+def test_found_is_another_name_of_object_recall(benchmark_root: Path) -> None:
+    text = printed("table", benchmark_root / "results", "--metrics", "found", "--format", "csv")
+    assert [*records(text)[0]] == ["dataset", "method", "object_recall"]
+
+
 def test_metrics_of_some_results_only_are_left_out_with_a_warning(partly: Path) -> None:
     result = run("table", partly, "--metrics", "all", "--format", "csv")
     assert [*records(result.stdout)[0]] == ["dataset", "method", "mae"]
@@ -260,7 +266,7 @@ def test_a_folder_without_results(tmp_path: Path) -> None:
 
 def test_metrics_lists_every_metric() -> None:
     rows = records(printed("metrics", "--format", "csv"))
-    assert [row["key"] for row in rows] == [*sisod.METRICS]
+    assert [row["key"] for row in rows] == [*sisod.METRICS, *OBJECT_SCORES]
     by_key = {row["key"]: row for row in rows}
     assert by_key["s"] == {
         "key": "s",
@@ -270,6 +276,17 @@ def test_metrics_lists_every_metric() -> None:
         "meaning": sisod.METRICS["s"].meaning,
         "trivial": "",
     }
+    assert by_key["object_mae"] == {
+        "key": "object_mae",
+        "title": "MAE of objects",
+        "better": "lower",
+        "computed": "by compare",
+        "meaning": "MAE inside the frame of each object; mean over all objects",
+        "trivial": "",
+    }
+    assert by_key["found"]["title"] == by_key["object_recall"]["title"] == "Object recall"
+    assert by_key["n_false"]["meaning"].endswith("of a data set, the mean of its images' counts")
+    assert by_key["false_objects"]["meaning"].endswith("the value of n_false over the data set")
     assert by_key["mae"]["better"] == "lower"
     assert by_key["pd"]["computed"] == "infrared only"
     assert by_key["fpr_max"]["better"] == by_key["n_predicted"]["better"] == "neither"

@@ -97,7 +97,7 @@ def test_options_of_the_command(benchmark_root: Path, tmp_path: Path) -> None:
     assert result.exit_code == 0, (result.stderr, result.exception)
     text = path.read_text()
     assert 'width="234pt"' in text  # 3.25 inches
-    assert "objects found" in text
+    assert "Object recall" in text
     assert "MAE of objects" in text
     assert text.index("coarse on mixed") < text.index("Net on mixed")
     assert "large only" not in text
@@ -153,8 +153,8 @@ def test_a_folder_of_figures_with_a_metric(
     request = FigureRequest(saved[:2], metrics=["f_mean", "found"], width="single")
     written, notes = write_figures(tmp_path, "svg", request)
     assert notes == ["found is not drawn in number.svg"]
-    assert "objects found" in (tmp_path / "size.svg").read_text()
-    assert "objects found" not in (tmp_path / "number.svg").read_text()
+    assert "Object recall" in (tmp_path / "size.svg").read_text()
+    assert "Object recall" not in (tmp_path / "number.svg").read_text()
     assert "F mean" in (tmp_path / "number.svg").read_text()
     written, notes = write_figures(
         tmp_path / "e", "svg", dataclasses.replace(request, metrics=["e_mean"])

@@ -246,7 +246,7 @@ def test_forest_on_the_page(saved: list[Saved], tmp_path: Path) -> None:
     captions = re.findall(r"<caption>(.*?) <span class=\"hidden\">on crowded, difference", page)
     assert captions == [
         "MAE ↓", "SI-MAE ↓", "AUC ↑", "SI-AUC ↑", "F mean ↑", "SI-F mean ↑", "F max image ↑",
-        "SI-F max frame ↑", "E mean ↑", "objects found ↑", "False objects per image ↓",
+        "SI-F max frame ↑", "E mean ↑", "Object recall ↑", "False objects per image ↓",
     ]  # fmt: skip
     rows = next(rows for name, rows in Tables(page).tables.items() if name.startswith("SI-MAE ↓ on cr"))
     values = {r.method: r.evaluation.summary["si_mae"] for r in saved if r.dataset == "crowded"}

@@ -122,6 +122,17 @@ def test_p_of_two_methods_is_that_of_compare(tmp_path: Path) -> None:
     assert str(row[1][1]["class"]) == "number best"
 
 
+def test_verdicts_name_object_recall_once(saved: list[Saved], tmp_path: Path) -> None:
+    """The page has it in two tables, and its difference to the best in both."""
+    write_report(saved, tmp_path / "r.html", resamples=50)
+    page = (tmp_path / "r.html").read_text()
+    verdicts = re.findall(r"<li>([^<]* against [^<]*)", page)
+    assert verdicts
+    assert all(line.count("Object recall") - line.count("Object recall small") <= 1 for line in verdicts)
+    assert any("Object recall" in line.replace("Object recall small", "") for line in verdicts)
+    assert "objects found" not in " ".join(verdicts)
+
+
 def test_undefined_differences_have_dashes(tmp_path: Path) -> None:
     evaluator = sisod.Evaluator()
     for name in "ab":

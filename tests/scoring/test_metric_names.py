@@ -104,6 +104,7 @@ def test_the_maximum_of_a_trivial_metric_is_one_end_of_its_curve(seed: int, grey
         ("AUROC roc_auc", "auc"),
         ("Object-F1", "object_f1"),
         ("nIoU", "niou"),
+        ("found Objects-found object_recall", "object_recall"),
         ("tpr sensitivity", "recall_binary"),
         ("panoptic_quality PQ", "pq"),
         ("BSI-F-binary", "bsi_f_binary"),

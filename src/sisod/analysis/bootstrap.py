@@ -23,8 +23,9 @@ from sisod.analysis.object_counts import (
     no_predicted_objects,
 )
 from sisod.common.arguments import check_whole
-from sisod.common.errors import InputError, UsageError
+from sisod.common.errors import InputError, UsageError, shorten_list
 from sisod.common.progress import progress_bar
+from sisod.evaluation.results import StoredMetrics, require_metrics
 from sisod.evaluation.rows import IMAGE_CURVES, split_counts
 from sisod.scoring.metrics import (
     METRICS,
@@ -38,6 +39,7 @@ from sisod.scoring.metrics import (
 
 if TYPE_CHECKING:
     from sisod.evaluation.result import Evaluation
+    from sisod.evaluation.results import Result
 
 Values = NDArray[np.float64]
 _MAX_RESAMPLES = 10_000_000  # all are kept in memory
@@ -45,6 +47,8 @@ _MAX_COUNTS = 8_000_000  # elements of a matrix of resamples at a time: 64 MB
 _OBJECT_COLUMNS = {"found": "recall_binary", **{f"object_{key}": key for key in OBJECT_METRICS}}
 # compared by default beside the paper's columns: what is found, and what that costs in false objects
 _DEFAULT_OBJECTS = ("found", "object_f1", "false_objects", "bsi_f_binary")
+# two keys of the same value; the first is also known of results without predicted objects
+SAME_VALUE = {"found": "object_recall"}
 
 
 class _ObjectScores(Mapping[str, str]):
@@ -97,7 +101,11 @@ def title(key: str) -> str:
     """Return the title of a score in tables."""
     if key in METRICS:
         return METRICS[key].title
-    return "objects found" if key == "found" else f"{METRICS[OBJECT_SCORES[key]].title} of objects"
+    return (
+        title(SAME_VALUE["found"])
+        if key == "found"
+        else f"{METRICS[OBJECT_SCORES[key]].title} of objects"
+    )
 
 
 def direction(key: str) -> Direction:
@@ -131,15 +139,24 @@ def default_keys(available: Sequence[str]) -> tuple[str, ...]:
     return (*(key for key in (*PAPER_KEYS, *_DEFAULT_OBJECTS) if key in available), *custom)
 
 
-def chosen_keys(
-    metrics: str | Sequence[str] | None, evaluations: "Sequence[Evaluation]"
-) -> tuple[str, ...]:
+def distinct_keys(keys: Sequence[str]) -> tuple[str, ...]:
+    """Return keys without those that have the same value as another one.
+
+    Example:
+        >>> distinct_keys(["object_recall", "mae", "found"])
+        ('mae', 'found')
+    """
+    same = {SAME_VALUE[key] for key in keys if key in SAME_VALUE}
+    return tuple(key for key in keys if key not in same)
+
+
+def chosen_keys(metrics: str | Sequence[str] | None, results: "Sequence[Result]") -> tuple[str, ...]:
     """Return the requested scores, each of which must be available in every result."""
-    first, *others = (score_keys(evaluation) for evaluation in evaluations)
+    first, *others = (score_keys(result.evaluation) for result in results)
     available = tuple(key for key in first if all(key in other for other in others))
     if metrics is None:
         return default_keys(available)
-    keys = listed_keys(metrics)
+    keys = listed_keys(metrics, known=OBJECT_SCORES)
     if keys == ("all",):
         return available
     if keys == ("paper",):
@@ -148,23 +165,32 @@ def chosen_keys(
         raise UsageError("metrics is empty; name at least one, or pass None for the default ones")
     for key in keys:
         if key not in available:
-            _refuse_key(key, evaluations)
+            _refuse_key(key, keys, results)
         check_metric(key, available)
     return tuple(dict.fromkeys(keys))
 
 
-def _refuse_key(key: str, evaluations: "Sequence[Evaluation]") -> None:
+def _refuse_key(key: str, keys: Sequence[str], results: "Sequence[Result]") -> None:
     """Say why a known score is not available."""
     if key in METRICS and not _has_sums(key):
         raise UsageError(
             f"{key} is the maximum of a mean curve that is not saved for each image, so it cannot "
             "be resampled; use f_max or si_f_max"
         )
-    for evaluation in evaluations:
-        if needs_predicted(key) and evaluation.counts is None:
-            raise no_predicted_objects(evaluation, key)
-    if key in METRICS or key in OBJECT_SCORES:
-        raise InputError(f"the results have no {key}; evaluate again with this metric")
+    for result in results:
+        if needs_predicted(key) and result.evaluation.counts is None:
+            raise no_predicted_objects(result.evaluation, key)
+    stored = [
+        StoredMetrics(
+            r.dataset, r.method, score_keys(r.evaluation), r.evaluation.protocol, r.evaluation.run
+        )
+        for r in results
+    ]
+    if key in METRICS:
+        require_metrics(stored, [key for key in keys if key in METRICS and _has_sums(key)])
+    if key in OBJECT_SCORES:
+        names = [result.name for result in stored if key not in result.keys]
+        raise InputError(f"no object has a value of {key} in {shorten_list(names)}; leave it out")
 
 
 def read_score(evaluation: "Evaluation", key: str, order: NDArray[np.int64] | None = None) -> Score:

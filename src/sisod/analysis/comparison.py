@@ -13,6 +13,7 @@ from sisod.analysis.bootstrap import (
     Score,
     chosen_keys,
     direction,
+    distinct_keys,
     heading,
     interval,
     read_score,
@@ -36,6 +37,7 @@ from sisod.common.grid import (
     render,
 )
 from sisod.evaluation.result import DefinedCounts, undefined_notes
+from sisod.evaluation.results import Result
 from sisod.scoring.metrics import METRICS, Direction
 
 if TYPE_CHECKING:
@@ -209,7 +211,8 @@ def compare_many(
     if len(evaluations) < 2:
         raise UsageError(f"expected two or more results to compare, got {len(evaluations)}")
     orders = check_same_images(evaluations)
-    keys = chosen_keys(metrics, list(evaluations.values()))
+    results = [Result("", method, evaluation) for method, evaluation in evaluations.items()]
+    keys = distinct_keys(chosen_keys(metrics, results))
     names = next(iter(evaluations.values())).images["image"].to_list()
     by_name = np.array(sorted(range(len(names)), key=names.__getitem__))  # any order: the same numbers
     scores = {
@@ -255,7 +258,7 @@ def bootstrap_intervals(
     """
     import polars as pl
 
-    keys = chosen_keys("all" if metrics is None else metrics, [evaluation])
+    keys = chosen_keys("all" if metrics is None else metrics, [Result("", "", evaluation)])
     scores = [read_score(evaluation, key) for key in keys]
     drawn = resample(scores, resamples, seed)
     return pl.DataFrame([_interval_row(score, drawn[:, i]) for i, score in enumerate(scores)])

@@ -100,8 +100,10 @@ def _compare_datasets(
     results: list[str], metrics: str | None, resamples: int, seed: int
 ) -> "dict[str, Comparison]":
     """Return data set -> comparison of its methods."""
+    from sisod.analysis.bootstrap import chosen_keys
     from sisod.analysis.comparison import compare_many
     from sisod.common.errors import InputError, printable
+    from sisod.evaluation.results import Result
 
     datasets = load_datasets(results)
     compared = {name: methods for name, methods in datasets.items() if len(methods) > 1}
@@ -112,6 +114,10 @@ def _compare_datasets(
     for name in datasets if compared else ():
         if name not in compared:
             typer.echo(f"warning: {printable(name)} has one method only and is not compared", err=True)
+    if (
+        metrics is not None and compared
+    ):  # of all data sets, so that the message names every result without one
+        chosen_keys(metrics, [Result(d, m, e) for d, ms in compared.items() for m, e in ms.items()])
     return {
         name: compare_many(methods, metrics=metrics, resamples=resamples, seed=seed)
         for name, methods in (compared or datasets).items()

@@ -1,22 +1,26 @@
 """Saved results below folders, by data set and method, and the image files they were scored from."""
 
-from collections.abc import Iterable, Sequence
+import shlex
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from sisod.common.errors import InputError, shorten_list
+from sisod.common.errors import InputError, counted, shorten_list
 from sisod.common.folders import is_url
 from sisod.data.images import read_colour, read_map, read_mask
 from sisod.data.pairs import files_by_name, find_photographs
 from sisod.data.storage import StoredFile, is_remote, list_files
 from sisod.evaluation.result import Evaluation
 from sisod.scoring.arrays import Map, grey_table, unit_values
+from sisod.scoring.engine import find_scorer
+from sisod.scoring.metrics import METRICS, is_custom
+from sisod.scoring.protocols import Protocol, find_protocol
 
 if TYPE_CHECKING:
     import polars as pl
@@ -61,6 +65,92 @@ def datasets_of(results: Iterable[Result]) -> list[str]:
 def methods_of(results: Iterable[Result]) -> list[str]:
     """Return the names of the methods, in the order of the results."""
     return list(dict.fromkeys(result.method for result in results))
+
+
+@dataclass(frozen=True)
+class StoredMetrics:
+    """What a message on missing metrics needs of a result.
+
+    Attributes:
+        dataset, method: their names, "" if unknown.
+        keys: its metrics.
+        protocol: under which it was scored.
+        run: its record.
+    """
+
+    dataset: str
+    method: str
+    keys: Collection[str]
+    protocol: Protocol
+    run: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """The name in messages."""
+        return "/".join(filter(None, (self.dataset, self.method))) or "the result"
+
+
+def require_metrics(results: Sequence[StoredMetrics], keys: Sequence[str]) -> None:
+    """Refuse metrics that some results do not have; name the results and the command to score them."""
+    missing = [key for key in keys if any(key not in result.keys for result in results)]
+    if not missing:
+        return
+    without = [result for result in results if any(key not in result.keys for key in missing)]
+    first, names = without[0], [result.name for result in without]
+    # says why, if the protocol does not have a metric at all
+    find_scorer(first.protocol, [key for key in keys if not is_custom(key)] or None)
+    problem = (
+        f"{len(without)} of {len(results)} results have no {', '.join(missing)} ({shorten_list(names)})"
+    )
+    if not _is_known(first.protocol):
+        raise InputError(
+            f"{problem}; score the first one again in Python, for the command line does not know its "
+            f"protocol {first.protocol.name!r}"
+        )
+    inputs = first.run.get("inputs", {})
+    predictions = inputs.get(PREDICTIONS, "PRED")
+    listed = ""
+    if "listed" in inputs:
+        listed = f", where FILE is the same list of {counted(inputs['listed'], 'image')},"
+    command = [
+        *("sisod", "evaluate", f"{first.method}={predictions}" if first.method else predictions),
+        inputs.get(TRUTHS, "GT"),
+        *(("--dataset", first.dataset) if first.dataset else ()),
+        *("--metrics", ",".join(_typed(results, key) for key in keys)),
+        *_scoring_options(inputs, first.protocol),
+        *("--out", "NEW"),
+    ]
+    raise InputError(f"{problem}; score the first one{listed} with: {shlex.join(command)}")
+
+
+def _is_known(protocol: Protocol) -> bool:
+    """Tell whether the command line can choose a protocol: its name says how it scores."""
+    try:
+        return find_protocol(protocol.name) == protocol
+    except InputError:
+        return False
+
+
+def _scoring_options(inputs: Mapping[str, Any], protocol: Protocol) -> list[str]:
+    """The options of `sisod evaluate` with which a result was scored."""
+    suffixes = {"--pred-suffix": inputs.get("pred_suffix"), "--gt-suffix": inputs.get("gt_suffix")}
+    # with =, for a suffix may begin with a dash
+    options = [f"{option}={suffix}" for option, suffix in suffixes.items() if suffix]
+    if inputs.get("missing"):
+        options.append("--allow-missing")
+    if "listed" in inputs:
+        options += ["--list", "FILE"]
+    if protocol.name != "default":
+        options += ["--protocol", protocol.name]
+    return options
+
+
+def _typed(results: Sequence[StoredMetrics], key: str) -> str:
+    """What a user types for a metric: its key, or the function of a metric of the user."""
+    stored = [result for result in results if key in result.keys]
+    if not is_custom(key) or not stored:
+        return key
+    return str(stored[0].run["custom"][METRICS[key].family.key].get("function", key))
 
 
 def _result_folders(path: Path) -> list[Path]:

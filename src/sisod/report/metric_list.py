@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from sisod.analysis.bootstrap import OBJECT_SCORES, direction, title
 from sisod.common.grid import UNLIMITED, Format, Grid, render
 from sisod.scoring.metrics import METRICS, Metric
 
@@ -22,6 +23,23 @@ def metric_records() -> list[dict[str, Any]]:
             "trivial": metric.trivial,
         }
         for key, metric in METRICS.items()
+    ] + _object_records()
+
+
+def _object_records() -> list[dict[str, Any]]:
+    """Return the means over objects, which only comparisons and figures of groups have."""
+    return [
+        {
+            "key": key,
+            "title": title(key),
+            "better": _BETTER[direction(key)],
+            "computed": "by compare",
+            "meaning": "Same as object_recall; also of results without predicted objects"
+            if key == "found"
+            else f"{METRICS[column].title} inside the frame of each object; mean over all objects",
+            "trivial": "",
+        }
+        for key, column in OBJECT_SCORES.items()
     ]
 
 
@@ -30,10 +48,11 @@ def metric_grid(width: int = UNLIMITED) -> Grid:
 
     In a narrow terminal, meanings are shortened or left out, and then the columns before them.
     """
-    columns = {name: [record[name] for record in metric_records()] for name in _COLUMNS}
+    records = metric_records()
+    columns = {name: [record[name] for record in records] for name in _COLUMNS}
     columns["meaning"] = [
-        METRICS[key].meaning + (f"; trivial: {METRICS[key].trivial}" if METRICS[key].trivial else "")
-        for key in columns["key"]
+        record["meaning"] + (f"; trivial: {record['trivial']}" if record["trivial"] else "")
+        for record in records
     ]
     room = width - 1
     shown: dict[str, list[str]] = {}
@@ -46,8 +65,8 @@ def metric_grid(width: int = UNLIMITED) -> Grid:
             room -= needed
         else:
             break
-    families = [METRICS[key].family for key in columns["key"]]
-    starts = [row for row in range(1, len(families)) if families[row] is not families[row - 1]]
+    families = [_family(key) for key in columns["key"]]
+    starts = [row for row in range(1, len(families)) if families[row] != families[row - 1]]
     rows = zip(*shown.values(), strict=True)
     return Grid(tuple(shown), tuple(rows), n_text=len(shown), sections=frozenset(starts))
 
@@ -60,6 +79,10 @@ def render_metrics(kind: Format) -> str:
     """Return the list in one of the formats for documents and programs."""
     records = metric_records()
     return render(metric_grid(), records, records, kind)
+
+
+def _family(key: str) -> str:
+    return METRICS[key].family.key if key in METRICS else "means over objects"
 
 
 def _when(metric: Metric) -> str:

@@ -1,17 +1,16 @@
 """Summaries as tables for people and programs: terminal, Markdown, LaTeX, CSV, JSON."""
 
 import math
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from sisod.analysis.bootstrap import heading
-from sisod.common.errors import InputError, UsageError, counted, shorten_list
+from sisod.common.errors import InputError, UsageError, shorten_list
 from sisod.common.grid import UNLIMITED, Format, Grid, csv_text, is_nan, json_text, number, ranked_rows
+from sisod.evaluation.results import StoredMetrics, require_metrics
 from sisod.evaluation.saved import read_run
-from sisod.scoring.engine import find_scorer
 from sisod.scoring.metrics import (
     METRICS,
     PAPER_KEYS,
@@ -21,7 +20,7 @@ from sisod.scoring.metrics import (
     is_custom,
     listed_keys,
 )
-from sisod.scoring.protocols import Protocol, find_protocol
+from sisod.scoring.protocols import Protocol
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -270,7 +269,7 @@ def choose_tables(
         keys = tuple(dict.fromkeys(key for name in names for key in sets.get(name, (name,))))
         for key in keys:
             check_metric(key, METRICS)
-        _check_stored(folders, lines, keys)
+        require_metrics([_stored(folders, line) for line in lines], keys)
         return [keys], protocol_notes(line.protocol for line in lines)
     if not common:
         raise InputError("the results have no metric in common; name the folders of fewer results")
@@ -287,71 +286,9 @@ def choose_tables(
     return shown, notes
 
 
-def _check_stored(
-    folders: Mapping[tuple[str, str], Path], lines: Sequence[Line], keys: Sequence[str]
-) -> None:
-    """Refuse metrics that some results do not have; name the command that scores them."""
-    missing = [key for key in keys if any(key not in line.summary for line in lines)]
-    if not missing:
-        return
-    without = [line for line in lines if any(key not in line.summary for key in missing)]
-    names = [f"{line.dataset}/{line.method}" for line in without]
-    dataset, method = without[0].dataset, without[0].method
-    run = read_run(folders[dataset, method])
-    protocol = Protocol(**run["protocol"])
-    # says why, if the protocol does not have a metric at all
-    find_scorer(protocol, [key for key in keys if not is_custom(key)] or None)
-    problem = (
-        f"{len(without)} of {len(lines)} results have no {', '.join(missing)} ({shorten_list(names)})"
-    )
-    if not _is_known(protocol):
-        raise InputError(
-            f"{problem}; score the first one again in Python, for the command line does not know its "
-            f"protocol {protocol.name!r}"
-        )
-    inputs = run.get("inputs", {})
-    typed = ",".join(_typed(folders, lines, key) for key in keys)
-    listed = ""
-    if "listed" in inputs:
-        listed = f", where FILE is the same list of {counted(inputs['listed'], 'image')},"
-    command = [
-        *("sisod", "evaluate", f"{method}={inputs.get('predictions', 'PRED')}"),
-        *(inputs.get("ground_truths", "GT"), "--dataset", dataset, "--metrics", typed),
-        *_scoring_options(inputs, protocol),
-        *("--out", "NEW"),
-    ]
-    raise InputError(f"{problem}; score the first one{listed} with: {shlex.join(command)}")
-
-
-def _is_known(protocol: Protocol) -> bool:
-    """Tell whether the command line can choose a protocol: its name says how it scores."""
-    try:
-        return find_protocol(protocol.name) == protocol
-    except InputError:
-        return False
-
-
-def _scoring_options(inputs: Mapping[str, Any], protocol: Protocol) -> list[str]:
-    """The options of `sisod evaluate` with which a result was scored."""
-    suffixes = {"--pred-suffix": inputs.get("pred_suffix"), "--gt-suffix": inputs.get("gt_suffix")}
-    # with =, for a suffix may begin with a dash
-    options = [f"{option}={suffix}" for option, suffix in suffixes.items() if suffix]
-    if inputs.get("missing"):
-        options.append("--allow-missing")
-    if "listed" in inputs:
-        options += ["--list", "FILE"]
-    if protocol.name != "default":
-        options += ["--protocol", protocol.name]
-    return options
-
-
-def _typed(folders: Mapping[tuple[str, str], Path], lines: Sequence[Line], key: str) -> str:
-    """What a user types for a metric: its key, or the function of a metric of the user."""
-    if not is_custom(key):
-        return key
-    line = next(line for line in lines if key in line.summary)
-    record = read_run(folders[line.dataset, line.method])["custom"]
-    return str(record[METRICS[key].family.key].get("function", key))
+def _stored(folders: Mapping[tuple[str, str], Path], line: Line) -> StoredMetrics:
+    run = read_run(folders[line.dataset, line.method])
+    return StoredMetrics(line.dataset, line.method, line.summary, Protocol(**run["protocol"]), run)
 
 
 def protocol_notes(protocols: Iterable[str]) -> list[str]:

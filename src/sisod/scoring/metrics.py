@@ -140,7 +140,7 @@ FAMILIES = (
     _objects("object_recall_small", "Object recall small", "up", small(objects.recall)),
     _objects("object_precision_small", "Object precision small", "up", small(objects.precision)),
     _objects("object_f1_small", "Object F1 small", "up", small(objects.f1)),
-    _objects("false_objects", "False objects per image", "down", objects.mean_count("false")),
+    _objects("false_objects", "False objects per image", "down", objects.false_objects),
     _objects("false_area", "False area", "down", objects.false_area),
     _objects("pq", "PQ", "up", objects.panoptic_quality),
     _objects("sq", "SQ", "up", objects.segmentation_quality),
@@ -270,6 +270,7 @@ _SPELLINGS = {
         "weightedfmeasure",
     ),
     "msiou": ("multiscaleiou",),
+    "object_recall": ("found", "objectsfound"),
     "pq": ("panopticquality",),
 }
 _FORM_SPELLINGS = {
@@ -369,19 +370,21 @@ def _nearest_keys(name: str, known: Collection[str]) -> Sequence[str]:
     return [best] if best is not None and any(shared(best)) else []
 
 
-def listed_keys(metrics: object) -> tuple[str, ...]:
+def listed_keys(metrics: object, *, known: Collection[str] = ()) -> tuple[str, ...]:
     """Return the keys of a text with commas, or of a sequence of keys; other names become keys.
+
+    Names in `known` are returned as they are.
 
     Example:
         >>> listed_keys("MAE, si_mae")
         ('mae', 'si_mae')
     """
     if isinstance(metrics, str):
-        return tuple(map(canonical_key, metrics.split(",")))
+        metrics = metrics.split(",")
     keys = tuple(metrics) if isinstance(metrics, Iterable) else ()
     if not isinstance(metrics, Iterable) or not all(isinstance(key, str) for key in keys):
         raise UsageError(f'metrics must be "paper", "all", None or a list of keys, got {shown(metrics)}')
-    return tuple(map(canonical_key, keys))
+    return tuple(key if key in known else canonical_key(key) for key in keys)
 
 
 @lru_cache

@@ -30,8 +30,15 @@ def mean_count(name: str) -> Callable[[Sums], Values]:
     def count(sums: Sums) -> Values:
         return ratio(sums[name], sums["images"])
 
-    count.__doc__ = f"{name.capitalize()} objects per image."
+    count.__doc__ = (
+        f"{name.capitalize()} objects of an image; of a data set, the mean of its images' counts."
+    )
     return count
+
+
+def false_objects(sums: Sums) -> Values:
+    """False objects / images, which is the value of n_false over the data set."""
+    return ratio(sums["false"], sums["images"])
 
 
 def false_area(sums: Sums) -> Values:

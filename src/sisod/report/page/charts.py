@@ -20,7 +20,7 @@ _IMAGE_SCORES = {"mae": "si_mae", "f_mean": "si_f_mean"}  # score of objects -> 
 MEASURES = {
     score: (METRICS[score].title, title(f"object_{score}"), METRICS[key].title)
     for score, key in _IMAGE_SCORES.items()
-} | {"found": (title("found").capitalize(), title("found"), title("found"))}
+} | {"found": (title("found"),) * 3}
 
 
 def chart_data(results: Sequence[Result]) -> dict[str, Any]:

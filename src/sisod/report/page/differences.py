@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sisod.analysis.bootstrap import direction, heading
+from sisod.analysis.bootstrap import SAME_VALUE, direction, heading
 from sisod.analysis.comparison import Comparison
 from sisod.analysis.verdict import Verdict, find_verdict, verdict_lines
 from sisod.common.grid import Grid, interval_text, number
@@ -52,8 +52,9 @@ def read_differences(comparison: Comparison | None) -> Differences:
         key, a, b, value, low, high = (
             row[name] for name in ("metric", "a", "b", "difference", "low", "high")
         )
-        differences[key, a, b] = Difference(value, low, high, row["verdict"])
-        differences[key, b, a] = Difference(-value, -high, -low, find_verdict(key, -high, -low))
+        for name in {key, SAME_VALUE.get(key, key)}:
+            differences[name, a, b] = Difference(value, low, high, row["verdict"])
+            differences[name, b, a] = Difference(-value, -high, -low, find_verdict(key, -high, -low))
     return differences
 
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from sisod.analysis.bootstrap import direction, heading, score_keys
+from sisod.analysis.bootstrap import OBJECT_SCORES, direction, heading, score_keys, title
 from sisod.analysis.comparison import Comparison, bootstrap_intervals, compare_many
 from sisod.analysis.groups import size_bias
 from sisod.analysis.object_counts import needs_predicted
@@ -81,7 +81,7 @@ class Column:
     @property
     def title(self) -> str:
         """The full name of the metric, as in every table of the command line."""
-        return METRICS[self.key].title if self.key in METRICS else self.heading
+        return title(self.key) if self.key in METRICS or self.key in OBJECT_SCORES else self.heading
 
 
 @dataclass(frozen=True)
