@@ -152,6 +152,32 @@ def test_metrics_with_the_same_disagreement_share_a_line() -> None:
     assert line == "  MAE and Object F1: EDN " + text.format("63 to 70", "value")
 
 
+def test_documents_have_the_tests_and_the_verdict_below_the_table() -> None:
+    base = np.full(100, 0.3)
+    other = base + np.where(np.arange(100) < 80, 0.01, -0.2)
+    a, b = simulated(base, level=base), simulated(other, level=base + 0.1)
+    found = compare(a, b, metrics=["mae", "f_max"], resamples=500, names=("a_1", "b"))
+    below = [found.caption(), *found.legend(), *found.verdicts()]
+    assert below[-1].startswith("  MAE: a_1 is better on 80 % of the images")
+    table, *lines = found.render("latex").split("\n% ")
+    assert table.endswith(r"\end{tabular}")
+    assert lines == below
+    table, *lines = found.render("md").split("\n\n")
+    assert len(table.splitlines()) == 4
+    assert lines[:-1] == [line.replace("a_1", r"a\_1") for line in below[:-1]]
+    assert lines[-1] == "- " + below[-1].strip().replace("a_1", r"a\_1")
+    assert found.render("csv").splitlines()[-1].startswith("f_max,a_1,b,")  # for programs
+
+
+def test_latex_has_symbols_and_minus_signs() -> None:
+    a, b = simulated(np.full(30, 0.2)), simulated(np.full(30, 0.3))
+    found = compare(a, b, metrics=["f_max", "mae"], resamples=10, names=("net-50", "si -x"))
+    text = found.render("latex")
+    assert r"$F_\beta^{\max}$ $\uparrow$ & " in text
+    assert "& $-$0.1000 & $-$0.1000 to $-$0.1000 &" in text
+    assert "metric & net-50 & si -x &" in text  # hyphens of names stay
+
+
 def test_better_values_are_bold_where_decided() -> None:
     rng = np.random.default_rng(2)
     base = rng.uniform(0.1, 0.2, 50)

@@ -49,7 +49,7 @@ def test_texts_are_shown_as_they_are() -> None:
         r"\toprule",
         r"m $\uparrow$ & 50 \% \\",
         r"\midrule",
-        r"{}[*] a\textbar{}b & -1 \\",
+        r"{}[*] a\textbar{}b & $-$1 \\",
         r"\bottomrule",
         r"\end{tabular}",
     ]

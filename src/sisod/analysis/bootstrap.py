@@ -118,6 +118,15 @@ def heading(key: str) -> str:
     return f"{title(key)} {arrow(OBJECT_SCORES.get(key, key))}".rstrip()
 
 
+def symbol(key: str) -> str:
+    """Return the heading of a score as papers print it, in LaTeX."""
+    if key in OBJECT_SCORES and key != "found":
+        name = f"{METRICS[OBJECT_SCORES[key]].symbol} of objects"
+    else:
+        name = METRICS[SAME_VALUE.get(key, key)].symbol
+    return f"{name} {arrow(OBJECT_SCORES.get(key, key))}".rstrip()
+
+
 def score_keys(evaluation: "Evaluation") -> tuple[str, ...]:
     """Return every score that can be resampled from the tables of a result."""
     metrics = [key for key in evaluation.images.columns if key in METRICS and _has_sums(key)]

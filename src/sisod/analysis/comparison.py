@@ -18,6 +18,7 @@ from sisod.analysis.bootstrap import (
     interval,
     read_score,
     resample,
+    symbol,
     title,
 )
 from sisod.analysis.same_images import check_same_images
@@ -98,7 +99,8 @@ class Comparison:
         n_pairs = math.comb(len(self.methods), 2)
         sections = range(n_pairs, len(rows), n_pairs) if many else ()
         cells = tuple(_cells(row, many=many) for row in rows)
-        return Grid(headings, cells, n_text, frozenset(bold), frozenset(sections))
+        symbols = {heading(row["metric"]): symbol(row["metric"]) for row in rows}
+        return Grid(headings, cells, n_text, frozenset(bold), frozenset(sections), symbols=symbols)
 
     def verdicts(self) -> list[str]:
         """Return lines of text: the verdict of every pair of methods, and where its two tests disagree.
@@ -110,8 +112,17 @@ class Comparison:
         return verdict_lines(self.table.iter_rows(named=True))
 
     def render(self, kind: Format) -> str:
-        """Return the table for a document or a program."""
-        return render(self.grid(), self.table.iter_rows(named=True), self.content(), kind)
+        """Return the table for a document, with the tests and the verdict below, or for a program.
+
+        In LaTeX, the lines below are comments.
+        """
+        text = render(self.grid(), self.table.iter_rows(named=True), self.content(), kind)
+        if kind in ("csv", "json"):
+            return text
+        lines = [self.caption(), *self.legend(), *self.verdicts()]
+        if kind == "latex":
+            return "\n".join([text, *(f"% {' '.join(printable(line).splitlines())}" for line in lines)])
+        return "\n\n".join([text, *_markdown_items(lines)])
 
     def content(self) -> dict[str, Any]:
         """Return everything for JSON."""
@@ -372,6 +383,18 @@ def _cells(row: Mapping[str, Any], *, many: bool) -> tuple[str, ...]:
         _p_text(row["p_mean"]),
         *((_p_text(row["p_holm"]),) if many else ()),
     )
+
+
+def _markdown_items(lines: Sequence[str]) -> list[str]:
+    """Paragraphs of lines; the indented ones are items of a list below the line before."""
+    paragraphs: list[str] = []
+    for line in lines:
+        text = markdown_text(line)
+        if line.startswith(" "):
+            paragraphs[-1] += f"\n- {text}" if "\n- " in paragraphs[-1] else f"\n\n- {text}"
+        else:
+            paragraphs.append(text)
+    return paragraphs
 
 
 def _p_text(p: float) -> str:

@@ -143,7 +143,7 @@ class Grid:
         return [_latex_line([""] * self.n_text + cells), " ".join(rules)]
 
     def _latex_cell(self, text: str) -> str:
-        return _latex_arrows(self.symbols.get(text) or latex_text(text))
+        return _latex_arrows(self.symbols.get(text) or _latex_minus(latex_text(text)))
 
     def html(self, caption: str = "") -> str:
         """Return an HTML table for notebooks; every text is escaped."""
@@ -190,6 +190,11 @@ def _room(widths: Sequence[int], width: int) -> int:
 
 def _latex_arrows(text: str) -> str:
     return text.replace("↑", r"$\uparrow$").replace("↓", r"$\downarrow$")
+
+
+def _latex_minus(text: str) -> str:
+    """A text in which the hyphens of negative numbers are minus signs."""
+    return re.sub(r"(?<!\S)-(?=\d)", "$-$", text)
 
 
 def _latex_line(cells: Sequence[str]) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from sisod.analysis.bootstrap import heading
+from sisod.analysis.bootstrap import heading, symbol
 from sisod.common.errors import InputError, UsageError, shorten_list
 from sisod.common.grid import UNLIMITED, Format, Grid, csv_text, is_nan, json_text, number, ranked_rows
 from sisod.evaluation.results import StoredMetrics, require_metrics
@@ -15,7 +15,6 @@ from sisod.scoring.metrics import (
     METRICS,
     PAPER_KEYS,
     MetricChoice,
-    arrow,
     check_metric,
     is_custom,
     listed_keys,
@@ -217,7 +216,7 @@ class _Cells:
             underlined=frozenset(marked[2]),
             sections=frozenset(sections),
             groups=tuple(groups),
-            symbols={heading(key): f"{METRICS[key].symbol} {arrow(key)}".rstrip() for key in self.keys},
+            symbols={heading(key): symbol(key) for key in self.keys},
         )
 
 
