@@ -107,6 +107,10 @@ def test_names_are_wrapped_after_separators_if_possible() -> None:
         assert "".join(lines) == name
         assert all(text_width(line, 8) <= 0.9 for line in lines)
     assert wrap_text("EDN", 0.9, 8) == ["EDN"]
+    assert wrap_text("again with --metrics all", 0.8, 8, hyphens=False) == [
+        "again with",
+        "--metrics all",
+    ]
     assert wrap_text("two words", 0.4, 8) == ["two", "words"]
     assert wrap_text("", 1, 8) == [""]
 

@@ -75,6 +75,34 @@ def test_size_figure_has_a_panel_for_each_method(saved: list[Saved]) -> None:
             np.testing.assert_allclose(drawn, [*part, 0], atol=1e-12)
 
 
+@pytest.mark.parametrize("width", ["single", "double"])
+@pytest.mark.parametrize("count", [2, 5, 12])
+def test_size_figure_of_long_names(count: int, width: Width, crowded: list[Saved]) -> None:
+    """Headings differ and name the data set; texts are apart; the figure fits on a page."""
+    results = [
+        Saved(dataset, f"resnet50-finetuned-seed-{i}-on-the-training-set", crowded[i % 4].evaluation)
+        for dataset in ("ECSSD", "MSOD")
+        for i in range(count)
+    ]
+    figure = error_size_figure(results, width=width)
+    panels = [axes for axes in figure.get_axes() if axes.containers]
+    assert len(panels) == 2 * count
+    titles = [axes.get_title() for axes in panels]
+    assert len(set(titles)) == len(titles)
+    assert all(t.endswith("ECSSD" if i < count else "MSOD") for i, t in enumerate(titles))
+    if width == "double" or count < 12:
+        assert figure.get_figheight() <= 9.5
+    figure.draw_without_rendering()
+    boxes = [axes.title.get_window_extent() for axes in panels]
+    for left, right in pairwise(boxes):
+        assert left.x1 < right.x0 or left.y0 > right.y1
+    assert min(box.x0 for box in boxes) >= 0
+    assert max(box.x1 for box in boxes) <= figure.bbox.x1
+    for axes in panels:
+        labels = [label.get_window_extent() for label in axes.get_xticklabels()]
+        assert all(a.x1 < b.x0 for a, b in pairwise(labels))
+
+
 def _dataset(result: Saved) -> str:
     return result.dataset
 

@@ -1,6 +1,7 @@
 """Figures and tables of the error breakdown: methods compared by class, and by the size of objects."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,8 +18,16 @@ from sisod.analysis.errors import (
 from sisod.common.errors import InputError, shorten_list
 from sisod.common.grid import Format, Grid, json_rows, percent, render
 from sisod.evaluation.results import Result, datasets_of, methods_of
-from sisod.report.drawing.layout import add_notes, drawn_lines, wrap_text
-from sisod.report.style import Width, annotate_empty_axes, inches, new_figure, plain_text, style
+from sisod.report.drawing.layout import add_notes, drawn_lines, shorten_names, text_width, wrap_text
+from sisod.report.style import (
+    PAGE_HEIGHT,
+    Width,
+    annotate_empty_axes,
+    inches,
+    new_figure,
+    plain_text,
+    style,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -33,6 +42,8 @@ _NAME_WIDTH = {"single": 0.85, "double": 1.15}  # inches of a name beside a bar
 _TEXT, _NAME_TEXT, _TITLE_TEXT = 6, 7, 8  # points: in a bar, beside it, above a panel
 _LABELLED = 0.15  # inches, about, from which a part of a bar has its number inside
 _PANELS = {"single": 1, "double": 3}  # beside each other, by size
+_MOST_PANELS = {"single": 2, "double": 6}  # if the figure would be longer than a page
+_THIN_ROWS = (0.18, 0.16, 0.14, 0.12)  # then
 
 
 @dataclass(frozen=True)
@@ -161,8 +172,9 @@ def error_figure(results: Sequence[Result], *, width: Width = "double") -> "Figu
                 [_shares(table, column) for table in tables]
                 for column in ("object_share", "image_share")
             )
-            draw_bars(left, labels, objects, wide=width == "double")
-            draw_bars(right, labels, pixels, whole=None, wide=width == "double")
+            length = 2.7 if width == "double" else 2.0
+            draw_bars(left, labels, objects, length=length)
+            draw_bars(right, labels, pixels, whole=None, length=length)
             left.set_title(f"{plain_text(name)}, objects")
             right.set_title(f"{plain_text(name)}, wrong pixels")
             if width == "double":
@@ -182,17 +194,18 @@ def error_size_figure(results: Sequence[Result], *, width: Width = "double") -> 
         width: of the figure.
     """
     chosen = _with_errors(results)
-    names = datasets_of(chosen)
-    n_panels = min(_PANELS[width], max(sum(r.dataset == name for r in chosen) for name in names))
+    by_dataset = {name: [r for r in chosen if r.dataset == name] for name in datasets_of(chosen)}
+    tables = {id(r): error_breakdown(r.evaluation, by="size") for r in chosen}
+    used = {name: used_groups([tables[id(r)] for r in rs]) for name, rs in by_dataset.items()}
+    n_panels, bar = _fit_page({n: (len(rs), len(used[n])) for n, rs in by_dataset.items()}, width)
     rows = [
         (name, group[start : start + n_panels])
-        for name in names
-        for group in [[result for result in chosen if result.dataset == name]]
+        for name, group in by_dataset.items()
         for start in range(0, len(group), n_panels)
     ]
-    tables = {id(r): error_breakdown(r.evaluation, by="size") for r in chosen}
-    used = {name: used_groups([tables[id(r)] for r in chosen if r.dataset == name]) for name in names}
-    heights = [_ROW * max(1, len(used[name])) + _MARGIN for name, _ in rows]
+    room = inches(width) / n_panels - (0.7 if n_panels <= _PANELS[width] else 0.3)
+    titles = _panel_titles(chosen, room)
+    heights = [_panel_height(len(used[name]), bar) for name, _ in rows]
     with style():
         figure = new_figure(sum(heights) + 0.5, width=inches(width))
         panels = figure.subplots(
@@ -200,12 +213,13 @@ def error_size_figure(results: Sequence[Result], *, width: Width = "double") -> 
         )
         for row, (name, group) in zip(panels, rows, strict=True):
             for axes, result in zip(row, group, strict=False):
-                _draw_sizes(axes, tables[id(result)], used[name], wide=width == "double")
-                title = shortened(
-                    f"{result.method}, {name}", inches(width) / n_panels - 0.7, _TITLE_TEXT
-                )
-                axes.set_title(title)
-                axes.set_xlabel("share of the objects (%)")
+                _draw_sizes(axes, tables[id(result)], used[name], room=room)
+                axes.set_title(titles[id(result)])
+                if n_panels <= _PANELS[width]:
+                    axes.set_xlabel("share of the objects (%)")
+                else:
+                    axes.set_xlabel("objects (%)")
+                    axes.set_xticks((0, 50, 100))
             for axes in row[1 : len(group)]:
                 axes.set_yticklabels([])
             for axes in row[len(group) :]:
@@ -213,6 +227,42 @@ def error_size_figure(results: Sequence[Result], *, width: Width = "double") -> 
         add_notes(figure, missing_errors(results))
         _add_class_legend(figure, objects_only=True)
     return figure
+
+
+def _fit_page(counts: Mapping[str, tuple[int, int]], width: Width) -> tuple[int, float]:
+    """Number of panels side by side, and inches of a bar, with which a figure fits on a page.
+
+    The fewest panels that fit; with the most panels, the thickest bars. `counts` has the number of
+    methods and of bars of each data set.
+    """
+    most = max(n_methods for n_methods, _ in counts.values())
+
+    def height(n_panels: int, bar: float) -> float:
+        rows = (math.ceil(n / n_panels) * _panel_height(bars, bar) for n, bars in counts.values())
+        return sum(rows) + 0.5
+
+    choices = [(min(n, most), _ROW) for n in range(_PANELS[width], _MOST_PANELS[width] + 1)]
+    choices += [(choices[-1][0], bar) for bar in _THIN_ROWS]
+    return next((choice for choice in choices if height(*choice) <= PAGE_HEIGHT), choices[-1])
+
+
+def _panel_height(n_bars: int, bar: float) -> float:
+    return bar * max(1, n_bars) + _MARGIN + 0.13  # a second line of the title
+
+
+def _panel_titles(results: Sequence[Result], room: float) -> dict[int, str]:
+    """Titles by the id of a result; only the name of the method is shortened."""
+
+    def fits(text: str) -> bool:
+        return text_width(text, _TITLE_TEXT) <= room
+
+    short = shorten_names(methods_of(results), fits)
+    titles = {}
+    for result in results:
+        line = f"{result.method}, {result.dataset}"
+        broken = [short[result.method], *wrap_text(result.dataset, room, _TITLE_TEXT)]
+        titles[id(result)] = drawn_lines([line] if fits(line) else broken)
+    return titles
 
 
 def _with_errors(results: Sequence[Result]) -> list[Result]:
@@ -236,12 +286,12 @@ def used_groups(tables: "Sequence[pl.DataFrame]") -> list[str]:
     return [group for group in counts[0] if any(count[group] for count in counts)]
 
 
-def _draw_sizes(axes: "Axes", table: "pl.DataFrame", groups: Sequence[str], *, wide: bool) -> None:
+def _draw_sizes(axes: "Axes", table: "pl.DataFrame", groups: Sequence[str], *, room: float) -> None:
     parts = [table.filter(table["group"] == group) for group in groups]
     labels = [f"{group}  " for group in groups]
     # the last class has no size
     shares = [np.append(_shares(part, "object_share"), 0.0) for part in parts]
-    draw_bars(axes, labels, shares, wide=wide)
+    draw_bars(axes, labels, shares, length=room)
     for index, part in enumerate(parts):
         count = int(part["objects"].sum())
         axes.text(
@@ -255,7 +305,7 @@ def draw_bars(
     shares: Sequence[Values],
     *,
     whole: float | None = 1.0,
-    wide: bool = True,
+    length: float = 2.7,
 ) -> None:
     """Draw a stacked bar for each name, downwards; parts that are wide enough have their number inside.
 
@@ -264,11 +314,11 @@ def draw_bars(
         names: of the bars.
         shares: of each class, for every bar.
         whole: the right end of the axis; None for the longest bar.
-        wide: whether the axis is about 2.7 inches long, else 2.
+        length: of the axis in inches, about.
     """
     matrix = np.array(shares).reshape(len(names), len(ERROR_CLASSES))
     end = whole or max(float(matrix.sum(axis=1).max(initial=0)), 1e-9) * 1.02
-    least = _LABELLED / (2.7 if wide else 2.0) * end
+    least = _LABELLED / length * end
     left = np.zeros(len(names))
     for column, fill in enumerate(CLASS_STYLES.values()):
         values = matrix[:, column]

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from sisod.analysis.bootstrap import OBJECT_SCORES, direction, title
 from sisod.common.grid import interval_text, number
-from sisod.report.style import COLOURS, new_figure, plain_text, style
+from sisod.report.drawing.layout import shorten_names, text_width
+from sisod.report.style import COLOURS, TICK_FONT, WIDTH, new_figure, plain_text, style
 from sisod.scoring.metrics import METRICS
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ _ALL_PAIRS = 5  # methods up to which every pair is drawn; of more, each against
 _COLUMNS = 4  # panels side by side
 _SIDES = ("the first", "the other")  # of several pairs
 _LINE, _AXIS = 0.17, 0.3  # inches of a metric's line, and of an axis
+_SIDE = 1.6  # inches, about: metrics on the left; the numbers of a single pair are wider
+_LONGEST_LABEL = "-0.00250"  # of a tick; its minus sign is wider
 _COUNTS = ("n_predicted", "n_false", "n_found", "false_objects")  # not shares: they may exceed 1
 
 
@@ -49,6 +52,8 @@ def comparison_figure(comparison: "Comparison") -> "Figure":
 
     With more than five methods, only the pairs with the first method are drawn.
     """
+    from matplotlib.ticker import MaxNLocator
+
     by_pair: dict[tuple[str, str], list[Advantage]] = {}
     for row in comparison.table.iter_rows(named=True):
         by_pair.setdefault((row["a"], row["b"]), []).append(Advantage.from_row(row))
@@ -57,6 +62,8 @@ def comparison_figure(comparison: "Comparison") -> "Figure":
     groups = _groups(list(dict.fromkeys(comparison.table["metric"].to_list())))
     n_columns = min(_COLUMNS, len(by_pair))
     n_blocks = math.ceil(len(by_pair) / n_columns)
+    room = (WIDTH - _SIDE) / max(2, n_columns)  # of a panel; the numbers of a single pair take a half
+    n_ticks = max(1, int(room / (text_width(_LONGEST_LABEL, TICK_FONT) + 0.1)))
     heights = [_AXIS + _LINE * len(group) for group in groups]
     with style():
         figure = new_figure(n_blocks * (sum(heights) + 0.35) + 0.4)
@@ -75,10 +82,12 @@ def comparison_figure(comparison: "Comparison") -> "Figure":
                 axes = panels[index // n_columns * len(groups) + i, index % n_columns]
                 members = [one for one in advantages if one.metric in group]
                 _draw_panel(axes, group, members, limits, numbers=len(by_pair) == 1)
+                axes.xaxis.set_major_locator(MaxNLocator(n_ticks, steps=[1, 2, 5, 10]))
                 axes.tick_params("y", left=False, labelleft=index % n_columns == 0)
+        short = shorten_names(comparison.methods, lambda name: len(name) <= 80 // n_columns - 8)
         for index, pair in enumerate(by_pair if len(by_pair) > 1 else ()):
             top = panels[index // n_columns * len(groups), index % n_columns]
-            top.set_title(_pair_title(*pair, most=80 // n_columns))
+            top.set_title(_pair_title(*pair, short=short, most=80 // n_columns))
         _describe(figure, list(by_pair))
     return figure
 
@@ -137,8 +146,10 @@ def _limits(advantages: Sequence[Advantage]) -> tuple[float, float]:
 def _describe(figure: "Figure", pairs: Sequence[tuple[str, str]]) -> None:
     from matplotlib.lines import Line2D
 
+    methods = list(dict.fromkeys(name for pair in pairs for name in pair))
+    short = shorten_names(methods, lambda name: len(name) <= 30)
     first, second = (
-        plain_text(shorten(names.pop(), 30)) if len(names) == 1 else description
+        plain_text(short[names.pop()]) if len(names) == 1 else description
         for names, description in zip(map(set, zip(*pairs, strict=True)), _SIDES, strict=True)
     )
     names = {"better": f"{first} is better", "undecided": "undecided", "worse": f"{second} is better"}
@@ -153,21 +164,8 @@ def _describe(figure: "Figure", pairs: Sequence[tuple[str, str]]) -> None:
     figure.legend(handles=handles, loc="outside upper center", ncols=3)
 
 
-def _pair_title(a: str, b: str, *, most: int) -> str:
+def _pair_title(a: str, b: str, *, short: Mapping[str, str], most: int) -> str:
     text = f"{a} against {b}"
     if len(text) > most:
-        text = f"{shorten(a, most)}\nagainst {shorten(b, most - 8)}"
+        text = f"{short[a]}\nagainst {short[b]}"
     return "\n".join(map(plain_text, text.split("\n")))
-
-
-def shorten(name: str, most: int) -> str:
-    """Return a name of at most `most` characters; what is left out is in the middle.
-
-    Example:
-        >>> shorten("resnet50-baseline-seed-2", 15)
-        'resnet5…-seed-2'
-    """
-    if len(name) <= most:
-        return name
-    end = (most - 1) // 2
-    return f"{name[: most - 1 - end]}…{name[len(name) - end :]}"

@@ -2,7 +2,8 @@
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ LINE = 1.25  # height of a line of text, in font sizes
 # a key of the legend: its line, the gap to its text and the gap to the next column, in font sizes
 _KEY = HANDLE + 0.8 + 2.0
 _BREAKS = re.compile(r"(?<=[-_+/. ])")  # long names are broken after these
+_SPACES = re.compile(r"(?<= )")
 
 
 @lru_cache(maxsize=4096)
@@ -46,15 +48,17 @@ def text_height(n_lines: int, size: float) -> float:
     return n_lines * size * LINE / POINTS
 
 
-def wrap_text(text: str, width: float, size: float) -> list[str]:
+def wrap_text(text: str, width: float, size: float, *, hyphens: bool = True) -> list[str]:
     """Break a text into lines of at most a width in inches, after spaces, hyphens and the like.
+
+    Without `hyphens` only after spaces, as an option such as --metrics has to stay whole.
 
     Example:
         >>> wrap_text("PoolNet-ResNet50-finetuned on MSOD", 1.1, 8)
         ['PoolNet-ResNet50-', 'finetuned on MSOD']
     """
     lines = [""]
-    for word in _BREAKS.split(text):
+    for word in (_BREAKS if hyphens else _SPACES).split(text):
         if text_width(lines[-1] + word.rstrip(), size) <= width:
             lines[-1] += word
             continue
@@ -64,6 +68,67 @@ def wrap_text(text: str, width: float, size: float) -> list[str]:
                 lines.append("")
             lines[-1] += letter
     return [line.rstrip() for line in lines if line.strip()] or [text]
+
+
+def shorten(name: str, most: int) -> str:
+    """Return a name of at most `most` characters; what is left out is in the middle.
+
+    Example:
+        >>> shorten("resnet50-baseline-seed-2", 15)
+        'resnet5…-seed-2'
+    """
+    if len(name) <= most:
+        return name
+    end = (most - 1) // 2
+    return f"{name[: most - 1 - end]}…{name[len(name) - end :]}"
+
+
+def shorten_names(names: Sequence[str], fits: Callable[[str], bool]) -> dict[str, str]:
+    """Return a short form of every name that fits; different names have different short forms.
+
+    Names are shortened in the middle. If that makes two of them equal, the parts that all long names
+    begin or end with are left out, and as a last resort the short forms are numbered.
+
+    Example:
+        >>> names = [f"resnet50-{loss}-loss-on-the-training-set" for loss in ("dice", "focal")]
+        >>> list(shorten_names(names, lambda name: len(name) <= 12).values())
+        ['…dice…', '…focal…']
+    """
+    short = {name: _fitted(name, fits) for name in names}
+    if len(set(short.values())) < len(short):
+        long = [name for name in short if short[name] != name]
+        short |= {
+            name: _fitted(cut, fits) for name, cut in zip(long, _own_parts(long, fits), strict=True)
+        }
+    counts = Counter(short.values())
+    equal = [name for name in short if counts[short[name]] > 1]
+    return short | {name: _numbered(short[name], i, fits) for i, name in enumerate(equal, start=1)}
+
+
+def _numbered(name: str, index: int, fits: Callable[[str], bool]) -> str:
+    return _fitted(name, lambda text: fits(f"{text} #{index}")) + f" #{index}"
+
+
+def _fitted(name: str, fits: Callable[[str], bool]) -> str:
+    """The name, shortened as little as necessary, but to no less than three characters."""
+    lengths = range(len(name), 3, -1)
+    return next((text for most in lengths if fits(text := shorten(name, most))), shorten(name, 3))
+
+
+def _own_parts(names: Sequence[str], fits: Callable[[str], bool]) -> list[str]:
+    """Names without the parts that all of them begin or end with, but with those before it that fit."""
+    parts = [_BREAKS.split(name) for name in names]
+    most = min(map(len, parts)) - 1  # a part of every name stays
+    first = next((i for i in range(most) if len({one[i] for one in parts}) > 1), most)
+    last = next(
+        (i for i in range(most - first) if len({one[-1 - i] for one in parts}) > 1), most - first
+    )
+
+    def cut(start: int) -> list[str]:
+        kept = ("".join(one[start : len(one) - last]).rstrip("-_+/. ") for one in parts)
+        return ["…" * bool(start) + text + "…" * bool(last) for text in kept]
+
+    return next((texts for i in range(first) if all(map(fits, texts := cut(i)))), cut(first))
 
 
 def drawn_lines(lines: Sequence[str]) -> str:
@@ -123,7 +188,7 @@ def add_notes(figure: "Figure", notes: Sequence[str]) -> None:
 
 
 def _note_lines(notes: Sequence[str], width: float) -> list[str]:
-    return [line for note in notes for line in wrap_text(note, width - 0.2, TICK_FONT)]
+    return [line for note in notes for line in wrap_text(note, width - 0.2, TICK_FONT, hyphens=False)]
 
 
 def number_places(

@@ -9,7 +9,7 @@ from sisod.analysis.bootstrap import SAME_VALUE, direction, heading
 from sisod.analysis.comparison import Comparison
 from sisod.analysis.verdict import Verdict, find_verdict, verdict_lines
 from sisod.common.grid import Grid, interval_text, number
-from sisod.report.forest import shorten
+from sisod.report.drawing.layout import shorten
 
 _TICKS = 3  # at most, on an axis
 _LONGEST_NAME = 14  # characters beside a panel
