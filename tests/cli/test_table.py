@@ -13,7 +13,7 @@ from helpers.command_line import error_message, run
 from rich.console import Console
 
 import sisod
-from sisod.analysis.bootstrap import OBJECT_SCORES
+from sisod.analysis.bootstrap import OBJECT_SCORES, title
 from sisod.report.metric_list import metric_grid
 from sisod.report.summary import OBJECT_KEYS, Line, render
 from sisod.scoring.metrics import PAPER_KEYS, find_metrics
@@ -308,10 +308,10 @@ def test_every_metric_has_one_line_in_a_terminal(width: int) -> None:
         Console(file=file, width=width).print(table)
     rows = [row.strip("│").split("│") for row in file.getvalue().splitlines() if row.startswith("│")]
     if width == 20:  # no key is lost, even if it is folded
-        assert "".join(row[0].strip() for row in rows) == "".join(sisod.METRICS)
+        assert "".join(row[0].strip() for row in rows) == "".join([*sisod.METRICS, *OBJECT_SCORES])
         return
     cells = [[cell.strip() for cell in row] for row in rows]
-    assert [row[:2] for row in cells] == [[key, metric.title] for key, metric in sisod.METRICS.items()]
+    assert [row[:2] for row in cells] == [[k, title(k)] for k in (*sisod.METRICS, *OBJECT_SCORES)]
     assert {row[2] for row in cells} == {"higher", "lower", "neither"}
     assert (len(cells[0]) == 5) == (width >= 120)
     assert width < 120 or any(row[4].endswith("…") for row in cells)

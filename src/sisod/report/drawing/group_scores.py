@@ -26,11 +26,11 @@ def score_key(name: str) -> str:
         >>> [score_key(name) for name in ("SI-MAE", "Object F mean", "Found", "unheard")]
         ['si_mae', 'object_f_mean', 'found', 'unheard']
     """
+    if squeeze(name) == "found":  # elsewhere another name of object_recall
+        return "found"
     key = canonical_key(name)
     if key in METRICS:
         return key
-    if squeeze(name) == "found":
-        return "found"
     score = f"object_{canonical_key(re.sub(r'(?i)^objects?[ _-]+', '', name))}"
     return score if score in OBJECT_SCORES else name
 
