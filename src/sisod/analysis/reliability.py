@@ -27,7 +27,7 @@ class ReliabilityCurve:
 
     @property
     def error(self) -> float:
-        """The expected calibration error: the mean over bins of |probs - shares|, by their weights."""
+        """The expected calibration error: absolute difference of probs and shares, weighted mean."""
         filled = self.weights > 0
         differences = np.abs(self.probs[filled] - self.shares[filled])
         return float(self.weights[filled] @ differences) if filled.any() else math.nan

@@ -42,7 +42,7 @@ class WeightedLogits:
         return WeightedLogits(calibration.apply(self.logits), self.salient, self.weights)
 
     def mae(self) -> float:
-        """Return the mean of |p - y|."""
+        """Return the mean of the absolute difference of p and y."""
         return float(self.weights @ _sigmoid(-_signed(self))) / float(self.weights.sum())
 
     def bce(self) -> float:
