@@ -93,7 +93,7 @@ class ColumnGroup:
 
     def label(self, column: Column) -> str:
         """The name of a column by itself, for a screen reader; it has the words of its heading."""
-        if column.title == column.heading:
+        if column.heading in ("count", column.title):  # of objects, not one of their metrics
             return f"{self.heading}, {column.heading}"
         return column.title if column.heading == "SI" else f"{column.title}, {column.heading}"
 
