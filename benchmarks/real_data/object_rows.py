@@ -5,7 +5,7 @@
 DIR is the folder of `python -m benchmarks.real_data.runs`. Every finished run is scored twice:
 as trained, and calibrated to the lowest cross-entropy on images of DUTS-TR that no run was trained on
 (the name of such a row ends in `-bce`). What is scored already is skipped. The rows of the runs with
-three seeds go to `benchmarks/results/real_data/predicted.parquet`, the means of all runs to `parts.json`;
+three seeds go to `benchmarks/results/real_data/predicted.parquet`, the means of all to `parts.json`;
 `predicted.py` and `parts.py` make the tables.
 """
 
@@ -57,7 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args(arguments)
     runs = [name for name in compared_runs() if is_finished(options.out, name)]
-    rows, means = [], {}
+    rows: list[pl.DataFrame] = []
+    means: dict[str, dict[str, dict[str, float]]] = {}
     for name in runs:
         for row_name, test, result in score(name, options.data, options.out):
             means.setdefault(row_name, {})[test] = {key: round(result.summary[key], 6) for key in KEYS}
