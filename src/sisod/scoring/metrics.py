@@ -23,6 +23,7 @@ from sisod.scoring import count_metrics as counts
 from sisod.scoring import object_metrics as objects
 from sisod.scoring import structure
 from sisod.scoring.object_metrics import first_line, small
+from sisod.scoring.weighted_f import weighted_f
 
 Values = NDArray[np.float64]
 Direction = Literal["up", "down", "none"]
@@ -124,7 +125,7 @@ FAMILIES = (
     Family("e", "E", "up", "curve", counts.e_measure, symbol=r"E_\xi"),
     Family("auc", "AUC", "up", "scalar", counts.auc),
     Family("s", "S", "up", "pixels", structure.s_measure, on_request=True, symbol=r"S_\alpha"),
-    Family("wf", "wF", "up", "pixels", structure.weighted_f, on_request=True, symbol=r"F_\beta^w"),
+    Family("wf", "wF", "up", "pixels", weighted_f, on_request=True, symbol=r"F_\beta^w"),
     Family(
         "msiou", "MSIoU", "up", "pixels", structure.multiscale_iou, size_invariant=False, on_request=True
     ),
