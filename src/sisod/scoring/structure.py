@@ -8,7 +8,7 @@ import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import cv2
 import numpy as np
@@ -99,21 +99,13 @@ class Moments:
         return Moments(count, self.mean + step * share, spread)
 
 
-@dataclass(frozen=True)
-class GreyMoments:
-    """The same of grey levels, from whole numbers: each is rounded only once.
-
-    Attributes:
-        count: number of pixels.
-        first: sum of the grey levels.
-        second: sum of their squares.
-        range: grey level of p = 1.
-    """
+class GreyMoments(NamedTuple):
+    """The same of the grey levels of an 8-bit map, from whole numbers: each is rounded only once."""
 
     count: int
-    first: int
-    second: int
-    range: int
+    first: int  # sum of the levels
+    second: int  # sum of their squares
+    range: int  # level of p = 1
 
     @property
     def mean(self) -> float:
@@ -153,11 +145,24 @@ def _measured(p: Values, gt: Mask) -> Regions:
 
 
 def _counted(quadrants: Values, low: int, high: int) -> list[Regions]:
-    level = np.arange(LEVELS) - low
     # whole numbers below 2^53: exact in whatever order they are added
-    sums = quadrants @ np.stack([np.ones(LEVELS), level, level * level], axis=1)
-    rows = [[[GreyMoments(*map(int, one), high - low) for one in two] for two in row] for row in sums]
-    return [[(out, inside) for out, inside in row if out.count + inside.count] for row in rows]
+    sums = (quadrants @ _powers(low)).astype(np.int64).tolist()
+    scale = high - low
+    return [
+        [
+            (GreyMoments(*outside, scale), GreyMoments(*inside, scale))
+            for outside, inside in row
+            if outside[0] + inside[0]
+        ]
+        for row in sums
+    ]
+
+
+@functools.lru_cache
+def _powers(low: int) -> Values:
+    """Return 1, level and squared level of the grey values, where `low` has level 0."""
+    levels = np.arange(LEVELS) - low
+    return np.stack([np.ones(LEVELS), levels, levels * levels], axis=1)
 
 
 def _s_of_regions(regions: Regions) -> float:

@@ -28,9 +28,22 @@ _STRIP = 1 << 16  # pixels that are computed at a time: they stay in the cache
 _REACH = 3  # of the 7 x 7 Gaussian of sigma 5
 _GAUSSIAN = np.exp(-(np.arange(-_REACH, _REACH + 1) ** 2) / 50.0)
 _GAUSSIAN /= _GAUSSIAN.sum()
-_BLOCK = np.ones((2 * _REACH + 1, 2 * _REACH + 1), dtype=np.uint8)
-_MARGIN = 4  # the nearest pixel of an object is no further away in a row or column
-_MOST_TIES = 8
+_CROSS = np.array([[0, 1, 0], [1, 1, 1], [0, 1, 0]], dtype=np.uint8)
+_FURTHEST = 4  # rows or columns from a pixel in reach of the filter to the nearest pixel of an object
+_PADDING = 2 * _FURTHEST
+# Steps from a pixel of an object to those that may have it as their nearest; the best come last. Of
+# equally near ones that on the left counts, then the upper one: so does SciPy's distance transform, and
+# therefore PySODMetrics. The longest step reaches the corner of the filter.
+_STEPS = np.array(
+    sorted(
+        (
+            (dy, dx)
+            for dy, dx in itertools.product(range(-_FURTHEST, _FURTHEST + 1), repeat=2)
+            if 0 < dy * dy + dx * dx <= 2 * _REACH**2
+        ),
+        key=lambda step: (-(step[0] ** 2) - step[1] ** 2, step[1], step[0]),
+    )
+)
 
 
 def weighted_f(pixels: Pixels, frames: Sequence[Frame]) -> Values:
@@ -116,29 +129,18 @@ class _WeightedErrors:
 
     def _spread_errors(self, box: Box) -> Errors:
         """Return the errors of salient pixels, and around them that of the nearest salient pixel."""
-        wide = self._grown(box, _MARGIN)
-        salient, error, distance = (
-            _padded(array, box, wide)
-            for array in (
-                self.is_salient[_window(wide)],
-                self._missed(wide),
-                self.distances[_window(wide)],
-            )
-        )
-        inner = (slice(_MARGIN, -_MARGIN),) * 2
-        around = np.zeros(salient.shape, dtype=np.bool_)
-        np.greater(cv2.dilate(salient, _BLOCK)[inner], salient[inner], out=around[inner])
-        start = np.flatnonzero(around)
-        near = distance.ravel().take(start)
-        squared = np.rint(near * near).astype(np.intp)
-        nearest, is_salient = start.copy(), salient.ravel().view(np.bool_)
-        offsets = _STEP_ROWS * salient.shape[1] + _STEP_COLUMNS
-        for steps in offsets[::-1]:  # the first step that meets a salient pixel is assigned last
-            target = start + steps.take(squared)
-            np.copyto(nearest, target, where=is_salient.take(target))
-        flat = error.ravel()
-        flat[start] = flat.take(nearest)
-        return error[inner]
+        wide = self._grown(box, _FURTHEST)
+        salient = _padded(self.is_salient[_window(wide)], box, wide)
+        error = _padded(self._missed(wide), box, wide)
+        # nearest to a pixel outside can only be one whose neighbour in a row or column is outside
+        edge = np.flatnonzero(salient > cv2.erode(salient, _CROSS))
+        targets = _STEPS @ (salient.shape[1], 1)
+        targets = targets[:, None] + edge
+        spread = error.copy()
+        # of several values assigned to one pixel NumPy keeps the last
+        spread.ravel()[targets.ravel()] = np.tile(error.ravel()[edge], len(targets))
+        np.copyto(spread, error, where=salient.view(np.bool_))
+        return spread[_PADDING:-_PADDING, _PADDING:-_PADDING]
 
     def _grown(self, box: Box, margin: int) -> Box:
         """Return the box with a margin, as far as the image goes."""
@@ -175,9 +177,9 @@ def _add_sums(sums: list[float], values: Values, strip: Box, boxes: Sequence[Box
 
 
 def _padded(array: NDArray[Any], box: Box, wide: Box) -> NDArray[Any]:
-    """Complete an array of `wide` with zeros, where the edges of the image cut off the box's margins."""
-    top, left = _MARGIN - (box[0] - wide[0]), _MARGIN - (box[1] - wide[1])
-    bottom, right = _MARGIN - (wide[2] - box[2]), _MARGIN - (wide[3] - box[3])
+    """Complete an array of `wide` with zeros, to a margin of `_PADDING` around the box."""
+    top, left = _PADDING - (box[0] - wide[0]), _PADDING - (box[1] - wide[1])
+    bottom, right = _PADDING - (wide[2] - box[2]), _PADDING - (wide[3] - box[3])
     return np.asarray(cv2.copyMakeBorder(array, top, bottom, left, right, cv2.BORDER_CONSTANT))
 
 
@@ -185,25 +187,3 @@ def _padded(array: NDArray[Any], box: Box, wide: Box) -> NDArray[Any]:
 def _weights() -> Values:
     """Return the weight of an error by its squared distance to the object: 2 - 2^(-d/5), 1 inside."""
     return 2 - np.asarray(0.5 ** (np.sqrt(np.arange(301**2)) / 5))  # constant from there on
-
-
-def _step_tables() -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return the steps to a nearest pixel, row and column, by order of preference and squared length.
-
-    The order is that in which SciPy's distance transform, and therefore PySODMetrics, breaks ties: left
-    first, then up. The longest step reaches the corner of the filter. Where there are fewer, the last
-    one is repeated.
-    """
-    longest = 2 * _REACH**2
-    steps: list[list[tuple[int, int]]] = [[] for _ in range(longest + 1)]
-    for dx, dy in itertools.product(range(-_MARGIN, _MARGIN + 1), repeat=2):
-        if dx * dx + dy * dy <= longest:
-            steps[dx * dx + dy * dy].append((dy, dx))
-    filled = [(found or [(0, 0)]) for found in steps]
-    table = np.array(
-        [[found[min(order, len(found) - 1)] for found in filled] for order in range(_MOST_TIES)]
-    )
-    return table[..., 0], table[..., 1]
-
-
-_STEP_ROWS, _STEP_COLUMNS = _step_tables()
