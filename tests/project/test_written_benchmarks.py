@@ -27,6 +27,7 @@ _NEEDS = {"speed.engine": "py_sod_metrics", "speed.scale": "distributed"}
         *(
             f"speed.{name}"
             for name in (
+                "before_after",
                 "compare",
                 "engine",
                 "folders",
