@@ -37,6 +37,13 @@ class Pixels:
         """Return p, a new array that may be written to."""
         return unit_values(self.pred, normalize=self.normalize)
 
+    @functools.cached_property
+    def binary(self) -> Mask:
+        """Where p > 0.5."""
+        if self.pred.dtype == np.uint8:  # the table rises
+            return np.asarray(self.pred >= int(np.searchsorted(self._table, 0.5, side="right")))
+        return np.asarray(self.values() > 0.5)
+
     def moments(self, window: Window) -> "tuple[Moments, Moments]":
         """Return the moments of p over the window's pixels that are not salient, and over the others."""
         gt = self.gt[window]
