@@ -36,7 +36,6 @@ from sisod.scoring.metrics import (
     check_metric,
     is_custom,
     listed_keys,
-    named_set,
 )
 
 if TYPE_CHECKING:
@@ -152,9 +151,14 @@ def default_keys(available: Sequence[str]) -> tuple[str, ...]:
     if not set(PAPER_KEYS) & set(available):
         return tuple(available)
     custom = [key for key in available if key in METRICS and is_custom(key)]
-    evaluated = [key for key in available if key in METRICS and key not in custom]
-    first = named_set(evaluated) or PAPER_KEYS
+    evaluated = {key for key in available if key in METRICS and key not in custom}
+    first = next((keys for keys in map(_set_keys, METRIC_SETS) if set(keys) == evaluated), PAPER_KEYS)
     return (*(key for key in (*first, *_DEFAULT_OBJECTS) if key in available), *custom)
+
+
+def _set_keys(name: str) -> tuple[str, ...]:
+    """Return the scores of a named set that can be resampled: all but e_max."""
+    return tuple(key for key in METRIC_SETS[name] if _has_sums(key))
 
 
 def distinct_keys(keys: Sequence[str]) -> tuple[str, ...]:
@@ -177,8 +181,8 @@ def chosen_keys(metrics: str | Sequence[str] | None, results: "Sequence[Result]"
     keys = listed_keys(metrics, known=OBJECT_SCORES)
     if keys == ("all",):
         return available
-    if len(keys) == 1:
-        keys = METRIC_SETS.get(keys[0], keys)
+    if len(keys) == 1 and keys[0] in METRIC_SETS:
+        keys = _set_keys(keys[0])
     if not keys:
         raise UsageError("metrics is empty; name at least one, or pass None for the default ones")
     for key in keys:
