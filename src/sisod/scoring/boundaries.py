@@ -17,6 +17,7 @@ from sisod.scoring.structure import Mask, Pixels, Values, Window
 
 Bytes = NDArray[np.uint8]  # 0 and 1
 _N_RADII = 5  # of mean boundary accuracy
+_SQUARE = np.ones((3, 3), dtype=np.uint8)
 _CROSS = cv2.getStructuringElement(cv2.MORPH_CROSS, (3, 3))
 
 
@@ -44,8 +45,8 @@ def _boundary_iou(pred: Mask, gt: Mask) -> float:
 def _inner_band(mask: Mask, width: int) -> Bytes:
     """Return the mask less its erosion, 3 x 3 as often as `width` says; around it are zeros."""
     grey = np.ascontiguousarray(mask).view(np.uint8)
-    zeros = {"borderType": cv2.BORDER_CONSTANT, "borderValue": (0,)}
-    return grey - np.asarray(cv2.erode(grey, None, iterations=width, **zeros), dtype=np.uint8)
+    eroded = cv2.erode(grey, _SQUARE, iterations=width, borderType=cv2.BORDER_CONSTANT, borderValue=(0,))
+    return grey - np.asarray(eroded, dtype=np.uint8)
 
 
 def mean_boundary_accuracy(pixels: Pixels, frames: Sequence[Frame]) -> Values:  # noqa: ARG001
@@ -119,10 +120,10 @@ def _count_near(border: Bytes, other: Bytes, squared_tolerance: int) -> int:
     columns tell at once whether a line holds a pixel of the other border.
     """
     height, width = other.shape
-    points = cv2.findNonZero(border)
-    if points is None:
+    n_pixels = cv2.countNonZero(border)
+    if n_pixels == 0:
         return 0
-    columns, rows = points[:, 0].T
+    columns, rows = np.asarray(cv2.findNonZero(border), dtype=np.intp)[:, 0].T
     sums = np.zeros((height + 1, width), dtype=np.int32)
     np.cumsum(other, axis=0, out=sums[1:])
     for step in range(min(math.isqrt(squared_tolerance), width - 1) + 1):
@@ -134,8 +135,8 @@ def _count_near(border: Bytes, other: Bytes, squared_tolerance: int) -> int:
             far = sums[top, beside] == sums[bottom, beside]
             rows, columns = rows[far], columns[far]
             if len(rows) == 0:
-                return len(points)
-    return len(points) - len(rows)
+                return n_pixels
+    return n_pixels - len(rows)
 
 
 def common_box(*masks: Mask, margin: int = 0) -> Window:
