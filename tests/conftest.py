@@ -42,6 +42,7 @@ OPTIONAL = frozenset(
         "py_sod_metrics",
         "safetensors",
         "scipy",
+        "skimage",
         "sklearn",
         "sphinx",
         "torch",

@@ -196,7 +196,7 @@ def test_file_that_asks_for_nothing() -> None:
     )
 
 
-METRICS_TEXT = 'metrics must be "paper", "all" or a list of keys in quotes, got '
+METRICS_TEXT = 'metrics must be "paper", "sod", "dis", "all" or a list of keys in quotes, got '
 
 
 @pytest.mark.parametrize(
@@ -341,10 +341,10 @@ def test_standard_error_holds_warnings_only() -> None:
     [
         (
             ["--metrics", "si_ma"],
-            "error: unknown metric 'si_ma'; did you mean 'si_mae'? available: 126, listed by "
+            "error: unknown metric 'si_ma'; did you mean 'si_mae'? available: 131, listed by "
             "'sisod metrics'",
         ),
-        (["--metrics", "mae,"], "error: unknown metric ''; available: 126, listed by 'sisod metrics'"),
+        (["--metrics", "mae,"], "error: unknown metric ''; available: 131, listed by 'sisod metrics'"),
         (["--protocol", "papr"], "unknown protocol 'papr'; did you mean 'paper'? available: cc, def"),
         (["--jobs", "0"], "Invalid value for '--jobs'"),
         (["--format", "xml"], "Invalid value for '--format'"),

@@ -4,12 +4,14 @@ Integers of PCG64 and integer arithmetic, so that both versions of NumPy build t
 """
 
 import hashlib
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 Map = NDArray[np.uint8]
 Mask = NDArray[np.bool_]
+Pixels = TypeVar("Pixels", Map, Mask)
 SHAPE = (48, 64)
 N_RANDOM = 12
 
@@ -24,10 +26,10 @@ def digest(pred: Map, gt: Mask) -> str:
     return hashlib.sha256(pred.tobytes() + gt.tobytes()).hexdigest()[:16]
 
 
-def resized(image: Map, shape: tuple[int, ...]) -> Map:
+def resized(image: Pixels, shape: tuple[int, ...]) -> Pixels:
     """Return the image at another size, every pixel a copy of the one at its place."""
     rows, columns = (np.arange(new) * old // new for new, old in zip(shape, image.shape, strict=True))
-    return np.asarray(image[rows[:, None], columns])
+    return image.take(rows, axis=0).take(columns, axis=1)
 
 
 def random_pair(seed: int) -> tuple[Map, Mask]:

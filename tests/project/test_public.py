@@ -33,6 +33,7 @@ OBJECTS = {"n_predicted", "n_false", "n_found", "bsi_iou_binary", "bsi_dice_bina
 )
 OBJECT_CURVES = {"object_f1_max", "object_f1_max_small", "object_ap"}
 DETECTIONS = {"pd", "fa", "niou", "iou_total"}
+BOUNDARIES = {"biou", "si_biou", "mba", "hce", "nsd"}
 
 
 def public_keys() -> set[str]:
@@ -151,8 +152,8 @@ def test_analysis_is_frozen() -> None:
 
 
 def test_keys_are_those_of_the_design() -> None:
-    assert set(sisod.METRICS) == public_keys() | OBJECTS | OBJECT_CURVES | DETECTIONS
-    assert set(find_metrics("all")) == public_keys() | OBJECTS | OBJECT_CURVES
+    assert set(sisod.METRICS) == public_keys() | OBJECTS | OBJECT_CURVES | DETECTIONS | BOUNDARIES
+    assert set(find_metrics("all")) == public_keys() | OBJECTS | OBJECT_CURVES | BOUNDARIES
     pixels = {"s", "wf", "msiou", "si_s", "si_wf"}
     assert set(find_metrics(None)) == (public_keys() - pixels) | OBJECTS
     assert set(find_metrics(None, detections=True)) == (public_keys() - pixels) | OBJECTS | DETECTIONS
@@ -160,13 +161,17 @@ def test_keys_are_those_of_the_design() -> None:
         "mae", "si_mae", "auc", "si_auc",
         "f_mean", "si_f_mean", "f_max_image", "si_f_max_frame", "e_mean",
     )  # fmt: skip
+    assert find_metrics("dis") == ("s", "wf", "f_max", "e_mean", "mae", "hce", "biou", "mba")
+    assert find_metrics("sod") == (
+        "s", "wf", "e_mean", "e_max", "e_adaptive", "f_mean", "f_max", "f_adaptive", "mae",
+    )  # fmt: skip
 
 
 def test_direction_is_data() -> None:
     down = {key for key, metric in sisod.METRICS.items() if metric.direction == "down"}
     of_objects = {"n_false", "false_objects", "false_area", "fa"}
     names = {key.removeprefix("si_").split("_")[0] for key in down - of_objects}
-    assert names == {"mae", "mse", "fpr", "ber"}
+    assert names == {"mae", "mse", "fpr", "ber", "hce"}
     assert of_objects <= down
     assert [k for k, metric in sisod.METRICS.items() if metric.direction == "none"] == ["n_predicted"]
 

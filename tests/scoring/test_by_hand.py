@@ -320,10 +320,11 @@ def test_without_an_object() -> None:
         "fpr_binary": 0.25,
         "e_binary": 3 / 3,  # three pixels right, over HW - 1
         "s": 0.65,
+        "hce": 0,  # what is as thin as one pixel needs no correction
     }
     assert {key: values[key] for key in expected} == pytest.approx(expected, abs=1e-15)
     families = ("accuracy", "specificity", "fpr", "e", "si_accuracy")
-    defined = {"mae", "mse", "s", "si_mae", "si_mse"} | {
+    defined = {"mae", "mse", "s", "hce", "si_mae", "si_mse"} | {
         f"{f}_{form}" for f in families for form in FORMS
     }
     # one predicted object, the pixel with p = 1; it is false, and there is nothing to find
@@ -349,7 +350,7 @@ def test_all_salient() -> None:
     values = sisod.score(pred, np.ones((2, 2), bool), metrics="all")
     families = ("specificity", "fpr", "ber", "kappa")
     undefined = {"auc"} | {f"{family}_{form}" for family in families for form in FORMS}
-    undefined |= {f"si_{key}" for key in undefined}
+    undefined |= {f"si_{key}" for key in undefined} | {"mba"}
     # nothing is small, and the predicted half of the object is no match: an IoU of 1/2 is not above
     undefined |= {f"object_{key}_small" for key in ("recall", "precision", "f1", "f1_max")} | {"sq"}
     assert {key for key, value in values.items() if math.isnan(value)} == undefined

@@ -262,8 +262,8 @@ def test_moving_and_enlarging_change_no_count_metric(
 # ------------------------------------------------------------------------------------- undefined
 
 
-NEED_NEGATIVES = ("auc", "specificity", "fpr", "ber", "kappa")
-NEED_NO_OBJECT = ("mae", "mse", "accuracy", "specificity", "fpr", "e", "s")
+NEED_NEGATIVES = ("auc", "specificity", "fpr", "ber", "kappa", "mba")
+NEED_NO_OBJECT = ("mae", "mse", "accuracy", "specificity", "fpr", "e", "s", "hce")
 
 
 def is_undefined(key: str, gt: Mask, frames: list[Mask]) -> bool:

@@ -28,6 +28,7 @@ from sisod.common.progress import progress_bar
 from sisod.evaluation.results import StoredMetrics, require_metrics
 from sisod.evaluation.rows import IMAGE_CURVES, split_counts
 from sisod.scoring.metrics import (
+    METRIC_SETS,
     METRICS,
     PAPER_KEYS,
     Direction,
@@ -54,21 +55,25 @@ SAME_VALUE = {"found": "object_recall"}
 class _ObjectScores(Mapping[str, str]):
     """Scores over all objects of a data set, equally weighted: key -> column of the object table.
 
-    Metrics of the user with a size-invariant form have such a column; they can be added at any time.
+    Boundary IoU has such a column if it was requested, and metrics of the user with a size-invariant
+    form, which can be added at any time.
     """
 
     def __getitem__(self, key: str) -> str:
         if key in _OBJECT_COLUMNS:
             return _OBJECT_COLUMNS[key]
         column = key.removeprefix("object_")
-        if column == key or f"si_{column}" not in METRICS or not is_custom(f"si_{column}"):
+        si_metric = METRICS.get(f"si_{column}")
+        if column == key or si_metric is None or not si_metric.family.per_object:
             raise KeyError(key)
         return column
 
     def __iter__(self) -> Iterator[str]:
         yield from _OBJECT_COLUMNS
         yield from (
-            f"object_{m.family.key}" for key, m in METRICS.items() if is_custom(key) and m.size_invariant
+            f"object_{m.family.key}"
+            for m in METRICS.values()
+            if m.size_invariant and m.family.per_object
         )
 
     def __len__(self) -> int:
@@ -140,12 +145,20 @@ def score_keys(evaluation: "Evaluation") -> tuple[str, ...]:
 def default_keys(available: Sequence[str]) -> tuple[str, ...]:
     """Return the scores compared by default.
 
-    They are the paper's columns, what is found and invented, and metrics of the user.
+    They are the named set that was evaluated or else the paper's columns, what is found and invented,
+    and metrics of the user.
     """
     if not set(PAPER_KEYS) & set(available):
         return tuple(available)
-    custom = (key for key in available if key in METRICS and is_custom(key))
-    return (*(key for key in (*PAPER_KEYS, *_DEFAULT_OBJECTS) if key in available), *custom)
+    custom = [key for key in available if key in METRICS and is_custom(key)]
+    evaluated = {key for key in available if key in METRICS and key not in custom}
+    first = next((keys for keys in map(_set_keys, METRIC_SETS) if set(keys) == evaluated), PAPER_KEYS)
+    return (*(key for key in (*first, *_DEFAULT_OBJECTS) if key in available), *custom)
+
+
+def _set_keys(name: str) -> tuple[str, ...]:
+    """Return the scores of a named set that can be resampled: all but e_max."""
+    return tuple(key for key in METRIC_SETS[name] if _has_sums(key))
 
 
 def distinct_keys(keys: Sequence[str]) -> tuple[str, ...]:
@@ -168,8 +181,8 @@ def chosen_keys(metrics: str | Sequence[str] | None, results: "Sequence[Result]"
     keys = listed_keys(metrics, known=OBJECT_SCORES)
     if keys == ("all",):
         return available
-    if keys == ("paper",):
-        keys = PAPER_KEYS
+    if len(keys) == 1 and keys[0] in METRIC_SETS:
+        keys = _set_keys(keys[0])
     if not keys:
         raise UsageError("metrics is empty; name at least one, or pass None for the default ones")
     for key in keys:

@@ -196,8 +196,9 @@ def compare(
         a: the first result.
         b: the second result, of the same images under the same protocol.
         metrics: None for the paper's columns, `found` (the share of objects found), `object_f1`,
-            `false_objects` and `bsi_f_binary`, as far as both results have them; `"all"`, `"paper"`, or
-            a list of keys; `object_` + a column of the object table is its mean over all objects.
+            `false_objects` and `bsi_f_binary`, as far as both results have them; `"all"`, `"paper"`,
+            `"sod"`, `"dis"`, or a list of keys; `object_` + a column of the object table is its mean
+            over all objects.
         resamples: number of bootstrap resamples, and of permutations.
         seed: of the resampling and the permutations; the same seed gives the same numbers.
         names: of the two results.

@@ -18,7 +18,7 @@ from sisod.analysis.object_counts import (
 from sisod.common.arguments import check_known, shown
 from sisod.common.errors import UsageError
 from sisod.evaluation.rows import split_counts
-from sisod.scoring.metrics import METRICS, check_metric, is_custom, listed_keys
+from sisod.scoring.metrics import METRICS, check_metric, listed_keys
 from sisod.scoring.objects import HALF
 
 if TYPE_CHECKING:
@@ -67,7 +67,8 @@ def by_size(evaluation: "Evaluation", *, groups: SizeKind | ArrayLike = "paper")
     Columns: `group` (its label), `low` and `high` (shares of the image), `objects` (their number),
     `found` (the share of objects with recall_binary >= 0.5), the mean of each metric of the object table
     over the objects where it is defined (NaN if there is none), and `n_` + metric, the number of these
-    objects. Metrics of your own with a size-invariant form are among them. The background belongs to no
+    objects. `biou` is among them if `si_biou` was evaluated, and metrics of your own with a
+    size-invariant form. The background belongs to no
     group.
 
     Args:
@@ -86,8 +87,11 @@ def by_size(evaluation: "Evaluation", *, groups: SizeKind | ArrayLike = "paper")
         "objects": np.bincount(members[members >= 0], minlength=count),
         "found": _group_means(found, members, count)[0],
     }
-    custom = [key for key in objects.columns if key in evaluation.summary and is_custom(key)]
-    keys = (*OBJECT_METRICS, *custom)
+    si_keys = {f"si_{key}": key for key in objects.columns}
+    more = (
+        si_keys[key] for key in evaluation.summary if key in si_keys and METRICS[key].family.per_object
+    )
+    keys = (*OBJECT_METRICS, *more)
     columns |= _mean_columns({key: objects[key].to_numpy() for key in keys}, members, count)
     return pl.DataFrame(columns)
 

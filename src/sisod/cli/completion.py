@@ -21,10 +21,10 @@ def metrics(incomplete: str) -> list[str]:
         >>> metrics("mae,si_ma")
         ['mae,si_mae']
     """
-    from sisod.scoring.metrics import METRICS
+    from sisod.scoring.metrics import METRIC_SETS, METRICS
 
     listed, comma, last = incomplete.rpartition(",")
-    names = METRICS if comma else ("paper", "all", *METRICS)
+    names = METRICS if comma else (*METRIC_SETS, "all", *METRICS)
     return [f"{listed}{comma}{name}" for name in _beginning(last, names)]
 
 

@@ -107,7 +107,8 @@ def metrics_option(default: str) -> Any:
     return typer.Option(
         "--metrics",
         metavar="KEYS",
-        help=f"Metrics: paper, all, or keys with commas; by default {default}.",
+        help=f"Metrics: paper, sod (salient objects: S, wF, E, F, MAE), dis (high resolution: also HCE, "
+        f"BIoU, MBA), all, or keys with commas; by default {default}.",
         autocompletion=completion.metrics,
     )
 

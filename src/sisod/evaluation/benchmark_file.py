@@ -1,6 +1,6 @@
 """A TOML file that names many methods and many data sets.
 
-    metrics = "paper"                        # optional: "paper", "all" or a list of keys
+    metrics = "paper"                        # optional: "paper", "sod", "dis", "all" or a list of keys
     protocol = "default"                     # optional; settings may follow: "default+min_area=0"
 
     [datasets.MSOD]
@@ -25,7 +25,7 @@ from sisod.common.folders import is_url
 from sisod.evaluation.request import Folders, Request, checked_names
 from sisod.scoring.custom import find_custom
 from sisod.scoring.engine import find_scorer
-from sisod.scoring.metrics import MetricChoice
+from sisod.scoring.metrics import METRIC_SETS, MetricChoice
 from sisod.scoring.protocols import Protocol, find_protocol
 
 _KNOWN = {
@@ -110,8 +110,9 @@ def _metrics(path: Path, metrics: Any) -> str | tuple[str, ...] | None:
                 f"{path.name}: metrics names a function, and a file runs no code; give it with --metrics"
             )
         return metrics
+    sets = ", ".join(f'"{name}"' for name in METRIC_SETS)
     raise InputError(
-        f'{path.name}: metrics must be "paper", "all" or a list of keys in quotes, got {shown(metrics)}'
+        f'{path.name}: metrics must be {sets}, "all" or a list of keys in quotes, got {shown(metrics)}'
     )
 
 

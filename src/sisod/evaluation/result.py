@@ -22,7 +22,7 @@ from sisod.evaluation.saved import FILES, read_saved
 from sisod.scoring.custom import CustomMetric, custom_record
 from sisod.scoring.errors import OBJECT_CLASSES
 from sisod.scoring.histograms import LEVELS
-from sisod.scoring.metrics import METRICS, PAPER_KEYS, arrow, is_custom
+from sisod.scoring.metrics import METRICS, PAPER_KEYS, arrow, is_custom, named_set
 from sisod.scoring.protocols import Protocol
 
 if TYPE_CHECKING:
@@ -140,7 +140,8 @@ class Evaluation:
         n_images = self.images.height
         sizes = f"{counted(n_images, 'image')}, {counted(self.objects.height, 'object')}"
         custom = [key for key in self.summary if is_custom(key)]
-        keys = [key for key in (*PAPER_KEYS, *custom) if key in self.summary]
+        first = named_set(self.summary.keys() - set(custom)) or PAPER_KEYS
+        keys = [key for key in (*first, *custom) if key in self.summary]
         keys = keys or list(self.summary)[: len(PAPER_KEYS)]
         names = [f"{METRICS[key].title} {arrow(key)}".rstrip() for key in keys]
         width = max(map(len, names), default=0)

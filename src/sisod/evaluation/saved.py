@@ -21,7 +21,7 @@ from sisod.evaluation.rows import IMAGE_CURVES
 from sisod.scoring.custom import add_stored
 from sisod.scoring.errors import ERROR_COUNTS, OBJECT_CLASSES
 from sisod.scoring.histograms import LEVELS
-from sisod.scoring.metrics import METRICS, is_custom
+from sisod.scoring.metrics import METRICS
 from sisod.scoring.objects import COUNTS, N_THRESHOLDS
 from sisod.scoring.protocols import Protocol
 
@@ -319,7 +319,8 @@ def _check_tables(tables: "Mapping[str, pl.DataFrame]", metrics: Sequence[str]) 
         if name == "images":
             columns |= dict.fromkeys(metrics, "numbers")
         if name == "objects":
-            columns |= {key: "numbers" for key in metrics if key in table.columns and is_custom(key)}
+            kept = {METRICS[key].family.key for key in metrics if METRICS[key].family.per_object}
+            columns |= {key: "numbers" for key in table.columns if key in kept}
         if name == "counts":
             columns |= {key: "sums" for key in (*COUNTS, *table.columns) if key != "image"}
         if name == "dataset_curves":

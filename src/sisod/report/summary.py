@@ -12,12 +12,14 @@ from sisod.common.grid import UNLIMITED, Format, Grid, csv_text, is_nan, json_te
 from sisod.evaluation.results import StoredMetrics, require_metrics
 from sisod.evaluation.saved import read_run
 from sisod.scoring.metrics import (
+    METRIC_SETS,
     METRICS,
     PAPER_KEYS,
     MetricChoice,
     check_metric,
     is_custom,
     listed_keys,
+    named_set,
 )
 from sisod.scoring.protocols import Protocol
 
@@ -77,14 +79,15 @@ DEFAULT = TableStyle()
 def shown_keys(keys: Sequence[str], *, chosen: bool) -> list[Keys]:
     """Return the metrics of each table to show.
 
-    They are all keys, in one table, if the user chose them; else those of the paper and the user's own,
-    and in a second table those of objects, as far as they were evaluated; all keys if none of them was.
+    They are all keys, in one table, if the user chose them or if they are a named set; else those of the
+    paper and the user's own, and in a second table those of objects, as far as they were evaluated; all
+    keys if none of them was.
 
     Example:
         >>> shown_keys(["mae", "mse", "pq", "sq"], chosen=False)
         [('mae',), ('pq',)]
     """
-    if chosen:
+    if chosen or named_set(keys):
         return [tuple(keys)]
     custom = [key for key in keys if is_custom(key)]
     first = (*PAPER_KEYS, *custom)
@@ -259,12 +262,12 @@ def choose_tables(
         folders: data set and method -> folder of the result.
         lines: the results, in the same order.
         metrics: None for those that `sisod evaluate` prints, `"all"` for those that every result has,
-            `"paper"`, or keys, which every result must have.
+            a named set such as `"paper"`, or keys, which every result must have.
     """
     common = tuple(key for key in lines[0].summary if all(key in line.summary for line in lines))
     names = () if metrics is None else listed_keys(metrics)
     if names and names != ("all",):
-        sets = {"all": common, "paper": PAPER_KEYS}
+        sets = {"all": common, **METRIC_SETS}
         keys = tuple(dict.fromkeys(key for name in names for key in sets.get(name, (name,))))
         for key in keys:
             check_metric(key, METRICS)

@@ -26,6 +26,7 @@ from sisod.common.errors import InputError, UsageError
 from sisod.scoring.arrays import Map, Normalize, unit_values
 from sisod.scoring.metrics import (
     FAMILIES,
+    METRIC_SETS,
     METRICS,
     Direction,
     Family,
@@ -44,9 +45,9 @@ _N_BUILT_IN = len(METRICS)
 _IMPORTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")  # module:attribute
 # columns of tables beside the metrics, and names with a meaning of their own
 _RESERVED = frozenset(
-    ("all", "paper", "image", "height", "width", "n_objects", "alpha", "index", "y0", "x0", "y1", "x1",
-     "area", "share", "fill", "touches_border", "found", "group", "low", "high", "images", "objects",
-     "threshold", "method", "metric", "size_bias", "error", "missed_pixels")
+    ("all", *METRIC_SETS, "image", "height", "width", "n_objects", "alpha", "index", "y0", "x0", "y1",
+     "x1", "area", "share", "fill", "touches_border", "found", "group", "low", "high", "images",
+     "objects", "threshold", "method", "metric", "size_bias", "error", "missed_pixels")
 )  # fmt: skip
 _PREFIXES = ("si_", "n_", "object_", "rank_")  # of columns that are derived from a key
 
@@ -357,6 +358,7 @@ def _family(
         separable=si == "separable",
         size_invariant=si is not None,
         on_request=True,
+        per_object=si is not None,
     )
 
 

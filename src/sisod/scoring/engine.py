@@ -45,9 +45,11 @@ def score(
         gt: ground truth: bool, or uint8, uint16, float salient from one half on.
         protocol: a name of `sisod.PROTOCOLS`, or a `Protocol` of your own. Settings can follow a name:
             `"default+min_area=0"`, `"paper+connectivity=4+normalize=none"`.
-        metrics: None for every metric that is a function of the counts, `"all"` also S, weighted F and
-            multi-scale IoU, `"paper"` the columns of the paper's Table 1, or a list of keys. The list
-            may hold metrics of your own: functions of p and gt, or `CustomMetric`.
+        metrics: None for every metric that is a function of the counts, `"all"` also those that
+            need the pixels, such as S, weighted F and boundary IoU; `"paper"` the columns of the paper's
+            Table 1, `"sod"` and `"dis"` those that papers on salient objects and on high-resolution
+            segmentation print; or a list of keys. The list may hold metrics of your own: functions of p
+            and gt, or `CustomMetric`.
         partition: frames of your own, for example from instance labels; by default the protocol's. The
             protocol's `connectivity` and `min_area` do not apply to them.
 
@@ -135,19 +137,19 @@ class CountScorer:
             n_left_out = len(partition.components) - len(partition)
         else:  # frames of the caller, to which the least area does not apply
             _check_partition(partition, gt)
-        custom: dict[str, float] = {}
-        frame_values: dict[str, Values] = {}
-        if self.custom:
-            custom, frame_values = custom_values(self.custom, pred, gt, partition, normalize)
         counts = histogram(
             pred, gt, partition, normalize=normalize, n_quartered=_n_quartered(self.keys, partition)
         )
         quadrants = counts.quadrants if len(counts.quadrants) else None
         pixels = Pixels(pred, gt, normalize, quadrants)
+        pixel_values, frame_values = _pixel_values(pixels, partition, self.keys)
+        if self.custom:
+            values, of_frames = custom_values(self.custom, pred, gt, partition, normalize)
+            pixel_values, frame_values = pixel_values | values, frame_values | of_frames
         return ImageStatistics(
             histogram=counts.without_quadrants(),
             partition=partition.without_components(),  # only the pixels above need them
-            pixel_values=_pixel_values(pixels, partition, self.keys) | custom,
+            pixel_values=pixel_values,
             frame_values=frame_values,
             predicted=(
                 measure_predicted(
@@ -207,9 +209,11 @@ def _check_partition(partition: Partition, gt: NDArray[np.bool_]) -> None:
         )
 
 
-def _pixel_values(pixels: Pixels, partition: Partition, keys: tuple[str, ...]) -> dict[str, float]:
-    """Return the metrics that no count holds, by key."""
-    values = {}
+def _pixel_values(
+    pixels: Pixels, partition: Partition, keys: tuple[str, ...]
+) -> tuple[dict[str, float], dict[str, Values]]:
+    """Return the metrics that no count holds, by key, and the values of frames that are kept."""
+    values, of_frames = {}, {}
     for family, si_key in _pixel_families(keys):
         if si_key is not None and partition.regions is not None:
             raise ValueError(
@@ -219,7 +223,9 @@ def _pixel_values(pixels: Pixels, partition: Partition, keys: tuple[str, ...]) -
         rows = family.function(pixels, () if si_key is None else partition.frames)
         values[family.key] = float(rows[0])
         values[f"si_{family.key}"] = float(composite(rows[1:]))
-    return values
+        if family.per_object and si_key is not None:
+            of_frames[family.key] = rows[1:]
+    return values, of_frames
 
 
 @functools.lru_cache

@@ -5,7 +5,6 @@ and plots follow from the row. Users add metrics of their own at run time, see `
 """
 
 import re
-import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,10 +18,12 @@ from numpy.typing import NDArray
 from sisod.common.arguments import shown, similar_names, unknown_name_message
 from sisod.common.errors import UsageError
 from sisod.common.grid import latex_text
+from sisod.scoring import boundaries, structure
 from sisod.scoring import count_metrics as counts
 from sisod.scoring import object_metrics as objects
-from sisod.scoring import structure
+from sisod.scoring.correction_effort import human_correction_effort
 from sisod.scoring.object_metrics import first_line, small
+from sisod.scoring.spellings import AMBIGUOUS, FORM_SPELLINGS, SHORT_NAMES, SPELLINGS, squeeze
 from sisod.scoring.weighted_f import weighted_f
 
 Values = NDArray[np.float64]
@@ -48,6 +49,7 @@ class Family:
         separable: a mean over pixels (Eq. 7); all others are composite (Eq. 8).
         size_invariant: whether it has a size-invariant form.
         on_request: computed only if it is named, or with `"all"`.
+        per_object: the values of its frames are a column of the object table, named by the key.
         detections: exists only under protocols that count detections.
         symbol: in LaTeX's math mode; empty if papers print the title.
         trivial_max: why the maximum over thresholds says nothing about a map; empty if it does.
@@ -61,6 +63,7 @@ class Family:
     separable: bool = False
     size_invariant: bool = True
     on_request: bool = False
+    per_object: bool = False
     detections: bool = False
     symbol: str = ""
     trivial_max: str = ""
@@ -70,6 +73,30 @@ def balanced(si_values: Values, n_objects: Values, n_false: Values) -> Values:
     """Mean over true and false objects alike, a false one scoring 0; the SI value without false ones."""
     share = objects.ratio(n_objects, n_objects + n_false)
     return np.where(n_objects == 0, share, si_values * share)
+
+
+def _pixels(
+    key: str,
+    title: str,
+    direction: Direction,
+    function: Callable[..., Values],
+    *,
+    size_invariant: bool = False,
+    per_object: bool = False,
+    symbol: str = "",
+) -> Family:
+    """Return a metric that needs the pixels, and is therefore computed on request only."""
+    return Family(
+        key,
+        title,
+        direction,
+        "pixels",
+        function,
+        size_invariant=size_invariant,
+        on_request=True,
+        per_object=per_object,
+        symbol=symbol,
+    )
 
 
 def _objects(
@@ -124,11 +151,13 @@ FAMILIES = (
     Family("kappa", "Kappa", "up", "curve", counts.kappa, symbol=r"\kappa"),
     Family("e", "E", "up", "curve", counts.e_measure, symbol=r"E_\xi"),
     Family("auc", "AUC", "up", "scalar", counts.auc),
-    Family("s", "S", "up", "pixels", structure.s_measure, on_request=True, symbol=r"S_\alpha"),
-    Family("wf", "wF", "up", "pixels", weighted_f, on_request=True, symbol=r"F_\beta^w"),
-    Family(
-        "msiou", "MSIoU", "up", "pixels", structure.multiscale_iou, size_invariant=False, on_request=True
-    ),
+    _pixels("s", "S", "up", structure.s_measure, size_invariant=True, symbol=r"S_\alpha"),
+    _pixels("wf", "wF", "up", weighted_f, size_invariant=True, symbol=r"F_\beta^w"),
+    _pixels("msiou", "MSIoU", "up", structure.multiscale_iou),
+    _pixels("biou", "BIoU", "up", boundaries.boundary_iou, size_invariant=True, per_object=True),
+    _pixels("mba", "MBA", "up", boundaries.mean_boundary_accuracy),
+    _pixels("hce", "HCE", "down", human_correction_effort, symbol=r"\mathrm{HCE}_\gamma"),
+    _pixels("nsd", "NSD", "up", boundaries.normalized_surface_distance),
     _objects("n_predicted", "Predicted objects", "none", objects.mean_count("predicted")),
     _objects("n_false", "False objects", "down", objects.mean_count("false")),
     _objects("n_found", "Found objects", "up", objects.mean_count("found")),
@@ -241,53 +270,27 @@ def is_custom(key: str) -> bool:
 PAPER_KEYS = (
     "mae", "si_mae", "auc", "si_auc", "f_mean", "si_f_mean", "f_max_image", "si_f_max_frame", "e_mean",
 )  # fmt: skip
-
-# family -> other names of it, in lower case and without _, - and spaces
-_SPELLINGS = {
-    "mae": ("m", "meanabsoluteerror"),
-    "mse": ("meansquarederror",),
-    "f": ("fm", "fmeasure", "fbeta", "fscore"),
-    "precision": ("prec", "ppv"),
-    "recall": ("tpr", "sensitivity"),
-    "iou": ("jaccard",),
-    "dice": ("dsc", "f1", "f1score"),
-    "accuracy": ("acc",),
-    "specificity": ("tnr",),
-    "fpr": ("falsepositiverate",),
-    "ber": ("balancederrorrate",),
-    "kappa": ("cohenkappa",),
-    "e": ("em", "emeasure", "exi", "ephi"),
-    "auc": ("auroc", "rocauc", "aucroc"),
-    "s": ("sm", "smeasure", "salpha", "structuremeasure"),
-    "wf": (
-        "wfm",
-        "wfmeasure",
-        "wfbeta",
-        "fw",
-        "fbw",
-        "fbetaw",
-        "weightedf",
-        "weightedfm",
-        "weightedfmeasure",
-    ),
-    "msiou": ("multiscaleiou",),
-    "object_recall": ("found", "objectsfound"),
-    "pq": ("panopticquality",),
-}
-_FORM_SPELLINGS = {
-    "mean": ("mean", "avg"),
-    "max": ("max",),
-    "adaptive": ("adp", "adaptive"),
-    "binary": ("bin", "binary"),
-}
-
-_SHORT_NAMES = {"mf": "f_mean"}  # an m before other metrics may mean several things
-# names that may mean several metrics -> those that are suggested
-_AMBIGUOUS = {"miou": ("iou_binary", "iou_mean")}
-# letters of symbols -> their names, under which they are known above; some write the w of F as an omega
-_GREEK = str.maketrans(
-    {"\N{GREEK SMALL LETTER ALPHA}": "alpha", "β": "beta", "ξ": "xi", "φ": "phi", "ω": "w"}
+# name of a choice -> its metrics; the tables that a field prints
+METRIC_SETS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "paper": PAPER_KEYS,
+        # salient and camouflaged objects
+        "sod": ("s", "wf", "e_mean", "e_max", "e_adaptive", "f_mean", "f_max", "f_adaptive", "mae"),
+        # high-resolution dichotomous segmentation
+        "dis": ("s", "wf", "f_max", "e_mean", "mae", "hce", "biou", "mba"),
+    }
 )
+
+
+def named_set(keys: Collection[str]) -> tuple[str, ...] | None:
+    """Return the set that these keys are, in its order; None if they are none.
+
+    Example:
+        >>> named_set(["mae", "s"]) is None
+        True
+    """
+    return next((chosen for chosen in METRIC_SETS.values() if set(chosen) == set(keys)), None)
+
 
 _COMMON_WORDS = {"mean", "binary", "adaptive", "object", "objects", "pixels", "image", "images"}
 
@@ -300,31 +303,20 @@ def alias_pairs() -> Iterator[tuple[str, str]]:
     for key in METRICS:
         if not is_custom(key):  # the user's are found under their own names only
             yield squeeze(key), key
-    yield from _SHORT_NAMES.items()
+    yield from SHORT_NAMES.items()
     for family in FAMILIES:
-        names = (family.key, *_SPELLINGS.get(family.key, ()))
+        names = (family.key, *SPELLINGS.get(family.key, ()))
         for si, name in product(("", "si")[: 1 + family.size_invariant], names):
             start = f"{si}_{family.key}" if si else family.key
             if family.kind != "curve":
                 yield squeeze(si + name), start
                 continue
             yield squeeze(si + name), f"{start}_{'mean' if family.key in ('f', 'e') else 'binary'}"
-            for form, spellings in _FORM_SPELLINGS.items():
+            for form, spellings in FORM_SPELLINGS.items():
                 for text in spellings:
                     yield from (
                         (squeeze(si + order), f"{start}_{form}") for order in (name + text, text + name)
                     )
-
-
-def squeeze(name: str) -> str:
-    """Return a name as aliases are compared: in lower case and Latin letters, without _, -, ^, spaces.
-
-    Example:
-        >>> squeeze("S-measure"), squeeze("F_β^w")
-        ('smeasure', 'fbetaw')
-    """
-    plain = unicodedata.normalize("NFKC", name).casefold().translate(_GREEK)
-    return re.sub(r"[\s_^-]+", "", plain)
 
 
 @lru_cache
@@ -354,7 +346,7 @@ def _nearest_keys(name: str, known: Collection[str]) -> Sequence[str]:
 
     If there is none, the one whose title or meaning shares most words, if any.
     """
-    usual = [key for key in _AMBIGUOUS.get(squeeze(name), ()) if key in known]
+    usual = [key for key in AMBIGUOUS.get(squeeze(name), ()) if key in known]
     if usual:
         return usual
     aliases = {alias: key for alias, key in _aliases().items() if key in known}
@@ -384,7 +376,8 @@ def listed_keys(metrics: object, *, known: Collection[str] = ()) -> tuple[str, .
         metrics = metrics.split(",")
     keys = tuple(metrics) if isinstance(metrics, Iterable) else ()
     if not isinstance(metrics, Iterable) or not all(isinstance(key, str) for key in keys):
-        raise UsageError(f'metrics must be "paper", "all", None or a list of keys, got {shown(metrics)}')
+        sets = ", ".join(f'"{name}"' for name in METRIC_SETS)
+        raise UsageError(f'metrics must be {sets}, "all", None or a list of keys, got {shown(metrics)}')
     return tuple(key if key in known else canonical_key(key) for key in keys)
 
 
@@ -400,10 +393,10 @@ def _available_keys(*, detections: bool) -> tuple[dict[str, Family], tuple[str, 
 
 
 def find_metrics(metrics: MetricChoice, *, detections: bool = False) -> tuple[str, ...]:
-    """Return the chosen keys: None for the count metrics, `"all"`, `"paper"`, or a list of keys.
+    """Return the chosen keys: None for the count metrics, `"all"`, a named set, or a list of keys.
 
-    A list may contain `"all"` and `"paper"` too. `detections` says whether the protocol has the metrics
-    of detected targets.
+    A list may contain `"all"` and names of `METRIC_SETS` too. `detections` says whether the protocol has
+    the metrics of detected targets.
 
     Example:
         >>> find_metrics(["mae", "si_mae"])
@@ -417,7 +410,7 @@ def find_metrics(metrics: MetricChoice, *, detections: bool = False) -> tuple[st
         if chosen.keys() <= available.keys():  # nearly always; the rest costs a tenth of a score
             return tuple(chosen)
     keys = listed_keys(metrics)
-    sets = {"all": tuple(available), "paper": PAPER_KEYS}
+    sets = {"all": tuple(available), **METRIC_SETS}
     if len(keys) == 1 and keys[0] in sets:
         return sets[keys[0]]
     keys = tuple(key for name in keys for key in sets.get(name, (name,)))

@@ -14,7 +14,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from sisod.scoring.arrays import Map, Normalize, unit_values
+from sisod.scoring.arrays import Map, Normalize, grey_table, unit_values
 from sisod.scoring.histograms import LEVELS, quarter
 from sisod.scoring.partition import Frame
 
@@ -37,6 +37,15 @@ class Pixels:
     def values(self) -> Values:
         """Return p, a new array that may be written to."""
         return unit_values(self.pred, normalize=self.normalize)
+
+    @functools.cached_property
+    def binary(self) -> Mask:
+        """Where p > 0.5."""
+        if self.pred.dtype == np.uint8:  # the table rises
+            low, high = map(int, self._extremes)
+            table = grey_table(low, high, normalize=self.normalize)
+            return np.asarray(self.pred >= int(np.searchsorted(table, 0.5, side="right")))
+        return np.asarray(self.values() > 0.5)
 
     def levels(self, window: Window) -> NDArray[Any]:
         """Return p of a window times `range`: whole numbers for an 8-bit map."""

@@ -13,7 +13,8 @@ from sisod.analysis.groups import SizeKind, by_number, by_size
 from sisod.common.errors import InputError, UsageError
 from sisod.evaluation.result import Evaluation
 from sisod.evaluation.results import Result
-from sisod.scoring.metrics import METRICS, canonical_key, check_metric, squeeze
+from sisod.scoring.metrics import METRICS, canonical_key, check_metric
+from sisod.scoring.spellings import squeeze
 
 
 def score_key(name: str) -> str:
