@@ -29,7 +29,8 @@ def digest(pred: Map, gt: Mask) -> str:
 def resized(image: Pixels, shape: tuple[int, ...]) -> Pixels:
     """Return the image at another size, every pixel a copy of the one at its place."""
     rows, columns = (np.arange(new) * old // new for new, old in zip(shape, image.shape, strict=True))
-    return image.take(rows, axis=0).take(columns, axis=1)
+    pixels: Pixels = image[rows[:, None], columns]
+    return pixels
 
 
 def random_pair(seed: int) -> tuple[Map, Mask]:

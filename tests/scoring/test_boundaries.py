@@ -233,12 +233,13 @@ def test_surface_dice_at_any_tolerance(pair: tuple[Mask, Mask], squared: int) ->
 def test_grey_maps_are_cut_at_one_half(dtype: str, normalize: str) -> None:
     rng = np.random.default_rng(3)
     grey = rng.integers(20, 250, (40, 50)).astype(np.uint8)
-    pred = {
+    maps: dict[str, NDArray[Any]] = {
         "uint8": grey,
         "uint16": grey.astype(np.uint16) * 257,
         "float32": (grey / 255).astype(np.float32),
         "float64": grey / 255,
-    }[dtype]
+    }
+    pred = maps[dtype]
     gt = square((40, 50), 10, 10, 20)
     p = pred.astype(np.float64) / {"uint8": 255, "uint16": 65535}.get(dtype, 1)
     if normalize == "minmax":
