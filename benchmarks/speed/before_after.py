@@ -91,8 +91,7 @@ def measure(checkouts: Mapping[str, Path], n_pairs: int, rounds: int) -> dict[st
                             times[name][contender].append(answer)
         finally:
             for worker in workers.values():
-                worker.kill()
-                worker.wait()
+                worker.communicate()  # the end of its input ends it
     return {
         name: {
             contender: statistics.fmean(statistics.median(one) for one in zip(*seconds, strict=True))

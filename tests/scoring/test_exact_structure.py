@@ -5,6 +5,7 @@ import sys
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from subprocess import run
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,7 +29,8 @@ def make_pair(seed: int) -> tuple[Grey, Mask]:
         y, x = rng.integers(0, height - 3), rng.integers(0, width - 3)
         gt[y : y + rng.integers(1, 5), x : x + rng.integers(1, 5)] = True
     low, high = (3, 250) if seed % 2 else (0, 256)
-    return rng.integers(low, high, size=gt.shape).astype(np.uint8), gt
+    pred: Grey = rng.integers(low, high, size=(height, width), dtype=np.uint8)
+    return pred, gt
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -47,7 +49,7 @@ def test_strips_and_margins_leave_the_values(dtype: type, monkeypatch: pytest.Mo
     rng = np.random.default_rng(5)
     gt = rng.random((40, 30)) < 0.02
     gt[3:20, 4:17] = True
-    pred = rng.integers(7, 256, size=gt.shape).astype(np.uint8).astype(dtype)
+    pred: NDArray[Any] = rng.integers(7, 256, size=(40, 30)).astype(dtype)
     if dtype is np.float32:
         pred /= 255
     whole = sisod.score(pred, gt, metrics="wf,si_wf")

@@ -8,7 +8,7 @@ import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import cv2
 import numpy as np
@@ -108,7 +108,8 @@ class Moments:
         return Moments(count, self.mean + step * share, spread)
 
 
-class GreyMoments(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class GreyMoments:
     """The same of the grey levels of an 8-bit map, from whole numbers: each is rounded only once."""
 
     count: int
@@ -190,7 +191,7 @@ def _s_of_regions(regions: Regions) -> float:
         (negative.count + positive.count) / size * _region(negative, positive)
         for negative, positive in regions
     )
-    return max(0.0, 0.5 * object_similarity + 0.5 * region_similarity)
+    return float(max(0.0, 0.5 * object_similarity + 0.5 * region_similarity))
 
 
 def _object(mean: float, values: Any) -> float:
@@ -208,7 +209,7 @@ def _region(negative: Any, positive: Any) -> float:
     numerator = 4 * both.mean * g_mean * joint / (both.count - 1 + EPS)
     denominator = (both.mean**2 + g_mean**2) * (both.spread + g_spread) / (both.count - 1 + EPS)
     if numerator != 0:
-        return numerator / (denominator + EPS)
+        return float(numerator / (denominator + EPS))
     return 1.0 if denominator == 0 else 0.0
 
 

@@ -100,7 +100,7 @@ class _WeightedErrors:
         for strip in _strips((0, 0, height, width)):
             near = self.distances[_window(strip)]
             # the weight is constant long before the rounding of float32 loses the whole number
-            squared = np.asarray(cv2.multiply(near, near, dtype=cv2.CV_32S))
+            squared = np.asarray(cv2.multiply(near, near, dtype=cv2.CV_32S), dtype=np.int32)
             weighted = _weights().take(squared, mode="clip")
             weighted *= self.pixels.levels(_window(strip)) * self.is_outside[_window(strip)]
             _add_sums(sums, weighted, strip, boxes)
