@@ -156,11 +156,11 @@ def _measured(p: Values, gt: Mask) -> Regions:
 
 def _counted(quadrants: Values, low: int, high: int) -> list[Regions]:
     # whole numbers below 2^53: exact in whatever order they are added
-    sums = (quadrants @ _powers(low)).astype(np.int64).tolist()
+    sums: list[Any] = (quadrants @ _powers(low)).astype(np.int64).tolist()
     scale = high - low
     return [
         [
-            (GreyMoments(*outside, scale), GreyMoments(*inside, scale))
+            (GreyMoments(*outside, range=scale), GreyMoments(*inside, range=scale))
             for outside, inside in row
             if outside[0] + inside[0]
         ]
