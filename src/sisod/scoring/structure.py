@@ -157,15 +157,15 @@ def _measured(p: Values, gt: Mask) -> Regions:
 def _counted(quadrants: Values, low: int, high: int) -> list[Regions]:
     # whole numbers below 2^53: exact in whatever order they are added
     sums: list[Any] = (quadrants @ _powers(low)).astype(np.int64).tolist()
-    scale = high - low
     return [
-        [
-            (GreyMoments(*outside, range=scale), GreyMoments(*inside, range=scale))
-            for outside, inside in row
-            if outside[0] + inside[0]
-        ]
-        for row in sums
+        [(_grey(outside, high - low), _grey(inside, high - low)) for outside, inside in row]
+        for row in ([part for part in row if part[0][0] + part[1][0]] for row in sums)
     ]
+
+
+def _grey(sums: Sequence[int], levels: int) -> GreyMoments:
+    count, first, second = sums
+    return GreyMoments(count, first, second, levels)
 
 
 @functools.lru_cache
