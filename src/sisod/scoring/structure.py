@@ -90,13 +90,13 @@ class Moments:
         return Moments(count, self.mean + step * share, spread)
 
 
-def s_measure(pixels: Pixels, frames: Sequence[Frame]) -> Values:
+def s_measure(pixels: Pixels, frames: Sequence[Frame], *, alpha: float = 0.5) -> Values:
     """Structure measure (Fan et al., ICCV 2017), object and region similarity in equal parts."""
     windows = [_WHOLE, *(frame.window for frame in frames)]
-    return np.array([_s_of_window(pixels, window) for window in windows])
+    return np.array([_s_of_window(pixels, window, alpha) for window in windows])
 
 
-def _s_of_window(pixels: Pixels, window: Window) -> float:
+def _s_of_window(pixels: Pixels, window: Window, alpha: float) -> float:
     gt = pixels.gt[window]
     regions = [pixels.moments(part) for part in _quadrants(gt, window)]
     outside, inside = regions[0]
@@ -113,7 +113,7 @@ def _s_of_window(pixels: Pixels, window: Window) -> float:
         (negative.count + positive.count) / gt.size * _region(negative, positive)
         for negative, positive in regions
     )
-    return max(0.0, 0.5 * object_similarity + 0.5 * region_similarity)
+    return max(0.0, alpha * object_similarity + (1 - alpha) * region_similarity)
 
 
 def _object(mean: float, values: Moments) -> float:
@@ -149,7 +149,7 @@ def _region(negative: Moments, positive: Moments) -> float:
     return 1.0 if denominator == 0 else 0.0
 
 
-def weighted_f(pixels: Pixels, frames: Sequence[Frame]) -> Values:
+def weighted_f(pixels: Pixels, frames: Sequence[Frame], *, beta2: float = 1.0) -> Values:
     """Weighted F (Margolin et al., CVPR 2014), beta 1, as PySODMetrics; undefined without an object.
 
     Errors and weights are computed on the whole image; a frame only sums them over its pixels. On a
@@ -160,10 +160,10 @@ def weighted_f(pixels: Pixels, frames: Sequence[Frame]) -> Values:
         return np.full(1 + len(frames), np.nan)
     error = _weighted_error(pixels)
     windows = [_WHOLE, *(frame.window for frame in frames)]
-    return np.array([_weighted_f_of_window(error[window], gt[window]) for window in windows])
+    return np.array([_weighted_f_of_window(error[window], gt[window], beta2) for window in windows])
 
 
-def _weighted_f_of_window(error: Values, gt: Mask) -> float:
+def _weighted_f_of_window(error: Values, gt: Mask, beta2: float) -> float:
     n_salient = int(np.count_nonzero(gt))
     if n_salient == 0:
         return float("nan")
@@ -171,7 +171,7 @@ def _weighted_f_of_window(error: Values, gt: Mask) -> float:
     detected = n_salient - missed
     recall = 1 - missed / n_salient
     precision = detected / (detected + float(error[~gt].sum()) + _EPS)
-    return 2 * recall * precision / (recall + precision + _EPS)
+    return (1 + beta2) * recall * precision / (recall + beta2 * precision + _EPS)
 
 
 def _weighted_error(pixels: Pixels) -> Values:
@@ -246,13 +246,25 @@ def multiscale_iou(pixels: Pixels, frames: Sequence[Frame]) -> Values:  # noqa: 
     """Multi-scale IoU of edges at p > 0.5 (Ahmadzadeh et al., ICIP 2021), as PySODMetrics."""
     if not pixels.gt.any():
         return np.full(1, np.nan)
-    pred_edges, gt_edges = _edges(pixels.values() > 0.5), _edges(pixels.gt)
-    ratios = []
-    for _ in range(10):  # cells of 1, 2, 4 ... 512 pixels
-        common = np.count_nonzero(pred_edges & gt_edges)
-        ratios.append((common + 1) / (np.count_nonzero(gt_edges) + 1))
-        pred_edges, gt_edges = _halved(pred_edges), _halved(gt_edges)
-    return np.array([np.trapezoid(ratios, dx=1 / 9)])
+    pred_edges, gt_edges = edge_pyramid(pixels.values() > 0.5), edge_pyramid(pixels.gt)
+    return np.array([compare_edges(pred_edges, gt_edges)])
+
+
+def edge_pyramid(mask: Mask) -> list[Mask]:
+    """Return the edges of a mask at ten scales: cells of 1, 2, 4 ... 512 pixels that hold an edge."""
+    scales = [_edges(mask)]
+    for _ in range(9):
+        scales.append(_halved(scales[-1]))
+    return scales
+
+
+def compare_edges(pred_edges: Sequence[Mask], gt_edges: Sequence[Mask]) -> float:
+    """Return the area under the curve of edge recall over the scales; one is added to both counts."""
+    ratios = [
+        (np.count_nonzero(pred & gt) + 1) / (np.count_nonzero(gt) + 1)
+        for pred, gt in zip(pred_edges, gt_edges, strict=True)
+    ]
+    return float(np.trapezoid(ratios, dx=1 / (len(ratios) - 1)))
 
 
 def _edges(mask: Mask) -> Mask:
