@@ -63,5 +63,7 @@ def _context(gt: NDArray[np.bool_], alpha: float) -> tuple[Values, list[int]]:
             "the salient pixels of gt are on a sloping line, for which ContextMeasure is undefined; "
             "leave the image out"
         )
-    scale = alpha / math.sqrt(float(variances.sum()))
-    return covariance * scale**2, [round(3 * scale * math.sqrt(float(value))) for value in variances]
+    size = math.sqrt(float(variances.sum()))
+    # the order of operations decides how a half is rounded
+    reach = [round(3 * (alpha * math.sqrt(float(value)) / size)) for value in variances]
+    return alpha**2 * covariance / size**2, reach

@@ -97,7 +97,8 @@ class CheckedPair:
         dynamic, adaptive = self.image.dynamic, self.image.adaptive
         above = np.array([np.append(dynamic[key], adaptive[key]) for key in ("fp", "tp")], dtype=float)
         totals = np.array([[self.image.n_negative, self.image.n_positive]], dtype=float)
-        values = e_measure(confusion_counts(above[None], totals, np.array([True])))[0]
+        with np.errstate(invalid="ignore"):  # of a mask with one class, which has a rule of its own
+            values = e_measure(confusion_counts(above[None], totals, np.array([True])))[0]
         return values[:-1], float(values[-1])
 
 
