@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import cohen_kappa_score
 
 import sisod.compat.pysodmetrics as drop_in
+from sisod import PROTOCOLS
 
 MODULES = (drop_in, py_sod_metrics)
 GT = np.zeros((20, 30), np.uint8)
@@ -86,13 +87,27 @@ def crowd(columns: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     return np.where(gt > 0, np.arange(gt.shape[1]) % 97 + 150, 30).astype(np.uint8), gt
 
 
-def test_more_than_53_targets() -> None:
-    """Theirs keeps targets as bits of a double: exact up to 53, wrong beyond, an error from 64 on."""
-    few = both("si_mae", "/si_mae", *crowd(10))
+def test_from_64_targets_on() -> None:
+    """Theirs keeps every target as a bit of an integer of 64 bits."""
+    few = both("si_mae", "/si_mae", *crowd(12))
     assert few[0] == pytest.approx(few[1], abs=1e-12)
-    with np.errstate(all="ignore"), pytest.raises(Exception, match=r".*"):
-        results(py_sod_metrics, "si_mae", [crowd(14)])
-    assert 0 < results(drop_in, "si_mae", [crowd(14)])["/si_mae"] < 1
+    with pytest.raises(OverflowError):
+        results(py_sod_metrics, "si_mae", [crowd(13)])
+    assert 0 < results(drop_in, "si_mae", [crowd(13)])["/si_mae"] < 1
+
+
+def test_more_than_53_targets_whose_frames_overlap() -> None:
+    """Theirs adds the bits in a double: where bits 1 and 55 meet, bit 1 is lost."""
+    pred, gt = (np.pad(image, ((3, 1), (3, 1))) for image in crowd(11))
+    gt[1, 1:-1] = gt[1:-1, 1] = 255  # the first target: its frame holds all others
+    ours, theirs = both("si_mae", "/si_mae", pred, gt)
+    frames = PROTOCOLS["pysodmetrics"].partition(gt > 128)
+    error = np.abs((pred - pred.min()) / np.ptp(pred) - (gt > 128))
+    total = sum(float(error[frame.window].mean()) for frame in frames)
+    total += frames.alpha * float(error[frames.background].mean())
+    assert len(frames) == 56
+    assert ours == pytest.approx(total / (56 + frames.alpha), abs=1e-12)
+    assert abs(ours - theirs) > 1e-5
 
 
 def test_multiscale_iou_counts_more_than_2048_edge_pixels() -> None:

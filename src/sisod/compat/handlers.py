@@ -277,6 +277,5 @@ def mean_result(per_image: Sequence[Any]) -> Any:
 
 def _ratio(numerator: Any, denominator: Any) -> Values:
     """Divide; 0 where the denominator is 0."""
-    quotient = np.zeros(np.broadcast_shapes(np.shape(numerator), np.shape(denominator)))
-    np.divide(numerator, denominator, out=quotient, where=np.asarray(denominator) != 0)
-    return quotient
+    divisor = np.asarray(denominator, dtype=np.float64)
+    return np.divide(numerator, divisor, out=np.zeros_like(divisor), where=divisor != 0)

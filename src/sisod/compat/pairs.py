@@ -60,6 +60,13 @@ class CheckedPair:
         return [WindowCounts(self, frames[index].window) for index in order] or [self.image]
 
     @cached_property
+    def joint(self) -> NDArray[np.uint16]:
+        """The code of every pixel, 256 more if it is salient."""
+        joint = np.multiply(self.gt, LEVELS, dtype=np.uint16)
+        joint += self.codes
+        return joint
+
+    @cached_property
     def pixels(self) -> Pixels:
         """The pair as the metrics of the engine take it."""
         if self.p is None:
@@ -116,9 +123,7 @@ class WindowCounts:
     @cached_property
     def by_code(self) -> Values:
         """Pixels of the window by code: not salient, salient."""
-        codes = self._pair.codes[self._window]
-        positive = count_codes(codes, LEVELS, self._gt.view(np.uint8))
-        return np.stack([count_codes(codes, LEVELS) - positive, positive])
+        return count_codes(self._pair.joint[self._window], 2 * LEVELS).reshape(2, LEVELS)
 
     @cached_property
     def n_positive(self) -> int:
