@@ -83,7 +83,7 @@ def test_size_invariant_metrics_of_a_full_mask(name: str) -> None:
 
 def crowd(columns: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     """Rows of five targets of 64 pixels."""
-    gt = np.kron(np.ones((5, columns), np.uint8), np.pad(np.full((8, 8), 255, np.uint8), 1))
+    gt: NDArray[np.uint8] = np.tile(np.pad(np.full((8, 8), 255, np.uint8), 1), (5, columns))
     return np.where(gt > 0, np.arange(gt.shape[1]) % 97 + 150, 30).astype(np.uint8), gt
 
 
@@ -142,7 +142,7 @@ def test_a_boolean_map_that_is_true_everywhere_is_white() -> None:
 
 @pytest.mark.parametrize("kind", [np.uint8, np.float32])
 def test_masks_of_0_and_1_are_refused(kind: type) -> None:
-    ones = (GT > 128).astype(kind)
+    ones: NDArray[Any] = (GT > 128).astype(kind)
     assert results(py_sod_metrics, "fm", [(PRED, ones)])["/fm/adp"] == 0  # every pixel is below 128
     with pytest.raises(
         ValueError, match=r"maximum 1: it looks like 0/1.*pass gt > 0, or multiply by 255"

@@ -44,7 +44,7 @@ def count_checks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_all_metrics_of_a_pair_share_one_count(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = count_checks(monkeypatch)
     handler = drop_in.IOUHandler(with_dynamic=True, with_adaptive=True)
-    metrics = [
+    metrics: list[Any] = [
         *(drop_in.MAE(), drop_in.Fmeasure(), drop_in.Emeasure(), drop_in.Smeasure()),
         *(drop_in.WeightedFmeasure(), drop_in.FmeasureV2({"iou": handler}), drop_in.SizeInvarianceMAE()),
     ]

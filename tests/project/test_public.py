@@ -96,8 +96,10 @@ def test_names_of_the_theory_are_frozen() -> None:
 
 def test_names_of_the_drop_in_are_frozen() -> None:
     """The names that PySODMetrics 1.6.2 exports; tests/compat compares them with the package itself."""
-    of_counts = ("BER", "DICE", "FPR", "Fmeasure", "IOU", "Kappa", "OverallAccuracy", "Precision")
-    of_counts += ("Recall", "Sensitivity", "Specificity", "TNR", "TPR")
+    of_counts = (
+        *("BER", "DICE", "FPR", "Fmeasure", "IOU", "Kappa", "OverallAccuracy", "Precision"),
+        *("Recall", "Sensitivity", "Specificity", "TNR", "TPR"),
+    )
     assert sorted(pysodmetrics.__all__) == sorted(
         [
             *(f"{name}Handler" for name in of_counts),

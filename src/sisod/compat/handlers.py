@@ -278,4 +278,6 @@ def mean_result(per_image: Sequence[Any]) -> Any:
 def _ratio(numerator: Any, denominator: Any) -> Values:
     """Divide; 0 where the denominator is 0."""
     divisor = np.asarray(denominator, dtype=np.float64)
-    return np.divide(numerator, divisor, out=np.zeros_like(divisor), where=divisor != 0)
+    quotient: Values = np.zeros_like(divisor)
+    np.divide(numerator, divisor, out=quotient, where=divisor != 0)
+    return quotient
