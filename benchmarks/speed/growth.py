@@ -27,10 +27,11 @@ class PixelGrowth:
     pixels: list[int]
     seconds: list[float]
 
-    def row(self) -> Row:
-        """The exponent of the growth."""
+    def row(self, what: str = "") -> Row:
+        """The exponent of the growth; `what` says with which metrics."""
+        sizes = f"{_mega(self.pixels[0])} to {_mega(self.pixels[-1])}"
         return Row(
-            what=f"growth with pixels, {_mega(self.pixels[0])} to {_mega(self.pixels[-1])}, exponent",
+            what=f"{what}growth with pixels, {sizes}, exponent",
             ours=(self.seconds[0], self.seconds[-1]),
             peer=None,
             value=exponent(self.pixels, self.seconds),
@@ -47,12 +48,14 @@ class PixelGrowth:
         return markdown(["8 objects", "time", "ns per pixel"], lines)
 
 
-def measure_pixels(factors: Sequence[int], *, repetitions: int) -> PixelGrowth:
+def measure_pixels(
+    factors: Sequence[int], *, metrics: Sequence[str] = COUNT_KEYS, repetitions: int
+) -> PixelGrowth:
     """Time one image of eight objects at growing size."""
     progress("growth with pixels")
     pred, gt = make_map(_BASE_SHAPE, 8, np.random.default_rng(1))
     images = [(enlarge(pred, factor), enlarge(gt, factor)) for factor in factors]
-    seconds = _growth(images, partial(sisod.score, metrics=COUNT_KEYS), repetitions)
+    seconds = _growth(images, partial(sisod.score, metrics=metrics), repetitions)
     return PixelGrowth([pred.size for pred, _ in images], seconds)
 
 

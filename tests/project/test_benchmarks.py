@@ -2,12 +2,18 @@
 
 import pytest
 from helpers.benchmark_programs import run_quick
+from helpers.paths import ROOT
+
+from benchmarks.speed import before_after
 
 _ROWS = (
     "partition, count metrics and SI forms; PySODMetrics",
     "the same, S and weighted F; PySODMetrics",
     "partition, count metrics and SI forms; OpenCV decodes",
+    "the same, S and weighted F; OpenCV decodes",
+    "the same, S, weighted F and their SI forms; OpenCV decodes",
     "growth with pixels",
+    "S, weighted F, SI forms: growth with pixels",
     "growth with frames",
 )
 
@@ -25,6 +31,14 @@ def test_engine_benchmark_prints_every_row_and_writes_nothing_when_quick() -> No
         assert cells[-1] in ("yes", "no")
     assert sum(line.startswith("| 0.1 Mpx ") for line in lines) == 1
     assert sum(line.startswith("| 1000 ") for line in lines) == 1
+
+
+@pytest.mark.slow
+def test_before_after_benchmark_measures_two_checkouts(capsys: pytest.CaptureFixture[str]) -> None:
+    before_after.main([str(ROOT), "--quick"])
+    rows = _cells(capsys.readouterr().out.splitlines())
+    assert [cells[0] for cells in rows] == ["what", "---", *before_after.CONTENDERS]
+    assert all(0.2 < float(cells[3]) < 5 for cells in rows[2:])  # the same code twice
 
 
 @pytest.mark.slow

@@ -31,6 +31,7 @@ _NEEDS = {
         *(
             f"speed.{name}"
             for name in (
+                "before_after",
                 "compare",
                 "compat",
                 "engine",

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sisod.scoring.arrays import as_array, check_same_shape, grey_table
 from sisod.scoring.count_metrics import confusion_counts, e_measure
-from sisod.scoring.histograms import LEVELS, count_codes, histogram
+from sisod.scoring.histograms import LEVELS, count_codes, histogram, quarter
 from sisod.scoring.partition import Partition
 from sisod.scoring.protocols import PROTOCOLS
 from sisod.scoring.size_invariant import separable
@@ -67,10 +67,16 @@ class CheckedPair:
         return joint
 
     @cached_property
+    def quadrants(self) -> Values:
+        """Pixels by code, not salient and salient, of the four parts around the centroid."""
+        parts = [count_codes(self.joint[part], 2 * LEVELS) for part in quarter(self.gt)]
+        return np.array(parts).reshape(4, 2, LEVELS)
+
+    @cached_property
     def pixels(self) -> Pixels:
         """The pair as the metrics of the engine take it."""
         if self.p is None:
-            return Pixels(self.codes, self.gt, "minmax")
+            return Pixels(self.codes, self.gt, "minmax", self.quadrants[None])
         exact = self.p.dtype in (np.float32, np.float64)
         return Pixels(self.p if exact else self.p.astype(np.float64), self.gt, "none")
 
@@ -123,6 +129,8 @@ class WindowCounts:
     @cached_property
     def by_code(self) -> Values:
         """Pixels of the window by code: not salient, salient."""
+        if self._n_outside == 0:
+            return np.asarray(self._pair.quadrants.sum(axis=0))
         return count_codes(self._pair.joint[self._window], 2 * LEVELS).reshape(2, LEVELS)
 
     @cached_property

@@ -32,7 +32,8 @@ from sisod.compat.handlers import (
     mean_result,
 )
 from sisod.compat.pairs import CheckedPair, shared_pair
-from sisod.scoring.structure import compare_edges, edge_pyramid, s_measure, weighted_f
+from sisod.scoring.structure import compare_edges, edge_pyramid, s_measure
+from sisod.scoring.weighted_f import weighted_f
 
 __all__ = [
     "MAE",

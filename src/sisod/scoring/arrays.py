@@ -139,24 +139,27 @@ def check_same_shape(pred: NDArray[Any], gt: NDArray[Any]) -> None:
         )
 
 
-def unit_values(pred: Map, *, normalize: Normalize) -> NDArray[np.float64]:
+def unit_values(
+    pred: Map, *, normalize: Normalize, ends: tuple[Any, Any] | None = None
+) -> NDArray[np.float64]:
     """Return p, the prediction in [0, 1] in float64, by the operations of PySODMetrics.
 
-    `"minmax"` stretches the image's range to [0, 1]; a constant map is left unchanged.
+    `"minmax"` stretches the image's range to [0, 1]; a constant map is left unchanged. For a part of a
+    map, `ends` are the minimum and maximum of the whole.
 
     Example:
         >>> unit_values(np.array([[51, 102, 153]], dtype=np.uint8), normalize="minmax")
         array([[0. , 0.5, 1. ]])
     """
+    low, high = (pred.min(), pred.max()) if ends is None else ends
     if pred.dtype == np.uint8:
-        low, high = int(pred.min()), int(pred.max())
-        return grey_table(low, high, normalize=normalize).take(pred)
-    p = pred / 65535 if pred.dtype == np.uint16 else pred.astype(np.float64)
-    if normalize == "minmax":
-        lowest, highest = p.min(), p.max()
-        if lowest != highest:
-            p -= lowest  # in place: a copy of a large map is expensive
-            p /= highest - lowest
+        return grey_table(int(low), int(high), normalize=normalize).take(pred)
+    scale = 65535 if pred.dtype == np.uint16 else 1
+    p = pred / scale if scale > 1 else pred.astype(np.float64)
+    if normalize == "minmax" and low != high:
+        lowest, highest = float(low) / scale, float(high) / scale
+        p -= lowest  # in place: a copy of a large map is expensive
+        p /= highest - lowest
     return np.asarray(p, dtype=np.float64)
 
 

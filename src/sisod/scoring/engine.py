@@ -139,10 +139,15 @@ class CountScorer:
         frame_values: dict[str, Values] = {}
         if self.custom:
             custom, frame_values = custom_values(self.custom, pred, gt, partition, normalize)
+        counts = histogram(
+            pred, gt, partition, normalize=normalize, n_quartered=_n_quartered(self.keys, partition)
+        )
+        quadrants = counts.quadrants if len(counts.quadrants) else None
+        pixels = Pixels(pred, gt, normalize, quadrants)
         return ImageStatistics(
-            histogram=histogram(pred, gt, partition, normalize=normalize),
+            histogram=counts.without_quadrants(),
             partition=partition.without_components(),  # only the pixels above need them
-            pixel_values=_pixel_values(Pixels(pred, gt, normalize), partition, self.keys) | custom,
+            pixel_values=_pixel_values(pixels, partition, self.keys) | custom,
             frame_values=frame_values,
             predicted=(
                 measure_predicted(
@@ -175,6 +180,13 @@ def _needs_objects(keys: tuple[str, ...]) -> bool:
 def _needs_object_curve(keys: tuple[str, ...]) -> bool:
     families = (METRICS[key].family for key in keys)
     return any(family.kind == "objects" and family.on_request for family in families)
+
+
+def _n_quartered(keys: tuple[str, ...], partition: Partition) -> int:
+    """Return how many rows of the histogram S needs by quadrant: none, the image, or the frames too."""
+    if "si_s" in keys and partition.regions is None:
+        return 1 + len(partition)
+    return int("s" in keys or "si_s" in keys)
 
 
 def _resize(pred: arrays.Map, shape: tuple[int, ...]) -> arrays.Map:

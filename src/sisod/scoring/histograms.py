@@ -24,6 +24,7 @@ BINARY, ADAPTIVE = LEVELS, LEVELS + 1  # columns after the 256 thresholds
 COLUMNS = LEVELS + 2
 _THRESHOLDS = np.arange(LEVELS)
 _FLOAT32_EXACT = 1 << 24
+_NO_QUADRANTS = np.empty((0, 4, 2, LEVELS))
 FEW_COMPONENTS = 31  # whose pixels `count_grey` can count: 1024 codes each
 
 
@@ -39,12 +40,20 @@ class Histogram:
         totals: shape (rows, 2): pixels not salient and salient.
         absolute: sum of |p - gt| per row.
         squared: sum of (p - gt)^2 per row.
+        quadrants: shape (rows, 4, 2, 256): pixels not salient and salient per grey value, of the four
+            parts around the centroid of the salient pixels. Only the first rows, of an 8-bit map, and
+            only if S needs them.
     """
 
     above: Values
     totals: Values
     absolute: Values
     squared: Values
+    quadrants: Values
+
+    def without_quadrants(self) -> "Histogram":
+        """Return the same counts without those of the quadrants, which are large."""
+        return Histogram(self.above, self.totals, self.absolute, self.squared, _NO_QUADRANTS)
 
 
 def histogram(
@@ -53,8 +62,11 @@ def histogram(
     partition: Partition,
     *,
     normalize: Normalize = "minmax",
+    n_quartered: int = 0,
 ) -> Histogram:
     """Count one checked prediction against its ground truth, per code, for the image and its frames.
+
+    The first `n_quartered` rows of an 8-bit map are also counted by quadrant.
 
     Example:
         A 1 x 4 map, the last two pixels salient: three pixels are predicted at t = 100.
@@ -66,14 +78,15 @@ def histogram(
         array([1., 2.])
     """
     if pred.dtype == np.uint8:
-        return _grey_histogram(pred, gt, partition, normalize)
+        return _grey_histogram(pred, gt, partition, normalize, n_quartered)
     return _float_histogram(unit_values(pred, normalize=normalize), gt, partition)
 
 
 def _grey_histogram(
-    pred: Codes, gt: NDArray[np.bool_], partition: Partition, normalize: Normalize
+    pred: Codes, gt: NDArray[np.bool_], partition: Partition, normalize: Normalize, n_quartered: int
 ) -> Histogram:
-    counts = count_rows(pred, gt, partition, LEVELS)
+    quadrants = np.empty((n_quartered, 4, 2, LEVELS))
+    counts = count_rows(pred, gt, partition, LEVELS, quadrants)
     grey = counts[0].sum(axis=0)
     used = np.flatnonzero(grey)
     p, fixed_cuts = grey_cuts(int(used[0]), int(used[-1]), normalize)
@@ -85,7 +98,7 @@ def _grey_histogram(
     flat = counts.reshape(len(counts), -1)
     absolute = np.einsum("rc,c->r", flat, error)
     squared = np.einsum("rc,c->r", flat, error * error)
-    return Histogram(_above(counts, cuts), counts.sum(axis=2), absolute, squared)
+    return Histogram(_above(counts, cuts), counts.sum(axis=2), absolute, squared, quadrants)
 
 
 @functools.lru_cache
@@ -116,7 +129,7 @@ def _float_histogram(p: Values, gt: NDArray[np.bool_], partition: Partition) -> 
     error = np.subtract(p, gt)
     absolute = _row_sums(np.abs(error, out=error), partition)
     squared = _row_sums(np.multiply(error, error, out=error), partition)
-    return Histogram(_above(counts, cuts), counts.sum(axis=2), absolute, squared)
+    return Histogram(_above(counts, cuts), counts.sum(axis=2), absolute, squared, _NO_QUADRANTS)
 
 
 def _above(counts: Values, cuts: NDArray[np.intp]) -> Values:
@@ -127,31 +140,70 @@ def _above(counts: Values, cuts: NDArray[np.intp]) -> Values:
     return np.asarray(below[..., -1:] - below.take(cuts, axis=2))
 
 
-def count_rows(codes: Codes, gt: NDArray[np.bool_], partition: Partition, n_codes: int) -> Values:
-    """Return the number of pixels per row, class and code: integers in float64, exact."""
+def count_rows(
+    codes: Codes,
+    gt: NDArray[np.bool_],
+    partition: Partition,
+    n_codes: int,
+    quadrants: Values = _NO_QUADRANTS,
+) -> Values:
+    """Return the number of pixels per row, class and code: integers in float64, exact.
+
+    `quadrants` is filled: as many rows as it has are counted by quadrant, and then added.
+    """
     joint = np.multiply(gt, n_codes, dtype=np.uint16)
     joint += codes
     counts = np.empty((len(partition) + 2, 2 * n_codes))
-    counts[0] = count_codes(joint, 2 * n_codes)
+    boxes = [(0, 0, *gt.shape), *partition.boxes.tolist()]
+    n_boxes = 1 if partition.regions is not None else len(boxes)
+    for row, (y0, x0, y1, x1) in enumerate(boxes[:n_boxes]):
+        window = joint[y0:y1, x0:x1]
+        if row < len(quadrants):
+            parts = quadrants[row].reshape(4, 2 * n_codes)
+            for part, place in zip(parts, quarter(gt[y0:y1, x0:x1]), strict=True):
+                part[:] = count_codes(window[place], 2 * n_codes)
+            counts[row] = parts.sum(axis=0)
+        else:
+            counts[row] = count_codes(window, 2 * n_codes)
     if partition.regions is not None:
         cells = partition.regions.astype(np.int64) * (2 * n_codes) + joint
         counts[1:-1] = np.bincount(cells.ravel(), minlength=counts[1:-1].size).reshape(-1, 2 * n_codes)
         counts[-1] = counts[0]
+    elif partition.disjoint:
+        counts[-1] = counts[1:-1].sum(axis=0)
     else:
-        for row, (y0, x0, y1, x1) in enumerate(partition.boxes.tolist(), start=1):
-            counts[row] = count_codes(joint[y0:y1, x0:x1], 2 * n_codes)
-        if partition.disjoint:
-            counts[-1] = counts[1:-1].sum(axis=0)
-        else:
-            counts[-1] = np.bincount(joint[~partition.background], minlength=2 * n_codes)
+        counts[-1] = np.bincount(joint[~partition.background], minlength=2 * n_codes)
     return counts.reshape(-1, 2, n_codes)
+
+
+def quarter(gt: NDArray[np.bool_]) -> list[tuple[slice, slice]]:
+    """Return the four parts around the centroid of the salient pixels; some may be empty.
+
+    Without salient pixels the first part is all.
+
+    Example:
+        >>> quarter(np.array([[False, True, False, False]]))[1]
+        (slice(0, 1, None), slice(2, 4, None))
+    """
+    height, width = gt.shape
+    y, x = height, width
+    salient = gt.view(np.uint8)
+    in_rows = cv2.reduce(salient, 1, cv2.REDUCE_SUM, dtype=cv2.CV_32S).ravel()
+    if n_salient := int(in_rows.sum()):
+        in_columns = cv2.reduce(salient, 0, cv2.REDUCE_SUM, dtype=cv2.CV_32S).ravel()
+        y = round(int(np.arange(height) @ in_rows) / n_salient) + 1
+        x = round(int(np.arange(width) @ in_columns) / n_salient) + 1
+    rows, columns = (slice(0, y), slice(y, height)), (slice(0, x), slice(x, width))
+    return [(r, c) for r in rows for c in columns]
 
 
 def count_codes(codes: Codes, n_codes: int, mask: NDArray[np.uint8] | None = None) -> Values:
     """Return how often each code occurs, by default everywhere, else where the mask is not zero."""
     # OpenCV counts faster than NumPy, but in float32: in strips small enough to be exact
-    rows = max(1, _FLOAT32_EXACT // codes.shape[1])
     total = np.zeros(n_codes)
+    if codes.size == 0:
+        return total
+    rows = max(1, _FLOAT32_EXACT // codes.shape[1])
     for start in range(0, len(codes), rows):
         strip = slice(start, start + rows)
         strip_mask = None if mask is None else mask[strip]

@@ -23,6 +23,7 @@ from sisod.scoring import count_metrics as counts
 from sisod.scoring import object_metrics as objects
 from sisod.scoring import structure
 from sisod.scoring.object_metrics import first_line, small
+from sisod.scoring.weighted_f import weighted_f
 
 Values = NDArray[np.float64]
 Direction = Literal["up", "down", "none"]
@@ -124,7 +125,7 @@ FAMILIES = (
     Family("e", "E", "up", "curve", counts.e_measure, symbol=r"E_\xi"),
     Family("auc", "AUC", "up", "scalar", counts.auc),
     Family("s", "S", "up", "pixels", structure.s_measure, on_request=True, symbol=r"S_\alpha"),
-    Family("wf", "wF", "up", "pixels", structure.weighted_f, on_request=True, symbol=r"F_\beta^w"),
+    Family("wf", "wF", "up", "pixels", weighted_f, on_request=True, symbol=r"F_\beta^w"),
     Family(
         "msiou", "MSIoU", "up", "pixels", structure.multiscale_iou, size_invariant=False, on_request=True
     ),
@@ -388,14 +389,14 @@ def listed_keys(metrics: object, *, known: Collection[str] = ()) -> tuple[str, .
 
 
 @lru_cache
-def _available_keys(*, detections: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _available_keys(*, detections: bool) -> tuple[dict[str, Family], tuple[str, ...]]:
     """Return all keys of a protocol with or without detections, and those computed by default."""
     families = {
         key: metric.family
         for key, metric in METRICS.items()
         if not is_custom(key) and (detections or not metric.family.detections)
     }
-    return tuple(families), tuple(key for key, family in families.items() if not family.on_request)
+    return families, tuple(key for key, family in families.items() if not family.on_request)
 
 
 def find_metrics(metrics: MetricChoice, *, detections: bool = False) -> tuple[str, ...]:
@@ -411,8 +412,12 @@ def find_metrics(metrics: MetricChoice, *, detections: bool = False) -> tuple[st
     available, by_default = _available_keys(detections=detections)
     if metrics is None:
         return by_default
+    if isinstance(metrics, list | tuple) and metrics and all(type(key) is str for key in metrics):
+        chosen = dict.fromkeys(metrics)
+        if chosen.keys() <= available.keys():  # nearly always; the rest costs a tenth of a score
+            return tuple(chosen)
     keys = listed_keys(metrics)
-    sets = {"all": available, "paper": PAPER_KEYS}
+    sets = {"all": tuple(available), "paper": PAPER_KEYS}
     if len(keys) == 1 and keys[0] in sets:
         return sets[keys[0]]
     keys = tuple(key for name in keys for key in sets.get(name, (name,)))
