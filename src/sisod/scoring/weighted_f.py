@@ -57,10 +57,12 @@ def weighted_f(pixels: Pixels, frames: Sequence[Frame], *, beta2: float = 1.0) -
     boxes = [(0, 0, *pixels.gt.shape), *((frame.y0, frame.x0, frame.y1, frame.x1) for frame in frames)]
     errors = _WeightedErrors.from_pixels(pixels)
     sums = zip(boxes, errors.inside(boxes), errors.outside(boxes), strict=True)
-    return np.array([_score(pixels.gt[y0:y1, x0:x1], *both, beta2) for (y0, x0, y1, x1), *both in sums])
+    return np.array(
+        [_score(pixels.gt[y0:y1, x0:x1], *both, beta2=beta2) for (y0, x0, y1, x1), *both in sums]
+    )
 
 
-def _score(gt: Mask, missed: float, false: float, beta2: float) -> float:
+def _score(gt: Mask, missed: float, false: float, *, beta2: float) -> float:
     n_salient = int(np.count_nonzero(gt))
     if n_salient == 0:
         return float("nan")
