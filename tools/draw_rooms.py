@@ -25,6 +25,7 @@ PLACES = {  # column and row
     "analysis": (3.0, 1.0),
     "report": (4.0, 1.0),
     "reproduction": (5.0, 1.0),
+    "compat": (1.0, 0.0),
     "paper": (2.0, 0.0),
     "networks": (1.0, 2.0),
     "losses": (1.0, 3.0),

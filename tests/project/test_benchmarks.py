@@ -72,6 +72,22 @@ def test_compare_benchmark_prints_every_row_and_writes_nothing_when_quick() -> N
     ]
 
 
+@pytest.mark.needs("py_sod_metrics")
+@pytest.mark.slow
+def test_compat_benchmark_prints_every_row_and_writes_nothing_when_quick() -> None:
+    rows = _cells(run_quick("compat"))
+    assert rows[0][0] == "metrics"
+    assert [cells[0] for cells in rows[2:]] == [
+        "S, weighted F, E, F and MAE",
+        "`FmeasureV2` with ten handlers",
+        "`SizeInvarianceMAE`, `SizeInvarianceFmeasureV2` with ten handlers",
+        "all of these",
+        "`ContextMeasure`",
+        "`MSIoU` at all thresholds",
+    ]
+    assert all(float(cells[3]) > 0 for cells in rows[2:])
+
+
 @pytest.mark.needs("torch")
 @pytest.mark.slow
 def test_losses_benchmark_prints_every_table_and_writes_nothing_when_quick() -> None:

@@ -9,6 +9,7 @@ from helpers.signatures import parameter_names, parameters
 import sisod
 from sisod import analysis, paper
 from sisod.analysis import comparison
+from sisod.compat import pysodmetrics
 from sisod.paper import theory
 from sisod.scoring.metrics import find_metrics
 
@@ -92,6 +93,32 @@ def test_names_of_the_theory_are_frozen() -> None:
         "squared_dice_lipschitz",
     ]
     assert all(hasattr(theory, name) for name in theory.__all__)
+
+
+def test_names_of_the_drop_in_are_frozen() -> None:
+    """The names that PySODMetrics 1.6.2 exports; tests/compat compares them with the package itself."""
+    of_counts = (
+        *("BER", "DICE", "FPR", "Fmeasure", "IOU", "Kappa", "OverallAccuracy", "Precision"),
+        *("Recall", "Sensitivity", "Specificity", "TNR", "TPR"),
+    )
+    assert sorted(pysodmetrics.__all__) == sorted(
+        [
+            *(f"{name}Handler" for name in of_counts),
+            "CamouflageContextMeasure",
+            "ContextMeasure",
+            "Emeasure",
+            "Fmeasure",
+            "FmeasureV2",
+            "HumanCorrectionEffortMeasure",
+            "MAE",
+            "MSIoU",
+            "SizeInvarianceFmeasureV2",
+            "SizeInvarianceMAE",
+            "Smeasure",
+            "WeightedFmeasure",
+        ]
+    )
+    assert all(hasattr(pysodmetrics, name) for name in pysodmetrics.__all__)
 
 
 def test_signatures_are_frozen() -> None:

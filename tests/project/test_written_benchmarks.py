@@ -16,7 +16,11 @@ from sisod.evaluation.cluster import TASK_BATCHES
 from sisod.reproduction.demo_training import Plan
 from sisod.training.recipe import find_recipe
 
-_NEEDS = {"speed.engine": "py_sod_metrics", "speed.scale": "distributed"}
+_NEEDS = {
+    "speed.compat": "py_sod_metrics",
+    "speed.engine": "py_sod_metrics",
+    "speed.scale": "distributed",
+}
 
 
 @pytest.mark.parametrize(
@@ -29,6 +33,7 @@ _NEEDS = {"speed.engine": "py_sod_metrics", "speed.scale": "distributed"}
             for name in (
                 "before_after",
                 "compare",
+                "compat",
                 "engine",
                 "folders",
                 "loader",

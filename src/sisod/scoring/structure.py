@@ -138,7 +138,7 @@ class GreyMoments:
 Regions = Sequence[tuple[Any, Any]]  # moments of the pixels not salient and salient, of each quadrant
 
 
-def s_measure(pixels: Pixels, frames: Sequence[Frame]) -> Values:
+def s_measure(pixels: Pixels, frames: Sequence[Frame], *, alpha: float = 0.5) -> Values:
     """Structure measure (Fan et al., ICCV 2017), object and region similarity in equal parts."""
     if pixels.quadrants is None:
         p = pixels.values()
@@ -146,7 +146,7 @@ def s_measure(pixels: Pixels, frames: Sequence[Frame]) -> Values:
         regions = [_measured(p[window], pixels.gt[window]) for window in windows]
     else:
         regions = _counted(pixels.quadrants[: 1 + len(frames)], *pixels.ends)
-    return np.array([_s_of_regions(quadrants) for quadrants in regions])
+    return np.array([_s_of_regions(quadrants, alpha) for quadrants in regions])
 
 
 def _measured(p: Values, gt: Mask) -> Regions:
@@ -175,7 +175,7 @@ def _powers(low: int) -> Values:
     return np.stack([np.ones(LEVELS), levels, levels * levels], axis=1)
 
 
-def _s_of_regions(regions: Regions) -> float:
+def _s_of_regions(regions: Regions, alpha: float) -> float:
     outside, inside = regions[0]
     for others in regions[1:]:
         outside, inside = outside.plus(others[0]), inside.plus(others[1])
@@ -191,7 +191,7 @@ def _s_of_regions(regions: Regions) -> float:
         (negative.count + positive.count) / size * _region(negative, positive)
         for negative, positive in regions
     )
-    return float(max(0.0, 0.5 * object_similarity + 0.5 * region_similarity))
+    return float(max(0.0, alpha * object_similarity + (1 - alpha) * region_similarity))
 
 
 def _object(mean: float, values: Any) -> float:
@@ -217,13 +217,25 @@ def multiscale_iou(pixels: Pixels, frames: Sequence[Frame]) -> Values:  # noqa: 
     """Multi-scale IoU of edges at p > 0.5 (Ahmadzadeh et al., ICIP 2021), as PySODMetrics."""
     if not pixels.gt.any():
         return np.full(1, np.nan)
-    pred_edges, gt_edges = _edges(pixels.values() > 0.5), _edges(pixels.gt)
-    ratios = []
-    for _ in range(10):  # cells of 1, 2, 4 ... 512 pixels
-        common = np.count_nonzero(pred_edges & gt_edges)
-        ratios.append((common + 1) / (np.count_nonzero(gt_edges) + 1))
-        pred_edges, gt_edges = _halved(pred_edges), _halved(gt_edges)
-    return np.array([np.trapezoid(ratios, dx=1 / 9)])
+    pred_edges, gt_edges = edge_pyramid(pixels.values() > 0.5), edge_pyramid(pixels.gt)
+    return np.array([compare_edges(pred_edges, gt_edges)])
+
+
+def edge_pyramid(mask: Mask) -> list[Mask]:
+    """Return the edges of a mask at ten scales: cells of 1, 2, 4 ... 512 pixels that hold an edge."""
+    scales = [_edges(mask)]
+    for _ in range(9):
+        scales.append(_halved(scales[-1]))
+    return scales
+
+
+def compare_edges(pred_edges: Sequence[Mask], gt_edges: Sequence[Mask]) -> float:
+    """Return the area under the curve of edge recall over the scales; one is added to both counts."""
+    ratios = [
+        (np.count_nonzero(pred & gt) + 1) / (np.count_nonzero(gt) + 1)
+        for pred, gt in zip(pred_edges, gt_edges, strict=True)
+    ]
+    return float(np.trapezoid(ratios, dx=1 / (len(ratios) - 1)))
 
 
 def _edges(mask: Mask) -> Mask:

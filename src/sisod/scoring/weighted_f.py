@@ -46,7 +46,7 @@ _STEPS = np.array(
 )
 
 
-def weighted_f(pixels: Pixels, frames: Sequence[Frame]) -> Values:
+def weighted_f(pixels: Pixels, frames: Sequence[Frame], *, beta2: float = 1.0) -> Values:
     """Weighted F, beta 1, as PySODMetrics; undefined without an object.
 
     Errors and weights are computed on the whole image; a frame only sums them over its pixels. On a
@@ -57,17 +57,19 @@ def weighted_f(pixels: Pixels, frames: Sequence[Frame]) -> Values:
     boxes = [(0, 0, *pixels.gt.shape), *((frame.y0, frame.x0, frame.y1, frame.x1) for frame in frames)]
     errors = _WeightedErrors.from_pixels(pixels)
     sums = zip(boxes, errors.inside(boxes), errors.outside(boxes), strict=True)
-    return np.array([_score(pixels.gt[y0:y1, x0:x1], *both) for (y0, x0, y1, x1), *both in sums])
+    return np.array(
+        [_score(pixels.gt[y0:y1, x0:x1], *both, beta2=beta2) for (y0, x0, y1, x1), *both in sums]
+    )
 
 
-def _score(gt: Mask, missed: float, false: float) -> float:
+def _score(gt: Mask, missed: float, false: float, *, beta2: float) -> float:
     n_salient = int(np.count_nonzero(gt))
     if n_salient == 0:
         return float("nan")
     detected = n_salient - missed
     recall = 1 - missed / n_salient
     precision = detected / (detected + false + EPS)
-    return 2 * recall * precision / (recall + precision + EPS)
+    return (1 + beta2) * recall * precision / (recall + beta2 * precision + EPS)
 
 
 @dataclass(frozen=True, eq=False)

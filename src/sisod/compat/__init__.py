@@ -1,0 +1,1 @@
+"""Other APIs -> scoring: classes of PySODMetrics, computed by the engine."""

@@ -1,0 +1,283 @@
+"""FmeasureV2 of PySODMetrics, its handlers, and its size-invariant form."""
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sisod.common.arguments import shown
+from sisod.compat.pairs import Confusion, WindowCounts, shared_pair
+
+Values = NDArray[np.float64]
+
+
+class Handler(Protocol):
+    """What `FmeasureV2` needs of a handler, also of one of your own."""
+
+    dynamic_results: list[Any] | None
+    adaptive_results: list[Any] | None
+    binary_results: Any
+    sample_based: bool
+
+    def __call__(self, tp: Any, fp: Any, tn: Any, fn: Any) -> Any:
+        """Return the metric of one or several confusion matrices."""
+
+
+class _RatioHandler:
+    """Settings and results of a handler; the metric itself is its call."""
+
+    def __init__(
+        self,
+        with_dynamic: bool,
+        with_adaptive: bool,
+        *,
+        with_binary: bool = False,
+        sample_based: bool = True,
+    ) -> None:
+        self.dynamic_results: list[Any] | None = [] if with_dynamic else None
+        self.adaptive_results: list[Any] | None = [] if with_adaptive else None
+        self.sample_based = sample_based
+        self.binary_results: Any = None
+        if with_binary:
+            self.binary_results = [] if sample_based else {"tp": 0, "fp": 0, "tn": 0, "fn": 0}
+
+
+class IOUHandler(_RatioHandler):
+    """Intersection over union."""
+
+    def __call__(self, tp: Any, fp: Any, tn: Any, fn: Any) -> Values:  # noqa: ARG002
+        """Return TP / (TP + FP + FN)."""
+        return _ratio(tp, tp + fp + fn)
+
+
+class SpecificityHandler(_RatioHandler):
+    """Specificity, the true negative rate."""
+
+    def __call__(self, tp: Any, fp: Any, tn: Any, fn: Any) -> Values:  # noqa: ARG002
+        """Return TN / (TN + FP)."""
+        return _ratio(tn, tn + fp)
+
+
+class DICEHandler(_RatioHandler):
+    """Dice coefficient."""
+
+    def __call__(self, tp: Any, fp: Any, tn: Any, fn: Any) -> Values:  # noqa: ARG002
+        """Return 2 TP / (2 TP + FP + FN)."""
+        return _ratio(2 * tp, 2 * tp + fp + fn)
+
+
+class OverallAccuracyHandler(_RatioHandler):
+    """Share of pixels that are classified correctly."""
+
+    def __call__(self, tp: Any, fp: Any, tn: Any, fn: Any) -> Values:
+        """Return (TP + TN) / all."""
+        return _ratio(tp + tn, tp + fp + tn + fn)
+
+
+class KappaHandler(_RatioHandler):
+    """Cohen's kappa; PySODMetrics 1.6.2 has a term of the expected agreement wrong."""
+
+    def __call__(self, tp: Any, fp: Any, tn: Any, fn: Any) -> Values:
+        """Return (observed - expected agreement) / (1 - expected agreement)."""
+        # products of the counts of a whole data set exceed 64 bits
+        tp, fp, tn, fn = (np.asarray(count, dtype=np.float64) for count in (tp, fp, tn, fn))
+        return _ratio(2 * (tp * tn - fp * fn), (tp + fp) * (fp + tn) + (tp + fn) * (fn + tn))
+
+
+class PrecisionHandler(_RatioHandler):
+    """Precision."""
+
+    def __call__(self, tp: Any, fp: Any, tn: Any, fn: Any) -> Values:  # noqa: ARG002
+        """Return TP / (TP + FP)."""
+        return _ratio(tp, tp + fp)
+
+
+class RecallHandler(_RatioHandler):
+    """Recall, the true positive rate or sensitivity."""
+
+    def __call__(self, tp: Any, fp: Any, tn: Any, fn: Any) -> Values:  # noqa: ARG002
+        """Return TP / (TP + FN)."""
+        return _ratio(tp, tp + fn)
+
+
+class FPRHandler(_RatioHandler):
+    """False positive rate."""
+
+    def __call__(self, tp: Any, fp: Any, tn: Any, fn: Any) -> Values:  # noqa: ARG002
+        """Return FP / (FP + TN)."""
+        return _ratio(fp, fp + tn)
+
+
+class BERHandler(_RatioHandler):
+    """Balanced error rate."""
+
+    def __call__(self, tp: Any, fp: Any, tn: Any, fn: Any) -> Values:
+        """Return 1 - (recall + specificity) / 2, where a rate without pixels is 0."""
+        return 1 - (_ratio(tp, tp + fn) + _ratio(tn, tn + fp)) / 2
+
+
+class FmeasureHandler(_RatioHandler):
+    """F-measure; `beta` is the square of the weight of recall, as in PySODMetrics."""
+
+    def __init__(
+        self,
+        with_dynamic: bool,
+        with_adaptive: bool,
+        *,
+        with_binary: bool = False,
+        sample_based: bool = True,
+        beta: float = 0.3,
+    ) -> None:
+        super().__init__(with_dynamic, with_adaptive, with_binary=with_binary, sample_based=sample_based)
+        self.beta = beta
+
+    def __call__(self, tp: Any, fp: Any, tn: Any, fn: Any) -> Values:  # noqa: ARG002
+        """Return (1 + beta) P R / (beta P + R)."""
+        return f_measure(_ratio(tp, tp + fp), _ratio(tp, tp + fn), self.beta)
+
+
+TNRHandler = SpecificityHandler
+TPRHandler = SensitivityHandler = RecallHandler
+
+
+class FmeasureV2:
+    """Several metrics of confusion matrices at once, one per handler.
+
+    Example:
+        >>> import sisod.compat.pysodmetrics as py_sod_metrics
+        >>> handler = py_sod_metrics.IOUHandler(with_dynamic=False, with_adaptive=True)
+        >>> metric = py_sod_metrics.FmeasureV2({"iou": handler})
+        >>> metric.step(np.array([[0, 200, 90, 255]], np.uint8), np.array([[0, 0, 255, 255]], np.uint8))
+        >>> round(float(metric.get_results()["iou"]["adaptive"]), 3)  # only 255 is above twice the mean
+        0.5
+    """
+
+    def __init__(self, metric_handlers: dict[str, Any] | None = None) -> None:
+        if metric_handlers is not None and not isinstance(metric_handlers, dict):
+            raise TypeError(
+                "metric_handlers must be a dictionary of names and handlers, "
+                f"got {shown(metric_handlers)}"
+            )
+        self._metric_handlers: dict[str, Any] = metric_handlers or {}
+
+    def add_handler(self, handler_name: str, metric_handler: Handler) -> None:
+        """Add a handler; its results are returned under this name."""
+        self._metric_handlers[handler_name] = metric_handler
+
+    def step(self, pred: ArrayLike, gt: ArrayLike, normalize: bool = True) -> None:
+        """Score one pair."""
+        self._check_handlers()
+        image = shared_pair(pred, gt, normalize=normalize).image
+        for handler in self._metric_handlers.values():
+            if handler.dynamic_results is not None:
+                handler.dynamic_results.append(handler(**image.dynamic))
+            if handler.adaptive_results is not None:
+                handler.adaptive_results.append(handler(**image.adaptive))
+            if handler.binary_results is not None:
+                if handler.sample_based:
+                    handler.binary_results.append(handler(**image.binary))
+                else:
+                    _add_counts(handler.binary_results, image.binary)
+
+    def get_results(self) -> dict[str, dict[str, Any]]:
+        """Return name -> `dynamic` (256 values, from threshold 255 down), `adaptive`, `binary`."""
+        return {name: self._results(handler) for name, handler in self._metric_handlers.items()}
+
+    def _results(self, handler: Any) -> dict[str, Any]:
+        results: dict[str, Any] = {}
+        if handler.dynamic_results is not None:
+            results["dynamic"] = mean_result(handler.dynamic_results)
+        if handler.adaptive_results is not None:
+            results["adaptive"] = mean_result(handler.adaptive_results)
+        if handler.binary_results is not None:
+            results["binary"] = _binary_result(handler)
+        return results
+
+    def _check_handlers(self) -> None:
+        if not self._metric_handlers:
+            raise ValueError(
+                f"{type(self).__name__} has no handler; pass metric_handlers, or call add_handler "
+                "before step"
+            )
+
+
+class SizeInvarianceFmeasureV2(FmeasureV2):
+    """The same for every target, that is every connected component of at least 50 pixels.
+
+    With `sample_based`, `dynamic` is a list with an array of targets x 256 per image. Without, it is the
+    mean curve over all targets of all images.
+    """
+
+    def step(self, pred: ArrayLike, gt: ArrayLike, normalize: bool = True) -> None:
+        """Score every target of one pair."""
+        self._check_handlers()
+        targets = shared_pair(pred, gt, normalize=normalize).targets
+        for handler in self._metric_handlers.values():
+            if handler.dynamic_results is not None:
+                curves = [handler(**target.dynamic) for target in targets]
+                if handler.sample_based:
+                    handler.dynamic_results.append(np.array(curves, dtype=np.float64))
+                else:
+                    handler.dynamic_results.extend(curves)
+            if handler.adaptive_results is not None:
+                adaptive = [handler(**target.adaptive) for target in targets]
+                handler.adaptive_results.append(mean_result(adaptive))
+            if handler.binary_results is not None:
+                _add_binary(handler, targets)
+
+    def _results(self, handler: Any) -> dict[str, Any]:
+        results: dict[str, Any] = {}
+        if handler.dynamic_results is not None:
+            per_image = handler.dynamic_results
+            results["dynamic"] = per_image if handler.sample_based else mean_result(per_image)
+        if handler.adaptive_results is not None:
+            results["adaptive"] = mean_result(handler.adaptive_results)
+        if handler.binary_results is not None:
+            results["binary"] = _binary_result(handler)
+        return results
+
+
+def _add_binary(handler: Any, targets: Sequence[WindowCounts]) -> None:
+    if handler.sample_based:
+        handler.binary_results.append(mean_result([handler(**target.binary) for target in targets]))
+        return
+    for target in targets:
+        _add_counts(handler.binary_results, target.binary)
+
+
+def _add_counts(total: dict[str, int], counts: Confusion) -> None:
+    for key, count in counts.items():
+        total[key] += count
+
+
+def _binary_result(handler: Any) -> Any:
+    if handler.sample_based:
+        return mean_result(handler.binary_results)
+    return np.mean(handler(**handler.binary_results))
+
+
+def f_measure(precision: Values, recall: Values, beta: float) -> Values:
+    """Return the weighted harmonic mean of precision and recall; 0 where both are 0."""
+    return _ratio((1 + beta) * precision * recall, beta * precision + recall)
+
+
+def mean_result(per_image: Sequence[Any]) -> Any:
+    """Return the mean over images of values or curves; NaN with a warning if there are none."""
+    if len(per_image) == 0:
+        warnings.warn(
+            "get_results() was called before the first step(); the result is NaN",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+        return np.float64("nan")
+    return np.mean(np.array(per_image, dtype=np.float64), axis=0)
+
+
+def _ratio(numerator: Any, denominator: Any) -> Values:
+    """Divide; 0 where the denominator is 0."""
+    divisor = np.asarray(denominator, dtype=np.float64)
+    quotient: Values = np.zeros_like(divisor)
+    np.divide(numerator, divisor, out=quotient, where=divisor != 0)
+    return quotient

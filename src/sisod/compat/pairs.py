@@ -1,0 +1,342 @@
+"""Pairs of prediction and ground truth by the rules of PySODMetrics, counted once for all metrics."""
+
+import threading
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sisod.scoring.arrays import as_array, check_same_shape, grey_table
+from sisod.scoring.count_metrics import confusion_counts, e_measure
+from sisod.scoring.histograms import LEVELS, count_codes, histogram, quarter
+from sisod.scoring.partition import Partition
+from sisod.scoring.protocols import PROTOCOLS
+from sisod.scoring.size_invariant import separable
+from sisod.scoring.structure import Pixels
+
+Values = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+Grey = NDArray[np.uint8]
+Window = tuple[slice, slice]
+Confusion = dict[str, Any]  # tp, fp, tn, fn: arguments of a handler
+_WHOLE = (slice(None), slice(None))
+_LEAST_P = grey_table(0, 255, normalize="none")
+_NEAR = 1e-9  # far more than the rounding of a mean, far less than the distance of two grey values
+
+
+@dataclass(frozen=True, eq=False)
+class CheckedPair:
+    """A prediction and a ground truth of the same shape.
+
+    Attributes:
+        codes: the grey values of an 8-bit map; of a float map, floor(255 p) in its own precision.
+        table: p of every code of an 8-bit map; of a float map, the least p of every code.
+        p: the values of a float map in [0, 1]; None for an 8-bit map.
+        gt: True for salient pixels.
+    """
+
+    codes: Grey
+    table: Values
+    p: NDArray[Any] | None
+    gt: Mask
+
+    @cached_property
+    def image(self) -> "WindowCounts":
+        """Counts of the whole image."""
+        return WindowCounts(self, _WHOLE)
+
+    @cached_property
+    def partition(self) -> Partition:
+        """Frames and background by the rules of PySODMetrics."""
+        return PROTOCOLS["pysodmetrics"].partition(self.gt)
+
+    @cached_property
+    def targets(self) -> "list[WindowCounts]":
+        """Counts of every target, in raster order of its first pixel; of the image without a target."""
+        frames = self.partition.frames
+        order = np.argsort(self.partition.components.first[self.partition.framed])
+        return [WindowCounts(self, frames[index].window) for index in order] or [self.image]
+
+    @cached_property
+    def joint(self) -> NDArray[np.uint16]:
+        """The code of every pixel, 256 more if it is salient."""
+        joint = np.multiply(self.gt, LEVELS, dtype=np.uint16)
+        joint += self.codes
+        return joint
+
+    @cached_property
+    def quadrants(self) -> Values:
+        """Pixels by code, not salient and salient, of the four parts around the centroid."""
+        parts = [count_codes(self.joint[part], 2 * LEVELS) for part in quarter(self.gt)]
+        return np.array(parts).reshape(4, 2, LEVELS)
+
+    @cached_property
+    def pixels(self) -> Pixels:
+        """The pair as the metrics of the engine take it."""
+        if self.p is None:
+            return Pixels(self.codes, self.gt, "minmax", self.quadrants[None])
+        exact = self.p.dtype in (np.float32, np.float64)
+        return Pixels(self.p if exact else self.p.astype(np.float64), self.gt, "none")
+
+    @cached_property
+    def levels(self) -> Grey:
+        """floor(255 p) of every pixel."""
+        return np.take(_level_table(self.table), self.codes) if self.p is None else self.codes
+
+    def values(self) -> NDArray[Any]:
+        """Return p of every pixel."""
+        return np.take(self.table, self.codes) if self.p is None else self.p
+
+    @cached_property
+    def mae(self) -> float:
+        """Mean of |p - gt|."""
+        if self.p is not None:
+            return float(np.mean(np.abs(self.p - self.gt)))
+        negative, positive = self.image.by_code
+        return float(negative @ self.table + positive @ (1 - self.table)) / self.gt.size
+
+    @cached_property
+    def si_mae(self) -> float:
+        """Size-invariant MAE."""
+        pixels = self.pixels
+        counts = histogram(pixels.pred, pixels.gt, self.partition, normalize=pixels.normalize)
+        return float(separable(counts.absolute, self.partition))
+
+    @cached_property
+    def e_measure(self) -> tuple[Values, float]:
+        """E-measure at the thresholds 255, 254 ... 0, and at the adaptive threshold."""
+        dynamic, adaptive = self.image.dynamic, self.image.adaptive
+        above = np.array([np.append(dynamic[key], adaptive[key]) for key in ("fp", "tp")], dtype=float)
+        totals = np.array([[self.image.n_negative, self.image.n_positive]], dtype=float)
+        with np.errstate(invalid="ignore"):  # of a mask with one class, which has a rule of its own
+            values = e_measure(confusion_counts(above[None], totals, np.array([True])))[0]
+        return values[:-1], float(values[-1])
+
+
+class WindowCounts:
+    """Confusion matrices of an image whose map is set to zero, and its mask to False, outside a window.
+
+    The window of a target is its frame. Pixels outside count as background, as PySODMetrics counts them.
+    """
+
+    def __init__(self, pair: CheckedPair, window: Window) -> None:
+        self._pair, self._window = pair, window
+        self._gt = pair.gt[window]
+        self._n_outside = pair.gt.size - self._gt.size
+
+    @cached_property
+    def by_code(self) -> Values:
+        """Pixels of the window by code: not salient, salient."""
+        if self._n_outside == 0:
+            return np.asarray(self._pair.quadrants.sum(axis=0))
+        return count_codes(self._pair.joint[self._window], 2 * LEVELS).reshape(2, LEVELS)
+
+    @cached_property
+    def n_positive(self) -> int:
+        """Salient pixels."""
+        return int(self.by_code[1].sum())
+
+    @property
+    def n_negative(self) -> int:
+        """All other pixels of the image."""
+        return self._pair.gt.size - self.n_positive
+
+    @cached_property
+    def dynamic(self) -> Confusion:
+        """Confusion matrices at the thresholds 255, 254 ... 0."""
+        by_level = self.by_code
+        if self._pair.p is None:
+            levels = _level_table(self._pair.table)
+            by_level = np.array([np.bincount(levels, counts, LEVELS) for counts in by_level])
+        by_level = by_level.astype(np.int64)
+        by_level[0, 0] += self._n_outside
+        fp, tp = np.cumsum(by_level[:, ::-1], axis=1)
+        return self._confusion(tp, fp)
+
+    @cached_property
+    def adaptive(self) -> Confusion:
+        """Confusion matrix at p >= twice the mean of the map, at most 1."""
+        threshold = self.adaptive_threshold
+        if self._pair.p is None:
+            return self._of_codes(self._pair.table >= threshold, everywhere=threshold <= 0)
+        return self._of_pixels(self._pair.p[self._window] >= threshold, everywhere=threshold <= 0)
+
+    @cached_property
+    def binary(self) -> Confusion:
+        """Confusion matrix at p > 0.5."""
+        if self._pair.p is None:
+            return self._of_codes(self._pair.table > 0.5)
+        return self._of_pixels(self._pair.p[self._window] > 0.5)
+
+    @cached_property
+    def adaptive_threshold(self) -> float:
+        """Twice the mean of the map, at most 1."""
+        if self._pair.p is not None:
+            return float(min(2 * self._masked_map().mean(), 1))
+        codes, table = self.by_code.sum(axis=0), self._pair.table
+        threshold = min(2 * float(codes @ table) / self._pair.gt.size, 1)
+        if np.abs(table[codes > 0] - threshold).min() < _NEAR:
+            # the order of a sum decides whether a grey value is at or below the threshold: use that of
+            # PySODMetrics
+            return min(2 * float(self._masked_map().mean()), 1)
+        return threshold
+
+    def _masked_map(self) -> NDArray[Any]:
+        """Return p of the image, zero outside the window."""
+        p = self._pair.values()
+        if self._n_outside == 0:
+            return p
+        masked = np.zeros_like(p)
+        masked[self._window] = p[self._window]
+        return masked
+
+    def _of_codes(self, predicted: Mask, *, everywhere: bool = False) -> Confusion:
+        fp, tp = self.by_code[:, predicted].sum(axis=1).astype(np.int64).tolist()
+        return self._confusion(tp, fp + self._n_outside * everywhere)
+
+    def _of_pixels(self, predicted: Mask, *, everywhere: bool = False) -> Confusion:
+        tp = int(np.count_nonzero(predicted & self._gt))
+        fp = int(np.count_nonzero(predicted)) - tp
+        return self._confusion(tp, fp + self._n_outside * everywhere)
+
+    def _confusion(self, tp: Any, fp: Any) -> Confusion:
+        return {"tp": tp, "fp": fp, "tn": self.n_negative - fp, "fn": self.n_positive - tp}
+
+
+def _level_table(table: Values) -> Grey:
+    """Return floor(255 p) of every code."""
+    return (table * 255).astype(np.uint8)
+
+
+@dataclass(frozen=True, eq=False)
+class _Step:
+    """A pair as it was given to the last `step`."""
+
+    pred: NDArray[Any]
+    gt: NDArray[Any]
+    normalize: bool
+    pair: CheckedPair
+
+    def holds(self, pred: NDArray[Any], gt: NDArray[Any], *, normalize: bool) -> bool:
+        """Return whether the pair is the same, to the last pixel."""
+        return (
+            self.normalize == normalize
+            and (self.pred.dtype, self.gt.dtype) == (pred.dtype, gt.dtype)
+            and np.array_equal(self.pred, pred)
+            and np.array_equal(self.gt, gt)
+        )
+
+
+class _LastStep(threading.local):
+    """The last pair of each thread."""
+
+    step: _Step | None = None
+
+
+_LAST = _LastStep()
+
+
+def shared_pair(pred: ArrayLike, gt: ArrayLike, *, normalize: bool) -> CheckedPair:
+    """Return the checked pair; the one of the last call if prediction and ground truth are the same.
+
+    All pixels are compared with a copy of the last pair. This is quicker than any metric, and no change
+    to an array can go unnoticed: neither in place, nor a buffer that is filled again, nor a new array at
+    the address of an old one.
+
+    Example:
+        >>> pred, gt = np.zeros((4, 4)), np.eye(4) > 0
+        >>> first = shared_pair(pred, gt, normalize=False)
+        >>> shared_pair(pred, gt, normalize=False) is first
+        True
+        >>> pred[3, 3] = 0.5
+        >>> shared_pair(pred, gt, normalize=False) is first
+        False
+    """
+    given_pred, given_gt, normalize = as_array(pred, "pred"), as_array(gt, "gt"), bool(normalize)
+    last = _LAST.step
+    if last is not None and last.holds(given_pred, given_gt, normalize=normalize):
+        return last.pair
+    _LAST.step = None  # a pair that is refused must not leave the last one in memory
+    _check_plane(given_pred, "pred")
+    _check_plane(given_gt, "gt")
+    check_same_shape(given_pred, given_gt)
+    kept_pred, kept_gt = given_pred.copy(order="C"), given_gt.copy(order="C")
+    pair = _normalized(kept_pred, kept_gt) if normalize else _unchanged(kept_pred, kept_gt)
+    _LAST.step = _Step(kept_pred, kept_gt, normalize, pair)
+    return pair
+
+
+def _check_plane(array: NDArray[Any], name: str) -> None:
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"{name} has dtype {array.dtype}; expected numbers, usually uint8 from 0 to 255")
+    if array.ndim != 2 or array.size == 0:
+        raise ValueError(
+            f"{name} has shape {array.shape}; expected (height, width) with at least one pixel; "
+            "pass one grey map at a time"
+        )
+
+
+def _normalized(pred: NDArray[Any], gt: NDArray[Any]) -> CheckedPair:
+    """Return a pair of grey values: the map stretched to [0, 1], pixels above 128 salient."""
+    low, high = pred.min(), pred.max()
+    if not np.isfinite([low, high]).all():
+        raise ValueError("pred contains NaN or infinite pixels; expected finite values; replace them")
+    mask = _salient(gt)
+    if pred.dtype == np.bool_:
+        grey = pred.view(np.uint8) * np.uint8(255)
+        return CheckedPair(grey, _grey_table(grey), None, mask)
+    if pred.dtype.kind in "iu" and low >= 0 and high <= 255:
+        grey = pred.astype(np.uint8, copy=False)
+        return CheckedPair(grey, _grey_table(grey), None, mask)
+    p = pred / 255  # in the precision of the map, as PySODMetrics
+    low, high = p.min(), p.max()
+    if low != high:
+        p = (p - low) / (high - low)
+    elif not 0 <= low <= 1:
+        raise ValueError(
+            f"pred is {pred.flat[0]:g} everywhere, which cannot be stretched; expected grey values from "
+            "0 to 255"
+        )
+    return CheckedPair(_codes(p), _LEAST_P, p, mask)
+
+
+def _grey_table(grey: Grey) -> Values:
+    return grey_table(int(grey.min()), int(grey.max()), normalize="minmax")
+
+
+def _salient(gt: NDArray[Any]) -> Mask:
+    if gt.dtype == np.bool_:
+        return gt
+    highest = gt.max()
+    if np.isnan(highest):
+        raise ValueError("gt contains NaN pixels; expected 0 and 255; replace them first")
+    if 0 < highest <= 1:
+        raise ValueError(
+            f"gt has dtype {gt.dtype} and maximum {highest:g}: it looks like 0/1, but only pixels above "
+            "128 are salient; pass gt > 0, or multiply by 255"
+        )
+    return np.asarray(gt > 128)
+
+
+def _unchanged(pred: NDArray[Any], gt: NDArray[Any]) -> CheckedPair:
+    """Return a pair that is ready: a map in [0, 1] and a boolean mask."""
+    if pred.dtype not in (np.float32, np.float64):
+        raise TypeError(
+            f"pred has dtype {pred.dtype}; with normalize=False expected float32 or float64 in [0, 1]; "
+            "leave normalize out for grey values"
+        )
+    low, high = float(pred.min()), float(pred.max())
+    if not (low >= 0 and high <= 1):  # also for NaN
+        raise ValueError(
+            f"pred has values from {low:g} to {high:g}; with normalize=False expected [0, 1]; "
+            "divide grey values by 255"
+        )
+    if gt.dtype != np.bool_:
+        raise TypeError(f"gt has dtype {gt.dtype}; with normalize=False expected bool; pass gt > 128")
+    return CheckedPair(_codes(pred), _LEAST_P, pred, gt)
+
+
+def _codes(p: NDArray[Any]) -> Grey:
+    return (p * 255).astype(np.uint8)

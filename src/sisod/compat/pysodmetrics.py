@@ -1,0 +1,265 @@
+"""A drop-in for PySODMetrics 1.6.2: its classes, computed by the engine in one pass over the pixels.
+
+Change the import line and nothing else: `import sisod.compat.pysodmetrics as py_sod_metrics`. Metrics
+that get the same prediction and ground truth one after another share their counts. docs/compat.md lists
+the few differences.
+"""
+
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sisod.common.arguments import shown
+from sisod.compat.context import ContextMeasure
+from sisod.compat.handlers import (
+    BERHandler,
+    DICEHandler,
+    FmeasureHandler,
+    FmeasureV2,
+    FPRHandler,
+    IOUHandler,
+    KappaHandler,
+    OverallAccuracyHandler,
+    PrecisionHandler,
+    RecallHandler,
+    SensitivityHandler,
+    SizeInvarianceFmeasureV2,
+    SpecificityHandler,
+    TNRHandler,
+    TPRHandler,
+    f_measure,
+    mean_result,
+)
+from sisod.compat.pairs import CheckedPair, shared_pair
+from sisod.scoring.structure import compare_edges, edge_pyramid, s_measure
+from sisod.scoring.weighted_f import weighted_f
+
+__all__ = [
+    "MAE",
+    "BERHandler",
+    "CamouflageContextMeasure",
+    "ContextMeasure",
+    "DICEHandler",
+    "Emeasure",
+    "FPRHandler",
+    "Fmeasure",
+    "FmeasureHandler",
+    "FmeasureV2",
+    "HumanCorrectionEffortMeasure",
+    "IOUHandler",
+    "KappaHandler",
+    "MSIoU",
+    "OverallAccuracyHandler",
+    "PrecisionHandler",
+    "RecallHandler",
+    "SensitivityHandler",
+    "SizeInvarianceFmeasureV2",
+    "SizeInvarianceMAE",
+    "Smeasure",
+    "SpecificityHandler",
+    "TNRHandler",
+    "TPRHandler",
+    "WeightedFmeasure",
+]
+
+Values = NDArray[np.float64]
+
+
+class MAE:
+    """Mean absolute error.
+
+    Example:
+        >>> metric = MAE()
+        >>> metric.step(np.array([[0, 51, 255]], np.uint8), np.array([[0, 0, 255]], np.uint8))
+        >>> round(float(metric.get_results()["mae"]), 4)
+        0.0667
+    """
+
+    def __init__(self) -> None:
+        self.maes: list[float] = []
+
+    def step(self, pred: ArrayLike, gt: ArrayLike, normalize: bool = True) -> None:
+        """Score one pair."""
+        self.maes.append(shared_pair(pred, gt, normalize=normalize).mae)
+
+    def get_results(self) -> dict[str, np.float64]:
+        """Return `mae`, the mean over images."""
+        return {"mae": mean_result(self.maes)}
+
+
+class SizeInvarianceMAE(MAE):
+    """Mean absolute error in which every target has the same weight."""
+
+    def step(self, pred: ArrayLike, gt: ArrayLike, normalize: bool = True) -> None:
+        """Score one pair."""
+        self.maes.append(shared_pair(pred, gt, normalize=normalize).si_mae)
+
+    def get_results(self) -> dict[str, np.float64]:
+        """Return `si_mae`, the mean over images."""
+        return {"si_mae": mean_result(self.maes)}
+
+
+class Smeasure:
+    """Structure measure; `alpha` is the weight of the object similarity."""
+
+    def __init__(self, alpha: float = 0.5) -> None:
+        self.sms: list[float] = []
+        self.alpha = alpha
+
+    def step(self, pred: ArrayLike, gt: ArrayLike, normalize: bool = True) -> None:
+        """Score one pair."""
+        pixels = shared_pair(pred, gt, normalize=normalize).pixels
+        self.sms.append(float(s_measure(pixels, (), alpha=self.alpha)[0]))
+
+    def get_results(self) -> dict[str, np.float64]:
+        """Return `sm`, the mean over images."""
+        return {"sm": mean_result(self.sms)}
+
+
+class WeightedFmeasure:
+    """Weighted F-measure; 0 for an image without an object."""
+
+    def __init__(self, beta: float = 1) -> None:
+        self.beta = beta
+        self.weighted_fms: list[float] = []
+
+    def step(self, pred: ArrayLike, gt: ArrayLike, normalize: bool = True) -> None:
+        """Score one pair."""
+        pixels = shared_pair(pred, gt, normalize=normalize).pixels
+        value = weighted_f(pixels, (), beta2=self.beta)[0] if pixels.gt.any() else 0.0
+        self.weighted_fms.append(float(value))
+
+    def get_results(self) -> dict[str, np.float64]:
+        """Return `wfm`, the mean over images."""
+        return {"wfm": mean_result(self.weighted_fms)}
+
+
+class Emeasure:
+    """Enhanced-alignment measure."""
+
+    def __init__(self) -> None:
+        self.adaptive_ems: list[float] = []
+        self.changeable_ems: list[Values] = []
+
+    def step(self, pred: ArrayLike, gt: ArrayLike, normalize: bool = True) -> None:
+        """Score one pair."""
+        curve, adaptive = shared_pair(pred, gt, normalize=normalize).e_measure
+        self.changeable_ems.append(curve)
+        self.adaptive_ems.append(adaptive)
+
+    def get_results(self) -> dict[str, dict[str, Any]]:
+        """Return `em`: `adp`, and `curve` of 256 values from threshold 255 down."""
+        return {"em": {"adp": mean_result(self.adaptive_ems), "curve": mean_result(self.changeable_ems)}}
+
+
+class Fmeasure:
+    """F-measure; `beta` is the square of the weight of recall."""
+
+    def __init__(self, beta: float = 0.3) -> None:
+        self.beta = beta
+        self.precisions: list[Values] = []
+        self.recalls: list[Values] = []
+        self.adaptive_fms: list[float] = []
+        self.changeable_fms: list[Values] = []
+
+    def step(self, pred: ArrayLike, gt: ArrayLike, normalize: bool = True) -> None:
+        """Score one pair."""
+        image = shared_pair(pred, gt, normalize=normalize).image
+        precision, recall = _PRECISION(**image.dynamic), _RECALL(**image.dynamic)
+        self.precisions.append(precision)
+        self.recalls.append(recall)
+        self.changeable_fms.append(f_measure(precision, recall, self.beta))
+        adaptive = _PRECISION(**image.adaptive), _RECALL(**image.adaptive)
+        self.adaptive_fms.append(float(f_measure(*adaptive, self.beta)))
+
+    def get_results(self) -> dict[str, dict[str, Any]]:
+        """Return `fm`: `adp` and `curve`; `pr`: curves `p` and `r`; all from threshold 255 down."""
+        return {
+            "fm": {"adp": mean_result(self.adaptive_fms), "curve": mean_result(self.changeable_fms)},
+            "pr": {"p": mean_result(self.precisions), "r": mean_result(self.recalls)},
+        }
+
+
+_PRECISION = PrecisionHandler(with_dynamic=False, with_adaptive=False)
+_RECALL = RecallHandler(with_dynamic=False, with_adaptive=False)
+
+
+class MSIoU:
+    """Multi-scale IoU of edges."""
+
+    def __init__(
+        self,
+        with_dynamic: bool,
+        with_adaptive: bool,
+        *,
+        with_binary: bool = False,
+        num_levels: int = 10,
+    ) -> None:
+        if num_levels < 2:
+            raise ValueError(f"num_levels must be at least 2, got {shown(num_levels)}")
+        self.dynamic_results: list[Values] | None = [] if with_dynamic else None
+        self.adaptive_results: list[float] | None = [] if with_adaptive else None
+        self.binary_results: list[float] | None = [] if with_binary else None
+        self.cell_sizes = 2 ** np.linspace(0, 9, num=num_levels, dtype=int)
+
+    def step(self, pred: ArrayLike, gt: ArrayLike, normalize: bool = True) -> None:
+        """Score one pair."""
+        pair = shared_pair(pred, gt, normalize=normalize)
+        gt_edges = self._edges(pair.gt)
+        if self.dynamic_results is not None:
+            self.dynamic_results.append(self._curve(pair, gt_edges))
+        if self.adaptive_results is not None:
+            mask = pair.values() >= pair.image.adaptive_threshold
+            self.adaptive_results.append(compare_edges(self._edges(mask), gt_edges))
+        if self.binary_results is not None:
+            mask = pair.values() > 0.5
+            self.binary_results.append(compare_edges(self._edges(mask), gt_edges))
+
+    def get_results(self) -> dict[str, Any]:
+        """Return `dynamic` (257 values, from threshold 0 up to 256), `adaptive` and `binary`."""
+        chosen = {
+            "dynamic": self.dynamic_results,
+            "adaptive": self.adaptive_results,
+            "binary": self.binary_results,
+        }
+        return {key: mean_result(values) for key, values in chosen.items() if values is not None}
+
+    def _edges(self, mask: NDArray[np.bool_]) -> list[NDArray[np.bool_]]:
+        pyramid = edge_pyramid(mask)
+        return [pyramid[int(size).bit_length() - 1] for size in self.cell_sizes]
+
+    def _curve(self, pair: CheckedPair, gt_edges: list[NDArray[np.bool_]]) -> Values:
+        """Return the value at every threshold; masks change only at levels that occur."""
+        used = np.flatnonzero(np.bincount(pair.levels.ravel(), minlength=256))
+        values = [compare_edges(self._edges(pair.levels >= level), gt_edges) for level in used]
+        values.append(compare_edges(self._edges(np.zeros_like(pair.gt)), gt_edges))
+        return np.array(values)[np.searchsorted(used, np.arange(257))]
+
+
+class CamouflageContextMeasure:
+    """Not provided: it compares the colours of patches of the photograph."""
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        _refuse(type(self).__name__, args, kwargs)
+
+
+class HumanCorrectionEffortMeasure:
+    """Not provided yet."""
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        _refuse(type(self).__name__, args, kwargs)
+
+
+def _refuse(name: str, *_: object) -> NoReturn:
+    raise NotImplementedError(
+        f"{name} is not part of sisod.compat.pysodmetrics; import it from py_sod_metrics, beside the "
+        "other metrics"
+    )
+
+
+def __getattr__(name: str) -> NoReturn:
+    raise AttributeError(
+        f"sisod.compat.pysodmetrics has no {name!r}; it has the classes that py_sod_metrics exports "
+        f"({', '.join(__all__)}), but not its modules and helpers"
+    )

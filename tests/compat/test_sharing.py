@@ -1,0 +1,140 @@
+"""Metrics share the counts of a pair, and never use those of another pair."""
+
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import sisod.compat.pysodmetrics as drop_in
+from sisod.compat import pairs
+from sisod.compat.pairs import shared_pair
+
+GT = np.zeros((20, 30), np.uint8)
+GT[4:12, 5:20] = 255
+PRED = np.clip(GT.astype(int) - 40 + np.arange(600).reshape(20, 30) % 37, 0, 255).astype(np.uint8)
+
+
+def mae(pred: NDArray[Any], gt: NDArray[Any], *, normalize: bool = True) -> float:
+    metric = drop_in.MAE()
+    metric.step(pred, gt, normalize)
+    return metric.maes[0]
+
+
+def fresh_mae(pred: NDArray[Any], gt: NDArray[Any]) -> float:
+    """Computed from the definition."""
+    p = (pred - pred.min()) / (pred.max() - pred.min())
+    return float(np.abs(p - (gt > 128)).mean())
+
+
+def count_checks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return a list that grows with every pair that is counted anew."""
+    calls: list[int] = []
+    create = pairs._normalized
+
+    def counted(pred: NDArray[Any], gt: NDArray[Any]) -> pairs.CheckedPair:
+        calls.append(1)
+        return create(pred, gt)
+
+    monkeypatch.setattr(pairs, "_normalized", counted)
+    return calls
+
+
+def test_all_metrics_of_a_pair_share_one_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = count_checks(monkeypatch)
+    handler = drop_in.IOUHandler(with_dynamic=True, with_adaptive=True)
+    metrics: list[Any] = [
+        *(drop_in.MAE(), drop_in.Fmeasure(), drop_in.Emeasure(), drop_in.Smeasure()),
+        *(drop_in.WeightedFmeasure(), drop_in.FmeasureV2({"iou": handler}), drop_in.SizeInvarianceMAE()),
+    ]
+    first, second = PRED + np.uint8(0), PRED[::-1].copy()
+    for pred in (first, second):
+        for metric in metrics:
+            metric.step(pred, GT)
+    assert len(calls) == 2
+
+
+def test_equal_arrays_share_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scripts that load or convert the map for each metric."""
+    pred = PRED ^ np.uint8(1)
+    calls = count_checks(monkeypatch)
+    assert mae(pred, GT) == mae(pred.copy(), GT.copy())
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize("pixel", [(0, 0), (19, 29), (7, 13)])
+def test_one_changed_pixel_is_noticed(pixel: tuple[int, int]) -> None:
+    pred, gt = PRED.copy(), GT.copy()
+    assert mae(pred, gt) == pytest.approx(fresh_mae(pred, gt), abs=1e-12)
+    pred[pixel] ^= 128
+    assert mae(pred, gt) == pytest.approx(fresh_mae(pred, gt), abs=1e-12)
+    gt[pixel] ^= 255
+    assert mae(pred, gt) == pytest.approx(fresh_mae(pred, gt), abs=1e-12)
+
+
+def test_changes_that_keep_sum_and_histogram_are_noticed() -> None:
+    pred = PRED.copy()
+    before = drop_in.WeightedFmeasure()
+    before.step(pred, GT)
+    pred[:] = pred[:, ::-1].copy()  # the same buffer with the mirrored map
+    before.step(pred, GT)
+    fresh = drop_in.WeightedFmeasure()
+    fresh.step(np.ascontiguousarray(PRED[:, ::-1]), GT)
+    assert before.weighted_fms[1] == fresh.weighted_fms[0] != before.weighted_fms[0]
+
+
+def test_one_buffer_filled_for_every_image() -> None:
+    """A loader that decodes into the same two arrays."""
+    pred, gt = np.empty_like(PRED), np.empty_like(GT)
+    metric, expected = drop_in.MAE(), []
+    for shift in range(4):
+        np.copyto(pred, np.roll(PRED, 3 * shift, axis=1))
+        np.copyto(gt, np.roll(GT, shift, axis=0))
+        metric.step(pred, gt)
+        expected.append(fresh_mae(pred, gt))
+    assert metric.maes == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_change_between_two_metrics_does_not_reach_kept_counts() -> None:
+    """Statistics that are computed later come from the copy, not from the changed array."""
+    pred = PRED.copy()
+    pair = shared_pair(pred, GT, normalize=True)
+    pred[:] = 0
+    assert pair.mae == pytest.approx(fresh_mae(PRED, GT), abs=1e-12)
+
+
+def test_normalize_and_type_are_part_of_the_pair() -> None:
+    ready, mask = PRED / 255, GT > 128
+    assert mae(ready, mask, normalize=False) == pytest.approx(np.abs(ready - mask).mean(), abs=1e-12)
+    assert mae(ready, mask) == pytest.approx(fresh_mae(ready, GT), abs=1e-12)
+    # 0 and 1 are equal in both types, but not as grey values
+    ones = np.eye(4, dtype=np.uint8)
+    assert shared_pair(ones, GT[:4, :4], normalize=True) is not shared_pair(
+        ones > 0, GT[:4, :4], normalize=True
+    )
+
+
+def test_a_refused_pair_does_not_stay_in_memory() -> None:
+    mae(PRED, GT)
+    with pytest.raises(ValueError, match="shape"):
+        mae(PRED, GT[1:])
+    assert pairs._LAST.step is None
+
+
+def test_threads_do_not_share() -> None:
+    values: dict[int, list[float]] = {}
+
+    def score(shift: int) -> None:
+        metric, pred = drop_in.MAE(), np.roll(PRED, shift, axis=0)
+        for _ in range(20):
+            metric.step(pred, GT)
+        values[shift] = metric.maes
+
+    threads = [threading.Thread(target=score, args=(shift,)) for shift in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for shift, maes in values.items():
+        assert maes == pytest.approx([fresh_mae(np.roll(PRED, shift, axis=0), GT)] * 20, abs=1e-12)
