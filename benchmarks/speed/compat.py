@@ -65,6 +65,11 @@ def multiscale(module: Any) -> list[Any]:
     return [module.MSIoU(with_dynamic=True, with_adaptive=True, with_binary=True)]
 
 
+def correction(module: Any) -> list[Any]:
+    """Return the human correction effort."""
+    return [module.HumanCorrectionEffortMeasure()]
+
+
 def context(module: Any) -> list[Any]:
     """Return the context-measure."""
     return [module.ContextMeasure()]
@@ -84,6 +89,7 @@ CASES = (
     Case("`FmeasureV2` with ten handlers", handlers),
     Case("`SizeInvarianceMAE`, `SizeInvarianceFmeasureV2` with ten handlers", size_invariant),
     Case("all of these", together),
+    Case("`HumanCorrectionEffortMeasure`", correction, 0.5),
     Case("`ContextMeasure`", context, 0.5),
     Case("`MSIoU` at all thresholds", multiscale, 0.1),
 )

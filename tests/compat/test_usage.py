@@ -158,7 +158,7 @@ def test_a_handler_of_the_user() -> None:
 def test_names_and_signatures_are_those_of_pysodmetrics() -> None:
     exported = {name for name, value in vars(py_sod_metrics).items() if isinstance(value, type)}
     assert set(drop_in.__all__) == exported
-    refused = {"CamouflageContextMeasure", "HumanCorrectionEffortMeasure"}
+    refused = {"CamouflageContextMeasure"}
     for name in exported - refused:
         ours, theirs = getattr(drop_in, name), getattr(py_sod_metrics, name)
         assert parameters(ours) == parameters(theirs), name
@@ -220,6 +220,8 @@ def test_no_handler() -> None:
         drop_in.FmeasureV2([drop_in.IOUHandler(True, True)])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="num_levels must be at least 2, got 1"):
         drop_in.MSIoU(True, True, num_levels=1)
+    with pytest.raises(ValueError, match=r"relax and epsilon are 3 and 2.0; expected 5 and 2.0"):
+        drop_in.HumanCorrectionEffortMeasure(relax=3)
 
 
 def test_results_before_the_first_step_are_nan_with_a_warning() -> None:

@@ -26,6 +26,7 @@ METRICS: dict[str, tuple[str, dict[str, Any]]] = {
     "msiou_levels": ("MSIoU", {"with_dynamic": False, "with_adaptive": True, "num_levels": 5}),
     "cm": ("ContextMeasure", {}),
     "cm_settings": ("ContextMeasure", {"beta2": 0.5, "alpha": 3.0}),
+    "hce": ("HumanCorrectionEffortMeasure", {}),
     "si_mae": ("SizeInvarianceMAE", {}),
     "v2": ("FmeasureV2", {"sample_based": True}),
     "v2_overall": ("FmeasureV2", {"sample_based": False}),

@@ -82,6 +82,7 @@ def test_compat_benchmark_prints_every_row_and_writes_nothing_when_quick() -> No
         "`FmeasureV2` with ten handlers",
         "`SizeInvarianceMAE`, `SizeInvarianceFmeasureV2` with ten handlers",
         "all of these",
+        "`HumanCorrectionEffortMeasure`",
         "`ContextMeasure`",
         "`MSIoU` at all thresholds",
     ]

@@ -32,6 +32,7 @@ from sisod.compat.handlers import (
     mean_result,
 )
 from sisod.compat.pairs import CheckedPair, shared_pair
+from sisod.scoring.correction_effort import human_correction_effort
 from sisod.scoring.structure import compare_edges, edge_pyramid, s_measure
 from sisod.scoring.weighted_f import weighted_f
 
@@ -237,15 +238,31 @@ class MSIoU:
         return np.array(values)[np.searchsorted(used, np.arange(257))]
 
 
+class HumanCorrectionEffortMeasure:
+    """Number of clicks that correct the map."""
+
+    def __init__(self, relax: int = 5, epsilon: float = 2.0) -> None:
+        if (relax, epsilon) != (5, 2.0):
+            raise ValueError(
+                f"relax and epsilon are {shown(relax)} and {shown(epsilon)}; expected 5 and 2.0, as "
+                "in the paper; for others use py_sod_metrics.HumanCorrectionEffortMeasure"
+            )
+        self.hces: list[float] = []
+        self.relax = relax
+        self.epsilon = epsilon
+
+    def step(self, pred: ArrayLike, gt: ArrayLike, normalize: bool = True) -> None:
+        """Score one pair."""
+        pixels = shared_pair(pred, gt, normalize=normalize).pixels
+        self.hces.append(float(human_correction_effort(pixels, ())[0]))
+
+    def get_results(self) -> dict[str, np.float64]:
+        """Return `hce`, the mean over images."""
+        return {"hce": mean_result(self.hces)}
+
+
 class CamouflageContextMeasure:
     """Not provided: it compares the colours of patches of the photograph."""
-
-    def __init__(self, *args: object, **kwargs: object) -> None:
-        _refuse(type(self).__name__, args, kwargs)
-
-
-class HumanCorrectionEffortMeasure:
-    """Not provided yet."""
 
     def __init__(self, *args: object, **kwargs: object) -> None:
         _refuse(type(self).__name__, args, kwargs)
