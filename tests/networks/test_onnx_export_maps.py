@@ -32,7 +32,8 @@ class Seven(nn.Module):
 
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
         """Return seven maps."""
-        return (2 * self.conv(x)).sigmoid().split(1, dim=1)
+        maps: Tensor = (2 * self.conv(x)).sigmoid()
+        return tuple(maps[:, index : index + 1] for index in range(7))
 
 
 def tiny(*, calibrated: bool) -> networks.Network:

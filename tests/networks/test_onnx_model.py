@@ -198,7 +198,8 @@ MESSAGES = {
 @pytest.mark.parametrize("name", MESSAGES)
 def test_a_broken_file_is_refused_in_one_sentence(name: str, images: Path, tmp_path: Path) -> None:
     path = broken_files(tmp_path)[name]
-    options = ["--size", SIDE, "--channel", 0] if name == "not a number" else ["--size", SIDE]
+    options: list[str | int] = ["--size", SIDE]
+    options += ["--channel", 0] if name == "not a number" else []
     message = error_message(run("predict", f"onnx:{path}", images, tmp_path / "out", *options))
     assert MESSAGES[name] in message
     assert not list(tmp_path.rglob("out/*.png"))

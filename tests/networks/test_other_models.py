@@ -455,6 +455,12 @@ def test_folders_of_transformers_that_are_refused(segformer: Path, folder: Path)
     assert message("hf:empty") == (
         "hf:empty has no config.json; expected a folder that save_pretrained wrote"
     )
+    assert (
+        "hf:no/such/folder is not a local folder, and its config.json could not be fetched"
+        in message(
+            "hf:no/such/folder"  # no name of a repository, so nothing is asked of the hub
+        )
+    )
     config, weights = segformer / "config.json", segformer / "model.safetensors"
     good, tensors = config.read_text(), weights.read_bytes()
     config.write_text("{")

@@ -189,16 +189,16 @@ class OnnxModel:
     def _logits(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
         activation = self._activation or "sigmoid"
         channel = object_channel(len(values), self._channel, activation, self.title)
-        chosen = values[channel]
+        chosen: NDArray[np.float32] = values[channel]
         if activation == "sigmoid":
             return chosen
         if activation == "softmax":
             others = np.delete(values, channel, axis=0)
             largest = others.max(axis=0)
-            return chosen - (np.log(np.exp(others - largest).sum(axis=0)) + largest)
+            return np.asarray(chosen - np.log(np.exp(others - largest).sum(axis=0)) - largest)
         check_probabilities(float(chosen.min()), float(chosen.max()), self.title)
         clipped = chosen.clip(EPSILON, 1 - EPSILON)
-        return np.log(clipped / (1 - clipped))
+        return np.asarray(np.log(clipped / (1 - clipped)))
 
     def _input_size(self, size: Shape | None, *, is_own: bool) -> Shape:
         fixed = tuple(_fixed(side) for side in self._input.shape[2:])
