@@ -273,5 +273,9 @@ def test_the_command_passes_every_option_on(images: Path, tmp_path: Path) -> Non
     assert error_message(again, exit_codes=(2,)) == (
         "--mean must be three numbers with commas, like 0.485,0.456,0.406, got '1,2'"
     )
+    wrong = run("predict", f"onnx:{path}", images, tmp_path / "x", "--normalize", "min-max")
+    assert (
+        error_message(wrong, exit_codes=(2,)) == "--normalize must be 'minmax' or 'none', got 'min-max'"
+    )
     trusting = run("predict", f"onnx:{path}", images, tmp_path / "x", "--trust-remote-code")
     assert "--trust-remote-code is for models hf: only" in error_message(trusting, exit_codes=(2,))

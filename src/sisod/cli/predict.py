@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -36,13 +36,6 @@ class ActivationName(StrEnum):
     SIGMOID = "sigmoid"
     SOFTMAX = "softmax"
     NONE = "none"
-
-
-class NormalizeName(StrEnum):
-    """Whether each map is stretched to [0, 1]."""
-
-    NONE = "none"
-    MINMAX = "minmax"
 
 
 def predict(
@@ -99,8 +92,12 @@ def predict(
         ),
     ] = None,
     normalize: Annotated[
-        NormalizeName | None,
-        typer.Option(help="Stretch each map to [0, 1], as U2-Net does; by default none."),
+        str | None,
+        typer.Option(
+            metavar="minmax|none",
+            help="Whether predictions are stretched to [0, 1]: minmax is for models such as U2-Net; by "
+            "default none.",
+        ),
     ] = None,
     trust_remote_code: Annotated[
         bool,
@@ -128,7 +125,7 @@ def predict(
             std=_three_numbers("std", std),
             output=_position_or_name(output),
             activation=None if activation is None else activation.value,
-            normalize=None if normalize is None else normalize.value,
+            normalize=_normalization(normalize),
             channel=channel,
             trust_remote_code=trust_remote_code,
         )
@@ -168,6 +165,13 @@ def _three_numbers(name: str, text: str | None) -> tuple[float, float, float] | 
             f"--{name} must be three numbers with commas, like 0.485,0.456,0.406, got {text!r}"
         ) from None
     return red, green, blue
+
+
+def _normalization(text: str | None) -> Literal["none", "minmax"] | None:
+    match text:
+        case None | "none" | "minmax":
+            return text
+    raise UsageError(f"--normalize must be 'minmax' or 'none', got {text!r}")
 
 
 def _position_or_name(text: str | None) -> int | str | None:
