@@ -42,11 +42,13 @@ OPTIONAL = frozenset(
         "py_sod_metrics",
         "safetensors",
         "scipy",
+        "segmentation_models_pytorch",
         "skimage",
         "sklearn",
         "sphinx",
         "torch",
         "torchmetrics",
+        "transformers",
     ]
 )
 

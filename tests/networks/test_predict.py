@@ -24,7 +24,8 @@ from sisod import networks
 from sisod.common.errors import InputError, InputWarning, UsageError
 from sisod.data.textured_scenes import write_scenes
 from sisod.networks.input_spec import InputSpec
-from sisod.networks.predict import Prediction, load_network, predict_folder, trained_size
+from sisod.networks.map_folder import Prediction
+from sisod.networks.predict import load_network, predict_folder, trained_size
 from sisod.training.recipe import find_recipe
 from sisod.training.train import Machine, TrainingRequest, train
 

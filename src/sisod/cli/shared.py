@@ -71,7 +71,7 @@ Normalize = Annotated[
     typer.Option(
         "--normalize",
         metavar="minmax|none",
-        help="Whether predictions are stretched to [0, 1]; by default the protocol's.",
+        help="Whether predictions are stretched to [0, 1]: by default the protocol's.",
     ),
 ]
 GtSuffix = Annotated[
