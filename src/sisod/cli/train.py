@@ -63,7 +63,12 @@ Devices = Annotated[
 ]
 Nodes = Annotated[int, typer.Option(metavar="N", min=1, help="Number of machines.")]
 Strategy = Annotated[str, typer.Option(metavar="NAME", help="Lightning's strategy, like ddp.")]
-Precision = Annotated[str, typer.Option(metavar="NAME", help="Lightning's precision, like bf16-mixed.")]
+RecipePrecision = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="Lightning's precision, like bf16-mixed; by default the recipe's."
+    ),
+]
 Workers = Annotated[
     int | None,
     typer.Option(metavar="N", min=0, help="Processes that read images; by default one per core."),
@@ -94,7 +99,7 @@ def train(
     devices: Devices = "auto",
     nodes: Nodes = 1,
     strategy: Strategy = "auto",
-    precision: Precision = "32-true",
+    precision: RecipePrecision = None,
     workers: Workers = None,
     logger: Annotated[
         LoggerName, typer.Option(help="Logger in addition to metrics.csv.")
@@ -160,7 +165,7 @@ def ablate(
     devices: Devices = "auto",
     nodes: Nodes = 1,
     strategy: Strategy = "auto",
-    precision: Precision = "32-true",
+    precision: RecipePrecision = None,
     workers: Workers = None,
     resume: Resume = False,
 ) -> None:

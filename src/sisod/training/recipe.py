@@ -5,7 +5,7 @@
     [optimizer]    adam, adamw or sgd
     [schedule]     the learning rate over the run
     [loss]         terms, alpha, normalize, warmup_epochs, parts, whole, gamma
-    [train]        batch, length, seed, share of images kept for calibration
+    [train]        batch, length, seed, average of the weights, precision, images kept for calibration
     [labels]       a first stage that makes labels; for networks that learn body and detail
 
 Imports no PyTorch unless there is a section [labels], so that a wrong recipe is refused at once.
@@ -184,6 +184,11 @@ class TrainPart:
         validate_every: epochs between validations.
         seed: of the initial weights, the order of images and their augmentation.
         calibrate: share of the images that is not trained on but kept for `sisod calibrate`.
+        ema: decay of the exponential moving average of the weights, which is what is validated and
+            saved; 0 for none. At step n it is at most (1 + n) / (10 + n), so that a short run forgets
+            its initial weights.
+        precision: of the computation, under Lightning's names; `--precision` replaces it.
+        compile: run training steps through `torch.compile`.
     """
 
     batch: int
@@ -195,6 +200,9 @@ class TrainPart:
     validate_every: int = 1
     seed: int = 0
     calibrate: float = 0.0
+    ema: float = 0.0
+    precision: Literal["32-true", "16-mixed", "bf16-mixed"] = "32-true"
+    compile: bool = False
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -205,6 +213,7 @@ class TrainPart:
         check_whole("seed", self.seed, least=0, most=_MAX_SEED)
         _check_range("clip", self.clip)
         _check_range("calibrate", self.calibrate, 0.9)
+        _check_range("ema", self.ema, 0.999999)
         if bool(self.epochs) == bool(self.steps):
             raise ValueError("exactly one of epochs and steps must be above 0")
 

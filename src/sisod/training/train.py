@@ -86,18 +86,23 @@ class TrainingRequest:
 
 @dataclass(frozen=True)
 class Machine:
-    """Devices, precision, workers and logger, under Lightning's names."""
+    """Devices, precision, workers and logger, under Lightning's names.
+
+    Without a precision that of the recipe is used.
+    """
 
     devices: str = "auto"
     nodes: int = 1
     strategy: str = "auto"
-    precision: str = "32-true"
+    precision: str | None = None
     workers: int | None = None
     logger: str = "csv"
 
     def __post_init__(self) -> None:
-        for name in ("devices", "strategy", "precision"):
+        for name in ("devices", "strategy"):
             check_text(name, getattr(self, name))
+        if self.precision is not None:
+            check_text("precision", self.precision)
         check_whole("nodes", self.nodes, least=1)
         if self.workers is not None:
             check_whole("workers", self.workers, least=0)
@@ -248,7 +253,7 @@ def _set_up(
             devices=int(machine.devices) if machine.devices.isdigit() else machine.devices,
             num_nodes=machine.nodes,
             strategy=machine.strategy,
-            precision=machine.precision,  # type: ignore[arg-type]
+            precision=machine.precision or recipe.train.precision,  # type: ignore[arg-type]
             max_epochs=n_epochs,
             accumulate_grad_batches=recipe.train.accumulate,
             gradient_clip_val=recipe.train.clip or None,
@@ -290,7 +295,7 @@ def _fit(setup: _Setup, request: TrainingRequest) -> dict[str, Any]:
             raise KeyboardInterrupt from None
     model = "best" if len(setup.data.validation) else "last"
     if trainer.is_global_zero:
-        _write_network(setup.network, path.with_name(f"{model}.ckpt"), request.out)
+        _write_network(setup.module, path.with_name(f"{model}.ckpt"), request.out)
     best = setup.best.best_model_score
     return {
         "epochs": setup.module.n_epochs,
@@ -371,13 +376,13 @@ def _progress_bars() -> list[Any]:
     return [RichProgressBar(console_kwargs={"stderr": True})] if is_terminal(sys.stderr) else []
 
 
-def _write_network(network: Network, checkpoint: Path, folder: Path) -> None:
+def _write_network(module: SaliencyModule, checkpoint: Path, folder: Path) -> None:
     """Write the network of a checkpoint as `save_pretrained` does, each file atomically."""
     state = read_checkpoint(checkpoint)["state_dict"]
-    weights = {
-        key.removeprefix("network."): value for key, value in state.items() if key.startswith("network.")
-    }
-    network.to("cpu").load_state_dict(weights)
+    prefix = "network." if module.averaged is None else "averaged."
+    weights = {key.removeprefix(prefix): state[key] for key in state if key.startswith(prefix)}
+    network = module.result.to("cpu")
+    network.load_state_dict(weights)
     temporary = folder / ".sisod-model"
     network.save_pretrained(temporary)
     for file in temporary.iterdir():
@@ -411,7 +416,7 @@ def _worker_errors() -> Iterator[None]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Silence Lightning's messages about the machine and its advice."""
+    """Silence Lightning's messages about the machine and its advice, and those of the compiler."""
     loggers = [logging.getLogger(f"lightning.{part}") for part in ("pytorch", "fabric")]
     levels = [logger.level for logger in loggers]
     for logger in loggers:
@@ -419,6 +424,7 @@ def _quiet() -> Iterator[None]:
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", module="lightning")
+            warnings.filterwarnings("ignore", module=r"torch\._(dynamo|inductor|functorch)")
             yield
     finally:
         for logger, level in zip(loggers, levels, strict=True):
