@@ -34,7 +34,7 @@ def edited(tmp_path: Path, old: str, new: str) -> Path:
 
 
 def test_there_is_one_for_every_network_and_one_for_a_cpu() -> None:
-    assert set(names()) == {*network_names(), *(f"{name}-lite" for name in FIVE)}
+    assert set(names()) == {*network_names(), *(f"{name}-lite" for name in (*FIVE, "fpn"))}
 
 
 @pytest.mark.parametrize("name", FIVE)

@@ -48,7 +48,8 @@ class NetworkPart:
     def __post_init__(self) -> None:
         check_types(self)
         check_known("network", self.name, network_names())
-        check_known("encoder", self.encoder, ENCODERS)
+        if not (self.name == "fpn" and self.encoder.startswith("timm:")):
+            check_known("encoder", self.encoder, ENCODERS)
         if not self.encoder_weights or "" in self.frozen:
             raise ValueError("encoder_weights and the prefixes in frozen must not be empty")
 
@@ -283,7 +284,7 @@ def names() -> tuple[str, ...]:
 
     Example:
         >>> names()[:3]
-        ('edn', 'edn-lite', 'gatenet')
+        ('edn', 'edn-lite', 'fpn')
     """
     return tuple(sorted(path.stem for path in _FOLDER.glob("*.toml")))
 
