@@ -192,7 +192,6 @@ def test_require() -> None:
     assert is_missing("no_such_module")
     assert not is_missing("__main__")  # which does not say where it is from
     listed = set(EXTRAS.values())
-<<<<<<< HEAD
     assert {extra for _, extra in listed} == {
         "torch",
         "report",
@@ -201,7 +200,5 @@ def test_require() -> None:
         "lite",
         "hf",
         "smp",
+        "timm",
     }
-=======
-    assert {extra for _, extra in listed} == {"torch", "report", "onnx", "cluster", "lite", "timm"}
->>>>>>> d40174d (FPN: a feature pyramid over our encoders and those of timm, with recipes fpn and fpn-lite)

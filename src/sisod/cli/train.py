@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from sisod.cli import completion
+from sisod.cli.networks import FactoryName
 from sisod.cli.shared import (
     Overwrite,
     Resume,
@@ -83,6 +84,7 @@ def train(
     masks: Masks = None,
     loss: Annotated[LossName, typer.Option(help="Size-invariant or plain.")] = LossName.SI,
     settings: Settings = None,
+    factory: FactoryName = None,
     val: Annotated[
         Path | None,
         typer.Option(
@@ -115,7 +117,7 @@ def train(
     with exit_on_user_error(f"; go on with --resume --out {out}"):
         from sisod.training.recipe import find_recipe
 
-        chosen_recipe = find_recipe(recipe, settings or ())
+        chosen_recipe = find_recipe(recipe, settings or (), factory=factory)
         from sisod.training.train import Machine, TrainingRequest, is_first_process
         from sisod.training.train import train as run
 
@@ -160,6 +162,7 @@ def ablate(
     seeds: Annotated[int, typer.Option(metavar="N", min=1, help="How many seeds.")] = 3,
     masks: Masks = None,
     settings: Settings = None,
+    factory: FactoryName = None,
     limit: Limit = None,
     skip_bad: SkipBad = False,
     devices: Devices = "auto",
@@ -177,7 +180,7 @@ def ablate(
     with exit_on_user_error(f"; go on with --resume --out {out}"):
         from sisod.training.recipe import find_recipe
 
-        chosen_recipe = find_recipe(recipe, settings or ())
+        chosen_recipe = find_recipe(recipe, settings or (), factory=factory)
         from rich.console import Console
 
         from sisod.training.ablate import ablate as run

@@ -15,6 +15,7 @@ from sisod.common.arguments import brief, check_choice
 from sisod.common.errors import InputError, UsageError, shorten_list
 from sisod.losses import PlainLoss, SizeInvariantLoss
 from sisod.losses.decoupled import DecoupledLoss
+from sisod.networks.adapters import module_errors
 from sisod.networks.architectures.blocks import resize
 from sisod.networks.network import Network
 from sisod.scoring.loss_options import PartKind
@@ -76,7 +77,8 @@ class SaliencyModule(L.LightningModule):
 
     def training_step(self, batch: TrainingBatch, index: int) -> Tensor:
         """Return the loss of a batch."""
-        maps = self.network(self.network.input_spec.apply(batch.images))
+        with module_errors(self.network, batch.images.shape):
+            maps = self.network(self.network.input_spec.apply(batch.images))
         labels = {kind: label.float() / 255 for kind, label in batch.labels.items()}
         is_warmup = self.current_epoch < self.recipe.loss.warmup_epochs
         criterion = self.plain_loss if is_warmup else self.loss
@@ -96,7 +98,7 @@ class SaliencyModule(L.LightningModule):
         """Score a batch, each map at the size of its mask and in 256 grey levels, like saved maps."""
         logits = self.result(self.network.input_spec.apply(batch.images))[0]
         for logit, mask in zip(logits, batch.masks, strict=True):
-            probs = resize(logit[None], mask[None, None]).float().sigmoid()
+            probs = self.result.saliency(resize(logit[None], mask[None, None]).float())
             levels = (probs * 255).round().to(torch.uint8)
             self.scores.update(levels.cpu(), mask[None, None])
 
@@ -253,7 +255,7 @@ def make_optimizer(network: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
     groups: dict[tuple[bool, bool], list[Tensor]] = {}
     for name, value in network.named_parameters():
         if value.requires_grad:
-            in_encoder = factor != 1 and name.startswith("encoder.")
+            in_encoder = factor != 1 and name.removeprefix("module.").startswith("encoder.")
             is_bias = isinstance(part, SGD) and part.double_bias and name.endswith("bias")
             groups.setdefault((in_encoder, is_bias), []).append(value)
     if not groups:

@@ -30,6 +30,7 @@ from sisod.common.processes import safe_children
 from sisod.common.streams import is_terminal
 from sisod.data.datasets import Dataset, Sample, open_dataset
 from sisod.networks.network import Network
+from sisod.training.make_network import make_network
 from sisod.training.data import check_samples, select_samples, steps_per_epoch
 from sisod.training.labels import check_labels, write_labels
 from sisod.training.loaders import SaliencyData
@@ -120,11 +121,18 @@ def train(
     machine: Machine | None = None,
     *,
     criterion: nn.Module | None = None,
+    network: nn.Module | None = None,
 ) -> dict[str, Any]:
     """Train a network and return the content of its run.json.
 
-    `criterion` replaces the recipe's loss by your own, called like `SizeInvariantLoss`:
-    `criterion(logits, gt, boxes)`. A network with auxiliary targets uses it for its mask maps.
+    Args:
+        recipe: how to train.
+        request: data, output folder and options.
+        machine: devices, precision, workers.
+        criterion: replaces the recipe's loss by your own, called like `SizeInvariantLoss`:
+            `criterion(logits, gt, boxes)`. A network with auxiliary targets uses it for its mask maps.
+        network: replaces the recipe's network by a module of yours, as `networks.wrap` takes or returns
+            it; its weights are changed. Load the run by `networks.from_pretrained(out, factory=...)`.
     """
     machine = machine or Machine()
     if request.resume and request.overwrite:
@@ -138,6 +146,8 @@ def train(
     identity = _identity(recipe, request, dataset, validation, len(samples))
     if criterion is not None:
         identity["criterion"] = type(criterion).__name__
+    if network is not None:
+        identity["network"] = type(network).__name__
     out, is_first = followed(request.out), is_first_process(machine)
     options = {"resume": request.resume, "overwrite": request.overwrite}
     with readable_errors(out / "x", _DISK_FULL_ADVICE), lock(out) if is_first else nullcontext():
@@ -152,7 +162,7 @@ def train(
         if not record.get("finished"):
             request = replace(request, out=run_folder.path)
             # every check is made before anything is written
-            setup = _set_up(recipe, request, machine, samples, val_samples, criterion)
+            setup = _set_up(recipe, request, machine, samples, val_samples, criterion, network)
             if is_first:
                 record = prepare(run_folder, out, identity)
                 write_atomically(run_folder.path / "recipe.toml", write_toml(recipe).encode())
@@ -225,10 +235,11 @@ def _set_up(
     samples: Sequence[Sample],
     val_samples: Sequence[Sample],
     criterion: nn.Module | None,
+    own_network: nn.Module | None = None,
 ) -> _Setup:
     """Construct network, loss, loaders and trainer. Writes nothing."""
     L.seed_everything(recipe.train.seed, verbose=False)
-    network = make_network(recipe)
+    network = make_network(recipe, own_network)
     check_labels(request.labels, network)
     n_steps = steps_per_epoch(len(samples), recipe.train.images_per_step)
     n_epochs = recipe.train.epochs or math.ceil(recipe.train.steps / n_steps)
@@ -275,6 +286,7 @@ def _set_up(
         workers=machine.workers,
         labels=request.labels,
         parts=parts_of(module.loss),
+        network=type(network),
         rank=trainer.global_rank,
         world=trainer.world_size,
     )
@@ -321,16 +333,6 @@ class AtomicCheckpoints(TorchCheckpointIO):
         buffer = io.BytesIO()
         torch.save(checkpoint, buffer)
         write_atomically(Path(path), buffer.getvalue())
-
-
-def make_network(recipe: Recipe) -> Network:
-    """Return the network of a recipe, with its encoder's weights."""
-    part = recipe.network
-    weights = None if part.encoder_weights == "none" else part.encoder_weights
-    network = networks.create(part.name, encoder=part.encoder, encoder_weights=weights)
-    # saves a quarter of the time of a step on a CPU; PyTorch's type stubs lack this form of `to`
-    network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    return network
 
 
 def is_first_process(machine: Machine) -> bool:
