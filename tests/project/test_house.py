@@ -15,6 +15,7 @@ ROOT = Path(sisod.__file__).parent
 
 MAY_IMPORT: dict[str, set[str]] = {
     "common": set(),
+    "training": 14,
     "scoring": {"common"},
     "data": {"common", "scoring"},
     "evaluation": {"common", "scoring", "data"},
@@ -43,7 +44,7 @@ LARGER_ROOMS = {
     "cli": 13,
     "common": 14,
     "evaluation": 14,
-    "networks": 16,
+    "networks": 17,
     "report": 13,
     "scoring": 19,
 }

@@ -30,10 +30,10 @@ from sisod.common.processes import safe_children
 from sisod.common.streams import is_terminal
 from sisod.data.datasets import Dataset, Sample, open_dataset
 from sisod.networks.network import Network
-from sisod.training.make_network import make_network
 from sisod.training.data import check_samples, select_samples, steps_per_epoch
 from sisod.training.labels import check_labels, write_labels
 from sisod.training.loaders import SaliencyData
+from sisod.training.make_network import make_network
 from sisod.training.module import SaliencyModule, parts_of
 from sisod.training.recipe import LabelsPart, Recipe, write_toml
 from sisod.training.resume import read_checkpoint, resume_errors, resume_step
