@@ -15,7 +15,6 @@ ROOT = Path(sisod.__file__).parent
 
 MAY_IMPORT: dict[str, set[str]] = {
     "common": set(),
-    "training": 14,
     "scoring": {"common"},
     "data": {"common", "scoring"},
     "evaluation": {"common", "scoring", "data"},
@@ -47,6 +46,7 @@ LARGER_ROOMS = {
     "networks": 17,
     "report": 13,
     "scoring": 19,
+    "training": 14,
 }
 
 
