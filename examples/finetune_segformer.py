@@ -12,6 +12,7 @@ that the example runs anywhere. The same from the command line:
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import cv2
 
@@ -25,14 +26,15 @@ def write_tiny_segformer(folder: Path) -> None:
     """Write a SegFormer of two classes as `save_pretrained` does: config.json and safetensors."""
     import transformers
 
-    config = transformers.SegformerConfig(
-        num_labels=2,
-        depths=[1, 1, 1, 1],
-        hidden_sizes=[8, 16, 24, 32],
-        num_attention_heads=[1, 1, 2, 4],
-        decoder_hidden_size=16,
-    )
-    transformers.SegformerForSemanticSegmentation(config).save_pretrained(folder)
+    sizes: dict[str, Any] = {
+        "num_labels": 2,
+        "depths": [1, 1, 1, 1],
+        "hidden_sizes": [8, 16, 24, 32],
+        "num_attention_heads": [1, 1, 2, 4],
+        "decoder_hidden_size": 16,
+    }
+    model_class: Any = transformers.SegformerForSemanticSegmentation
+    model_class(transformers.SegformerConfig(**sizes)).save_pretrained(folder)
     # how its images are prepared; a published model has this file
     preprocessing = (
         '{"do_resize": true, "size": {"height": 64, "width": 64},'

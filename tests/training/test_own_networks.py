@@ -114,7 +114,7 @@ def test_a_factory_is_trained_resumed_and_predicts(
     path = recipe_file(tmp_path, f'factory = "{module}:build"\narguments = {{ width = 6 }}')
     recipe = find_recipe(path, ["train.ema=0.9"], factory=f"{module}:build")
     assert not Path("imported").exists()  # reading runs nothing
-    request = {"data": data, "val": data}
+    request: dict[str, Any] = {"data": data, "val": data}
     train(recipe, TrainingRequest(out=tmp_path / "whole", **request), Machine(workers=0))
     assert len(losses(tmp_path / "whole")) == 4
     assert weights(tmp_path / "whole")["module.head.weight"].shape[1] == 6

@@ -83,7 +83,9 @@ def _check_gradient(network: Network, maps: tuple[Tensor, ...]) -> None:
 
 def _load_kind(name: str, arguments: dict[str, Any]) -> Network:
     """Return a model of another library, with what builds it again."""
-    values = {key: tuple(v) if isinstance(v, list) else v for key, v in arguments.items()}
+    values: dict[str, Any] = {
+        key: tuple(v) if isinstance(v, list) else v for key, v in arguments.items()
+    }
     try:
         options = ModelOptions(**values)
     except TypeError as error:

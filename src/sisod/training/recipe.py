@@ -353,7 +353,7 @@ def write_toml(recipe: Recipe) -> str:
         ['[network]', 'name = "tiny"']
     """
     lines = []
-    without = ("name",) if recipe.network.factory else ("factory",)
+    without: tuple[str, ...] = ("name",) if recipe.network.factory else ("factory",)
     if recipe.network.is_external:
         without += ("encoder", "encoder_weights")
     for section, table in recipe.tables().items():
