@@ -10,7 +10,8 @@ from typing import ClassVar
 from torch import Tensor, nn
 
 from sisod.networks.architectures.blocks import check_images, resize
-from sisod.networks.encoders.encoders import INPUTS, create_pyramid, decoder_width
+from sisod.networks.encoders.encoders import create_pyramid, decoder_width
+from sisod.networks.encoders.timm_encoder import TimmEncoder
 from sisod.networks.input_spec import InputSpec
 from sisod.networks.network import Facts, Network, Target
 
@@ -23,15 +24,16 @@ class FPN(Network):
     """Four maps, from the four finest levels of the encoder."""
 
     facts: ClassVar[Facts] = Facts("fpn", "FPN", "CVPR 2017", "sisod", "none published")
-    targets: ClassVar[tuple[Target, ...]] = ("mask",) * _N_HEADS
+    targets: ClassVar[tuple[Target, ...]] = ("mask", "mask", "mask", "mask")
 
     def __init__(self, encoder: str = "resnet50", input_spec: InputSpec | None = None) -> None:
         super().__init__(encoder, input_spec)
-        self.encoder = create_pyramid(encoder)
-        if input_spec is None and encoder not in INPUTS:
-            self.input_spec = self.encoder.input_spec
+        trunk = create_pyramid(encoder)
+        self.encoder = trunk
+        if input_spec is None and isinstance(trunk, TimmEncoder):
+            self.input_spec = trunk.input_spec
         width = decoder_width(encoder, _WIDTH)
-        channels = self.encoder.channels
+        channels = trunk.channels
         self.lateral = nn.ModuleList(nn.Conv2d(width_in, width, 1) for width_in in channels)
         self.smooth = nn.ModuleList(_block(width) for _ in channels)
         self.heads = nn.ModuleList(nn.Conv2d(width, 1, 3, padding=1) for _ in range(_N_HEADS))
