@@ -370,3 +370,29 @@ def test_wrong_arguments_of_a_kind(data: Path, tmp_path: Path) -> None:
         UsageError, match="cannot allow remote code; load the model in a factory of yours"
     ):
         train_tiny(data, tmp_path / "run", *settings)
+
+
+def test_an_encoder_of_timm_is_trained(data: Path, tmp_path: Path) -> None:
+    pytest.importorskip(
+        "timm", reason="timm cannot be imported here; see make wide", exc_type=ImportError
+    )
+    settings = ("network.name=timm:test_convnext", "network.encoder_weights=none", "train.ema=0.9")
+    train_tiny(data, tmp_path / "run", *settings, "data.size=64", "train.epochs=1", recipe="fpn-lite")
+    network = networks.from_pretrained(tmp_path / "run")
+    assert network.config()["encoder"] == "timm:test_convnext"
+    result = run("predict", str(tmp_path / "run"), str(data / "image"), str(tmp_path / "maps"))
+    assert result.exit_code == 0, result.stderr
+
+
+def test_a_model_of_smp_is_fine_tuned(data: Path, tmp_path: Path) -> None:
+    smp = pytest.importorskip(
+        "segmentation_models_pytorch", reason="smp cannot be imported here; see make wide",
+        exc_type=ImportError,
+    )  # fmt: skip
+    model = smp.Unet("resnet18", encoder_weights=None, decoder_channels=(16, 8, 8, 4, 4))
+    model.save_pretrained(tmp_path / "unet")
+    settings = (f"network.name=smp:{tmp_path / 'unet'}", "data.size=64", "train.epochs=1")
+    train_tiny(data, tmp_path / "run", *settings)
+    network = networks.from_pretrained(tmp_path / "run")
+    for key, value in weights(tmp_path / "run").items():
+        assert torch.equal(network.state_dict()[key], value)
