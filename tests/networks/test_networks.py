@@ -190,6 +190,7 @@ def test_names() -> None:
         "from_pretrained",
         "load_published",
         "names",
+        "wrap",
     ]
     assert networks.Network is Network
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
