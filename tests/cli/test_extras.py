@@ -200,4 +200,5 @@ def test_require() -> None:
         "lite",
         "hf",
         "smp",
+        "timm",
     }

@@ -21,9 +21,9 @@ from sisod.networks.network import Network
 
 torch.set_num_threads(1)  # on a shared machine two would wait for each other
 NAMES = networks.names()
-FIVE = tuple(name for name in NAMES if name != "tiny")
+WITH_ENCODERS = tuple(name for name in NAMES if name != "tiny")
 # every pair of network and encoder there is
-PAIRS = [(name, "resnet50") for name in NAMES] + [(name, "efficientnet_lite0") for name in FIVE]
+PAIRS = [(name, "resnet50") for name in NAMES] + [(name, "efficientnet_lite0") for name in WITH_ENCODERS]
 SIZES = ((384, 384), (352, 352), (320, 320), (351, 287))
 
 
@@ -36,7 +36,7 @@ def built(name: str, encoder: str = "resnet50") -> Network:
 
 def light(name: str) -> Network:
     """With the small encoder, where the decoder is what matters."""
-    return built(name, "efficientnet_lite0") if name in FIVE else built(name)
+    return built(name, "efficientnet_lite0") if name in WITH_ENCODERS else built(name)
 
 
 def small(name: str) -> tuple[int, int]:
@@ -181,7 +181,7 @@ def test_which_maps_are_what() -> None:
 
 
 def test_names() -> None:
-    assert NAMES == ("edn", "gatenet", "icon", "ldf", "poolnet", "tiny")
+    assert NAMES == ("edn", "fpn", "gatenet", "icon", "ldf", "poolnet", "tiny")
     assert sorted(networks.__all__) == [
         "InputSpec",
         "Network",
@@ -190,6 +190,7 @@ def test_names() -> None:
         "from_pretrained",
         "load_published",
         "names",
+        "wrap",
     ]
     assert networks.Network is Network
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
@@ -202,7 +203,7 @@ def test_names() -> None:
         (
             {"name": "endn"},
             "unknown network 'endn'; did you mean 'edn'? "
-            "available: edn, gatenet, icon, ldf, poolnet, tiny",
+            "available: edn, fpn, gatenet, icon, ldf, poolnet, tiny",
         ),
         (
             {"name": "edn", "encoder": "resnet"},

@@ -120,7 +120,7 @@ def test_what_cannot_be_loaded(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps(light("tiny").config() | {"network": "unet"}))
     assert load(tmp_path) == (
         "'': config.json names the network 'unet'; "
-        "expected one of edn, gatenet, icon, ldf, poolnet, tiny"
+        "expected one of edn, fpn, gatenet, icon, ldf, poolnet, tiny"
     )
     plain = tmp_path / "plain.safetensors"
     save_file({"weight": torch.zeros(1)}, plain)
@@ -358,7 +358,7 @@ def test_convert(tmp_path: Path) -> None:
             ["strange.pth", "out.safetensors", "--network", "poolnat"],
             2,
             "error: unknown network 'poolnat'; did you mean 'poolnet'? "
-            "available: edn, gatenet, icon, ldf, poolnet, tiny\n",
+            "available: edn, fpn, gatenet, icon, ldf, poolnet, tiny\n",
         ),
     ],
 )

@@ -19,6 +19,7 @@ from sisod.evaluation.benchmark_file import read_benchmark_file
 from sisod.losses import boxes_of
 from sisod.reproduction.demo_training import Plan
 from sisod.scoring.loss_options import TERM_NAMES
+from sisod.training import network_part
 from sisod.training import recipe as recipes
 from sisod.training.recipe import Adam, Recipe, find_recipe, read_recipe, write_toml
 from sisod.training.train import Machine, TrainingRequest
@@ -209,4 +210,4 @@ def test_the_names_known_without_pytorch_are_those_of_the_modules() -> None:
 
     names = [name.partition("(")[0] for name in TERM_NAMES]
     assert sorted(names) == sorted([*ON_INPUT, *ON_PROBS, *REGION])
-    assert set(recipes.ENCODERS) == set(ENCODERS)
+    assert set(network_part.ENCODERS) == set(ENCODERS)

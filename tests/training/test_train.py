@@ -25,10 +25,10 @@ from sisod.common.processes import module_settings  # noqa: E402
 from sisod.losses import PlainLoss, SizeInvariantLoss  # noqa: E402
 from sisod.networks.architectures.ldf import split_label  # noqa: E402
 from sisod.training.data import Item, TrainingBatch, collate  # noqa: E402
+from sisod.training.make_network import make_network  # noqa: E402
 from sisod.training.module import SaliencyModule, make_loss, make_optimizer  # noqa: E402
 from sisod.training.recipe import find_recipe  # noqa: E402
 from sisod.training.run_folder import read_metrics  # noqa: E402
-from sisod.training.train import make_network  # noqa: E402
 
 # plain descent: what differs by float error stays so, which Adam's first steps would blow up
 SGD = """

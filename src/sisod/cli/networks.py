@@ -42,6 +42,16 @@ OriginName = Annotated[
     ),
 ]
 
+FactoryName = Annotated[
+    str | None,
+    typer.Option(
+        "--factory",
+        metavar="MODULE:FUNCTION",
+        help="Function of yours that builds the network. Its module is imported and run; the name in "
+        "a recipe or a checkpoint alone is not.",
+    ),
+]
+
 
 def show_networks(
     *,
@@ -104,6 +114,7 @@ def export(
     dynamic_size: Annotated[
         bool, typer.Option("--dynamic-size", help="Allow any height and width, like any batch.")
     ] = False,
+    factory: FactoryName = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Write a network as ONNX: RGB images in [0, 1] in, saliency in [0, 1] out.
@@ -116,7 +127,7 @@ def export(
         require("sisod export", "torch", "onnx", "onnxscript")
         from sisod import networks
 
-        network = networks.from_pretrained(checkpoint)
+        network = networks.from_pretrained(checkpoint, factory=factory)
         from sisod.networks.export import export_onnx
 
         export_onnx(network, out, size=(height, width), dynamic_size=dynamic_size)

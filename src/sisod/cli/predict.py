@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from sisod.cli.networks import NetworkName, Origin, OriginName
+from sisod.cli.networks import FactoryName, NetworkName, Origin, OriginName
 from sisod.cli.shared import (
     Overwrite,
     Resume,
@@ -108,6 +108,7 @@ def predict(
     ] = False,
     network: NetworkName = None,
     origin: OriginName = Origin.AUTHORS,
+    factory: FactoryName = None,
     resume: Resume = False,
     overwrite: Overwrite = False,
 ) -> None:
@@ -139,7 +140,7 @@ def predict(
             from sisod.networks.other_models import load_model
             from sisod.networks.predict import predict_folder, trained_size
 
-            loaded = load_model(model, options, network=network, origin=origin.value)
+            loaded = load_model(model, options, network=network, origin=origin.value, factory=factory)
             done = predict_folder(
                 loaded,
                 images,
@@ -231,6 +232,7 @@ def calibrate(
     ] = None,
     batch: Batch = 8,
     device: Device = "auto",
+    factory: FactoryName = None,
     overwrite: Overwrite = False,
 ) -> None:
     """Fit temperature and shift of the logits on images that were neither trained on nor tested on.
@@ -275,6 +277,7 @@ def calibrate(
                 limit=limit,
                 batch=batch,
                 device=device,
+                factory=factory,
                 out=out,
                 overwrite=overwrite,
             )

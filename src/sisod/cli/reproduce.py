@@ -18,7 +18,7 @@ from sisod.cli.shared import (
     print_tables,
     quick_option,
 )
-from sisod.cli.train import Precision, Workers
+from sisod.cli.train import Workers
 from sisod.common.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -55,7 +55,9 @@ def reproduce(
             metavar="X", min=0.1, help="For --dry-run: TFLOP/s that the GPU sustains; by default 10."
         ),
     ] = None,
-    precision: Precision = "32-true",
+    precision: Annotated[
+        str, typer.Option(metavar="NAME", help="Lightning's precision, like bf16-mixed.")
+    ] = "32-true",
     workers: Workers = None,
 ) -> None:
     """Train the paper's whole grid, score it, print its tables with our numbers beside; resumable.

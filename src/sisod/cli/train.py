@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from sisod.cli import completion
+from sisod.cli.networks import FactoryName
 from sisod.cli.shared import (
     Overwrite,
     Resume,
@@ -63,7 +64,12 @@ Devices = Annotated[
 ]
 Nodes = Annotated[int, typer.Option(metavar="N", min=1, help="Number of machines.")]
 Strategy = Annotated[str, typer.Option(metavar="NAME", help="Lightning's strategy, like ddp.")]
-Precision = Annotated[str, typer.Option(metavar="NAME", help="Lightning's precision, like bf16-mixed.")]
+RecipePrecision = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME", help="Lightning's precision, like bf16-mixed; by default the recipe's."
+    ),
+]
 Workers = Annotated[
     int | None,
     typer.Option(metavar="N", min=0, help="Processes that read images; by default one per core."),
@@ -78,6 +84,7 @@ def train(
     masks: Masks = None,
     loss: Annotated[LossName, typer.Option(help="Size-invariant or plain.")] = LossName.SI,
     settings: Settings = None,
+    factory: FactoryName = None,
     val: Annotated[
         Path | None,
         typer.Option(
@@ -94,7 +101,7 @@ def train(
     devices: Devices = "auto",
     nodes: Nodes = 1,
     strategy: Strategy = "auto",
-    precision: Precision = "32-true",
+    precision: RecipePrecision = None,
     workers: Workers = None,
     logger: Annotated[
         LoggerName, typer.Option(help="Logger in addition to metrics.csv.")
@@ -110,7 +117,7 @@ def train(
     with exit_on_user_error(f"; go on with --resume --out {out}"):
         from sisod.training.recipe import find_recipe
 
-        chosen_recipe = find_recipe(recipe, settings or ())
+        chosen_recipe = find_recipe(recipe, settings or (), factory=factory)
         from sisod.training.train import Machine, TrainingRequest, is_first_process
         from sisod.training.train import train as run
 
@@ -155,12 +162,13 @@ def ablate(
     seeds: Annotated[int, typer.Option(metavar="N", min=1, help="How many seeds.")] = 3,
     masks: Masks = None,
     settings: Settings = None,
+    factory: FactoryName = None,
     limit: Limit = None,
     skip_bad: SkipBad = False,
     devices: Devices = "auto",
     nodes: Nodes = 1,
     strategy: Strategy = "auto",
-    precision: Precision = "32-true",
+    precision: RecipePrecision = None,
     workers: Workers = None,
     resume: Resume = False,
 ) -> None:
@@ -172,7 +180,7 @@ def ablate(
     with exit_on_user_error(f"; go on with --resume --out {out}"):
         from sisod.training.recipe import find_recipe
 
-        chosen_recipe = find_recipe(recipe, settings or ())
+        chosen_recipe = find_recipe(recipe, settings or (), factory=factory)
         from rich.console import Console
 
         from sisod.training.ablate import ablate as run

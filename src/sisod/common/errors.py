@@ -12,6 +12,7 @@ EXTRAS = {
     "huggingface_hub": ("huggingface-hub", "torch"),
     "transformers": ("Transformers", "hf"),
     "segmentation_models_pytorch": ("segmentation-models-pytorch", "smp"),
+    "timm": ("timm", "timm"),
     "matplotlib": ("matplotlib", "report"),
     "jinja2": ("jinja2", "report"),
     "onnx": ("onnx", "onnx"),

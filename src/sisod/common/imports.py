@@ -19,8 +19,7 @@ def import_attribute(name: str, what: str) -> Any:
 
     A module that is not installed is looked for in the current folder.
     """
-    if not _NAME.fullmatch(name):
-        raise UsageError(f"{shown(name)} does not name a function; expected package.module:function")
+    check_import_name(name)
     module_name, _, path = name.partition(":")
     try:
         attribute: Any = _import_module(module_name)
@@ -40,6 +39,12 @@ def import_attribute(name: str, what: str) -> Any:
             raise InputError(unknown_name_message(f"function of {module_name!r}", part, public))
         attribute = getattr(attribute, part)
     return attribute
+
+
+def check_import_name(name: str) -> None:
+    """Refuse what does not have the form `module:attribute`; imports nothing."""
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"{shown(name)} does not name a function; expected package.module:function")
 
 
 def describe_error(error: BaseException) -> str:

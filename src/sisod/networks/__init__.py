@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from sisod.networks.adapters import wrap
+    from sisod.networks.factories import Factory
     from sisod.networks.input_spec import InputSpec
     from sisod.networks.network import Network
 
@@ -84,18 +85,22 @@ def load_published(
     return find(name).load_published(state_dict, origin=origin)
 
 
-def from_pretrained(path_or_id: str | Path, **hub_options: Any) -> "Network":
+def from_pretrained(
+    path_or_id: str | Path, *, factory: "Factory | None" = None, **hub_options: Any
+) -> "Network":
     """Return a saved network, in eval mode.
 
     Args:
         path_or_id: a folder of `save_pretrained`, a safetensors file of `sisod convert`, or the id of a
             repository on the Hugging Face hub.
+        factory: of a network of your own, the function that built it or its name, `module:function`. The
+            name in the file is not imported: code runs only if you name it.
         hub_options: `revision`, `cache_dir`, `token`, `local_files_only` for the hub.
     """
     require("sisod.networks", "torch", "safetensors", "huggingface_hub")
     from sisod.networks.saved import load_saved
 
-    return load_saved(path_or_id, **hub_options)
+    return load_saved(path_or_id, factory=factory, **hub_options)
 
 
 def __getattr__(name: str) -> object:

@@ -91,6 +91,8 @@ class WrappedNetwork(Network):
         module: what was wrapped; its parameters are named `module.*`.
         source: the text that `load_model` builds the module from, such as `"py:mine:build"`; None if it
             was wrapped in Python.
+        arguments: of the function that built the module.
+        architecture: what the module's own library builds it from again, for `hf:` and `smp:`.
     """
 
     facts: ClassVar[Facts] = Facts(WRAPPED, "a wrapped module", "yours", "yours", "yours")
@@ -120,6 +122,8 @@ class WrappedNetwork(Network):
         self.normalize = normalize
         self.channel = None if channel is None else check_whole("channel", channel, least=0)
         self.source: str | None = None
+        self.arguments: dict[str, Any] = {}
+        self.architecture: dict[str, Any] | None = None
 
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
         """Return the logit maps at the size of the input, the prediction first."""
@@ -141,6 +145,8 @@ class WrappedNetwork(Network):
         return super().config() | {
             "network": WRAPPED,
             "source": self.source,
+            "arguments": self.arguments,
+            "architecture": self.architecture,
             "size": self.input_size,
             "output": output,
             "activation": self.activation,

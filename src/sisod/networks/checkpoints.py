@@ -99,7 +99,13 @@ def write_state(path: Path, state: Mapping[str, Tensor], config: Mapping[str, An
     from safetensors import SafetensorError
     from safetensors.torch import save_file
 
-    tensors = {key: value.detach().cpu().contiguous() for key, value in state.items()}
+    tensors: dict[str, Tensor] = {}
+    addresses: set[int] = set()
+    for key, value in state.items():
+        tensor = value.detach().cpu().contiguous()
+        # safetensors refuses tensors that share memory, such as tied weights
+        tensors[key] = tensor.clone() if tensor.data_ptr() in addresses else tensor
+        addresses.add(tensor.data_ptr())
     metadata = {METADATA_KEY: json.dumps(config, sort_keys=True), "format": "pt"}
     with write_file(path) as unfinished:
         try:

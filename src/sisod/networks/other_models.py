@@ -42,6 +42,7 @@ def load_model(
     *,
     network: str | None = None,
     origin: str = "authors",
+    factory: str | None = None,
 ) -> Network:
     """Return the network that the command line names, in eval mode; see `docs/models.md`.
 
@@ -50,13 +51,16 @@ def load_model(
         options: what the model's own configuration does not say, or says wrongly.
         network: as for `load_network`.
         origin: as for `load_network`.
+        factory: as for `load_network`.
     """
     kind, name = split_kind(model)
     if kind is None:
         options.refuse_all_but(
             "size", because=f"{model!r} is a checkpoint of sisod, which says it itself"
         )
-        return load_network(model, network=network, origin=origin)
+        return load_network(model, network=network, origin=origin, factory=factory)
+    if factory is not None:
+        raise UsageError(f"--factory is for a checkpoint of sisod, got {model!r}; leave it out")
     if network is not None:
         raise UsageError(
             f"--network is for the file of an authors' checkpoint, got {model!r}; leave it out"

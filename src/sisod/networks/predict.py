@@ -21,6 +21,7 @@ from sisod.common.errors import InputError, UsageError
 from sisod.data.images import resize
 from sisod.networks.adapters import module_errors
 from sisod.networks.checkpoints import read_state
+from sisod.networks.factories import Factory
 from sisod.networks.map_folder import GreyMap, Prediction, write_maps
 from sisod.networks.memory import check_memory, memory_errors
 from sisod.networks.network import WEIGHTS_FILE, Network
@@ -32,7 +33,11 @@ RECIPE_FILE = "recipe.toml"  # of a run folder
 
 
 def load_network(
-    checkpoint: str | Path, *, network: str | None = None, origin: str = "authors"
+    checkpoint: str | Path,
+    *,
+    network: str | None = None,
+    origin: str = "authors",
+    factory: Factory | None = None,
 ) -> Network:
     """Return the network of a checkpoint, in eval mode.
 
@@ -41,6 +46,7 @@ def load_network(
             repository on the Hugging Face hub, or an authors' checkpoint.
         network: name of the network of an authors' checkpoint; by default recognised by its key names.
         origin: whose checkpoint it is, `"authors"` or `"si-sod"`; see `networks.load_published`.
+        factory: as for `networks.from_pretrained`.
     """
     path = Path(checkpoint)
     if path.is_file() and (path.suffix != ".safetensors" or network is not None):
@@ -52,7 +58,7 @@ def load_network(
             f"--network is for the file of an authors' checkpoint, got {str(checkpoint)!r}; leave it out"
         )
     weights = path / WEIGHTS_FILE  # its header names the network
-    return networks.from_pretrained(weights if weights.is_file() else checkpoint)
+    return networks.from_pretrained(weights if weights.is_file() else checkpoint, factory=factory)
 
 
 def trained_size(checkpoint: str | Path) -> int | None:

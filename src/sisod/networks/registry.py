@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 _CLASSES = {
     "edn": "EDN",
+    "fpn": "FPN",
     "gatenet": "GateNet",
     "icon": "ICON",
     "ldf": "LDF",
@@ -24,7 +25,7 @@ def names() -> tuple[str, ...]:
 
     Example:
         >>> names()
-        ('edn', 'gatenet', 'icon', 'ldf', 'poolnet', 'tiny')
+        ('edn', 'fpn', 'gatenet', 'icon', 'ldf', 'poolnet', 'tiny')
     """
     return tuple(_CLASSES)
 

@@ -6,7 +6,8 @@ from typing import Any
 
 from torch import Tensor
 
-from sisod.common.errors import InputError, shorten_list
+from sisod.common.errors import InputError, UsageError, shorten_list
+from sisod.networks.adapters import WRAPPED
 from sisod.networks.checkpoints import (
     config_calibration,
     fetch,
@@ -17,34 +18,52 @@ from sisod.networks.checkpoints import (
     rename,
     write_state,
 )
+from sisod.networks.factories import Factory, rebuild
 from sisod.networks.input_spec import InputSpec
-from sisod.networks.network import Network
+from sisod.networks.network import WEIGHTS_FILE, Network
 from sisod.networks.registry import find, names
 
 _CONFIG_FILE = "config.json"
 
 
-def load_saved(path_or_id: str | Path, **hub_options: Any) -> Network:
+def load_saved(path_or_id: str | Path, *, factory: Factory | None = None, **hub_options: Any) -> Network:
     """Return the network of a folder, a safetensors file or a repository on the hub."""
     path = Path(path_or_id)
     if path.is_file():
-        return _from_file(path)
+        return _from_file(path, factory)
     if not path.is_dir() and (path.suffix or len(path.parts) != 2 or path.is_absolute()):
         raise InputError(
             f"{str(path_or_id)!r} does not exist; expected a folder of save_pretrained, a safetensors "
             "file or the id of a repository on the Hugging Face hub (owner/name)"
         )
-    network = find(_network_name(str(path_or_id), **hub_options))
+    name = _network_name(str(path_or_id), **hub_options)
+    if name == WRAPPED:
+        is_folder = path.is_dir()
+        weights = path / WEIGHTS_FILE if is_folder else fetch(str(path), WEIGHTS_FILE, **hub_options)
+        return _from_file(weights, factory)
+    _check_no_factory(path_or_id, name, factory)
+    network = find(name)
     return network.from_pretrained(path_or_id, **hub_options)
 
 
-def _from_file(path: Path) -> Network:
+def _from_file(path: Path, factory: Factory | None) -> Network:
     config = read_config(path)
-    spec = InputSpec(**config["input_spec"])
-    network = find(config["network"])(encoder=config["encoder"], input_spec=spec)
+    if config["network"] == WRAPPED:
+        network: Network = rebuild(config, path=path, factory=factory)
+    else:
+        _check_no_factory(path, config["network"], factory)
+        spec = InputSpec(**config["input_spec"])
+        network = find(config["network"])(encoder=config["encoder"], input_spec=spec)
     load_strictly(network, read_state(path), source=str(path))
     network.calibration = config_calibration(config)
     return network.eval()
+
+
+def _check_no_factory(path: str | Path, name: str, factory: Factory | None) -> None:
+    if factory is not None:
+        raise UsageError(
+            f"--factory is for a network of your own, and {str(path)!r} is of {name}; leave it out"
+        )
 
 
 def _network_name(path_or_id: str, **hub_options: Any) -> str:
@@ -59,7 +78,7 @@ def _network_name(path_or_id: str, **hub_options: Any) -> str:
     except (OSError, ValueError) as error:
         raise InputError(f"{str(path)!r} cannot be read: {error}") from error
     name = parse_config(text, source=str(path))["network"]
-    if name not in names():
+    if name not in (*names(), WRAPPED):
         raise InputError(
             f"{path_or_id!r}: {_CONFIG_FILE} names the network {name!r}; "
             f"expected one of {', '.join(names())}"

@@ -11,7 +11,8 @@ _SIZE = (384, 384)
 
 def networks_table(encoder: str = "resnet50") -> Table:
     """Return one row per network; tiny always has its own encoder."""
-    origins = [networks.find(name).facts.origin for name in networks.names() if name != "tiny"]
+    classes = [networks.find(name) for name in networks.names()]
+    origins = [network.facts.origin for network in classes if network.published_inputs]
     table = Table(
         title=f"Encoder {encoder}, 384 x 384",
         caption=f"Weights are published at {', '.join(origins)}",

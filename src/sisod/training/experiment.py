@@ -116,7 +116,8 @@ def score_experiment(
     if waiting := unscored(experiment):
         if experiment.calibrate is not None:
             _calibrate(experiment, experiment.calibrate)
-        network = load_network(experiment.network_dir)
+        factory = experiment.recipe.network.factory or None
+        network = load_network(experiment.network_dir, factory=factory)
         for dataset in waiting:
             try:
                 _score(experiment, network, dataset, jobs, warn)
@@ -141,6 +142,7 @@ def _calibrate(experiment: Experiment, objective: Objective) -> None:
             masks=experiment.training.masks,
             objective=objective,
             tests=experiment.tests,
+            factory=experiment.recipe.network.factory or None,
             out=copy,
             overwrite=True,
         )

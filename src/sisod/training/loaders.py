@@ -12,6 +12,7 @@ from sisod import networks
 from sisod.common.errors import UsageError
 from sisod.data.datasets import Sample
 from sisod.evaluation.runners import default_jobs
+from sisod.networks.network import Network
 from sisod.scoring.loss_options import PartKind
 from sisod.training.data import (
     EpochSampler,
@@ -35,6 +36,7 @@ class SaliencyData(L.LightningDataModule):
         workers: processes that read images; None for one per core, up to eight.
         labels: folder of labels for the network's auxiliary targets; None derives them from masks.
         parts: of the masks, that the loss is taken over.
+        network: the class that declares the targets to learn; by default that of the recipe.
         rank: the index of this process, which takes its share of every batch.
         world: the number of processes.
     """
@@ -48,6 +50,7 @@ class SaliencyData(L.LightningDataModule):
         workers: int | None,
         labels: Path | None,
         parts: PartKind = "boxes",
+        network: type[Network] | None = None,
         rank: int = 0,
         world: int = 1,
     ) -> None:
@@ -63,7 +66,7 @@ class SaliencyData(L.LightningDataModule):
             samples,
             recipe.data,
             seed=recipe.train.seed,
-            network=networks.find(recipe.network.name),
+            network=network or networks.find(recipe.network.name),
             labels_dir=labels,
             parts=parts,
         )

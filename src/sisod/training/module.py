@@ -1,6 +1,8 @@
 """The network with its loss, optimiser and schedule, as a Lightning module."""
 
+import copy
 import math
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,10 +11,11 @@ import lightning as L  # noqa: N812  (the name everybody knows it by)
 import torch
 from torch import Tensor, nn
 
-from sisod.common.arguments import check_choice
-from sisod.common.errors import InputError, shorten_list
+from sisod.common.arguments import brief, check_choice
+from sisod.common.errors import InputError, UsageError, shorten_list
 from sisod.losses import PlainLoss, SizeInvariantLoss
 from sisod.losses.decoupled import DecoupledLoss
+from sisod.networks.adapters import module_errors
 from sisod.networks.architectures.blocks import resize
 from sisod.networks.network import Network
 from sisod.scoring.loss_options import PartKind
@@ -21,10 +24,19 @@ from sisod.training.recipe import SGD, LossPart, Recipe, Schedule
 from sisod.training.torchmetric import SizeInvariantScores
 
 LossKind = str  # "si" or "plain"
+COMPILE_BACKEND = "inductor"  # PyTorch's default
 
 
 class SaliencyModule(L.LightningModule):
-    """Training step: images -> maps -> loss. Validation: maps at the size of the masks -> scores."""
+    """Training step: images -> maps -> loss. Validation: maps at the size of the masks -> scores.
+
+    Attributes:
+        network: is trained.
+        averaged: its exponential moving average, if the recipe has one. A part of the module, so that
+            checkpoints contain it.
+    """
+
+    averaged: Network | None
 
     def __init__(
         self,
@@ -48,6 +60,16 @@ class SaliencyModule(L.LightningModule):
         self.has_started = False
         self._losses: list[Tensor] = []  # of the batches since the last step
         freeze(network, (*recipe.network.frozen, *network.unused))
+        self.averaged = (
+            copy.deepcopy(network).requires_grad_(requires_grad=False) if recipe.train.ema else None
+        )
+        if recipe.train.compile:
+            compile_network(network)
+
+    @property
+    def result(self) -> Network:
+        """The network that is validated and saved: the average of the weights if there is one."""
+        return self.network if self.averaged is None else self.averaged
 
     def on_train_start(self) -> None:
         """Note that the checkpoint, if any, was loaded; Lightning calls this."""
@@ -55,7 +77,8 @@ class SaliencyModule(L.LightningModule):
 
     def training_step(self, batch: TrainingBatch, index: int) -> Tensor:
         """Return the loss of a batch."""
-        maps = self.network(self.network.input_spec.apply(batch.images))
+        with module_errors(self.network, batch.images.shape):
+            maps = self.network(self.network.input_spec.apply(batch.images))
         labels = {kind: label.float() / 255 for kind, label in batch.labels.items()}
         is_warmup = self.current_epoch < self.recipe.loss.warmup_epochs
         criterion = self.plain_loss if is_warmup else self.loss
@@ -73,9 +96,9 @@ class SaliencyModule(L.LightningModule):
 
     def validation_step(self, batch: ValidationBatch, index: int) -> None:  # noqa: ARG002
         """Score a batch, each map at the size of its mask and in 256 grey levels, like saved maps."""
-        logits = self.network(self.network.input_spec.apply(batch.images))[0]
+        logits = self.result(self.network.input_spec.apply(batch.images))[0]
         for logit, mask in zip(logits, batch.masks, strict=True):
-            probs = resize(logit[None], mask[None, None]).float().sigmoid()
+            probs = self.result.saliency(resize(logit[None], mask[None, None]).float())
             levels = (probs * 255).round().to(torch.uint8)
             self.scores.update(levels.cpu(), mask[None, None])
 
@@ -94,6 +117,15 @@ class SaliencyModule(L.LightningModule):
         schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, factor)
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 
+    def optimizer_step(self, *arguments: Any, **options: Any) -> None:
+        """Take a step of the optimiser; then move the average of the weights."""
+        super().optimizer_step(*arguments, **options)
+        if self.averaged is not None:
+            n_steps = self.trainer.global_step
+            update_average(
+                self.averaged, self.network, min(self.recipe.train.ema, (1 + n_steps) / (10 + n_steps))
+            )
+
     def train(self, mode: bool = True) -> "SaliencyModule":  # noqa: FBT001, FBT002  (PyTorch's signature)
         """Set the mode; norms that the recipe freezes stay in eval mode."""
         super().train(mode)
@@ -109,7 +141,7 @@ class SaliencyModule(L.LightningModule):
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:  # noqa: ARG002
         """Refuse to replace a good checkpoint by one with NaN or infinite weights."""
-        for name, value in self.network.state_dict().items():
+        for name, value in self.result.state_dict().items():
             if value.is_floating_point() and not bool(torch.isfinite(value).all()):
                 raise InputError(
                     f"{name} of the network is not finite after step {self.global_step}; "
@@ -131,6 +163,43 @@ class SaliencyModule(L.LightningModule):
         if path.exists():
             return f"the last good checkpoint is {str(path)!r}"
         return "there is no checkpoint yet"
+
+
+@torch.no_grad()
+def update_average(averaged: nn.Module, network: nn.Module, decay: float) -> None:
+    """Move the average towards the weights: decay * average + (1 - decay) * weights.
+
+    Statistics of batch norms are averaged like weights; counters are copied.
+
+    Example:
+        >>> averaged, network = nn.Linear(1, 1), nn.Linear(1, 1)
+        >>> _ = nn.init.constant_(averaged.weight, 1.0), nn.init.constant_(network.weight, 2.0)
+        >>> update_average(averaged, network, 0.75)
+        >>> averaged.weight.item()
+        1.25
+    """
+    current = network.state_dict()
+    for name, value in averaged.state_dict().items():
+        if value.is_floating_point():
+            value.lerp_(current[name], 1 - decay)
+        else:
+            value.copy_(current[name])
+
+
+def compile_network(network: Network) -> None:
+    """Compile a network in place, so that the names of its parameters stay as they are."""
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of PyTorch's own compiler
+            torch.compile(torch.neg, backend=COMPILE_BACKEND)(torch.ones(2, device=device))
+    except Exception as error:  # PyTorch raises many kinds
+        reason = brief(f"{type(error).__name__}: {error}", most=200)
+        raise UsageError(
+            f"train.compile is true, but torch.compile does not work here ({reason}); leave it out, or "
+            "install a C++ compiler that PyTorch finds"
+        ) from error
+    network.compile(backend=COMPILE_BACKEND)
 
 
 def make_loss(loss: LossKind | nn.Module, recipe: Recipe, network: Network) -> nn.Module:
@@ -186,7 +255,7 @@ def make_optimizer(network: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
     groups: dict[tuple[bool, bool], list[Tensor]] = {}
     for name, value in network.named_parameters():
         if value.requires_grad:
-            in_encoder = factor != 1 and name.startswith("encoder.")
+            in_encoder = factor != 1 and name.removeprefix("module.").startswith("encoder.")
             is_bias = isinstance(part, SGD) and part.double_bias and name.endswith("bias")
             groups.setdefault((in_encoder, is_bias), []).append(value)
     if not groups:

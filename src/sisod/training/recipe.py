@@ -1,11 +1,11 @@
 """Recipes: TOML files that say how a network is trained, read strictly into frozen dataclasses.
 
-    [network]      which one, its encoder and the encoder's weights
+    [network]      which one, its encoder and the encoder's weights; or a factory of your own
     [data]         size of the input, augmentation
     [optimizer]    adam, adamw or sgd
     [schedule]     the learning rate over the run
     [loss]         terms, alpha, normalize, warmup_epochs, parts, whole, gamma
-    [train]        batch, length, seed, share of images kept for calibration
+    [train]        batch, length, seed, average of the weights, precision, images kept for calibration
     [labels]       a first stage that makes labels; for networks that learn body and detail
 
 Imports no PyTorch unless there is a section [labels], so that a wrong recipe is refused at once.
@@ -17,40 +17,18 @@ from dataclasses import MISSING, asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, get_type_hints
 
-from sisod.common.arguments import brief, check_known, check_whole, shown, unknown_name_message
+from sisod.common.arguments import brief, check_whole, shown, unknown_name_message
 from sisod.common.config import is_utf8, read_toml, toml_value
 from sisod.common.errors import InputError, UsageError, printable
 from sisod.networks import find
-from sisod.networks import names as network_names
 from sisod.scoring.loss_options import TERM_NAMES, check_weighting, parse_term
 from sisod.training.field_types import check_types, convert, describe_type
+from sisod.training.network_part import NetworkPart
 
 _FOLDER = Path(__file__).parent / "recipes"
-# repeated here, so that a wrong recipe is refused without importing PyTorch
-ENCODERS = ("resnet50", "efficientnet_lite0")
 _MAX_COUNT = 10**9
 _MAX_SIZE = 16384  # of a side; a batch of such images is 6 GB
 _MAX_SEED = 2**32 - 1  # of NumPy and Lightning
-
-
-@dataclass(frozen=True)
-class NetworkPart:
-    """Which network; `encoder_weights` as for `networks.create`, or `"none"` for random ones.
-
-    `frozen` are prefixes of the names of parameters that are not trained.
-    """
-
-    name: str
-    encoder: str = "resnet50"
-    encoder_weights: str = "imagenet"
-    frozen: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        check_types(self)
-        check_known("network", self.name, network_names())
-        check_known("encoder", self.encoder, ENCODERS)
-        if not self.encoder_weights or "" in self.frozen:
-            raise ValueError("encoder_weights and the prefixes in frozen must not be empty")
 
 
 @dataclass(frozen=True)
@@ -184,6 +162,11 @@ class TrainPart:
         validate_every: epochs between validations.
         seed: of the initial weights, the order of images and their augmentation.
         calibrate: share of the images that is not trained on but kept for `sisod calibrate`.
+        ema: decay of the exponential moving average of the weights, which is what is validated and
+            saved; 0 for none. At step n it is at most (1 + n) / (10 + n), so that a short run forgets
+            its initial weights.
+        precision: of the computation, under Lightning's names; `--precision` replaces it.
+        compile: run training steps through `torch.compile`.
     """
 
     batch: int
@@ -195,6 +178,9 @@ class TrainPart:
     validate_every: int = 1
     seed: int = 0
     calibrate: float = 0.0
+    ema: float = 0.0
+    precision: Literal["32-true", "16-mixed", "bf16-mixed"] = "32-true"
+    compile: bool = False
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -205,6 +191,7 @@ class TrainPart:
         check_whole("seed", self.seed, least=0, most=_MAX_SEED)
         _check_range("clip", self.clip)
         _check_range("calibrate", self.calibrate, 0.9)
+        _check_range("ema", self.ema, 0.999999)
         if bool(self.epochs) == bool(self.steps):
             raise ValueError("exactly one of epochs and steps must be above 0")
 
@@ -245,10 +232,12 @@ class Recipe:
     def __post_init__(self) -> None:
         check_types(self)
         # finding the class imports PyTorch, which only recipes with [labels] wait for
-        if self.labels.epochs and not find(self.network.name).auxiliary_targets():
+        if self.labels.epochs and (
+            self.network.is_external or not find(self.network.name).auxiliary_targets()
+        ):
             raise ValueError(
                 "[labels] is for networks that learn body and detail; "
-                f"{self.network.name} learns masks only"
+                f"{self.network.name or self.network.factory} learns masks only"
             )
 
     def tables(self) -> dict[str, dict[str, Any]]:
@@ -274,18 +263,22 @@ def names() -> tuple[str, ...]:
 
     Example:
         >>> names()[:3]
-        ('edn', 'edn-lite', 'gatenet')
+        ('edn', 'edn-lite', 'fpn')
     """
     return tuple(sorted(path.stem for path in _FOLDER.glob("*.toml")))
 
 
-def find_recipe(name_or_path: str | Path, settings: Sequence[str] = ()) -> Recipe:
+def find_recipe(
+    name_or_path: str | Path, settings: Sequence[str] = (), *, factory: str | None = None
+) -> Recipe:
     """Return a recipe by its name, or from a TOML file, after replacing values.
 
     Args:
         name_or_path: one of `names()`, or the path of a file that ends in `.toml`.
         settings: replacements as `"section.key=value"`, the value as TOML writes it; text needs no
             quotes.
+        factory: `module:function` that builds the network, instead of the recipe's. Training imports and
+            runs it, so a factory that only the file names is refused: repeat it here.
 
     Example:
         >>> recipe = find_recipe("tiny", ["optimizer.lr=1e-4", "train.epochs=2"])
@@ -300,10 +293,22 @@ def find_recipe(name_or_path: str | Path, settings: Sequence[str] = ()) -> Recip
         path = _FOLDER / f"{name_or_path}.toml"
     name = printable(path.name)
     tables = read_toml(path, place=f"recipe {str(path)!r}", name=name)
-    for setting in settings:
+    given: dict[str, Any] = {}
+    named = [] if factory is None else [f"network.factory={json.dumps(factory)}"]
+    for setting in (*named, *settings):
         _replace(tables, setting)
+        _replace(given, setting)
     source = name + "".join(f" --set {brief(setting)}" for setting in settings)
-    return read_recipe(tables, name=path.stem, source=source)
+    recipe = read_recipe(tables, name=path.stem, source=source)
+    network = given.get("network", {})
+    by_user = (network.get("factory"), network.get("name", "").removeprefix("py:"))
+    if recipe.network.factory and recipe.network.factory not in by_user:
+        raise UsageError(
+            f"{source}: [network] names the factory {recipe.network.factory!r}, and sisod runs code "
+            "only if you name it; if you trust it, repeat the command with --factory "
+            f"{recipe.network.factory}"
+        )
+    return recipe
 
 
 def read_recipe(tables: Mapping[str, Any], *, name: str, source: str) -> Recipe:
@@ -348,14 +353,25 @@ def write_toml(recipe: Recipe) -> str:
         ['[network]', 'name = "tiny"']
     """
     lines = []
+    without: tuple[str, ...] = ("name",) if recipe.network.factory else ("factory",)
+    if recipe.network.is_external:
+        without += ("encoder", "encoder_weights")
     for section, table in recipe.tables().items():
-        # ASCII-only JSON has surrogate pairs, which TOML refuses; JSON does not escape this character
         values = [
-            f"{key} = {json.dumps(value, ensure_ascii=False)}".replace("\x7f", "\\u007f")
+            f"{key} = {_toml_text(value)}"
             for key, value in table.items()
+            if value != {} and not (section == "network" and key in without)
         ]
         lines += [f"[{section}]", *values, ""]
     return "\n".join(lines)
+
+
+def _toml_text(value: Any) -> str:
+    if isinstance(value, dict):
+        inside = ", ".join(f"{_toml_text(key)} = {_toml_text(item)}" for key, item in value.items())
+        return f"{{ {inside} }}"
+    # ASCII-only JSON has surrogate pairs, which TOML refuses; JSON does not escape this character
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _replace(tables: dict[str, Any], setting: str) -> None:
@@ -368,25 +384,39 @@ def _replace(tables: dict[str, Any], setting: str) -> None:
         raise UsageError(f"--set {brief(setting)} is not valid UTF-8; use other characters")
     table = tables.setdefault(section, {})
     if isinstance(table, dict):
+        if section == "network":
+            _drop_other_network(table, key, value)
         table[key] = value
         if section == "train" and key in ("epochs", "steps") and value:
             table.pop("steps" if key == "epochs" else "epochs", None)  # it replaces the other
+
+
+def _drop_other_network(table: dict[str, Any], key: str, value: Any) -> None:
+    """Drop the keys of the network that a factory, or a name like hf:FOLDER, replaces."""
+    if key != "factory" and not (key == "name" and ":" in str(value)):
+        return
+    before = (table.get("factory"), table.get("name"), f"{table.get('name')}".removeprefix("py:"))
+    if value not in before:
+        for other in ("encoder", "encoder_weights", "frozen", "arguments"):
+            table.pop(other, None)
+    for other in ("factory", "name"):
+        table.pop(other, None)
 
 
 def _read(kind: type[Any], table: object, section: str, source: str) -> Any:
     """Return a dataclass from a table; every key must be one of its fields."""
     if not isinstance(table, dict):
         raise InputError(f"{source}: {section} must be a table like [{section}], got {shown(table)}")
-    known = {field.name: field for field in fields(kind)}
+    known = {entry.name: entry for entry in fields(kind)}
     for key in table:
         if key not in known:
             expected = ", ".join(sorted(known))
             raise InputError(f"{source}: unknown key {shown(key)} in [{section}]; expected {expected}")
     hints = get_type_hints(kind)
     values = {}
-    for name, field in known.items():
+    for name, entry in known.items():
         if name not in table:
-            if field.default is MISSING:
+            if entry.default is MISSING and entry.default_factory is MISSING:
                 raise InputError(f"{source}: [{section}] needs {name}, {describe_type(hints[name])}")
             continue
         matches, value = convert(table[name], hints[name])

@@ -33,6 +33,7 @@ from sisod.networks.network import Network
 from sisod.training.data import check_samples, select_samples, steps_per_epoch
 from sisod.training.labels import check_labels, write_labels
 from sisod.training.loaders import SaliencyData
+from sisod.training.make_network import make_network
 from sisod.training.module import SaliencyModule, parts_of
 from sisod.training.recipe import LabelsPart, Recipe, write_toml
 from sisod.training.resume import read_checkpoint, resume_errors, resume_step
@@ -86,18 +87,23 @@ class TrainingRequest:
 
 @dataclass(frozen=True)
 class Machine:
-    """Devices, precision, workers and logger, under Lightning's names."""
+    """Devices, precision, workers and logger, under Lightning's names.
+
+    Without a precision that of the recipe is used.
+    """
 
     devices: str = "auto"
     nodes: int = 1
     strategy: str = "auto"
-    precision: str = "32-true"
+    precision: str | None = None
     workers: int | None = None
     logger: str = "csv"
 
     def __post_init__(self) -> None:
-        for name in ("devices", "strategy", "precision"):
+        for name in ("devices", "strategy"):
             check_text(name, getattr(self, name))
+        if self.precision is not None:
+            check_text("precision", self.precision)
         check_whole("nodes", self.nodes, least=1)
         if self.workers is not None:
             check_whole("workers", self.workers, least=0)
@@ -115,11 +121,18 @@ def train(
     machine: Machine | None = None,
     *,
     criterion: nn.Module | None = None,
+    network: nn.Module | None = None,
 ) -> dict[str, Any]:
     """Train a network and return the content of its run.json.
 
-    `criterion` replaces the recipe's loss by your own, called like `SizeInvariantLoss`:
-    `criterion(logits, gt, boxes)`. A network with auxiliary targets uses it for its mask maps.
+    Args:
+        recipe: how to train.
+        request: data, output folder and options.
+        machine: devices, precision, workers.
+        criterion: replaces the recipe's loss by your own, called like `SizeInvariantLoss`:
+            `criterion(logits, gt, boxes)`. A network with auxiliary targets uses it for its mask maps.
+        network: replaces the recipe's network by a module of yours, as `networks.wrap` takes or returns
+            it; its weights are changed. Load the run by `networks.from_pretrained(out, factory=...)`.
     """
     machine = machine or Machine()
     if request.resume and request.overwrite:
@@ -133,6 +146,8 @@ def train(
     identity = _identity(recipe, request, dataset, validation, len(samples))
     if criterion is not None:
         identity["criterion"] = type(criterion).__name__
+    if network is not None:
+        identity["network"] = type(network).__name__
     out, is_first = followed(request.out), is_first_process(machine)
     options = {"resume": request.resume, "overwrite": request.overwrite}
     with readable_errors(out / "x", _DISK_FULL_ADVICE), lock(out) if is_first else nullcontext():
@@ -147,7 +162,7 @@ def train(
         if not record.get("finished"):
             request = replace(request, out=run_folder.path)
             # every check is made before anything is written
-            setup = _set_up(recipe, request, machine, samples, val_samples, criterion)
+            setup = _set_up(recipe, request, machine, samples, val_samples, criterion, network)
             if is_first:
                 record = prepare(run_folder, out, identity)
                 write_atomically(run_folder.path / "recipe.toml", write_toml(recipe).encode())
@@ -220,10 +235,11 @@ def _set_up(
     samples: Sequence[Sample],
     val_samples: Sequence[Sample],
     criterion: nn.Module | None,
+    own_network: nn.Module | None = None,
 ) -> _Setup:
     """Construct network, loss, loaders and trainer. Writes nothing."""
     L.seed_everything(recipe.train.seed, verbose=False)
-    network = make_network(recipe)
+    network = make_network(recipe, own_network)
     check_labels(request.labels, network)
     n_steps = steps_per_epoch(len(samples), recipe.train.images_per_step)
     n_epochs = recipe.train.epochs or math.ceil(recipe.train.steps / n_steps)
@@ -248,7 +264,7 @@ def _set_up(
             devices=int(machine.devices) if machine.devices.isdigit() else machine.devices,
             num_nodes=machine.nodes,
             strategy=machine.strategy,
-            precision=machine.precision,  # type: ignore[arg-type]
+            precision=machine.precision or recipe.train.precision,  # type: ignore[arg-type]
             max_epochs=n_epochs,
             accumulate_grad_batches=recipe.train.accumulate,
             gradient_clip_val=recipe.train.clip or None,
@@ -270,6 +286,7 @@ def _set_up(
         workers=machine.workers,
         labels=request.labels,
         parts=parts_of(module.loss),
+        network=type(network),
         rank=trainer.global_rank,
         world=trainer.world_size,
     )
@@ -290,7 +307,7 @@ def _fit(setup: _Setup, request: TrainingRequest) -> dict[str, Any]:
             raise KeyboardInterrupt from None
     model = "best" if len(setup.data.validation) else "last"
     if trainer.is_global_zero:
-        _write_network(setup.network, path.with_name(f"{model}.ckpt"), request.out)
+        _write_network(setup.module, path.with_name(f"{model}.ckpt"), request.out)
     best = setup.best.best_model_score
     return {
         "epochs": setup.module.n_epochs,
@@ -316,16 +333,6 @@ class AtomicCheckpoints(TorchCheckpointIO):
         buffer = io.BytesIO()
         torch.save(checkpoint, buffer)
         write_atomically(Path(path), buffer.getvalue())
-
-
-def make_network(recipe: Recipe) -> Network:
-    """Return the network of a recipe, with its encoder's weights."""
-    part = recipe.network
-    weights = None if part.encoder_weights == "none" else part.encoder_weights
-    network = networks.create(part.name, encoder=part.encoder, encoder_weights=weights)
-    # saves a quarter of the time of a step on a CPU; PyTorch's type stubs lack this form of `to`
-    network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    return network
 
 
 def is_first_process(machine: Machine) -> bool:
@@ -371,13 +378,13 @@ def _progress_bars() -> list[Any]:
     return [RichProgressBar(console_kwargs={"stderr": True})] if is_terminal(sys.stderr) else []
 
 
-def _write_network(network: Network, checkpoint: Path, folder: Path) -> None:
+def _write_network(module: SaliencyModule, checkpoint: Path, folder: Path) -> None:
     """Write the network of a checkpoint as `save_pretrained` does, each file atomically."""
     state = read_checkpoint(checkpoint)["state_dict"]
-    weights = {
-        key.removeprefix("network."): value for key, value in state.items() if key.startswith("network.")
-    }
-    network.to("cpu").load_state_dict(weights)
+    prefix = "network." if module.averaged is None else "averaged."
+    weights = {key.removeprefix(prefix): state[key] for key in state if key.startswith(prefix)}
+    network = module.result.to("cpu")
+    network.load_state_dict(weights)
     temporary = folder / ".sisod-model"
     network.save_pretrained(temporary)
     for file in temporary.iterdir():
@@ -411,7 +418,7 @@ def _worker_errors() -> Iterator[None]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Silence Lightning's messages about the machine and its advice."""
+    """Silence Lightning's messages about the machine and its advice, and those of the compiler."""
     loggers = [logging.getLogger(f"lightning.{part}") for part in ("pytorch", "fabric")]
     levels = [logger.level for logger in loggers]
     for logger in loggers:
@@ -419,6 +426,7 @@ def _quiet() -> Iterator[None]:
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", module="lightning")
+            warnings.filterwarnings("ignore", module=r"torch\._(dynamo|inductor|functorch)")
             yield
     finally:
         for logger, level in zip(loggers, levels, strict=True):

@@ -10,6 +10,7 @@ from sisod.common.errors import InputError, UsageError, require
 from sisod.networks.checkpoints import load_strictly, read_state
 from sisod.networks.encoders.efficientnet_lite import EfficientNetLite0, from_wheel
 from sisod.networks.encoders.resnet import ResNet50, Variant
+from sisod.networks.encoders.timm_encoder import PREFIX, TimmEncoder
 from sisod.networks.input_spec import IMAGENET, LITE
 
 Encoder = ResNet50 | EfficientNetLite0
@@ -33,6 +34,13 @@ def create_encoder(name: str, *, variant: Variant = "A", frozen_norm: bool = Fal
     return ENCODERS[name](variant=variant, frozen_norm=frozen_norm)
 
 
+def create_pyramid(name: str) -> Encoder | TimmEncoder:
+    """Return one of our encoders or, as `"timm:NAME"`, one of timm, with random weights."""
+    if name.startswith(PREFIX):
+        return TimmEncoder(name.removeprefix(PREFIX))
+    return create_encoder(name)
+
+
 def decoder_width(encoder: str, published: int) -> int:
     """Return the width of a decoder layer, given its published one, which is for ResNet-50.
 
@@ -45,16 +53,19 @@ def decoder_width(encoder: str, published: int) -> int:
         >>> decoder_width("resnet50", 512)
         512
     """
-    if encoder == "resnet50":
+    if encoder != "efficientnet_lite0":
         return published
     return min(published, max(_MIN_WIDTH, published // 4))
 
 
 def load_encoder_weights(encoder: nn.Module, weights: str | Path) -> None:
     """Load ImageNet weights: `"imagenet"`, or the path of a safetensors file or a state dict."""
+    if not isinstance(weights, str | Path):
+        raise UsageError(f"encoder_weights must be 'imagenet' or a path, got {shown(weights)}")
+    if isinstance(encoder, TimmEncoder):
+        encoder.load_weights(weights)
+        return
     if weights != "imagenet":
-        if not isinstance(weights, str | Path):
-            raise UsageError(f"encoder_weights must be 'imagenet' or a path, got {shown(weights)}")
         path = Path(weights)
         state = read_state(path)
         source = str(path)

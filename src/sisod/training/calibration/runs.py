@@ -62,6 +62,7 @@ def calibrate_run(
     tests: Sequence[Dataset] = (),
     batch: int = 8,
     device: str = "auto",
+    factory: str | None = None,
     out: str | Path | None = None,
     overwrite: bool = False,
 ) -> FittedCalibration:
@@ -76,12 +77,13 @@ def calibrate_run(
         tests: data sets whose images are not used, whatever their names.
         batch: images per batch.
         device: as for `predict_folder`.
+        factory: as for `networks.from_pretrained`.
         out: folder for a calibrated copy of the network; by default it is stored in the run.
         overwrite: replace an earlier calibration.
     """
     run = Path(run)
     batch = check_whole("batch", batch, least=1)
-    network = load_run(run)
+    network = load_run(run, factory)
     if out is None and network.calibration is not None and not overwrite:
         raise InputError(
             f"{str(run)!r} is calibrated already ({network.calibration}); use --overwrite to calibrate "
@@ -114,7 +116,7 @@ def is_calibrated_copy(folder: Path, run: Path, objective: Objective) -> bool:
     return stored == (objective, weights_digest(load_run(run))) and (folder / WEIGHTS_FILE).is_file()
 
 
-def load_run(run: Path) -> Network:
+def load_run(run: Path, factory: str | None = None) -> Network:
     """Return the network of a finished run; refuse a folder that is none."""
     record = read_record(run)
     if record is None:
@@ -127,7 +129,7 @@ def load_run(run: Path) -> Network:
             f"{str(run)!r} has no network yet, because its training is not finished; go on with it by "
             "sisod train --resume"
         )
-    return load_network(run)
+    return load_network(run, factory=factory)
 
 
 def open_run_data(run: Path, data: str | Path | None, masks: str | Path | None) -> Dataset:

@@ -1,0 +1,126 @@
+"""Encoders of timm by name, such as timm:convnext_tiny, as a pyramid of feature maps."""
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+
+from sisod.common.arguments import brief, similar_names
+from sisod.common.errors import InputError, UsageError, require
+from sisod.networks.checkpoints import load_strictly, read_state
+from sisod.networks.input_spec import InputSpec
+
+PREFIX = "timm:"
+_MIN_LEVELS = 4
+
+
+class TimmEncoder(nn.Module):
+    """An encoder of timm with random weights; returns its maps, the finest first.
+
+    Attributes:
+        name: as timm calls it, such as `convnext_tiny` or `convnext_tiny.fb_in22k`.
+        channels: widths of the maps.
+        input_spec: mean and standard deviation of timm's weights.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+        self.model = _create(name)
+        self.channels = tuple(self.model.feature_info.channels())
+        strides = self.model.feature_info.reduction()
+        if len(strides) < _MIN_LEVELS or sorted(set(strides)) != strides:
+            raise InputError(
+                f"{PREFIX}{name} gives maps at the strides {', '.join(map(str, strides))}; expected "
+                f"{_MIN_LEVELS} or more, each coarser than the one before; take for example "
+                f"{PREFIX}convnext_tiny"
+            )
+        config = self.model.pretrained_cfg
+        self.input_spec = InputSpec(mean=tuple(config["mean"]), std=tuple(config["std"]))
+
+    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
+        """Return the maps, each (B, C, H, W)."""
+        try:
+            maps = self.model(x)
+        except AssertionError as error:  # timm's check of the input
+            height, width = x.shape[-2:]
+            raise InputError(
+                f"{PREFIX}{self.name} cannot take {height} x {width} ({brief(str(error))}); use a "
+                "multiple of 32 as size"
+            ) from error
+        if getattr(self.model, "output_fmt", None) == "NHWC":
+            maps = [values.permute(0, 3, 1, 2) for values in maps]
+        return tuple(maps)
+
+    def load_weights(self, weights: str | Path) -> None:
+        """Load `"imagenet"`, which timm downloads from the Hugging Face hub, or a file of its weights.
+
+        Every tensor but those of the classifier must be in the file.
+        """
+        if weights == "imagenet":
+            self.model.load_state_dict(_download(self.name).state_dict())
+            return
+        state = read_state(Path(weights))
+        if state.keys() == self.state_dict().keys():  # as saved from this class
+            load_strictly(self, state, source=str(weights))
+            return
+        whole = _timm().create_model(self.name)
+        head = whole.pretrained_cfg.get("classifier") or ()
+        prefixes = tuple(f"{part}." for part in ((head,) if isinstance(head, str) else head))
+        classifier = {key: v for key, v in whole.state_dict().items() if key.startswith(prefixes)}
+        kept = {key: value for key, value in state.items() if not key.startswith(prefixes)}
+        load_strictly(whole, kept | classifier, source=str(weights))
+        loaded = _create(
+            self.name, pretrained=True, pretrained_cfg_overlay={"state_dict": whole.state_dict()}
+        )
+        self.model.load_state_dict(loaded.state_dict())
+
+
+def _timm() -> Any:
+    require("an encoder of timm", "timm")
+    try:
+        import timm
+    except (ImportError, RuntimeError) as error:  # torchvision was built for another PyTorch
+        raise InputError(
+            f"timm is installed but cannot be imported ({brief(str(error), most=200)}); install "
+            "versions of torch, torchvision and timm that fit together"
+        ) from error
+    return timm
+
+
+def _create(name: str, **options: Any) -> Any:
+    timm = _timm()
+    # not every text: timm takes hf-hub: and local-dir: too, which download and read other files
+    if not timm.is_model(name):
+        similar = similar_names(name, timm.list_models())[:1]
+        hint = f"; did you mean {similar[0]!r}?" if similar else ""
+        raise UsageError(
+            f"timm has no encoder {brief(name)!r}{hint}; list them with python -c 'import timm; "
+            "print(timm.list_models())'"
+        )
+    try:
+        model = timm.create_model(name, features_only=True, **options)
+        if model.pretrained_cfg.get("fixed_input_size"):
+            with suppress(TypeError):  # Swin takes other sizes if asked to, others never do
+                model = timm.create_model(name, features_only=True, strict_img_size=False, **options)
+    except (TypeError, RuntimeError, AssertionError, NotImplementedError) as error:
+        raise InputError(
+            f"{PREFIX}{name} cannot be used as an encoder of feature maps ({brief(str(error))}); take "
+            f"for example {PREFIX}convnext_tiny"
+        ) from error
+    return model
+
+
+def _download(name: str) -> Any:
+    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
+
+    try:
+        return _create(name, pretrained=True)
+    except (LocalEntryNotFoundError, HfHubHTTPError, OSError) as error:
+        raise InputError(
+            f"encoder_weights='imagenet' of {PREFIX}{name} are not in the cache and could not be "
+            f"fetched from the Hugging Face hub ({type(error).__name__}); on a machine with internet "
+            "access, download model.safetensors of its repository, copy it here and pass "
+            "encoder_weights='path/to/model.safetensors'"
+        ) from error

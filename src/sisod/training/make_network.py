@@ -1,0 +1,103 @@
+"""The network of a recipe, also one that sisod has not written, which is tried before the training."""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from sisod import networks
+from sisod.common.arguments import shown
+from sisod.common.errors import InputError, UsageError
+from sisod.networks.adapters import WrappedNetwork, module_errors, wrap
+from sisod.networks.factories import build_network, describe_architecture
+from sisod.networks.kinds import ModelOptions
+from sisod.networks.network import Network
+from sisod.networks.other_models import load_model
+from sisod.training.recipe import Recipe
+
+_BATCH = 2
+
+
+def make_network(recipe: Recipe, module: nn.Module | None = None) -> Network:
+    """Return the network of a recipe with its initial weights, in train mode.
+
+    Args:
+        recipe: its `[network]` says which one. A factory is imported and run here.
+        module: a module of yours that replaces it; wrapped with the defaults unless it is already.
+    """
+    part = recipe.network
+    if module is not None:
+        network = module if isinstance(module, Network) else wrap(module)
+    elif part.factory:
+        network = build_network(part.factory, part.arguments)
+    elif part.is_external:
+        network = _load_kind(part.name, part.arguments)
+    else:
+        weights = None if part.encoder_weights == "none" else part.encoder_weights
+        network = networks.create(part.name, encoder=part.encoder, encoder_weights=weights)
+    # saves a quarter of the time of a step on a CPU; PyTorch's type stubs lack this form of `to`
+    network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    if module is not None or part.is_external:
+        check_network(network, recipe.data.size)
+    return network.train()
+
+
+def check_network(network: Network, size: int) -> None:
+    """Refuse a network whose maps cannot be trained: wrong shapes, NaN values, no gradient.
+
+    It is run once on two images of noise, in eval mode, so that no statistics change.
+    """
+    title, noise = network.facts.title, torch.Generator().manual_seed(0)
+    images = torch.randint(0, 256, (_BATCH, 3, size, size), generator=noise, dtype=torch.uint8)
+    with module_errors(network, images.shape):
+        maps = network.eval()(network.input_spec.apply(images))
+    if not isinstance(maps, tuple) or not all(isinstance(logits, Tensor) for logits in maps):
+        raise InputError(f"{title} returns {shown(maps)}; expected a tuple of logit maps")
+    expected = (_BATCH, 1, size, size)
+    for logits in maps:
+        if tuple(logits.shape) != expected:
+            raise InputError(
+                f"{title} returns a map of shape {tuple(logits.shape)} for images of shape "
+                f"{tuple(images.shape)}; expected {expected}"
+            )
+        if not bool(torch.isfinite(logits).all()):
+            raise InputError(
+                f"{title} returns NaN or infinite values for images of noise; check its weights and "
+                "how images are prepared for it (mean and std)"
+            )
+    _check_gradient(network, maps)
+
+
+def _check_gradient(network: Network, maps: tuple[Tensor, ...]) -> None:
+    trained = [value for value in network.parameters() if value.requires_grad]
+    total = torch.stack([logits.float().mean() for logits in maps]).sum()
+    gradients: tuple[Tensor | None, ...] = ()
+    if trained and total.requires_grad:
+        gradients = torch.autograd.grad(total, trained, allow_unused=True)
+    if all(gradient is None for gradient in gradients):
+        raise InputError(
+            f"no parameter of {network.facts.title} gets a gradient from its maps; leave out detach, "
+            "no_grad and requires_grad_(False)"
+        )
+
+
+def _load_kind(name: str, arguments: dict[str, Any]) -> Network:
+    """Return a model of another library, with what builds it again."""
+    values: dict[str, Any] = {
+        key: tuple(v) if isinstance(v, list) else v for key, v in arguments.items()
+    }
+    try:
+        options = ModelOptions(**values)
+    except TypeError as error:
+        known = ", ".join(ModelOptions.__dataclass_fields__)
+        raise UsageError(f"[network] arguments of {name}: {error}; expected {known}") from error
+    if options.trust_remote_code:
+        raise UsageError(
+            f"[network] arguments of {name} cannot allow remote code; load the model in a factory of "
+            "yours"
+        )
+    network = load_model(name, options)
+    if isinstance(network, WrappedNetwork):
+        network.architecture = describe_architecture(network)
+        network.arguments = arguments
+    return network

@@ -1,0 +1,185 @@
+"""The average of the weights, precision of the recipe and torch.compile: options of [train]."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="extra torch is not installed")
+lightning = pytest.importorskip("lightning", reason="extra torch is not installed")
+
+from helpers.training_runs import losses, same_weights, train_tiny, weights, write_data  # noqa: E402
+
+from sisod import networks  # noqa: E402
+from sisod.common.errors import InputError, UsageError  # noqa: E402
+from sisod.training import module as training_module  # noqa: E402
+from sisod.training.module import SaliencyModule, update_average  # noqa: E402
+from sisod.training.recipe import find_recipe  # noqa: E402
+from sisod.training.train import Machine  # noqa: E402
+
+EMA = "train.ema=0.9"
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_data(tmp_path_factory.mktemp("averaging") / "made", 16)
+
+
+def states(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """Collect copies of the trained weights after every step."""
+    collected: list[dict[str, Any]] = []
+    step = lightning.LightningModule.optimizer_step
+
+    def noted(self: Any, *arguments: Any, **options: Any) -> None:
+        if not collected:
+            collected.append({k: v.clone() for k, v in self.network.state_dict().items()})
+        step(self, *arguments, **options)
+        collected.append({k: v.clone() for k, v in self.network.state_dict().items()})
+
+    monkeypatch.setattr(lightning.LightningModule, "optimizer_step", noted)
+    return collected
+
+
+def test_the_saved_network_is_the_average(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = states(monkeypatch)
+    train_tiny(data, tmp_path / "run", EMA, "train.batch=4", "train.epochs=4")
+    assert len(seen) == 1 + 16
+    expected = {key: value.double() for key, value in seen[0].items()}
+    for n, state in enumerate(seen[1:]):
+        decay = min(0.9, (1 + n) / (10 + n))
+        expected = {k: decay * v + (1 - decay) * state[k].double() for k, v in expected.items()}
+    saved = weights(tmp_path / "run")
+    assert saved.keys() == seen[0].keys()
+    for key, value in saved.items():
+        torch.testing.assert_close(value.double(), expected[key], rtol=1e-5, atol=1e-6)
+    assert any(float((saved[key] - seen[-1][key]).abs().max()) > 1e-4 for key in saved)
+
+
+def test_averaging_does_not_change_the_training(data: Path, tmp_path: Path) -> None:
+    train_tiny(data, tmp_path / "with", EMA)
+    train_tiny(data, tmp_path / "without")
+    assert losses(tmp_path / "with") == losses(tmp_path / "without")
+    last = torch.load(tmp_path / "with" / "checkpoints" / "last.ckpt", weights_only=True)["state_dict"]
+    for key, value in weights(tmp_path / "without").items():
+        assert torch.equal(last[f"network.{key}"], value)
+    for key, value in weights(tmp_path / "with").items():
+        assert torch.equal(last[f"averaged.{key}"], value)
+
+
+def test_validation_and_the_best_checkpoint_are_of_the_average(data: Path, tmp_path: Path) -> None:
+    from sisod.data.datasets import open_dataset
+    from sisod.training.experiment import evaluate_network
+
+    record = train_tiny(data, tmp_path / "run", EMA, "train.epochs=1", val=data)
+    network = networks.from_pretrained(tmp_path / "run")
+    results = evaluate_network(
+        network, open_dataset(data), size=32, metrics={"default": ("mae",)}, title="scoring"
+    )
+    assert record["scores"]["mae"] == pytest.approx(results["default"].summary["mae"], abs=1e-6)
+    best = torch.load(tmp_path / "run" / "checkpoints" / "best.ckpt", weights_only=True)["state_dict"]
+    assert torch.equal(weights(tmp_path / "run")["heads.0.weight"], best["averaged.heads.0.weight"])
+
+
+def test_a_resumed_average_is_the_same_to_the_last_bit(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = (EMA, "train.epochs=3")
+    train_tiny(data, tmp_path / "whole", *settings)
+    step = SaliencyModule.training_step
+
+    def stopped(self: SaliencyModule, batch: Any, index: int) -> Any:
+        if self.global_step == 3:  # in the second epoch
+            raise InputError("stopped")
+        return step(self, batch, index)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(SaliencyModule, "training_step", stopped)
+        with pytest.raises(InputError, match="stopped"):
+            train_tiny(data, tmp_path / "stopped", *settings)
+    train_tiny(data, tmp_path / "stopped", *settings, resume=True)
+    assert losses(tmp_path / "stopped") == losses(tmp_path / "whole")
+    same_weights(tmp_path / "stopped", tmp_path / "whole")
+
+
+def test_statistics_are_averaged_and_counters_copied() -> None:
+    averaged, network = torch.nn.BatchNorm2d(1), torch.nn.BatchNorm2d(1)
+    network(torch.full((1, 1, 2, 2), 8.0))
+    network(torch.full((1, 1, 2, 2), 8.0))
+    expected = 0.25 * network.running_mean
+    update_average(averaged, network, 0.75)
+    assert torch.equal(averaged.running_mean, expected)
+    assert int(averaged.num_batches_tracked) == 2
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("1", "[train] ema must be from 0 to 0.999999, got 1"),
+        ("-0.1", "[train] ema must be from 0 to 0.999999, got -0.1"),
+        ("nan", "[train] ema must be from 0 to 0.999999, got nan"),
+        ("true", "ema in [train] must be a number, got True"),
+    ],
+)
+def test_ema_out_of_range(value: str, message: str) -> None:
+    with pytest.raises(InputError) as error:
+        find_recipe("tiny", [f"train.ema={value}"])
+    assert str(error.value) == f"tiny.toml --set train.ema={value}: {message}"
+
+
+def test_precision_is_the_recipes_unless_the_machine_has_one(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from sisod.training.train import TrainingRequest, train
+
+    precisions = []
+    fit = lightning.Trainer.fit
+
+    def noted(self: Any, *arguments: Any, **options: Any) -> None:
+        precisions.append(self.precision)
+        fit(self, *arguments, **options)
+
+    monkeypatch.setattr(lightning.Trainer, "fit", noted)
+    recipe = find_recipe("tiny", ["data.size=32", "train.epochs=1", "train.precision=bf16-mixed"])
+    for name, precision in (("half", None), ("full", "32-true")):
+        request = TrainingRequest(data=data, out=tmp_path / name)
+        train(recipe, request, Machine(workers=0, precision=precision))
+    assert precisions == ["bf16-mixed", "32-true"]
+    assert {value.dtype for value in weights(tmp_path / "half").values()} == {torch.float32}
+    message = "precision in [train] must be one of 32-true, 16-mixed, bf16-mixed, got 'half'"
+    with pytest.raises(InputError) as error:
+        find_recipe("tiny", ["train.precision=half"])
+    assert str(error.value) == f"tiny.toml --set train.precision=half: {message}"
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of PyTorch's own compiler
+@pytest.mark.slow
+def test_compiled_training_has_the_same_names_and_losses(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the backend that compiles no C++, which would take the better part of a minute."""
+    monkeypatch.setattr(training_module, "COMPILE_BACKEND", "aot_eager")
+    train_tiny(data, tmp_path / "compiled", "train.compile=true", EMA)
+    train_tiny(data, tmp_path / "eager", EMA)
+    assert losses(tmp_path / "compiled") == pytest.approx(losses(tmp_path / "eager"), rel=1e-5)
+    same_weights(tmp_path / "compiled", tmp_path / "eager", tolerance=1e-4)
+    keys = torch.load(tmp_path / "compiled" / "checkpoints" / "last.ckpt", weights_only=True)
+    assert not [key for key in keys["state_dict"] if "_orig_mod" in key]
+    networks.from_pretrained(tmp_path / "compiled")
+
+
+def test_compilation_that_does_not_work_is_one_sentence(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("no C++ compiler\nis here")
+
+    monkeypatch.setattr(torch, "compile", refuse)
+    with pytest.raises(UsageError) as error:
+        train_tiny(data, tmp_path / "run", "train.compile=true")
+    assert str(error.value) == (
+        "train.compile is true, but torch.compile does not work here (RuntimeError: no C++ compiler is "
+        "here); leave it out, or install a C++ compiler that PyTorch finds"
+    )
+    assert not (tmp_path / "run").exists()
