@@ -140,7 +140,10 @@ def test_no_folder_and_a_file_instead_of_one() -> None:
     assert str(caught.value) == "'nowhere' does not exist; expected a folder of maps"
     with pytest.raises(InputError) as caught:
         pair_files("gts/a.png", "gts")
-    assert slashes(str(caught.value)) == "'gts/a.png' is a file; expected a folder of maps"
+    assert (
+        slashes(str(caught.value))
+        == "'gts/a.png' is a file; expected a folder of maps, a .parquet or a .tar file"
+    )
 
 
 def test_directory_with_the_name_of_an_image() -> None:

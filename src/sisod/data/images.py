@@ -21,9 +21,9 @@ from sisod.common.errors import InputError, printable
 from sisod.data.headers import MOST_BYTES, MOST_PIXELS, Header, read_header
 from sisod.data.quiet import quiet_decoders
 from sisod.data.storage import read_bytes
+from sisod.data.stored_file import EXTENSIONS as EXTENSIONS
 from sisod.scoring.arrays import Map, as_map, as_mask
 
-EXTENSIONS = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".npy")
 _GREY_TOLERANCE = 2 / 255
 _STRIP = 1 << 18  # pixels that are converted at a time, to use little memory
 

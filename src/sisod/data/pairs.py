@@ -114,8 +114,9 @@ def files_by_name(root: str | Path, suffix: str = "", *, all_used: bool = True) 
     """
     files: dict[str, StoredFile] = {}
     for file in list_files(root):
-        name = _without_extension(file.path)
-        if name == file.path or not name.endswith(suffix) or not name.removesuffix(suffix):
+        name = _without_extension(file.name)
+        is_image = file.is_image or name != file.name
+        if not is_image or not name.endswith(suffix) or not name.removesuffix(suffix):
             continue
         name = name.removesuffix(suffix)
         if all_used:
@@ -145,8 +146,8 @@ def find_photographs(root: str | Path) -> Photographs:
     files: dict[str, StoredFile] = {}
     replaced: dict[str, StoredFile] = {}
     for file in list_files(root):
-        name = _without_extension(file.path)
-        if name == file.path:
+        name = _without_extension(file.name)
+        if name == file.name and not file.is_image:
             continue
         if name in files:
             files[name], replaced[name] = sorted((files[name], file), key=_photograph_rank)
@@ -166,7 +167,7 @@ def find_photographs(root: str | Path) -> Photographs:
 
 def _photograph_rank(file: StoredFile) -> tuple[int, str]:
     ranks = (rank for rank, end in enumerate(PHOTOGRAPH_ORDER) if file.path.lower().endswith(end))
-    return next(ranks), file.path
+    return next(ranks, len(PHOTOGRAPH_ORDER)), file.path
 
 
 def _ending(suffix: str) -> str:

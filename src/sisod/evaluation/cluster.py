@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 from sisod.common.errors import InputError, UsageError, printable, require
 from sisod.common.folders import is_url
+from sisod.data.containers import find_member
 from sisod.evaluation.batches import PairBatch, Pairs, score_batch
 from sisod.evaluation.request import Request
 from sisod.evaluation.runners import Deliver
@@ -240,7 +241,8 @@ def _check_files(request: Request, pairs: Pairs, stamps: Stamps) -> None:
         for root, path, stamp in zip(roots, paths, pair_stamps, strict=True):
             if is_url(root):
                 continue
-            file = Path(root, path)
+            place = find_member(f"{root}/{path}")
+            file = Path(root, path) if place is None else Path(place.file)
             try:
                 size = os.stat(file).st_size  # noqa: PTH116  (in a hot loop)
             except OSError as error:
