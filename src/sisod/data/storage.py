@@ -14,6 +14,7 @@ from sisod.common.folders import is_url
 from sisod.data.containers import (
     Shard,
     find_member,
+    is_container,
     is_shard,
     list_members,
     open_shard,
@@ -86,6 +87,12 @@ def _shards(base: str, selection: str, files: list[StoredFile]) -> list[Shard]:
         for file in files
         if is_shard(file.path or base)
     ]
+
+
+def is_local_root(root: str | Path) -> bool:
+    """Tell whether a root is an existing folder or container of this machine."""
+    base = split_root(str(root))[0]
+    return os.path.isdir(base) or (not is_url(base) and is_container(base))  # noqa: PTH112
 
 
 def resolved_root(root: str | Path) -> str:

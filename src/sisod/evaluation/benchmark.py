@@ -13,6 +13,7 @@ from sisod.common.arguments import check_utf8, shown
 from sisod.common.errors import InputError, UsageError
 from sisod.common.folders import is_url
 from sisod.common.output import stays_inside
+from sisod.data.containers import plain_root
 from sisod.evaluation.benchmark_file import Benchmark, read_benchmark_file
 from sisod.evaluation.driver import check_request, evaluate_to
 from sisod.evaluation.request import Folders, Options, Request
@@ -141,6 +142,7 @@ def score_benchmark(
 
 def dataset_name(gt_root: str) -> str:
     """Return the name of a data set: its folder, or the one above if that is called mask or similar."""
+    gt_root = plain_root(gt_root)
     if is_url(gt_root):
         parts = [part for part in gt_root.split("://")[1].split("/") if part]
     else:
@@ -158,9 +160,10 @@ def split_name(path: str) -> tuple[str, str]:
         if not root:
             raise UsageError(f"{path!r} names a method but no folder; expected NAME=DIR")
         return name, root
+    plain = plain_root(path)
     if is_url(path):
-        return PurePosixPath(path.split("://")[1]).name or path, path
-    return Path(path).resolve().name, path
+        return PurePosixPath(plain.split("://")[1]).name or path, path
+    return Path(plain).resolve().name, path
 
 
 def _check_names(names: Sequence[tuple[str, str]], *, windows: bool = sys.platform == "win32") -> None:

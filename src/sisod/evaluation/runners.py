@@ -115,7 +115,10 @@ class _Worker:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             # no threads: the work is divided among processes
-            env=os.environ | module_settings() | _own_modules(request) | {"OPENBLAS_NUM_THREADS": "1"},
+            env=os.environ
+            | module_settings()
+            | _own_modules(request)
+            | {"OPENBLAS_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"},
             start_new_session=True,  # ctrl-C reaches the parent, which ends its workers
         )
         self._printed: collections.deque[bytes] = collections.deque(maxlen=20)  # last lines on stderr

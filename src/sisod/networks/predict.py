@@ -30,6 +30,7 @@ from sisod.common.output import (
     write_png,
 )
 from sisod.common.progress import progress_bar
+from sisod.data.containers import split_root
 from sisod.data.datasets import visible_photographs
 from sisod.data.images import read_colour, resize
 from sisod.networks.checkpoints import read_state
@@ -274,7 +275,7 @@ def find_device(name: str) -> torch.device:
 def _check_outside(out: Path, images: str | Path) -> None:
     if is_url(images):
         return
-    if out.resolve().is_relative_to(Path(images).resolve()):
+    if out.resolve().is_relative_to(Path(split_root(str(images))[0]).resolve()):
         raise UsageError(
             f"the maps would go into the folder of images, {str(images)!r}; give a folder outside"
         )

@@ -10,21 +10,29 @@ folder. To work shard by shard, take `list_shards` of `sisod.data.storage` and `
 from sisod.data.containers.shards import (
     Shard,
     find_member,
+    is_container,
     is_shard,
     list_members,
+    list_selections,
     open_shard,
+    plain_root,
     read_member,
     read_shard,
     split_root,
+    works_in_fork,
 )
 
 __all__ = [
     "Shard",
     "find_member",
+    "is_container",
     "is_shard",
     "list_members",
+    "list_selections",
     "open_shard",
+    "plain_root",
     "read_member",
     "read_shard",
     "split_root",
+    "works_in_fork",
 ]

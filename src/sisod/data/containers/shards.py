@@ -11,13 +11,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import NamedTuple
 
 from sisod.common.errors import InputError
 from sisod.common.folders import is_url
 from sisod.data.containers import parquet, tar
 from sisod.data.containers.source import file_state, open_file, read_range
-from sisod.data.stored_file import MOST_CONTENT, StoredFile
+from sisod.data.stored_file import MOST_CONTENT, StoredFile, has_image_extension
 
 _EXTENSIONS = (".tar", ".parquet")
 _COMPRESSED = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst")
@@ -80,6 +81,35 @@ def split_root(root: str) -> tuple[str, str]:
     return base, selection
 
 
+def is_container(root: str | Path) -> bool:
+    """Tell whether a root is one container file, with or without a selection.
+
+    A URL is told by its name.
+    """
+    file = split_root(str(root))[0]
+    return is_shard(file) and (is_url(file) or os.path.isfile(file))  # noqa: PTH113
+
+
+def plain_root(root: str | Path) -> str:
+    """Return a root without the selection, and without the extension if it is a container file.
+
+    Example:
+        >>> plain_root("s3://bucket/MSOD.parquet#mask"), plain_root("data/mask")
+        ('s3://bucket/MSOD', 'data/mask')
+    """
+    file = split_root(str(root))[0]
+    return file.rpartition(".")[0] if is_container(file) else file
+
+
+def list_selections(shard: Shard) -> list[str]:
+    """Return what can be selected of a shard: its columns of images, or the extensions of its images."""
+    if not _is_tar(shard):
+        return parquet.image_columns(shard.file)
+    names = (member.name.rpartition("/")[2] for member in tar.tar_members(shard.file))
+    extensions = {name.partition(".")[2] for name in names if has_image_extension(name)}
+    return sorted(extensions)
+
+
 def open_shard(file: str, prefix: str = "", selection: str = "", *, stamp: str | None = None) -> Shard:
     """Return a file as a shard; refuse one that cannot be read at any position."""
     if file.lower().endswith(_COMPRESSED):
@@ -93,8 +123,7 @@ def open_shard(file: str, prefix: str = "", selection: str = "", *, stamp: str |
 def list_members(shard: Shard) -> Iterator[StoredFile]:
     """Yield the members of a shard in stored order."""
     if _is_tar(shard):
-        for begin, end, member in _tar_members(shard):
-            del begin, end
+        for _, _, member in _tar_members(shard):
             yield member
     else:
         for row, name in enumerate(parquet.parquet_names(shard.file, shard.selection)):
@@ -123,6 +152,12 @@ def find_member(path: str) -> _Place | None:
     file, selection = _resolve(match["file"])
     begin, end, row = (int(match[key] or 0) for key in ("begin", "end", "row"))
     return _Place(file, selection or (match["selection"] or "#")[1:], begin, end, row)
+
+
+def works_in_fork(path: str | Path) -> bool:
+    """Tell whether a forked process can read a file; not Parquet: it lacks the threads of polars."""
+    place = find_member(str(path))
+    return place is None or place.file.lower().endswith(".tar")
 
 
 def read_member(place: _Place) -> bytes:
