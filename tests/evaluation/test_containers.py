@@ -137,8 +137,8 @@ def test_killed_and_resumed(extension: str) -> None:
         shutil.rmtree("out")
     result = run("evaluate", *options, "--resume")
     assert result.exit_code == 0, result.stderr
-    folder = sisod.evaluate("A", "MSOD/mask", jobs=1, metrics=["mae", "si-mae"])
-    assert_same(sisod.Evaluation.load("out/MSOD/A"), folder)
+    unbroken = sisod.evaluate("A", "MSOD/mask", jobs=1, metrics=["mae", "si-mae"])
+    assert_same(sisod.Evaluation.load("out/MSOD/A"), unbroken)
 
 
 @pytest.mark.usefixtures("packed")

@@ -41,6 +41,7 @@ def image_columns(file: str) -> list[str]:
 
 def parquet_names(file: str, column: str) -> list[str]:
     """Return the name of every row, in order; the bytes of the images are not kept."""
+    _windows.forget(file)
     chosen = _find_column(file, column)
     table = _query(file, lambda scan: scan.select(**_name_expressions(chosen)))
     return _names(file, table, chosen, first=0)
@@ -48,6 +49,7 @@ def parquet_names(file: str, column: str) -> list[str]:
 
 def parquet_rows(file: str, column: str) -> Iterator[tuple[str, bytes]]:
     """Yield name and bytes of every row, in order."""
+    _windows.forget(file)
     chosen = _find_column(file, column)
     n_rows, step = _count(file), _window_rows(file)
     for begin in range(0, n_rows, step):
@@ -72,8 +74,9 @@ def parquet_bytes(file: str, column: str, row: int) -> bytes:
 
 def _not_null(content: bytes | None, file: str, column: str, row: int) -> bytes:
     if content is None:
+        column = column or _find_column(file, "").name
         raise InputError(
-            f"{file!r}: row {row} of {column or 'the images'} is null; expected the bytes of an image "
+            f"{file!r}: row {row} of {column!r} is null; expected the bytes of an image "
             "in every row; leave the row out"
         )
     return content
@@ -203,16 +206,37 @@ class _Windows:
             return begin, self._kept[key]
 
     def _step(self, file: str) -> int:
-        """Return the rows of a window; forget what was read of a file that changed since."""
+        """Return the rows of a window; forget what was read of a local file that changed since."""
+        if file in self._steps and is_url(file):  # to ask for its state would take longer than to read
+            return self._steps[file][1]
         stamp = file_state(file).stamp
         if file not in self._steps or self._steps[file][0] != stamp:
-            for key in [key for key in self._kept if key[0] == file]:
-                del self._kept[key]
+            self._drop(file)
             self._steps[file] = stamp, _window_rows(file)
         return self._steps[file][1]
 
+    def forget(self, file: str) -> None:
+        """Drop what was read of a file that is listed again."""
+        with self._lock:
+            self._drop(file)
+
+    def _drop(self, file: str) -> None:
+        for key in [key for key in self._kept if key[0] == file]:
+            del self._kept[key]
+        self._steps.pop(file, None)
+        _downloads.pop(file, None)
+
 
 _windows = _Windows()
+_downloads: OrderedDict[str, bytes] = OrderedDict()  # files behind URLs, which polars reads from memory
+
+
+def _download(file: str) -> bytes:
+    while len(_downloads) > 1 and file not in _downloads:
+        _downloads.popitem(last=False)
+    if file not in _downloads:
+        _downloads[file] = read_all(file)
+    return _downloads[file]
 
 
 def _window_rows(file: str) -> int:
@@ -236,7 +260,7 @@ def _query(file: str, query: Any) -> "pl.DataFrame":
 
     check_not_forked()
     try:
-        source: Any = io.BytesIO(read_all(file)) if is_url(file) else literal(Path(file))
+        source: Any = io.BytesIO(_download(file)) if is_url(file) else literal(Path(file))
         table: pl.DataFrame = query(
             pl.scan_parquet(source, glob=False, hive_partitioning=False)
         ).collect()

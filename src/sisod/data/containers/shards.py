@@ -201,6 +201,9 @@ def _resolve(file: str) -> tuple[str, str]:
     """Split a shard's path if the folder above it has a selection, like `data#mask/0.parquet`."""
     if "#" not in file or (not is_url(file) and os.path.exists(file)):  # noqa: PTH110
         return file, ""
-    base, _, rest = file.partition("#")
-    selection, slash, below = rest.partition("/")
-    return f"{base}{slash}{below}", selection
+    for mark in reversed([index for index, letter in enumerate(file) if letter == "#"]):
+        selection, slash, below = file[mark + 1 :].partition("/")
+        plain = f"{file[:mark]}{slash}{below}"
+        if is_url(plain) or os.path.exists(plain):  # noqa: PTH110
+            return plain, selection
+    return file, ""

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import IO, Any, NamedTuple
+from typing import IO, NamedTuple
 
 from sisod.common.folders import is_url
 from sisod.data.urls import file_system, stamp_of, url_errors
@@ -52,8 +52,9 @@ def read_range(file: str, begin: int, end: int) -> bytes:
         return local.read(end - begin)
 
 
-def read_all(file: str) -> Any:
+def read_all(file: str) -> bytes:
     """Return the whole content of a file behind a URL."""
     with url_errors(file):
         system, path = file_system(file)
-        return system.cat_file(path)
+        content: bytes = system.cat_file(path)
+    return content
