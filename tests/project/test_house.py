@@ -38,7 +38,15 @@ HEAVY = {
 }
 
 MOST_FILES = 12  # of a room or a folder in one, beside __init__.py
-LARGER_ROOMS = {"analysis": 13, "cli": 13, "common": 13, "evaluation": 14, "report": 13, "scoring": 19}
+LARGER_ROOMS = {
+    "analysis": 13,
+    "cli": 13,
+    "common": 14,
+    "evaluation": 14,
+    "networks": 15,
+    "report": 13,
+    "scoring": 19,
+}
 
 
 def forbidden(edges: Graph) -> list[str]:
@@ -177,12 +185,12 @@ def test_a_shared_class_name_is_seen(tmp_path: Path) -> None:
 
 
 def test_a_crowded_room_is_seen(tmp_path: Path) -> None:
-    for folder, count in (("common", 14), ("common/parts", 13), ("data", 13)):
+    for folder, count in (("common", 15), ("common/parts", 13), ("data", 13)):
         (tmp_path / folder).mkdir()
         for number in range(count):
             (tmp_path / folder / f"module{number}.py").touch()
         (tmp_path / folder / "__init__.py").touch()
-    assert crowded(tmp_path, "common") == ["common has 14 files", "common/parts has 13 files"]
+    assert crowded(tmp_path, "common") == ["common has 15 files", "common/parts has 13 files"]
     assert crowded(tmp_path, "data") == ["data has 13 files"]
 
 

@@ -7,7 +7,7 @@ import pytest
 from helpers.signatures import parameter_names, parameters
 
 import sisod
-from sisod import analysis, paper
+from sisod import analysis, networks, paper
 from sisod.analysis import comparison
 from sisod.paper import theory
 from sisod.scoring.metrics import find_metrics
@@ -111,6 +111,23 @@ def test_signatures_are_frozen() -> None:
     assert parameters(sisod.register_metric) == "metric"
     assert parameters(sisod.Evaluator) == "protocol=default, metrics=None"
     assert parameters(sisod.Evaluator.update) == "self, pred, gt, name=None, partition=None"
+
+
+def test_networks_are_frozen() -> None:
+    assert sorted(networks.__all__) == [
+        "InputSpec",
+        "Network",
+        "create",
+        "find",
+        "from_pretrained",
+        "load_published",
+        "names",
+        "wrap",
+    ]
+    assert all(hasattr(networks, name) for name in networks.__all__)
+    assert parameter_names(networks.wrap) == (
+        "module, size, mean, std, output, activation, normalize, channel"
+    )
 
 
 def test_analysis_is_frozen() -> None:

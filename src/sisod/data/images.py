@@ -219,8 +219,14 @@ def _npy_header(data: bytes) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]
         return *reader(file), file.tell()
 
 
-def resize(plane: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
-    """Scale to a square; area interpolation when shrinking, so that no small object is skipped."""
-    shrinks = max(plane.shape[:2]) > size
+def resize(plane: NDArray[np.uint8], size: int | tuple[int, int]) -> NDArray[np.uint8]:
+    """Scale to a square, or to height and width.
+
+    Area interpolation when shrinking, so that no small object is skipped.
+    """
+    height, width = (size, size) if isinstance(size, int) else size
+    shrinks = plane.shape[0] > height or plane.shape[1] > width
     interpolation = cv2.INTER_AREA if shrinks else cv2.INTER_LINEAR
-    return np.asarray(cv2.resize(np.ascontiguousarray(plane), (size, size), interpolation=interpolation))
+    return np.asarray(
+        cv2.resize(np.ascontiguousarray(plane), (width, height), interpolation=interpolation)
+    )

@@ -1,4 +1,4 @@
-"""Images -> maps: the five networks of the paper and a small one of our own, by name.
+"""Images -> maps: the five networks of the paper and a small one of our own by name, and yours.
 
 Needs the extra `torch`, but only when a network is created: importing this package must stay fast for
 the command line.
@@ -15,12 +15,26 @@ from sisod.networks.registry import find, names
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from sisod.networks.adapters import wrap
     from sisod.networks.input_spec import InputSpec
     from sisod.networks.network import Network
 
-__all__ = ["InputSpec", "Network", "create", "find", "from_pretrained", "load_published", "names"]
+__all__ = [
+    "InputSpec",
+    "Network",
+    "create",
+    "find",
+    "from_pretrained",
+    "load_published",
+    "names",
+    "wrap",
+]
 
-_LAZY = {"InputSpec": "sisod.networks.input_spec", "Network": "sisod.networks.network"}
+_LAZY = {
+    "InputSpec": "sisod.networks.input_spec",
+    "Network": "sisod.networks.network",
+    "wrap": "sisod.networks.adapters",
+}
 
 
 def create(

@@ -40,13 +40,14 @@ def least_memory(network: Network, *, batch: int, height: int, width: int) -> in
         tensors = [tensor for tensor in (*inputs, output) if isinstance(tensor, Tensor)]
         peak = max(peak, sum(tensor.numel() * tensor.element_size() for tensor in tensors))
 
-    with torch.device("meta"):
-        shape_only = type(network)(encoder=network.encoder_name, input_spec=network.input_spec).eval()
-        for part in shape_only.modules():
-            if not list(part.children()):
-                part.register_forward_hook(update_peak)
-        with torch.no_grad():
-            shape_only(torch.empty(batch, 3, height, width))
+    shape_only = network.on_meta()
+    if shape_only is None:
+        return peak
+    for part in shape_only.eval().modules():
+        if not list(part.children()):
+            part.register_forward_hook(update_peak)
+    with torch.device("meta"), torch.no_grad():
+        shape_only(torch.empty(batch, 3, height, width))
     return peak
 
 

@@ -78,6 +78,7 @@ class Network(
         renames: patterns that turn the authors' key names into ours.
         unused: prefixes of the names of parameters that no output depends on.
         input_spec: how an image becomes the input of these weights.
+        input_size: height and width that images are resized to for these weights; None if any will do.
         encoder_name: `"resnet50"` or `"efficientnet_lite0"`.
         calibration: applied to the logits of the prediction by `predict` and `export`, not by `forward`;
             None if the network is not calibrated.
@@ -89,6 +90,7 @@ class Network(
     renames: ClassVar[Rules] = ()
     unused: ClassVar[tuple[str, ...]] = ()
     input_spec: InputSpec
+    input_size: tuple[int, int] | None = None
     encoder_name: str
     encoder: nn.Module
     calibration: Calibration | None = None
@@ -128,6 +130,11 @@ class Network(
     def saliency(self, logits: Tensor) -> Tensor:
         """Return the probabilities of the prediction's logits, calibrated if the network is."""
         return (logits if self.calibration is None else self.calibration.apply(logits)).sigmoid()
+
+    def on_meta(self) -> Self | None:
+        """Return the same network without values, on the device `meta`; None if it cannot be built."""
+        with torch.device("meta"):
+            return type(self)(encoder=self.encoder_name, input_spec=self.input_spec)
 
     def load_encoder(self, weights: str | Path) -> None:
         """Load ImageNet weights into the encoder: `"imagenet"`, or the path of a file."""

@@ -6,23 +6,19 @@ alike. An entry that comes from a saved result has no function: its values can b
 
 import dataclasses
 import hashlib
-import importlib
 import inspect
 import math
-import os
-import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.machinery import PathFinder
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Literal, get_args
 
 import numpy as np
 
-from sisod.common.arguments import brief, check_choice, is_number, shown, unknown_name_message
+from sisod.common.arguments import brief, check_choice, is_number, shown
 from sisod.common.errors import InputError, UsageError
+from sisod.common.imports import describe_error, import_attribute
 from sisod.scoring.arrays import Map, Normalize, unit_values
 from sisod.scoring.metrics import (
     FAMILIES,
@@ -41,7 +37,6 @@ Function = Callable[[Values, Mask], float]
 Form = Literal["separable", "composite"]
 _LONGEST = 60  # characters of a key or a title
 _N_BUILT_IN = len(METRICS)
-_IMPORTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")  # module:attribute
 # columns of tables beside the metrics, and names with a meaning of their own
 _RESERVED = frozenset(
     ("all", "paper", "image", "height", "width", "n_objects", "alpha", "index", "y0", "x0", "y1", "x1",
@@ -114,7 +109,8 @@ class CustomMetric:
             value: Any = self.function(p, gt)
         except Exception as error:
             raise CustomMetricError(
-                f"{self._subject(p)} raised {_reason(error)}; it must return NaN where it is undefined"
+                f"{self._subject(p)} raised {describe_error(error)}; it must return NaN where it is "
+                "undefined"
             ) from error
         if isinstance(value, np.ndarray) and value.ndim == 0:
             value = value[()]
@@ -156,7 +152,11 @@ class CustomMetric:
     def from_json(cls, data: Mapping[str, Any]) -> "CustomMetric":
         """Return the metric that `to_json` described; this imports the module that it names."""
         settings = {name: data[name] for name in ("key", "title", "direction", "si")}
-        return cls(_unwrapped(_import(data["import"])), imported_as=data["import"], **settings)
+        return cls(
+            _unwrapped(import_attribute(data["import"], "metric")),
+            imported_as=data["import"],
+            **settings,
+        )
 
     def _subject(self, p: Values) -> str:
         return f"the metric {self.key!r} (function {self.function_name}, p of shape {p.shape})"
@@ -245,34 +245,10 @@ def import_metric(name: str) -> CustomMetric:
     A module that is not installed is looked for in the current folder.
     """
     name = name.strip()
-    attribute = _import(name)
+    attribute = import_attribute(name, "metric")
     if isinstance(attribute, CustomMetric):
         return dataclasses.replace(attribute, imported_as=name)
     return CustomMetric(attribute, key=name.rpartition(":")[2].rpartition(".")[2], imported_as=name)
-
-
-def _import(name: str) -> Any:
-    if not _IMPORTED.fullmatch(name):
-        raise UsageError(f"{shown(name)} does not name a function; expected package.module:function")
-    module_name, _, path = name.partition(":")
-    try:
-        attribute: Any = _import_module(module_name)
-    except ModuleNotFoundError as error:
-        raise InputError(
-            f"the metric {name!r} cannot be imported: there is no module {error.name!r}; install it, or "
-            "start in the folder that holds it"
-        ) from error
-    except (Exception, SystemExit) as error:
-        raise InputError(
-            f"the metric {name!r} cannot be imported: its module raised {_reason(error)}"
-        ) from error
-    for part in path.split("."):
-        if not hasattr(attribute, part):
-            functions = [other for other, value in vars(attribute).items() if callable(value)]
-            public = [other for other in functions if not other.startswith("_")]
-            raise InputError(unknown_name_message(f"function of {module_name!r}", part, public))
-        attribute = getattr(attribute, part)
-    return attribute
 
 
 def import_folders(metrics: Sequence[CustomMetric]) -> list[str]:
@@ -285,17 +261,6 @@ def import_folders(metrics: Sequence[CustomMetric]) -> list[str]:
             is_package = spec.submodule_search_locations is not None
             folders.append(str(Path(spec.origin).parents[is_package]))
     return folders
-
-
-def _import_module(name: str) -> ModuleType:
-    package, folder = name.partition(".")[0], os.getcwd()  # noqa: PTH109  (an entry of sys.path)
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name != package or PathFinder.find_spec(package, [folder]) is None:
-            raise
-    sys.path.append(folder)  # as the last, so that it replaces no installed module
-    return importlib.import_module(name)
 
 
 # descriptions in saved results
@@ -411,7 +376,3 @@ def _is_function(item: object) -> bool:
 
 def _unwrapped(attribute: Any) -> Any:
     return attribute.function if isinstance(attribute, CustomMetric) else attribute
-
-
-def _reason(error: BaseException) -> str:
-    return brief(f"{type(error).__name__}: {error}".removesuffix(": "), most=200)

@@ -1,0 +1,58 @@
+"""Import of what a user names as `module:attribute`; this runs the code of the module."""
+
+import importlib
+import os
+import re
+import sys
+from importlib.machinery import PathFinder
+from types import ModuleType
+from typing import Any
+
+from sisod.common.arguments import brief, shown, unknown_name_message
+from sisod.common.errors import InputError, UsageError
+
+_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")  # module:attribute
+
+
+def import_attribute(name: str, what: str) -> Any:
+    """Return what `module:attribute` names; `what` it is of, such as "metric", is for messages.
+
+    A module that is not installed is looked for in the current folder.
+    """
+    if not _NAME.fullmatch(name):
+        raise UsageError(f"{shown(name)} does not name a function; expected package.module:function")
+    module_name, _, path = name.partition(":")
+    try:
+        attribute: Any = _import_module(module_name)
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"the {what} {name!r} cannot be imported: there is no module {error.name!r}; install it, or "
+            "start in the folder that holds it"
+        ) from error
+    except (Exception, SystemExit) as error:
+        raise InputError(
+            f"the {what} {name!r} cannot be imported: its module raised {describe_error(error)}"
+        ) from error
+    for part in path.split("."):
+        if not hasattr(attribute, part):
+            functions = [other for other, value in vars(attribute).items() if callable(value)]
+            public = [other for other in functions if not other.startswith("_")]
+            raise InputError(unknown_name_message(f"function of {module_name!r}", part, public))
+        attribute = getattr(attribute, part)
+    return attribute
+
+
+def describe_error(error: BaseException) -> str:
+    """Return the kind and the text of an exception in one short line."""
+    return brief(f"{type(error).__name__}: {error}".removesuffix(": "), most=200)
+
+
+def _import_module(name: str) -> ModuleType:
+    package, folder = name.partition(".")[0], os.getcwd()  # noqa: PTH109  (an entry of sys.path)
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != package or PathFinder.find_spec(package, [folder]) is None:
+            raise
+    sys.path.append(folder)  # as the last, so that it replaces no installed module
+    return importlib.import_module(name)

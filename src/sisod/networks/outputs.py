@@ -1,0 +1,57 @@
+"""What the values of a model's maps mean, and checks of them; for any runtime, so without PyTorch."""
+
+from typing import Literal
+
+from sisod.common.arguments import check_whole, shown
+from sisod.common.errors import InputError, UsageError
+
+Activation = Literal["sigmoid", "softmax", "none"]
+Normalization = Literal["none", "minmax"]
+ACTIVATIONS: tuple[Activation, ...] = ("sigmoid", "softmax", "none")
+NORMALIZATIONS: tuple[Normalization, ...] = ("none", "minmax")
+EPSILON = 1e-6  # probabilities nearer to 0 or 1 have the logit of this one
+
+
+def check_size(size: int | tuple[int, int] | None) -> tuple[int, int] | None:
+    """Return height and width of the input."""
+    if size is None:
+        return None
+    if isinstance(size, list | tuple):
+        if len(size) != 2:
+            raise UsageError(f"size must be a side, or height and width, got {shown(size)}")
+        height, width = (check_whole("size", side, least=1) for side in size)
+        return height, width
+    side = check_whole("size", size, least=1)
+    return side, side
+
+
+def object_channel(n_channels: int, channel: int | None, activation: str, title: str) -> int:
+    """Return the channel of the object among those of a map."""
+    if activation == "softmax" and n_channels < 2:
+        raise InputError(
+            f"the maps of {title} have one channel, and softmax needs one for each class; use the "
+            "activation sigmoid or none"
+        )
+    if channel is None:
+        if n_channels == 1:
+            return 0
+        if n_channels == 2 and activation == "softmax":
+            return 1
+        raise InputError(
+            f"the maps of {title} have {n_channels} channels; name that of the object with channel, "
+            "and the activation softmax if the channels are classes"
+        )
+    if channel >= n_channels:
+        raise InputError(
+            f"channel is {channel}, but the maps of {title} have {n_channels}, counted from 0"
+        )
+    return channel
+
+
+def check_probabilities(least: float, most: float, title: str) -> None:
+    """Refuse values outside [0, 1]; NaN is refused elsewhere."""
+    if least < 0 or most > 1:
+        raise InputError(
+            f"the values of {title} are from {least:.3g} to {most:.3g}, and the activation none expects "
+            "probabilities in [0, 1]; use the activation sigmoid or softmax for logits"
+        )
