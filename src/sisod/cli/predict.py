@@ -30,6 +30,13 @@ Device = Annotated[
 ]
 
 
+class ContainerName(StrEnum):
+    """Formats of shards."""
+
+    PARQUET = "parquet"
+    TAR = "tar"
+
+
 def predict(
     checkpoint: Annotated[
         str,
@@ -39,7 +46,12 @@ def predict(
             "on the Hugging Face hub, or an authors' checkpoint.",
         ),
     ],
-    images: Annotated[str, typer.Argument(metavar="IMAGES", help="Folder of images, or an fsspec URL.")],
+    images: Annotated[
+        str,
+        typer.Argument(
+            metavar="IMAGES", help="Folder of images, a .parquet or .tar file, or an fsspec URL."
+        ),
+    ],
     out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder for the maps.")],
     *,
     size: Annotated[
@@ -50,6 +62,13 @@ def predict(
     ] = None,
     batch: Batch = 8,
     device: Device = "auto",
+    container: Annotated[
+        ContainerName | None,
+        typer.Option(
+            help="Pack the maps into shards of 500 in OUT instead of single files; evaluate takes OUT "
+            "as before."
+        ),
+    ] = None,
     network: NetworkName = None,
     origin: OriginName = Origin.AUTHORS,
     resume: Resume = False,
@@ -73,6 +92,7 @@ def predict(
             device=device,
             resume=resume,
             overwrite=overwrite,
+            container=None if container is None else container.value,
         )
         kept = f", {done.n_kept} kept from before" if done.n_kept else ""
         typer.echo(f"{done.n_new} maps of {loaded.facts.title} in {out}{kept}")

@@ -7,7 +7,7 @@ whatever the size of the file.
 import io
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 NAME_COLUMNS = ("name", "file_name", "filename", "image_id", "id", "key", "__key__", "path")
 _WINDOW = 1 << 25  # bytes of rows that are read together
+_ROW_GROUP = 100  # rows of a file that is written
 _WINDOWS = 4  # that a process keeps: two files may be read in turns
 
 
@@ -271,3 +272,17 @@ def _query(file: str, query: Any) -> "pl.DataFrame":
     except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         reason = printable(str(error).split("\n")[0])
         raise InputError(f"{file!r} is not a Parquet file that can be read: {reason}") from error
+
+
+def parquet_file(members: Mapping[str, bytes], *, column: str) -> bytes:
+    """Return images as a Parquet file in Hugging Face's layout, a struct of bytes and path."""
+    import polars as pl
+
+    check_not_forked()
+    rows = [{"bytes": content, "path": name} for name, content in members.items()]
+    layout = pl.Struct({"bytes": pl.Binary, "path": pl.String})
+    buffer = io.BytesIO()
+    table = pl.DataFrame({column: rows}, schema={column: layout})
+    # images are compressed already; small groups of rows can be read one by one
+    table.write_parquet(buffer, compression="uncompressed", row_group_size=_ROW_GROUP)
+    return buffer.getvalue()

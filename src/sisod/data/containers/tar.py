@@ -5,7 +5,8 @@ them, and refuses links, devices, sparse files and names that lead out of the ar
 compared with the size of the file before it is used, so a header cannot make it read or wait for more.
 """
 
-from collections.abc import Iterator
+import io
+from collections.abc import Iterator, Mapping
 from typing import IO, NamedTuple
 
 from sisod.common.errors import InputError, printable
@@ -190,3 +191,21 @@ class _Walk:
         return InputError(
             f"{self.file!r} is cut short: its end is missing after byte {self.position}; copy it again"
         )
+
+
+def tar_file(members: Mapping[str, bytes]) -> bytes:
+    """Return files as an archive; the same files give the same bytes.
+
+    Example:
+        >>> len(tar_file({"night/im1.png": b"..."}))
+        10240
+    """
+    import tarfile
+
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for name, content in members.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    return buffer.getvalue()
