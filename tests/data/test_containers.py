@@ -114,7 +114,7 @@ def test_member_that_looks_like_a_place_in_another_container() -> None:
 
 
 def test_big_files_are_read_in_windows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In any order, from several files in turns; a file that changes is read again."""
+    """In any order, from several files in turns; a file that is listed again is read again."""
     monkeypatch.setattr(parquet, "_WINDOW", 400)
     members = {f"{index:02d}.png": png(index) for index in range(50)}
     for name in ("x.parquet", "y.parquet"):
@@ -127,7 +127,7 @@ def test_big_files_are_read_in_windows(monkeypatch: pytest.MonkeyPatch) -> None:
         members.values()
     )
     write_parquet("x.parquet", {name: png(200) for name in members})
-    assert read_bytes("x.parquet", files["x.parquet"][0].path) == png(200)
+    assert read_bytes("x.parquet", list_files("x.parquet")[0].path) == png(200)
 
 
 def test_a_window_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:

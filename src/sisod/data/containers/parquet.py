@@ -185,47 +185,36 @@ class _Windows:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._kept: OrderedDict[tuple[str, str, int], pl.Series] = OrderedDict()
-        self._steps: dict[str, tuple[str, int]] = {}
+        self._kept: OrderedDict[tuple[str, str, int], list[bytes | None]] = OrderedDict()
+        self._steps: dict[str, int] = {}  # rows of a window of each file
 
-    def find(self, file: str, column: str, row: int) -> tuple[int, "pl.Series"]:
+    def find(self, file: str, column: str, row: int) -> tuple[int, list[bytes | None]]:
         """Return the first row of the window that holds a row, and the values of the window."""
         with self._lock:  # threads that want the same window wait for the one that reads it
-            step = self._step(file)
+            if file not in self._steps:
+                self._steps[file] = _window_rows(file)
+            step = self._steps[file]
             begin = row - row % step
             key = file, column, begin
-            if key in self._kept:
+            if key not in self._kept:
+                chosen = _find_column(file, column)
+                table = _query(
+                    file, lambda scan: scan.slice(begin, step).select(bytes=_bytes_expression(chosen))
+                )
+                self._kept[key] = table["bytes"].to_list()
+                while len(self._kept) > _WINDOWS:
+                    self._kept.popitem(last=False)
+            else:
                 self._kept.move_to_end(key)
-                return begin, self._kept[key]
-            chosen = _find_column(file, column)
-            table = _query(
-                file, lambda scan: scan.slice(begin, step).select(bytes=_bytes_expression(chosen))
-            )
-            self._kept[key] = table["bytes"]
-            while len(self._kept) > _WINDOWS:
-                self._kept.popitem(last=False)
             return begin, self._kept[key]
 
-    def _step(self, file: str) -> int:
-        """Return the rows of a window; forget what was read of a local file that changed since."""
-        if file in self._steps and is_url(file):  # to ask for its state would take longer than to read
-            return self._steps[file][1]
-        stamp = file_state(file).stamp
-        if file not in self._steps or self._steps[file][0] != stamp:
-            self._drop(file)
-            self._steps[file] = stamp, _window_rows(file)
-        return self._steps[file][1]
-
     def forget(self, file: str) -> None:
-        """Drop what was read of a file that is listed again."""
+        """Drop what was read of a file; it is listed again, so it may have changed."""
         with self._lock:
-            self._drop(file)
-
-    def _drop(self, file: str) -> None:
-        for key in [key for key in self._kept if key[0] == file]:
-            del self._kept[key]
-        self._steps.pop(file, None)
-        _downloads.pop(file, None)
+            for key in [key for key in self._kept if key[0] == file]:
+                del self._kept[key]
+            self._steps.pop(file, None)
+            _downloads.pop(file, None)
 
 
 _windows = _Windows()

@@ -133,10 +133,9 @@ def list_members(shard: Shard) -> Iterator[StoredFile]:
 def read_shard(shard: Shard) -> Iterator[tuple[StoredFile, bytes]]:
     """Yield the members of a shard in stored order with their content, in one pass over the file."""
     if _is_tar(shard):
-        with open_file(shard.file) as stream:
+        with open_file(shard.file) as read_at:
             for begin, end, member in _tar_members(shard):
-                stream.seek(begin)
-                yield member, _whole(stream.read(end - begin), end - begin)
+                yield member, _whole(read_at(begin, end - begin), end - begin)
     else:
         for row, (name, content) in enumerate(parquet.parquet_rows(shard.file, shard.selection)):
             yield _row(shard, row, name), content

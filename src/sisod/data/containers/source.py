@@ -1,8 +1,10 @@
 """Bytes of a container file, local or behind a URL."""
 
 import os
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import IO, NamedTuple
 
 from sisod.common.folders import is_url
@@ -27,17 +29,26 @@ def file_state(file: str) -> FileState:
     return FileState(state.st_size, f"{state.st_size}-{state.st_mtime_ns}")
 
 
+_READING = os.O_RDONLY | getattr(os, "O_BINARY", 0)
+ReadAt = Callable[
+    [int, int], bytes
+]  # takes a position and a count; fewer bytes if the file ends earlier
+
+
 @contextmanager
-def open_file(file: str) -> Iterator[IO[bytes]]:
+def open_file(file: str) -> Iterator[ReadAt]:
     """Open a file for reading at any position."""
     if is_url(file):
         with url_errors(file):
             system, path = file_system(file)
             with system.open(path, "rb") as stream:
-                yield stream
+                yield lambda position, count: _seek_and_read(stream, position, count)
         return
-    with open(file, "rb", buffering=0) as local:  # noqa: PTH123
-        yield local
+    number = os.open(file, _READING)
+    try:
+        yield partial(_read_at, number)
+    finally:
+        os.close(number)
 
 
 def read_range(file: str, begin: int, end: int) -> bytes:
@@ -47,9 +58,23 @@ def read_range(file: str, begin: int, end: int) -> bytes:
             system, path = file_system(file)
             content: bytes = system.cat_file(path, start=begin, end=end)
         return content
-    with open(file, "rb", buffering=0) as local:  # noqa: PTH123
-        local.seek(begin)
-        return local.read(end - begin)
+    number = os.open(file, _READING)
+    try:
+        return _read_at(number, begin, end - begin)
+    finally:
+        os.close(number)
+
+
+def _read_at(number: int, position: int, count: int) -> bytes:
+    if sys.platform != "win32":
+        return os.pread(number, count, position)
+    os.lseek(number, position, os.SEEK_SET)
+    return os.read(number, count)
+
+
+def _seek_and_read(stream: IO[bytes], position: int, count: int) -> bytes:
+    stream.seek(position)
+    return stream.read(count)
 
 
 def read_all(file: str) -> bytes:

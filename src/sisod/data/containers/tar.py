@@ -7,11 +7,11 @@ compared with the size of the file before it is used, so a header cannot make it
 
 import io
 from collections.abc import Iterator, Mapping
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 from sisod.common.errors import InputError, printable
 from sisod.common.output import stays_inside
-from sisod.data.containers.source import file_state, open_file
+from sisod.data.containers.source import ReadAt, file_state, open_file
 
 _BLOCK = 512
 _MOST_HEADER = 1 << 20  # bytes of a long name or of pax records
@@ -38,15 +38,15 @@ class TarMember(NamedTuple):
 def tar_members(file: str) -> Iterator[TarMember]:
     """Yield the plain files of an archive in stored order."""
     size = file_state(file).size
-    with open_file(file) as stream:
-        yield from _Walk(file, stream, size).members()
+    with open_file(file) as read_at:
+        yield from _Walk(file, read_at, size).members()
 
 
 class _Walk:
     """One pass over the headers of an archive."""
 
-    def __init__(self, file: str, stream: IO[bytes], size: int) -> None:
-        self.file, self.stream, self.size = file, stream, size
+    def __init__(self, file: str, read_at: ReadAt, size: int) -> None:
+        self.file, self.read_at, self.size = file, read_at, size
         self.position = 0  # of the next header
 
     def members(self) -> Iterator[TarMember]:
@@ -78,7 +78,7 @@ class _Walk:
 
     def _header(self) -> bytes | None:
         """Read the next header; None at the end of the archive."""
-        block = self._read(self.position, _BLOCK)
+        block = self.read_at(self.position, _BLOCK)
         if not block:
             if self.position == 0:
                 raise InputError(f"{self.file!r} is empty; expected a tar archive")
@@ -96,7 +96,7 @@ class _Walk:
     def _check_end(self) -> None:
         """Refuse members behind the end: archives that were joined would lose all but the first."""
         position = self.position
-        while content := self._read(position, 1 << 20):
+        while content := self.read_at(position, 1 << 20):
             if content.strip(b"\0"):
                 raise InputError(
                     f"{self.file!r} has content behind its end, like archives that were joined byte by "
@@ -122,7 +122,7 @@ class _Walk:
         begin, end = self._span(block, "extended header", None)
         if end - begin > _MOST_HEADER:
             raise InputError(f"{self.file!r} has a header of {end - begin} bytes; it is not read")
-        return self._read(begin, end - begin)
+        return self.read_at(begin, end - begin)
 
     def _pax(self, content: bytes) -> dict[bytes, bytes]:
         """Split pax records, each `LENGTH KEY=VALUE` and a line break."""
@@ -172,10 +172,6 @@ class _Walk:
         if not 0 < len(digits) <= 20 or not digits.isdigit():
             raise self._damaged()
         return int(digits)
-
-    def _read(self, position: int, count: int) -> bytes:
-        self.stream.seek(position)
-        return self.stream.read(count)
 
     def _no_tar(self) -> InputError:
         if self.position == 0:
