@@ -51,6 +51,7 @@ bench: .venv/ready
 	$(BIN)/python -m benchmarks.speed.engine
 	$(BIN)/python -m benchmarks.speed.objects $(if $(PEER_PYTHON),--peer-python $(PEER_PYTHON))
 	$(BIN)/python -m benchmarks.speed.folders
+	$(BIN)/python -m benchmarks.speed.containers
 	$(BIN)/python -m benchmarks.speed.scale
 	$(BIN)/python -m benchmarks.speed.losses
 	$(BIN)/python -m benchmarks.speed.networks

@@ -17,6 +17,7 @@ from helpers.command_line import error_message, run  # noqa: E402
 import sisod  # noqa: E402
 from sisod import networks  # noqa: E402
 from sisod.common.errors import InputError, UsageError  # noqa: E402
+from sisod.data.images import decode  # noqa: E402
 from sisod.data.pairs import files_by_name  # noqa: E402
 from sisod.data.storage import read_bytes  # noqa: E402
 from sisod.networks import map_folder, map_shards  # noqa: E402
@@ -79,7 +80,7 @@ def test_layouts_of_others(network: networks.Network) -> None:
         assert content is not None
         assert (members[0].name, content.read()) == (first["path"], first["bytes"])
     assert [member.name for member in members] == table["prediction"].struct.field("path").to_list()
-    assert cv2.imdecode(np.frombuffer(first["bytes"], np.uint8), cv2.IMREAD_UNCHANGED).shape == (20, 24)
+    assert decode(first["bytes"], "map.png").shape == (20, 24)
 
 
 @pytest.mark.parametrize("container", ["parquet", "tar"])

@@ -28,6 +28,7 @@ _NEEDS = {"speed.engine": "py_sod_metrics", "speed.scale": "distributed"}
             f"speed.{name}"
             for name in (
                 "compare",
+                "containers",
                 "engine",
                 "folders",
                 "loader",

@@ -33,7 +33,8 @@ def evaluate(
         typer.Argument(
             metavar="[NAME=]PRED... GT",
             help="Folders of predictions, then the folder of ground truths; or one TOML file of methods "
-            "and data sets. Folders may be fsspec URLs.",
+            "and data sets. A folder may also be a .parquet or .tar file, FILE.parquet#COLUMN, or an "
+            "fsspec URL.",
         ),
     ],
     *,

@@ -55,7 +55,9 @@ def show_datasets(
 
 
 def frames(
-    gt: Annotated[str, typer.Argument(metavar="GT", help="Folder of masks.")],
+    gt: Annotated[
+        str, typer.Argument(metavar="GT", help="Folder of masks, or a .parquet or .tar file.")
+    ],
     *,
     out: Annotated[Path, out_option("the pictures")],
     images: Annotated[str | None, images_option("draw on these instead of the masks")] = None,
@@ -95,7 +97,9 @@ def frames(
 
 
 def stats(
-    gt: Annotated[str, typer.Argument(metavar="GT", help="Folder of masks.")],
+    gt: Annotated[
+        str, typer.Argument(metavar="GT", help="Folder of masks, or a .parquet or .tar file.")
+    ],
     *,
     plot: Annotated[
         Path | None,

@@ -1,7 +1,6 @@
 """Bytes of a container file, local or behind a URL."""
 
 import os
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -66,9 +65,9 @@ def read_range(file: str, begin: int, end: int) -> bytes:
 
 
 def _read_at(number: int, position: int, count: int) -> bytes:
-    if sys.platform != "win32":
+    if hasattr(os, "pread"):
         return os.pread(number, count, position)
-    os.lseek(number, position, os.SEEK_SET)
+    os.lseek(number, position, os.SEEK_SET)  # on Windows
     return os.read(number, count)
 
 
