@@ -10,14 +10,17 @@ from torch import Tensor, nn
 from sisod.common.arguments import check_choice, check_whole, shown
 from sisod.common.errors import InputError, UsageError, shorten_list
 from sisod.networks.architectures.blocks import resize
-from sisod.networks.input_spec import IMAGENET, InputSpec, Triple
+from sisod.networks.input_spec import InputSpec
 from sisod.networks.network import Facts, Network
-from sisod.networks.outputs import (
+from sisod.networks.values import (
     ACTIVATIONS,
     EPSILON,
+    IMAGENET_MEAN,
+    IMAGENET_STD,
     NORMALIZATIONS,
     Activation,
     Normalization,
+    Triple,
     check_probabilities,
     check_size,
     object_channel,
@@ -31,8 +34,8 @@ def wrap(
     module: nn.Module,
     *,
     size: int | tuple[int, int] | None = None,
-    mean: Triple = IMAGENET.mean,
-    std: Triple = IMAGENET.std,
+    mean: Triple = IMAGENET_MEAN,
+    std: Triple = IMAGENET_STD,
     output: Output = 0,
     activation: Activation = "sigmoid",
     normalize: Normalization = "none",

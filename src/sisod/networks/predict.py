@@ -22,8 +22,8 @@ from sisod.networks.checkpoints import read_state
 from sisod.networks.map_folder import GreyMap, Prediction, write_maps
 from sisod.networks.memory import check_memory, memory_errors
 from sisod.networks.network import WEIGHTS_FILE, Network
-from sisod.networks.outputs import check_size
 from sisod.networks.saved import recognise
+from sisod.networks.values import check_size
 
 DEFAULT_SIZE = 384  # of the paper
 RECIPE_FILE = "recipe.toml"  # of a run folder
