@@ -167,11 +167,15 @@ def _load_hf(name: str, options: ModelOptions) -> WrappedNetwork:
         auto_class, is_remote = _auto_class(config, source, options)
         try:
             module, info = getattr(transformers, auto_class).from_pretrained(
-                name, trust_remote_code=is_remote, use_safetensors=True, output_loading_info=True
+                name,
+                trust_remote_code=is_remote,
+                use_safetensors=True,
+                output_loading_info=True,
+                ignore_mismatched_sizes=True,  # they are refused below
             )
         except Exception as error:  # also of the remote code
             raise InputError(f"{source} cannot be loaded: {describe_error(error)}") from error
-        wrong = sorted(str(key) for part in ("missing_keys", "mismatched_keys") for key in info[part])
+        wrong = sorted([*info["missing_keys"], *(key for key, *_ in info["mismatched_keys"])])
         if wrong:
             raise InputError(
                 f"{source}: {len(wrong)} tensors of {type(module).__name__} are missing or have another "

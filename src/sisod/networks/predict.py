@@ -5,6 +5,7 @@ import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from sisod import networks
 from sisod.common.arguments import check_whole
 from sisod.common.errors import InputError, UsageError
 from sisod.data.images import resize
+from sisod.networks.adapters import module_errors
 from sisod.networks.checkpoints import read_state
 from sisod.networks.map_folder import GreyMap, Prediction, write_maps
 from sisod.networks.memory import check_memory, memory_errors
@@ -148,8 +150,9 @@ def predict_logits(network: Network, images: Tensor, shapes: Sequence[tuple[int,
 
     The arguments are those of `predict_batch`.
     """
-    torch_device = next(network.parameters()).device
-    logits = network(network.input_spec.apply(images.to(torch_device)))[0]
+    tensor = next(chain(network.parameters(), network.buffers()), images)
+    with module_errors(network, images.shape):
+        logits = network(network.input_spec.apply(images.to(tensor.device)))[0]
     resized = []
     for logit, shape in zip(logits, shapes, strict=True):
         values = F.interpolate(logit[None], size=shape, mode="bilinear", align_corners=False)[0, 0]
