@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from helpers.command_line import error_message, run
+from helpers.paths import ROOT
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
@@ -513,7 +514,30 @@ def test_smp_folders(folder: Path) -> None:
     )
 
 
-def test_kinds_are_the_five_of_the_documentation() -> None:
+def test_sisod_networks_shows_what_can_be_brought() -> None:
+    result = run("networks")
+    assert result.exit_code == 0, result.stderr
+    text = " ".join(result.stdout.split())
+    for kind in KINDS.values():
+        (row,) = [line for line in result.stdout.splitlines() if kind.form in line]
+        cells = [cell.strip() for cell in row.strip("│").split("│")]
+        assert cells[1:3] == [kind.package, "yes" if kind.is_installed else "no"]
+        assert cells[3].startswith("sisod ")
+    assert "edn" in text
+
+
+def test_the_page_and_the_policy_name_every_kind() -> None:
+    page = (ROOT / "docs/models.md").read_text(encoding="utf-8")
+    start = (ROOT / "docs/start.md").read_text(encoding="utf-8")
+    for name in KINDS:
+        assert f"| `{name}:" in page
+        assert name == "timm" or f"sisod predict {name}:" in start
+    policy = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+    assert "--trust-remote-code" in policy
+    assert "py:module:function" in policy
+
+
+def test_kinds_are_named_alike() -> None:
     assert list(KINDS) == ["onnx", "hf", "smp", "py", "timm"]
     for kind in KINDS.values():
         assert kind.form.startswith(f"{kind.name}:")

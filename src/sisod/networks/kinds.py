@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass, fields
 from pathlib import Path
 
+from rich.table import Table
+
 from sisod.common.arguments import brief, unknown_name_message
 from sisod.common.errors import UsageError, is_missing, require
 from sisod.networks.values import Activation, Normalization, Triple
@@ -82,6 +84,16 @@ KINDS = {
         ),
     )
 }
+
+
+def kinds_table() -> Table:
+    """Return the table of what can be brought, one row per kind."""
+    table = Table(title="Models that you can bring", caption="The examples are commands to adapt.")
+    for head in ("model", "package", "installed", "example"):
+        table.add_column(head, overflow="fold")
+    for kind in KINDS.values():
+        table.add_row(kind.form, kind.package, "yes" if kind.is_installed else "no", kind.example)
+    return table
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,9 @@
 import json
 import logging
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -131,7 +132,8 @@ def _load_smp(name: str, options: ModelOptions) -> WrappedNetwork:
         raise InputError(f"smp:{name} has no {WEIGHTS_FILE}; save the model again with save_pretrained")
     try:
         # the weights of the encoder are in the file; without None they would be downloaded
-        module = smp.from_pretrained(name, local_files_only=True, encoder_weights=None)
+        with redirect_stdout(StringIO()):  # the hub's mixin prints
+            module = smp.from_pretrained(name, local_files_only=True, encoder_weights=None)
     except Exception as error:  # of the configuration, the weights, or the two together
         raise InputError(f"smp:{name} cannot be loaded: {describe_error(error)}") from error
     activation: Activation = "softmax" if config.get("classes", 1) != 1 else "sigmoid"
