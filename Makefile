@@ -3,7 +3,7 @@
 # make quick   the same tests without the slow ones: under two minutes on two cores
 # make newest  the built wheel with the newest version of every dependency, tests of the core
 # make lowest  the same with the lowest versions that pyproject.toml admits
-# make wide    newest PyTorch, torchvision and timm (about 6 GB), the whole suite
+# make wide    newest PyTorch, torchvision, timm and segmentation_models_pytorch (about 6 GB), the whole suite
 # make docs    builds the site into site/
 # make dist    builds the sdist, and from it the wheel, into dist/
 PYTHON ?= python3
@@ -57,6 +57,7 @@ bench: .venv/ready
 	$(BIN)/python -m benchmarks.speed.networks
 	$(BIN)/python -m benchmarks.speed.compare
 	$(BIN)/python -m benchmarks.speed.loader
+	$(BIN)/python -m benchmarks.speed.onnx_predict
 
 .venv/demo: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -64,7 +65,7 @@ bench: .venv/ready
 	touch $@
 
 .venv/ready: .venv/demo
-	$(BIN)/python $(PIP) -c constraints.txt -e '.[dev,report,torch,cluster,onnx,lite,docs]'
+	$(BIN)/python $(PIP) -c constraints.txt -e '.[dev,report,torch,cluster,onnx,hf,lite,docs]'
 	touch $@
 
 .venv-dist/ready:
@@ -75,7 +76,7 @@ bench: .venv/ready
 # without constraints, and so without the witnesses that cap versions
 .venv-wide/ready: pyproject.toml
 	$(PYTHON) -m venv .venv-wide
-	$(WIDE_PYTHON) $(PIP) --upgrade -e '.[test,docs,report,torch,cluster,onnx,lite]' torchvision timm
+	$(WIDE_PYTHON) $(PIP) --upgrade -e '.[test,docs,report,torch,cluster,onnx,lite,hf,smp]' torchvision timm
 	touch $@
 
 clean:

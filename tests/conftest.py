@@ -42,10 +42,12 @@ OPTIONAL = frozenset(
         "py_sod_metrics",
         "safetensors",
         "scipy",
+        "segmentation_models_pytorch",
         "sklearn",
         "sphinx",
         "torch",
         "torchmetrics",
+        "transformers",
     ]
 )
 

@@ -192,4 +192,12 @@ def test_require() -> None:
     assert is_missing("no_such_module")
     assert not is_missing("__main__")  # which does not say where it is from
     listed = set(EXTRAS.values())
-    assert {extra for _, extra in listed} == {"torch", "report", "onnx", "cluster", "lite"}
+    assert {extra for _, extra in listed} == {
+        "torch",
+        "report",
+        "onnx",
+        "cluster",
+        "lite",
+        "hf",
+        "smp",
+    }

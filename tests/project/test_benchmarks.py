@@ -115,6 +115,17 @@ def test_loader_benchmark_prints_its_rows_and_writes_nothing_when_quick() -> Non
     ]
 
 
+@pytest.mark.needs("torch", "onnx", "onnxscript", "onnxruntime")
+@pytest.mark.slow
+def test_onnx_predict_benchmark_prints_both_times_and_writes_nothing_when_quick() -> None:
+    rows = _cells(run_quick("onnx_predict"))
+    assert rows[0] == ["what", "ours", "peer", "ratio", "target", "met"]
+    assert [cells[0] for cells in rows[2:]] == [
+        "tiny at 64 x 64, wall-clock time of an image; bare session",
+        "tiny at 64 x 64, processor time of an image; bare session",
+    ]
+
+
 def _cells(lines: list[str]) -> list[list[str]]:
     """Return the cells of every row of a printed table."""
     return [line.strip("| ").split(" | ") for line in lines if line.startswith("|")]

@@ -51,15 +51,18 @@ def show_networks(
 ) -> None:
     """List the networks: parameters, multiply-adds at 384 x 384, maps, paper, licence of the weights.
 
+    And the kinds of models that predict takes beside them, with the package that each needs.
+
     Example:
         sisod networks --encoder efficientnet_lite0
     """
     from rich.console import Console
 
     with exit_on_user_error():
+        from sisod.networks.kinds import kinds_table
         from sisod.networks.summary import networks_table
 
-        print_rich(Console(width=120), [networks_table(encoder.value)])
+        print_rich(Console(width=120), [networks_table(encoder.value), kinds_table()])
 
 
 def convert(

@@ -37,13 +37,29 @@ class ContainerName(StrEnum):
     TAR = "tar"
 
 
+class ActivationName(StrEnum):
+    """What turns the values of a model into probabilities."""
+
+    SIGMOID = "sigmoid"
+    SOFTMAX = "softmax"
+    NONE = "none"
+
+
+class NormalizeName(StrEnum):
+    """Whether each map is stretched to [0, 1]."""
+
+    NONE = "none"
+    MINMAX = "minmax"
+
+
 def predict(
-    checkpoint: Annotated[
+    model: Annotated[
         str,
         typer.Argument(
-            metavar="CKPT",
+            metavar="MODEL",
             help="A run folder of train, a safetensors file, a folder of save_pretrained, a repository "
-            "on the Hugging Face hub, or an authors' checkpoint.",
+            "on the Hugging Face hub, an authors' checkpoint; or a model of yours: onnx:FILE, "
+            "hf:FOLDER, smp:FOLDER, py:MODULE:FUNCTION (see sisod networks).",
         ),
     ],
     images: Annotated[
@@ -57,7 +73,7 @@ def predict(
     size: Annotated[
         int | None,
         typer.Option(
-            metavar="N", min=1, help="Side of the input; by default the training's if known, or 384."
+            metavar="N", min=1, help="Side of the input; by default the model's own if known, or 384."
         ),
     ] = None,
     batch: Batch = 8,
@@ -69,6 +85,49 @@ def predict(
             "as before."
         ),
     ] = None,
+    mean: Annotated[
+        str | None,
+        typer.Option(
+            metavar="R,G,B",
+            help="What is subtracted from values in [0, 1] of a model of yours; by default its own "
+            "configuration's, or ImageNet's.",
+        ),
+    ] = None,
+    std: Annotated[
+        str | None, typer.Option(metavar="R,G,B", help="What they are then divided by; as for --mean.")
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N|NAME",
+            help="Which map of a model of yours is the prediction, by position (-1 is the last) or "
+            "name; by default the first.",
+        ),
+    ] = None,
+    channel: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=0, help="Channel of the object in maps with several, counted from 0."
+        ),
+    ] = None,
+    activation: Annotated[
+        ActivationName | None,
+        typer.Option(
+            help="What turns the values of a model of yours into probabilities; none if they are "
+            "probabilities; by default its own configuration's, or sigmoid."
+        ),
+    ] = None,
+    normalize: Annotated[
+        NormalizeName | None,
+        typer.Option(help="Stretch each map to [0, 1], as U2-Net does; by default none."),
+    ] = None,
+    trust_remote_code: Annotated[
+        bool,
+        typer.Option(
+            "--trust-remote-code",
+            help="Run the Python code that comes with a model hf:, as you; read it first.",
+        ),
+    ] = False,
     network: NetworkName = None,
     origin: OriginName = Origin.AUTHORS,
     resume: Resume = False,
@@ -80,22 +139,73 @@ def predict(
         sisod predict runs/edn data/MSOD/image maps/edn
     """
     with exit_on_user_error("; the maps written so far are kept, go on with --resume"):
-        from sisod.networks.predict import DEFAULT_SIZE, load_network, predict_folder, trained_size
+        from sisod.networks.kinds import ModelOptions, split_kind
 
-        loaded = load_network(checkpoint, network=network, origin=origin.value)
-        done = predict_folder(
-            loaded,
-            images,
-            out,
-            size=size or trained_size(checkpoint) or DEFAULT_SIZE,
-            batch=batch,
-            device=device,
-            resume=resume,
-            overwrite=overwrite,
-            container=None if container is None else container.value,
+        options = ModelOptions(
+            size=size,
+            mean=_three_numbers("mean", mean),
+            std=_three_numbers("std", std),
+            output=_position_or_name(output),
+            activation=None if activation is None else activation.value,
+            normalize=None if normalize is None else normalize.value,
+            channel=channel,
+            trust_remote_code=trust_remote_code,
         )
+        packed = None if container is None else container.value
+        if split_kind(model)[0] == "onnx":
+            from sisod.networks.onnx_model import open_onnx, predict_onnx
+
+            opened = open_onnx(model, options, device=device)
+            done = predict_onnx(
+                opened,
+                images,
+                out,
+                batch=batch,
+                resume=resume,
+                overwrite=overwrite,
+                container=packed,
+            )
+            title = opened.title
+        else:
+            from sisod.networks.other_models import load_model
+            from sisod.networks.predict import predict_folder, trained_size
+
+            loaded = load_model(model, options, network=network, origin=origin.value)
+            done = predict_folder(
+                loaded,
+                images,
+                out,
+                size=size or trained_size(model),
+                batch=batch,
+                device=device,
+                resume=resume,
+                overwrite=overwrite,
+                container=packed,
+            )
+            title = loaded.facts.title
         kept = f", {done.n_kept} kept from before" if done.n_kept else ""
-        typer.echo(f"{done.n_new} maps of {loaded.facts.title} in {out}{kept}")
+        typer.echo(f"{done.n_new} maps of {title} in {out}{kept}")
+
+
+def _three_numbers(name: str, text: str | None) -> tuple[float, float, float] | None:
+    if text is None:
+        return None
+    try:
+        red, green, blue = (float(part) for part in text.split(","))
+    except ValueError:
+        raise UsageError(
+            f"--{name} must be three numbers with commas, like 0.485,0.456,0.406, got {text!r}"
+        ) from None
+    return red, green, blue
+
+
+def _position_or_name(text: str | None) -> int | str | None:
+    if text is None:
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        return text
 
 
 class ObjectiveName(StrEnum):

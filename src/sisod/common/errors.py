@@ -10,6 +10,8 @@ EXTRAS = {
     "torchmetrics": ("TorchMetrics", "torch"),
     "safetensors": ("safetensors", "torch"),
     "huggingface_hub": ("huggingface-hub", "torch"),
+    "transformers": ("Transformers", "hf"),
+    "segmentation_models_pytorch": ("segmentation-models-pytorch", "smp"),
     "matplotlib": ("matplotlib", "report"),
     "jinja2": ("jinja2", "report"),
     "onnx": ("onnx", "onnx"),

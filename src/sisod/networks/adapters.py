@@ -1,6 +1,7 @@
 """Other people's PyTorch modules behind the contract of our networks: `wrap`."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -9,15 +10,19 @@ from torch import Tensor, nn
 
 from sisod.common.arguments import check_choice, check_whole, shown
 from sisod.common.errors import InputError, UsageError, shorten_list
+from sisod.common.imports import describe_error
 from sisod.networks.architectures.blocks import resize
-from sisod.networks.input_spec import IMAGENET, InputSpec, Triple
+from sisod.networks.input_spec import InputSpec
 from sisod.networks.network import Facts, Network
-from sisod.networks.outputs import (
+from sisod.networks.values import (
     ACTIVATIONS,
     EPSILON,
+    IMAGENET_MEAN,
+    IMAGENET_STD,
     NORMALIZATIONS,
     Activation,
     Normalization,
+    Triple,
     check_probabilities,
     check_size,
     object_channel,
@@ -31,8 +36,8 @@ def wrap(
     module: nn.Module,
     *,
     size: int | tuple[int, int] | None = None,
-    mean: Triple = IMAGENET.mean,
-    std: Triple = IMAGENET.std,
+    mean: Triple = IMAGENET_MEAN,
+    std: Triple = IMAGENET_STD,
     output: Output = 0,
     activation: Activation = "sigmoid",
     normalize: Normalization = "none",
@@ -107,7 +112,7 @@ class WrappedNetwork(Network):
         check_choice("normalize", normalize, NORMALIZATIONS)
         if isinstance(output, bool) or not (isinstance(output, int | str) or callable(output)):
             raise UsageError(f"output must be a position, a name or a function, got {shown(output)}")
-        self.facts = Facts(WRAPPED, title, "yours", "yours", "yours")  # type: ignore[misc]
+        self.facts = Facts(title, title, "yours", "yours", "yours")  # type: ignore[misc]
         self.input_size = check_size(size)
         self.module = module
         self.output = output
@@ -134,6 +139,7 @@ class WrappedNetwork(Network):
         """Return what decides the maps beside the module's own weights and code."""
         output = self.output if isinstance(self.output, int | str) else _function_name(self.output)
         return super().config() | {
+            "network": WRAPPED,
             "source": self.source,
             "size": self.input_size,
             "output": output,
@@ -204,6 +210,21 @@ class WrappedNetwork(Network):
             least, most = chosen.detach().aminmax()
             check_probabilities(float(least), float(most), self.facts.title)
         return chosen.clamp(EPSILON, 1 - EPSILON).logit()
+
+
+@contextmanager
+def module_errors(network: Network, shape: Sequence[int]) -> Iterator[None]:
+    """Turn what a wrapped module raises into one sentence; a lack of memory is reported elsewhere."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:
+        if not isinstance(network, WrappedNetwork) or "memory" in str(error):
+            raise
+        raise InputError(
+            f"{network.facts.title} failed on a batch of shape {tuple(shape)}: {describe_error(error)}"
+        ) from error
 
 
 def _named(result: Any, name: str, title: str) -> Any:

@@ -6,11 +6,9 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from sisod.common.arguments import check_choice, check_number, shown
-from sisod.common.errors import InputError, UsageError
-
-_LARGEST = 1e6  # allowed value; grey values reach 255, or 65535
-Triple = tuple[float, float, float]
+from sisod.common.arguments import check_choice, check_number
+from sisod.common.errors import InputError
+from sisod.networks.values import IMAGENET_MEAN, IMAGENET_STD, LARGEST, Triple, check_triple
 
 
 @dataclass(frozen=True)
@@ -36,14 +34,14 @@ class InputSpec:
 
     order: Literal["rgb", "bgr"] = "rgb"
     scale: float = 1.0
-    mean: Triple = (0.485, 0.456, 0.406)
-    std: Triple = (0.229, 0.224, 0.225)
+    mean: Triple = IMAGENET_MEAN
+    std: Triple = IMAGENET_STD
 
     def __post_init__(self) -> None:
         check_choice("order", self.order, ("rgb", "bgr"))
-        object.__setattr__(self, "scale", check_number("scale", self.scale, above=True, most=_LARGEST))
-        object.__setattr__(self, "mean", _triple("mean", self.mean))  # JSON brings lists
-        object.__setattr__(self, "std", _triple("std", self.std))
+        object.__setattr__(self, "scale", check_number("scale", self.scale, above=True, most=LARGEST))
+        object.__setattr__(self, "mean", check_triple("mean", self.mean))  # JSON brings lists
+        object.__setattr__(self, "std", check_triple("std", self.std))
 
     def apply(self, images: Tensor) -> Tensor:
         """Return the input of the network.
@@ -65,19 +63,6 @@ class InputSpec:
             x = x.flip(-3)
         mean, std = (x.new_tensor(values).view(3, 1, 1) for values in (self.mean, self.std))
         return (x - mean) / std
-
-
-def _triple(name: str, values: object) -> Triple:
-    if not isinstance(values, list | tuple) or len(values) != 3:
-        got = len(values) if isinstance(values, list | tuple) else shown(values)
-        raise UsageError(f"{name} must have three values, one per channel, got {got}")
-    # no division by zero, no overflow
-    least, above = (0.0, True) if name == "std" else (-_LARGEST, False)
-    first, second, third = (
-        check_number(f"every value of {name}", value, least=least, most=_LARGEST, above=above)
-        for value in values
-    )
-    return first, second, third
 
 
 IMAGENET = InputSpec()

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sisod.common import folders
+from sisod.common.arguments import check_choice
 from sisod.common.errors import InputError, UsageError, shorten_list
 from sisod.common.folders import is_url
 from sisod.common.output import (
@@ -29,7 +30,7 @@ from sisod.common.progress import progress_bar
 from sisod.data.containers import split_root
 from sisod.data.datasets import visible_photographs
 from sisod.data.images import read_colour
-from sisod.networks.map_shards import Container, MapShards, packed_names
+from sisod.networks.map_shards import CONTAINERS, Container, MapShards, packed_names
 
 GreyMap = NDArray[np.uint8] | NDArray[np.uint16]
 KIND = "prediction"
@@ -93,6 +94,8 @@ def write_maps(
 ) -> Prediction:
     """Write one PNG for each image, at the image's size; see `predict_folder`."""
     target = followed(Path(out))
+    if container is not None:
+        check_choice("container", container, CONTAINERS)
     if resume and overwrite:
         raise UsageError("--resume goes on with a run and --overwrite begins again; choose one")
     files = visible_photographs(images)

@@ -5,6 +5,7 @@ import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +16,17 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from sisod import networks
-from sisod.common.arguments import check_choice, check_whole
+from sisod.common.arguments import check_whole
 from sisod.common.errors import InputError, UsageError
 from sisod.data.images import resize
+from sisod.networks.adapters import module_errors
 from sisod.networks.checkpoints import read_state
 from sisod.networks.map_folder import GreyMap, Prediction, write_maps
-from sisod.networks.map_shards import CONTAINERS, Container
+from sisod.networks.map_shards import Container
 from sisod.networks.memory import check_memory, memory_errors
 from sisod.networks.network import WEIGHTS_FILE, Network
-from sisod.networks.outputs import check_size
 from sisod.networks.saved import recognise
+from sisod.networks.values import check_size
 
 DEFAULT_SIZE = 384  # of the paper
 RECIPE_FILE = "recipe.toml"  # of a run folder
@@ -95,8 +97,6 @@ def predict_folder(
         overwrite: replace an earlier result of `predict`; it stays until all maps are written.
         container: `"parquet"` or `"tar"` packs the maps into shards in `out` instead of single files.
     """
-    if container is not None:
-        check_choice("container", container, CONTAINERS)
     torch_device = find_device(device)
     height, width = check_size(size) or network.input_size or (DEFAULT_SIZE, DEFAULT_SIZE)
     batch = check_whole("batch", batch, least=1)
@@ -161,8 +161,9 @@ def predict_logits(network: Network, images: Tensor, shapes: Sequence[tuple[int,
 
     The arguments are those of `predict_batch`.
     """
-    torch_device = next(network.parameters()).device
-    logits = network(network.input_spec.apply(images.to(torch_device)))[0]
+    tensor = next(chain(network.parameters(), network.buffers()), images)
+    with module_errors(network, images.shape):
+        logits = network(network.input_spec.apply(images.to(tensor.device)))[0]
     resized = []
     for logit, shape in zip(logits, shapes, strict=True):
         values = F.interpolate(logit[None], size=shape, mode="bilinear", align_corners=False)[0, 0]

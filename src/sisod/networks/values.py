@@ -1,14 +1,18 @@
-"""What the values of a model's maps mean, and checks of them; for any runtime, so without PyTorch."""
+"""What the values of a model's input and maps mean; for any runtime, so without PyTorch."""
 
 from typing import Literal
 
-from sisod.common.arguments import check_whole, shown
+from sisod.common.arguments import check_number, check_whole, shown
 from sisod.common.errors import InputError, UsageError
 
 Activation = Literal["sigmoid", "softmax", "none"]
 Normalization = Literal["none", "minmax"]
 ACTIVATIONS: tuple[Activation, ...] = ("sigmoid", "softmax", "none")
 NORMALIZATIONS: tuple[Normalization, ...] = ("none", "minmax")
+Triple = tuple[float, float, float]
+IMAGENET_MEAN: Triple = (0.485, 0.456, 0.406)
+IMAGENET_STD: Triple = (0.229, 0.224, 0.225)
+LARGEST = 1e6  # allowed value of an input; grey values reach 255, or 65535
 EPSILON = 1e-6  # probabilities nearer to 0 or 1 have the logit of this one
 
 
@@ -55,3 +59,17 @@ def check_probabilities(least: float, most: float, title: str) -> None:
             f"the values of {title} are from {least:.3g} to {most:.3g}, and the activation none expects "
             "probabilities in [0, 1]; use the activation sigmoid or softmax for logits"
         )
+
+
+def check_triple(name: str, values: object) -> Triple:
+    """Return three values, one for each channel."""
+    if not isinstance(values, list | tuple) or len(values) != 3:
+        got = len(values) if isinstance(values, list | tuple) else shown(values)
+        raise UsageError(f"{name} must have three values, one per channel, got {got}")
+    # no division by zero, no overflow
+    least, above = (0.0, True) if name == "std" else (-LARGEST, False)
+    first, second, third = (
+        check_number(f"every value of {name}", value, least=least, most=LARGEST, above=above)
+        for value in values
+    )
+    return first, second, third

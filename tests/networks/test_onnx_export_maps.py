@@ -1,0 +1,87 @@
+"""A network, its ONNX export and its wrapped module write the same maps, to a grey level."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+import torch
+from helpers.command_line import run
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from sisod import networks
+from sisod.networks.calibration import Calibration
+from sisod.networks.export import export_onnx
+from sisod.networks.input_spec import InputSpec
+from sisod.networks.predict import predict_folder
+
+pytestmark = [pytest.mark.slow, pytest.mark.needs("onnx", "onnxscript", "onnxruntime")]
+torch.set_num_threads(1)
+SIDE = 64
+
+
+class Seven(nn.Module):
+    """Like U2-Net: maps of probabilities, half as large as the input, the first is the prediction."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = nn.Conv2d(3, 7, 3, stride=2, padding=1)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
+        """Return seven maps."""
+        return (2 * self.conv(x)).sigmoid().split(1, dim=1)
+
+
+def tiny(*, calibrated: bool) -> networks.Network:
+    """A network with its own preparation, whose maps are not all grey."""
+    spec = InputSpec("bgr", 255.0, (100.0, 110.0, 120.0), (40.0, 50.0, 60.0))
+    network = networks.create("tiny", input_spec=spec).eval()
+    with torch.no_grad():
+        network.get_parameter("heads.0.weight").mul_(10)
+    if calibrated:
+        network.calibration = Calibration(temperature=2.0, shift=-0.5)
+    return network
+
+
+def u2net() -> networks.Network:
+    return networks.wrap(Seven(), size=SIDE, activation="none", normalize="minmax").eval()
+
+
+@pytest.fixture
+def images(tmp_path: Path) -> Path:
+    """Three images, two of another size than the input."""
+    rng = np.random.default_rng(4)
+    (tmp_path / "images").mkdir()
+    for index, shape in enumerate(((SIDE, SIDE), (50, 90), (130, 70))):
+        picture = cv2.resize(rng.integers(0, 256, (6, 6, 3), np.uint8), shape[::-1])
+        assert cv2.imwrite(str(tmp_path / f"images/{index}.png"), picture)
+    return tmp_path / "images"
+
+
+def read(path: Path) -> NDArray[Any]:
+    array = cv2.imread(str(path), cv2.IMREAD_UNCHANGED)
+    assert array is not None
+    return np.asarray(array)
+
+
+@pytest.mark.parametrize("kind", ["tiny", "calibrated", "wrapped"])
+def test_an_export_writes_the_maps_of_its_network(kind: str, images: Path, tmp_path: Path) -> None:
+    torch.manual_seed(5)
+    network = u2net() if kind == "wrapped" else tiny(calibrated=kind == "calibrated")
+    export_onnx(network, tmp_path / "m.onnx", size=(SIDE, SIDE))
+    result = run("predict", f"onnx:{tmp_path / 'm.onnx'}", images, tmp_path / "onnx")
+    assert result.exit_code == 0, result.stderr
+    predict_folder(network, images, tmp_path / "torch", size=SIDE, device="cpu")
+    settings = json.loads((tmp_path / "onnx/run.json").read_text())
+    assert settings["network"]["activation"] == "none"
+    for name in ("0", "1", "2"):
+        expected, found = (read(tmp_path / f"{road}/{name}.png") for road in ("torch", "onnx"))
+        assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+        white = 65535 if kind == "calibrated" else 255
+        assert np.ptp(expected) > white / 4
+        difference = np.abs(found.astype(float) - expected)
+        # of a wrapped module the file stretches before the map is resized, PyTorch afterwards
+        assert difference.max() <= (0.02 * white if kind == "wrapped" and name != "0" else white / 255)

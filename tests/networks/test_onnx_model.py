@@ -1,0 +1,276 @@
+"""ONNX files: their maps are those of the values, their size is the graph's, PyTorch is not imported."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+from helpers.command_line import error_message, run
+from helpers.onnx_files import write_node, write_onnx
+from numpy.typing import NDArray
+
+from sisod.common.errors import InputError, UsageError
+from sisod.networks.onnx_model import OnnxModel, predict_onnx
+
+pytestmark = pytest.mark.needs("onnx", "onnxruntime")
+ZERO, ONE = (0.0, 0.0, 0.0), (1.0, 1.0, 1.0)
+SIDE = 16
+
+
+@pytest.fixture
+def images(tmp_path: Path) -> Path:
+    """Five images, three of the input's size."""
+    rng = np.random.default_rng(0)
+    (tmp_path / "images/deep").mkdir(parents=True)
+    for index, name in enumerate(("a", "b", "c", "d", "deep/e")):
+        shape = (SIDE, SIDE) if index % 2 == 0 else (20, 30)
+        picture = cv2.resize(rng.integers(0, 256, (4, 4, 3), np.uint8), shape[::-1])
+        assert cv2.imwrite(str(tmp_path / f"images/{name}.png"), picture)
+    return tmp_path / "images"
+
+
+def read(path: Path) -> NDArray[Any]:
+    array = cv2.imread(str(path), cv2.IMREAD_UNCHANGED)
+    assert array is not None
+    return np.asarray(array)
+
+
+def rgb(images: Path, name: str = "a") -> NDArray[np.float64]:
+    return read(images / f"{name}.png")[..., ::-1].astype(np.float64) / 255
+
+
+def sigmoid(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(1 / (1 + np.exp(-values)))
+
+
+def levels(probs: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.rint(255 * probs)
+
+
+def predicted(model: OnnxModel, images: Path, out: Path, **options: Any) -> NDArray[np.float64]:
+    predict_onnx(model, images, out, **options)
+    return read(out / "a.png").astype(np.float64)
+
+
+def test_a_map_is_that_of_the_file(images: Path, tmp_path: Path) -> None:
+    """By hand: red minus mean over std, times 4; sigmoid; 255 levels."""
+    model = OnnxModel(
+        write_onnx(tmp_path / "m.onnx", {"map": [0]}, gain=4.0),
+        size=SIDE,
+        mean=(0.5, 0.4, 0.3),
+        std=(0.2, 0.3, 0.4),
+    )
+    found = predicted(model, images, tmp_path / "out")
+    expected = levels(sigmoid(4 * (rgb(images)[..., 0] - 0.5) / 0.2))
+    assert np.ptp(expected) > 100
+    assert np.abs(found - expected).max() <= 1
+    assert read(tmp_path / "out/b.png").shape == (20, 30)
+    assert read(tmp_path / "out/deep/e.png").dtype == np.uint8
+
+
+def test_imagenet_is_the_default(images: Path, tmp_path: Path) -> None:
+    model = OnnxModel(write_onnx(tmp_path / "m.onnx", {"map": [2]}), size=SIDE)
+    expected = levels(sigmoid((rgb(images)[..., 2] - 0.406) / 0.225))
+    assert np.abs(predicted(model, images, tmp_path / "out") - expected).max() <= 1
+
+
+@pytest.mark.parametrize(("output", "channel"), [(0, 0), (-1, 2), (1, 1), ("blue", 2)])
+def test_the_output_is_chosen(output: int | str, channel: int, images: Path, tmp_path: Path) -> None:
+    path = write_onnx(tmp_path / "m.onnx", {"red": [0], "green": [1], "blue": [2]})
+    model = OnnxModel(path, size=SIDE, mean=ZERO, std=ONE, output=output, activation="sigmoid")
+    expected = levels(sigmoid(rgb(images)[..., channel]))
+    assert np.abs(predicted(model, images, tmp_path / "out") - expected).max() <= 1
+
+
+def test_softmax_of_a_channel(images: Path, tmp_path: Path) -> None:
+    path = write_onnx(tmp_path / "m.onnx", {"map": [0, 1, 2]}, gain=5.0)
+    model = OnnxModel(path, size=SIDE, mean=ZERO, std=ONE, activation="softmax", channel=2)
+    powers = np.exp(5 * rgb(images))
+    expected = levels(powers[..., 2] / powers.sum(axis=-1))
+    assert np.abs(predicted(model, images, tmp_path / "out") - expected).max() <= 1
+
+
+def test_probabilities_are_kept_or_stretched(images: Path, tmp_path: Path) -> None:
+    path = write_onnx(tmp_path / "m.onnx", {"map": [0]}, activation="Sigmoid")
+    options: dict[str, Any] = {"size": SIDE, "mean": ZERO, "std": ONE, "activation": "none"}
+    probs = sigmoid(rgb(images)[..., 0])
+    found = predicted(OnnxModel(path, **options), images, tmp_path / "plain")
+    assert np.abs(found - levels(probs)).max() <= 1
+    stretched = predicted(OnnxModel(path, normalize="minmax", **options), images, tmp_path / "stretched")
+    expected = levels((probs - probs.min()) / np.ptp(probs))
+    assert np.abs(stretched - expected).max() <= 1
+    assert (stretched.min(), stretched.max()) == (0, 255)
+
+
+def test_values_that_look_like_probabilities_are_not_guessed(images: Path, tmp_path: Path) -> None:
+    path = write_onnx(tmp_path / "m.onnx", {"map": [0]}, activation="Sigmoid")
+    with pytest.raises(InputError, match=r"m.onnx are from 0\.\d+ to 0\.\d+: say that they are prob"):
+        predict_onnx(OnnxModel(path, size=SIDE), images, tmp_path / "out")
+    logits = write_onnx(tmp_path / "logits.onnx", {"map": [0]}, gain=9.0)
+    with pytest.raises(InputError, match="the activation none expects probabilities"):
+        predict_onnx(OnnxModel(logits, size=SIDE, activation="none"), images, tmp_path / "logits")
+
+
+def test_size_and_batch_are_those_of_the_graph(images: Path, tmp_path: Path) -> None:
+    fixed = OnnxModel(write_onnx(tmp_path / "fixed.onnx", {"map": [0]}, shape=(2, 3, 16, 24)))
+    assert (fixed.size, fixed.batch) == ((16, 24), 2)
+    done = predict_onnx(fixed, images, tmp_path / "out", batch=8)  # the last batch is filled up
+    assert done.n_new == 5
+    one = OnnxModel(write_onnx(tmp_path / "one.onnx", {"map": [0]}, shape=(1, 3, 16, 24)))
+    predict_onnx(one, images, tmp_path / "ones")
+    for path in (tmp_path / "ones").rglob("*.png"):
+        np.testing.assert_array_equal(
+            read(path), read(tmp_path / "out" / path.relative_to(tmp_path / "ones"))
+        )
+    settings = json.loads((tmp_path / "out/run.json").read_text())
+    assert (settings["size"], settings["network"]["network"]) == ([16, 24], "onnx")
+    assert settings["finished"] is True
+    assert "onnxruntime" in settings
+    assert "torch" not in settings
+
+
+def test_a_stopped_run_is_resumed_with_the_same_file_only(images: Path, tmp_path: Path) -> None:
+    path = write_onnx(tmp_path / "m.onnx", {"map": [0], "other": [1]}, gain=3.0)
+    predict_onnx(OnnxModel(path, size=SIDE), images, tmp_path / "whole", batch=2)
+    good = (images / "deep/e.png").read_bytes()
+    (images / "deep/e.png").write_bytes(good[:40])
+    with pytest.raises(InputError, match=r"deep/e.png' is not an image"):
+        predict_onnx(OnnxModel(path, size=SIDE), images, tmp_path / "out", batch=2)
+    (images / "deep/e.png").write_bytes(good)
+    with pytest.raises(InputError, match=r"cannot resume .*: network differs"):
+        predict_onnx(
+            OnnxModel(path, size=SIDE, output=1), images, tmp_path / "out", batch=2, resume=True
+        )
+    done = predict_onnx(OnnxModel(path, size=SIDE), images, tmp_path / "out", batch=2, resume=True)
+    assert (done.n_new, done.n_kept) == (1, 4)
+    for map_path in (tmp_path / "whole").rglob("*.png"):
+        same = tmp_path / "out" / map_path.relative_to(tmp_path / "whole")
+        np.testing.assert_array_equal(read(same), read(map_path))
+    write_onnx(path, {"map": [0]}, gain=2.0)
+    with pytest.raises(InputError, match=r"cannot resume .*: weights differs"):
+        predict_onnx(OnnxModel(path, size=SIDE), images, tmp_path / "out", batch=2, resume=True)
+
+
+# --------------------------------------------------------------------------------- what is refused
+
+
+def broken_files(folder: Path) -> dict[str, Path]:
+    """Files that are refused when they are opened or run."""
+    (folder / "text.onnx").write_text("not a graph")
+    whole = write_onnx(folder / "whole.onnx", {"map": [0]}).read_bytes()
+    (folder / "cut.onnx").write_bytes(whole[: len(whole) // 2])
+    (folder / "empty.onnx").write_bytes(b"")
+    return {
+        "text": folder / "text.onnx",
+        "cut": folder / "cut.onnx",
+        "empty": folder / "empty.onnx",
+        "two inputs": write_onnx(folder / "two.onnx", {"map": [0]}, inputs=("image", "points")),
+        "five channels": write_onnx(folder / "five.onnx", {"map": [0]}, shape=("n", 5, "h", "w")),
+        "channels last": write_onnx(folder / "last.onnx", {"map": [0]}, shape=(1, 16, 16, 3)),
+        "a vector": write_onnx(folder / "vector.onnx", {"map": [0]}, shape=("n", 3)),
+        "a class": write_node(folder / "class.onnx", "ReduceMean", axes=[1, 2, 3], keepdims=0),
+        "integers": write_node(folder / "integers.onnx", "Cast", to=6),
+        "three channels": write_node(folder / "three.onnx", "Identity"),
+        "not a number": write_node(folder / "nan.onnx", "Log"),
+    }
+
+
+MESSAGES = {
+    "text": "text.onnx' cannot be opened by onnxruntime (",
+    "cut": "cut.onnx' cannot be opened by onnxruntime (",
+    "empty": "empty.onnx' cannot be opened by onnxruntime (",
+    "two inputs": "two.onnx' has 2 inputs (image, points); expected one, a batch of RGB images",
+    "five channels": "has shape (n, 5, h, w) and type tensor(float); expected RGB images",
+    "channels last": "has shape (1, 16, 16, 3) and type tensor(float); expected RGB images",
+    "a vector": "has shape (n, 3) and type tensor(float); expected RGB images",
+    "a class": "the output 'map' of class.onnx has shape (5,) and type float32; expected floating maps",
+    "integers": "the output 'map' of integers.onnx has shape (5, 3, 16, 16) and type int32",
+    "three channels": "the maps of three.onnx have 3 channels; name that of the object with channel",
+    "not a number": "the map of nan.onnx is not finite; its weights are broken",
+}
+
+
+@pytest.mark.parametrize("name", MESSAGES)
+def test_a_broken_file_is_refused_in_one_sentence(name: str, images: Path, tmp_path: Path) -> None:
+    path = broken_files(tmp_path)[name]
+    options = ["--size", SIDE, "--channel", 0] if name == "not a number" else ["--size", SIDE]
+    message = error_message(run("predict", f"onnx:{path}", images, tmp_path / "out", *options))
+    assert MESSAGES[name] in message
+    assert not list(tmp_path.rglob("out/*.png"))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "m.onnx takes images of any size; say which with --size"),
+        ({"size": SIDE, "output": 2}, "output is 2, but the outputs of m.onnx are map, other"),
+        ({"size": SIDE, "output": "maps"}, "output is 'maps', but the outputs of m.onnx are map"),
+        ({"size": SIDE, "device": "mps"}, "device 'mps' cannot be used by this onnxruntime"),
+        ({"size": SIDE, "std": (1.0, 1.0, 0.0)}, "every value of std must be a number above 0"),
+        ({"size": SIDE, "activation": "relu"}, "activation must be 'sigmoid', 'softmax' or 'none'"),
+    ],
+)
+def test_wrong_options_are_refused(options: dict[str, Any], message: str, tmp_path: Path) -> None:
+    path = write_onnx(tmp_path / "m.onnx", {"map": [0], "other": [1]})
+    with pytest.raises(UsageError) as caught:
+        OnnxModel(path, **options)
+    assert message in str(caught.value)
+
+
+def test_what_the_graph_fixes_is_not_changed(tmp_path: Path) -> None:
+    path = write_onnx(tmp_path / "m.onnx", {"map": [0]}, shape=("n", 3, 32, 32))
+    with pytest.raises(UsageError, match=r"m\.onnx takes images of 32 x 32 only, got the size 16 x 16"):
+        OnnxModel(path, size=SIDE)
+    assert OnnxModel(path, size=32).size == (32, 32)
+    with pytest.raises(InputError, match=r"nowhere\.onnx' does not exist; expected an ONNX file"):
+        OnnxModel(tmp_path / "nowhere.onnx")
+
+
+# -------------------------------------------------------------------------------- the command line
+
+WITHOUT_TORCH = """
+import sys
+class Blocker:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("torch", "transformers", "lightning", "safetensors"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Blocker())
+from sisod.cli import app
+app()
+"""
+
+
+def test_pytorch_is_not_needed(images: Path, tmp_path: Path) -> None:
+    path = write_onnx(tmp_path / "m.onnx", {"map": [0]}, gain=4.0)
+    command = ["predict", f"onnx:{path}", str(images), str(tmp_path / "out"), "--size", str(SIDE)]
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", WITHOUT_TORCH, *command],
+        capture_output=True, text=True, check=False, env=dict(os.environ),
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"5 maps of m.onnx in {tmp_path / 'out'}\n"
+    assert len(list((tmp_path / "out").rglob("*.png"))) == 5
+
+
+def test_the_command_passes_every_option_on(images: Path, tmp_path: Path) -> None:
+    path = write_onnx(tmp_path / "u2net.onnx", {"d0": [0], "d1": [0, 1]}, activation="Sigmoid")
+    result = run(
+        "predict", f"onnx:{path}", images, tmp_path / "out", "--size", SIDE, "--mean", "0,0.1,0",
+        "--std", "1,0.5,1", "--output", "d1", "--channel", 1, "--activation", "none",
+        "--normalize", "minmax", "--batch", 2, "--device", "cpu",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.stderr
+    probs = sigmoid((rgb(images)[..., 1] - 0.1) / 0.5)
+    expected = levels((probs - probs.min()) / np.ptp(probs))
+    assert np.abs(read(tmp_path / "out/a.png") - expected).max() <= 1
+    again = run("predict", f"onnx:{path}", images, tmp_path / "out", "--size", SIDE, "--mean", "1,2")
+    assert error_message(again, exit_codes=(2,)) == (
+        "--mean must be three numbers with commas, like 0.485,0.456,0.406, got '1,2'"
+    )
+    trusting = run("predict", f"onnx:{path}", images, tmp_path / "x", "--trust-remote-code")
+    assert "--trust-remote-code is for models hf: only" in error_message(trusting, exit_codes=(2,))

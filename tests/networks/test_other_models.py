@@ -1,0 +1,544 @@
+"""Models of other libraries by name: prepared as their configuration says, refused in one sentence."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+import torch
+from helpers.command_line import error_message, run
+from helpers.paths import ROOT
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from sisod import networks
+from sisod.common.errors import InputError, UsageError
+from sisod.networks.adapters import WrappedNetwork
+from sisod.networks.kinds import KINDS, ModelOptions, split_kind
+from sisod.networks.other_models import load_model
+from sisod.networks.predict import predict_folder
+
+torch.set_num_threads(1)
+SIDE = 32
+
+MINE = """
+import torch
+from torch import nn
+
+from sisod import networks
+
+
+class Sides(nn.Module):
+    # like BiRefNet: a list of logit maps, the last is the prediction
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.conv = nn.Conv2d(3, 2, 3, padding=1)
+
+    def forward(self, x):
+        maps = self.conv(x)
+        return [maps[:, :1, ::2, ::2], maps[:, 1:]]
+
+
+class Seven(nn.Module):
+    # like U2-Net: seven maps of probabilities, the first is the prediction
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(3, 7, 1)
+
+    def forward(self, x):
+        return tuple(torch.sigmoid(self.conv(x))[:, index : index + 1] for index in range(7))
+
+
+class Fails(nn.Module):
+    def forward(self, x):
+        raise RuntimeError(f"sizes {tuple(x.shape)} do not match\\nat all")
+
+
+class Nan(nn.Module):
+    def forward(self, x):
+        return x[:, :1] * float("nan")
+
+
+def raises():
+    raise OSError("weights.pth is lost\\nsecond line")
+
+
+def wrapped():
+    return networks.wrap(Sides(), size=48, output=-1)
+
+
+def tiny():
+    return networks.create("tiny")
+
+
+def number():
+    return 3
+
+
+def needs(argument):
+    return argument
+
+
+text = "no function"
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with three images and a module of one's own."""
+    rng = np.random.default_rng(0)
+    (tmp_path / "images").mkdir()
+    for index, shape in enumerate(((SIDE, SIDE), (20, 30), (SIDE, SIDE))):
+        picture = cv2.resize(rng.integers(0, 256, (4, 4, 3), np.uint8), shape[::-1])
+        assert cv2.imwrite(str(tmp_path / f"images/{index}.png"), picture)
+    name = f"mine_{tmp_path.name.replace('-', '_')}"  # a module is imported once only
+    (tmp_path / f"{name}.py").write_text(MINE)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def module_name(folder: Path) -> str:
+    (path,) = folder.glob("mine_*.py")
+    return path.stem
+
+
+def read(path: Path) -> NDArray[Any]:
+    array = cv2.imread(str(path), cv2.IMREAD_UNCHANGED)
+    assert array is not None
+    return np.asarray(array)
+
+
+def rgb(folder: Path, name: str = "0") -> Tensor:
+    image = np.ascontiguousarray(read(folder / f"images/{name}.png")[..., ::-1].transpose(2, 0, 1))
+    return torch.from_numpy(image)[None].float() / 255
+
+
+# ------------------------------------------------------------------------------------------ the names
+
+
+def test_a_kind_is_the_word_before_the_colon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert split_kind("py:mine:build") == ("py", "mine:build")
+    assert split_kind("owner/name") == (None, "owner/name")
+    assert split_kind(r"C:\runs\edn") == (None, r"C:\runs\edn")
+    with pytest.raises(UsageError, match="unknown kind of model 'onx'; did you mean 'onnx'"):
+        split_kind("onx:m.onnx")
+    with pytest.raises(UsageError, match="'hf:' names no model; expected hf:FOLDER_OR_REPOSITORY"):
+        split_kind("hf:")
+    monkeypatch.chdir(tmp_path)
+    Path("my:run").mkdir()
+    assert split_kind("my:run") == (None, "my:run")
+
+
+@pytest.mark.parametrize(
+    ("kind", "module"),
+    [
+        ("onnx", "onnxruntime"),
+        ("hf", "transformers"),
+        ("smp", "segmentation_models_pytorch"),
+        ("py", "torch"),
+    ],
+)
+def test_a_missing_package_is_one_sentence(
+    kind: str, module: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from sisod.common import errors
+
+    original = errors.is_missing
+    monkeypatch.setattr(errors, "is_missing", lambda name: name == module or original(name))
+    if kind == "smp":
+        monkeypatch.setattr(errors, "is_missing", lambda name: name == module)
+    message = error_message(run("predict", f"{kind}:a:b", folder / "images", folder / "out"))
+    title, extra = errors.EXTRAS[module]
+    assert message == (f"a model {kind}: needs {title}; install it with: pip install 'sisod[{extra}]'")
+
+
+def test_options_without_effect_are_refused(folder: Path) -> None:
+    networks.create("tiny").save_pretrained(folder / "tiny")
+    for options in (["--mean", "0,0,0"], ["--output", "-1"], ["--trust-remote-code"]):
+        result = run("predict", "tiny", "images", "out", *options)
+        assert f"{options[0]} cannot be given: 'tiny' is a checkpoint of sisod" in error_message(
+            result, exit_codes=(2,)
+        )
+    named = run("predict", "py:a:b", "images", "out", "--network", "edn")
+    assert "--network is for the file of an authors' checkpoint" in error_message(named, exit_codes=(2,))
+    trusting = run("predict", "py:a:b", "images", "out", "--trust-remote-code")
+    assert "--trust-remote-code is for models hf: only" in error_message(trusting, exit_codes=(2,))
+
+
+@pytest.mark.usefixtures("folder")
+def test_an_encoder_alone_predicts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    from sisod.common import errors
+
+    monkeypatch.setattr(errors, "is_missing", lambda _: False)
+    message = error_message(run("predict", "timm:resnet18", "images", "out"), exit_codes=(2,))
+    assert message.startswith("'timm:resnet18' is an encoder alone, which gives no maps; train it with ")
+    assert message.endswith("and predict with the run folder")
+
+
+# ------------------------------------------------------------------------------------------------- py:
+
+
+def test_the_last_of_several_maps(folder: Path) -> None:
+    """BiRefNet's form, in one line; by hand, at the size of the image."""
+    name = f"py:{module_name(folder)}:Sides"
+    result = run("predict", name, "images", "out", "--size", SIDE, "--output", "-1", "--batch", 2)
+    assert result.stdout == "3 maps of Sides in out\n", result.stderr
+    torch.manual_seed(0)
+    conv = nn.Conv2d(3, 2, 3, padding=1)
+    mean, std = (torch.tensor(v).view(3, 1, 1) for v in ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)))
+    with torch.no_grad():
+        probs = conv((rgb(folder) - mean) / std)[0, 1].sigmoid()
+    assert np.abs(read(folder / "out/0.png") - (255 * probs).round().numpy()).max() <= 1
+    assert read(folder / "out/1.png").shape == (20, 30)
+    settings = json.loads((folder / "out/run.json").read_text())
+    assert settings["network"]["source"] == name
+    assert settings["network"]["output"] == -1
+
+
+def test_seven_maps_of_probabilities_stretched(folder: Path) -> None:
+    """U2-Net's form, in one line."""
+    name = f"py:{module_name(folder)}:Seven"
+    result = run(
+        "predict", name, "images", "out", "--size", SIDE, "--activation", "none", "--normalize", "minmax"
+    )
+    assert result.exit_code == 0, result.stderr
+    for path in (folder / "out").glob("*.png"):
+        assert (read(path).min(), read(path).max()) == (0, 255)
+    wrong = error_message(
+        run("predict", f"py:{module_name(folder)}:Sides", "images", "o", "--activation", "none")
+    )
+    assert "the activation none expects probabilities in [0, 1]" in wrong
+
+
+def test_a_function_may_wrap_itself(folder: Path) -> None:
+    loaded = load_model(f"py:{module_name(folder)}:wrapped")
+    assert isinstance(loaded, WrappedNetwork)
+    assert (loaded.input_size, loaded.training) == ((48, 48), False)
+    assert run("predict", f"py:{module_name(folder)}:wrapped", "images", "out").exit_code == 0
+    assert json.loads((folder / "out/run.json").read_text())["size"] == 48
+    assert load_model(f"py:{module_name(folder)}:tiny").facts.name == "tiny"
+    with pytest.raises(UsageError, match=r"--output cannot be given: what py:mine_\w+:wrapped returns"):
+        load_model(f"py:{module_name(folder)}:wrapped", ModelOptions(output=0))
+
+
+FUNCTIONS = {
+    "raises": "raised OSError: weights.pth is lost second line; expected a function without arguments",
+    "needs": "raised TypeError: needs() missing 1 required positional argument: 'argument'",
+    "number": "returned 3; expected a PyTorch module",
+    "text": "is 'no function'; expected a function that returns a module",
+    "Wrong": "unknown function of",
+    "Fails": "Fails failed on a batch of shape (3, 3, 384, 384): RuntimeError: sizes",
+    "Nan": "the map of Nan is not finite; its weights are broken, or they do not fit",
+}
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_a_function_that_builds_no_model(function: str, folder: Path) -> None:
+    result = run("predict", f"py:{module_name(folder)}:{function}", "images", "out")
+    assert FUNCTIONS[function] in error_message(result, exit_codes=(1, 2))
+
+
+@pytest.mark.usefixtures("folder")
+def test_names_that_are_no_function() -> None:
+    missing = error_message(run("predict", "py:nowhere_at_all:f", "images", "out"))
+    assert "the model 'nowhere_at_all:f' cannot be imported: there is no module" in missing
+    odd = error_message(run("predict", "py:rm -rf", "images", "out"), exit_codes=(2,))
+    assert "'rm -rf' does not name a function; expected package.module:function" in odd
+    Path("breaks_on_import.py").write_text("raise SystemExit(7)")
+    broken = error_message(run("predict", "py:breaks_on_import:f", "images", "out"))
+    assert "its module raised SystemExit: 7" in broken
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_wrapped_module_is_resumed_as_it_was() -> None:
+    network = networks.wrap(nn.Conv2d(3, 1, 3, padding=1), size=SIDE)
+    predict_folder(network, "images", "whole", batch=1)
+    shutil.copytree("whole", "out")
+    Path("out/1.png").unlink()
+    done = predict_folder(network, "images", "out", batch=1, resume=True)
+    assert (done.n_new, done.n_kept) == (1, 2)
+    np.testing.assert_array_equal(read(Path("out/1.png")), read(Path("whole/1.png")))
+    other = networks.wrap(network.module, size=SIDE, normalize="minmax")
+    with pytest.raises(InputError, match=r"cannot resume .*: network differs"):
+        predict_folder(other, "images", "out", batch=1, resume=True)
+
+
+# ------------------------------------------------------------------------------------------------- hf:
+
+transformers = pytest.mark.needs("transformers")
+
+
+@pytest.fixture(scope="module")
+def saved_segformer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder as the hub has it: config.json, preprocessor_config.json and safetensors."""
+    from transformers import SegformerConfig, SegformerForSemanticSegmentation
+
+    torch.manual_seed(1)
+    config = SegformerConfig(
+        num_labels=2,
+        depths=[1, 1, 1, 1],
+        hidden_sizes=[8, 8, 8, 8],
+        num_attention_heads=[1, 1, 1, 1],
+        decoder_hidden_size=8,
+        mlp_ratios=[1, 1, 1, 1],
+    )
+    model = SegformerForSemanticSegmentation(config)
+    with torch.no_grad():
+        model.decode_head.classifier.weight.mul_(4000)  # or all maps would be grey
+    root = tmp_path_factory.mktemp("hub") / "segformer"
+    model.save_pretrained(root)
+    preprocessing = {
+        "do_resize": True,
+        "size": {"height": SIDE, "width": 64},
+        "do_rescale": True,
+        "rescale_factor": 1 / 127.5,
+        "do_normalize": True,
+        "image_mean": [1.0, 0.9, 0.8],
+        "image_std": [0.5, 0.6, 0.7],
+        "image_processor_type": "SegformerImageProcessor",
+    }
+    (root / "preprocessor_config.json").write_text(json.dumps(preprocessing))
+    return root
+
+
+@pytest.fixture
+def segformer(saved_segformer: Path, folder: Path) -> Path:
+    shutil.copytree(saved_segformer, folder / "segformer")
+    return folder / "segformer"
+
+
+def edit(path: Path, **changes: Any) -> None:
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+@transformers
+def test_segformer_is_prepared_as_its_folder_says(segformer: Path, folder: Path) -> None:
+    from transformers import SegformerForSemanticSegmentation
+
+    result = run("predict", "hf:segformer", "images", "out")
+    assert (result.stdout, result.stderr) == ("3 maps of SegformerForSemanticSegmentation in out\n", "")
+    settings = json.loads((folder / "out/run.json").read_text())
+    assert (settings["size"], settings["network"]["activation"]) == ([SIDE, 64], "softmax")
+    edit(segformer / "preprocessor_config.json", size={"height": SIDE, "width": SIDE})
+    assert run("predict", "hf:segformer", "images", "square").exit_code == 0
+    model = SegformerForSemanticSegmentation.from_pretrained(segformer).eval()
+    mean, std = (torch.tensor(v).view(3, 1, 1) for v in ((1.0, 0.9, 0.8), (0.5, 0.6, 0.7)))
+    with torch.no_grad():
+        logits = model(((rgb(folder) * 2) - mean) / std).logits
+    # of two classes the log-odds are the difference, and they are resized
+    odds = nn.functional.interpolate(logits[:, 1:] - logits[:, :1], size=(SIDE, SIDE), mode="bilinear")
+    expected = (255 * odds[0, 0].sigmoid()).round().numpy()
+    assert np.ptp(expected) > 50
+    assert np.abs(read(folder / "square/0.png") - expected).max() <= 1
+
+
+@transformers
+@pytest.mark.parametrize(
+    ("changes", "size", "scale", "order"),
+    [
+        ({"size": 48}, (48, 48), 2.0, "rgb"),
+        ({"size": {"shortest_edge": 40}}, (40, 40), 2.0, "rgb"),
+        ({"do_center_crop": True, "crop_size": {"height": 24, "width": 28}}, (24, 28), 2.0, "rgb"),
+        ({"do_resize": False}, None, 2.0, "rgb"),
+        ({"do_rescale": False}, (SIDE, 64), 255.0, "rgb"),
+        ({"do_flip_channel_order": True}, (SIDE, 64), 2.0, "bgr"),
+    ],
+)
+def test_other_preparations(
+    changes: dict[str, Any], size: Any, scale: float, order: str, segformer: Path
+) -> None:
+    edit(segformer / "preprocessor_config.json", **changes)
+    loaded = load_model("hf:segformer")
+    assert loaded.input_size == size
+    assert (loaded.input_spec.scale, loaded.input_spec.order) == (scale, order)
+    assert loaded.input_spec.mean == (1.0, 0.9, 0.8)
+
+
+@transformers
+def test_options_come_before_the_configuration(segformer: Path) -> None:
+    options = ModelOptions(size=96, mean=(0.1, 0.2, 0.3), channel=0, activation="softmax")
+    loaded = load_model("hf:segformer", options)
+    assert isinstance(loaded, WrappedNetwork)
+    assert (loaded.input_size, loaded.channel) == ((96, 96), 0)
+    assert (loaded.input_spec.scale, loaded.input_spec.mean) == (1.0, (0.1, 0.2, 0.3))
+    assert loaded.input_spec.std == pytest.approx((0.25, 0.3, 0.35))
+    (segformer / "preprocessor_config.json").unlink()
+    with pytest.raises(InputError, match=r"hf:segformer has no preprocessor_config.json that can be"):
+        load_model("hf:segformer", options)
+    whole = load_model("hf:segformer", ModelOptions(size=96, mean=(0, 0, 0), std=(1, 1, 1)))
+    assert whole.input_spec.std == (1.0, 1.0, 1.0)
+
+
+@transformers
+def test_many_classes_need_a_choice(segformer: Path, folder: Path) -> None:
+    from transformers import SegformerConfig, SegformerForSemanticSegmentation
+
+    config = SegformerConfig.from_pretrained(segformer)
+    config.id2label = {0: "wall", 1: "sky", 2: "bird"}
+    SegformerForSemanticSegmentation(config).save_pretrained(segformer)
+    message = error_message(run("predict", "hf:segformer", "images", "out"), exit_codes=(2,))
+    assert message == (
+        "hf:segformer has 3 classes (0 wall, 1 sky, 2 bird); choose that of the object with --channel"
+    )
+    assert run("predict", "hf:segformer", "images", "out", "--channel", 2).exit_code == 0
+    (folder / "out/run.json").read_text().index('"channel": 2')
+
+
+REMOTE = """
+from pathlib import Path
+
+import torch
+from transformers import PretrainedConfig, PreTrainedModel
+
+Path("executed").touch()
+
+
+class RemoteConfig(PretrainedConfig):
+    model_type = "remote_test_model"
+
+
+class RemoteModel(PreTrainedModel):
+    config_class = RemoteConfig
+    main_input_name = "x"
+
+    def __init__(self, config):
+        super().__init__(config)
+        self.conv = torch.nn.Conv2d(3, 2, 1)
+        self.post_init()
+
+    def forward(self, x):
+        maps = self.conv(x)
+        return [maps[:, :1], maps[:, 1:]]
+"""
+
+
+@transformers
+def test_remote_code_runs_only_if_it_is_trusted(
+    segformer: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from safetensors.torch import save_file
+
+    monkeypatch.setattr("transformers.dynamic_module_utils.HF_MODULES_CACHE", str(folder / "cache"))
+    monkeypatch.syspath_prepend(str(folder / "cache"))
+    (segformer / "remote.py").write_text(REMOTE)
+    auto_map = {
+        "AutoConfig": "remote.RemoteConfig",
+        "AutoModelForImageSegmentation": "remote.RemoteModel",
+    }
+    config = {"model_type": "remote_test_model", "auto_map": auto_map}
+    (segformer / "config.json").write_text(json.dumps(config))
+    conv = nn.Conv2d(3, 2, 1)
+    tensors = {f"conv.{key}": value for key, value in conv.state_dict().items()}
+    save_file(tensors, segformer / "model.safetensors", {"format": "pt"})
+    message = error_message(run("predict", "hf:segformer", "images", "out"), exit_codes=(2,))
+    assert message == (
+        "hf:segformer runs Python code of its own ('remote.RemoteModel'); read that code, and allow it "
+        "with --trust-remote-code if you trust its authors"
+    )
+    assert not Path("executed").exists()
+    result = run("predict", "hf:segformer", "images", "out", "--trust-remote-code", "--output", "-1")
+    assert result.exit_code == 0, result.stderr
+    assert Path("executed").exists()
+    assert result.stdout == "3 maps of RemoteModel in out\n"
+
+
+@transformers
+def test_folders_of_transformers_that_are_refused(segformer: Path, folder: Path) -> None:
+    def message(name: str, *options: str) -> str:
+        return error_message(run("predict", name, "images", "out", *options))
+
+    (folder / "empty").mkdir()
+    assert message("hf:empty") == (
+        "hf:empty has no config.json; expected a folder that save_pretrained wrote"
+    )
+    config, weights = segformer / "config.json", segformer / "model.safetensors"
+    good, tensors = config.read_text(), weights.read_bytes()
+    config.write_text("{")
+    assert "config.json' cannot be read: JSONDecodeError" in message("hf:segformer")
+    config.write_text(json.dumps(json.loads(good) | {"model_type": "bert"}))
+    assert "is a model of type 'bert'; expected one for semantic or image" in message("hf:segformer")
+    config.write_text(json.dumps(json.loads(good) | {"decoder_hidden_size": 16}))
+    assert "of SegformerForSemanticSegmentation are missing or have another shape" in message(
+        "hf:segformer"
+    )
+    config.write_text(good)
+    weights.write_bytes(tensors[:1000])
+    assert "hf:segformer cannot be loaded: " in message("hf:segformer")
+    weights.unlink()
+    torch.save({}, segformer / "pytorch_model.bin")
+    assert message("hf:segformer") == "hf:segformer has no weights; expected a file *.safetensors"
+    weights.write_bytes(tensors)
+    (segformer / "preprocessor_config.json").write_text('{"image_mean": [1], "image_std": "x"}')
+    assert "preprocessor_config.json cannot be used (UsageError: mean must have" in message(
+        "hf:segformer"
+    )
+
+
+# ------------------------------------------------------------------------------------------------ smp:
+
+
+def test_smp_folders(folder: Path) -> None:
+    smp = pytest.importorskip(
+        "segmentation_models_pytorch", reason="smp needs torchvision; runs in `make wide`"
+    )
+    torch.manual_seed(2)
+    unet = smp.Unet("resnet18", encoder_weights=None, classes=1, decoder_channels=(16, 8, 8, 4, 4))
+    unet.save_pretrained(folder / "unet")
+    result = run("predict", "smp:unet", "images", "out", "--size", SIDE)
+    assert result.stdout == "3 maps of Unet in out\n", result.stderr
+    network = networks.wrap(unet.eval(), size=SIDE)
+    predict_folder(network, "images", "direct")
+    np.testing.assert_array_equal(read(folder / "out/1.png"), read(folder / "direct/1.png"))
+    classes = smp.FPN("resnet18", encoder_weights=None, classes=2, aux_params={"classes": 3})
+    classes.save_pretrained(folder / "fpn")
+    edit(folder / "fpn/config.json", encoder_weights="imagenet")  # must not be downloaded
+    loaded = load_model("smp:fpn", ModelOptions(size=SIDE))
+    assert isinstance(loaded, WrappedNetwork)
+    assert loaded.activation == "softmax"
+    assert [map_.shape for map_ in loaded(torch.zeros(1, 3, SIDE, SIDE))] == [(1, 1, SIDE, SIDE)]
+    smp.Unet("resnet18", encoder_weights=None, activation="sigmoid").save_pretrained(folder / "probs")
+    probs = load_model("smp:probs")
+    assert isinstance(probs, WrappedNetwork)
+    assert probs.activation == "none"
+    (folder / "fpn/model.safetensors").unlink()
+    assert "smp:fpn has no model.safetensors" in error_message(
+        run("predict", "smp:fpn", "images", "out2")
+    )
+    edit(folder / "unet/config.json", _model_class="Nothing")
+    assert "smp:unet cannot be loaded: AttributeError" in error_message(
+        run("predict", "smp:unet", "images", "out2")
+    )
+
+
+def test_sisod_networks_shows_what_can_be_brought() -> None:
+    result = run("networks")
+    assert result.exit_code == 0, result.stderr
+    text = " ".join(result.stdout.split())
+    for kind in KINDS.values():
+        (row,) = [line for line in result.stdout.splitlines() if kind.form in line]
+        cells = [cell.strip() for cell in row.strip("│").split("│")]
+        assert cells[1:3] == [kind.package, "yes" if kind.is_installed else "no"]
+        assert cells[3].startswith("sisod ")
+    assert "edn" in text
+
+
+def test_the_page_and_the_policy_name_every_kind() -> None:
+    page = (ROOT / "docs/models.md").read_text(encoding="utf-8")
+    start = (ROOT / "docs/start.md").read_text(encoding="utf-8")
+    for name in KINDS:
+        assert f"| `{name}:" in page
+        assert name == "timm" or f"sisod predict {name}:" in start
+    policy = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+    assert "--trust-remote-code" in policy
+    assert "py:module:function" in policy
+
+
+def test_kinds_are_named_alike() -> None:
+    assert list(KINDS) == ["onnx", "hf", "smp", "py", "timm"]
+    for kind in KINDS.values():
+        assert kind.form.startswith(f"{kind.name}:")
+        assert kind.example.startswith("sisod ")
