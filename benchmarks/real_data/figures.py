@@ -12,7 +12,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 import sisod
-from benchmarks.real_data.predicted import SavedCounts, curve
+from benchmarks.real_data.object_rows import SavedCounts
+from benchmarks.real_data.predicted import curve
 from benchmarks.real_data.runs import TESTS
 from benchmarks.real_data.tables import EDGES, LOSSES, SMALL, Results
 from sisod.analysis.groups import by_number, by_size

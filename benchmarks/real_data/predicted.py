@@ -1,39 +1,22 @@
 """What the maps of the EDN runs find and invent, counted in objects of the prediction.
 
-    python -m benchmarks.real_data.predicted --data ROOT --out DIR   # scores the maps that `runs` left
-    python -m benchmarks.real_data.predicted                         # the tables, from the saved rows
-
-DIR is the folder of `python -m benchmarks.real_data.runs` for the runs `edn-plain-*` and `edn-si-*`. The
-rows go to `benchmarks/results/real_data/predicted.parquet`, the tables beside it.
+`python -m benchmarks.real_data.predicted` makes the tables from the rows that `object_rows.py` saved.
 """
 
-import argparse
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 import sisod
+from benchmarks.real_data.object_rows import SEEDS, SavedCounts
 from benchmarks.real_data.runs import TABLES, TESTS
-from benchmarks.timing import markdown, progress
+from benchmarks.timing import markdown
 from sisod.analysis.comparison import compare
-from sisod.analysis.groups import OBJECT_METRICS
-from sisod.common.parquet import read_table, write_table
-from sisod.data.datasets import open_dataset
 from sisod.scoring.metrics import METRICS, arrow
 from sisod.scoring.objects import N_THRESHOLDS
 
-ROWS = TABLES / "predicted.parquet"
-SEEDS = (0, 1, 2)
 LOSSES = {"plain": "plain", "si": "size-invariant"}
-IMAGE_KEYS = ("mae", "si_mae", "f_mean", "si_f_mean", "si_auc", "bsi_f_binary")
-OBJECT_KEYS = (
-    *("object_recall", "object_precision", "object_f1", "false_objects", "pq"),
-    *("object_f1_max", "object_ap"),
-    *("object_recall_small", "object_precision_small", "object_f1_max_small"),
-)
 _COMPARED = (
     "object_recall",
     "false_objects",
@@ -45,94 +28,11 @@ _COMPARED = (
 )
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
-    """Score the maps if a folder of runs is given, then write the tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--data", type=Path)
-    parser.add_argument("--out", type=Path)
-    options = parser.parse_args(arguments)
-    if (options.data is None) != (options.out is None):
-        parser.error("--data and --out are given together, or neither")
-    if options.out is not None:
-        gather(options.data, options.out)
+def main() -> None:
+    """Write the tables."""
     results = SavedCounts()
     for name, make in MAKERS.items():
         (TABLES / f"{name}.md").write_text(make(results) + "\n")
-
-
-def gather(data: Path, out: Path) -> None:
-    """Score the maps of every run on every test set and keep their rows."""
-    parts = []
-    for run in (f"edn-{loss}-{seed}" for seed in SEEDS for loss in LOSSES):
-        for test in TESTS:
-            progress(f"{run} on {test}")
-            folder = out / "predicted" / test / run
-            if not folder.exists():
-                masks = open_dataset(data / test).mask_dir
-                keys = (*IMAGE_KEYS, *OBJECT_KEYS)
-                sisod.evaluate(out / "maps" / test / run, masks, metrics=keys, out=folder)
-            parts.append(_compact(sisod.Evaluation.load(folder), run, test))
-    write_table(pl.concat(parts), ROWS, compression_level=19)
-
-
-def _compact(evaluation: sisod.Evaluation, run: str, test: str) -> pl.DataFrame:
-    """Return the counts as small integers, and the values of images to four digits."""
-    assert evaluation.counts is not None
-    values = evaluation.images.select(
-        "image", *(pl.col(key).round(4).cast(pl.Float32) for key in IMAGE_KEYS)
-    )
-    shares = ("matched_iou", "iou")
-    counts = evaluation.counts.with_columns(
-        pl.col(pl.Float64).exclude(shares).cast(pl.Int32),
-        pl.col(shares).cast(pl.Float32),
-        pl.col(pl.Array(pl.Float64, N_THRESHOLDS)).cast(pl.Array(pl.UInt16, N_THRESHOLDS)),
-    )
-    return values.join(counts, on="image").with_columns(
-        pl.lit(run)
-        .cast(pl.Enum([f"edn-{loss}-{seed}" for seed in SEEDS for loss in LOSSES]))
-        .alias("run"),
-        pl.lit(test).cast(pl.Enum(TESTS)).alias("dataset"),
-    )
-
-
-class SavedCounts:
-    """The saved rows, as results for the analysis."""
-
-    def __init__(self, path: Path = ROWS) -> None:
-        self.rows = read_table(path)
-
-    def result(self, run: str, test: str) -> sisod.Evaluation:
-        """Return the result of a run on a test set."""
-        rows = self.rows.filter((pl.col("run") == run) & (pl.col("dataset") == test)).drop(
-            "run", "dataset"
-        )
-        names = [name for name in rows.columns if name not in ("image", *IMAGE_KEYS)]
-        counts = {name: rows[name].to_numpy().astype(np.float64) for name in names}
-        sums = {name: values.sum(axis=0) for name, values in counts.items()}
-        images = rows.select("image", pl.col(IMAGE_KEYS).cast(pl.Float64)).with_columns(
-            pl.lit(1).alias("height"), pl.lit(1).alias("width"),
-            pl.Series("n_objects", counts["objects"].astype(np.int64)),
-            *(pl.Series(key, METRICS[key].family.function(counts)) for key in OBJECT_KEYS),
-        )  # fmt: skip
-        summary = {key: float(images[key].drop_nans().mean()) for key in IMAGE_KEYS}  # type: ignore[arg-type]
-        summary |= {key: float(METRICS[key].family.function(sums)) for key in OBJECT_KEYS}
-        return sisod.Evaluation(
-            summary=summary,
-            defined={key: int(images[key].is_finite().sum()) for key in summary},
-            images=images,
-            objects=pl.DataFrame(
-                schema={"image": pl.String} | dict.fromkeys(OBJECT_METRICS, pl.Float64)
-            ),
-            curves=pl.DataFrame(),
-            image_curves=pl.DataFrame(),
-            protocol=sisod.PROTOCOLS["default"],
-            predicted=pl.DataFrame(),
-            counts=pl.DataFrame({"image": rows["image"], **counts}),
-        )
-
-    def by_seed(self, loss: str, test: str) -> list[sisod.Evaluation]:
-        """Return the results of a loss on a test set, one for each seed."""
-        return [self.result(f"edn-{loss}-{seed}", test) for seed in SEEDS]
 
 
 def predicted(results: SavedCounts) -> str:

@@ -5,8 +5,8 @@
     python -m benchmarks.real_data.runs --out DIR --gather             # the rows of the finished runs
 
 ROOT holds DUTS-TR, DUTS-TE, ECSSD and MSOD. Finished steps are skipped and an unfinished run is resumed.
-The rows go to `benchmarks/results/real_data/`, from which `tables.py` makes all that
-`docs/real-data.md` shows.
+The rows go to `benchmarks/results/real_data/`, from which `tables.py` makes what docs/real-data.md shows
+of the paper's loss; `object_rows.py` scores the maps for the comparison of losses there.
 """
 
 import argparse
@@ -80,7 +80,16 @@ def _both_losses(name: str, *settings: str, seed: int = 0) -> dict[str, Run]:
     return {f"{name}-{loss}-{seed}": Run(recipe, loss, seed, settings) for loss in ("plain", "si")}
 
 
-RUNS = {
+def _seeds(name: str, *settings: str) -> dict[str, Run]:
+    """Return the same size-invariant run with three seeds."""
+    return {f"{name}-{seed}": Run("edn-lite", "si", seed, settings) for seed in range(3)}
+
+
+_CELLS = ("loss.parts=cells", "loss.whole=0.5")
+_TVERSKY = 'loss.terms=["bce", "tversky(0.3,0.7)"]'
+
+# what `tables.py` shows: the paper's loss and its variants
+PAPER_RUNS = {
     **_both_losses("edn"),
     **_both_losses("edn", seed=1),
     **_both_losses("edn", seed=2),
@@ -96,6 +105,25 @@ RUNS = {
     **_both_losses("icon"),
     **_both_losses("gatenet"),
 }
+# what `parts.py` compares with the plain loss: other parts of the image that a loss is a mean over
+PARTS_RUNS = {
+    **_seeds("edn-half", "loss.whole=0.5"),
+    **_seeds("edn-cells", *_CELLS),
+    **_seeds("edn-shared", "loss.whole=0.5", "loss.gamma=0.0"),
+    "edn-whole25-0": Run("edn-lite", "si", 0, ("loss.whole=0.25",)),
+    "edn-whole75-0": Run("edn-lite", "si", 0, ("loss.whole=0.75",)),
+    "edn-gamma50-0": Run("edn-lite", "si", 0, ("loss.whole=0.5", "loss.gamma=0.5")),
+    "edn-cellsonly-0": Run("edn-lite", "si", 0, ("loss.parts=cells",)),
+    "edn-blobs-0": Run("edn-lite", "si", 0, ("loss.parts=blobs", "loss.whole=0.5")),
+    "edn-tversky-0": Run("edn-lite", "si", 0, (*_CELLS, _TVERSKY)),
+    **_both_losses("edn-24", "train.epochs=24"),
+    "edn-24-cells-0": Run("edn-lite", "si", 0, (*_CELLS, "train.epochs=24")),
+    **{
+        f"{network}-cells-0": Run(f"{network}-lite", "si", 0, _CELLS)
+        for network in ("ldf", "poolnet", "icon", "gatenet")
+    },
+}
+RUNS = PAPER_RUNS | PARTS_RUNS
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -201,19 +229,24 @@ ROWS: dict[str, Callable[[sisod.Evaluation, Path], pl.DataFrame]] = {
 }
 
 
+def is_finished(out: Path, name: str) -> bool:
+    """Tell whether a run is trained, and its maps are written and scored."""
+    return all((_levels(out, name, test) / "marked.parquet").exists() for test in TESTS)
+
+
 def gather(out: Path) -> None:
-    """Write the rows of all finished runs to one small table of each kind."""
+    """Write the rows of the finished runs of `PAPER_RUNS` to one small table of each kind."""
     tables: dict[str, list[pl.DataFrame]] = {kind: [] for kind in ROWS}
     records = {}
-    for name, run in RUNS.items():
-        if not all((_levels(out, name, test) / "marked.parquet").exists() for test in TESTS):
+    for name in PAPER_RUNS:
+        if not is_finished(out, name):
             continue
         for test in TESTS:
             evaluation = sisod.Evaluation.load(out / "results" / test / name)
             for kind, make_rows in ROWS.items():
                 rows = make_rows(evaluation, _levels(out, name, test))
                 tables[kind].append(_compact(rows, name, test))
-        records[name] = _record(run, out / "runs" / name)
+        records[name] = record_of(name, out)
     TABLES.mkdir(exist_ok=True)
     for kind, parts in tables.items():
         write_table(pl.concat(parts), TABLES / f"{kind}.parquet", compression_level=19)
@@ -225,13 +258,15 @@ def _compact(table: pl.DataFrame, run: str, dataset: str) -> pl.DataFrame:
     rounded = [pl.col(key).round(4) for key in table.columns if key in _ROUNDED]
     return table.with_columns(rounded).with_columns(
         pl.col(pl.Float64).cast(pl.Float32),
-        pl.lit(run).cast(pl.Enum(list(RUNS))).alias("run"),
+        pl.lit(run).cast(pl.Enum(list(PAPER_RUNS))).alias("run"),
         pl.lit(dataset).cast(pl.Enum(TESTS)).alias("dataset"),
     )
 
 
-def _record(run: Run, folder: Path) -> dict[str, Any]:
-    record = json.loads((folder / "run.json").read_text())
+def record_of(name: str, out: Path) -> dict[str, Any]:
+    """Return the recipe and settings of a run, and how long it took."""
+    run = RUNS[name]
+    record = json.loads((out / "runs" / name / "run.json").read_text())
     return {
         "recipe": run.recipe,
         "loss": run.loss,

@@ -7,12 +7,12 @@ import polars as pl
 import pytest
 from helpers.paths import RESULTS
 
-from benchmarks.real_data import figures, predicted, tables
+from benchmarks.real_data import figures, object_rows, predicted, tables
 from sisod import paper
 from sisod.report.style import save_figure
 
 SAVED = tables.Results()
-COUNTS = predicted.SavedCounts()
+COUNTS = object_rows.SavedCounts()
 
 
 @pytest.mark.parametrize("name", tables.MAKERS)
@@ -54,7 +54,7 @@ def test_what_the_text_says_of_predicted_objects() -> None:
     change = {
         (dataset, key): np.subtract(by_seed("si", dataset, key), by_seed("plain", dataset, key))
         for dataset in ("MSOD", "DUTS-TE", "ECSSD")
-        for key in (*predicted.OBJECT_KEYS, "bsi_f_binary")
+        for key in (*object_rows.OBJECT_KEYS, "bsi_f_binary")
     }
     for dataset in ("MSOD", "DUTS-TE", "ECSSD"):
         assert (change[dataset, "object_recall"] > 0).all()
