@@ -43,7 +43,7 @@ LARGER_ROOMS = {
     "cli": 13,
     "common": 14,
     "evaluation": 14,
-    "networks": 16,
+    "networks": 17,
     "report": 13,
     "scoring": 19,
 }
