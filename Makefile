@@ -65,7 +65,7 @@ bench: .venv/ready
 	touch $@
 
 .venv/ready: .venv/demo
-	$(BIN)/python $(PIP) -c constraints.txt -e '.[dev,report,torch,cluster,onnx,hf,lite,docs]'
+	$(BIN)/python $(PIP) -c constraints.txt -e '.[dev,report,torch,cluster,ray,onnx,hf,lite,docs]'
 	touch $@
 
 .venv-dist/ready:

@@ -24,6 +24,7 @@ from sisod.data.storage import read_bytes
 from sisod.data.stored_file import EXTENSIONS as EXTENSIONS
 from sisod.scoring.arrays import Map, as_map, as_mask
 
+_NPY = b"\x93NUMPY"  # how the content of a .npy file begins
 _GREY_TOLERANCE = 2 / 255
 _STRIP = 1 << 18  # pixels that are converted at a time, to use little memory
 
@@ -43,11 +44,15 @@ def to_mask(array: NDArray[Any], name: str, *, level: int) -> NDArray[np.bool_]:
 
 def read_map(root: str | Path, path: str) -> Map:
     """Read one prediction below a root."""
-    array = read_array(root, path)
+    return to_map(read_array(root, path), where(root, path))
+
+
+def to_map(array: NDArray[Any], name: str) -> Map:
+    """Turn the array of a file into a prediction; `name` is for messages."""
     try:
         return as_map(array)
     except (ValueError, TypeError) as error:
-        raise InputError(f"{where(root, path)}: {error}") from error
+        raise InputError(f"{name}: {error}") from error
 
 
 def read_array(root: str | Path, path: str) -> NDArray[Any]:
@@ -78,7 +83,7 @@ def decode(data: bytes, name: str) -> NDArray[Any]:
         array([[  0, 128],
                [255,   7]], dtype=uint8)
     """
-    if name.lower().endswith(".npy"):
+    if _is_npy(data, name):
         return _decode_npy(data, name)
     header = _checked_header(data, name)
     if header.hidden_alpha:
@@ -94,6 +99,12 @@ def decode(data: bytes, name: str) -> NDArray[Any]:
     if array.ndim == 3:
         array = _grey(array, name)
     return _upright(array, header.orientation)
+
+
+def _is_npy(data: bytes, name: str) -> bool:
+    """Tell by the name; by the content if it is that of a column and not of a file."""
+    lower = name.lower()
+    return lower.endswith(".npy") or (data.startswith(_NPY) and not lower.endswith(EXTENSIONS))
 
 
 def _transparent_message(name: str) -> str:
