@@ -199,7 +199,11 @@ def test_what_cannot_be_combined(table: pl.DataFrame) -> None:
             [scores, scores[1:]],
             f"the tables have 7 rows, but the details of 4 images, not the same; {expected}",
         ),
-        ([scores, twice], f"the image {table['name'][0]!r} was scored twice; names must differ"),
+        (
+            [scores, twice],
+            f"the image {table['name'][0]!r} was scored twice, from two shards or "
+            "tables; keep one of them",
+        ),
         ([scores, other], "scores of different protocol cannot be combined: "),
         ([broken], "a cell of the column 'details' is damaged, or of another version; "),
     ):

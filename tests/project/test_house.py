@@ -42,7 +42,7 @@ LARGER_ROOMS = {
     "analysis": 13,
     "cli": 13,
     "common": 14,
-    "evaluation": 15,
+    "evaluation": 17,
     "networks": 17,
     "report": 13,
     "scoring": 19,

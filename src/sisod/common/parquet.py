@@ -52,6 +52,17 @@ def join_tables(parts: Sequence[Path], path: Path, *, row_group_size: int) -> No
         table.sink_parquet(literal(path), maintain_order=True, row_group_size=row_group_size)
 
 
+def sort_tables(parts: Sequence[Path], path: Path, *, by: str, row_group_size: int) -> "pl.DataFrame":
+    """Write the rows of several files to one, sorted by a column, where equal rows keep their order."""
+    import polars as pl
+
+    with _writing(path):
+        table = pl.scan_parquet([literal(part) for part in parts], glob=False, hive_partitioning=False)
+        in_order = table.sort(by, maintain_order=True).collect()
+        in_order.write_parquet(literal(path), row_group_size=row_group_size)
+    return in_order
+
+
 def table_bytes(table: "pl.DataFrame") -> bytes:
     """Return a table as the bytes of a Parquet file."""
     check_not_forked()

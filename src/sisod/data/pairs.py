@@ -114,11 +114,9 @@ def files_by_name(root: str | Path, suffix: str = "", *, all_used: bool = True) 
     """
     files: dict[str, StoredFile] = {}
     for file in list_files(root):
-        name = _without_extension(file.name)
-        is_image = file.is_image or name != file.name
-        if not is_image or not name.endswith(suffix) or not name.removesuffix(suffix):
+        name = image_name(file, suffix)
+        if name is None:
             continue
-        name = name.removesuffix(suffix)
         if all_used:
             check_utf8(file.path, f"{root}: the file name")
         if name in files:
@@ -128,6 +126,15 @@ def files_by_name(root: str | Path, suffix: str = "", *, all_used: bool = True) 
             )
         files[name] = file
     return files
+
+
+def image_name(file: StoredFile, suffix: str = "") -> str | None:
+    """Return the name of the image that a file holds; None for another file, or another suffix."""
+    name = _without_extension(file.name)
+    is_image = file.is_image or name != file.name
+    if not is_image or not name.endswith(suffix):
+        return None
+    return name.removesuffix(suffix) or None
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,10 @@ class PairBatch:
     pairs: Pairs
     stamps: Sequence[tuple[str, str]] = ()
 
+    def message(self) -> Pairs:
+        """Return plain data for the process that scores the batch."""
+        return self.pairs
+
 
 class PairReader(NamedTuple):
     """An image whose two files are read when they are needed, and their names for messages."""

@@ -7,7 +7,6 @@ import dataclasses
 import functools
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from numpy.typing import NDArray
@@ -17,7 +16,7 @@ from sisod.common.errors import InputError, UsageError, printable, shorten_list
 from sisod.common.forks import check_not_forked
 from sisod.data.images import decode, to_map
 from sisod.evaluation.batches import BATCH, PairReader, score_readers
-from sisod.evaluation.result import Evaluation, make_tables
+from sisod.evaluation.result import Evaluation, make_tables, sorted_by_name
 from sisod.evaluation.rows import Rows
 from sisod.scoring.arrays import Map
 from sisod.scoring.custom import add_stored, custom_record, find_custom
@@ -137,12 +136,8 @@ def combine_scores(tables: Iterable[Any]) -> Evaluation:
 def _combined(rows: Rows, settings: Mapping[str, Any]) -> Evaluation:
     add_stored(settings["custom"])
     result = Evaluation.from_rows(rows, protocol=Protocol(**settings["protocol"]))
-    names = ("images", "objects", "image_curves", "predicted", "counts")
-    tables = {name: getattr(result, name) for name in names if getattr(result, name) is not None}
-    # stable: the objects of an image keep their order
-    in_order = {name: table.sort("image", maintain_order=True) for name, table in tables.items()}
     run = result.run | ({"custom": settings["custom"]} if settings["custom"] else {})
-    return dataclasses.replace(result, run=run, **in_order)
+    return sorted_by_name(dataclasses.replace(result, run=run))
 
 
 def _check_same_settings(settings: Mapping[str, Any], other: Mapping[str, Any]) -> None:
@@ -161,10 +156,6 @@ def _check_names(names: Sequence[str], rows: Rows) -> None:
             f"the tables have {len(names)} rows, but the details of {len(rows)} images, not the same; "
             "pass all rows that score_table returned, each once"
         )
-    if len(set(names)) < len(names):
-        ordered = sorted(names)
-        doubled = next(name for name, after in pairwise(ordered) if name == after)
-        raise InputError(f"the image {doubled!r} was scored twice; names must differ")
 
 
 # details: a line of JSON with the settings, then the bytes of the rows
