@@ -10,15 +10,16 @@ from pathlib import Path
 
 import polars as pl
 import ray
+from ray.data import read_parquet
 
 import sisod
+from sisod.common.parquet import write_table
 from sisod.reproduction.demo import run_demo
 
 
 def score_shards(shards: str) -> sisod.Evaluation:
     """Score every shard on the cluster that Ray is connected to; combine the results here."""
-    images = ray.data.read_parquet(shards)
-    scores = images.map_batches(
+    scores = read_parquet(shards).map_batches(
         sisod.score_table,
         fn_kwargs={"metrics": "paper", "details": True},
         batch_format="pyarrow",
@@ -37,7 +38,7 @@ def write_shards(preds: Path, masks: Path, folder: Path, *, images_per_shard: in
             "prediction": [(preds / f"{name}.png").read_bytes() for name in shard],
             "ground_truth": [(masks / f"{name}.png").read_bytes() for name in shard],
         }
-        pl.DataFrame(columns).write_parquet(folder / f"{start:05d}.parquet")
+        write_table(pl.DataFrame(columns), folder / f"{start:05d}.parquet")
 
 
 def main(arguments: list[str]) -> sisod.Evaluation:

@@ -10,7 +10,7 @@ import json
 import statistics
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from distributed import Client, LocalCluster
 
 from benchmarks.speed.synthetic_maps import Pair, make_pairs
 from benchmarks.timing import RESULTS, machine, markdown, progress
+from sisod.common.parquet import write_table
 from sisod.data.storage import list_shards
 from sisod.evaluation.batches import BATCH, score_batch
 from sisod.evaluation.cluster import TASK_BATCHES
@@ -130,7 +131,7 @@ def _write_files(folder: Path, names: list[str], pairs: list[Pair]) -> None:
         "gt": [pair.gt_file.tobytes() for pair in pairs],
     }
     (folder / "table").mkdir()
-    pl.DataFrame({"name": names, **contents}).write_parquet(folder / "table" / "0.parquet")
+    write_table(pl.DataFrame({"name": names, **contents}), folder / "table" / "0.parquet")
     for kind, files in contents.items():
         (folder / kind).mkdir()
         for name, content in zip(names, files, strict=True):
@@ -156,7 +157,7 @@ def page(content: Mapping[str, Any]) -> str:
     """What scale.md says, from what scale.json holds: the billion worked out, in files and in shards."""
     measured = content["measured"]
     work = [worked_out(measured, by_shards=by_shards) for by_shards in (False, True)]
-    formats = {
+    formats: dict[str, Callable[[dict[str, Any]], str]] = {
         "one image, one core": lambda w: f"{1000 * w['core seconds']:.1f} ms",
         "a billion images": lambda w: f"{w['core hours']:,.0f} core hours",
         f"on {CORES} cores": lambda w: f"{w['core hours'] / CORES:.1f} hours",

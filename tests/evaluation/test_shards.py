@@ -200,8 +200,9 @@ def copied(folder: Path, tmp_path: Path) -> Path:
 
 
 def refusal(root: Path, **options: Any) -> str:
+    settings: dict[str, Any] = {"jobs": 1, "metrics": "mae"} | options
     with pytest.raises(InputError) as info:
-        sisod.evaluate(root / "pred", root / "gt", **{"jobs": 1, "metrics": "mae"} | options)
+        sisod.evaluate(root / "pred", root / "gt", **settings)
     assert "\n" not in str(info.value)
     return str(info.value)
 

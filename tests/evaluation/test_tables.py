@@ -29,9 +29,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("pred", "gt"):
         (root / name).mkdir()
     for index, scene in enumerate(make_scenes(COUNT, seed=3, shape=(48, 64))):
-        pred = sees_all_coarsely(scene)
-        if index == 7:
-            pred = cv2.resize(pred, (32, 24))
+        coarse = sees_all_coarsely(scene)
+        pred = cv2.resize(coarse, (32, 24)) if index == 7 else coarse
         if index == 9:
             np.save(root / "pred" / f"{scene.name}.npy", pred / np.float32(255))
         else:
