@@ -145,6 +145,21 @@ def test_the_files_of_a_result_can_be_read_again(folder: Path, tmp_path: Path) -
         assert row["ground_truth_stamp"] == f"{shard.stat().st_size}-{shard.stat().st_mtime_ns}"
 
 
+@pytest.mark.needs("fsspec")
+@pytest.mark.filterwarnings("ignore:2 files")
+@pytest.mark.usefixtures("listing_refused")
+def test_shards_behind_a_url(folder: Path, expected: sisod.Evaluation) -> None:
+    import fsspec
+
+    memory = fsspec.filesystem("memory")
+    memory.put(f"{folder}/tar/", "/sisod-shards/", recursive=True)
+    try:
+        result = sisod.evaluate("memory://sisod-shards/pred", "memory://sisod-shards/gt", jobs=1)
+    finally:
+        memory.rm("/sisod-shards", recursive=True)
+    assert_expected(result, expected)
+
+
 def request_of(pred: str, gt: str, **options: Any) -> Request:
     protocol = sisod.PROTOCOLS["default"]
     return Request(pred, gt, protocol=protocol, keys=("mae",), **options)
