@@ -86,7 +86,7 @@ def test_suffixes() -> None:
     assert folders.paired(pred_suffix="_sal", gt_suffix=".mask") == expected
     assert folders.refusal(gt_suffix="_gt") == (
         "'gts' has no image files ending in '_gt'; expected ground truths as "
-        "png, jpg, jpeg, bmp, tif, tiff, webp, npy"
+        "png, jpg, jpeg, bmp, tif, tiff, webp, npy, npz"
     )
 
 
@@ -129,7 +129,8 @@ def test_empty_folders() -> None:
     assert folders.refusal(allow_missing=True) == text
     Path("gts", "a.png").unlink()
     assert folders.refusal() == (
-        "'gts' has no image files; expected ground truths as png, jpg, jpeg, bmp, tif, tiff, webp, npy"
+        "'gts' has no image files; expected ground truths as "
+        "png, jpg, jpeg, bmp, tif, tiff, webp, npy, npz"
     )
 
 

@@ -107,7 +107,8 @@ def test_signatures_are_frozen() -> None:
     assert parameters(sisod.combine_scores) == "tables"
     assert parameters(sisod.evaluate) == (
         "pred_dir, gt_dir, protocol=default, metrics=None, jobs=None, out=None, pred_suffix=, "
-        "gt_suffix=, names=None, allow_missing=False, strict=False, resume=False, overwrite=False, "
+        "gt_suffix=, names=None, labels=False, category=None, allow_missing=False, strict=False, "
+        "resume=False, overwrite=False, "
         "cluster=None"
     )
     assert parameters(sisod.evaluate_benchmark) == (

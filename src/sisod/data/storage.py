@@ -11,6 +11,7 @@ from typing import NamedTuple
 from sisod.common.arguments import check_utf8, shown
 from sisod.common.errors import InputError
 from sisod.common.folders import is_url
+from sisod.common.output import stays_inside
 from sisod.data.containers import (
     Shard,
     find_member,
@@ -21,6 +22,7 @@ from sisod.data.containers import (
     read_member,
     split_root,
 )
+from sisod.data.containers.coco import is_coco, list_images
 from sisod.data.containers.source import file_state
 from sisod.data.stored_file import MOST_CONTENT as MOST_CONTENT
 from sisod.data.stored_file import StoredFile as StoredFile
@@ -39,6 +41,8 @@ def list_files(root: str | Path) -> list[StoredFile]:
     already followed and are reached again through another link, which would list the same files 2^n
     times.
     """
+    if is_coco(root):
+        return list_images(root)
     base, selection, files = _list_root(str(root))
     shards = _shards(base, selection, files)
     if not shards:
@@ -117,6 +121,17 @@ def _resolved_link(link: str) -> str:
     ):  # fsspec distinguishes a protocol name from a path like this
         return link
     return str(Path(link).resolve())
+
+
+def has_folder(root: str | Path, name: str) -> bool:
+    """Tell whether there is a folder of this name directly below a root."""
+    if not stays_inside(name):
+        return False
+    if not is_url(root):
+        return os.path.isdir(os.path.join(root, name))  # noqa: PTH112, PTH118
+    with url_errors(str(root)):
+        system, base = file_system(str(root))
+        return bool(system.isdir(f"{base}/{name}"))
 
 
 def is_remote(root: str | Path) -> bool:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-EXTENSIONS = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".npy")
+EXTENSIONS = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".npy", ".npz")
 MOST_CONTENT = 1 << 31  # bytes of a file that is read: twice what the largest image takes unpacked
 
 

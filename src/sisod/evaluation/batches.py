@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 from numpy.typing import NDArray
 
 from sisod.common.errors import InputError
-from sisod.data.images import read_array, read_map, where
+from sisod.data.images import where
+from sisod.data.truths import Truth, read_prediction, read_truth
 from sisod.evaluation.request import Request
 from sisod.evaluation.rows import PixelFacts, Rows
 from sisod.scoring.arrays import Map, has_grey_area
 from sisod.scoring.custom import CustomMetricError
-from sisod.scoring.engine import find_scorer
+from sisod.scoring.engine import find_scorer, without_ignored
 from sisod.scoring.scores import Scorer
 
 Pairs = Sequence[Sequence[str]]  # each a name, the prediction's path, the ground truth's
@@ -38,7 +39,7 @@ class PairReader(NamedTuple):
 
     name: str
     pred: Callable[[], Map]
-    gt: Callable[[], NDArray[Any]]
+    gt: Callable[[], Truth]
     pred_label: str
     gt_label: str
 
@@ -49,8 +50,15 @@ def score_batch(request: Request, pairs: Pairs) -> Rows:
     readers = (
         PairReader(
             name,
-            functools.partial(read_map, pred_root, pred_path),
-            functools.partial(read_array, gt_root, gt_path),
+            functools.partial(
+                read_prediction,
+                pred_root,
+                pred_path,
+                gt_root=gt_root,
+                meaning=request.meaning,
+                class_maps=request.class_maps,
+            ),
+            functools.partial(read_truth, gt_root, gt_path, request.meaning),
             where(pred_root, pred_path),
             where(gt_root, gt_path),
         )
@@ -75,7 +83,8 @@ def score_readers(
     images: list[Any] = []
     facts: list[PixelFacts] = []
     for reader in readers:
-        array = reader.gt()
+        truth = reader.gt()
+        array = truth.array
         gt = _ground_truth(scorer, array, reader.gt_label)
         is_grey = has_grey_area(array)  # while it is in the cache
         pred = reader.pred()
@@ -86,7 +95,9 @@ def score_readers(
                 f"{gt.shape}; resize the prediction, or leave out --strict"
             )
         try:
-            images.append(scorer.measure(pred, gt))
+            if truth.ignored is not None:
+                pred = without_ignored(pred, truth.ignored)
+            images.append(scorer.measure(pred, gt, labels=truth.labels))
         except CustomMetricError as error:
             raise InputError(f"{reader.pred_label}: {error}") from error
         names.append(reader.name)

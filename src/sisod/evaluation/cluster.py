@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 from sisod.common.errors import InputError, UsageError, printable, require
 from sisod.common.folders import is_url
 from sisod.data.containers import find_member
+from sisod.data.containers.coco import image_stamp, is_coco
 from sisod.evaluation.answers import Task
 from sisod.evaluation.batches import PairBatch, Pairs
 from sisod.evaluation.request import Request
@@ -260,6 +261,9 @@ def _check_files(request: Request, pairs: Pairs, stamps: Stamps) -> None:
     roots = (request.pred_root, request.gt_root)
     for (_, *paths), pair_stamps in zip(pairs, stamps, strict=True):
         for root, path, stamp in zip(roots, paths, pair_stamps, strict=True):
+            if is_coco(root):
+                _check_coco(request, root, path, stamp)
+                continue
             place = find_member(f"{root}/{path}")
             _check_size(f"{root}/{path}" if place is None else place.file, stamp)
 
@@ -276,6 +280,19 @@ def _check_size(file: str, stamp: str) -> None:
         raise InputError(
             _unseen_message(Path(file), f"another file, of {size} bytes instead of {listed_size}")
         )
+
+
+def _check_coco(request: Request, root: str, path: str, stamp: str) -> None:
+    """Refuse a COCO file whose annotations of an image differ from those that the client listed."""
+    if is_url(root):
+        return
+    try:
+        truths = request.gt_root if root == request.pred_root else None
+        is_same = image_stamp(root, path, truths) == stamp
+    except InputError as error:
+        raise InputError(_unseen_message(Path(root), str(error))) from None
+    if not is_same:
+        raise InputError(_unseen_message(Path(root), "another file, with other annotations"))
 
 
 def _unseen_message(file: Path, what: str) -> str:

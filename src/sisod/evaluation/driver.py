@@ -15,10 +15,11 @@ from sisod.common.errors import InputError, UsageError, require, shorten_list
 from sisod.common.forks import check_not_forked
 from sisod.common.output import followed, lock, readable_errors, write_atomically
 from sisod.common.progress import progress_bar
+from sisod.data.containers.coco import count_crowds, is_coco
 from sisod.data.pairs import Pairing
 from sisod.data.storage import resolved_root
 from sisod.evaluation.answers import Answers, AnyPairing, Task, count_items, make_tasks
-from sisod.evaluation.request import Options, Request, checked_names
+from sisod.evaluation.request import Folders, Options, Request, checked_names
 from sisod.evaluation.result import (
     KIND,
     Evaluation,
@@ -56,6 +57,8 @@ def evaluate(
     pred_suffix: str = "",
     gt_suffix: str = "",
     names: Sequence[str] | None = None,
+    labels: bool = False,
+    category: str | int | None = None,
     allow_missing: bool = False,
     strict: bool = False,
     resume: bool = False,
@@ -65,8 +68,10 @@ def evaluate(
     """Score a folder of predictions against a folder of ground truths.
 
     Args:
-        pred_dir: folder (or fsspec URL) of maps, any mix of png, jpg, bmp, tif, webp, npy.
-        gt_dir: folder (or URL) of masks; files are paired by their path without extension.
+        pred_dir: folder (or fsspec URL) of maps, any mix of png, jpg, bmp, tif, webp, npy, npz; or a
+            COCO result file.
+        gt_dir: folder (or URL) of masks; files are paired by their path without extension. Or a COCO
+            annotation file.
         protocol: see `sisod.score`.
         metrics: see `sisod.score`. Processes import a function of your own by its name; one that is not
             at the top of a module is scored in this process only.
@@ -75,6 +80,9 @@ def evaluate(
         pred_suffix: end of the predictions' names that is not part of the image's name.
         gt_suffix: the same for ground truths.
         names: only these images.
+        labels: ground truths are label maps: every value but 0 is one object, connected or not.
+        category: score one class: a number of class maps, or a name or number of a COCO file.
+            Predictions are maps in a folder `pred_dir/<category>`, or else class maps too.
         allow_missing: score what has a prediction instead of refusing.
         strict: refuse predictions of another size instead of resizing them bilinearly.
         resume: go on with an unfinished run to the same `out`.
@@ -83,14 +91,14 @@ def evaluate(
     """
     rules = find_protocol(protocol)
     keys = find_scorer(rules, metrics).keys
+    roots = Folders(str(pred_dir), str(gt_dir), pred_suffix, gt_suffix, labels)
+    if category is not None:
+        roots = roots.of_class(str(category))
     request = Request(
-        pred_root=str(pred_dir),
-        gt_root=str(gt_dir),
+        **dataclasses.asdict(roots),
         protocol=rules,
         keys=keys,
         custom=find_custom(keys),
-        pred_suffix=pred_suffix,
-        gt_suffix=gt_suffix,
         names=checked_names(names),
         allow_missing=allow_missing,
         strict=strict,
@@ -290,6 +298,9 @@ def _record(reader: Answers, request: Request, plan: dict[str, Any]) -> dict[str
         "extra_names": list(unpaired.extra),
         FILES: f"{FILES}.parquet",
     }
+    inputs |= request.value_settings()
+    if is_coco(request.gt_root):
+        inputs["crowd_regions"] = count_crowds(request.gt_root, request.category)
     if request.names is not None:
         inputs["listed"] = len(request.names)
     if calibration := _calibration(request.pred_root):

@@ -27,6 +27,7 @@ def make_plan(request: Request, pairing: AnyPairing) -> dict[str, Any]:
         "metrics": list(request.keys),
         "strict": request.strict,
     } | {f"the function of {metric.key}": metric.digest() for metric in request.custom}
+    settings |= request.value_settings()
     if isinstance(pairing, ShardPairing):
         suffixes = {"ends of names": [request.pred_suffix, request.gt_suffix]}
         shards = [

@@ -19,10 +19,11 @@ from sisod.common.arguments import check_utf8
 from sisod.common.errors import InputError, printable, shorten_list
 from sisod.common.folders import is_url
 from sisod.data.containers import Shard, is_shard, list_members, read_shard, split_root
-from sisod.data.images import decode, to_map, where
+from sisod.data.images import where
 from sisod.data.pairs import image_name
 from sisod.data.storage import list_shards, resolved_root
 from sisod.data.stored_file import StoredFile, has_image_extension
+from sisod.data.truths import PLAIN, decode_prediction, decode_truth
 from sisod.data.urls import file_system, url_errors
 from sisod.evaluation.batches import BATCH, PairReader, score_batch, score_readers
 from sisod.evaluation.request import Request
@@ -160,6 +161,7 @@ class _PairedShard:
     def readers(self) -> Iterator[PairReader]:
         """Give the images in the order of the ground truths."""
         pred_root, gt_root = self._request.pred_root, self._request.gt_root
+        meaning, class_maps = self._request.meaning, self._request.class_maps
         for name, gt_file, gt_data in self._images(self._gt, gt_root, self._request.gt_suffix):
             check_utf8(gt_file.path, f"{gt_root}: the file name")
             pred_file, pred_data = self._find(name)
@@ -168,8 +170,10 @@ class _PairedShard:
             self.gt_paths.append(gt_file.path)
             yield PairReader(
                 name,
-                functools.partial(_decode_map, pred_data, pred_label),
-                functools.partial(decode, gt_data, gt_label),
+                functools.partial(
+                    decode_prediction, pred_data, pred_label, meaning if class_maps else PLAIN
+                ),
+                functools.partial(decode_truth, gt_data, gt_label, meaning),
                 pred_label,
                 gt_label,
             )
@@ -221,10 +225,6 @@ def _read(shard: Shard) -> Iterator[tuple[StoredFile, bytes]]:
     except OSError as error:
         reason = error.strerror or error
         raise InputError(f"{printable(shard.file)!r} cannot be read: {reason}") from error
-
-
-def _decode_map(data: bytes, label: str) -> Any:
-    return to_map(decode(data, label), label)
 
 
 # answers, in the process that collects them

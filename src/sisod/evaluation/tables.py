@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from sisod.common.arguments import check_flag, check_text, shown
 from sisod.common.errors import InputError, UsageError, printable, shorten_list
 from sisod.common.forks import check_not_forked
-from sisod.data.images import decode, to_map
+from sisod.data.images import MAP_ARRAYS, TRUTH_ARRAYS, decode, to_map
+from sisod.data.truths import Truth
 from sisod.evaluation.batches import BATCH, PairReader, score_readers
 from sisod.evaluation.result import Evaluation, make_tables, sorted_by_name
 from sisod.evaluation.rows import Rows
@@ -260,22 +261,26 @@ def _readers(
         yield PairReader(
             image,
             functools.partial(_decode_pred, pred_data, where, pred),
-            functools.partial(_decode, gt_data, where, gt),
+            functools.partial(_decode_gt, gt_data, where, gt),
             f"{where}: {pred}",
             f"{where}: {gt}",
         )
 
 
-def _decode(data: bytes, where: str, column: str) -> NDArray[Any]:
+def _decode(data: bytes, where: str, column: str, arrays: Sequence[str]) -> NDArray[Any]:
     """Decode one cell; an error names the row, the image and the column."""
     try:
-        return decode(data, column)
+        return decode(data, column, arrays=arrays)
     except InputError as error:
         raise InputError(f"{where}: {error}") from error
 
 
+def _decode_gt(data: bytes, where: str, column: str) -> Truth:
+    return Truth(_decode(data, where, column, TRUTH_ARRAYS))
+
+
 def _decode_pred(data: bytes, where: str, column: str) -> Map:
-    return to_map(_decode(data, where, column), f"{where}: {column}")
+    return to_map(_decode(data, where, column, MAP_ARRAYS), f"{where}: {column}")
 
 
 def _no_images(scorer: Scorer[Any]) -> "pl.DataFrame":
