@@ -199,7 +199,7 @@ def tar_file(members: Mapping[str, bytes]) -> bytes:
     import tarfile
 
     buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
+    with tarfile.TarFile(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
         for name, content in members.items():
             member = tarfile.TarInfo(name)
             member.size = len(content)
