@@ -94,7 +94,8 @@ def measure_reading(root: Path, repetitions: int) -> dict[str, float]:
 def roots(root: Path, kind: str) -> tuple[str, str]:
     """Return predictions and ground truths of one kind."""
     ends = {"folder": "", "tar": ".tar", "parquet": ".parquet"}
-    return tuple(str(root / f"{what}{ends.get(kind, f' {kind}')}") for what in ("pred", "gt"))
+    end = ends.get(kind, f" {kind}")
+    return str(root / f"pred{end}"), str(root / f"gt{end}")
 
 
 def measure(root: Path, repetitions: int) -> dict[str, float]:

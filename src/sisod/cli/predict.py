@@ -19,6 +19,7 @@ from sisod.cli.train import Limit, Masks
 from sisod.common.errors import UsageError
 
 if TYPE_CHECKING:
+    from sisod.networks.map_shards import Container
     from sisod.training.calibration import FittedCalibration
 
 Batch = Annotated[int, typer.Option("--batch", metavar="N", min=1, help="Images per batch.")]
@@ -151,7 +152,7 @@ def predict(
             channel=channel,
             trust_remote_code=trust_remote_code,
         )
-        packed = None if container is None else container.value
+        packed: Container | None = None if container is None else container.value
         if split_kind(model)[0] == "onnx":
             from sisod.networks.onnx_model import open_onnx, predict_onnx
 
