@@ -51,6 +51,7 @@ bench: .venv/ready
 	$(BIN)/python -m benchmarks.speed.engine
 	$(BIN)/python -m benchmarks.speed.objects $(if $(PEER_PYTHON),--peer-python $(PEER_PYTHON))
 	$(BIN)/python -m benchmarks.speed.folders
+	$(BIN)/python -m benchmarks.speed.containers
 	$(BIN)/python -m benchmarks.speed.scale
 	$(BIN)/python -m benchmarks.speed.losses
 	$(BIN)/python -m benchmarks.speed.networks
@@ -64,7 +65,7 @@ bench: .venv/ready
 	touch $@
 
 .venv/ready: .venv/demo
-	$(BIN)/python $(PIP) -c constraints.txt -e '.[dev,report,torch,cluster,onnx,hf,lite,docs]'
+	$(BIN)/python $(PIP) -c constraints.txt -e '.[dev,report,torch,cluster,ray,onnx,hf,lite,docs]'
 	touch $@
 
 .venv-dist/ready:

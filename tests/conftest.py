@@ -40,6 +40,8 @@ OPTIONAL = frozenset(
         "onnxruntime",
         "onnxscript",
         "py_sod_metrics",
+        "pyarrow",
+        "ray",
         "safetensors",
         "scipy",
         "segmentation_models_pytorch",

@@ -56,6 +56,7 @@ TABLES = (
     ("docs/conventions.md", "conventions", "conventions"),
     ("docs/analysis.md", "compare", "compare"),
     ("docs/compat.md", "compat", "compat"),
+    ("docs/containers.md", "containers", "containers"),
     ("docs/calibration.md", "calibration", "calibration:0"),
     ("docs/calibration.md", "calibration_scores", "calibration:1"),
     ("docs/calibration.md", "calibration_fit", "calibration:2"),

@@ -5,6 +5,7 @@ from sisod.evaluation.benchmark import evaluate_benchmark
 from sisod.evaluation.driver import evaluate
 from sisod.evaluation.evaluator import Evaluator
 from sisod.evaluation.result import Evaluation
+from sisod.evaluation.tables import combine_scores, score_table
 from sisod.scoring.custom import CustomMetric, register_metric
 from sisod.scoring.engine import score
 from sisod.scoring.metrics import METRICS
@@ -22,6 +23,7 @@ __all__ = [
     "Partition",
     "Protocol",
     "__version__",
+    "combine_scores",
     "evaluate",
     "evaluate_benchmark",
     "make_composite",
@@ -29,5 +31,6 @@ __all__ = [
     "partition",
     "register_metric",
     "score",
+    "score_table",
     "weight_map",
 ]

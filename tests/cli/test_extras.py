@@ -197,6 +197,7 @@ def test_require() -> None:
         "report",
         "onnx",
         "cluster",
+        "coco",
         "lite",
         "hf",
         "smp",

@@ -14,7 +14,7 @@ from helpers.platforms import byte_names, posix_names
 import sisod
 from sisod.common.errors import InputError
 from sisod.common.parquet import join_tables, read_table, table_bytes, write_table
-from sisod.evaluation import driver
+from sisod.evaluation import answers
 from sisod.evaluation.driver import evaluate_to
 from sisod.evaluation.request import Options, Request
 
@@ -50,7 +50,7 @@ def test_a_method_called_like_a_pattern(four_images: Path) -> None:
 
 def test_a_folder_called_like_a_pattern(three_batches: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tables in several parts, which are joined."""
-    monkeypatch.setattr(driver, "_GROUP", 1)
+    monkeypatch.setattr(answers, "_GROUP", 1)
     request = Request(
         str(three_batches / "A"),
         str(three_batches / "MSOD/mask"),

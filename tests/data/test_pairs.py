@@ -86,7 +86,7 @@ def test_suffixes() -> None:
     assert folders.paired(pred_suffix="_sal", gt_suffix=".mask") == expected
     assert folders.refusal(gt_suffix="_gt") == (
         "'gts' has no image files ending in '_gt'; expected ground truths as "
-        "png, jpg, jpeg, bmp, tif, tiff, webp, npy"
+        "png, jpg, jpeg, bmp, tif, tiff, webp, npy, npz"
     )
 
 
@@ -129,7 +129,8 @@ def test_empty_folders() -> None:
     assert folders.refusal(allow_missing=True) == text
     Path("gts", "a.png").unlink()
     assert folders.refusal() == (
-        "'gts' has no image files; expected ground truths as png, jpg, jpeg, bmp, tif, tiff, webp, npy"
+        "'gts' has no image files; expected ground truths as "
+        "png, jpg, jpeg, bmp, tif, tiff, webp, npy, npz"
     )
 
 
@@ -140,7 +141,10 @@ def test_no_folder_and_a_file_instead_of_one() -> None:
     assert str(caught.value) == "'nowhere' does not exist; expected a folder of maps"
     with pytest.raises(InputError) as caught:
         pair_files("gts/a.png", "gts")
-    assert slashes(str(caught.value)) == "'gts/a.png' is a file; expected a folder of maps"
+    assert (
+        slashes(str(caught.value))
+        == "'gts/a.png' is a file; expected a folder of maps, a .parquet or a .tar file"
+    )
 
 
 def test_directory_with_the_name_of_an_image() -> None:

@@ -144,7 +144,7 @@ TEXTS = {
     ),
     "unknown key of a data set": (
         ONE.replace("gt =", "mask ="),
-        "bench.toml: unknown key 'mask' in [datasets.D]; expected gt, suffix",
+        "bench.toml: unknown key 'mask' in [datasets.D]; expected class, gt, labels, suffix",
     ),
     "unknown key of a method": (
         ONE + "path = 1\n",

@@ -19,6 +19,7 @@ from typing import Any
 import cv2
 import pytest
 from helpers.command_line import run
+from helpers.container_files import files_of, in_shards, write_parquet, write_tar
 from helpers.platforms import posix_signals
 
 import sisod
@@ -26,7 +27,7 @@ from sisod.common.errors import InputError, UsageError
 from sisod.common.folders import partial_folder
 from sisod.common.output import write_atomically
 from sisod.data.scenes import make_scenes, sees_all_coarsely
-from sisod.data.storage import read_bytes
+from sisod.data.storage import list_files, read_bytes
 from sisod.evaluation import cluster as cluster_module
 from sisod.evaluation import driver
 from sisod.evaluation.cluster import score_on_worker
@@ -117,7 +118,15 @@ def test_cluster_and_web_server(folder: Path, local: sisod.Evaluation, cluster: 
 
 @posix_signals
 @pytest.mark.slow
-def test_a_worker_that_dies(folder: Path, local: sisod.Evaluation, cluster: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("pred", "gt"), [("pred", "gt"), ("pred.tar", "gt.parquet"), ("preds", "gts")])
+def test_a_worker_that_dies(
+    folder: Path, local: sisod.Evaluation, cluster: Any, tmp_path: Path, pred: str, gt: str
+) -> None:
+    write_tar(folder / "pred.tar", files_of(folder / "pred"))
+    write_parquet(folder / "gt.parquet", files_of(folder / "gt"))
+    if pred == "preds":
+        in_shards(write_parquet, folder / "preds", files_of(folder / "pred"), ".parquet")
+        in_shards(write_tar, folder / "gts", files_of(folder / "gt"), ".tar")
     victim = next(iter(cluster.workers.values())).pid
     work = tmp_path / ".out.sisod-partial"
 
@@ -130,7 +139,7 @@ def test_a_worker_that_dies(folder: Path, local: sisod.Evaluation, cluster: Any,
     killer = threading.Thread(target=kill_after_the_first_batch)
     killer.start()
     address = cluster.scheduler_address
-    result = sisod.evaluate(folder / "pred", folder / "gt", out=tmp_path / "out", cluster=address)
+    result = sisod.evaluate(folder / pred, folder / gt, out=tmp_path / "out", cluster=address)
     killer.join()
     assert_same(result, local)
     assert not work.exists()
@@ -164,6 +173,18 @@ def test_relative_paths(
         finally:
             for worker, place in before.items():
                 client.run(os.chdir, place, workers=[worker])
+
+
+def test_container_that_differs_on_a_worker(folder: Path, tmp_path: Path) -> None:
+    write_tar(tmp_path / "x.tar", files_of(folder / "gt"))
+    [first, *_] = list_files(tmp_path / "x.tar")
+    roots = str(tmp_path / "x.tar"), str(folder / "gt")
+    request = Request(*roots, protocol=sisod.PROTOCOLS["default"], keys=("mae",))
+    with pytest.raises(
+        InputError,
+        match=r"does not see the file '.*/x\.tar' \(another file, of \d+ bytes instead of 1\)",
+    ):
+        score_on_worker(request.to_json(), [[("000", first.path, "000.png")]], [[("1-1", "1-1")]])
 
 
 def test_what_a_worker_does_not_see(folder: Path, cluster: Any) -> None:

@@ -20,7 +20,7 @@ from polars.testing import assert_frame_equal
 
 import sisod
 from sisod.common.errors import InputError
-from sisod.evaluation import driver
+from sisod.evaluation import answers
 
 # the numbers
 
@@ -60,7 +60,7 @@ def test_independent_of_how_tables_are_put_together(
     for path in sorted((three_batches / "MSOD" / "mask").iterdir())[:32]:
         assert cv2.imwrite(str(path), np.zeros((24, 32), np.uint8))  # a batch without any object
     finished(out="whole")
-    monkeypatch.setattr(driver, "_GROUP", 1)
+    monkeypatch.setattr(answers, "_GROUP", 1)
     for out in ("parts", "again"):
         finished(out=out)
     assert content("parts") == content("again")

@@ -15,6 +15,8 @@ from helpers.onnx_files import write_node, write_onnx
 from numpy.typing import NDArray
 
 from sisod.common.errors import InputError, UsageError
+from sisod.data.pairs import files_by_name
+from sisod.data.storage import read_bytes
 from sisod.networks.onnx_model import OnnxModel, predict_onnx
 
 pytestmark = pytest.mark.needs("onnx", "onnxruntime")
@@ -279,3 +281,14 @@ def test_the_command_passes_every_option_on(images: Path, tmp_path: Path) -> Non
     )
     trusting = run("predict", f"onnx:{path}", images, tmp_path / "x", "--trust-remote-code")
     assert "--trust-remote-code is for models hf: only" in error_message(trusting, exit_codes=(2,))
+
+
+def test_maps_in_shards(images: Path, tmp_path: Path) -> None:
+    path = write_onnx(tmp_path / "m.onnx", {"map": [0]})
+    predict_onnx(OnnxModel(path, size=SIDE), images, tmp_path / "single")
+    predict_onnx(OnnxModel(path, size=SIDE), images, tmp_path / "packed", container="tar")
+    files = files_by_name(tmp_path / "packed")
+    assert sorted(files) == ["a", "b", "c", "d", "deep/e"]
+    for name, file in files.items():
+        single = (tmp_path / "single" / f"{name}.png").read_bytes()
+        assert read_bytes(tmp_path / "packed", file.path) == single

@@ -42,6 +42,20 @@ def test_before_after_benchmark_measures_two_checkouts(capsys: pytest.CaptureFix
 
 
 @pytest.mark.slow
+def test_containers_benchmark_prints_every_row_and_writes_nothing_when_quick() -> None:
+    rows = _cells(run_quick("containers"))
+    kinds = ("tar", "tar shards", "parquet", "parquet shards")
+    assert [cells[0] for cells in rows[2:]] == [
+        *(f"list and read, {kind}" for kind in kinds),
+        *(
+            f"evaluate, {kind}, {jobs}"
+            for jobs in ("one process", "two processes")
+            for kind in kinds[::2]
+        ),
+    ]
+
+
+@pytest.mark.slow
 def test_objects_benchmark_prints_every_row_and_writes_nothing_when_quick() -> None:
     rows = _cells(run_quick("objects"))
     assert rows[0] == ["what", "ours", "peer", "ratio", "target", "met"]

@@ -42,7 +42,8 @@ LARGER_ROOMS = {
     "analysis": 13,
     "cli": 13,
     "common": 14,
-    "evaluation": 14,
+    "data": 14,
+    "evaluation": 17,
     "networks": 17,
     "report": 13,
     "scoring": 24,
@@ -186,13 +187,13 @@ def test_a_shared_class_name_is_seen(tmp_path: Path) -> None:
 
 
 def test_a_crowded_room_is_seen(tmp_path: Path) -> None:
-    for folder, count in (("common", 15), ("common/parts", 13), ("data", 13)):
+    for folder, count in (("common", 15), ("common/parts", 13), ("losses", 13)):
         (tmp_path / folder).mkdir()
         for number in range(count):
             (tmp_path / folder / f"module{number}.py").touch()
         (tmp_path / folder / "__init__.py").touch()
     assert crowded(tmp_path, "common") == ["common has 15 files", "common/parts has 13 files"]
-    assert crowded(tmp_path, "data") == ["data has 13 files"]
+    assert crowded(tmp_path, "losses") == ["losses has 13 files"]
 
 
 def test_the_picture_is_that_of_the_imports() -> None:

@@ -55,6 +55,7 @@ def test_names_are_frozen() -> None:
         "Partition",
         "Protocol",
         "__version__",
+        "combine_scores",
         "evaluate",
         "evaluate_benchmark",
         "make_composite",
@@ -62,6 +63,7 @@ def test_names_are_frozen() -> None:
         "partition",
         "register_metric",
         "score",
+        "score_table",
         "weight_map",
     ]
     assert all(hasattr(sisod, name) for name in sisod.__all__)
@@ -126,9 +128,15 @@ def test_signatures_are_frozen() -> None:
         "gt=None, labels=None, kind=boxes, connectivity=8, min_area=0.0002, alpha=ratio"
     )
     assert parameters(sisod.score) == "pred, gt, protocol=default, metrics=None, partition=None"
+    assert parameters(sisod.score_table) == (
+        "batch, name=name, pred=prediction, gt=ground_truth, protocol=default, metrics=None, "
+        "strict=False, details=False"
+    )
+    assert parameters(sisod.combine_scores) == "tables"
     assert parameters(sisod.evaluate) == (
         "pred_dir, gt_dir, protocol=default, metrics=None, jobs=None, out=None, pred_suffix=, "
-        "gt_suffix=, names=None, allow_missing=False, strict=False, resume=False, overwrite=False, "
+        "gt_suffix=, names=None, labels=False, category=None, allow_missing=False, strict=False, "
+        "resume=False, overwrite=False, "
         "cluster=None"
     )
     assert parameters(sisod.evaluate_benchmark) == (

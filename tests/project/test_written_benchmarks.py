@@ -13,6 +13,7 @@ pytest.importorskip("lightning", reason="extra torch is not installed")
 
 from sisod.evaluation.batches import BATCH
 from sisod.evaluation.cluster import TASK_BATCHES
+from sisod.evaluation.shards import LEAST_SHARDS
 from sisod.reproduction.demo_training import Plan
 from sisod.training.recipe import find_recipe
 
@@ -34,6 +35,7 @@ _NEEDS = {
                 "before_after",
                 "compare",
                 "compat",
+                "containers",
                 "engine",
                 "folders",
                 "loader",
@@ -99,9 +101,23 @@ def test_scale_is_worked_out_from_the_folders_of_today() -> None:
     measured = json.loads((RESULTS / "scale.json").read_text())["measured"]
     assert measured["core seconds per image"] == folders["seconds"]["evaluate 1"] / folders["files"]
     assert measured["bytes per batch of rows"] == scale.rows_bytes()
+    assert measured["bytes per answer of a shard"] == scale.shard_bytes()
     seconds = folders["seconds"]
     # docs/scale.md: more than a third
     assert 1 / 3 < seconds["decode 1"] / seconds["evaluate 1"] < 0.45
+
+
+def test_what_the_page_says_about_scale() -> None:
+    """The sentences of docs/scale.md about the scheduler and what is the bottleneck instead of it."""
+    pytest.importorskip("distributed", reason="extra cluster is not installed")
+    scale = importlib.import_module("benchmarks.speed.scale")
+    measured = json.loads((RESULTS / "scale.json").read_text())["measured"]
+    files, shards = (scale.worked_out(measured, by_shards=by_shards) for by_shards in (False, True))
+    assert files["busy cores"] < scale.CORES < shards["busy cores"] / 5
+    assert shards["scheduler hours"] < shards["core hours"] / scale.CORES / 5
+    assert shards["sent"] < 0.6 * files["sent"]
+    assert shards["client hours"] > shards["core hours"] / scale.CORES
+    assert shards["core seconds"] < 1.1 * files["core seconds"]
 
 
 def test_every_marker_of_a_document_is_checked() -> None:
@@ -127,6 +143,7 @@ def test_numbers_of_the_prose() -> None:
     assert 0.85 < small.select((pl.col("share") < 0.1).mean()).collect().item() < 0.9
     assert "almost nine objects in ten of MSOD fall into the first" in texts["analysis"]
     assert f"A batch is {BATCH} images. A task is up to {TASK_BATCHES} batches" in texts["scale"]
+    assert f"from {LEAST_SHARDS} shards on" in texts["scale"]
     runs = importlib.import_module("benchmarks.real_data.runs")
     side, count = runs.SIDE, runs.N_TRAINING
     epochs = find_recipe("edn-lite", []).train.epochs

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from sisod.common.grid import Format, Grid, is_nan, number, render
 from sisod.common.progress import progress_bar
-from sisod.data.images import read_array, to_mask, where
+from sisod.data.images import where
 from sisod.data.pairs import find_masks
+from sisod.data.truths import PLAIN, Meaning, read_truth
 from sisod.scoring.arrays import has_grey_area
 from sisod.scoring.protocols import Protocol, find_protocol
 
@@ -70,6 +71,7 @@ def mask_statistics(
     *,
     gt_suffix: str = "",
     names: Sequence[str] | None = None,
+    meaning: Meaning = PLAIN,
 ) -> MaskStatistics:
     """Return the statistics of a folder of masks.
 
@@ -78,6 +80,7 @@ def mask_statistics(
         protocol: as for `sisod.score`.
         gt_suffix: end of every mask's name that is not part of the image's, like `_mask`.
         names: only these images.
+        meaning: of the values of the masks.
     """
     rules = find_protocol(protocol)
     files = find_masks(gt_root, gt_suffix=gt_suffix, names=names)
@@ -85,12 +88,12 @@ def mask_statistics(
     n_objects, shares, fills, salient = [], [], [], []
     with progress_bar("reading masks", len(files)) as advance:
         for file in files.values():
-            array = read_array(gt_root, file.path)
-            mask = to_mask(array, where(gt_root, file.path), level=rules.gt_level)
-            if has_grey_area(array):
+            truth = read_truth(gt_root, file.path, meaning)
+            mask = truth.mask(where(gt_root, file.path), level=rules.gt_level)
+            if has_grey_area(truth.array):
                 n_grey += 1
                 n_emptied += not mask.any()
-            parts = rules.partition(mask)
+            parts = rules.partition(mask, truth.labels)
             n_objects.append(len(parts))
             shares.append(parts.areas / mask.size)
             fills.append(parts.areas / parts.frame_areas)

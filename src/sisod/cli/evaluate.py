@@ -7,10 +7,12 @@ from typing import Annotated
 import typer
 
 from sisod.cli.shared import (
+    ClassName,
     Connectivity,
     FormatName,
     GtSuffix,
     Jobs,
+    LabelMaps,
     MinArea,
     NameList,
     Normalize,
@@ -27,13 +29,20 @@ from sisod.cli.shared import (
 from sisod.common.streams import is_terminal
 
 
+def _listed(category: str, classes: str | None) -> list[str] | None:
+    """Return the chosen classes; None for no choice."""
+    chosen = [category] if category else []
+    return chosen + classes.split(",") if classes is not None else chosen or None
+
+
 def evaluate(
     paths: Annotated[
         list[str],
         typer.Argument(
             metavar="[NAME=]PRED... GT",
             help="Folders of predictions, then the folder of ground truths; or one TOML file of methods "
-            "and data sets. Folders may be fsspec URLs.",
+            "and data sets. A folder may also be a .parquet or .tar file, FILE.parquet#COLUMN, a COCO "
+            ".json file (results, annotations), or an fsspec URL.",
         ),
     ],
     *,
@@ -58,6 +67,16 @@ def evaluate(
         str, typer.Option(metavar="TEXT", help="End of prediction names, like _sal.")
     ] = "",
     gt_suffix: GtSuffix = "",
+    labels: LabelMaps = False,
+    category: ClassName = "",
+    classes: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CLASSES",
+            help="Several classes, with commas: each is a data set of its own. Predictions are maps in "
+            "PRED/CLASS, or class maps like the ground truths.",
+        ),
+    ] = None,
     names: NameList = None,
     allow_missing: Annotated[
         bool, typer.Option("--allow-missing", help="Score what has a prediction, say how many do not.")
@@ -87,7 +106,14 @@ def evaluate(
 
     keep_freed_memory()
     with exit_on_user_error("; what was finished is kept, go on with --resume"):
-        benchmark = read_benchmark(paths, dataset=dataset, pred_suffix=pred_suffix, gt_suffix=gt_suffix)
+        benchmark = read_benchmark(
+            paths,
+            dataset=dataset,
+            pred_suffix=pred_suffix,
+            gt_suffix=gt_suffix,
+            labels=labels,
+            classes=_listed(category, classes),
+        )
         options = Options(jobs=jobs, resume=resume, overwrite=overwrite, cluster=cluster)
         rules = chosen_protocol(
             protocol or benchmark.protocol,

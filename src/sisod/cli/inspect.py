@@ -6,8 +6,10 @@ from typing import Annotated
 import typer
 
 from sisod.cli.shared import (
+    ClassName,
     FormatName,
     GtSuffix,
+    LabelMaps,
     MinArea,
     NameList,
     Overwrite,
@@ -55,7 +57,10 @@ def show_datasets(
 
 
 def frames(
-    gt: Annotated[str, typer.Argument(metavar="GT", help="Folder of masks.")],
+    gt: Annotated[
+        str,
+        typer.Argument(metavar="GT", help="Folder of masks, or a .parquet, .tar or COCO .json file."),
+    ],
     *,
     out: Annotated[Path, out_option("the pictures")],
     images: Annotated[str | None, images_option("draw on these instead of the masks")] = None,
@@ -63,6 +68,8 @@ def frames(
     min_area: MinArea = None,
     fmt: FormatName = None,
     gt_suffix: GtSuffix = "",
+    labels: LabelMaps = False,
+    category: ClassName = "",
     names: NameList = None,
     overwrite: Overwrite = False,
 ) -> None:
@@ -72,6 +79,7 @@ def frames(
         sisod frames data/MSOD/mask --images data/MSOD/image --out frames
     """
     from sisod.data.pairs import read_names
+    from sisod.data.truths import Meaning
     from sisod.report.frames import draw_folder, render_pictures
 
     with exit_on_user_error():
@@ -83,6 +91,7 @@ def frames(
             image_root=images,
             gt_suffix=gt_suffix,
             names=None if names is None else read_names(names),
+            meaning=Meaning(labels, category),
             overwrite=overwrite,
         )
         n_components = sum(picture.components for picture in pictures)
@@ -95,7 +104,10 @@ def frames(
 
 
 def stats(
-    gt: Annotated[str, typer.Argument(metavar="GT", help="Folder of masks.")],
+    gt: Annotated[
+        str,
+        typer.Argument(metavar="GT", help="Folder of masks, or a .parquet, .tar or COCO .json file."),
+    ],
     *,
     plot: Annotated[
         Path | None,
@@ -108,6 +120,8 @@ def stats(
     min_area: MinArea = None,
     fmt: FormatName = None,
     gt_suffix: GtSuffix = "",
+    labels: LabelMaps = False,
+    category: ClassName = "",
     names: NameList = None,
 ) -> None:
     """Print the sizes and numbers of the objects of a data set, and rho and rho' of Theorem 4.2.
@@ -117,6 +131,7 @@ def stats(
     """
     from sisod.analysis.masks import mask_statistics, render_statistics, statistics_grids
     from sisod.data.pairs import read_names
+    from sisod.data.truths import Meaning
     from sisod.evaluation.driver import grey_masks_note
     from sisod.report.style import check_plot_path, plot_statistics
 
@@ -125,7 +140,11 @@ def stats(
             check_plot_path(plot)
         rules = chosen_protocol(protocol, min_area=min_area)
         statistics = mask_statistics(
-            gt, rules, gt_suffix=gt_suffix, names=None if names is None else read_names(names)
+            gt,
+            rules,
+            gt_suffix=gt_suffix,
+            names=None if names is None else read_names(names),
+            meaning=Meaning(labels, category),
         )
         print_left_out(gt, rules, statistics.n_left_out, statistics.n_components)
         if statistics.n_grey:

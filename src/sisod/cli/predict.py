@@ -19,6 +19,7 @@ from sisod.cli.train import Limit, Masks
 from sisod.common.errors import UsageError
 
 if TYPE_CHECKING:
+    from sisod.networks.map_shards import Container
     from sisod.training.calibration import FittedCalibration
 
 Batch = Annotated[int, typer.Option("--batch", metavar="N", min=1, help="Images per batch.")]
@@ -28,6 +29,13 @@ Device = Annotated[
         "--device", metavar="NAME", help="cpu, cuda, cuda:1, mps; auto: a GPU if there is one."
     ),
 ]
+
+
+class ContainerName(StrEnum):
+    """Formats of shards."""
+
+    PARQUET = "parquet"
+    TAR = "tar"
 
 
 class ActivationName(StrEnum):
@@ -48,7 +56,12 @@ def predict(
             "hf:FOLDER, smp:FOLDER, py:MODULE:FUNCTION (see sisod networks).",
         ),
     ],
-    images: Annotated[str, typer.Argument(metavar="IMAGES", help="Folder of images, or an fsspec URL.")],
+    images: Annotated[
+        str,
+        typer.Argument(
+            metavar="IMAGES", help="Folder of images, a .parquet or .tar file, or an fsspec URL."
+        ),
+    ],
     out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder for the maps.")],
     *,
     size: Annotated[
@@ -59,6 +72,13 @@ def predict(
     ] = None,
     batch: Batch = 8,
     device: Device = "auto",
+    container: Annotated[
+        ContainerName | None,
+        typer.Option(
+            help="Pack the maps into shards of 500 in OUT instead of single files; evaluate takes OUT "
+            "as before."
+        ),
+    ] = None,
     mean: Annotated[
         str | None,
         typer.Option(
@@ -130,11 +150,20 @@ def predict(
             channel=channel,
             trust_remote_code=trust_remote_code,
         )
+        packed: Container | None = None if container is None else container.value
         if split_kind(model)[0] == "onnx":
             from sisod.networks.onnx_model import open_onnx, predict_onnx
 
             opened = open_onnx(model, options, device=device)
-            done = predict_onnx(opened, images, out, batch=batch, resume=resume, overwrite=overwrite)
+            done = predict_onnx(
+                opened,
+                images,
+                out,
+                batch=batch,
+                resume=resume,
+                overwrite=overwrite,
+                container=packed,
+            )
             title = opened.title
         else:
             from sisod.networks.other_models import load_model
@@ -150,6 +179,7 @@ def predict(
                 device=device,
                 resume=resume,
                 overwrite=overwrite,
+                container=packed,
             )
             title = loaded.facts.title
         kept = f", {done.n_kept} kept from before" if done.n_kept else ""

@@ -77,6 +77,22 @@ Normalize = Annotated[
 GtSuffix = Annotated[
     str, typer.Option("--gt-suffix", metavar="TEXT", help="End of ground truth names, like _mask.")
 ]
+LabelMaps = Annotated[
+    bool,
+    typer.Option(
+        "--label-maps",
+        help="Ground truths are label maps: every value but 0 is one object, whether it touches others "
+        "or not. A COCO file says that itself.",
+    ),
+]
+ClassName = Annotated[
+    str,
+    typer.Option(
+        "--class",
+        metavar="CLASS",
+        help="Only this class: a number of class maps, or a name or number of a COCO file.",
+    ),
+]
 NameList = Annotated[
     Path | None,
     typer.Option("--list", metavar="FILE", help="File of image names, one a line; only these."),

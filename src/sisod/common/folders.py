@@ -116,7 +116,9 @@ def check_free(
                 f"{str(folder)!r} is not replaced: it holds {str(path.parent)!r}, a result of "
                 f"'{_COMMANDS.get(kind_inside, 'sisod')}'; move that elsewhere first"
             )
-    for path in (Path(root) for root in inputs if root is not None and not is_url(root)):
+    roots = [str(root) for root in inputs if root is not None and not is_url(root)]
+    roots += [root.rpartition("#")[0] for root in roots if "#" in root]  # a column of a container
+    for path in map(Path, roots):
         if path.exists() and path.resolve().is_relative_to(folder.resolve()):
             raise InputError(
                 f"{str(folder)!r} is not replaced: {str(path)!r}, from which the result is made, "

@@ -25,7 +25,7 @@ def read_table(path: Path) -> "pl.DataFrame":
 
     check_not_forked()
     try:
-        return pl.read_parquet(_literal(path), glob=False, hive_partitioning=False)
+        return pl.read_parquet(literal(path), glob=False, hive_partitioning=False)
     except FileNotFoundError as error:
         raise InputError(f"{str(path)!r} does not exist") from error
     # a damaged file may fail assertions inside polars
@@ -40,7 +40,7 @@ def write_table(table: "pl.DataFrame", path: Path, *, compression_level: int | N
         {} if compression_level is None else {"compression_level": compression_level}
     )
     with _writing(path):
-        table.write_parquet(_literal(path), **options)
+        table.write_parquet(literal(path), **options)
 
 
 def join_tables(parts: Sequence[Path], path: Path, *, row_group_size: int) -> None:
@@ -48,8 +48,19 @@ def join_tables(parts: Sequence[Path], path: Path, *, row_group_size: int) -> No
     import polars as pl
 
     with _writing(path):
-        table = pl.scan_parquet([_literal(part) for part in parts], glob=False, hive_partitioning=False)
-        table.sink_parquet(_literal(path), maintain_order=True, row_group_size=row_group_size)
+        table = pl.scan_parquet([literal(part) for part in parts], glob=False, hive_partitioning=False)
+        table.sink_parquet(literal(path), maintain_order=True, row_group_size=row_group_size)
+
+
+def sort_tables(parts: Sequence[Path], path: Path, *, by: str, row_group_size: int) -> "pl.DataFrame":
+    """Write the rows of several files to one, sorted by a column, where equal rows keep their order."""
+    import polars as pl
+
+    with _writing(path):
+        table = pl.scan_parquet([literal(part) for part in parts], glob=False, hive_partitioning=False)
+        in_order = table.sort(by, maintain_order=True).collect()
+        in_order.write_parquet(literal(path), row_group_size=row_group_size)
+    return in_order
 
 
 def table_bytes(table: "pl.DataFrame") -> bytes:
@@ -60,7 +71,8 @@ def table_bytes(table: "pl.DataFrame") -> bytes:
     return buffer.getvalue()
 
 
-def _literal(path: Path) -> Path:
+def literal(path: Path) -> Path:
+    """Return a path that polars takes literally."""
     path = path.absolute()  # so that it does not begin with ~
     check_utf8(str(path), "the path")  # polars takes no other
     return path

@@ -2,16 +2,17 @@
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from sisod.common.arguments import check_utf8, unknown_name_message
 from sisod.common.errors import InputError, UsageError, shorten_list
 from sisod.data.catalogue import IMAGE_WORDS, KNOWN, MASK_WORDS, Known, normalise, recognise
+from sisod.data.containers import is_container, is_shard, list_selections, plain_root, split_root
 from sisod.data.images import EXTENSIONS
 from sisod.data.pairs import files_by_name, find_photographs
-from sisod.data.storage import StoredFile
+from sisod.data.storage import StoredFile, is_local_root, list_shards
 
 _DEEPEST = 3  # folders between a root and a data set's own
 
@@ -98,17 +99,68 @@ def find_known(root: Path | str) -> dict[str, DatasetFolders]:
     """Return the folders of the known data sets at or below a folder, by name."""
     _check_folder(Path(root))
     by_name: dict[str, DatasetFolders] = {}
-    for folder in _folders(Path(root).absolute(), _DEEPEST):
+    if is_container(root):
+        levels: Iterable[Path] = ()
+        _add_container(by_name, Path(root).absolute())
+    else:
+        levels = _folders(Path(root).absolute(), _DEEPEST)
+    for folder in levels:
         for known in KNOWN.values():
             if known.name not in by_name and (folders := _folders_of(known, folder)):
                 by_name[known.name] = folders
+        for path in (folder, *_shard_files(folder)):
+            _add_container(by_name, path)
     return {name: by_name[name] for name in KNOWN if name in by_name}
+
+
+def _add_container(by_name: dict[str, DatasetFolders], path: Path) -> None:
+    """Add the data set that a container is called after, unless there is one already."""
+    plain = Path(plain_root(path))
+    known = recognise(plain.name, plain.parent.name)
+    if known is None or known.name in by_name:
+        return
+    try:
+        if _holds_shards(path):
+            by_name[known.name] = _split_container(path, known.name)
+    except InputError as error:  # the other data sets can still be read
+        by_name[known.name] = DatasetFolders(known.name, path, None, str(error))
+
+
+def _holds_shards(root: Path) -> bool:
+    """Tell whether a root is a container: a file, or a folder of shards and of nothing else to read."""
+    base = Path(split_root(str(root))[0])
+    if is_container(base):
+        return True
+    return bool(_shard_files(base)) and _pair(base) is None and bool(list_shards(root))
+
+
+def _shard_files(folder: Path) -> list[Path]:
+    with os.scandir(folder) as entries:
+        return sorted(Path(entry.path) for entry in entries if is_shard(entry.name) and entry.is_file())
+
+
+def _split_container(root: Path, title: str) -> DatasetFolders:
+    """Return the images and masks of one container, by the names of its columns or extensions."""
+    base, selection = split_root(str(root))
+    if selection:
+        return DatasetFolders(title, root, None)
+    choices = list_selections(list_shards(base)[0])
+    masks = [choice for choice in choices if normalise(choice.split(".")[0]) in MASK_WORDS]
+    images = [choice for choice in choices if normalise(choice.split(".")[0]) in IMAGE_WORDS]
+    images = images or [choice for choice in choices if f".{choice}" in EXTENSIONS]
+    if len(images) != 1 or len(masks) > 1:
+        raise InputError(
+            f"{str(root)!r} holds {', '.join(choices) or 'nothing to choose from'}; expected image and "
+            f"mask; name the images and the masks like this: {root.name}#image and {root.name}#mask"
+        )
+    mask_dir = Path(f"{base}#{masks[0]}") if masks else None
+    return DatasetFolders(title, Path(f"{base}#{images[0]}"), mask_dir)
 
 
 def _given(image_dir: Path, mask_dir: Path) -> DatasetFolders:
     for folder in (image_dir, mask_dir):
         _check_folder(folder)
-    owner = image_dir.absolute()
+    owner = Path(plain_root(image_dir.absolute()))
     return DatasetFolders(
         _title(owner.parent if normalise(owner.name) in IMAGE_WORDS else owner), image_dir, mask_dir
     )
@@ -119,6 +171,8 @@ def _search(root: Path, prefer: Sequence[str]) -> DatasetFolders:
         if name not in KNOWN:
             raise UsageError(unknown_name_message("data set", name, KNOWN))
     _check_folder(root)
+    if _holds_shards(root):
+        return _split_container(root, _title(Path(plain_root(root.absolute()))))
     pair = _pair(root)
     if pair is not None and pair[1] is not None:
         return DatasetFolders(_title(root.absolute()), *pair)
@@ -261,7 +315,7 @@ def _title(folder: Path) -> str:
 
 
 def _check_folder(folder: Path) -> None:
-    if not folder.is_dir():
+    if not is_local_root(folder):
         state = "is a file" if folder.exists() else "does not exist"
         raise InputError(f"{str(folder)!r} {state}; expected a folder of images or of data sets")
 

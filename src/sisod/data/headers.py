@@ -6,8 +6,11 @@ and so that the orientation of an image does not depend on the version of a deco
 
 import mmap
 import struct
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+
+from sisod.common.errors import InputError
 
 MOST_PIXELS = 1 << 28  # 268 megapixels, 16384 x 16384
 MOST_BYTES = 1 << 30  # of an unpacked image: so many pixels of four bytes
@@ -66,6 +69,21 @@ def image_size(data: Data) -> tuple[int, int] | None:
     return None if header is None else (header.height, header.width)
 
 
+def check_size(shape: tuple[int, ...], pixel_bytes: int, name: str) -> None:
+    """Refuse an image that would take too much memory, from the size that a file states."""
+    pixels, advice = shape[0] * shape[1], "scale it down, or leave it out"
+    if pixels > MOST_PIXELS:
+        raise InputError(
+            f"{name!r} is {shape[1]} x {shape[0]} pixels; expected at most {MOST_PIXELS // 10**6} "
+            f"megapixels; {advice}"
+        )
+    if pixels * pixel_bytes > MOST_BYTES:
+        raise InputError(
+            f"{name!r} is {shape[1]} x {shape[0]} pixels of {pixel_bytes} bytes; expected at most "
+            f"{MOST_BYTES // 10**6} megabytes; {advice}"
+        )
+
+
 def _header(data: Data) -> Header | None:
     if data[:4] == b"\x89PNG":
         return _png(data)
@@ -120,6 +138,34 @@ def _png(data: Data) -> Header | None:
     # OpenCV allocates whatever length a chunk states, before it looks whether the file is as long
     is_cut = kind != b"IEND" or at > end
     return _turned(height, width, pixel_bytes, exif, hidden_alpha=transparent, is_cut=is_cut)
+
+
+_IHDR_END = 33  # signature, then length, kind, 13 bytes and checksum of the first chunk
+_PNG_GREY = 0
+_KEPT_CHUNKS = (b"IDAT", b"IEND", b"eXIf")
+
+
+def palette_as_grey(data: bytes) -> tuple[bytes, int]:
+    """Return a palette PNG as a grey PNG, and the number by which its grey values exceed the indices.
+
+    A grey PNG stores its pixels just as a palette PNG stores its indices; decoders multiply grey values
+    of 1, 2 and 4 bits by the number that is returned. Any other file is returned unchanged.
+    """
+    is_png = data[:4] == b"\x89PNG" and data[12:16] == b"IHDR" and len(data) > _IHDR_END
+    if not is_png or data[25] != _PNG_PALETTE:
+        return data, 1
+    header = data[12:25] + bytes([_PNG_GREY]) + data[26:29]
+    parts = [data[:12], header, struct.pack(">I", zlib.crc32(header))]
+    at = _IHDR_END
+    for _ in range(_MOST_PARTS):
+        if at + 8 > len(data):
+            break
+        length, kind = struct.unpack_from(">I4s", data, at)
+        if kind in _KEPT_CHUNKS:
+            parts.append(data[at : at + 12 + length])
+        at += 12 + length
+    bits = data[24]
+    return b"".join(parts), 255 // (2**bits - 1) if bits in (1, 2, 4) else 1
 
 
 def _bmp(data: Data) -> Header:

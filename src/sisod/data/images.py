@@ -2,14 +2,14 @@
 
 Grey 8-bit, 16-bit and float (TIFF) files are taken as they are; 1-bit files are 0 and 255. Colour,
 palette and alpha files must have grey pixels: channels that differ by no more than 2/255 of the range
-(lossy compression does that) and no transparency. `.npy` files hold one two-dimensional array.
+(lossy compression does that) and no transparency. `.npy` and `.npz` files hold two-dimensional arrays.
+Label maps and class maps are read as numbers: of a palette file, the indices and not the colours.
 
 Photographs, masks and maps are all read in the orientation in which a viewer shows them: that of EXIF is
 applied, in JPEG, PNG, WebP and TIFF.
 """
 
-import io
-import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sisod.common.errors import InputError, printable
-from sisod.data.headers import MOST_BYTES, MOST_PIXELS, Header, read_header
+from sisod.data.headers import Header, check_size, palette_as_grey, read_header
+from sisod.data.numpy_files import decode_npy, decode_npz
 from sisod.data.quiet import quiet_decoders
 from sisod.data.storage import read_bytes
+from sisod.data.stored_file import EXTENSIONS as EXTENSIONS
 from sisod.scoring.arrays import Map, as_map, as_mask
 
-EXTENSIONS = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".npy")
+TRUTH_ARRAYS = ("mask", "labels")  # names in a .npz file of several arrays, the first that is there
+MAP_ARRAYS = ("pred",)
+_NPY, _ZIP = b"\x93NUMPY", b"PK\x03\x04"  # how the content of .npy and .npz files begins
 _GREY_TOLERANCE = 2 / 255
 _STRIP = 1 << 18  # pixels that are converted at a time, to use little memory
 
@@ -43,16 +47,22 @@ def to_mask(array: NDArray[Any], name: str, *, level: int) -> NDArray[np.bool_]:
 
 def read_map(root: str | Path, path: str) -> Map:
     """Read one prediction below a root."""
-    array = read_array(root, path)
+    return to_map(read_array(root, path, arrays=MAP_ARRAYS), where(root, path))
+
+
+def to_map(array: NDArray[Any], name: str) -> Map:
+    """Turn the array of a file into a prediction; `name` is for messages."""
     try:
         return as_map(array)
     except (ValueError, TypeError) as error:
-        raise InputError(f"{where(root, path)}: {error}") from error
+        raise InputError(f"{name}: {error}") from error
 
 
-def read_array(root: str | Path, path: str) -> NDArray[Any]:
-    """Read one grey file below a root."""
-    return decode(_read(root, path), where(root, path))
+def read_array(
+    root: str | Path, path: str, *, arrays: Sequence[str] = TRUTH_ARRAYS, indices: bool = False
+) -> NDArray[Any]:
+    """Read one grey file below a root; see `decode`."""
+    return decode(_read(root, path), where(root, path), arrays=arrays, indices=indices)
 
 
 def read_colour(root: str | Path, path: str) -> NDArray[np.uint8]:
@@ -69,8 +79,16 @@ def where(root: str | Path, path: str) -> str:
     return printable(f"{str(root).rstrip('/')}/{path}")
 
 
-def decode(data: bytes, name: str) -> NDArray[Any]:
-    """Turn the content of a file into a two-dimensional array; `name` is for messages.
+def decode(
+    data: bytes, name: str, *, arrays: Sequence[str] = TRUTH_ARRAYS, indices: bool = False
+) -> NDArray[Any]:
+    """Turn the content of a file into a two-dimensional array.
+
+    Args:
+        data: the content.
+        name: of the file, for messages.
+        arrays: names of the array to take from a .npz file that holds several, best first.
+        indices: return the indices of a palette PNG and not its colours.
 
     Example:
         >>> _, data = cv2.imencode(".png", np.array([[0, 128], [255, 7]], dtype=np.uint8))
@@ -78,8 +96,13 @@ def decode(data: bytes, name: str) -> NDArray[Any]:
         array([[  0, 128],
                [255,   7]], dtype=uint8)
     """
-    if name.lower().endswith(".npy"):
-        return _decode_npy(data, name)
+    if _has_kind(data, name, ".npy", _NPY):
+        return decode_npy(data, name)
+    if _has_kind(data, name, ".npz", _ZIP):
+        return decode_npz(data, name, arrays)
+    factor = 1
+    if indices:
+        data, factor = palette_as_grey(data)
     header = _checked_header(data, name)
     if header.hidden_alpha:
         raise InputError(_transparent_message(name))
@@ -93,7 +116,15 @@ def decode(data: bytes, name: str) -> NDArray[Any]:
         np.subtract(_white(array), array, out=array)
     if array.ndim == 3:
         array = _grey(array, name)
+    if factor > 1:
+        array //= factor
     return _upright(array, header.orientation)
+
+
+def _has_kind(data: bytes, name: str, extension: str, beginning: bytes) -> bool:
+    """Tell by the name; by the content if it is that of a column and not of a file."""
+    lower = name.lower()
+    return lower.endswith(extension) or (data.startswith(beginning) and not lower.endswith(EXTENSIONS))
 
 
 def _transparent_message(name: str) -> str:
@@ -111,24 +142,10 @@ def _checked_header(data: bytes, name: str) -> Header:
     header = read_header(data)
     if header is None:  # an unknown format is not decoded: its size could be anything
         raise InputError(_unreadable_message(name))
-    _check_size((header.height, header.width), header.pixel_bytes, name)
+    check_size((header.height, header.width), header.pixel_bytes, name)
     if header.is_cut:
         raise InputError(_unreadable_message(name))
     return header
-
-
-def _check_size(shape: tuple[int, ...], pixel_bytes: int, name: str) -> None:
-    pixels, advice = shape[0] * shape[1], "scale it down, or leave it out"
-    if pixels > MOST_PIXELS:
-        raise InputError(
-            f"{name!r} is {shape[1]} x {shape[0]} pixels; expected at most {MOST_PIXELS // 10**6} "
-            f"megapixels; {advice}"
-        )
-    if pixels * pixel_bytes > MOST_BYTES:
-        raise InputError(
-            f"{name!r} is {shape[1]} x {shape[0]} pixels of {pixel_bytes} bytes; expected at most "
-            f"{MOST_BYTES // 10**6} megabytes; {advice}"
-        )
 
 
 def _decode_image(data: bytes, name: str, flags: int) -> NDArray[Any]:
@@ -187,36 +204,6 @@ def _channels_agree(strip: NDArray[Any], tolerance: float) -> bool:
     if strip.dtype.kind == "f":
         agree |= np.isnan(green)  # refused elsewhere, with its own message
     return bool(agree.all())
-
-
-def _decode_npy(data: bytes, name: str) -> NDArray[Any]:
-    try:
-        (height, width), by_columns, dtype, begin = _npy_header(data)
-        end = begin + height * width * dtype.itemsize
-        if dtype.hasobject or not dtype.itemsize or min(height, width) < 0 or end > len(data):
-            raise ValueError
-    except Exception:  # a broken header raises more than NumPy documents
-        raise InputError(
-            f"{name!r} is not a .npy file of one two-dimensional array of numbers; "
-            "save it with numpy.save"
-        ) from None
-    _check_size((height, width), dtype.itemsize, name)
-    if end == begin:
-        return np.empty((height, width), dtype)
-    # a view of the bytes of the file, without a copy unless they are not aligned
-    flat = np.frombuffer(memoryview(data)[begin:end], dtype)
-    return np.require(flat, requirements="A").reshape((height, width), order="F" if by_columns else "C")
-
-
-def _npy_header(data: bytes) -> tuple[tuple[int, ...], bool, np.dtype[Any], int]:
-    """Return shape, whether the order is by columns, type, and the offset of the values."""
-    form: Any = np.lib.format  # has no type hints
-    file = io.BytesIO(data)  # shares the bytes
-    version = form.read_magic(file)
-    reader = {(1, 0): form.read_array_header_1_0, (2, 0): form.read_array_header_2_0}[version]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # for headers written by Python 2
-        return *reader(file), file.tell()
 
 
 def resize(plane: NDArray[np.uint8], size: int | tuple[int, int]) -> NDArray[np.uint8]:

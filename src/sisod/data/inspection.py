@@ -12,9 +12,11 @@ from sisod.common.errors import InputError, shorten_list
 from sisod.common.grid import Format, Grid, render
 from sisod.common.progress import progress_bar
 from sisod.data.catalogue import KNOWN, Known
+from sisod.data.containers import find_member
 from sisod.data.datasets import DatasetFolders, Sample, find_known, match_files, visible_photographs
 from sisod.data.headers import image_size
 from sisod.data.images import read_array
+from sisod.data.storage import read_bytes
 from sisod.scoring.arrays import has_grey_area
 
 if TYPE_CHECKING:
@@ -143,6 +145,8 @@ def _compare_sizes(title: str, samples: Iterable[Sample]) -> tuple[list[str], li
 
 def _size(path: Path) -> tuple[int, int] | None:
     try:
+        if find_member(str(path)) is not None:
+            return image_size(read_bytes(path.parent, path.name))
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             return image_size(data)
     except ValueError:  # an empty file

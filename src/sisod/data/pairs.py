@@ -7,12 +7,13 @@ from pathlib import Path
 
 from sisod.common.arguments import check_text, check_utf8, shown
 from sisod.common.errors import InputError, InputWarning, shorten_list
+from sisod.data.containers.coco import is_coco, list_results
 from sisod.data.images import EXTENSIONS
 from sisod.data.storage import StoredFile, list_files
 
 # of two photographs of one image the first of these is taken; JPEG first, since some data sets keep the
 # masks, as PNG, beside their photographs
-PHOTOGRAPH_ORDER = (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp", ".npy")
+PHOTOGRAPH_ORDER = (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp", ".npy", ".npz")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,11 @@ def pair_files(
             f"{str(gt_root)!r} has no image files{_ending(gt_suffix)}; expected ground truths as "
             + ", ".join(extension[1:] for extension in EXTENSIONS)
         )
-    preds = files_by_name(pred_root, pred_suffix, all_used=False)
+    if is_coco(pred_root):
+        results = {file.path: file for file in list_results(pred_root, gt_root)}
+        preds = {name: results[file.path] for name, file in truths.items()}
+    else:
+        preds = files_by_name(pred_root, pred_suffix, all_used=False)
     expected = sorted(truths) if names is None else _listed(names, truths, gt_root)
     missing = [name for name in expected if name not in preds]
     pairs = tuple(Pair(name, preds[name], truths[name]) for name in expected if name in preds)
@@ -114,10 +119,9 @@ def files_by_name(root: str | Path, suffix: str = "", *, all_used: bool = True) 
     """
     files: dict[str, StoredFile] = {}
     for file in list_files(root):
-        name = _without_extension(file.path)
-        if name == file.path or not name.endswith(suffix) or not name.removesuffix(suffix):
+        name = image_name(file, suffix)
+        if name is None:
             continue
-        name = name.removesuffix(suffix)
         if all_used:
             check_utf8(file.path, f"{root}: the file name")
         if name in files:
@@ -127,6 +131,15 @@ def files_by_name(root: str | Path, suffix: str = "", *, all_used: bool = True) 
             )
         files[name] = file
     return files
+
+
+def image_name(file: StoredFile, suffix: str = "") -> str | None:
+    """Return the name of the image that a file holds; None for another file, or another suffix."""
+    name = _without_extension(file.name)
+    is_image = file.is_image or name != file.name
+    if not is_image or not name.endswith(suffix):
+        return None
+    return name.removesuffix(suffix) or None
 
 
 @dataclass(frozen=True)
@@ -145,8 +158,8 @@ def find_photographs(root: str | Path) -> Photographs:
     files: dict[str, StoredFile] = {}
     replaced: dict[str, StoredFile] = {}
     for file in list_files(root):
-        name = _without_extension(file.path)
-        if name == file.path:
+        name = _without_extension(file.name)
+        if name == file.name and not file.is_image:
             continue
         if name in files:
             files[name], replaced[name] = sorted((files[name], file), key=_photograph_rank)
@@ -156,7 +169,7 @@ def find_photographs(root: str | Path) -> Photographs:
         first = min(replaced)
         warnings.warn(
             f"{len(replaced)} images in {str(root)!r} have more than one file; one of them is used, in "
-            f"the order {', '.join(extension[1:] for extension in PHOTOGRAPH_ORDER[:-1])}: "
+            f"the order {', '.join(extension[1:] for extension in PHOTOGRAPH_ORDER[:-2])}: "
             f"{files[first].path!r} and not {replaced[first].path!r}",
             InputWarning,
             stacklevel=2,
@@ -166,7 +179,7 @@ def find_photographs(root: str | Path) -> Photographs:
 
 def _photograph_rank(file: StoredFile) -> tuple[int, str]:
     ranks = (rank for rank, end in enumerate(PHOTOGRAPH_ORDER) if file.path.lower().endswith(end))
-    return next(ranks), file.path
+    return next(ranks, len(PHOTOGRAPH_ORDER)), file.path
 
 
 def _ending(suffix: str) -> str:

@@ -1,43 +1,102 @@
-"""Listing and reading of files below a local folder or a URL of fsspec."""
+"""Listing and reading of files below a folder, a URL of fsspec, or a container at either."""
 
 import errno
 import os
 import re
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sisod.common.arguments import check_utf8, shown
-from sisod.common.errors import InputError, printable, require
+from sisod.common.errors import InputError
 from sisod.common.folders import is_url
+from sisod.common.output import stays_inside
+from sisod.data.containers import (
+    Shard,
+    find_member,
+    is_container,
+    is_shard,
+    list_members,
+    open_shard,
+    read_member,
+    split_root,
+)
+from sisod.data.containers.coco import is_coco, list_images
+from sisod.data.containers.source import file_state
+from sisod.data.stored_file import MOST_CONTENT as MOST_CONTENT
+from sisod.data.stored_file import StoredFile as StoredFile
+from sisod.data.stored_file import has_image_extension
+from sisod.data.urls import file_system, stamp_of, url_errors
 
 _LOCAL_PATHS = {"file", "local"}  # protocols that take a relative path below the working folder
 _ON_THIS_MACHINE = _LOCAL_PATHS | {"memory", "zip", "tar", "dir"}
 
-MOST_CONTENT = 1 << 31  # bytes of a file that is read: twice what the largest image takes unpacked
-
-
-@dataclass(frozen=True, slots=True)
-class StoredFile:
-    """A file below a root: its relative path, with slashes, and a stamp that differs once it changed."""
-
-    path: str
-    stamp: str
-
 
 def list_files(root: str | Path) -> list[StoredFile]:
-    """Return every file below a root, links followed, sorted by path.
+    """Return every file below a root, sorted by path; those of a container by their names inside.
 
-    A folder that several links lead to is listed below each of them. Two kinds of links are not
-    followed: those to a folder that contains the link, and those that were already followed and are
-    reached again through another link, which would list the same files 2^n times.
+    Links in a folder are followed. A folder that several links lead to is listed below each of them. Two
+    kinds of links are not followed: those to a folder that contains the link, and those that were
+    already followed and are reached again through another link, which would list the same files 2^n
+    times.
     """
-    check_utf8(str(root), "the folder name")
-    files = _list_url(str(root)) if is_url(root) else _list_folder(Path(root))
-    return sorted(files, key=lambda file: file.path)
+    if is_coco(root):
+        return list_images(root)
+    base, selection, files = _list_root(str(root))
+    shards = _shards(base, selection, files)
+    if not shards:
+        return files
+    members = [member for shard in shards for member in list_members(shard)]
+    return sorted(members, key=lambda member: (member.name, member.path))
+
+
+def list_shards(root: str | Path) -> list[Shard]:
+    """Return the shards of a container in the order of their paths; none for a folder of images.
+
+    The root is one file (`masks.tar`, `train.parquet#mask`), or a folder that holds such files and no
+    image files.
+    """
+    return _shards(*_list_root(str(root)))
+
+
+def _list_root(root: str) -> tuple[str, str, list[StoredFile]]:
+    """Return a root without its selection, the selection, and the files below, sorted by path.
+
+    A root that is itself a shard is its only file, with an empty path.
+    """
+    check_utf8(root, "the folder name")
+    base, selection = split_root(root)
+    if is_shard(base) and _is_file(base):
+        return base, selection, [StoredFile("", file_state(base).stamp)]
+    files = _list_url(base) if is_url(base) else _list_folder(Path(base))
+    return base, selection, sorted(files, key=lambda file: file.path)
+
+
+def _is_file(path: str) -> bool:
+    if not is_url(path):
+        return os.path.isfile(path)  # noqa: PTH113
+    with url_errors(path):
+        system, base = file_system(path)
+        return not system.isdir(base)
+
+
+def _shards(base: str, selection: str, files: list[StoredFile]) -> list[Shard]:
+    if any(has_image_extension(file.path) for file in files):
+        return []  # archives beside images are not read
+    return [
+        open_shard(f"{base.rstrip('/')}/{file.path}", f"{file.path}/", selection, stamp=file.stamp)
+        if file.path
+        else open_shard(base, "", selection, stamp=file.stamp)
+        for file in files
+        if is_shard(file.path or base)
+    ]
+
+
+def is_local_root(root: str | Path) -> bool:
+    """Tell whether a root is an existing folder or container of this machine."""
+    base = split_root(str(root))[0]
+    return os.path.isdir(base) or (not is_url(base) and is_container(base))  # noqa: PTH112
 
 
 def resolved_root(root: str | Path) -> str:
@@ -64,6 +123,17 @@ def _resolved_link(link: str) -> str:
     return str(Path(link).resolve())
 
 
+def has_folder(root: str | Path, name: str) -> bool:
+    """Tell whether there is a folder of this name directly below a root."""
+    if not stays_inside(name):
+        return False
+    if not is_url(root):
+        return os.path.isdir(os.path.join(root, name))  # noqa: PTH112, PTH118
+    with url_errors(str(root)):
+        system, base = file_system(str(root))
+        return bool(system.isdir(f"{base}/{name}"))
+
+
 def is_remote(root: str | Path) -> bool:
     """Tell from its URL whether reading below a root accesses other machines.
 
@@ -80,9 +150,12 @@ def is_remote(root: str | Path) -> bool:
 
 def read_bytes(root: str | Path, path: str) -> bytes:
     """Return the content of one file below a root."""
+    place = find_member(f"{root}/{path}")
+    if place is not None:
+        return read_member(place)
     if is_url(root):
-        with _url_errors(f"{str(root).rstrip('/')}/{path}"):
-            system, base = _file_system(str(root))
+        with url_errors(f"{str(root).rstrip('/')}/{path}"):
+            system, base = file_system(str(root))
             content: bytes = system.cat_file(f"{base}/{path}")
         return content
     with open(os.path.join(root, path), "rb", buffering=0) as file:  # noqa: PTH118, PTH123  (in a hot loop)
@@ -95,7 +168,7 @@ def _list_folder(root: Path) -> Iterator[StoredFile]:
     if not os.path.isdir(root):  # noqa: PTH112  (pathlib fails for names that are too long)
         name = shown(str(root), most=400)
         if os.path.exists(root):  # noqa: PTH110
-            raise InputError(f"{name} is a file; expected a folder of maps")
+            raise InputError(f"{name} is a file; expected a folder of maps, a .parquet or a .tar file")
         raise InputError(f"{name} does not exist; expected a folder of maps")
     followed: set[tuple[_Identity, str]] = set()
     links: deque[_Link] = deque([_Link((0, 0), "", _Folder(root, "", frozenset()))])
@@ -168,44 +241,10 @@ def _kind(entry: "os.DirEntry[str]") -> tuple[str, str]:
 
 
 def _list_url(root: str) -> Iterator[StoredFile]:
-    with _url_errors(root):
-        system, base = _file_system(root)
+    with url_errors(root):
+        system, base = file_system(root)
         files = system.find(base, detail=True) if system.isdir(base) else None
     if files is None:
         raise InputError(f"{root!r} does not exist or is not a folder; expected a folder of maps")
     for path, info in files.items():
-        changed = next(
-            (info[key] for key in ("ETag", "etag", "mtime", "LastModified") if key in info), ""
-        )
-        yield StoredFile(path[len(base) :].lstrip("/"), f"{info.get('size')}-{changed}")
-
-
-@contextmanager
-def _url_errors(url: str) -> Iterator[None]:
-    """Say in one sentence which URL failed: the packages behind fsspec raise all kinds of exceptions."""
-    try:
-        yield
-    except InputError:
-        raise
-    except ImportError as error:
-        raise InputError(f"{url!r} needs a package that is not installed: {_reason(error)}") from error
-    except Exception as error:
-        raise InputError(f"{url!r} cannot be read: {_reason(error)}") from error
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, FileNotFoundError) and error.strerror is None:
-        return "it does not exist"
-    text = str(error).strip().partition("\n")[0]
-    return printable(text or type(error).__name__)
-
-
-def _file_system(root: str) -> tuple[Any, str]:
-    require(f"{root!r} is a URL, which", "fsspec")
-    import fsspec
-
-    try:
-        system, base = fsspec.core.url_to_fs(root)
-    except (ValueError, ImportError) as error:  # unknown protocol, or its package is missing
-        raise InputError(f"{root!r} is a URL that fsspec cannot open: {error}") from error
-    return system, str(base).rstrip("/")
+        yield StoredFile(path[len(base) :].lstrip("/"), stamp_of(info))

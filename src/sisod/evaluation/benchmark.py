@@ -13,6 +13,8 @@ from sisod.common.arguments import check_utf8, shown
 from sisod.common.errors import InputError, UsageError
 from sisod.common.folders import is_url
 from sisod.common.output import stays_inside
+from sisod.data.containers import plain_root
+from sisod.data.containers.coco import is_coco
 from sisod.evaluation.benchmark_file import Benchmark, read_benchmark_file
 from sisod.evaluation.driver import check_request, evaluate_to
 from sisod.evaluation.request import Folders, Options, Request
@@ -42,9 +44,17 @@ _GENERIC = {
 
 
 def read_benchmark(
-    paths: Sequence[str], *, dataset: str | None = None, pred_suffix: str = "", gt_suffix: str = ""
+    paths: Sequence[str],
+    *,
+    dataset: str | None = None,
+    pred_suffix: str = "",
+    gt_suffix: str = "",
+    labels: bool = False,
+    classes: Sequence[str] | None = None,
 ) -> Benchmark:
     """Return the benchmark that the positional arguments of `sisod evaluate` describe.
+
+    Every class is a data set of its own, called like the data set and the class.
 
     Example:
         >>> list(read_benchmark(["EDN=maps/edn", "maps/icon", "MSOD/mask"]).folders)
@@ -54,6 +64,11 @@ def read_benchmark(
         if dataset or pred_suffix or gt_suffix:
             raise UsageError(
                 "--dataset, --pred-suffix and --gt-suffix are for folders; a TOML file says them itself"
+            )
+        if labels or classes is not None:
+            raise UsageError(
+                "--label-maps, --class and --classes are for folders; a TOML file says labels = true or "
+                "class = in the table of a data set"
             )
         benchmark = read_benchmark_file(Path(paths[0]))
         _check_names(list(benchmark.folders))
@@ -65,10 +80,33 @@ def read_benchmark(
         )
     name = dataset or dataset_name(paths[-1])
     methods = [split_name(path) for path in paths[:-1]]
-    _check_names([(name, method) for method, _ in methods])
+    folders = {
+        method: Folders(root, paths[-1], pred_suffix, gt_suffix, labels) for method, root in methods
+    }
+    if classes is None:
+        _check_names([(name, method) for method, _ in methods])
+        return Benchmark({(name, method): roots for method, roots in folders.items()})
+    chosen = _checked_classes(classes)
+    _check_names([(f"{name}-{category}", method) for category in chosen for method, _ in methods])
     return Benchmark(
-        {(name, method): Folders(root, paths[-1], pred_suffix, gt_suffix) for method, root in methods}
+        {
+            (f"{name}-{category}", method): roots.of_class(category)
+            for category in chosen
+            for method, roots in folders.items()
+        }
     )
+
+
+def _checked_classes(classes: Sequence[str]) -> list[str]:
+    chosen = [category.strip() for category in classes]
+    for index, category in enumerate(chosen):
+        if not category:
+            raise UsageError(
+                "one of the classes is empty; expected names or numbers with commas, like 1,2"
+            )
+        if category in chosen[:index]:
+            raise UsageError(f"the class {shown(category)} is named twice; name it once")
+    return chosen
 
 
 def evaluate_benchmark(
@@ -141,10 +179,12 @@ def score_benchmark(
 
 def dataset_name(gt_root: str) -> str:
     """Return the name of a data set: its folder, or the one above if that is called mask or similar."""
+    gt_root = plain_root(gt_root)
     if is_url(gt_root):
         parts = [part for part in gt_root.split("://")[1].split("/") if part]
     else:
         parts = list(Path(gt_root).resolve().parts[1:])
+    parts[-1:] = map(_stem, parts[-1:])
     if len(parts) > 1 and parts[-1].lower() in _GENERIC:
         return parts[-2]
     return parts[-1] if parts else "data"
@@ -158,9 +198,15 @@ def split_name(path: str) -> tuple[str, str]:
         if not root:
             raise UsageError(f"{path!r} names a method but no folder; expected NAME=DIR")
         return name, root
+    plain = plain_root(path)
     if is_url(path):
-        return PurePosixPath(path.split("://")[1]).name or path, path
-    return Path(path).resolve().name, path
+        return _stem(PurePosixPath(plain.split("://")[1]).name or path), path
+    return _stem(Path(plain).resolve().name), path
+
+
+def _stem(name: str) -> str:
+    """Return a file name without the extension of COCO files."""
+    return name[: -len(".json")] if is_coco(name) else name
 
 
 def _check_names(names: Sequence[tuple[str, str]], *, windows: bool = sys.platform == "win32") -> None:

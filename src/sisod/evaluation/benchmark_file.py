@@ -6,6 +6,8 @@
     [datasets.MSOD]
     gt = "data/MSOD/mask"
 
+    # optional: labels = true for label maps, class = "3" for one class of class maps or of a COCO file
+
     [methods.EDN]
     pred = "maps/EDN/{dataset}"              # or a table: pred = { MSOD = "maps/edn-msod" }
 
@@ -30,7 +32,7 @@ from sisod.scoring.protocols import Protocol, find_protocol
 
 _KNOWN = {
     "": {"metrics", "protocol", "datasets", "methods"},
-    "datasets": {"gt", "suffix"},
+    "datasets": {"gt", "suffix", "labels", "class"},
     "methods": {"pred", "suffix"},
 }
 
@@ -81,11 +83,15 @@ def read_benchmark_file(path: Path) -> Benchmark:
     _check_keys(path, content, "", "at the top")
     datasets, methods = (_tables(path, content, part) for part in ("datasets", "methods"))
     folders = {
-        (dataset, method): Folders(
-            pred_root=_relative_to_file(path, pred),
-            gt_root=_relative_to_file(path, _text(path, truth, "gt", f"datasets.{dataset}")),
-            pred_suffix=_text(path, maps, "suffix", f"methods.{method}", default=""),
-            gt_suffix=_text(path, truth, "suffix", f"datasets.{dataset}", default=""),
+        (dataset, method): _folders(
+            Folders(
+                pred_root=_relative_to_file(path, pred),
+                gt_root=_relative_to_file(path, _text(path, truth, "gt", f"datasets.{dataset}")),
+                pred_suffix=_text(path, maps, "suffix", f"methods.{method}", default=""),
+                gt_suffix=_text(path, truth, "suffix", f"datasets.{dataset}", default=""),
+                labels=_flag(path, truth, "labels", f"datasets.{dataset}"),
+            ),
+            _text(path, truth, "class", f"datasets.{dataset}", default=""),
         )
         for dataset, truth in datasets.items()
         for method, maps in methods.items()
@@ -97,6 +103,19 @@ def read_benchmark_file(path: Path) -> Benchmark:
     if protocol is not None and not isinstance(protocol, str):
         raise InputError(f"{path.name}: protocol must be a name in quotes, got {shown(protocol)}")
     return Benchmark(folders, _metrics(path, content.get("metrics")), protocol)
+
+
+def _folders(roots: Folders, category: str) -> Folders:
+    return roots.of_class(category) if category else roots
+
+
+def _flag(path: Path, table: dict[str, Any], key: str, where: str) -> bool:
+    value = table.get(key, False)
+    if not isinstance(value, bool):
+        raise InputError(
+            f"{path.name}: [{brief(where)}] {key} must be true or false, got {shown(value)}"
+        )
+    return value
 
 
 def _metrics(path: Path, metrics: Any) -> str | tuple[str, ...] | None:

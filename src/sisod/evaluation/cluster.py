@@ -18,9 +18,13 @@ from urllib.parse import urlsplit
 
 from sisod.common.errors import InputError, UsageError, printable, require
 from sisod.common.folders import is_url
-from sisod.evaluation.batches import PairBatch, Pairs, score_batch
+from sisod.data.containers import find_member
+from sisod.data.containers.coco import image_stamp, is_coco
+from sisod.evaluation.answers import Task
+from sisod.evaluation.batches import PairBatch, Pairs
 from sisod.evaluation.request import Request
 from sisod.evaluation.runners import Deliver
+from sisod.evaluation.shards import ShardPair, score_task
 
 TASK_BATCHES = 8  # batches in a task of a large cluster run
 _PATIENCE = 10.0  # seconds for a scheduler to answer, and for its first worker
@@ -29,20 +33,19 @@ _CHECK_AFTER = 2.0  # seconds without an answer after which the cluster is check
 _KEPT = "what was finished is kept, use --resume"
 
 Stamps = Sequence[tuple[str, str]]
-Running = dict[str, tuple[Any, Sequence[PairBatch]]]  # by key: futures of Dask and their batches
+Running = dict[str, tuple[Any, Sequence[Task]]]  # by key: futures of Dask and their tasks
 
 
-def run_cluster(
-    request: Request, batches: Sequence[PairBatch], deliver: Deliver, *, address: str
-) -> None:
+def run_cluster(request: Request, tasks: Sequence[Task], deliver: Deliver, *, address: str) -> None:
     """Score on a Dask cluster; Dask gives the tasks of a worker that dies to another."""
-    if not batches:
+    if not tasks:
         return
     with _connected(address) as client:
         threads = _count_threads(client, address)
-        # large tasks spare the scheduler, but every thread should get several
-        size = max(1, min(TASK_BATCHES, len(batches) // (4 * threads)))
-        waiting = iter([batches[at : at + size] for at in range(0, len(batches), size)])
+        # large tasks spare the scheduler, but every thread should get several; a shard is large
+        most = 1 if isinstance(tasks[0], ShardPair) else TASK_BATCHES
+        size = max(1, min(most, len(tasks) // (4 * threads)))
+        waiting = iter([tasks[at : at + size] for at in range(0, len(tasks), size)])
         description = request.resolved().to_json()  # workers have other working folders
         running: Running = {}
         watch = _Watch(client, address)
@@ -50,8 +53,7 @@ def run_cluster(
 
         def submit(count: int) -> None:
             for _, group in zip(range(count), waiting, strict=False):
-                pairs, stamps = [b.pairs for b in group], [b.stamps for b in group]
-                future = client.submit(score_on_worker, description, pairs, stamps, pure=False)
+                future = client.submit(*_call(description, group), pure=False)
                 running[future.key] = future, group
                 future.add_done_callback(finished.put)
 
@@ -59,9 +61,18 @@ def run_cluster(
         while running:
             future = watch.wait(finished)
             _, group = running.pop(future.key)
-            for batch, data in zip(group, watch.answer(future), strict=True):
-                deliver(batch, data)
+            for task, data in zip(group, watch.answer(future), strict=True):
+                deliver(task, data)
             submit(1)
+
+
+def _call(description: dict[str, Any], group: Sequence[Task]) -> tuple[Any, ...]:
+    """Return the function that a worker calls, and its arguments."""
+    batches = [task for task in group if isinstance(task, PairBatch)]
+    if batches:
+        pairs, stamps = [b.pairs for b in batches], [b.stamps for b in batches]
+        return score_on_worker, description, pairs, stamps
+    return score_shards_on_worker, description, [task.message() for task in group]
 
 
 @contextlib.contextmanager
@@ -227,8 +238,20 @@ def score_on_worker(
     request = Request.from_json(description)
     for pairs, pair_stamps in zip(groups, stamps, strict=True):
         _check_files(request, pairs, pair_stamps)
+    return _score_all(request, groups)
+
+
+def score_shards_on_worker(description: dict[str, Any], messages: list[dict[str, Any]]) -> list[bytes]:
+    """Return the answers of shards."""
+    for message in messages:
+        for shard in (message["pred"], message["gt"]):
+            _check_size(shard["file"], shard["stamp"])
+    return _score_all(Request.from_json(description), messages)
+
+
+def _score_all(request: Request, messages: Sequence[Any]) -> list[bytes]:
     try:
-        return [score_batch(request, pairs).to_bytes() for pairs in groups]
+        return [score_task(request, message) for message in messages]
     except InputError as error:
         raise InputError(f"{error} (on the Dask worker {socket.gethostname()!r})") from None
 
@@ -238,18 +261,38 @@ def _check_files(request: Request, pairs: Pairs, stamps: Stamps) -> None:
     roots = (request.pred_root, request.gt_root)
     for (_, *paths), pair_stamps in zip(pairs, stamps, strict=True):
         for root, path, stamp in zip(roots, paths, pair_stamps, strict=True):
-            if is_url(root):
+            if is_coco(root):
+                _check_coco(request, root, path, stamp)
                 continue
-            file = Path(root, path)
-            try:
-                size = os.stat(file).st_size  # noqa: PTH116  (in a hot loop)
-            except OSError as error:
-                raise InputError(_unseen_message(file, error.strerror or str(error))) from None
-            if str(size) != stamp.partition("-")[0]:
-                listed_size = stamp.partition("-")[0]
-                raise InputError(
-                    _unseen_message(file, f"another file, of {size} bytes instead of {listed_size}")
-                )
+            place = find_member(f"{root}/{path}")
+            _check_size(f"{root}/{path}" if place is None else place.file, stamp)
+
+
+def _check_size(file: str, stamp: str) -> None:
+    if is_url(file):
+        return
+    listed_size = stamp.partition("-")[0]
+    try:
+        size = os.stat(file).st_size  # noqa: PTH116  (in a hot loop)
+    except OSError as error:
+        raise InputError(_unseen_message(Path(file), error.strerror or str(error))) from None
+    if str(size) != listed_size:
+        raise InputError(
+            _unseen_message(Path(file), f"another file, of {size} bytes instead of {listed_size}")
+        )
+
+
+def _check_coco(request: Request, root: str, path: str, stamp: str) -> None:
+    """Refuse a COCO file whose annotations of an image differ from those that the client listed."""
+    if is_url(root):
+        return
+    try:
+        truths = request.gt_root if root == request.pred_root else None
+        is_same = image_stamp(root, path, truths) == stamp
+    except InputError as error:
+        raise InputError(_unseen_message(Path(root), str(error))) from None
+    if not is_same:
+        raise InputError(_unseen_message(Path(root), "another file, with other annotations"))
 
 
 def _unseen_message(file: Path, what: str) -> str:

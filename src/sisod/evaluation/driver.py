@@ -15,10 +15,11 @@ from sisod.common.errors import InputError, UsageError, require, shorten_list
 from sisod.common.forks import check_not_forked
 from sisod.common.output import followed, lock, readable_errors, write_atomically
 from sisod.common.progress import progress_bar
-from sisod.data.pairs import Pair, Pairing
+from sisod.data.containers.coco import count_crowds, is_coco
+from sisod.data.pairs import Pairing
 from sisod.data.storage import resolved_root
-from sisod.evaluation.batches import BATCH, PairBatch
-from sisod.evaluation.request import Options, Request, checked_names
+from sisod.evaluation.answers import Answers, AnyPairing, Task, count_items, make_tasks
+from sisod.evaluation.request import Folders, Options, Request, checked_names
 from sisod.evaluation.result import (
     KIND,
     Evaluation,
@@ -27,10 +28,12 @@ from sisod.evaluation.result import (
     file_table,
     make_tables,
     run_record,
+    sorted_by_name,
 )
 from sisod.evaluation.resume import check_resumable, is_finished, make_plan, plan_digest, shard_path
-from sisod.evaluation.rows import Rows, Totals
+from sisod.evaluation.rows import Rows
 from sisod.evaluation.saved import FILES, read_run
+from sisod.evaluation.shards import pair_shards
 from sisod.scoring.arrays import GREY, GREY_SIDE
 from sisod.scoring.custom import find_custom
 from sisod.scoring.engine import find_scorer
@@ -41,7 +44,6 @@ if TYPE_CHECKING:
     from sisod.evaluation.runners import Deliver
 
 _NEARLY_ALL = 0.9  # share of the images that have to look swapped
-_GROUP = 64  # batches whose tables are made at a time: memory does not grow with the data set
 
 
 def evaluate(
@@ -55,6 +57,8 @@ def evaluate(
     pred_suffix: str = "",
     gt_suffix: str = "",
     names: Sequence[str] | None = None,
+    labels: bool = False,
+    category: str | int | None = None,
     allow_missing: bool = False,
     strict: bool = False,
     resume: bool = False,
@@ -64,8 +68,10 @@ def evaluate(
     """Score a folder of predictions against a folder of ground truths.
 
     Args:
-        pred_dir: folder (or fsspec URL) of maps, any mix of png, jpg, bmp, tif, webp, npy.
-        gt_dir: folder (or URL) of masks; files are paired by their path without extension.
+        pred_dir: folder (or fsspec URL) of maps, any mix of png, jpg, bmp, tif, webp, npy, npz; or a
+            COCO result file.
+        gt_dir: folder (or URL) of masks; files are paired by their path without extension. Or a COCO
+            annotation file.
         protocol: see `sisod.score`.
         metrics: see `sisod.score`. Processes import a function of your own by its name; one that is not
             at the top of a module is scored in this process only.
@@ -74,6 +80,9 @@ def evaluate(
         pred_suffix: end of the predictions' names that is not part of the image's name.
         gt_suffix: the same for ground truths.
         names: only these images.
+        labels: ground truths are label maps: every value but 0 is one object, connected or not.
+        category: score one class: a number of class maps, or a name or number of a COCO file.
+            Predictions are maps in a folder `pred_dir/<category>`, or else class maps too.
         allow_missing: score what has a prediction instead of refusing.
         strict: refuse predictions of another size instead of resizing them bilinearly.
         resume: go on with an unfinished run to the same `out`.
@@ -82,14 +91,14 @@ def evaluate(
     """
     rules = find_protocol(protocol)
     keys = find_scorer(rules, metrics).keys
+    roots = Folders(str(pred_dir), str(gt_dir), pred_suffix, gt_suffix, labels)
+    if category is not None:
+        roots = roots.of_class(str(category))
     request = Request(
-        pred_root=str(pred_dir),
-        gt_root=str(gt_dir),
+        **dataclasses.asdict(roots),
         protocol=rules,
         keys=keys,
         custom=find_custom(keys),
-        pred_suffix=pred_suffix,
-        gt_suffix=gt_suffix,
         names=checked_names(names),
         allow_missing=allow_missing,
         strict=strict,
@@ -108,19 +117,26 @@ def evaluate(
 
 def _evaluate_in_memory(request: Request, options: Options) -> Evaluation:
     pairing = _find_pairs(request, options)
-    parts: dict[int, Rows] = {}
+    answers: dict[int, bytes] = {}
 
-    def keep(batch: PairBatch, data: bytes) -> None:
-        parts[batch.index] = Rows.from_bytes(data)
+    def keep(task: Task, data: bytes) -> None:
+        answers[task.index] = data
 
-    _score(request, _batches(pairing.pairs), keep, options)
-    rows = Rows.joined([parts[index] for index in sorted(parts)])
+    _score(request, make_tasks(pairing), keep, options)
+    reader = Answers(pairing)
+    parts = list(reader.parts(("an answer", answers.pop(index)) for index in sorted(answers)))
+    rows = Rows.joined([part for part, _ in parts])
     result = Evaluation.from_rows(rows, protocol=request.protocol, custom=request.custom)
-    run = _record(rows.totals, request, pairing, make_plan(request, pairing))
-    return dataclasses.replace(result, run=run, files=file_table(pairing.pairs))
+    run = _record(reader, request, make_plan(request, pairing))
+    if isinstance(pairing, Pairing):
+        return dataclasses.replace(result, run=run, files=file_table(pairing.pairs))
+    import polars as pl
+
+    files = pl.concat([files for _, files in parts])
+    return sorted_by_name(dataclasses.replace(result, run=run, files=files))
 
 
-def check_request(out: Path, request: Request, options: Options) -> Pairing:
+def check_request(out: Path, request: Request, options: Options) -> AnyPairing:
     """Find the pairs, and refuse now what would be refused after hours of other work."""
     check_utf8(str(out.absolute()), "the folder name")  # of the tables, which are written last
     pairing = _find_pairs(request, options)
@@ -131,13 +147,13 @@ def check_request(out: Path, request: Request, options: Options) -> Pairing:
     return pairing
 
 
-def _find_pairs(request: Request, options: Options) -> Pairing:
+def _find_pairs(request: Request, options: Options) -> AnyPairing:
     check_not_forked()
     if options.cluster is not None:
         require("--cluster", "dask", "distributed")  # before the files are listed
         if unnamed := _unnamed_metrics(request):
             raise UsageError(f"{unnamed}, so a cluster cannot compute it; move it to a module")
-    pairing = request.pairing()
+    pairing = pair_shards(request) or request.pairing()
     if options.cluster is not None:
         from sisod.evaluation.cluster import check_scheduler
 
@@ -153,7 +169,7 @@ def _check_free(out: Path, request: Request, options: Options) -> None:
 
 
 def evaluate_to(
-    out: Path, request: Request, options: Options, *, pairing: Pairing | None = None
+    out: Path, request: Request, options: Options, *, pairing: AnyPairing | None = None
 ) -> list[str]:
     """Evaluate into a folder; return what the user should be warned of.
 
@@ -172,44 +188,34 @@ def evaluate_to(
             folders.discard(work)  # of a run ended just before it removed it
             return _notes(read_run(out), request)
         token = _prepare(work, plan, options)
-        batches = _batches(pairing.pairs)
-        shards = [shard_path(work, token, batch.index) for batch in batches]
-        unscored = [batch for batch in batches if not shards[batch.index].exists()]
+        tasks = make_tasks(pairing)
+        answers = [shard_path(work, token, task.index) for task in tasks]
+        unscored = [task for task in tasks if not answers[task.index].exists()]
 
-        def store(batch: PairBatch, data: bytes) -> None:
-            write_atomically(shards[batch.index], data)
+        def store(task: Task, data: bytes) -> None:
+            write_atomically(answers[task.index], data)
 
-        n_scored = len(pairing.pairs) - sum(len(batch.pairs) for batch in unscored)
+        n_scored = count_items(tasks) - count_items(unscored)
         _score(request, unscored, store, options, n_scored=n_scored)
-        run = _write_result(work / "result", shards, request, pairing, plan)
+        run = _write_result(work / "result", answers, request, pairing, plan)
         folders.put_in_place(work / "result", out)
         folders.discard(work)
     return _notes(run, request)
 
 
-def _batches(pairs: Sequence[Pair]) -> list[PairBatch]:
-    batches = []
-    for start in range(0, len(pairs), BATCH):
-        chosen = pairs[start : start + BATCH]
-        paths = tuple((pair.name, pair.pred.path, pair.gt.path) for pair in chosen)
-        stamps = tuple((pair.pred.stamp, pair.gt.stamp) for pair in chosen)
-        batches.append(PairBatch(start // BATCH, paths, stamps))
-    return batches
-
-
 def _score(
     request: Request,
-    batches: Sequence[PairBatch],
+    tasks: Sequence[Task],
     store: "Deliver",
     options: Options,
     *,
     n_scored: int = 0,
 ) -> None:
-    """Score batches with a progress bar; `n_scored` images were scored by an earlier run."""
+    """Score with a progress bar; `n_scored` images or shards were scored by an earlier run."""
     from sisod.evaluation.runners import default_jobs, run_here, run_processes
 
-    total = n_scored + sum(len(batch.pairs) for batch in batches)
-    jobs = min(options.jobs or default_jobs(), len(batches))
+    total = n_scored + count_items(tasks)
+    jobs = min(options.jobs or default_jobs(), len(tasks))
     unnamed = _unnamed_metrics(request)
     if unnamed and jobs > 1 and options.cluster is None:
         warnings.warn(
@@ -219,18 +225,18 @@ def _score(
         )
     with progress_bar(options.title, total, done=n_scored) as advance:
 
-        def deliver(batch: PairBatch, data: bytes) -> None:
-            store(batch, data)
-            advance(len(batch.pairs))
+        def deliver(task: Task, data: bytes) -> None:
+            store(task, data)
+            advance(count_items([task]))
 
         if options.cluster is not None:
             from sisod.evaluation.cluster import run_cluster
 
-            run_cluster(request, batches, deliver, address=options.cluster)
+            run_cluster(request, tasks, deliver, address=options.cluster)
         elif jobs <= 1 or unnamed:
-            run_here(request, batches, deliver)
+            run_here(request, tasks, deliver)
         else:
-            run_processes(request, batches, deliver, jobs=jobs)
+            run_processes(request, tasks, deliver, jobs=jobs)
 
 
 def _unnamed_metrics(request: Request) -> str:
@@ -262,52 +268,44 @@ def _prepare(work: Path, plan: dict[str, Any], options: Options) -> str:
 
 def _write_result(
     result: Path,
-    shards: Sequence[Path],
+    answers: Sequence[Path],
     request: Request,
-    pairing: Pairing,
+    pairing: AnyPairing,
     plan: dict[str, Any],
 ) -> dict[str, Any]:
     """Write everything into the folder that will be the result, group by group; return its record."""
     result.mkdir(parents=True)
-    writer = ResultWriter(result)
-    totals: Totals | None = None
-    for start in range(0, len(shards), _GROUP):
-        rows = Rows.joined([_read_rows(shard) for shard in shards[start : start + _GROUP]])
-        totals = rows.totals if totals is None else totals.plus(rows.totals)
-        writer.add(make_tables(rows))
-    assert totals is not None  # noqa: S101  (a pairing has at least one pair)
-    run = _record(totals, request, pairing, plan)
-    files = file_table(pairing.pairs)
-    writer.finish(totals.summary(), totals.defined(), curve_table(totals), files, run)
+    writer = ResultWriter(result, by_name=True)
+    reader = Answers(pairing)
+    for rows, files in reader.parts((str(path), path.read_bytes()) for path in answers):
+        writer.add(make_tables(rows) | {FILES: files})
+    totals = reader.totals
+    run = _record(reader, request, plan)
+    writer.finish(totals.summary(), totals.defined(), curve_table(totals), None, run)
     return run
 
 
-def _read_rows(shard: Path) -> Rows:
-    try:
-        return Rows.from_bytes(shard.read_bytes())
-    except (ValueError, KeyError, TypeError) as error:
-        raise InputError(
-            f"{str(shard)!r}, which holds the scores of a batch, is damaged; remove it and use --resume"
-        ) from error
-
-
-def _record(totals: Totals, request: Request, pairing: Pairing, plan: dict[str, Any]) -> dict[str, Any]:
-    """Return the content of run.json."""
+def _record(reader: Answers, request: Request, plan: dict[str, Any]) -> dict[str, Any]:
+    """Return the content of run.json, after all answers were read."""
+    unpaired = reader.unpaired
     inputs = {
         "predictions": resolved_root(request.pred_root),
         "ground_truths": resolved_root(request.gt_root),
         "pred_suffix": request.pred_suffix,
         "gt_suffix": request.gt_suffix,
-        "missing": list(pairing.missing),
-        "extra": len(pairing.extra),
-        "extra_names": list(pairing.extra[:4]),
+        "missing": list(unpaired.missing),
+        "extra": unpaired.n_extra,
+        "extra_names": list(unpaired.extra),
         FILES: f"{FILES}.parquet",
     }
+    inputs |= request.value_settings()
+    if is_coco(request.gt_root):
+        inputs["crowd_regions"] = count_crowds(request.gt_root, request.category)
     if request.names is not None:
         inputs["listed"] = len(request.names)
     if calibration := _calibration(request.pred_root):
         inputs["calibration"] = calibration
-    record = run_record(totals, request.protocol, request.custom)
+    record = run_record(reader.totals, request.protocol, request.custom)
     return record | {"inputs": inputs, "digest": plan_digest(plan)}
 
 

@@ -7,27 +7,56 @@ from typing import Any
 
 from sisod.common.arguments import check_flag, check_text, check_whole, shown
 from sisod.common.errors import UsageError
+from sisod.data.containers.coco import is_coco
 from sisod.data.pairs import Pairing, pair_files
-from sisod.data.storage import resolved_root
+from sisod.data.storage import has_folder, resolved_root
+from sisod.data.truths import Meaning, check_category
 from sisod.scoring.custom import CustomMetric, register_metric
 from sisod.scoring.protocols import Protocol
 
 
 @dataclass(frozen=True)
 class Folders:
-    """Folders (or URLs) of predictions and ground truths, and the ends of their files' names.
+    """Folders (or URLs) of predictions and ground truths, the ends of their files' names, their values.
 
-    A suffix is the end of every file name that is not part of the image's name, such as `_mask`.
+    A suffix is the end of every file name that is not part of the image's name, such as `_mask`. For
+    `labels` and `category` see `sisod.data.truths.Meaning`; `class_maps` says that predictions hold the
+    numbers of classes too.
     """
 
     pred_root: str
     gt_root: str
     pred_suffix: str = ""
     gt_suffix: str = ""
+    labels: bool = False
+    category: str = ""
+    class_maps: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("pred_suffix", "gt_suffix"):
+        for name in ("pred_suffix", "gt_suffix", "category"):
             check_text(name, getattr(self, name))
+        for name in ("labels", "class_maps"):
+            check_flag(name, getattr(self, name))
+        Meaning(self.labels, self.category)
+
+    def value_settings(self) -> dict[str, Any]:
+        """Return what is not the default about the values of the files, as `run.json` stores it."""
+        return self.meaning.settings() | ({"class_maps": True} if self.class_maps else {})
+
+    @property
+    def meaning(self) -> Meaning:
+        """What the values of the ground truths mean."""
+        return Meaning(self.labels, self.category)
+
+    def of_class(self, category: str) -> "Folders":
+        """Return the folders of one class: maps in a folder of its name, or else class maps."""
+        check_category(self.gt_root, category)
+        if is_coco(self.pred_root):
+            return dataclasses.replace(self, category=category)
+        if has_folder(self.pred_root, category):
+            root = f"{self.pred_root.rstrip('/')}/{category}"
+            return dataclasses.replace(self, pred_root=root, category=category)
+        return dataclasses.replace(self, category=category, class_maps=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +79,11 @@ class Request(Folders):
         super().__post_init__()
         for image in self.names or ():
             check_text("every one of names", image)
+        if self.protocol.released_code and (self.labels or is_coco(self.gt_root)):
+            raise UsageError(
+                f"the protocol {self.protocol.name!r} finds the objects of a mask itself, and these "
+                "ground truths name theirs; choose another protocol"
+            )
 
     def pairing(self) -> Pairing:
         """List the files of both folders and pair them."""

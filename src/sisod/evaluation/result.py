@@ -5,17 +5,18 @@ import math
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sisod.common.errors import counted, printable, shorten_list
+from sisod.common.errors import InputError, counted, printable, shorten_list
 from sisod.common.folders import write_folder
 from sisod.common.grid import number
 from sisod.common.output import write_json
-from sisod.common.parquet import join_tables, write_table
+from sisod.common.parquet import join_tables, sort_tables, write_table
 from sisod.data.pairs import Pair
 from sisod.evaluation.rows import IMAGE_CURVES, Rows, Totals, split_counts
 from sisod.evaluation.saved import FILES, read_saved
@@ -165,15 +166,40 @@ class Evaluation:
         return summary_grid(self).html(summary_caption(self))
 
 
+def sorted_by_name(result: Evaluation) -> Evaluation:
+    """Return the same result with the images in the order of their names, which must differ."""
+    names = ("images", "objects", "image_curves", "files", "predicted", "counts")
+    tables = {name: getattr(result, name) for name in names}
+    in_order: dict[str, Any] = {
+        name: table.sort("image", maintain_order=True)  # the objects of an image keep their order
+        for name, table in tables.items()
+        if table is not None
+    }
+    _check_names_differ(in_order["images"])
+    return dataclasses.replace(result, **in_order)
+
+
+def _check_names_differ(images: "pl.DataFrame") -> None:
+    for name, after in pairwise(images["image"].to_list()):
+        if name == after:
+            raise InputError(
+                f"the image {name!r} was scored twice, from two shards or tables; keep one of them"
+            )
+
+
 class ResultWriter:
     """Writes the files of a result into an existing folder, with little memory.
 
     The tables that grow with the data set are added in parts, which are joined at the end without
-    reading all of them.
+    reading all of them. With `by_name`, the images are sorted by name; if the parts were added in
+    another order, all of a table is read.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, by_name: bool = False) -> None:
         self._folder = folder
+        self._is_in_order = True
+        self._by_name = by_name
+        self._last: str | None = None  # name of the last image that was added
         self._parts = folder / "parts"
         self._parts.mkdir()
         self._n_parts = 0
@@ -183,8 +209,13 @@ class ResultWriter:
         """Write the next rows of the tables that have rows for every image."""
         self._names = tuple(tables)
         for name, table in tables.items():
-            write_table(table, self._parts / f"{name}-{self._n_parts:05d}.parquet")
+            write_table(table, self._parts / f"{name}-{self._n_parts:07d}.parquet")
         self._n_parts += 1
+        if self._by_name:
+            names = tables["images"]["image"].to_list()
+            before = names if self._last is None else [self._last, *names]
+            self._is_in_order &= all(name < after for name, after in pairwise(before))
+            self._last = names[-1]
 
     def finish(
         self,
@@ -198,7 +229,11 @@ class ResultWriter:
         for name in self._names:
             path = self._folder / f"{name}.parquet"
             parts = sorted(self._parts.glob(f"{name}-*.parquet"))
-            if len(parts) == 1:
+            if not self._is_in_order:
+                table = sort_tables(parts, path, by="image", row_group_size=_ROW_GROUP)
+                if name == "images":
+                    _check_names_differ(table)
+            elif len(parts) == 1:
                 parts[0].rename(path)
             else:
                 join_tables(parts, path, row_group_size=_ROW_GROUP)

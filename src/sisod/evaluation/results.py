@@ -13,9 +13,11 @@ from numpy.typing import NDArray
 
 from sisod.common.errors import InputError, counted, shorten_list
 from sisod.common.folders import is_url
-from sisod.data.images import read_colour, read_map, read_mask
+from sisod.data.containers.coco import is_coco, list_results
+from sisod.data.images import read_colour, where
 from sisod.data.pairs import files_by_name, find_photographs
 from sisod.data.storage import StoredFile, is_remote, list_files
+from sisod.data.truths import Meaning, read_prediction, read_truth
 from sisod.evaluation.result import Evaluation
 from sisod.scoring.arrays import Map, grey_table, unit_values
 from sisod.scoring.engine import find_scorer
@@ -217,15 +219,28 @@ class PixelFiles:
         if path is None:
             return None
         root = self.evaluation.run["inputs"][TRUTHS]
-        return read_mask(root, path, level=self.evaluation.protocol.gt_level)
+        truth = read_truth(root, path, self._meaning)
+        return truth.mask(where(root, path), level=self.evaluation.protocol.gt_level)
 
     def prediction(self, name: str, shape: tuple[int, int]) -> Picture | None:
         """Return the map as it was scored, stretched and of the image's shape, in grey values."""
         path = self._predictions.get(name)
         if path is None:
             return None
-        pred = read_map(self.evaluation.run["inputs"][PREDICTIONS], path)
+        inputs = self.evaluation.run["inputs"]
+        pred = read_prediction(
+            inputs[PREDICTIONS],
+            path,
+            gt_root=inputs[TRUTHS],
+            meaning=self._meaning,
+            class_maps=bool(inputs.get("class_maps")),
+        )
         return grey(pred, shape, self.evaluation)
+
+    @cached_property
+    def _meaning(self) -> Meaning:
+        inputs = self.evaluation.run["inputs"]
+        return Meaning(bool(inputs.get("labels")), str(inputs.get("class", "")))
 
     @cached_property
     def _images(self) -> dict[str, StoredFile]:
@@ -267,7 +282,11 @@ class PixelFiles:
     def _unchanged(
         self, root: str, what: str, paths: "pl.Series", stamps: "pl.Series"
     ) -> dict[str, str]:
-        stamps_now = {file.path: file.stamp for file in list_files(root)}
+        is_result = what == PREDICTIONS and is_coco(root)
+        files = (
+            list_results(root, self.evaluation.run["inputs"][TRUTHS]) if is_result else list_files(root)
+        )
+        stamps_now = {file.path: file.stamp for file in files}
         names = self.evaluation.images["image"].to_list()
         unchanged: dict[str, str] = {}
         changed: list[str] = []

@@ -9,14 +9,15 @@ from typing import Any
 from sisod.common import folders
 from sisod.common.errors import InputError, shorten_list
 from sisod.common.version import __version__
-from sisod.data.pairs import Pairing
 from sisod.data.storage import resolved_root
+from sisod.evaluation.answers import AnyPairing
 from sisod.evaluation.batches import BATCH
 from sisod.evaluation.request import Request
 from sisod.evaluation.saved import read_run
+from sisod.evaluation.shards import ShardPairing
 
 
-def make_plan(request: Request, pairing: Pairing) -> dict[str, Any]:
+def make_plan(request: Request, pairing: AnyPairing) -> dict[str, Any]:
     """Return everything that decides the result."""
     settings = {
         "version of sisod": __version__,
@@ -26,6 +27,14 @@ def make_plan(request: Request, pairing: Pairing) -> dict[str, Any]:
         "metrics": list(request.keys),
         "strict": request.strict,
     } | {f"the function of {metric.key}": metric.digest() for metric in request.custom}
+    settings |= request.value_settings()
+    if isinstance(pairing, ShardPairing):
+        suffixes = {"ends of names": [request.pred_suffix, request.gt_suffix]}
+        shards = [
+            [p.gt.prefix.rstrip("/"), p.pred.prefix, p.pred.stamp, p.gt.prefix, p.gt.stamp]
+            for p in pairing.shards
+        ]
+        return {"settings": settings | suffixes, "shards": shards}
     pairs = [[p.name, p.pred.path, p.pred.stamp, p.gt.path, p.gt.stamp] for p in pairing.pairs]
     return {"settings": settings, "pairs": pairs}
 
@@ -56,6 +65,13 @@ def is_finished(out: Path, plan: dict[str, Any]) -> bool:
 def check_resumable(work: Path, plan: dict[str, Any]) -> str:
     """Return the token of the unfinished run; refuse if the settings or files already scored changed."""
     old = _read_plan(work / "plan.json")
+    what, entries, in_task = _entries(plan)
+    old_what, old_entries, _ = _entries(old)
+    if what != old_what:
+        raise InputError(
+            f"cannot resume: the work was divided into {old_what} and is now divided into {what}; use "
+            "the options and files of the unfinished run, or --overwrite to begin again"
+        )
     for key, value in plan["settings"].items():
         old_value = old["settings"].get(key)
         if old_value != value:
@@ -63,30 +79,37 @@ def check_resumable(work: Path, plan: dict[str, Any]) -> str:
                 f"cannot resume: {key} changed from {_short(old_value)} to {_short(value)}; "
                 "use the settings of the unfinished run, or --overwrite to begin again"
             )
-    if [pair[0] for pair in old["pairs"]] != [pair[0] for pair in plan["pairs"]]:
+    if [entry[0] for entry in old_entries] != [entry[0] for entry in entries]:
         raise InputError(
-            f"cannot resume: there were {len(old['pairs'])} images and there are {len(plan['pairs'])}, "
+            f"cannot resume: there were {len(old_entries)} {what} and there are {len(entries)}, "
             "or their names changed; use --overwrite to begin again"
         )
     token: str = old["token"]
     changed = [
-        pair[0]
-        for index, (old_pair, pair) in enumerate(zip(old["pairs"], plan["pairs"], strict=True))
-        if old_pair != pair and shard_path(work, token, index // BATCH).exists()
+        entry[0]
+        for index, (old_entry, entry) in enumerate(zip(old_entries, entries, strict=True))
+        if old_entry != entry and shard_path(work, token, index // in_task).exists()
     ]
     if changed:
         raise InputError(
-            f"cannot resume: {len(changed)} images were scored and their files changed since "
+            f"cannot resume: {len(changed)} {what} were scored and their files changed since "
             f"({shorten_list(changed)}); use --overwrite to begin again"
         )
     return token
+
+
+def _entries(plan: dict[str, Any]) -> tuple[str, list[list[str]], int]:
+    """Return what a plan lists, the entries of the list, and how many of them are a task."""
+    if "shards" in plan:
+        return "shards", plan["shards"], 1
+    return "images", plan["pairs"], BATCH
 
 
 def _read_plan(path: Path) -> dict[str, Any]:
     try:
         old: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         is_complete = isinstance(old["settings"], dict) and re.fullmatch("[0-9a-f]{8}", old["token"])
-        if not is_complete or not all(isinstance(pair[0], str) for pair in old["pairs"]):
+        if not is_complete or not all(isinstance(entry[0], str) for entry in _entries(old)[1]):
             raise ValueError
     except (ValueError, LookupError, TypeError, RecursionError):
         raise InputError(

@@ -1,6 +1,6 @@
-"""Scoring of batches in this process or in several on this machine; `cluster` is for more machines.
+"""Scoring of tasks in this process or in several on this machine; `cluster` is for more machines.
 
-A runner hands over the rows of each batch as bytes as soon as they are there, in any order, and from
+A runner hands over the rows of each task as bytes as soon as they are there, in any order, and from
 any thread; what becomes of them is the caller's business.
 """
 
@@ -18,13 +18,14 @@ import cv2
 
 from sisod.common.errors import InputError
 from sisod.common.processes import module_settings
-from sisod.evaluation.batches import PairBatch, score_batch
+from sisod.evaluation.answers import Task
 from sisod.evaluation.request import Request
+from sisod.evaluation.shards import score_task
 from sisod.evaluation.worker import READY, START
 from sisod.scoring.custom import import_folders
 
-Deliver = Callable[[PairBatch, bytes], None]  # takes the rows of a batch
-_AHEAD = 2  # batches a worker has at a time: the one it scores and the next
+Deliver = Callable[[Task, bytes], None]  # takes the rows of a task
+_AHEAD = 2  # tasks a worker has at a time: the one it scores and the next
 
 
 def default_jobs() -> int:
@@ -34,28 +35,26 @@ def default_jobs() -> int:
     return os.cpu_count() or 1
 
 
-def run_here(request: Request, batches: Iterable[PairBatch], deliver: Deliver) -> None:
+def run_here(request: Request, tasks: Iterable[Task], deliver: Deliver) -> None:
     """Score in this process, on one core."""
     threads = cv2.getNumThreads()
     cv2.setNumThreads(
         0
     )  # no other threads; 1 would wait for those to end that a forked process does not have
     try:
-        for batch in batches:
-            deliver(batch, score_batch(request, batch.pairs).to_bytes())
+        for task in tasks:
+            deliver(task, score_task(request, task.message()))
     finally:
         cv2.setNumThreads(threads)
 
 
-def run_processes(
-    request: Request, batches: Iterable[PairBatch], deliver: Deliver, *, jobs: int
-) -> None:
+def run_processes(request: Request, tasks: Iterable[Task], deliver: Deliver, *, jobs: int) -> None:
     """Score in processes of this machine; the first failure stops all."""
     from concurrent.futures import ThreadPoolExecutor
 
-    unscored: queue.SimpleQueue[PairBatch] = queue.SimpleQueue()
-    for batch in batches:
-        unscored.put(batch)
+    unscored: queue.SimpleQueue[Task] = queue.SimpleQueue()
+    for task in tasks:
+        unscored.put(task)
     failed = threading.Event()
     workers: list[_Worker] = []
     try:
@@ -80,11 +79,11 @@ def run_processes(
 
 def _feed(
     worker: "_Worker",
-    unscored: "queue.SimpleQueue[PairBatch]",
+    unscored: "queue.SimpleQueue[Task]",
     deliver: Deliver,
     failed: threading.Event,
 ) -> None:
-    sent: collections.deque[PairBatch] = collections.deque()
+    sent: collections.deque[Task] = collections.deque()
     try:
         while not failed.is_set():
             while len(sent) < _AHEAD and not unscored.empty():
@@ -115,7 +114,10 @@ class _Worker:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             # no threads: the work is divided among processes
-            env=os.environ | module_settings() | _own_modules(request) | {"OPENBLAS_NUM_THREADS": "1"},
+            env=os.environ
+            | module_settings()
+            | _own_modules(request)
+            | {"OPENBLAS_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"},
             start_new_session=True,  # ctrl-C reaches the parent, which ends its workers
         )
         self._printed: collections.deque[bytes] = collections.deque(maxlen=20)  # last lines on stderr
@@ -124,11 +126,11 @@ class _Worker:
         self._is_ready = False
         self._send(request.to_json())
 
-    def send(self, batch: PairBatch) -> None:
-        self._send(batch.pairs)
+    def send(self, task: Task) -> None:
+        self._send(task.message())
 
     def receive(self) -> bytes:
-        """Return the rows of the oldest batch that was sent and not yet answered."""
+        """Return the rows of the oldest task that was sent and not yet answered."""
         while not self._is_ready:
             self._is_ready = self._read_line().endswith(READY)
         answer = json.loads(self._read_line())

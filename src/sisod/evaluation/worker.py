@@ -1,4 +1,4 @@
-"""A process that scores batches: reads a JSON line per batch, answers with a JSON line and the rows.
+"""A process that scores batches or shards: reads a JSON line for each, answers with one and the rows.
 
 Started by `sisod.evaluation.runners`. A process of our own, rather than Python's process pool, needs no
 `if __name__ == "__main__"` in the caller's script, forks nothing, and ends with its parent.
@@ -19,8 +19,8 @@ import cv2
 
 from sisod.common.errors import InputError
 from sisod.common.memory import keep_freed_memory
-from sisod.evaluation.batches import score_batch
 from sisod.evaluation.request import Request
+from sisod.evaluation.shards import score_task
 
 # run by `python -c`: `-m` would import the package, and so OpenCV, before the first line of this file
 START = (
@@ -43,7 +43,7 @@ def main(*, answers: int) -> None:
         for line in _lines():
             try:
                 request = request or Request.from_json(description)  # which may import a metric
-                rows = score_batch(request, json.loads(line)).to_bytes()
+                rows = score_task(request, json.loads(line))
                 answer: dict[str, Any] = {"bytes": len(rows)}
             except InputError as error:
                 answer, rows = {"error": str(error)}, b""

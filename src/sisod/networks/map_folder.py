@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sisod.common import folders
+from sisod.common.arguments import check_choice
 from sisod.common.errors import InputError, UsageError, shorten_list
 from sisod.common.folders import is_url
 from sisod.common.output import (
@@ -26,8 +27,10 @@ from sisod.common.output import (
     write_png,
 )
 from sisod.common.progress import progress_bar
+from sisod.data.containers import split_root
 from sisod.data.datasets import visible_photographs
 from sisod.data.images import read_colour
+from sisod.networks.map_shards import CONTAINERS, Container, MapShards, packed_names
 
 GreyMap = NDArray[np.uint8] | NDArray[np.uint16]
 KIND = "prediction"
@@ -87,9 +90,12 @@ def write_maps(
     batch: int,
     resume: bool = False,
     overwrite: bool = False,
+    container: Container | None = None,
 ) -> Prediction:
     """Write one PNG for each image, at the image's size; see `predict_folder`."""
     target = followed(Path(out))
+    if container is not None:
+        check_choice("container", container, CONTAINERS)
     if resume and overwrite:
         raise UsageError("--resume goes on with a run and --overwrite begins again; choose one")
     files = visible_photographs(images)
@@ -103,6 +109,7 @@ def write_maps(
         "command": "predict",
         "images": str(images) if is_url(images) else str(Path(images).resolve()),
         "size": height if height == width else [height, width],
+        "container": container,
         **model.settings(),
     }
     stamps = {name: f"{file.path} {file.stamp}" for name, file in files.items()}
@@ -115,9 +122,14 @@ def write_maps(
         listed = [(name, file.path) for name, file in files.items()]
         batches = [listed[begin : begin + batch] for begin in range(0, len(listed), batch)]
         waiting = [chunk for chunk in batches if not kept.issuperset(name for name, _ in chunk)]
+        shards = None if container is None else MapShards(work, container, list(files))
         with progress_bar("predicting", len(files), done=len(kept)) as advance:
             for done in _predict(model, str(images), waiting, work, kept):
                 advance(done)
+                if shards is not None:
+                    shards.pack()
+        if shards is not None:
+            shards.finish()
         _write_run(work, model.versions, settings, finished=True, n_maps=len(files), files=stamps)
         if work != target:
             folders.put_in_place(work, target)
@@ -180,7 +192,7 @@ def _wait_for(writes: Sequence[Future[None]]) -> None:
 def _check_outside(out: Path, images: str | Path) -> None:
     if is_url(images):
         return
-    if out.resolve().is_relative_to(Path(images).resolve()):
+    if out.resolve().is_relative_to(Path(split_root(str(images))[0]).resolve()):
         raise UsageError(
             f"the maps would go into the folder of images, {str(images)!r}; give a folder outside"
         )
@@ -213,7 +225,8 @@ def _prepare(
 
 
 def _map_names(folder: Path) -> set[str]:
-    return {path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.png")}
+    single = {path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.png")}
+    return single | packed_names(folder)
 
 
 def _is_finished(folder: Path) -> bool:

@@ -17,6 +17,7 @@ from sisod.common.imports import describe_error
 from sisod.data.images import resize
 from sisod.networks.kinds import KINDS, ModelOptions, split_kind
 from sisod.networks.map_folder import GreyMap, Prediction, write_maps
+from sisod.networks.map_shards import Container
 from sisod.networks.values import (
     ACTIVATIONS,
     EPSILON,
@@ -247,10 +248,13 @@ def predict_onnx(
     batch: int = 8,
     resume: bool = False,
     overwrite: bool = False,
+    container: Container | None = None,
 ) -> Prediction:
     """Write one PNG for each image, at the image's size; as `predict_folder` does for networks."""
     batch = model.batch or check_whole("batch", batch, least=1)
-    return write_maps(model, images, out, batch=batch, resume=resume, overwrite=overwrite)
+    return write_maps(
+        model, images, out, batch=batch, resume=resume, overwrite=overwrite, container=container
+    )
 
 
 def _open_session(path: Path, device: str) -> Any:

@@ -23,6 +23,7 @@ from sisod.networks.adapters import module_errors
 from sisod.networks.checkpoints import read_state
 from sisod.networks.factories import Factory
 from sisod.networks.map_folder import GreyMap, Prediction, write_maps
+from sisod.networks.map_shards import Container
 from sisod.networks.memory import check_memory, memory_errors
 from sisod.networks.network import WEIGHTS_FILE, Network
 from sisod.networks.saved import recognise
@@ -83,6 +84,7 @@ def predict_folder(
     device: str = "auto",
     resume: bool = False,
     overwrite: bool = False,
+    container: Container | None = None,
 ) -> Prediction:
     """Write one PNG for each image, at the image's size, under its path below `images`.
 
@@ -91,7 +93,7 @@ def predict_folder(
     Args:
         network: its `input_spec` says how an image becomes its input, its `calibration` how a logit
             becomes a probability.
-        images: folder of images, or URL; subfolders are kept.
+        images: folder of images, URL or container; subfolders are kept.
         out: folder for the maps and `run.json`; must not exist, or be empty.
         size: side of the square, or height and width, that images are resized to for the network; by
             default the network's `input_size`, or 384.
@@ -99,6 +101,7 @@ def predict_folder(
         device: as PyTorch names it; `"auto"` is the first GPU if there is one, else the CPU.
         resume: keep the maps of an unfinished run of the same network on the same images.
         overwrite: replace an earlier result of `predict`; it stays until all maps are written.
+        container: `"parquet"` or `"tar"` packs the maps into shards in `out` instead of single files.
     """
     torch_device = find_device(device)
     height, width = check_size(size) or network.input_size or (DEFAULT_SIZE, DEFAULT_SIZE)
@@ -106,7 +109,15 @@ def predict_folder(
     check_memory(network, batch=batch, height=height, width=width, advice="lower --size or --batch")
     with memory_errors(f"a batch of {batch} images of {height} x {width}"):
         model = _TorchModel(network.to(torch_device).eval(), (height, width))
-        return write_maps(model, images, out, batch=batch, resume=resume, overwrite=overwrite)
+        return write_maps(
+            model,
+            images,
+            out,
+            batch=batch,
+            resume=resume,
+            overwrite=overwrite,
+            container=container,
+        )
 
 
 @dataclass(frozen=True)

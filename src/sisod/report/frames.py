@@ -13,8 +13,9 @@ from sisod.common.folders import write_folder
 from sisod.common.grid import Format, Grid, number, render
 from sisod.common.output import output_path, write_png, write_run
 from sisod.common.progress import progress_bar
-from sisod.data.images import read_colour, read_mask
+from sisod.data.images import read_colour, where
 from sisod.data.pairs import Photographs, find_masks, find_photographs
+from sisod.data.truths import PLAIN, Meaning, read_truth
 from sisod.scoring.partition import Partition
 from sisod.scoring.protocols import Protocol
 
@@ -64,6 +65,7 @@ def draw_folder(
     image_root: str | Path | None = None,
     gt_suffix: str = "",
     names: Sequence[str] | None = None,
+    meaning: Meaning = PLAIN,
     overwrite: bool = False,
 ) -> list[Picture]:
     """Draw every mask of a folder, or those of `names`, over its image if there are images."""
@@ -84,18 +86,20 @@ def draw_folder(
         progress_bar("drawing", len(masks)) as advance,
     ):
         for name, file in masks.items():
-            mask = read_mask(gt_root, file.path, level=protocol.gt_level)
+            truth = read_truth(gt_root, file.path, meaning)
+            mask = truth.mask(where(gt_root, file.path), level=protocol.gt_level)
             canvas = np.repeat(mask[..., None].astype(np.uint8) * np.uint8(255), 3, axis=2)
             if image_root is not None:
                 image = read_colour(image_root, images[name].path)
                 canvas = np.asarray(cv2.resize(image, mask.shape[::-1]), dtype=np.uint8)
-            parts = protocol.partition(mask)
+            parts = protocol.partition(mask, truth.labels)
             write_png(output_path(folder, name, ".png"), draw_frames(canvas, parts))
             share = parts.background_area / mask.size
             pictures.append(Picture(name, len(parts.components), len(parts), share, parts.alpha))
             advance(1)
         settings = {"masks": str(gt_root), "images": None if image_root is None else str(image_root)}
         record = {"kind": "frames", "command": "frames", "protocol": protocol.name, **settings}
+        record |= meaning.settings()
         n_components = sum(picture.components for picture in pictures)
         n_left_out = n_components - sum(picture.frames for picture in pictures)
         counts = {"components": n_components, "left_out": n_left_out}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from sisod.common.arguments import check_known
 from sisod.common.errors import InputError, MissingExtraError, UsageError, shorten_list
 from sisod.common.output import followed, lock, readable_errors, write_files
+from sisod.data.storage import is_local_root
 from sisod.evaluation.results import Result, datasets_of, methods_of
 from sisod.report.style import Width, check_plot_path, figure_bytes, inches, save_figure
 
@@ -235,6 +236,6 @@ def image_folders(arguments: Sequence[str], datasets: Sequence[str]) -> dict[str
                 + ", ".join(datasets)
             )
     for root in folders.values():
-        if not root.is_dir():
+        if not is_local_root(root):
             raise InputError(f"{str(root)!r} is not a folder; expected the images of a data set")
     return folders

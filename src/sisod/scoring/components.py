@@ -40,7 +40,7 @@ class Components:
         boxes: bounding box of each component in the image.
         areas: pixels of each component.
         first: increases with the position, in raster order, of each component's first pixel.
-        runs: the pixels as runs inside the window; left empty for a label map.
+        runs: the pixels as runs inside the window.
     """
 
     labels: Labels
@@ -76,12 +76,8 @@ class Components:
 
     def coordinate_sums(self) -> Integers:
         """Return the sum of rows and the sum of columns of each component's pixels in the image."""
-        if len(self.runs.owner):
-            row, lengths, owner = self.runs.row, self.runs.lengths, self.runs.owner
-            sums = row * lengths, (self.runs.left + self.runs.right - 1) * lengths // 2
-        else:  # a label map
-            row, column = np.nonzero(self.labels)
-            owner, sums = self.labels[row, column].astype(np.int64) - 1, (row, column)
+        row, lengths, owner = self.runs.row, self.runs.lengths, self.runs.owner
+        sums = row * lengths, (self.runs.left + self.runs.right - 1) * lengths // 2
         # whole numbers below 2^53, exact in float64
         inside = [np.bincount(owner, weights=values, minlength=len(self)) for values in sums]
         return np.stack(inside, axis=1).astype(np.int64) + self.areas[:, None] * (self.y, self.x)
@@ -143,23 +139,22 @@ def _measure_runs(runs: Runs, count: int) -> tuple[Boxes, Integers, Integers]:
 
 def label_instances(labels: NDArray[np.integer]) -> Components:
     """Return the instances of a label map, connected or not; 0 is background."""
-    values, inverse = np.unique(labels, return_inverse=True)
+    height, width = labels.shape
+    flat = labels.ravel()
+    starts = flat[1:] != flat[:-1]
+    starts[width - 1 :: width] = True  # every row begins a run
+    begin = np.append(0, np.flatnonzero(starts) + 1)
+    end = np.append(begin[1:], flat.size)
+    values, number = np.unique(flat[begin], return_inverse=True)  # of runs, far fewer than pixels
     # number the labels from 1 with 0 for the background, whether or not the map has one
-    numbers = (inverse.reshape(labels.shape) + int(values[0] != 0)).astype(np.int32)
-    rows, columns = np.nonzero(numbers)
-    index = numbers[rows, columns]
-    areas = np.bincount(index)[1:]
-    order = np.argsort(index, kind="stable")
-    rows, columns = rows[order], columns[order]
-    starts = np.cumsum(areas) - areas
-    first = order[starts]  # the sort is stable: the first pixel of each label in raster order
-    extremes = [
-        np.minimum.reduceat(rows, starts),
-        np.minimum.reduceat(columns, starts),
-        np.maximum.reduceat(rows, starts) + 1,
-        np.maximum.reduceat(columns, starts) + 1,
-    ]
-    return Components(numbers, 0, 0, np.stack(extremes, axis=1), areas, first, NO_COMPONENTS.runs)
+    number = number + int(values[0] != 0)
+    numbers = np.repeat(number.astype(np.int32), end - begin).reshape(height, width)
+    inside = number > 0
+    row, left = np.divmod(begin[inside], width)
+    runs = Runs(row, left, left + (end - begin)[inside], number[inside] - 1)
+    if not len(row):
+        return NO_COMPONENTS
+    return Components(numbers, 0, 0, *_measure_runs(runs, int(number.max())), runs)
 
 
 def in_order(components: Components, chosen: NDArray[np.intp]) -> NDArray[np.intp]:

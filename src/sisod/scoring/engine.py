@@ -120,7 +120,12 @@ class CountScorer:
         return arrays.as_mask(gt, level=self.protocol.gt_level)
 
     def measure(
-        self, pred: arrays.Map, gt: NDArray[np.bool_], partition: Partition | None = None
+        self,
+        pred: arrays.Map,
+        gt: NDArray[np.bool_],
+        partition: Partition | None = None,
+        *,
+        labels: NDArray[np.integer] | None = None,
     ) -> ImageStatistics:
         """Reduce the pixels of one image to what the metrics need."""
         # Never written: once a block of this size was freed, the C library keeps the memory of the
@@ -131,7 +136,7 @@ class CountScorer:
         normalize, n_tiny, n_left_out = self.protocol.normalize, 0, 0
         cut_from_gt = partition is None
         if partition is None:
-            partition = self.protocol.partition(gt)
+            partition = self.protocol.partition(gt, labels)
             least = least_area(self.protocol.min_area, gt.size)
             n_tiny = int(np.count_nonzero(partition.areas < least))
             n_left_out = len(partition.components) - len(partition)
@@ -195,6 +200,13 @@ def _resize(pred: arrays.Map, shape: tuple[int, ...]) -> arrays.Map:
     resized = np.asarray(cv2.resize(pred, shape[::-1], interpolation=cv2.INTER_LINEAR))
     # bilinear weights add up to one but for rounding
     return np.clip(resized, 0, 1) if resized.dtype.kind == "f" else resized
+
+
+def without_ignored(pred: arrays.Map, ignored: NDArray[np.bool_]) -> arrays.Map:
+    """Return a prediction, of the shape of the ground truth, with its least value at ignored pixels."""
+    if pred.shape != ignored.shape:
+        pred = _resize(pred, ignored.shape)
+    return np.where(ignored, pred.min(), pred)
 
 
 def _check_partition(partition: Partition, gt: NDArray[np.bool_]) -> None:

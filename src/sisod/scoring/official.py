@@ -68,11 +68,19 @@ class OfficialScorer:
         as_mask(gt)
         return as_array(gt, "gt")
 
-    def measure(self, pred: Map, gt: NDArray[Any], partition: Partition | None = None) -> OfficialImage:
+    def measure(
+        self,
+        pred: Map,
+        gt: NDArray[Any],
+        partition: Partition | None = None,
+        *,
+        labels: NDArray[np.integer] | None = None,
+    ) -> OfficialImage:
         """Score one pair on the grid; the two may differ in shape."""
-        if partition is not None:
+        if partition is not None or labels is not None:
+            given = "partition=" if labels is None else "labels"
             raise ValueError(
-                "the paper's released code cuts frames itself; leave out partition=, or the protocol"
+                f"the paper's released code cuts frames itself; leave out {given}, or the protocol"
             )
         mask = as_mask(gt)
         p, g = _resize(_unit(pred), cv2.INTER_LINEAR), _resize(_unit(as_map(gt)), cv2.INTER_NEAREST)

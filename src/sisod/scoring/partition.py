@@ -201,7 +201,12 @@ def cut_mask(
 
 
 def cut_labels(
-    labels: ArrayLike, *, kind: Kind = "boxes", min_area: float = 0.0002, alpha: Alpha = "ratio"
+    labels: ArrayLike,
+    *,
+    kind: Kind = "boxes",
+    min_area: float = 0.0002,
+    alpha: Alpha = "ratio",
+    keep_ties: bool = False,
 ) -> Partition:
     """Cut an instance label map: one frame per label, connected or not."""
     array = as_array(labels, "labels")
@@ -212,7 +217,7 @@ def cut_labels(
     if array.min() < 0:
         raise ValueError(f"labels holds {array.min()}; expected 0 for background, others above")
     components = label_instances(array)
-    kept = _framed(components, least_area(min_area, array.size), keep_ties=False)
+    kept = _framed(components, least_area(min_area, array.size), keep_ties=keep_ties)
     return _make_partition(components, kept, array.shape, kind=kind, alpha=alpha)
 
 

@@ -10,7 +10,14 @@ from numpy.typing import NDArray
 from sisod.common.arguments import check_choice, check_flag, check_whole, shown, unknown_name_message
 from sisod.common.errors import UsageError
 from sisod.scoring.arrays import Normalize
-from sisod.scoring.partition import Alpha, Kind, Partition, check_partition_settings, cut_mask
+from sisod.scoring.partition import (
+    Alpha,
+    Kind,
+    Partition,
+    check_partition_settings,
+    cut_labels,
+    cut_mask,
+)
 
 
 @dataclass(frozen=True)
@@ -63,12 +70,20 @@ class Protocol:
         check_flag("detections", self.detections)
         check_flag("released_code", self.released_code)
 
-    def partition(self, mask: NDArray[np.bool_]) -> Partition:
-        """Cut a checked mask by the rules of this protocol."""
+    def partition(self, mask: NDArray[np.bool_], labels: NDArray[np.integer] | None = None) -> Partition:
+        """Cut a checked mask by the rules of this protocol; with `labels`, its objects are given."""
         if self.released_code:
             raise UsageError(
                 f"the protocol {self.name!r} cuts frames on a grid of its own, not on the image; "
                 "choose another protocol to see frames"
+            )
+        if labels is not None:
+            return cut_labels(
+                labels,
+                kind=self.kind,
+                min_area=self.min_area,
+                alpha=self.alpha,
+                keep_ties=self.keep_ties,
             )
         return cut_mask(
             mask,

@@ -94,8 +94,19 @@ class Scorer(typing.Protocol[Statistics]):
     def ground_truth(self, gt: ArrayLike) -> NDArray[Any]:
         """Check a ground truth and return the array that `measure` takes."""
 
-    def measure(self, pred: Map, gt: NDArray[Any], partition: Partition | None = None) -> Statistics:
-        """Return the statistics of one checked pair; a prediction of another shape is resized."""
+    def measure(
+        self,
+        pred: Map,
+        gt: NDArray[Any],
+        partition: Partition | None = None,
+        *,
+        labels: NDArray[np.integer] | None = None,
+    ) -> Statistics:
+        """Return the statistics of one checked pair; a prediction of another shape is resized.
+
+        The objects are the components of the ground truth; with `labels`, 0 where the ground truth is
+        not salient, they are the pixels of each label.
+        """
 
     def finish(self, images: Sequence[Statistics]) -> Scores:
         """Return the scores of measured images: the same bits as one image at a time, but faster."""

@@ -10,6 +10,7 @@ from torch.utils.data import DataLoader
 
 from sisod import networks
 from sisod.common.errors import UsageError
+from sisod.data.containers import works_in_fork
 from sisod.data.datasets import Sample
 from sisod.evaluation.runners import default_jobs
 from sisod.networks.network import Network
@@ -107,7 +108,10 @@ class SaliencyData(L.LightningDataModule):
         )
 
     def _options(self) -> dict[str, Any]:
+        samples = (*self.training.samples, *self.validation.samples)
+        can_fork = all(works_in_fork(path) for one in samples for path in (one.image, one.mask))
         return {
+            "multiprocessing_context": None if can_fork or not self.workers else "spawn",
             "num_workers": self.workers,
             "worker_init_fn": quiet_worker,
             "persistent_workers": self.workers > 0,

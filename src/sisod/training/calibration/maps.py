@@ -16,6 +16,7 @@ from sisod.common.errors import InputError, UsageError
 from sisod.common.folders import is_url
 from sisod.common.output import followed, output_path, write_json, write_png, write_run
 from sisod.common.progress import progress_bar
+from sisod.data.containers import split_root
 from sisod.data.images import read_map, read_mask
 from sisod.data.pairs import Pair, files_by_name, pair_files
 from sisod.networks.calibration import Calibration
@@ -167,7 +168,7 @@ def _read_pairs(maps: str, gt: str, pairs: Sequence[Pair]) -> Iterator[Named]:
 
 def _check_out(out: Path, maps: str | Path, *, overwrite: bool, gt: str | Path | None = None) -> None:
     """Refuse an output folder that may not be written, before anything slow starts."""
-    if not is_url(maps) and out.resolve().is_relative_to(Path(maps).resolve()):
+    if not is_url(maps) and out.resolve().is_relative_to(Path(split_root(str(maps))[0]).resolve()):
         raise UsageError(
             f"the calibrated maps would go into the folder of maps, {str(maps)!r}; give a folder outside"
         )

@@ -18,6 +18,7 @@ from sisod.common.progress import progress_bar
 from sisod.common.version import __version__
 from sisod.data.datasets import Dataset, Sample, open_dataset
 from sisod.data.images import resize
+from sisod.data.storage import is_local_root
 from sisod.networks.checkpoints import write_state
 from sisod.networks.memory import check_memory, memory_errors
 from sisod.networks.network import WEIGHTS_FILE, Network
@@ -139,7 +140,7 @@ def open_run_data(run: Path, data: str | Path | None, masks: str | Path | None) 
     images = _read_images(run)
     image_dir = Path(images["images"] if images else _asked(run)["data"])
     mask_dir = Path(images["masks"]) if images else None
-    if not image_dir.is_dir() or (mask_dir is not None and not mask_dir.is_dir()):
+    if not is_local_root(image_dir) or (mask_dir is not None and not is_local_root(mask_dir)):
         raise InputError(
             f"the data set of the training is no longer at {str(image_dir)!r}; name it with --data"
         )

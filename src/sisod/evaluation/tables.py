@@ -1,0 +1,334 @@
+"""A table of image files as bytes -> a table of scores, for Ray, Spark and others that pass tables.
+
+Arrow in, Arrow out, through polars: pyarrow is used only if the caller's table is one of it.
+"""
+
+import dataclasses
+import functools
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from numpy.typing import NDArray
+
+from sisod.common.arguments import check_flag, check_text, shown
+from sisod.common.errors import InputError, UsageError, printable, shorten_list
+from sisod.common.forks import check_not_forked
+from sisod.data.images import MAP_ARRAYS, TRUTH_ARRAYS, decode, to_map
+from sisod.data.truths import Truth
+from sisod.evaluation.batches import BATCH, PairReader, score_readers
+from sisod.evaluation.result import Evaluation, make_tables, sorted_by_name
+from sisod.evaluation.rows import Rows
+from sisod.scoring.arrays import Map
+from sisod.scoring.custom import add_stored, custom_record, find_custom
+from sisod.scoring.engine import find_scorer
+from sisod.scoring.metrics import MetricChoice
+from sisod.scoring.protocols import Protocol, find_protocol
+from sisod.scoring.scores import Scorer
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Table = TypeVar("Table")
+DETAILS = "details"  # column with everything else of a result
+_INTEGERS = ("height", "width", "n_objects")  # columns of scores, beside `image`; the others are float64
+
+
+def score_table(
+    batch: Table,
+    *,
+    name: str = "name",
+    pred: str = "prediction",
+    gt: str = "ground_truth",
+    protocol: str | Protocol = "default",
+    metrics: MetricChoice = None,
+    strict: bool = False,
+    details: bool = False,
+) -> Table:
+    """Score a table of images, each row a name and two encoded image files; return one row per image.
+
+    The columns and their values are those of `Evaluation.images`, bit for bit, in the order of the rows.
+    A function without state: the function for `map_batches` of Ray Data and `mapInArrow` of Spark.
+
+    Args:
+        batch: a polars DataFrame, a pyarrow Table or RecordBatch, a dict of columns, or any other object
+            with the Arrow C stream interface. The same kind is returned; for the last, that of polars.
+        name: column with the names of the images.
+        pred: column with the predictions: the bytes of png, jpg, bmp, tif, webp or npy files, or structs
+            with these in a field `bytes`, as in data sets of Hugging Face.
+        gt: column with the ground truths, in the same forms.
+        protocol: see `sisod.score`.
+        metrics: see `sisod.score`.
+        strict: refuse predictions of another size instead of resizing them bilinearly.
+        details: add a binary column `details` with objects, curves and counts, in the first row of each
+            batch, from which `combine_scores` makes an `Evaluation`.
+
+    Example:
+        >>> import cv2
+        >>> import numpy as np
+        >>> gt = np.zeros((4, 4), dtype=np.uint8)
+        >>> gt[:2, :2] = 255
+        >>> files = [cv2.imencode(".png", image)[1].tobytes() for image in (gt, 255 - gt)]
+        >>> batch = {"name": ["perfect", "inverted"], "prediction": files, "ground_truth": files[:1] * 2}
+        >>> scores = score_table(batch, metrics="mae")
+        >>> [str(image) for image in scores["image"]], scores["mae"]
+        (['perfect', 'inverted'], array([0., 1.]))
+    """
+    for option, value in (("strict", strict), ("details", details)):
+        check_flag(option, value)
+    rules = find_protocol(protocol)
+    scorer = find_scorer(rules, metrics)
+    files = _read_columns(_to_polars(batch), name=name, pred=pred, gt=gt)
+    parts = [
+        score_readers(
+            scorer, _readers(files, start, pred=pred, gt=gt), level=rules.gt_level, strict=strict
+        )
+        for start in range(0, len(files), BATCH)
+    ]
+    rows = Rows.joined(parts) if parts else None
+    images = _no_images(scorer) if rows is None else make_tables(rows)["images"]
+    if details:
+        images = _with_details(images, rows, rules, scorer)
+    converted: Table = _like(batch, images)
+    return converted
+
+
+def combine_scores(tables: Iterable[Any]) -> Evaluation:
+    """Return the result of all images that `score_table(..., details=True)` scored, batch by batch.
+
+    Summary and tables are those of one run over all images, bit for bit, in whatever order and however
+    divided the rows are passed; the images are sorted by name.
+
+    Args:
+        tables: tables of scores, of any kind that `score_table` takes.
+
+    Example:
+        >>> import cv2
+        >>> import numpy as np
+        >>> file = cv2.imencode(".png", np.full((4, 4), 255, dtype=np.uint8))[1].tobytes()
+        >>> batches = [{"name": [x], "prediction": [file], "ground_truth": [file]} for x in "ba"]
+        >>> result = combine_scores(score_table(b, metrics="mae", details=True) for b in batches)
+        >>> result.summary, result.images["image"].to_list()
+        ({'mae': 0.0}, ['a', 'b'])
+    """
+    names: list[str] = []
+    parts: list[tuple[dict[str, Any], Rows]] = []
+    for table in tables:
+        frame = _to_polars(table)
+        if missing := [column for column in ("image", DETAILS) if column not in frame.columns]:
+            raise InputError(
+                f"a table of scores has no column {missing[0]!r}, it has {_columns(frame)}; expected "
+                "what score_table(..., details=True) returns"
+            )
+        names += frame["image"].to_list()
+        parts += [_read_details(cell) for cell in frame[DETAILS].drop_nulls().to_list()]
+    if not parts:
+        raise InputError(
+            "there are no scores to combine; pass what score_table(..., details=True) returns"
+        )
+    settings = parts[0][0]
+    for other, _ in parts[1:]:
+        _check_same_settings(settings, other)
+    rows = Rows.joined([part for _, part in parts])
+    _check_names(names, rows)
+    return _combined(rows, settings)
+
+
+def _combined(rows: Rows, settings: Mapping[str, Any]) -> Evaluation:
+    add_stored(settings["custom"])
+    result = Evaluation.from_rows(rows, protocol=Protocol(**settings["protocol"]))
+    run = result.run | ({"custom": settings["custom"]} if settings["custom"] else {})
+    return sorted_by_name(dataclasses.replace(result, run=run))
+
+
+def _check_same_settings(settings: Mapping[str, Any], other: Mapping[str, Any]) -> None:
+    for key in settings:
+        if settings[key] != other[key]:
+            raise InputError(
+                f"scores of different {key} cannot be combined: {shown(settings[key])} and "
+                f"{shown(other[key])}; score all images in the same way"
+            )
+
+
+def _check_names(names: Sequence[str], rows: Rows) -> None:
+    """Refuse tables some of whose rows are missing, or passed twice."""
+    if sorted(names) != sorted(map(str, rows.names)):
+        raise InputError(
+            f"the tables have {len(names)} rows, but the details of {len(rows)} images, not the same; "
+            "pass all rows that score_table returned, each once"
+        )
+
+
+# details: a line of JSON with the settings, then the bytes of the rows
+
+
+def _with_details(
+    images: "pl.DataFrame", rows: Rows | None, protocol: Protocol, scorer: Scorer[Any]
+) -> "pl.DataFrame":
+    import polars as pl
+
+    cells: list[bytes | None] = [None] * len(images)
+    if rows is not None:
+        settings = {
+            "protocol": dataclasses.asdict(protocol),
+            "metrics": list(scorer.keys),
+            "custom": custom_record(find_custom(scorer.keys)),
+        }
+        cells[0] = json.dumps(settings).encode() + b"\n" + rows.to_bytes()
+    return images.with_columns(pl.Series(DETAILS, cells, dtype=pl.Binary))
+
+
+def _read_details(cell: Any) -> tuple[dict[str, Any], Rows]:
+    try:
+        line, _, data = cell.partition(b"\n")
+        settings = json.loads(line)
+        if settings.keys() != {"protocol", "metrics", "custom"}:
+            raise ValueError
+        return settings, Rows.from_bytes(data)
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise InputError(
+            f"a cell of the column {DETAILS!r} is damaged, or of another version; score its batch again"
+        ) from error
+
+
+# columns of files
+
+
+def _read_columns(
+    frame: "pl.DataFrame", *, name: str, pred: str, gt: str
+) -> list[tuple[str, bytes, bytes]]:
+    """Return name, prediction and ground truth of every row."""
+    import polars as pl
+
+    for option, column in (("name", name), ("pred", pred), ("gt", gt)):
+        check_text(option, column)
+        if column not in frame.columns:
+            raise InputError(
+                f"the table has no column {column!r}, it has {_columns(frame)}; say with {option}= "
+                f"which column has the {_MEANING[option]}"
+            )
+    names = frame[name]
+    if names.dtype != pl.String and len(names):
+        raise InputError(
+            f"column {name!r} is of type {names.dtype}; expected the names of the images as text"
+        )
+    for row, image in enumerate(names.to_list()):
+        if image is None:
+            raise InputError(f"row {row}: column {name!r} is null; expected the name of the image")
+    files = [_contents(frame[column], names) for column in (pred, gt)]
+    return list(zip(names.to_list(), *files, strict=True))
+
+
+_MEANING = {"name": "names of the images", "pred": "predictions", "gt": "ground truths"}
+
+
+def _columns(frame: "pl.DataFrame") -> str:
+    return shorten_list(frame.columns, most=8) or "none"
+
+
+def _contents(column: "pl.Series", names: "pl.Series") -> list[bytes]:
+    """Return the bytes of every row of a column of files."""
+    import polars as pl
+
+    label, data = column.name, column
+    if isinstance(data.dtype, pl.Struct) and "bytes" in [field.name for field in data.dtype.fields]:
+        data = data.struct.field("bytes")
+    if data.dtype != pl.Binary and len(data) and data.null_count() < len(data):
+        raise InputError(
+            f"column {label!r} is of type {column.dtype}; expected the bytes of image files, or structs "
+            "with them in a field 'bytes'"
+        )
+    cells = data.to_list()
+    for row, cell in enumerate(cells):
+        if cell is None:
+            raise InputError(
+                f"{_row(row, names[row])}: column {label!r} is null; expected the bytes of an image file"
+            )
+    return cells
+
+
+def _row(row: int, image: str) -> str:
+    return f"row {row}, image {printable(image)!r}"
+
+
+def _readers(
+    files: Sequence[tuple[str, bytes, bytes]], start: int, *, pred: str, gt: str
+) -> Iterator[PairReader]:
+    """Give the images of a batch."""
+    for row in range(start, min(start + BATCH, len(files))):
+        image, pred_data, gt_data = files[row]
+        where = _row(row, image)
+        yield PairReader(
+            image,
+            functools.partial(_decode_pred, pred_data, where, pred),
+            functools.partial(_decode_gt, gt_data, where, gt),
+            f"{where}: {pred}",
+            f"{where}: {gt}",
+        )
+
+
+def _decode(data: bytes, where: str, column: str, arrays: Sequence[str]) -> NDArray[Any]:
+    """Decode one cell; an error names the row, the image and the column."""
+    try:
+        return decode(data, column, arrays=arrays)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from error
+
+
+def _decode_gt(data: bytes, where: str, column: str) -> Truth:
+    return Truth(_decode(data, where, column, TRUTH_ARRAYS))
+
+
+def _decode_pred(data: bytes, where: str, column: str) -> Map:
+    return to_map(_decode(data, where, column, MAP_ARRAYS), f"{where}: {column}")
+
+
+def _no_images(scorer: Scorer[Any]) -> "pl.DataFrame":
+    """Return the table of scores without a row: engines pass empty batches to learn the columns."""
+    import polars as pl
+
+    types: dict[str, Any] = {"image": pl.String} | dict.fromkeys(_INTEGERS, pl.Int64)
+    return pl.DataFrame(schema=types | dict.fromkeys(("alpha", *scorer.keys), pl.Float64))
+
+
+# kinds of tables
+
+
+def _to_polars(table: Any) -> "pl.DataFrame":
+    """Return any table as a polars DataFrame."""
+    import polars as pl
+
+    check_not_forked()
+    if isinstance(table, pl.DataFrame):
+        return table
+    if isinstance(table, Mapping):
+        try:  # as lists, for polars takes NumPy's objects as they are
+            return pl.DataFrame({key: list(column) for key, column in table.items()})
+        except (pl.exceptions.PolarsError, TypeError, ValueError) as error:
+            reason = printable(str(error).split("\n")[0])
+            raise InputError(f"the dict is not a table of columns of equal length: {reason}") from error
+    if hasattr(table, "__arrow_c_stream__"):
+        return pl.DataFrame(table)
+    raise UsageError(
+        f"batch must be a table of Arrow, polars or pyarrow, or a dict of columns, got {shown(table)}"
+    )
+
+
+def _like(table: Any, images: "pl.DataFrame") -> Any:
+    """Return scores as the kind of table that was passed."""
+    if isinstance(table, Mapping):
+        return {name: images[name].to_numpy() for name in images.columns}
+    kind = type(table)
+    if kind.__module__.partition(".")[0] != "pyarrow":
+        return images
+    import pyarrow as pa
+
+    # Spark knows only the types with small offsets
+    small = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}
+    converted = images.to_arrow()
+    fields = [(field.name, small.get(field.type, field.type)) for field in converted.schema]
+    converted = converted.cast(pa.schema(fields))
+    if kind.__name__ != "RecordBatch":
+        return converted
+    columns = [column.combine_chunks() for column in converted.columns]
+    return pa.RecordBatch.from_arrays(columns, schema=converted.schema)

@@ -1,0 +1,141 @@
+"""Files of `.npz`, the indices of palette PNGs, and label maps of 16 bits."""
+
+import io
+import tracemalloc
+import zipfile
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from helpers.image_files import Array, npy, png
+from helpers.messages import check_one_sentence
+
+from sisod.common.errors import InputError
+from sisod.data.images import MAP_ARRAYS, decode, read_map, read_mask
+from sisod.data.truths import Meaning, read_truth
+from sisod.scoring.components import label_instances
+
+GREY = np.random.default_rng(5).integers(0, 256, (12, 17), dtype=np.uint8)
+NOT_NPZ = (
+    "'a.npz' is not a .npz file of two-dimensional arrays of numbers; save it with numpy.savez or "
+    "numpy.savez_compressed"
+)
+
+
+def npz(**arrays: Array) -> bytes:
+    file = io.BytesIO()
+    np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
+    return file.getvalue()
+
+
+def archive(**members: bytes) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as packed:
+        for name, content in members.items():
+            packed.writestr(f"{name}.npy", content)
+    return file.getvalue()
+
+
+def test_which_array_is_read(tmp_path: Path) -> None:
+    np.testing.assert_array_equal(decode(npz(anything=GREY), "a.npz"), GREY)
+    data = npz(pred=GREY, mask=GREY >= 128, labels=GREY // 100, more=GREY[:2])
+    (tmp_path / "a.npz").write_bytes(data)
+    np.testing.assert_array_equal(read_map(tmp_path, "a.npz"), GREY)
+    np.testing.assert_array_equal(read_mask(tmp_path, "a.npz", level=128), GREY >= 128)
+    truth = read_truth(tmp_path, "a.npz", Meaning(labels=True))
+    assert truth.labels is not None
+    np.testing.assert_array_equal(truth.labels, GREY // 100)
+    np.testing.assert_array_equal(truth.array, GREY >= 100)
+    fortran = np.asfortranarray(GREY / 255)
+    np.testing.assert_array_equal(decode(npz(a=fortran), "a.npz"), fortran)
+    large = np.arange(90_000.0).reshape(300, 300)
+    np.testing.assert_array_equal(decode(npz(a=large), "A.NPZ"), large)
+
+
+REFUSED = {
+    "no archive": (b"PK but not really", NOT_NPZ),
+    "nothing": (b"", NOT_NPZ),
+    "an image": (png(GREY), NOT_NPZ),
+    "objects": (archive(a=npy(np.array([[{}]]), pickled=True)), NOT_NPZ),
+    "three dimensions": (npz(a=np.zeros((2, 2, 2))), NOT_NPZ),
+    "an array cut short": (archive(a=npy(GREY)[:-5]), NOT_NPZ),
+    "a header cut short": (archive(a=npy(GREY)[:20]), NOT_NPZ),
+    "an archive cut short": (npz(a=GREY)[:-30], NOT_NPZ),
+    "no array": (
+        archive(),
+        "'a.npz' holds 0 arrays (); expected one array, or one of them to be called 'pred'",
+    ),
+    "other names": (
+        npz(a=GREY, b=GREY, mask=GREY),
+        "'a.npz' holds 3 arrays (a, b, mask); expected one array, or one of them to be called 'pred'",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_archives_that_are_refused(case: str) -> None:
+    data, text = REFUSED[case]
+    with pytest.raises(InputError) as caught:
+        decode(data, "a.npz", arrays=MAP_ARRAYS)
+    assert str(caught.value) == text
+    check_one_sentence(text)
+
+
+def test_a_bomb_is_not_unpacked() -> None:
+    header = npy(np.zeros((1, 1)))[:128].replace(b"(1, 1), }         ", b"(100000, 100000), }")[:128]
+    data = archive(a=header + bytes(1 << 26))
+    tracemalloc.start()
+    with pytest.raises(InputError, match="100000 x 100000 pixels; expected at most 268 megapixels"):
+        decode(data, "a.npz")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1 << 22
+
+
+@pytest.mark.parametrize("bits", [1, 2, 4, 8])
+def test_the_indices_of_a_palette(bits: int) -> None:
+    indices = (np.arange(7 * 9).reshape(7, 9) % min(2**bits, 40)).astype(np.uint8)
+    palette = np.random.default_rng(1).integers(0, 256, 3 * min(2**bits, 40)).astype(np.uint8).tobytes()
+    for transparent in (b"", b"\x00\x80"):
+        data = png(indices, colour=3, bits=bits, palette=palette, transparent=transparent)
+        np.testing.assert_array_equal(decode(data, "a.png", indices=True), indices)
+        with pytest.raises(InputError):  # as a map its colours count
+            decode(data, "a.png")
+    with pytest.raises(InputError, match="is not an image that can be read, or is cut short"):
+        decode(data[:-20], "a.png", indices=True)
+    with pytest.raises(InputError, match="is not an image that can be read, or is cut short"):
+        decode(data[:40], "a.png", indices=True)
+
+
+def test_other_files_have_no_indices() -> None:
+    wide = GREY.astype(np.uint16) * 200
+    for array in (GREY, wide):
+        data = cv2.imencode(".png", array)[1].tobytes()
+        np.testing.assert_array_equal(decode(data, "a.png", indices=True), array)
+
+
+def instances_by_hand(labels: Array) -> dict[int, tuple[int, ...]]:
+    """Return area and box of every label, by a loop over the labels."""
+    found = {}
+    for label in sorted({*labels.ravel().tolist()} - {0}):
+        rows, columns = np.nonzero(labels == label)
+        box = rows.min(), columns.min(), rows.max() + 1, columns.max() + 1
+        found[label] = (len(rows), *(int(side) for side in box))
+    return found
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int32, np.int64, np.uint64])
+def test_instances_of_labels(dtype: type[np.integer]) -> None:
+    rng = np.random.default_rng(8)
+    for shape in ((1, 1), (1, 9), (9, 1), (7, 11)):
+        for most in (1, 2, 5):
+            labels = (rng.integers(0, most + 1, shape) * 40).astype(dtype)
+            found = label_instances(labels)
+            rows = np.column_stack([found.areas, found.boxes]).tolist() if len(found) else []
+            expected = instances_by_hand(labels)
+            assert [tuple(row) for row in rows] == list(expected.values())
+            firsts = [int(np.flatnonzero(labels.ravel() == label)[0]) for label in expected]
+            assert np.argsort(found.first).tolist() == np.argsort(firsts).tolist()
+            sums = [np.nonzero(labels == label) for label in expected]
+            assert found.coordinate_sums().tolist() == [[y.sum(), x.sum()] for y, x in sums]

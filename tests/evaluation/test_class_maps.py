@@ -1,0 +1,127 @@
+"""Class maps and categories of COCO files: one data set for each class."""
+
+import json
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from helpers.coco_files import annotation, image, plain_runs, write_coco
+from helpers.command_line import error_message, refusal, run
+from helpers.image_files import png
+
+import sisod
+from sisod.common.errors import InputError, UsageError
+
+METRICS = "mae,si_mae,iou_binary"
+PALETTE = bytes(range(90))  # thirty colours, none of them grey but by chance
+
+
+@pytest.fixture
+def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Class maps of three images, with a palette; predicted class maps; masks and maps of class 3."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(6)
+    for folder in ("gt", "net", "mask3", "pred3", "probabilities/3"):
+        Path(folder).mkdir(parents=True)
+    images, entries = [], []
+    for number, name in enumerate(("a", "b", "c")):
+        classes = cv2.resize(rng.integers(0, 5, (4, 5), dtype=np.uint8), (32, 24), interpolation=0)
+        predicted = np.where(rng.random((24, 32)) < 0.1, 3, classes).astype(np.uint8)
+        Path(f"gt/{name}.png").write_bytes(png(classes, colour=3, palette=PALETTE))
+        cv2.imwrite(f"net/{name}.png", predicted)
+        cv2.imwrite(f"mask3/{name}.png", (classes == 3).astype(np.uint8) * 255)
+        cv2.imwrite(f"pred3/{name}.png", (predicted == 3).astype(np.uint8) * 255)
+        cv2.imwrite(f"probabilities/3/{name}.png", (predicted == 3).astype(np.uint8) * 200)
+        images.append(image(number, f"{name}.jpg"))
+        for value in (1, 3):
+            _, parts = cv2.connectedComponents((classes == value).astype(np.uint8))
+            entries += [
+                annotation(0, number, plain_runs(parts == part), category_id=value)
+                for part in range(1, int(parts.max()) + 1)
+            ]
+    entries = [entry | {"id": index} for index, entry in enumerate(entries)]
+    write_coco(Path("coco.json"), images, entries, ("car", "road", "bird"))
+    return tmp_path
+
+
+@pytest.mark.usefixtures("folders")
+def test_class_maps_are_masks_of_a_class() -> None:
+    expected = sisod.evaluate("pred3", "mask3", jobs=1, metrics=METRICS)
+    for category in (3, "3"):
+        result = sisod.evaluate("net", "gt", category=category, jobs=1, metrics=METRICS)
+        assert result.summary == expected.summary
+        assert result.objects.equals(expected.objects)
+        inputs = result.run["inputs"]
+        assert (inputs["class"], inputs["class_maps"]) == ("3", True)
+    result = sisod.evaluate("probabilities", "gt", category=3, jobs=1, metrics=METRICS)
+    assert result.summary == expected.summary  # minmax stretches 200 to 255
+    assert result.run["inputs"]["predictions"].endswith("3")
+    assert "class_maps" not in result.run["inputs"]
+
+
+@pytest.mark.usefixtures("folders")
+def test_categories_of_coco_are_classes() -> None:
+    expected = sisod.evaluate("pred3", "mask3", jobs=1, metrics=METRICS)
+    for category in ("bird", "3"):
+        result = sisod.evaluate("net", "coco.json", category=category, jobs=1, metrics=METRICS)
+        assert result.summary == expected.summary
+        assert result.objects.equals(expected.objects)
+
+
+@pytest.mark.usefixtures("folders")
+def test_every_class_is_a_data_set() -> None:
+    ended = run("evaluate", "net", "gt", "--classes", "1,3", "--out", "out", "--metrics", METRICS)
+    assert ended.exit_code == 0, ended.stderr
+    folder = Path.cwd().name
+    assert sorted(path.name for path in Path("out").iterdir()) == [f"{folder}-1", f"{folder}-3"]
+    result = sisod.Evaluation.load(Path("out", f"{folder}-3", "net"))
+    expected = sisod.evaluate("pred3", "mask3", jobs=1, metrics=METRICS)
+    assert result.summary == expected.summary
+    ended = run(
+        "evaluate", "N=net", "coco.json", "--class", "bird", "--out", "out", "--metrics", METRICS
+    )
+    assert ended.exit_code == 0, ended.stderr
+    assert sisod.Evaluation.load("out/coco-bird/N").summary == expected.summary
+    shown = json.loads(run("stats", "gt", "--class", "3", "--format", "json").stdout)
+    assert shown["objects"] == expected.run["components"]
+
+
+@pytest.mark.usefixtures("folders")
+def test_a_benchmark_file_names_classes() -> None:
+    Path("bench.toml").write_text(
+        'metrics = "mae"\n[datasets.Birds]\ngt = "gt"\nclass = "3"\n[methods.net]\npred = "net"\n'
+    )
+    found = sisod.evaluate_benchmark("bench.toml", "out", jobs=1)
+    expected = sisod.evaluate("pred3", "mask3", jobs=1, metrics="mae")
+    assert found["Birds", "net"].summary == expected.summary
+    Path("bench.toml").write_text('[datasets.D]\ngt = "gt"\nlabels = 1\n[methods.net]\npred = "net"\n')
+    text = "bench.toml: [datasets.D] labels must be true or false, got 1"
+    assert refusal("evaluate", "bench.toml", "--out", "out2") == text
+    ended = run("evaluate", "bench.toml", "--out", "out2", "--label-maps")
+    assert error_message(ended, exit_codes=(2,)).startswith(
+        "--label-maps, --class and --classes are for"
+    )
+
+
+@pytest.mark.usefixtures("folders")
+def test_classes_that_are_refused() -> None:
+    for classes, text in {
+        "1,,2": "one of the classes is empty; expected names or numbers with commas, like 1,2",
+        "1,1": "the class '1' is named twice; name it once",
+        "bird": "class 'bird' is not a number from 0 to 65535; class maps hold numbers, and names",
+        "-1": "class '-1' is not a number",
+        "../x": "data set name",
+    }.items():
+        ended = run("evaluate", "net", "gt", f"--classes={classes}", "--out", "out")
+        assert text in error_message(ended, exit_codes=(1, 2))
+    with pytest.raises(InputError, match=r"unknown class 'brid'; did you mean 'bird'\?"):
+        sisod.evaluate("net", "coco.json", category="brid")
+    with pytest.raises(UsageError, match="labels and a class, '3', exclude each other"):
+        sisod.evaluate("net", "gt", category=3, labels=True)
+    np.save("net/a", np.full((24, 32), 0.5))
+    Path("net/a.png").unlink()
+    with pytest.raises(
+        InputError, match=r"float64; expected numbers of classes, which are whole numbers"
+    ):
+        sisod.evaluate("net", "gt", category=3, jobs=1)

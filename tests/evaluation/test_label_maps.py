@@ -1,0 +1,289 @@
+"""Label maps, .npz files and COCO files of the same objects have the same numbers."""
+
+import json
+import os
+import signal
+import subprocess
+import tarfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+from helpers.coco_files import annotation, image, label_scenes, plain_runs, write_coco, write_scenes
+from helpers.command_line import refusal, run
+from helpers.evaluate_runs import MAIN
+from helpers.platforms import posix_signals
+
+import sisod
+from sisod.common.errors import InputError, UsageError
+from sisod.evaluation import shards
+
+COUNT = 70  # images in three batches
+METRICS = "mae,si_mae,si_f_mean,si_auc,pq,object_f1"
+FORMATS = ("png", "npz", "compressed.json", "plain.json")
+
+
+@pytest.fixture(scope="module")
+def scenes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same objects in every format, and maps of a method; read only."""
+    return write_scenes(tmp_path_factory.mktemp("scenes") / "data", COUNT)
+
+
+@pytest.fixture(scope="module")
+def expected(scenes: Path) -> sisod.Evaluation:
+    """The result of label PNGs, scored in this process."""
+    return score(scenes, "png")
+
+
+def score(scenes: Path, gt: str, **options: Any) -> sisod.Evaluation:
+    labels = not gt.endswith(".json")
+    chosen: dict[str, Any] = {"jobs": 1, "metrics": METRICS} | options
+    return sisod.evaluate(scenes / "maps", scenes / gt, labels=labels, **chosen)
+
+
+def check_same(result: sisod.Evaluation, expected: sisod.Evaluation) -> None:
+    assert result.summary == expected.summary
+    for table in ("images", "objects", "predicted", "counts"):
+        assert getattr(result, table).equals(getattr(expected, table), null_equal=True), table
+
+
+def test_objects_are_the_labels(scenes: Path, expected: sisod.Evaluation) -> None:
+    keys = METRICS.split(",")
+    rows = {row["image"]: row for row in expected.images.to_dicts()}
+    for name, labels in list(label_scenes(COUNT).items())[:5]:
+        pred = cv2.imread(str(scenes / f"maps/{name}.png"), cv2.IMREAD_UNCHANGED)
+        assert pred is not None
+        frames = sisod.partition(labels=labels)
+        values = sisod.score(pred, labels > 0, metrics=keys, partition=frames)
+        assert {key: rows[name][key] for key in keys} == values
+        assert rows[name]["n_objects"] == len(np.unique(labels)) - 1
+    n_labels = sum(len(np.unique(labels)) - 1 for labels in label_scenes(COUNT).values())
+    assert expected.run["components"] == n_labels
+
+
+@pytest.mark.parametrize("gt", FORMATS)
+def test_every_format_has_the_same_numbers(gt: str, scenes: Path, expected: sisod.Evaluation) -> None:
+    check_same(score(scenes, gt), expected)
+
+
+def test_processes_have_the_same_numbers(scenes: Path, expected: sisod.Evaluation) -> None:
+    check_same(score(scenes, "compressed.json", jobs=2), expected)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    distributed = pytest.importorskip("distributed")
+    options = {"n_workers": 1, "threads_per_worker": 2, "processes": True, "dashboard_address": None}
+    with distributed.LocalCluster(**options, silence_logs=50) as started:
+        yield started
+
+
+@pytest.mark.slow
+def test_a_cluster_has_the_same_numbers(scenes: Path, expected: sisod.Evaluation, cluster: Any) -> None:
+    for gt in ("compressed.json", "npz"):
+        check_same(score(scenes, gt, cluster=cluster.scheduler_address), expected)
+
+
+def test_shards_have_the_same_numbers(
+    scenes: Path, expected: sisod.Evaluation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shards, "LEAST_SHARDS", 1)  # a shard is the unit of work
+    for folder in ("png", "maps"):
+        (tmp_path / folder).mkdir()
+        with tarfile.open(tmp_path / folder / "0.tar", "w") as archive:
+            for path in sorted((scenes / folder).iterdir()):
+                archive.add(path, path.name)
+    check_same(score(tmp_path, "png"), expected)
+    one = sisod.evaluate(tmp_path / "png", tmp_path / "png", category=1000, jobs=1, metrics="mae")
+    assert one.summary == {"mae": 0.0}  # class maps on both sides
+    assert one.run["inputs"]["class_maps"] is True
+
+
+def test_a_worker_that_sees_other_annotations(tmp_path: Path) -> None:
+    from sisod.data.storage import list_files
+    from sisod.evaluation.cluster import score_on_worker
+    from sisod.evaluation.request import Request
+    from sisod.scoring.protocols import find_protocol
+
+    results = tmp_path / "net.json"
+    results.write_text("[]", encoding="utf-8")
+    file = write_coco(tmp_path / "truth.json", [image(0, "a.jpg")], [])
+    rules = find_protocol("default")
+    request = Request(str(results), str(file), protocol=rules, keys=("mae",))
+    stamps = [(pair.pred.stamp, pair.gt.stamp) for pair in request.pairing().pairs]
+    pairs = [("a", "a.jpg", "a.jpg")]
+    assert score_on_worker(request.to_json(), [pairs], [stamps])
+    write_coco(file, [image(0, "a.jpg")], [annotation(1, 0, plain_runs(np.eye(24, 32)))])
+    assert list_files(file)[0].stamp != stamps[0][1]
+    with pytest.raises(
+        InputError, match=r"does not see the file .* \(another file, with other annotations"
+    ):
+        score_on_worker(request.to_json(), [pairs], [stamps])
+    file.unlink()
+    with pytest.raises(InputError, match=r"does not see the file .*cannot be read: No such file"):
+        score_on_worker(request.to_json(), [pairs], [stamps])
+
+
+@posix_signals
+@pytest.mark.slow
+def test_killed_and_resumed(scenes: Path, expected: sisod.Evaluation, tmp_path: Path) -> None:
+    work = tmp_path / "compressed/.maps.sisod-partial"
+    command = ["evaluate", str(scenes / "maps"), str(scenes / "compressed.json"), "--out", str(tmp_path)]
+    command += ["--metrics", METRICS, "--jobs", "2", "--resume"]
+    pipe = subprocess.PIPE
+    process = subprocess.Popen([*MAIN, *command], stderr=pipe, stdout=pipe, start_new_session=True)  # noqa: S603
+    end = time.monotonic() + 60
+    while not list(work.glob("*.rows")) and process.poll() is None and time.monotonic() < end:
+        time.sleep(0.002)
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+    process.communicate(timeout=60)
+    assert run(*command).exit_code == 0
+    check_same(sisod.Evaluation.load(tmp_path / "compressed/maps"), expected)
+
+
+def test_a_bad_annotation_keeps_what_is_finished(scenes: Path, tmp_path: Path) -> None:
+    file = tmp_path / "truth.json"
+    good = (scenes / "plain.json").read_text(encoding="utf-8")
+    content = json.loads(good)
+    bad = next(entry for entry in content["annotations"] if entry["image_id"] == 40)
+    bad["segmentation"]["counts"] = [1, 2, 3]
+    file.write_text(json.dumps(content), encoding="utf-8")
+    command: list[str | Path | int] = [
+        "evaluate",
+        scenes / "maps",
+        file,
+        "--out",
+        tmp_path,
+        "--metrics",
+        METRICS,
+        "--jobs",
+        1,
+    ]
+    assert refusal(*command) == (
+        f"'{file}': annotation {bad['id']} of the image 'im040.jpg': its run lengths cover 6 pixels, or "
+        "one is negative; expected the 768 of an image of 32 x 24"
+    )
+    assert len(list(tmp_path.glob("truth/.maps.sisod-partial/*.rows"))) == 1
+    file.write_text(good, encoding="utf-8")  # other images did not change
+    assert run(*command, "--resume").exit_code == 0
+    result = sisod.Evaluation.load(tmp_path / "truth/maps")
+    check_same(result, score(scenes, "plain.json"))
+    assert result.run["inputs"]["crowd_regions"] == 0
+
+
+def test_stats_and_frames_count_labels(scenes: Path, tmp_path: Path) -> None:
+    counts = []
+    for gt, *options in (("png", "--label-maps"), ("compressed.json",)):
+        ended = run("stats", scenes / gt, *options, "--format", "json")
+        assert ended.exit_code == 0, ended.stderr
+        counts.append(json.loads(ended.stdout))
+        out = tmp_path / gt
+        ended = run("frames", scenes / gt, *options, "--out", out, "--format", "csv")
+        assert ended.exit_code == 0, ended.stderr
+        counts.append(ended.stdout)
+    assert counts[0] == counts[2]
+    assert counts[1] == counts[3]
+    assert counts[0]["objects"] == sum(len(np.unique(one)) - 1 for one in label_scenes(COUNT).values())
+    assert json.loads((tmp_path / "png/run.json").read_text(encoding="utf-8"))["labels"] is True
+
+
+def test_the_pixels_of_a_result(scenes: Path, tmp_path: Path) -> None:
+    from sisod.evaluation.results import PixelFiles
+
+    name, labels = next(iter(label_scenes(1).items()))
+    for gt in ("png", "compressed.json"):
+        result = score(scenes, gt, out=tmp_path / gt, names=[name])
+        mask = PixelFiles(result).mask(name)
+        assert mask is not None
+        np.testing.assert_array_equal(mask, labels > 0)
+
+
+def test_crowds_do_not_count(tmp_path: Path) -> None:
+    (tmp_path / "maps").mkdir()
+    mask, crowd = np.zeros((2, 24, 32), dtype=bool)
+    mask[2:8, 2:8] = crowd[2:12, 6:20] = True
+    entries = [
+        annotation(1, 0, plain_runs(mask)),
+        annotation(2, 0, plain_runs(crowd), iscrowd=1),
+    ]
+    cv2.imwrite(str(tmp_path / "maps/a.png"), (mask | crowd).astype(np.uint8) * 255)
+    file = write_coco(tmp_path / "gt.json", [image(0, "a.jpg")], entries)
+    result = sisod.evaluate(tmp_path / "maps", file, jobs=1, metrics="mae,si_mae,false_area")
+    assert result.summary == {"mae": 0.0, "si_mae": 0.0, "false_area": 0.0}
+    assert result.run["inputs"]["crowd_regions"] == 1
+    small = cv2.resize((mask | crowd).astype(np.uint8) * 255, (16, 12), interpolation=cv2.INTER_NEAREST)
+    cv2.imwrite(str(tmp_path / "maps/a.png"), small)
+    with pytest.warns(UserWarning, match="another size"):
+        resized = sisod.evaluate(tmp_path / "maps", file, jobs=1, metrics="mae,si_mae")
+    assert resized.summary["mae"] < 0.03  # of 0.17 if the crowd counted
+
+
+def test_results_as_predictions(scenes: Path, tmp_path: Path) -> None:
+    truths = json.loads((scenes / "compressed.json").read_text(encoding="utf-8"))
+    entries = [
+        {key: entry[key] for key in ("image_id", "category_id", "segmentation")} | {"score": 0.75}
+        for entry in truths["annotations"][::2]
+    ]
+    (tmp_path / "net.json").write_text(json.dumps(entries), encoding="utf-8")
+    (tmp_path / "maps").mkdir()
+    chosen = {(entry["image_id"], entry["segmentation"]["counts"]) for entry in entries}
+    for number, (name, labels) in enumerate(label_scenes(COUNT).items()):
+        pred = np.zeros(labels.shape)
+        of_image = [entry for entry in truths["annotations"] if entry["image_id"] == number]
+        for label, entry in zip(np.unique(labels[labels > 0]), of_image, strict=True):
+            if (number, entry["segmentation"]["counts"]) in chosen:
+                pred[labels == label] = 0.75
+        np.savez(tmp_path / "maps" / name, pred=pred, mask=labels > 0)
+    maps = sisod.evaluate(tmp_path / "maps", scenes / "plain.json", jobs=1, metrics=METRICS)
+    command: list[str | Path] = [
+        "evaluate",
+        tmp_path / "net.json",
+        scenes / "compressed.json",
+        "--out",
+        tmp_path / "out",
+    ]
+    ended = run(*command, "--metrics", METRICS, "--jobs", 2)
+    assert ended.exit_code == 0, ended.stderr
+    result = sisod.Evaluation.load(tmp_path / "out/compressed/net")
+    check_same(result, maps)
+    from sisod.evaluation.results import PixelFiles
+
+    picture = PixelFiles(result).prediction("im000", (24, 32))
+    assert picture is not None
+
+
+def test_what_official_does_not_take(scenes: Path) -> None:
+    for gt in ("png", "plain.json"):
+        with pytest.raises(
+            UsageError, match="the protocol 'official' finds the objects of a mask itself"
+        ):
+            score(scenes, gt, protocol="official", metrics=None)
+
+
+def test_labels_that_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "gt").mkdir()
+    (tmp_path / "maps").mkdir()
+    cv2.imwrite(str(tmp_path / "maps/a.png"), np.full((4, 6), 7, dtype=np.uint8))
+    cases = {
+        "a.npy": (
+            np.full((4, 6), 0.5),
+            "has shape (4, 6) and dtype float64; expected labels of objects",
+        ),
+        "a.npz": (np.full((4, 6), -2), "holds -2; expected labels of objects, from 0 on"),
+    }
+    for file, (array, text) in cases.items():
+        (np.save if file == "a.npy" else np.savez)(tmp_path / "gt" / file, array)
+        with pytest.raises(InputError) as caught:
+            sisod.evaluate(tmp_path / "maps", tmp_path / "gt", labels=True, jobs=1)
+        assert text in str(caught.value)
+        (tmp_path / "gt" / file).unlink()
+    cv2.imwrite(str(tmp_path / "gt/a.jpg"), np.full((4, 6), 7, dtype=np.uint8))
+    with pytest.raises(
+        InputError, match="is a JPEG file, which changes labels of objects; save them as PNG"
+    ):
+        sisod.evaluate(tmp_path / "maps", tmp_path / "gt", labels=True, jobs=1)

@@ -1,0 +1,408 @@
+"""Shards as the unit of work: the bits of a folder, whoever scores them and however they are stopped."""
+
+import io
+import os
+import signal
+import subprocess
+import tarfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import cv2
+import polars as pl
+import pytest
+from helpers.evaluate_runs import MAIN
+from helpers.platforms import posix_signals
+from helpers.results import assert_same_result
+
+import sisod
+from sisod.common.errors import InputError
+from sisod.common.folders import partial_folder
+from sisod.common.output import write_atomically
+from sisod.data import pairs
+from sisod.data.scenes import make_scenes, sees_all_coarsely
+from sisod.evaluation import driver
+from sisod.evaluation.request import Request
+from sisod.evaluation.shards import LEAST_SHARDS, ShardPairing, pair_shards
+
+Named = Sequence[tuple[str, bytes]]
+
+
+def write_tar(path: Path, files: Named) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(path, "w") as archive:
+        for name, data in files:
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+
+
+def write_parquet(path: Path, files: Named, **others: Named) -> None:
+    """Write a table of structs, as Hugging Face does; with other columns beside it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    columns = {"image": files, **others}
+    cells = {key: [{"bytes": d, "path": n} for n, d in column] for key, column in columns.items()}
+    pl.DataFrame(cells).write_parquet(path)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of 128 pairs and two more predictions, and the same in 64 shards of several formats.
+
+    The images are in no order, and in another one in the shards of predictions than in the masks'.
+    """
+    root = tmp_path_factory.mktemp("shards")
+    files: dict[str, dict[str, bytes]] = {"pred": {}, "gt": {}}
+    scenes = make_scenes(16, seed=5, shape=(24, 32))
+    for index in range(2 * LEAST_SHARDS):
+        scene = scenes[index % len(scenes)]
+        for kind, picture in (("pred", sees_all_coarsely(scene)), ("gt", scene.mask)):
+            data = cv2.imencode(".png", picture)[1].tobytes()
+            files[kind][f"{'deep/' if index % 3 else ''}{index:03d}.png"] = data
+    names = list(files["gt"])
+    names.sort(key=lambda name: name[::-1])  # in another order, and so are the shards
+    extra = {3: "extra-b.png", 40: "extra-a.png"}
+    files["pred"] |= dict.fromkeys(extra.values(), files["pred"]["000.png"])
+    for kind, contents in files.items():
+        for name, data in contents.items():
+            (root / kind / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / kind / name).write_bytes(data)
+    for index in range(LEAST_SHARDS):
+        chosen = names[2 * index : 2 * index + 2]
+        gt = [(name, files["gt"][name]) for name in chosen]
+        pred = [(name, files["pred"][name]) for name in chosen]
+        more = [(extra[index], files["pred"]["000.png"])] if index in extra else []
+        write_tar(root / "tar" / "gt" / f"{index:05d}.tar", gt)
+        write_tar(root / "tar" / "pred" / f"{index:05d}.tar", [*more, *pred[::-1]])
+        write_parquet(root / "parquet" / "gt" / f"{index:05d}.parquet", gt)
+        write_parquet(root / "parquet" / "pred" / f"{index:05d}.parquet", [*pred[::-1], *more])
+        write_parquet(root / "table" / f"{index:05d}.parquet", gt, map=pred)
+    return root
+
+
+def roots(folder: Path, form: str) -> tuple[str, str]:
+    if form == "table":
+        return f"{folder / 'table'}#map", f"{folder / 'table'}#image"
+    if form == "mixed":
+        return str(folder / "parquet" / "pred"), str(folder / "tar" / "gt")
+    return str(folder / form / "pred"), str(folder / form / "gt")
+
+
+@pytest.fixture(scope="module")
+def expected(folder: Path) -> sisod.Evaluation:
+    with pytest.warns(UserWarning, match=r"2 files .* have no ground truth \(extra-a, extra-b\)"):
+        return sisod.evaluate(folder / "pred", folder / "gt", jobs=1)
+
+
+@pytest.fixture
+def listing_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make it an error to list the images of a root."""
+
+    def refuse(root: object) -> list[Any]:
+        raise AssertionError(f"the images of {root} were listed")
+
+    monkeypatch.setattr(pairs, "list_files", refuse)
+
+
+def assert_expected(result: sisod.Evaluation, expected: sisod.Evaluation, *, extra: bool = True) -> None:
+    assert_same_result(result, expected)
+    own = {"inputs", "digest"}
+    counts = [{k: v for k, v in run.items() if k not in own} for run in (result.run, expected.run)]
+    assert counts[0] == counts[1]
+    if extra:
+        for key in ("missing", "extra", "extra_names"):
+            assert result.run["inputs"][key] == expected.run["inputs"][key]
+
+
+@pytest.mark.filterwarnings("ignore:2 files")
+@pytest.mark.usefixtures("listing_refused")
+@pytest.mark.parametrize("form", ["tar", "parquet", "mixed", "table"])
+def test_shards_give_the_bits_of_the_folder(
+    folder: Path, expected: sisod.Evaluation, form: str, tmp_path: Path
+) -> None:
+    pred, gt = roots(folder, form)
+    assert_expected(sisod.evaluate(pred, gt, jobs=1), expected, extra=form != "table")
+    if form in ("tar", "table"):
+        result = sisod.evaluate(pred, gt, jobs=2, out=tmp_path / "out")
+        assert_expected(result, expected, extra=form != "table")
+
+
+@pytest.mark.filterwarnings("ignore:2 files")
+def test_the_files_of_a_result_can_be_read_again(folder: Path, tmp_path: Path) -> None:
+    from sisod.data.storage import read_bytes
+
+    for form in ("tar", "table"):
+        pred, gt = roots(folder, form)
+        files = sisod.evaluate(pred, gt, metrics="mae", jobs=1, out=tmp_path / form).files
+        assert files is not None
+        row = files.filter(pl.col("image") == "deep/001").row(0, named=True)
+        assert read_bytes(pred, row["prediction"]) == (folder / "pred/deep/001.png").read_bytes()
+        assert read_bytes(gt, row["ground_truth"]) == (folder / "gt/deep/001.png").read_bytes()
+        shard = Path(gt.split("#")[0], row["ground_truth"].split("/")[0])
+        assert row["ground_truth_stamp"] == f"{shard.stat().st_size}-{shard.stat().st_mtime_ns}"
+
+
+@pytest.mark.needs("fsspec")
+@pytest.mark.filterwarnings("ignore:2 files")
+@pytest.mark.usefixtures("listing_refused")
+def test_shards_behind_a_url(folder: Path, expected: sisod.Evaluation) -> None:
+    import fsspec
+
+    memory = fsspec.filesystem("memory")
+    memory.put(f"{folder}/tar/", "/sisod-shards/", recursive=True)
+    try:
+        result = sisod.evaluate("memory://sisod-shards/pred", "memory://sisod-shards/gt", jobs=1)
+    finally:
+        memory.rm("/sisod-shards", recursive=True)
+    assert_expected(result, expected)
+
+
+def request_of(pred: str, gt: str, **options: Any) -> Request:
+    protocol = sisod.PROTOCOLS["default"]
+    return Request(pred, gt, protocol=protocol, keys=("mae",), **options)
+
+
+def test_when_shards_are_tasks(folder: Path, tmp_path: Path) -> None:
+    """Otherwise the images are listed and paired by their names."""
+    pred, gt = roots(folder, "tar")
+    pairing = pair_shards(request_of(pred, gt))
+    assert pairing is not None
+    assert [pair.index for pair in pairing.shards] == list(range(LEAST_SHARDS))
+    assert all(pair.pred.prefix == pair.gt.prefix for pair in pairing.shards)
+    assert pair_shards(request_of(pred, gt, allow_missing=True)) is None
+    assert pair_shards(request_of(pred, gt, names=("000",))) is None
+    assert pair_shards(request_of(str(folder / "pred"), gt)) is None
+    assert pair_shards(request_of(pred, str(folder / "tar" / "gt" / "00000.tar"))) is None
+    assert pair_shards(request_of(pred, str(tmp_path / "nowhere"))) is None
+    assert pair_shards(request_of(pred, gt, gt_suffix="_mask")) is None  # no image has this end
+    few = tmp_path / "few"
+    few.mkdir()
+    for path in sorted(Path(gt).iterdir())[1:]:
+        (few / path.name).write_bytes(path.read_bytes())
+    assert pair_shards(request_of(str(few), str(few))) is None  # one fewer than enough
+    assert pair_shards(request_of(pred, str(few))) is None  # other names of shards
+    (few / "00000.tar").write_bytes(Path(gt, "00001.tar").read_bytes())
+    assert pair_shards(request_of(pred, str(few))) is None  # other images in the first shard
+    write_tar(few / "00000.tar", [])
+    assert pair_shards(request_of(pred, str(few))) is None  # no images in the first shard
+
+
+def test_ends_of_names(folder: Path, tmp_path: Path, expected: sisod.Evaluation) -> None:
+    for path in Path(roots(folder, "tar")[1]).iterdir():
+        named = [(name.replace(".png", "_mask.png"), data) for name, data in members(path)]
+        write_tar(tmp_path / "gt" / path.name, [("readme.txt", b"masks"), *named])
+    request = request_of(roots(folder, "tar")[0], str(tmp_path / "gt"), gt_suffix="_mask")
+    assert isinstance(pair_shards(request), ShardPairing)
+    with pytest.warns(UserWarning, match="2 files"):
+        result = sisod.evaluate(request.pred_root, request.gt_root, gt_suffix="_mask", jobs=1)
+    assert_same_result(result, expected)
+
+
+# shards that do not belong together, or are damaged
+
+
+@pytest.fixture
+def copied(folder: Path, tmp_path: Path) -> Path:
+    """A copy of the shards of tar; the folder that holds pred and gt."""
+    for kind in ("pred", "gt"):
+        (tmp_path / kind).mkdir()
+        for path in (folder / "tar" / kind).iterdir():
+            (tmp_path / kind / path.name).write_bytes(path.read_bytes())
+    return tmp_path
+
+
+def refusal(root: Path, **options: Any) -> str:
+    settings: dict[str, Any] = {"jobs": 1, "metrics": "mae"} | options
+    with pytest.raises(InputError) as info:
+        sisod.evaluate(root / "pred", root / "gt", **settings)
+    assert "\n" not in str(info.value)
+    return str(info.value)
+
+
+def members(path: Path) -> list[tuple[str, bytes]]:
+    with tarfile.open(path) as archive:
+        return [(member.name, archive.extractfile(member).read()) for member in archive]  # type: ignore[union-attr]
+
+
+def test_an_image_without_a_prediction(copied: Path) -> None:
+    pred = copied / "pred" / "00007.tar"
+    kept, lost = members(pred)
+    write_tar(pred, [kept])
+    name = lost[0].removesuffix(".png")
+    gt = copied / "gt" / "00007.tar"
+    assert refusal(copied) == (
+        f"1 of 2 ground truths in {str(gt)!r} have no prediction in {str(pred)!r} ({name}); use "
+        "--allow-missing to pair the images of all shards by name and to score those that have a "
+        "prediction"
+    )
+    write_tar(copied / "pred" / "00008.tar", [*members(copied / "pred" / "00008.tar"), lost])
+    with pytest.warns(UserWarning, match="2 files"):  # the prediction is found in another shard
+        result = sisod.evaluate(
+            copied / "pred", copied / "gt", metrics="mae", jobs=1, allow_missing=True
+        )
+    assert result.images.height == 2 * LEAST_SHARDS
+
+
+def test_a_name_that_comes_twice(copied: Path) -> None:
+    gt, pred = (copied / kind / "00009.tar" for kind in ("gt", "pred"))
+    first, second = members(gt)
+    name = first[0].removesuffix(".png")
+    write_tar(gt, [first, second, first])
+    assert refusal(copied).startswith(f"{str(copied / 'gt')!r} has two files for the image {name!r}: ")
+    write_tar(gt, [first, second])
+    for path in (gt, pred):  # in two shards
+        other = path.with_name("00010.tar")
+        write_tar(other, [*members(other), members(path)[-1 if path == pred else 0]])
+    for options in ({}, {"out": copied / "out", "jobs": 2}):
+        with pytest.raises(InputError) as info:
+            sisod.evaluate(copied / "pred", copied / "gt", metrics="mae", **options)  # type: ignore[arg-type]
+        text = f"the image {name!r} was scored twice, from two shards or tables; keep one of them"
+        assert str(info.value) == text
+
+
+def test_a_shard_without_images(copied: Path) -> None:
+    for kind in ("gt", "pred"):
+        write_tar(copied / kind / "00011.tar", [])
+    with pytest.warns(UserWarning, match="2 files"):
+        result = sisod.evaluate(copied / "pred", copied / "gt", metrics="mae", jobs=1)
+    assert result.images.height == 2 * LEAST_SHARDS - 2
+
+
+@pytest.mark.filterwarnings("ignore:2 files")
+def test_a_broken_image_then_repaired(copied: Path, expected: sisod.Evaluation) -> None:
+    """Finished shards are kept, and only the others are scored after it was repaired."""
+    pred, out = copied / "pred" / "00033.tar", copied / "out"
+    whole = members(pred)
+    write_tar(pred, [whole[0], (whole[1][0], b"not an image")])
+    text = refusal(copied, out=out, metrics=None)
+    assert "/pred/00033.tar/bytes " in text
+    assert f"/{whole[1][0]}' is not an image that can be read" in text
+    answers = sorted(path.name for path in partial_folder(out).glob("*.rows"))
+    assert [name[:7] for name in answers] == [f"{index:07d}" for index in range(33)]
+    assert refusal(copied, out=out, metrics=None, resume=True, allow_missing=True).startswith(
+        "cannot resume: the work was divided into shards and is now divided into images; use the options"
+    )
+    write_tar(pred, whole)
+    scored: list[str] = []
+
+    def count(path: Path, data: bytes) -> None:
+        scored.append(path.name)
+        write_atomically(path, data)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(driver, "write_atomically", count)
+        result = sisod.evaluate(copied / "pred", copied / "gt", out=out, jobs=1, resume=True)
+    assert len([name for name in scored if name.endswith(".rows")]) == LEAST_SHARDS - 33
+    assert_expected(result, expected)
+    again = sisod.evaluate(copied / "pred", copied / "gt", out=out, jobs=1, resume=True)
+    assert again.run == result.run
+
+
+def test_a_scored_shard_that_changed(copied: Path) -> None:
+    broken, scored = copied / "gt" / "00002.tar", copied / "pred" / "00001.tar"
+    broken.write_bytes(broken.read_bytes()[:700])
+    assert refusal(copied, out=copied / "out").startswith(f"{str(broken)!r} is cut short: ")
+    os.utime(scored, (1, 1))
+    assert refusal(copied, out=copied / "out", resume=True) == (
+        "cannot resume: 1 shards were scored and their files changed since (00001.tar); use --overwrite "
+        "to begin again"
+    )
+
+
+# killed
+
+
+@posix_signals
+@pytest.mark.slow
+def test_killed_and_resumed(folder: Path, tmp_path: Path, expected: sisod.Evaluation) -> None:
+    pred, gt = roots(folder, "parquet")
+    command = [
+        *MAIN,
+        "evaluate",
+        f"A={pred}",
+        gt,
+        "--dataset",
+        "D",
+        "--out",
+        str(tmp_path),
+        "--jobs",
+        "2",
+    ]
+    started = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603
+    work = partial_folder(tmp_path / "D" / "A")
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and not list(work.glob("*.rows")):
+        time.sleep(0.002)
+    started.kill()
+    started.wait()
+    assert 0 < len(list(work.glob("*.rows"))) < LEAST_SHARDS
+    subprocess.run([*command, "--resume"], check=True, capture_output=True)  # noqa: S603
+    assert_expected(sisod.Evaluation.load(tmp_path / "D" / "A"), expected)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """A scheduler and two worker processes."""
+    distributed = pytest.importorskip("distributed", reason="extra cluster is not installed")
+    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    with distributed.LocalCluster(**options, silence_logs=50) as started:
+        yield started
+
+
+@posix_signals
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:2 files")
+@pytest.mark.usefixtures("listing_refused")
+def test_a_worker_that_dies(
+    folder: Path,
+    expected: sisod.Evaluation,
+    cluster: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A task is a shard: the shards that the worker had are scored again, and no other."""
+    from sisod.evaluation import cluster as cluster_module
+
+    victim = next(iter(cluster.workers.values())).pid
+    work = partial_folder(tmp_path / "out")
+    submitted: list[int] = []
+    call = cluster_module._call
+
+    def count(description: dict[str, Any], group: Sequence[Any]) -> tuple[Any, ...]:
+        submitted.append(len(group))
+        return call(description, group)
+
+    def kill_after_the_first_shard() -> None:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and not list(work.glob("*.rows")):
+            time.sleep(0.002)
+        os.kill(victim, signal.SIGKILL)
+
+    monkeypatch.setattr(cluster_module, "_call", count)
+    killer = threading.Thread(target=kill_after_the_first_shard)
+    killer.start()
+    pred, gt = roots(folder, "tar")
+    result = sisod.evaluate(pred, gt, out=tmp_path / "out", cluster=cluster.scheduler_address)
+    killer.join()
+    assert_expected(result, expected)
+    assert submitted == [1] * LEAST_SHARDS
+
+
+@pytest.mark.needs("distributed")
+def test_a_shard_that_a_worker_does_not_see(folder: Path) -> None:
+    from sisod.evaluation.cluster import score_shards_on_worker
+
+    pred, gt = roots(folder, "tar")
+    pairing = pair_shards(request_of(pred, gt))
+    assert pairing is not None
+    for change, reason in (
+        ({"file": "/nowhere/0.tar"}, r"'/nowhere/0.tar' \(No such file or directory\)"),
+        ({"stamp": "1-1"}, r"'.*/gt/00000.tar' \(another file, of \d+ bytes instead of 1\)"),
+    ):
+        message = pairing.shards[0].message()
+        message["gt"] |= change
+        with pytest.raises(InputError, match=rf"^the Dask worker '.+' does not see the file {reason}; "):
+            score_shards_on_worker(request_of(pred, gt).to_json(), [message])

@@ -1,0 +1,144 @@
+"""`sisod predict` writes Parquet and tar shards: the same maps, resumable, and read back by evaluate."""
+
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import polars as pl
+import pytest
+from helpers.container_files import files_of, write_parquet, write_tar
+
+torch = pytest.importorskip("torch", reason="extra torch is not installed")
+
+from helpers.command_line import error_message, run  # noqa: E402
+
+import sisod  # noqa: E402
+from sisod import networks  # noqa: E402
+from sisod.common.errors import InputError, UsageError  # noqa: E402
+from sisod.data.images import decode  # noqa: E402
+from sisod.data.pairs import files_by_name  # noqa: E402
+from sisod.data.storage import read_bytes  # noqa: E402
+from sisod.networks import map_folder, map_shards  # noqa: E402
+from sisod.networks.predict import predict_folder  # noqa: E402
+
+COUNT = 11
+
+
+@pytest.fixture(scope="module")
+def network() -> networks.Network:
+    torch.manual_seed(0)
+    return networks.create("tiny").eval()
+
+
+@pytest.fixture(autouse=True)
+def _images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eleven images, some in a folder; shards of four maps."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(map_shards, "SHARD", 4)
+    rng = np.random.default_rng(0)
+    Path("images/night").mkdir(parents=True)
+    Path("gt/night").mkdir(parents=True)
+    for index in range(COUNT):
+        name = f"{'night/' if index % 3 == 0 else ''}im{index:02d}"
+        cv2.imwrite(f"images/{name}.png", rng.integers(0, 256, (20, 24, 3), dtype=np.uint8))
+        mask = np.zeros((20, 24), np.uint8)
+        mask[4 : 8 + index % 5, 3:15] = 255
+        cv2.imwrite(f"gt/{name}.png", mask)
+
+
+def predict(network: networks.Network, out: str, images: str = "images", **options: Any) -> Any:
+    return predict_folder(network, images, out, size=32, batch=3, device="cpu", **options)
+
+
+@pytest.mark.parametrize("container", ["parquet", "tar"])
+def test_the_same_maps_in_shards(network: networks.Network, container: Any) -> None:
+    predict(network, "single")
+    done = predict(network, "packed", container=container)
+    assert (done.n_new, done.n_kept) == (COUNT, 0)
+    shards = [f"maps-0000{index}.{container}" for index in range(3)]
+    assert sorted(path.name for path in Path("packed").rglob("*")) == [*shards, "run.json"]
+    maps = {name: read_bytes("packed", file.path) for name, file in files_by_name("packed").items()}
+    single = {name.removesuffix(".png"): data for name, data in files_of("single").items()}
+    del single["run.json"]
+    assert maps == single
+    results = [sisod.evaluate(root, "gt", jobs=1, metrics=["mae"]) for root in ("single", "packed")]
+    assert results[0].images.equals(results[1].images)
+
+
+def test_layouts_of_others(network: networks.Network) -> None:
+    """Parquet as Hugging Face's, tar as WebDataset's; read without sisod."""
+    predict(network, "p", container="parquet")
+    predict(network, "t", container="tar")
+    table = pl.read_parquet("p/maps-00000.parquet")
+    assert table.schema == {"prediction": pl.Struct({"bytes": pl.Binary, "path": pl.String})}
+    first = table["prediction"][0]
+    with tarfile.open("t/maps-00000.tar") as archive:
+        members = archive.getmembers()
+        content = archive.extractfile(members[0])
+        assert content is not None
+        assert (members[0].name, content.read()) == (first["path"], first["bytes"])
+    assert [member.name for member in members] == table["prediction"].struct.field("path").to_list()
+    assert decode(first["bytes"], "map.png").shape == (20, 24)
+
+
+@pytest.mark.parametrize("container", ["parquet", "tar"])
+def test_broken_image_then_mended(network: networks.Network, container: Any) -> None:
+    predict(network, "whole", container=container)
+    bad = Path("images/night/im09.png")
+    good = bad.read_bytes()
+    bad.write_bytes(good[:50])
+    with pytest.raises(InputError, match=r"images/night/im09\.png' is not an image that can be read"):
+        predict(network, "out", container=container)
+    assert Path(f"out/maps-00000.{container}").exists()
+    assert len(map_folder._map_names(Path("out"))) == 9  # the last batch has the other two
+    bad.write_bytes(good)
+    with pytest.raises(InputError, match="container differs from that of the maps there"):
+        predict(network, "out", resume=True)
+    # killed after a shard was written and before its maps were removed
+    member = next(iter(files_by_name(f"out/maps-00000.{container}")))
+    Path(f"out/{member}.png").parent.mkdir(exist_ok=True)
+    Path(f"out/{member}.png").write_bytes(b"left")
+    done = predict(network, "out", container=container, resume=True)
+    assert (done.n_new, done.n_kept) == (2, 9)
+    kinds = {name: data for name, data in files_of("out").items() if name != "run.json"}
+    assert kinds == {name: data for name, data in files_of("whole").items() if name != "run.json"}
+    again = predict(network, "out", container=container, resume=True)
+    assert (again.n_new, again.n_kept) == (0, COUNT)
+
+
+@pytest.mark.parametrize("write", [write_tar, write_parquet])
+def test_images_from_a_container(network: networks.Network, write: Any) -> None:
+    kind = write.__name__.removeprefix("write_")
+    write(f"images.{kind}", files_of("images"))
+    predict(network, "single")
+    predict(network, "maps", images=f"images.{kind}", container=kind)
+    assert {name: read_bytes("maps", file.path) for name, file in files_by_name("maps").items()} == {
+        name.removesuffix(".png"): data
+        for name, data in files_of("single").items()
+        if name != "run.json"
+    }
+
+
+def test_hostile_names_write_nothing(network: networks.Network) -> None:
+    write_tar("evil.tar", {"../evil.png": Path("images/im01.png").read_bytes()})
+    with pytest.raises(InputError, match="leads out of the archive"):
+        predict(network, "out", images="evil.tar")
+    assert not Path("out").exists()
+    assert not Path("../evil.png").exists()
+
+
+def test_command_line(network: networks.Network) -> None:
+    network.save_pretrained("model")
+    options = ["--size", "32", "--device", "cpu"]
+    result = run("predict", "model", "images", "out", "--container", "tar", *options)
+    assert result.exit_code == 0, result.stderr
+    assert sorted(path.name for path in Path("out").glob("*.tar"))[-1] == "maps-00002.tar"
+    result = run("evaluate", "tiny=out", "gt", "--out", "results", "--metrics", "mae")
+    assert result.exit_code == 0, result.stderr
+    assert "zip" in error_message(
+        run("predict", "model", "images", "o", "--container", "zip", *options), exit_codes=(2,)
+    )
+    with pytest.raises(UsageError, match="container must be 'parquet' or 'tar', got 'zip'"):
+        predict(network, "o", container="zip")

@@ -1,0 +1,74 @@
+"""Training and calibrating from containers: the same weights and maps as from folders."""
+
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import polars as pl
+import pytest
+from helpers.container_files import IMAGE, files_of, write_parquet, write_tar
+from helpers.folder_contents import content
+
+torch = pytest.importorskip("torch", reason="extra torch is not installed")
+
+from helpers.training_runs import same_weights, train_tiny, write_data  # noqa: E402
+
+from sisod.data.datasets import open_dataset  # noqa: E402
+from sisod.training.calibration import calibrate_maps  # noqa: E402
+from sisod.training.loaders import SaliencyData  # noqa: E402
+from sisod.training.recipe import find_recipe  # noqa: E402
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A data set as folders, as one Parquet file and as one tar."""
+    monkeypatch.chdir(tmp_path)
+    folder = write_data(tmp_path / "data", 24)
+    images, masks = files_of(folder / "image"), files_of(folder / "mask")
+    columns = {
+        kind: pl.Series([{"bytes": one, "path": name} for name, one in files.items()], dtype=IMAGE)
+        for kind, files in (("image", images), ("mask", masks))
+    }
+    pl.DataFrame(columns).write_parquet(tmp_path / "data.parquet")
+    write_tar(
+        tmp_path / "data.tar",
+        images | {name.replace(".png", ".mask.png"): one for name, one in masks.items()},
+    )
+    return folder
+
+
+def test_the_same_weights(data: Path, tmp_path: Path) -> None:
+    train_tiny(data, tmp_path / "folder", "train.epochs=1")
+    for kind in ("parquet", "tar"):
+        train_tiny(tmp_path / f"data.{kind}", tmp_path / kind, "train.epochs=1")
+        same_weights(tmp_path / "folder", tmp_path / kind)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["parquet", "tar"])
+def test_processes_that_read(data: Path, tmp_path: Path, kind: str) -> None:
+    """Threads of polars are here already, so a process that reads Parquet must not be forked."""
+    batches: list[Any] = []
+    for root in (data, tmp_path / f"data.{kind}"):
+        samples = open_dataset(root).samples
+        loaders = SaliencyData(find_recipe("tiny"), samples, samples[:2], workers=1, labels=None)
+        batches.append(next(iter(loaders.val_dataloader())))
+        del loaders
+    np.testing.assert_array_equal(batches[0].images, batches[1].images)
+
+
+def test_calibrated_maps(data: Path, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    (tmp_path / "maps").mkdir()
+    for path in sorted((data / "mask").iterdir()):
+        mask = cv2.imread(str(path), cv2.IMREAD_GRAYSCALE)
+        assert mask is not None
+        soft = 0.3 * mask + rng.integers(0, 102, mask.shape)
+        cv2.imwrite(str(tmp_path / "maps" / path.name), soft.astype(np.uint8))
+    write_parquet(tmp_path / "maps.parquet", files_of("maps"))
+    calibrate_maps("maps", "data/mask", "a")
+    calibrate_maps("maps.parquet", "data.tar#mask.png", "b")
+    first, second = content("a"), content("b")
+    assert first.pop("run.json") != second.pop("run.json")  # says where the maps were
+    assert first == second
