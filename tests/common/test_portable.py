@@ -72,8 +72,8 @@ def test_text_files_name_their_encoding_and_line_ends() -> None:
             and "encoding" not in given
         ):
             faults.append(f"{where}: output decoded by the locale")
-    lock = "reproduction/run.py"  # an empty file
-    assert [fault for fault in faults if not fault.startswith(lock)] == []
+    others = ("reproduction/run.py", "data/numpy_files.py")  # an empty file; a member of an archive
+    assert [fault for fault in faults if not fault.startswith(others)] == []
 
 
 def test_calls_that_some_system_lacks() -> None:

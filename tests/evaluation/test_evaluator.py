@@ -91,7 +91,7 @@ def test_object_rows_average_to_the_image() -> None:
     np.testing.assert_allclose(means["f_mean"], images["si_f_mean"], atol=1e-14)
     assert WHOLE.objects.columns == [
         "image", "index", "y0", "x0", "y1", "x1", "area", "share", "fill", "touches_border",
-        "mae", "f_mean", "f_max", "auc", "iou_binary", "recall_binary", "error", "missed_pixels",
+        "mae", "f_mean", "f_max", "auc", "iou_binary", "recall_binary", "biou", "error", "missed_pixels",
     ]  # fmt: skip
 
 

@@ -55,7 +55,7 @@ COMMANDS = {
     "evaluate": Command(
         "evaluate A=maps mask --out out --dataset MSOD --jobs 1 --metrics mae --overwrite",
         "out/MSOD/A",
-        "sisod.evaluation.runners.score_batch",
+        "sisod.evaluation.runners.score_task",
         bad=(("--metrics", "nonsense"), ("--protocol", "nonsense"), ("--pred-suffix", "_x")),
         broken="maps/scene001.png",
         without=("distributed", ("--cluster", "tcp://127.0.0.1:9")),
@@ -63,7 +63,7 @@ COMMANDS = {
     "predict": Command(
         "predict net image out --size 32 --batch 1 --device cpu --overwrite",
         "out",
-        "sisod.networks.predict.write_png",
+        "sisod.networks.map_folder.write_png",
         bad=(("--device", "gpu"), ("--network", "edn")),
         broken="image/scene001.png",
         without=("torch", ()),

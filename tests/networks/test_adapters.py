@@ -110,7 +110,7 @@ def test_of_two_classes_the_second_is_the_object() -> None:
 
 
 def test_minmax_stretches_each_map_but_a_constant_one() -> None:
-    network = wrap(Returns(three), normalize="minmax")
+    network = wrap(Returns(three), output=0, normalize="minmax")
     logits = torch.tensor([[[[0.0, 1.0], [2.0, -1.0]]], [[[0.5, 0.5], [0.5, 0.5]]]])
     probs = network.saliency(logits)
     assert (float(probs[0].min()), float(probs[0].max())) == (0.0, 1.0)

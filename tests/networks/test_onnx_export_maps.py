@@ -48,7 +48,7 @@ def tiny(*, calibrated: bool) -> networks.Network:
 
 
 def u2net() -> networks.Network:
-    return networks.wrap(Seven(), size=SIDE, activation="none", normalize="minmax").eval()
+    return networks.wrap(Seven(), size=SIDE, output=0, activation="none", normalize="minmax").eval()
 
 
 @pytest.fixture

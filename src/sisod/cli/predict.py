@@ -95,7 +95,7 @@ def predict(
         typer.Option(
             metavar="N|NAME",
             help="Which map of a model of yours is the prediction, by position (-1 is the last) or "
-            "name; by default the first.",
+            "name; by default the last, of an ONNX file the first.",
         ),
     ] = None,
     channel: Annotated[

@@ -56,7 +56,10 @@ def reproduce(
         ),
     ] = None,
     precision: Annotated[
-        str, typer.Option(metavar="NAME", help="Lightning's precision, like bf16-mixed.")
+        str,
+        typer.Option(
+            metavar="NAME", help="Lightning's precision, like bf16-mixed: the same for all networks."
+        ),
     ] = "32-true",
     workers: Workers = None,
 ) -> None:

@@ -67,7 +67,7 @@ Strategy = Annotated[str, typer.Option(metavar="NAME", help="Lightning's strateg
 RecipePrecision = Annotated[
     str | None,
     typer.Option(
-        metavar="NAME", help="Lightning's precision, like bf16-mixed; by default the recipe's."
+        metavar="NAME", help="Lightning's precision, like bf16-mixed: by default the recipe's."
     ),
 ]
 Workers = Annotated[

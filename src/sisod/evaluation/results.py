@@ -231,7 +231,7 @@ class PixelFiles:
         pred = read_prediction(
             inputs[PREDICTIONS],
             path,
-            gt_root=inputs[TRUTHS],
+            gt_root=inputs.get(TRUTHS, ""),  # of a result in memory it may be unknown
             meaning=self._meaning,
             class_maps=bool(inputs.get("class_maps")),
         )

@@ -110,7 +110,7 @@ def _first_file(folder: Path) -> str:
                     below.append(Path(entry.path))
                 elif is_shard(entry.name) or has_image_extension(entry.name):
                     return entry.name
-    except OSError:  # whoever lists the folder says so
+    except (OSError, ValueError):  # whoever lists the folder says so
         return ""
     return next(filter(None, map(_first_file, sorted(below))), "")
 

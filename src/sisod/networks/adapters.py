@@ -38,7 +38,7 @@ def wrap(
     size: int | tuple[int, int] | None = None,
     mean: Triple = IMAGENET_MEAN,
     std: Triple = IMAGENET_STD,
-    output: Output = 0,
+    output: Output = -1,
     activation: Activation = "sigmoid",
     normalize: Normalization = "none",
     channel: int | None = None,
@@ -51,8 +51,8 @@ def wrap(
         size: side, or height and width, that images are resized to; None if any will do.
         mean: of each channel, of values in [0, 1]; by default ImageNet's.
         std: the same for the standard deviation.
-        output: which map is the prediction: its position in a list or tuple, whose other maps are
-            supervised too; its key in a dictionary or name in a dataclass, which is then the only map;
+        output: which map is the prediction: its position in a list or tuple, by default the last, whose
+            other maps are supervised too; its key in a dictionary or name in a dataclass, which is then the only map;
             or a function from what the module returns to the maps, the prediction first.
         activation: what turns the values into probabilities: `"sigmoid"`; `"softmax"` over the
             channels, which are classes; `"none"` if they are probabilities already.
@@ -65,7 +65,7 @@ def wrap(
         >>> class Twice(nn.Module):
         ...     def forward(self, x):
         ...         return [x[:, :1, ::2, ::2], x[:, 1:2]]
-        >>> network = wrap(Twice(), size=352, output=-1)
+        >>> network = wrap(Twice(), size=352)
         >>> [tuple(logits.shape) for logits in network(torch.zeros(1, 3, 8, 6))]
         [(1, 1, 8, 6), (1, 1, 8, 6)]
     """
@@ -103,7 +103,7 @@ class WrappedNetwork(Network):
         *,
         size: int | tuple[int, int] | None = None,
         input_spec: InputSpec | None = None,
-        output: Output = 0,
+        output: Output = -1,
         activation: Activation = "sigmoid",
         normalize: Normalization = "none",
         channel: int | None = None,

@@ -73,7 +73,7 @@ KINDS = {
             "py:MODULE:FUNCTION",
             _TORCH,
             "torch",
-            "sisod predict py:mine:build images maps --size 1024 --output -1",
+            "sisod predict py:mine:build images maps --size 1024",
         ),
         Kind(
             "timm",

@@ -32,7 +32,7 @@ class _OwnSettings:
 
     input_spec: InputSpec
     size: tuple[int, int] | None = None
-    output: Any = 0
+    output: Any = -1
     activation: Activation = "sigmoid"
 
 
@@ -197,7 +197,7 @@ def _load_hf(name: str, options: ModelOptions) -> WrappedNetwork:
                 ) from error
             preprocessing = {}
     spec, size = _hf_input(preprocessing, source)
-    output = 0 if is_remote else "logits"
+    output = -1 if is_remote else "logits"
     activation: Activation = "sigmoid"
     if not is_remote and module.config.num_labels > 1:
         activation = "softmax"
