@@ -52,8 +52,8 @@ def wrap(
         mean: of each channel, of values in [0, 1]; by default ImageNet's.
         std: the same for the standard deviation.
         output: which map is the prediction: its position in a list or tuple, by default the last, whose
-            other maps are supervised too; its key in a dictionary or name in a dataclass, which is then the only map;
-            or a function from what the module returns to the maps, the prediction first.
+            other maps are supervised too; its key in a dictionary or name in a dataclass, which is then
+            the only map; or a function from what the module returns to the maps, the prediction first.
         activation: what turns the values into probabilities: `"sigmoid"`; `"softmax"` over the
             channels, which are classes; `"none"` if they are probabilities already.
         normalize: `"minmax"` stretches each predicted map to [0, 1], as U2-Net does; not in training.
