@@ -47,6 +47,7 @@ def with_quote(text: str, name: str, quote: str) -> str:
 TABLES = (
     ("README.md", "bench", "engine"),
     ("README.md", "folders", "folders"),
+    ("README.md", "compat", "compat"),
     ("docs/losses.md", "losses", "losses"),
     ("docs/losses.md", "loss_parts", "loss_parts"),
     ("docs/reproduce.md", "epochs", "bench:0"),
