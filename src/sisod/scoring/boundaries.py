@@ -6,7 +6,8 @@ before anything else: outside it there is no boundary.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import cv2
 import numpy as np
@@ -17,6 +18,8 @@ from sisod.scoring.structure import Mask, Pixels, Values, Window
 
 Bytes = NDArray[np.uint8]  # 0 and 1
 _N_RADII = 5  # of mean boundary accuracy
+_LARGEST_OF_OPENCV = 6  # the radius up to which its morphology is quicker
+_STRIP = 1 << 16  # pixels that are computed at a time: they stay in the cache
 _SQUARE = np.ones((3, 3), dtype=np.uint8)
 _CROSS = cv2.getStructuringElement(cv2.MORPH_CROSS, (3, 3))
 
@@ -65,14 +68,59 @@ def mean_boundary_accuracy(pixels: Pixels, frames: Sequence[Frame]) -> Values:  
         for mask in (pixels.gt, pixels.binary)
     )
     correct = 1 - (gt ^ pred)
-    accuracies = {radius: _accuracy_near(gt, correct, radius) for radius in set(radii)}
+    accuracies = {
+        radius: cv2.countNonZero(correct & near) / cv2.countNonZero(near)
+        for radius, near in near_boundary(gt, sorted(set(radii)))
+    }
     return np.array([sum(accuracies[radius] for radius in radii) / _N_RADII])
 
 
-def _accuracy_near(gt: Bytes, correct: Bytes, radius: int) -> float:
-    disc = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * radius + 1, 2 * radius + 1))
-    near = np.asarray(cv2.morphologyEx(gt, cv2.MORPH_GRADIENT, disc), dtype=np.uint8)
-    return cv2.countNonZero(correct & near) / cv2.countNonZero(near)
+def near_boundary(gt: Bytes, radii: Sequence[int]) -> Iterator[tuple[int, Bytes]]:
+    """Yield each radius, and where the morphological gradient of an elliptic element is not zero.
+
+    The time of OpenCV grows with the area of the element. An ellipse is a stack of rows: it holds both
+    values if its middle column does, or if one of its rows is longer than the way to the other value.
+    So the time for a large radius grows with the height of the ellipse only.
+    """
+    steps = _steps_to_other_value(gt, radii[-1]) if radii[-1] > _LARGEST_OF_OPENCV else None
+    for radius in radii:
+        ellipse = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * radius + 1, 2 * radius + 1))
+        if steps is None or radius <= _LARGEST_OF_OPENCV:
+            yield radius, np.asarray(cv2.morphologyEx(gt, cv2.MORPH_GRADIENT, ellipse), dtype=np.uint8)
+        else:
+            yield radius, _near_by_rows(gt, steps, np.asarray(ellipse))
+
+
+def _near_by_rows(gt: Bytes, steps: NDArray[Any], ellipse: NDArray[Any]) -> Bytes:
+    height, radius = len(gt), len(ellipse) // 2
+    column = np.ones((len(ellipse), 1), dtype=np.uint8)
+    near = np.asarray(cv2.morphologyEx(gt, cv2.MORPH_GRADIENT, column), dtype=np.uint8).view(np.bool_)
+    reaches = [int(n_pixels) // 2 for n_pixels in np.count_nonzero(ellipse, axis=1)]
+    for rows in _strips(gt):
+        for shift, reach in enumerate(reaches, start=-radius):
+            y0, y1 = max(rows.start, -shift), min(rows.stop, height - shift)
+            if y0 < y1:
+                near[y0:y1] |= steps[y0 + shift : y1 + shift] <= reach
+    return near.view(np.uint8)
+
+
+def _steps_to_other_value(gt: Bytes, most: int) -> NDArray[Any]:
+    """Return the steps along the row to a pixel of the other value, `most` + 1 if there are more."""
+    steps = np.full(gt.shape, most + 1, dtype=np.min_scalar_type(most + 1))
+    row = np.ones((1, 3), dtype=np.uint8)
+    for rows in _strips(gt):
+        near = cv2.morphologyEx(gt[rows], cv2.MORPH_GRADIENT, row)
+        for _ in range(most):
+            steps[rows] -= np.asarray(near, dtype=np.uint8)
+            near = cv2.dilate(near, row)
+    return steps
+
+
+def _strips(gt: Bytes) -> Iterator[slice]:
+    """Cut the rows of an image into strips."""
+    height, width = gt.shape
+    n_rows = max(1, _STRIP // width)
+    return (slice(top, min(top + n_rows, height)) for top in range(0, height, n_rows))
 
 
 def normalized_surface_distance(pixels: Pixels, frames: Sequence[Frame]) -> Values:  # noqa: ARG001
@@ -123,7 +171,8 @@ def _count_near(border: Bytes, other: Bytes, squared_tolerance: int) -> int:
     n_pixels = cv2.countNonZero(border)
     if n_pixels == 0:
         return 0
-    columns, rows = np.asarray(cv2.findNonZero(border), dtype=np.intp)[:, 0].T
+    # OpenCV 5 returns the points without the axis of length 1
+    columns, rows = np.asarray(cv2.findNonZero(border), dtype=np.intp).reshape(-1, 2).T
     sums = np.zeros((height + 1, width), dtype=np.int32)
     np.cumsum(other, axis=0, out=sums[1:])
     for step in range(min(math.isqrt(squared_tolerance), width - 1) + 1):

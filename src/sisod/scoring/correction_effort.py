@@ -53,7 +53,7 @@ def _count_clicks(regions: Bytes, opposite: Bytes) -> int:
     if not regions.any():
         return 0
     contours, _ = cv2.findContours(regions, cv2.RETR_TREE, cv2.CHAIN_APPROX_NONE)
-    points = np.concatenate(contours)[:, 0].astype(np.int32, copy=False)
+    points = np.concatenate(contours).reshape(-1, 2).astype(np.int32, copy=False)
     owner = np.repeat(np.arange(len(contours)), [len(contour) for contour in contours])
     columns, rows = points.T
     touching = np.asarray(cv2.dilate(opposite, _CROSS))[rows, columns] > 0
