@@ -163,3 +163,15 @@ def _power(base: Fraction, exponent: Fraction) -> Fraction:
         context.prec = 40
         number, power = (Decimal(v.numerator) / Decimal(v.denominator) for v in (base, exponent))
         return Fraction(number**power)
+
+
+@pytest.mark.parametrize("shape", [(1, 50_000), (50_000, 1)])
+def test_errors_at_distances_whose_square_is_beyond_32_bits(shape: tuple[int, int]) -> None:
+    """An error weighs twice as much there, as at every large distance: 1 / (1 + 2) for one of them."""
+    gt = np.zeros(shape, dtype=np.bool_)
+    gt[0, 0] = True
+    pred = gt.copy()
+    pred[-1, -1] = True
+    precision = 1 / 3
+    expected = 2 * precision / (1 + precision)
+    assert sisod.score(pred, gt, metrics="wf")["wf"] == pytest.approx(expected, abs=1e-12)

@@ -1,5 +1,7 @@
 """Pixels near the boundary of a mask at large radii, against the morphology of OpenCV."""
 
+import math
+
 import cv2
 import numpy as np
 import pytest
@@ -74,6 +76,34 @@ def test_large_images_do_not_use_the_dilation_of_opencv(monkeypatch: pytest.Monk
     monkeypatch.setattr(boundaries.cv2, "morphologyEx", recorded)
     assert sisod.score(pred, gt, metrics="mba")["mba"] == pytest.approx(np.mean(expected), abs=1e-15)
     assert [size for size in sizes if min(size) > 1] == [(3, 3)]
+
+
+@settings(deadline=None, max_examples=60)
+@given(masks(), st.integers(0, 2**32), st.integers(0, 900))
+def test_the_distance_transform_counts_the_same(
+    gt: NDArray[np.uint8], seed: int, squared_tolerance: int
+) -> None:
+    pred = np.random.default_rng(seed).random(gt.shape) < 0.3
+    values = []
+    with pytest.MonkeyPatch.context() as patch:
+        for lookups in (0, 10**9):  # always, never
+            patch.setattr(boundaries, "_LOOKUPS", lookups)
+            values.append(surface_dice(pred, gt > 0, squared_tolerance))
+    np.testing.assert_equal(*values)
+
+
+def test_a_large_map_of_noise_is_measured_by_distances(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the time grows with the number of pixels times the tolerance: minutes for 25 megapixels."""
+    lookups = []
+    real = math.isqrt
+    monkeypatch.setattr(boundaries.math, "isqrt", lambda n: lookups.append(n) or real(n))
+    pred = np.random.default_rng(0).random((900, 900)) < 0.5
+    gt = np.zeros_like(pred)
+    gt[200:230, 100:160] = True
+    assert 0 < sisod.score(pred, gt, metrics="nsd")["nsd"] < 0.1
+    # one per border, and one for the single column that the ground truth's border is looked up in;
+    # without the distances, one for each of 26 columns
+    assert len(lookups) == 3
 
 
 @pytest.mark.parametrize("shape", [(-1, 2), (-1, 1, 2)])

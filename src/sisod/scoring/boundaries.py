@@ -20,6 +20,8 @@ Bytes = NDArray[np.uint8]  # 0 and 1
 _N_RADII = 5  # of mean boundary accuracy
 _LARGEST_OF_OPENCV = 6  # the radius up to which its morphology is quicker
 _STRIP = 1 << 16  # pixels that are computed at a time: they stay in the cache
+_LOOKUPS = 2  # pairs of a pixel and a distance in columns that take as long as a pixel's distance
+_EXACT = 1 << 20  # squared distances that the distance transform, in float32, tells apart
 _SQUARE = np.ones((3, 3), dtype=np.uint8)
 _CROSS = cv2.getStructuringElement(cv2.MORPH_CROSS, (3, 3))
 
@@ -165,17 +167,23 @@ def _count_near(border: Bytes, other: Bytes, squared_tolerance: int) -> int:
     """Count the pixels of a border whose squared distance to the other border is tolerated.
 
     Column by column, from the nearest one on: a disc is a stack of vertical lines, and sums down the
-    columns tell at once whether a line holds a pixel of the other border.
+    columns tell at once whether a line holds a pixel of the other border. Where this would take longer
+    than the distance transform, because many pixels are far (noise, for example), that is used.
     """
     height, width = other.shape
     n_pixels = cv2.countNonZero(border)
-    if n_pixels == 0:
+    if n_pixels == 0 or not other.any():
         return 0
     # OpenCV 5 returns the points without the axis of length 1
     columns, rows = np.asarray(cv2.findNonZero(border), dtype=np.intp).reshape(-1, 2).T
     sums = np.zeros((height + 1, width), dtype=np.int32)
     np.cumsum(other, axis=0, out=sums[1:])
-    for step in range(min(math.isqrt(squared_tolerance), width - 1) + 1):
+    n_steps = min(math.isqrt(squared_tolerance), width - 1) + 1
+    for step in range(n_steps):
+        if len(rows) * (n_steps - step) > _LOOKUPS * other.size and squared_tolerance <= _EXACT:
+            distances = cv2.distanceTransform(1 - other, cv2.DIST_L2, cv2.DIST_MASK_PRECISE)
+            far = np.asarray(distances)[rows, columns] > math.sqrt(squared_tolerance + 0.5)
+            return n_pixels - int(np.count_nonzero(far))
         reach = math.isqrt(squared_tolerance - step * step)
         for side in (step, -step)[: 1 + (step > 0)]:
             top, bottom = np.maximum(rows - reach, 0), np.minimum(rows + reach + 1, height)

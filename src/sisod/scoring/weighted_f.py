@@ -31,6 +31,7 @@ _GAUSSIAN /= _GAUSSIAN.sum()
 _CROSS = np.array([[0, 1, 0], [1, 1, 1], [0, 1, 0]], dtype=np.uint8)
 _FURTHEST = 4  # rows or columns from a pixel in reach of the filter to the nearest pixel of an object
 _PADDING = 2 * _FURTHEST
+_SQUARABLE = 46340  # the largest distance whose square is an int32
 # Steps from a pixel of an object to those that may have it as their nearest; the best come last. Of
 # equally near ones that on the left counts, then the upper one: so does SciPy's distance transform, and
 # therefore PySODMetrics. The longest step reaches the corner of the filter.
@@ -92,8 +93,11 @@ class _WeightedErrors:
     def from_pixels(cls, pixels: Pixels) -> "_WeightedErrors":
         salient = pixels.gt.view(np.uint8)
         outside = 1 - salient
-        distances = cv2.distanceTransform(outside, cv2.DIST_L2, cv2.DIST_MASK_PRECISE)
-        return cls(pixels, salient, outside, np.asarray(distances, dtype=np.float32))
+        transform = cv2.distanceTransform(outside, cv2.DIST_L2, cv2.DIST_MASK_PRECISE)
+        distances = np.asarray(transform, dtype=np.float32)
+        if sum(distances.shape) > _SQUARABLE:
+            np.minimum(distances, _SQUARABLE, out=distances)
+        return cls(pixels, salient, outside, distances)
 
     def outside(self, boxes: Sequence[Box]) -> list[float]:
         """Return the sum over the pixels of each box that are not salient."""
