@@ -161,6 +161,11 @@ def _load_hf(name: str, options: ModelOptions) -> WrappedNetwork:
         _read_json(Path(name), _CONFIG, source)
         if not list(Path(name).glob("*.safetensors")):
             raise InputError(f"{source} has no weights; expected a file *.safetensors")
+    elif "/" not in name:  # a misspelt folder; the hub would be asked for half a minute
+        raise InputError(
+            f"{source} is not a folder; expected a folder of Transformers, or a repository on the Hugging "
+            "Face hub, hf:OWNER/NAME"
+        )
     with _quiet_transformers():
         try:
             config, _ = transformers.PretrainedConfig.get_config_dict(name)
