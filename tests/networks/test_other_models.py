@@ -460,8 +460,8 @@ def test_a_misspelt_folder_is_not_looked_for_on_the_hub(
 
     monkeypatch.setattr(transformers.PretrainedConfig, "get_config_dict", None)
     assert error_message(run("predict", "hf:segfromer", "images", str(folder / "out"))) == (
-        "hf:segfromer is not a folder; expected a folder of Transformers, or a repository on the Hugging "
-        "Face hub, hf:OWNER/NAME"
+        "hf:segfromer is not a folder; expected a folder of Transformers, or a repository on the "
+        "Hugging Face hub, hf:OWNER/NAME"
     )
 
 

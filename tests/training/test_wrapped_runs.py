@@ -85,6 +85,7 @@ class TwoMaps(nn.Module):
         self.conv = nn.Conv2d(3, 1, 1)
 
     def forward(self, x: Tensor) -> list[Tensor]:
+        """Return both."""
         logits = self.conv(x)
         return [logits.sigmoid(), (0 * logits).sigmoid()]
 
@@ -139,6 +140,7 @@ class OneSize(nn.Module):
         self.conv, self.position = nn.Conv2d(3, 1, 1), nn.Parameter(torch.zeros(1, 1, SIZE, SIZE))
 
     def forward(self, x: Tensor) -> Tensor:
+        """Return logits."""
         logits: Tensor = self.conv(x) + self.position
         return logits
 
@@ -153,15 +155,11 @@ def build():
 """
 
 
-def test_a_module_of_one_size_is_exported_at_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_module_of_one_size_is_exported_at_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("onnxscript", reason="extra onnx is not installed")
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.chdir(tmp_path)
-    Path("one_size_factory.py").write_text(
-        ONE_SIZE.replace("MODULE", __name__), encoding="utf-8"
-    )
+    Path("one_size_factory.py").write_text(ONE_SIZE.replace("MODULE", __name__), encoding="utf-8")
     networks.wrap(OneSize(), size=SIZE).save_pretrained("net")
     command = ("export", "net", "net.onnx", "--factory", "one_size_factory:build")
     result = run(*command)
@@ -180,6 +178,7 @@ class Changing(nn.Module):
         self.conv = nn.Conv2d(3, 1, 1)
 
     def forward(self, x: Tensor) -> Tensor:
+        """Return logits."""
         logits: Tensor = self.conv(x)
         return logits if bool(logits.mean() > 0) else -logits
 
