@@ -118,6 +118,24 @@ def test_values_that_look_like_probabilities_are_not_guessed(images: Path, tmp_p
         predict_onnx(OnnxModel(logits, size=SIDE, activation="none"), images, tmp_path / "logits")
 
 
+def test_a_run_that_fails_before_its_first_map_leaves_nothing(images: Path, tmp_path: Path) -> None:
+    path = write_onnx(tmp_path / "x.onnx", {"map": [0]}, activation="Sigmoid")
+    command = ("predict", f"onnx:{path}", images, tmp_path / "maps", "--size", SIDE)
+    assert "--activation none" in error_message(run(*command))
+    assert not (tmp_path / "maps").exists()
+    result = run(*command, "--activation", "none")  # as the message says
+    assert result.exit_code == 0, result.stderr
+
+
+@pytest.mark.parametrize("option", ["--factory", "--network"])
+def test_options_of_checkpoints_are_refused(option: str, images: Path, tmp_path: Path) -> None:
+    path = write_onnx(tmp_path / "x.onnx", {"map": [0]})
+    result = run("predict", f"onnx:{path}", images, tmp_path / "maps", option, "a:b")
+    message = error_message(result, exit_codes=(2,))
+    assert message.startswith(f"{option} is for ")
+    assert message.endswith("; leave it out")
+
+
 def test_size_and_batch_are_those_of_the_graph(images: Path, tmp_path: Path) -> None:
     fixed = OnnxModel(write_onnx(tmp_path / "fixed.onnx", {"map": [0]}, shape=(2, 3, 16, 24)))
     assert (fixed.size, fixed.batch) == ((16, 24), 2)

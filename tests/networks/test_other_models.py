@@ -225,6 +225,12 @@ def test_a_function_may_wrap_itself(folder: Path) -> None:
         load_model(f"py:{module_name(folder)}:wrapped", ModelOptions(output=0))
 
 
+def test_a_recipe_in_the_current_folder_is_not_of_the_model(folder: Path) -> None:
+    (folder / "recipe.toml").write_text("[data]\nsize = 16\n", encoding="utf-8")
+    assert run("predict", f"py:{module_name(folder)}:wrapped", "images", "out").exit_code == 0
+    assert json.loads((folder / "out/run.json").read_text())["size"] == 48
+
+
 FUNCTIONS = {
     "raises": "raised OSError: weights.pth is lost second line; expected a function without arguments",
     "needs": "raised TypeError: needs() missing 1 required positional argument: 'argument'",
@@ -444,6 +450,19 @@ def test_remote_code_runs_only_if_it_is_trusted(
     assert result.exit_code == 0, result.stderr
     assert Path("executed").exists()
     assert result.stdout == "3 maps of RemoteModel in out\n"
+
+
+@transformers
+def test_a_misspelt_folder_is_not_looked_for_on_the_hub(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import transformers
+
+    monkeypatch.setattr(transformers.PretrainedConfig, "get_config_dict", None)
+    assert error_message(run("predict", "hf:segfromer", "images", str(folder / "out"))) == (
+        "hf:segfromer is not a folder; expected a folder of Transformers, or a repository on the "
+        "Hugging Face hub, hf:OWNER/NAME"
+    )
 
 
 @transformers

@@ -53,6 +53,9 @@ FactoryName = Annotated[
 ]
 
 
+_SIDE_HELP = "Height of the input; by default that of a wrapped network if it says one, or 384."
+
+
 def show_networks(
     *,
     encoder: Annotated[
@@ -109,8 +112,8 @@ def export(
     ],
     out: Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="The file to write.")],
     *,
-    height: Annotated[int, typer.Option(metavar="N", min=1, help="Height of the input.")] = 384,
-    width: Annotated[int, typer.Option(metavar="N", min=1, help="Width of the input.")] = 384,
+    height: Annotated[int | None, typer.Option(metavar="N", min=1, help=_SIDE_HELP)] = None,
+    width: Annotated[int | None, typer.Option(metavar="N", min=1, help="The same of its width.")] = None,
     dynamic_size: Annotated[
         bool, typer.Option("--dynamic-size", help="Allow any height and width, like any batch.")
     ] = False,
@@ -129,9 +132,12 @@ def export(
 
         network = networks.from_pretrained(checkpoint, factory=factory)
         from sisod.networks.export import export_onnx
+        from sisod.networks.predict import DEFAULT_SIZE
 
-        export_onnx(network, out, size=(height, width), dynamic_size=dynamic_size)
-        free = "any size" if dynamic_size else f"{height} x {width}"
+        own = network.input_size or (DEFAULT_SIZE, DEFAULT_SIZE)
+        size = (height or own[0], width or own[1])
+        export_onnx(network, out, size=size, dynamic_size=dynamic_size)
+        free = "any size" if dynamic_size else f"{size[0]} x {size[1]}"
         typer.echo(f"{network.facts.title}, any batch of {free}: {out}")
 
 

@@ -138,7 +138,7 @@ def predict(
         sisod predict runs/edn data/MSOD/image maps/edn
     """
     with exit_on_user_error("; the maps written so far are kept, go on with --resume"):
-        from sisod.networks.kinds import ModelOptions, split_kind
+        from sisod.networks.kinds import ModelOptions, refuse_checkpoint_options, split_kind
 
         options = ModelOptions(
             size=size,
@@ -154,6 +154,7 @@ def predict(
         if split_kind(model)[0] == "onnx":
             from sisod.networks.onnx_model import open_onnx, predict_onnx
 
+            refuse_checkpoint_options(model, network=network, factory=factory)
             opened = open_onnx(model, options, device=device)
             done = predict_onnx(
                 opened,

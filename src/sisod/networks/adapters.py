@@ -228,8 +228,12 @@ def module_errors(network: Network, shape: Sequence[int]) -> Iterator[None]:
     except Exception as error:
         if not isinstance(network, WrappedNetwork) or "memory" in str(error):
             raise
+        size, own = "", network.input_size
+        if own is not None and own != tuple(shape[-2:]):
+            size = f"; it is wrapped for images of {own[0]} x {own[1]}"
         raise InputError(
-            f"{network.facts.title} failed on a batch of shape {tuple(shape)}: {describe_error(error)}"
+            f"{network.facts.title} failed on a batch of shape {tuple(shape)}: "
+            f"{describe_error(error)}{size}"
         ) from error
 
 

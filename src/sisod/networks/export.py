@@ -10,8 +10,10 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from sisod.common.errors import require
+from sisod.common.errors import InputError, require
+from sisod.common.imports import describe_error
 from sisod.common.output import write_file
+from sisod.networks.adapters import WrappedNetwork, module_errors
 from sisod.networks.memory import check_memory
 from sisod.networks.network import Network
 
@@ -32,6 +34,23 @@ def _quiet() -> Iterator[None]:
             yield
     finally:
         logger.setLevel(level)
+
+
+@contextmanager
+def _export_errors(network: Network, size: tuple[int, int]) -> Iterator[None]:
+    """Turn what the exporter raises about a wrapped module, a report of pages, into one sentence."""
+    try:
+        yield
+    except Exception as error:
+        if not isinstance(network, WrappedNetwork):
+            raise
+        with module_errors(network, (_BATCH, 3, *size)), torch.no_grad():
+            Saliency(network).eval()(torch.rand(_BATCH, 3, *size))
+        reason = error.__cause__ or error  # that of the module's code
+        raise InputError(
+            f"{network.facts.title} cannot be exported by PyTorch ({describe_error(reason)}); it "
+            "computes maps, but not in a way that torch.export can follow"
+        ) from error
 
 
 class Saliency(nn.Module):
@@ -66,7 +85,7 @@ def export_onnx(
     advice = "lower --height or --width"
     check_memory(network, batch=_BATCH, height=height, width=width, advice=advice)
     free = {0: "batch", 2: "height", 3: "width"} if dynamic_size else {0: "batch"}
-    with _quiet():
+    with _quiet(), _export_errors(network, size):
         program = torch.onnx.export(
             Saliency(network).eval(),
             (torch.rand(_BATCH, 3, *size),),

@@ -72,9 +72,7 @@ def rebuild(config: Mapping[str, Any], *, path: Path, factory: Factory | None) -
     kind, _, name = source.partition(":") if isinstance(source, str) else ("", "", "")
     if kind in ("hf", "smp") and factory is None:
         module = _build_hf(config, path) if kind == "hf" else _build_smp(config, path)
-        keys = ("size", "output", "activation", "normalize", "channel")
-        options = {key: config.get(key) for key in keys}
-        network = WrappedNetwork(module, input_spec=InputSpec(**config["input_spec"]), **options)  # type: ignore[arg-type]
+        network = _wrap_as_saved(module, config, output=config.get("output"))
         network.source, network.architecture = source, config["architecture"]
         return network
     if factory is None:
@@ -91,8 +89,18 @@ def rebuild(config: Mapping[str, Any], *, path: Path, factory: Factory | None) -
             f"the factory builds {built.facts.title}, a network of sisod, but {str(path)!r} is of a "
             "module of your own; name the factory of the training"
         )
-    built.input_spec = InputSpec(**config["input_spec"])  # as trained
-    return built
+    # the factory may have changed since the training, or return a module that was wrapped outside of it
+    output = built.output if callable(built.output) else config.get("output")
+    network = _wrap_as_saved(built.module, config, output=output)
+    network.source, network.arguments = built.source, built.arguments
+    return network
+
+
+def _wrap_as_saved(module: nn.Module, config: Mapping[str, Any], *, output: Any) -> WrappedNetwork:
+    """Wrap a module with the options that a saved config holds; a function it cannot hold."""
+    options = {key: config.get(key) for key in ("size", "activation", "normalize", "channel")}
+    spec = InputSpec(**config["input_spec"])
+    return WrappedNetwork(module, input_spec=spec, output=output, **options)  # type: ignore[arg-type]
 
 
 def _build_hf(config: Mapping[str, Any], path: Path) -> nn.Module:

@@ -145,3 +145,13 @@ def split_kind(model: str) -> tuple[str | None, str]:
     if re.fullmatch(r"[A-Za-z]\w+", name) and colon and not Path(model).exists():
         raise UsageError(unknown_name_message("kind of model", brief(name), KINDS))
     return None, model
+
+
+def refuse_checkpoint_options(model: str, *, network: str | None, factory: str | None) -> None:
+    """Refuse the options of a checkpoint of sisod for a model of another kind."""
+    if factory is not None:
+        raise UsageError(f"--factory is for a checkpoint of sisod, got {model!r}; leave it out")
+    if network is not None:
+        raise UsageError(
+            f"--network is for the file of an authors' checkpoint, got {model!r}; leave it out"
+        )

@@ -6,6 +6,7 @@ The runtime of the model is its own affair, so this module does without PyTorch.
 import json
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -123,7 +124,8 @@ def write_maps(
         batches = [listed[begin : begin + batch] for begin in range(0, len(listed), batch)]
         waiting = [chunk for chunk in batches if not kept.issuperset(name for name, _ in chunk)]
         shards = None if container is None else MapShards(work, container, list(files))
-        with progress_bar("predicting", len(files), done=len(kept)) as advance:
+        bar = progress_bar("predicting", len(files), done=len(kept))
+        with _discarded_if_empty(work), bar as advance:
             for done in _predict(model, str(images), waiting, work, kept):
                 advance(done)
                 if shards is not None:
@@ -134,6 +136,17 @@ def write_maps(
         if work != target:
             folders.put_in_place(work, target)
     return Prediction(Path(out), len(files) - len(kept), len(kept))
+
+
+@contextmanager
+def _discarded_if_empty(work: Path) -> Iterator[None]:
+    """Remove a run that fails before its first map, so that the corrected command can be given."""
+    try:
+        yield
+    except InputError:
+        if not _map_names(work):
+            folders.discard(work)
+        raise
 
 
 def _predict(

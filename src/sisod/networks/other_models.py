@@ -16,7 +16,7 @@ from sisod.common.errors import InputError, UsageError, shorten_list
 from sisod.common.imports import describe_error, import_attribute
 from sisod.networks.adapters import WrappedNetwork
 from sisod.networks.input_spec import InputSpec
-from sisod.networks.kinds import KINDS, ModelOptions, split_kind
+from sisod.networks.kinds import KINDS, ModelOptions, refuse_checkpoint_options, split_kind
 from sisod.networks.network import WEIGHTS_FILE, Network
 from sisod.networks.predict import load_network
 from sisod.networks.values import Activation
@@ -59,12 +59,7 @@ def load_model(
             "size", because=f"{model!r} is a checkpoint of sisod, which says it itself"
         )
         return load_network(model, network=network, origin=origin, factory=factory)
-    if factory is not None:
-        raise UsageError(f"--factory is for a checkpoint of sisod, got {model!r}; leave it out")
-    if network is not None:
-        raise UsageError(
-            f"--network is for the file of an authors' checkpoint, got {model!r}; leave it out"
-        )
+    refuse_checkpoint_options(model, network=network, factory=factory)
     KINDS[kind].check_installed()
     if kind != "hf" and options.trust_remote_code:
         raise UsageError("--trust-remote-code is for models hf: only; leave it out")
@@ -161,6 +156,11 @@ def _load_hf(name: str, options: ModelOptions) -> WrappedNetwork:
         _read_json(Path(name), _CONFIG, source)
         if not list(Path(name).glob("*.safetensors")):
             raise InputError(f"{source} has no weights; expected a file *.safetensors")
+    elif "/" not in name:  # a misspelt folder; the hub would be asked for half a minute
+        raise InputError(
+            f"{source} is not a folder; expected a folder of Transformers, or a repository on the "
+            "Hugging Face hub, hf:OWNER/NAME"
+        )
     with _quiet_transformers():
         try:
             config, _ = transformers.PretrainedConfig.get_config_dict(name)

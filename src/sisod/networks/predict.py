@@ -65,6 +65,8 @@ def load_network(
 def trained_size(checkpoint: str | Path) -> int | None:
     """Return the size that the recipe of a run folder trained at; None for any other checkpoint."""
     path = Path(checkpoint)
+    if not path.exists():  # "hf:x" and "owner/x" are no paths: their folder has nothing to do with them
+        return None
     try:
         recipe = tomllib.loads(
             ((path if path.is_dir() else path.parent) / RECIPE_FILE).read_text("utf-8")

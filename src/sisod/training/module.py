@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import lightning as L  # noqa: N812  (the name everybody knows it by)
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -77,6 +78,10 @@ class SaliencyModule(L.LightningModule):
 
     def training_step(self, batch: TrainingBatch, index: int) -> Tensor:
         """Return the loss of a batch."""
+        if index == 0:
+            # dropout then depends on the epoch alone, so that a resumed run goes on as if never stopped
+            parts_of_seed = (self.recipe.train.seed, self.current_epoch, self.global_rank)
+            torch.manual_seed(int(np.random.default_rng(parts_of_seed).integers(2**63)))
         with module_errors(self.network, batch.images.shape):
             maps = self.network(self.network.input_spec.apply(batch.images))
         labels = {kind: label.float() / 255 for kind, label in batch.labels.items()}
@@ -179,7 +184,11 @@ def update_average(averaged: nn.Module, network: nn.Module, decay: float) -> Non
         1.25
     """
     current = network.state_dict()
-    for name, value in averaged.state_dict().items():
+    moved: set[int] = set()
+    for name, value in averaged.state_dict(keep_vars=True).items():
+        if id(value) in moved:  # tied weights have several names
+            continue
+        moved.add(id(value))
         if value.is_floating_point():
             value.lerp_(current[name], 1 - decay)
         else:

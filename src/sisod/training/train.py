@@ -148,6 +148,11 @@ def train(
         identity["criterion"] = type(criterion).__name__
     if network is not None:
         identity["network"] = type(network).__name__
+        if recipe.labels.epochs and not (isinstance(network, Network) and network.auxiliary_targets()):
+            raise UsageError(
+                f"[labels] is for networks that learn body and detail; {type(network).__name__} learns "
+                "masks only; use another recipe"
+            )
     out, is_first = followed(request.out), is_first_process(machine)
     options = {"resume": request.resume, "overwrite": request.overwrite}
     with readable_errors(out / "x", _DISK_FULL_ADVICE), lock(out) if is_first else nullcontext():
@@ -169,7 +174,7 @@ def train(
                 write_images(run_folder.path, dataset, samples)
             if recipe.labels.epochs and request.labels is None:
                 request = replace(request, labels=_first_stage(recipe, request, machine, samples))
-                setup = _set_up(recipe, request, machine, samples, val_samples, criterion)
+                setup = _set_up(recipe, request, machine, samples, val_samples, criterion, network)
             record = record | {"finished": True, "skipped": list(skipped), **_fit(setup, request)}
             if is_first:
                 write_record(run_folder.path, record)
