@@ -3,7 +3,8 @@
 Run as `python -m benchmarks.speed.containers`; writes containers.json and containers.md to
 `benchmarks/results`. `--quick` measures less and writes nothing. Processor time is compared, that of all
 processes together: it depends less on what else the machine does than the time on the clock. Only MAE is
-scored, so that reading has a large share.
+scored, so that reading has a large share. COCO run lengths, read into label maps, are compared with
+pycocotools, which decodes them to masks.
 """
 
 import argparse
@@ -18,8 +19,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import cv2
+import numpy as np
+from pycocotools import mask as coco_mask
+
 from benchmarks.speed.folders import write_pairs
 from benchmarks.timing import RESULTS, TABLE_HEAD, Row, machine, markdown, progress
+from sisod.data.containers.coco import read_instances
 from sisod.data.containers.parquet import parquet_file
 from sisod.data.containers.tar import tar_file
 from sisod.data.pairs import pair_files
@@ -41,8 +47,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         progress(f"writing {n_files} pairs as files, tar and Parquet")
         write_pairs(root, n_files)
         pack(root)
+        write_coco(root)
         seconds = measure_reading(root, 3 * repetitions) | measure(root, repetitions)
-    facts = machine(("sisod", "numpy", "opencv-python-headless", "polars"))
+        seconds |= measure_coco(root, 3 * repetitions)
+    facts = machine(("sisod", "numpy", "opencv-python-headless", "polars", "pycocotools"))
     content = {"files": n_files, "seconds": seconds, "machine": facts}
     print(page(content), end="")
     if not quick:
@@ -52,10 +60,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def page(content: Mapping[str, Any]) -> str:
     """What containers.md says, from what containers.json holds."""
+    coco_peer = ", of COCO files pycocotools" if "coco labels" in content["seconds"] else ""
     parts = [
         f"Made by `python -m benchmarks.speed.containers`: processor time on "
         f"{content['files']} pairs of 300 x 400 PNG files, MAE, start of processes included; the "
-        "peer is the folder.",
+        f"peer is the folder{coco_peer}.",
         markdown(TABLE_HEAD, [row.cells() for row in ratios(content["seconds"])]),
     ]
     return "\n\n".join(parts) + "\n"
@@ -75,6 +84,51 @@ def pack(root: Path) -> None:
                 part = {name: members[name] for name in names[at : at + _SHARD]}
                 content = tar_file(part) if kind == "tar" else parquet_file(part, column="image")
                 (folder / f"{at:06d}.{kind}").write_bytes(content)
+
+
+def write_coco(root: Path) -> None:
+    """Write the components of all ground truths as annotations with compressed run lengths."""
+    images: list[dict[str, Any]] = []
+    annotations: list[dict[str, Any]] = []
+    for path in sorted((root / "gt").iterdir()):
+        gt = cv2.imread(str(path), cv2.IMREAD_GRAYSCALE)
+        assert gt is not None
+        count, labels = cv2.connectedComponents((gt >= 128).astype(np.uint8))
+        image = {"id": len(images), "file_name": path.name}
+        images.append(image | {"height": labels.shape[0], "width": labels.shape[1]})
+        for label in range(1, count):
+            runs = coco_mask.encode(np.asfortranarray(labels == label))
+            segmentation = {"size": list(labels.shape), "counts": runs["counts"].decode()}
+            entry = {"id": len(annotations), "image_id": image["id"], "category_id": 1, "iscrowd": 0}
+            annotations.append(entry | {"segmentation": segmentation})
+    categories = [{"id": 1, "name": "object"}]
+    content = {"images": images, "annotations": annotations, "categories": categories}
+    (root / "coco.json").write_text(json.dumps(content))
+
+
+def measure_coco(root: Path, repetitions: int) -> dict[str, float]:
+    """Return the median processor time of label maps by us and of masks by pycocotools.
+
+    Both have parsed the file before.
+    """
+    file = root / "coco.json"
+    content = json.loads(file.read_text())
+    names = [image["file_name"] for image in content["images"]]
+    masks: dict[int, list[Any]] = {}
+    for one in content["annotations"]:
+        masks.setdefault(one["image_id"], []).append(one["segmentation"])
+    read_instances(file, names[0])
+    times: dict[str, list[float]] = {"coco labels": [], "coco masks": []}
+    for _ in range(repetitions):
+        begin = time.process_time()
+        for name in names:
+            read_instances(file, name)
+        middle = time.process_time()
+        for segmentations in masks.values():
+            coco_mask.decode(segmentations)
+        times["coco labels"].append(middle - begin)
+        times["coco masks"].append(time.process_time() - middle)
+    return {name: statistics.median(values) for name, values in times.items()}
 
 
 def measure_reading(root: Path, repetitions: int) -> dict[str, float]:
@@ -122,16 +176,20 @@ def processor_time(root: Path, kind: str, jobs: int) -> float:
 
 
 def ratios(seconds: Mapping[str, float]) -> list[Row]:
-    """Set every container against the folder."""
+    """Set every container against the folder, and COCO against pycocotools."""
     cases = [(f"read {kind}", f"list and read, {kind}", "read folder") for kind in _KINDS[1:]]
     cases += [
         (f"{kind} {jobs}", f"evaluate, {kind}, {processes}", f"folder {jobs}")
         for jobs, processes in ((1, "one process"), (2, "two processes"))
         for kind in _SCORED[1:]
     ]
+    targets = [(*case, 1.0) for case in cases]
+    if "coco labels" in seconds:  # not in results of before
+        what = "COCO run lengths to label maps; pycocotools, to masks"
+        targets.append(("coco labels", what, "coco masks", 2.0))
     return [
-        Row(what, (seconds[ours],), seconds[peer], seconds[ours] / seconds[peer], 1.0, at_least=False)
-        for ours, what, peer in cases
+        Row(what, (seconds[ours],), seconds[peer], seconds[ours] / seconds[peer], most, at_least=False)
+        for ours, what, peer, most in targets
     ]
 
 

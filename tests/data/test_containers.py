@@ -270,3 +270,13 @@ def test_containers_behind_urls() -> None:
             find_masks("memory://sisod-box/y.tar")
     finally:
         memory.rm("/sisod-box", recursive=True)
+
+
+def test_an_extension_that_no_member_has(tmp_path: Path) -> None:
+    write_tar(tmp_path / "a.tar", {"im.jpg": b"", "im.mask.png": b"", "im.json": b"{}"})
+    assert [file.name for file in list_files(f"{tmp_path}/a.tar#mask.png")] == ["im"]
+    with pytest.raises(InputError) as caught:
+        list_files(f"{tmp_path}/a.tar#msk.png")
+    assert "has no image files that end in .msk.png; expected one of jpg, mask.png behind" in str(
+        caught.value
+    )

@@ -139,3 +139,29 @@ def test_instances_of_labels(dtype: type[np.integer]) -> None:
             assert np.argsort(found.first).tolist() == np.argsort(firsts).tolist()
             sums = [np.nonzero(labels == label) for label in expected]
             assert found.coordinate_sums().tolist() == [[y.sum(), x.sum()] for y, x in sums]
+
+
+def test_numbers_that_a_file_may_have_changed_are_refused() -> None:
+    """Whatever the name of the file: a row of Parquet may have none."""
+    for kind, options in ((".jpg", []), (".webp", [cv2.IMWRITE_WEBP_QUALITY, 90])):
+        data = cv2.imencode(kind, GREY, options)[1].tobytes()
+        decode(data, "a")
+        for name in ("a", "a.png"):
+            with pytest.raises(InputError, match="JPEG or lossy WebP file, which changes numbers"):
+                decode(data, name, indices=True)
+    data = cv2.imencode(".webp", GREY, [cv2.IMWRITE_WEBP_QUALITY, 101])[1].tobytes()  # lossless
+    np.testing.assert_array_equal(decode(data, "a.webp", indices=True), GREY)
+
+
+def test_colours_are_no_numbers() -> None:
+    """Ids in red, as of COCO panoptic, are small; as grey levels they would be noise."""
+    colours = np.repeat(GREY[..., None], 3, axis=2)
+    np.testing.assert_array_equal(
+        decode(cv2.imencode(".png", colours)[1].tobytes(), "a.png", indices=True), GREY
+    )
+    colours = np.zeros((4, 6, 3), dtype=np.uint8)
+    colours[1:3, 1:3, 2] = 2
+    data = cv2.imencode(".png", colours)[1].tobytes()
+    assert not decode(data, "a.png").any()
+    with pytest.raises(InputError, match=r"'a\.png' is a colour image whose channels differ"):
+        decode(data, "a.png", indices=True)

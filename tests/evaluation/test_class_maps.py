@@ -64,7 +64,9 @@ def test_class_maps_are_masks_of_a_class() -> None:
 def test_categories_of_coco_are_classes() -> None:
     expected = sisod.evaluate("pred3", "mask3", jobs=1, metrics=METRICS)
     for category in ("bird", "3"):
-        result = sisod.evaluate("net", "coco.json", category=category, jobs=1, metrics=METRICS)
+        text = f"the files in 'net' were read as class maps, since there is no folder '{category}'"
+        with pytest.warns(UserWarning, match=text):
+            result = sisod.evaluate("net", "coco.json", category=category, jobs=1, metrics=METRICS)
         assert result.summary == expected.summary
         assert result.objects.equals(expected.objects)
 
@@ -125,3 +127,42 @@ def test_classes_that_are_refused() -> None:
         InputError, match=r"float64; expected numbers of classes, which are whole numbers"
     ):
         sisod.evaluate("net", "gt", category=3, jobs=1)
+
+
+@pytest.mark.usefixtures("folders")
+def test_an_empty_class_is_refused() -> None:
+    """An unset variable of a shell must not score all classes."""
+    text = "one of the classes is empty; expected names or numbers with commas, like 1,2"
+    ended = run("evaluate", "net", "coco.json", "--class", "", "--out", "out")
+    assert error_message(ended, exit_codes=(1, 2)) == text
+    text = "the class is empty; expected a number of class maps, or a name of a COCO file"
+    for arguments in (("stats", "coco.json"), ("frames", "gt", "--out", "out")):
+        ended = run(*arguments, "--class", "")
+        assert error_message(ended, exit_codes=(1, 2)) == text
+    for gt in ("coco.json", "gt"):
+        with pytest.raises(UsageError, match=text):
+            sisod.evaluate("net", gt, category="", jobs=1)
+
+
+@pytest.mark.usefixtures("folders")
+def test_categories_that_cannot_be_chosen() -> None:
+    content = json.loads(Path("coco.json").read_text())
+    content["categories"][1]["name"] = "bird"
+    Path("twice.json").write_text(json.dumps(content))
+    with pytest.raises(InputError, match="2 categories are called 'bird'; choose one by its id: 2, 3"):
+        sisod.evaluate("net", "twice.json", category="bird")
+    Path("none.json").write_text(json.dumps(content | {"categories": []}))
+    with pytest.raises(InputError, match="has no categories; expected them to choose the class '3'"):
+        sisod.evaluate("net", "none.json", category=3)
+
+
+@pytest.mark.usefixtures("folders")
+def test_a_class_that_nothing_has_is_named() -> None:
+    with pytest.warns(UserWarning, match="in 'gt' has a pixel of the class '9': make sure that it is"):
+        sisod.evaluate("net", "gt", category=9, jobs=1, metrics="mae")
+    write_coco(Path("empty.json"), [image(0, "a.jpg")], [])
+    with (
+        pytest.warns(UserWarning, match="no ground truth in 'empty.json' has an object: make sure"),
+        pytest.warns(UserWarning, match="have no ground truth"),
+    ):
+        sisod.evaluate("net", "empty.json", jobs=1, metrics="mae")

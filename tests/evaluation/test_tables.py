@@ -313,3 +313,10 @@ def test_ray(tmp_path: Path) -> None:
         tmp_path / "demo" / "A", tmp_path / "demo" / "mask", metrics="paper", jobs=1
     )
     assert_same_result(sisod.Evaluation.load(tmp_path / "out"), expected)
+
+
+def test_one_table_is_not_a_list_of_tables() -> None:
+    scores = pl.DataFrame({"image": ["a"], "details": [b""]})
+    for table in (scores, scores.to_dict(as_series=False)):
+        with pytest.raises(UsageError, match=r"must be a list of tables, got one table; pass \[table\]"):
+            sisod.combine_scores(table)

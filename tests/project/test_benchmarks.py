@@ -41,6 +41,7 @@ def test_before_after_benchmark_measures_two_checkouts(capsys: pytest.CaptureFix
     assert all(0.2 < float(cells[3]) < 5 for cells in rows[2:])  # the same code twice
 
 
+@pytest.mark.needs("pycocotools")
 @pytest.mark.slow
 def test_containers_benchmark_prints_every_row_and_writes_nothing_when_quick() -> None:
     rows = _cells(run_quick("containers"))
@@ -52,6 +53,7 @@ def test_containers_benchmark_prints_every_row_and_writes_nothing_when_quick() -
             for jobs in ("one process", "two processes")
             for kind in kinds[::2]
         ),
+        "COCO run lengths to label maps; pycocotools, to masks",
     ]
 
 

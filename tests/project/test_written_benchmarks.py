@@ -19,6 +19,7 @@ from sisod.training.recipe import find_recipe
 
 _NEEDS = {
     "speed.compat": "py_sod_metrics",
+    "speed.containers": "pycocotools",
     "speed.engine": "py_sod_metrics",
     "speed.scale": "distributed",
 }

@@ -29,9 +29,9 @@ from sisod.cli.shared import (
 from sisod.common.streams import is_terminal
 
 
-def _listed(category: str, classes: str | None) -> list[str] | None:
+def _listed(category: str | None, classes: str | None) -> list[str] | None:
     """Return the chosen classes; None for no choice."""
-    chosen = [category] if category else []
+    chosen = [] if category is None else [category]
     return chosen + classes.split(",") if classes is not None else chosen or None
 
 
@@ -68,7 +68,7 @@ def evaluate(
     ] = "",
     gt_suffix: GtSuffix = "",
     labels: LabelMaps = False,
-    category: ClassName = "",
+    category: ClassName = None,
     classes: Annotated[
         str | None,
         typer.Option(

@@ -14,6 +14,7 @@ from sisod.cli.shared import (
     NameList,
     Overwrite,
     ProtocolName,
+    chosen_meaning,
     chosen_protocol,
     exit_on_user_error,
     images_option,
@@ -69,7 +70,7 @@ def frames(
     fmt: FormatName = None,
     gt_suffix: GtSuffix = "",
     labels: LabelMaps = False,
-    category: ClassName = "",
+    category: ClassName = None,
     names: NameList = None,
     overwrite: Overwrite = False,
 ) -> None:
@@ -79,7 +80,6 @@ def frames(
         sisod frames data/MSOD/mask --images data/MSOD/image --out frames
     """
     from sisod.data.pairs import read_names
-    from sisod.data.truths import Meaning
     from sisod.report.frames import draw_folder, render_pictures
 
     with exit_on_user_error():
@@ -91,7 +91,7 @@ def frames(
             image_root=images,
             gt_suffix=gt_suffix,
             names=None if names is None else read_names(names),
-            meaning=Meaning(labels, category),
+            meaning=chosen_meaning(gt, labels=labels, category=category),
             overwrite=overwrite,
         )
         n_components = sum(picture.components for picture in pictures)
@@ -121,7 +121,7 @@ def stats(
     fmt: FormatName = None,
     gt_suffix: GtSuffix = "",
     labels: LabelMaps = False,
-    category: ClassName = "",
+    category: ClassName = None,
     names: NameList = None,
 ) -> None:
     """Print the sizes and numbers of the objects of a data set, and rho and rho' of Theorem 4.2.
@@ -131,7 +131,6 @@ def stats(
     """
     from sisod.analysis.masks import mask_statistics, render_statistics, statistics_grids
     from sisod.data.pairs import read_names
-    from sisod.data.truths import Meaning
     from sisod.evaluation.driver import grey_masks_note
     from sisod.report.style import check_plot_path, plot_statistics
 
@@ -144,7 +143,7 @@ def stats(
             rules,
             gt_suffix=gt_suffix,
             names=None if names is None else read_names(names),
-            meaning=Meaning(labels, category),
+            meaning=chosen_meaning(gt, labels=labels, category=category),
         )
         print_left_out(gt, rules, statistics.n_left_out, statistics.n_components)
         if statistics.n_grey:

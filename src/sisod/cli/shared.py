@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from sisod.common.grid import Grid
+    from sisod.data.truths import Meaning
 
 # errors of standard output, if they name no file; the writers of files report their own
 _OUTPUT_ERRORS = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
@@ -86,7 +87,7 @@ LabelMaps = Annotated[
     ),
 ]
 ClassName = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--class",
         metavar="CLASS",
@@ -222,6 +223,16 @@ def chosen_protocol(name: str | None, **settings: str | None) -> Protocol:
     protocol = find_protocol(name or "default")
     values = {key: read_setting(key, text) for key, text in settings.items() if text is not None}
     return change_protocol(protocol, **values)
+
+
+def chosen_meaning(gt_root: str, *, labels: bool, category: str | None) -> "Meaning":
+    """Return what the values of ground truths mean, by the options --label-maps and --class."""
+    from sisod.data.truths import Meaning, check_category
+
+    meaning = Meaning(labels, category or "")
+    if category is not None:
+        check_category(gt_root, category)
+    return meaning
 
 
 def print_left_out(gt_root: str, protocol: Protocol, n_left_out: int, n_components: int) -> None:

@@ -69,6 +69,14 @@ def image_size(data: Data) -> tuple[int, int] | None:
     return None if header is None else (header.height, header.width)
 
 
+def is_lossy(data: Data) -> bool:
+    """Tell whether a file is JPEG or lossy WebP, whose pixels are not exactly those that were saved."""
+    if data[:2] == b"\xff\xd8":
+        return True
+    is_webp = data[:4] == b"RIFF" and data[8:12] == b"WEBP"
+    return is_webp and _webp_chunk(data, b"VP8 ") is not None
+
+
 def check_size(shape: tuple[int, ...], pixel_bytes: int, name: str) -> None:
     """Refuse an image that would take too much memory, from the size that a file states."""
     pixels, advice = shape[0] * shape[1], "scale it down, or leave it out"
@@ -226,7 +234,7 @@ def _webp(data: Data) -> Header | None:
     if kind == b"VP8X" and len(head) == 30:
         width, height = (int.from_bytes(head[at : at + 3], "little") + 1 for at in (24, 27))
         channels = 4 if head[20] & 0x10 else 3
-        exif = _webp_exif(data) if head[20] & 0x08 else None
+        exif = _webp_chunk(data, b"EXIF") if head[20] & 0x08 else None
     elif kind == b"VP8L" and len(head) >= 25:
         bits = int.from_bytes(head[21:25], "little")
         width, height = (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
@@ -238,13 +246,14 @@ def _webp(data: Data) -> Header | None:
     return _turned(height, width, channels, exif)
 
 
-def _webp_exif(data: Data) -> bytes | None:
+def _webp_chunk(data: Data, wanted: bytes) -> bytes | None:
+    """Return the content of the first chunk of a kind."""
     at, end = 12, len(data)
     for _ in range(_MOST_PARTS):
         if at + 8 > end:
             break
         kind, length = struct.unpack_from("<4sI", data, at)
-        if kind == b"EXIF":
+        if kind == wanted:
             return data[at + 8 : at + 8 + length]
         at += 8 + length + length % 2
     return None

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sisod.common.errors import InputError, printable
-from sisod.data.headers import Header, check_size, palette_as_grey, read_header
+from sisod.data.headers import Header, check_size, is_lossy, palette_as_grey, read_header
 from sisod.data.numpy_files import decode_npy, decode_npz
 from sisod.data.quiet import quiet_decoders
 from sisod.data.storage import read_bytes
@@ -88,7 +88,8 @@ def decode(
         data: the content.
         name: of the file, for messages.
         arrays: names of the array to take from a .npz file that holds several, best first.
-        indices: return the indices of a palette PNG and not its colours.
+        indices: the values are numbers and not grey levels: return the indices of a palette PNG and not
+            its colours, and refuse whatever may have changed a number.
 
     Example:
         >>> _, data = cv2.imencode(".png", np.array([[0, 128], [255, 7]], dtype=np.uint8))
@@ -102,6 +103,10 @@ def decode(
         return decode_npz(data, name, arrays)
     factor = 1
     if indices:
+        if is_lossy(data):  # whatever its name
+            raise InputError(
+                f"{name!r} is a JPEG or lossy WebP file, which changes numbers; save them as PNG"
+            )
         data, factor = palette_as_grey(data)
     header = _checked_header(data, name)
     if header.hidden_alpha:
@@ -115,7 +120,7 @@ def decode(
     if header.white_is_zero and array.dtype != np.uint8:  # OpenCV inverts only that
         np.subtract(_white(array), array, out=array)
     if array.ndim == 3:
-        array = _grey(array, name)
+        array = _grey(array, name, tolerance=0.0 if indices else _GREY_TOLERANCE)
     if factor > 1:
         array //= factor
     return _upright(array, header.orientation)
@@ -179,11 +184,11 @@ def _white(array: NDArray[Any]) -> Any:
     return array.dtype.type(1 if array.dtype.kind == "f" else np.iinfo(array.dtype).max)
 
 
-def _grey(array: NDArray[Any], name: str) -> NDArray[Any]:
+def _grey(array: NDArray[Any], name: str, *, tolerance: float) -> NDArray[Any]:
     most = _white(array)
     rows = max(1, _STRIP // array.shape[1])
     strips = [array[at : at + rows, :, :3] for at in range(0, len(array), rows)]
-    if not all(_channels_agree(strip, _GREY_TOLERANCE * float(most)) for strip in strips):
+    if not all(_channels_agree(strip, tolerance * float(most)) for strip in strips):
         raise InputError(
             f"{name!r} is a colour image whose channels differ; expected a grey map; "
             "convert it to grey as its values mean it"

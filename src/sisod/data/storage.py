@@ -18,6 +18,7 @@ from sisod.data.containers import (
     is_container,
     is_shard,
     list_members,
+    list_selections,
     open_shard,
     read_member,
     split_root,
@@ -48,6 +49,11 @@ def list_files(root: str | Path) -> list[StoredFile]:
     if not shards:
         return files
     members = [member for shard in shards for member in list_members(shard)]
+    if selection and not members and (known := list_selections(shards[0])):
+        raise InputError(
+            f"{str(root)!r} has no image files that end in .{selection}; expected one of "
+            f"{', '.join(known)} behind the #"
+        )
     return sorted(members, key=lambda member: (member.name, member.path))
 
 

@@ -146,6 +146,8 @@ def _class_map(read: _Read, name: str, number: int) -> Map:
 
 def check_category(gt_root: str | Path, category: str) -> None:
     """Refuse a class that the ground truths cannot have."""
+    if not category:
+        raise UsageError("the class is empty; expected a number of class maps, or a name of a COCO file")
     if is_coco(gt_root):
         find_category(gt_root, category)
     else:

@@ -336,6 +336,12 @@ def _notes(run: Mapping[str, Any], request: Request) -> list[str]:
         notes.append(
             f"{inputs['extra']} files {where} have no ground truth ({names}) and were not scored"
         )
+    if request.class_maps and is_coco(request.gt_root):
+        # nothing else tells maps of the class, a natural mistake, from class maps
+        notes.append(
+            f"the files {where} were read as class maps, since there is no folder {request.category!r} "
+            "of maps in it"
+        )
     if run.get("resized"):
         notes.append(
             f"{run['resized']} predictions {where} had another size than their ground truth "
@@ -355,10 +361,7 @@ def _notes(run: Mapping[str, Any], request: Request) -> list[str]:
             "are not scored; --min-area 0 scores all"
         )
     if run.get("components") == 0:
-        notes.append(
-            f"no ground truth in {request.gt_root!r} has a salient pixel (one from "
-            f"{request.protocol.gt_level} on): make sure that these are the masks"
-        )
+        notes.append(_empty_note(request))
     if looks_swapped(run):
         notes.append(
             f"predictions and ground truths look swapped: in {run['looks_swapped']} of {run['images']} "
@@ -376,6 +379,16 @@ def _notes(run: Mapping[str, Any], request: Request) -> list[str]:
             )
         )
     return notes
+
+
+def _empty_note(request: Request) -> str:
+    where = f"no ground truth in {request.gt_root!r} has"
+    if request.category:
+        return f"{where} a pixel of the class {request.category!r}: make sure that it is the right one"
+    if request.labels or is_coco(request.gt_root):
+        return f"{where} an object: make sure that these are the ground truths"
+    level = request.protocol.gt_level
+    return f"{where} a salient pixel (one from {level} on): make sure that these are the masks"
 
 
 def looks_swapped(run: Mapping[str, Any]) -> bool:

@@ -111,6 +111,8 @@ def combine_scores(tables: Iterable[Any]) -> Evaluation:
         >>> result.summary, result.images["image"].to_list()
         ({'mae': 0.0}, ['a', 'b'])
     """
+    if isinstance(tables, Mapping) or hasattr(tables, "columns"):
+        raise UsageError("tables must be a list of tables, got one table; pass [table]")
     names: list[str] = []
     parts: list[tuple[dict[str, Any], Rows]] = []
     for table in tables:

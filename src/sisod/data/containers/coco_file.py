@@ -72,7 +72,17 @@ class CocoTruths:
             return None
         ids = [number for number, name in self.categories.items() if name == category]
         ids = ids or [number for number in self.categories if str(number) == category]
-        if len(ids) != 1:
+        if not self.categories:
+            raise InputError(
+                f"{self.file!r} has no categories; expected them to choose the class {shown(category)}"
+            )
+        if len(ids) > 1:
+            numbers = ", ".join(map(str, ids))
+            raise InputError(
+                f"{self.file!r}: {len(ids)} categories are called {shown(category)}; choose one by its "
+                f"id: {numbers}"
+            )
+        if not ids:
             names = sorted(self.categories.values())
             raise InputError(f"{self.file!r}: {unknown_name_message('class', category, names)}")
         return ids[0]
