@@ -41,6 +41,7 @@ OPTIONAL = frozenset(
         "onnxscript",
         "py_sod_metrics",
         "pyarrow",
+        "pycocotools",
         "ray",
         "safetensors",
         "scipy",

@@ -22,6 +22,8 @@ import sisod
 from sisod.common.errors import InputError, UsageError
 from sisod.evaluation import shards
 
+pytestmark = pytest.mark.needs("pycocotools")
+
 COUNT = 70  # images in three batches
 METRICS = "mae,si_mae,si_f_mean,si_auc,pq,object_f1"
 FORMATS = ("png", "npz", "compressed.json", "plain.json")

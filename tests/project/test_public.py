@@ -149,6 +149,7 @@ def test_signatures_are_frozen() -> None:
     assert parameters(sisod.Evaluator.update) == "self, pred, gt, name=None, partition=None"
 
 
+@pytest.mark.needs("torch", "safetensors", "huggingface_hub")
 def test_networks_are_frozen() -> None:
     assert sorted(networks.__all__) == [
         "InputSpec",
