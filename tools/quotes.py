@@ -50,6 +50,7 @@ TABLES = (
     ("README.md", "compat", "compat"),
     ("docs/losses.md", "losses", "losses"),
     ("docs/losses.md", "loss_parts", "loss_parts"),
+    ("docs/losses.md", "advice", "real_data/parts_advice"),
     ("docs/reproduce.md", "epochs", "bench:0"),
     ("docs/reproduce.md", "boxes", "bench:1"),
     ("docs/scale.md", "folders", "folders"),
@@ -79,6 +80,10 @@ TABLES = (
             "predicted_small",
             "predicted_best",
             "predicted_paired",
+            "parts_target",
+            "parts_raw",
+            "parts_calibrated",
+            "parts_paired",
         )
     ),
 )
@@ -89,6 +94,7 @@ WHOLE = (
     ("README.md", "real", "real_data/short"),
     ("docs/real-data.md", "real", "real_data/short"),
     ("README.md", "invented", "real_data/predicted_short"),
+    ("README.md", "cells", "real_data/parts_short"),
     ("docs/real-data.md", "invented", "real_data/predicted_short"),
     ("docs/demo.md", "trained", "trained_demo"),
 )

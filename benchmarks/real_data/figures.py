@@ -5,13 +5,14 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 import sisod
+from benchmarks.real_data import parts
 from benchmarks.real_data.object_rows import SavedCounts
 from benchmarks.real_data.predicted import curve
 from benchmarks.real_data.runs import TESTS
@@ -19,7 +20,7 @@ from benchmarks.real_data.tables import EDGES, LOSSES, SMALL, Results
 from sisod.analysis.groups import by_number, by_size
 from sisod.report.drawing.group_scores import short_count
 from sisod.report.drawing.layout import add_legend
-from sisod.report.style import SMALL_FONT, line_styles, new_figure, save_figure, style
+from sisod.report.style import SMALL_FONT, LineStyle, line_styles, new_figure, save_figure, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,6 +38,7 @@ def main() -> None:
     for name, draw in FIGURES.items():
         save_figure(draw(results), DOCS / f"real_data_{name}.svg")
     save_figure(draw_objects(SavedCounts()), DOCS / "real_data_objects.svg")
+    save_figure(draw_parts(), DOCS / "real_data_parts.svg")
 
 
 def main_result(results: Results) -> "Figure":
@@ -192,6 +194,51 @@ def draw_objects(results: SavedCounts) -> "Figure":
         panels[0].set_ylabel("object precision")
         add_legend(figure, _LOOKS)
     return figure
+
+
+_PARTS = {"si": "boxes", "half": "half", "cells": "cells"}
+_PARTS_METRICS = {
+    "mae": "MAE",
+    "si_mae": "SI-MAE",
+    "false_objects": "false objects per image",
+    "object_f1_max_small": "largest F1, small objects",
+}
+
+
+def draw_parts() -> "Figure":
+    """Draw each loss less the plain one, a dot for each seed; the better half of a panel is shaded."""
+    looks = line_styles(list(parts.KINDS.values()))
+    with style():
+        figure = new_figure(3.6)
+        panels = figure.subplots(2, len(_PARTS_METRICS), sharex=True, sharey="col")
+        for row, dataset in zip(panels, TESTS[:2], strict=True):
+            row[0].set_ylabel(f"{dataset}\nless plain")
+            for axes, key in zip(row, _PARTS_METRICS, strict=True):
+                for offset, (end, kind) in zip((-0.16, 0.16), parts.KINDS.items(), strict=True):
+                    changes = [parts.changes(loss, end, dataset, key) for loss in _PARTS]
+                    _draw_changes(axes, offset, changes, looks[kind])
+        for column, (key, title) in zip(panels.T, _PARTS_METRICS.items(), strict=True):
+            column[0].set_title(title)
+            _shade_better(column, higher=key == "object_f1_max_small")
+        panels[0, 0].set_xticks(range(len(_PARTS)), list(_PARTS.values()))
+        add_legend(figure, looks)
+    return figure
+
+
+def _draw_changes(axes: "Axes", offset: float, losses: list[list[float]], look: LineStyle) -> None:
+    """Draw for each loss a marker for each seed and a short line at their mean."""
+    for position, changes in enumerate(losses):
+        x = position + offset
+        axes.plot([x] * len(changes), changes, look.marker, color=look.colour, markersize=3, alpha=0.7)
+        axes.plot([x - 0.13, x + 0.13], [np.mean(changes)] * 2, color=look.colour, linewidth=2)
+
+
+def _shade_better(column: "NDArray[Any]", *, higher: bool) -> None:
+    low, high = column[0].get_ylim()
+    for axes in column:
+        axes.axhline(0, color="#555555", linewidth=0.8)
+        axes.axhspan(*((0, high) if higher else (low, 0)), color="#2e7d32", alpha=0.08, linewidth=0)
+        axes.set_ylim(low, high)
 
 
 FIGURES: dict[str, "Callable[[Results], Figure]"] = {

@@ -1,5 +1,6 @@
 """The tables of docs/real-data.md are computed from the saved rows."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +8,7 @@ import polars as pl
 import pytest
 from helpers.paths import RESULTS
 
-from benchmarks.real_data import figures, object_rows, predicted, tables
+from benchmarks.real_data import figures, object_rows, parts, predicted, tables
 from sisod import paper
 from sisod.report.style import save_figure
 
@@ -69,6 +70,74 @@ def test_what_the_text_says_of_predicted_objects() -> None:
     for key in ("object_f1_max", "object_ap"):
         assert 0 < (change["MSOD", key] > 0).sum() < 3, key  # the sign depends on the seed
     assert (change["MSOD", "object_f1_max_small"] > 0).all()
+
+
+@pytest.mark.parametrize("name", parts.MAKERS)
+def test_table_of_the_parts_of_a_loss_is_what_the_rows_give(name: str) -> None:
+    written = (RESULTS / "real_data" / f"{name}.md").read_text()
+    assert written == parts.MAKERS[name]() + "\n"
+
+
+@pytest.mark.needs("matplotlib")
+def test_figure_of_the_parts_of_a_loss_is_what_the_rows_give(tmp_path: Path) -> None:
+    save_figure(figures.draw_parts(), tmp_path / "drawn.svg")
+    assert (tmp_path / "drawn.svg").read_text() == (figures.DOCS / "real_data_parts.svg").read_text()
+
+
+@pytest.mark.parametrize("run", object_rows.seeded_runs())
+@pytest.mark.parametrize("end", parts.KINDS)
+def test_saved_means_are_those_of_the_rows_of_images(run: str, end: str) -> None:
+    for dataset in ("MSOD", "DUTS-TE", "ECSSD"):
+        rows = COUNTS.result(run + end, dataset).summary
+        saved = parts.means()[run + end][dataset]
+        assert {key: rows[key] for key in saved} == pytest.approx(saved, abs=1e-5)
+
+
+def test_every_run_was_scored_as_trained_and_calibrated() -> None:
+    fits = json.loads(object_rows.MEANS.read_text())["fits"]
+    assert {fit["images"] for fit in fits.values()} == {500}
+    assert set(parts.means()) == {name + end for name in fits for end in parts.KINDS}
+
+
+def test_what_the_text_says_of_the_parts_of_a_loss() -> None:
+    def change(loss: str, dataset: str, key: str, end: str = "") -> np.ndarray:
+        return np.array(parts.changes(loss, end, dataset, key))
+
+    mean = parts.mean_of
+    for dataset in ("MSOD", "DUTS-TE"):
+        for end in parts.KINDS:
+            assert (change("cells", dataset, "si_f_mean", end) > 0).all()
+            assert (change("si", dataset, "mae", end) > 0).all()
+            assert (change("half", dataset, "false_objects", end) > 0).all()
+        assert (change("cells", dataset, "mae")[:2] < 0).all()
+        assert (change("cells", dataset, "si_mae")[:2] < 0).all()
+        assert change("cells", dataset, "mae")[2] > 0
+        assert change("cells", dataset, "si_mae")[2] > 0
+        assert abs(change("cells", dataset, "mae").mean()) < 0.002
+        assert abs(change("cells", dataset, "false_objects").mean()) < 0.03
+        recall = {loss: mean(loss, "", dataset, "object_recall_small") for loss in parts.LOSSES}
+        assert recall["si"] - recall["plain"] > 1.5 * (recall["half"] - recall["plain"]) > 0
+        false = {loss: mean(loss, "", dataset, "false_objects") for loss in parts.LOSSES}
+        assert 1.9 < false["si"] / false["plain"] < 2.6
+        assert false["plain"] < false["half"] < false["si"]
+    assert (change("cells", "MSOD", "object_f1_max_small") > 0).all()
+    assert change("cells", "MSOD", "object_f1_max_small").mean() == pytest.approx(0.03, abs=0.005)
+    assert change("cells", "DUTS-TE", "object_f1_max_small").mean() == pytest.approx(0.01, abs=0.005)
+    for key in ("object_f1_max", "object_ap"):
+        for end in parts.KINDS:
+            scores = {loss: mean(loss, end, "MSOD", key) for loss in parts.LOSSES}
+            assert max(scores, key=scores.__getitem__) == "half"
+    small = [change(loss, "MSOD", "object_f1_max_small").mean() for loss in ("half", "si")]
+    assert small[0] == pytest.approx(small[1], abs=0.005)
+    assert change("half", "DUTS-TE", "object_f1_max").mean() < 0
+    assert abs(change("half", "MSOD", "mae", object_rows.CALIBRATED).mean()) < 0.001
+    # calibration
+    raw, calibrated = (change("si", "MSOD", "mae", end).mean() for end in parts.KINDS)
+    assert calibrated / raw == pytest.approx(0.2, abs=0.05)
+    assert (change("si", "MSOD", "si_mae", object_rows.CALIBRATED) < 0).all()
+    for loss in ("si", "half", "cells"):
+        assert change(loss, "ECSSD", "object_f1_max").mean() < 0
+        assert change(loss, "ECSSD", "mae").mean() > -0.001
 
 
 def found_gain(dataset: str, seed: int, low: float, high: float) -> float:
