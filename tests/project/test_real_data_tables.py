@@ -140,6 +140,15 @@ def test_what_the_text_says_of_the_parts_of_a_loss() -> None:
         assert change(loss, "ECSSD", "mae").mean() > -0.001
 
 
+def test_another_number_of_threads_changes_the_mae_as_much_as_another_loss() -> None:
+    changes = [
+        abs(SAVED.result(run, dataset).summary["mae"] - parts.means()[run][dataset]["mae"])
+        for run in (f"edn-{loss}-{seed}" for loss in ("plain", "si") for seed in range(3))
+        for dataset in ("MSOD", "DUTS-TE", "ECSSD")
+    ]
+    assert 0.0045 < max(changes) < 0.0055
+
+
 def found_gain(dataset: str, seed: int, low: float, high: float) -> float:
     """How many more objects of a range of sizes the size-invariant loss finds, as a share."""
     shares = []
