@@ -200,8 +200,8 @@ _PARTS = {"si": "boxes", "half": "half", "cells": "cells"}
 _PARTS_METRICS = {
     "mae": "MAE",
     "si_mae": "SI-MAE",
-    "false_objects": "false objects per image",
-    "object_f1_max_small": "largest F1, small objects",
+    "false_objects": "false objects\nper image",
+    "object_f1_max_small": "largest F1 of\nsmall objects",
 }
 
 
