@@ -84,6 +84,9 @@ TABLES = (
             "parts_raw",
             "parts_calibrated",
             "parts_paired",
+            "parts_long",
+            "parts_networks",
+            "parts_family",
         )
     ),
 )

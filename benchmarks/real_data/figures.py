@@ -196,7 +196,7 @@ def draw_objects(results: SavedCounts) -> "Figure":
     return figure
 
 
-_PARTS = {"si": "boxes", "half": "half", "cells": "cells"}
+_PARTS = {"si": "boxes", "half": "boxes,\nhalf", "cells": "cells,\nhalf"}
 _PARTS_METRICS = {
     "mae": "MAE",
     "si_mae": "SI-MAE",
@@ -212,7 +212,7 @@ def draw_parts() -> "Figure":
         figure = new_figure(3.6)
         panels = figure.subplots(2, len(_PARTS_METRICS), sharex=True, sharey="col")
         for row, dataset in zip(panels, TESTS[:2], strict=True):
-            row[0].set_ylabel(f"{dataset}\nless plain")
+            row[0].set_ylabel(f"{dataset}\nminus plain")
             for axes, key in zip(row, _PARTS_METRICS, strict=True):
                 for offset, (end, kind) in zip((-0.16, 0.16), parts.KINDS.items(), strict=True):
                     changes = [parts.changes(loss, end, dataset, key) for loss in _PARTS]

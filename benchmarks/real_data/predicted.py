@@ -126,7 +126,7 @@ def predicted_short(results: SavedCounts) -> str:
         f"{100 * plain['object_recall']:.0f} and {100 * si['object_recall']:.0f} %\nof all objects of "
         f"MSOD and predicts {plain['false_objects']:.2f} and {si['false_objects']:.2f} objects an image "
         f"where there is nothing; the\nlargest object F1 over all thresholds is "
-        f"{plain['object_f1_max']:.3f} and {si['object_f1_max']:.3f} (three more runs of each)."
+        f"{plain['object_f1_max']:.3f} and {si['object_f1_max']:.3f} (other runs of the same seeds)."
     )
 
 
