@@ -131,6 +131,13 @@ def test_errors_of_the_command_line(words: list[str], message: str) -> None:
     check_one_sentence(result.stderr.rstrip("\n"))
 
 
+def test_help_of_train_names_every_recipe() -> None:
+    pytest.importorskip("torch", reason="extra torch is not installed")
+    recipe = next(param for param in GROUP.commands["train"].params if param.name == "recipe")
+    named = re.findall(r"[a-z]+", recipe.help.partition("(")[2])
+    assert {name.removesuffix("-lite") for name in completion.recipes("")} <= set(named)
+
+
 def test_no_command_shows_the_help() -> None:
     result = run()
     assert "╭─ Judge ─" in result.stdout + result.stderr

@@ -15,7 +15,7 @@ import sisod
 from sisod.cli import app
 from sisod.cli.shared import print_tables
 from sisod.common.arguments import check_utf8
-from sisod.common.progress import progress_bar
+from sisod.common.progress import progress_bar, status
 from sisod.common.streams import is_terminal, usable_streams
 
 GT = np.zeros((24, 32), dtype=bool)
@@ -171,10 +171,23 @@ def test_streams_that_are_missing_or_closed_are_no_terminals(monkeypatch: pytest
         monkeypatch.setattr(sys, "stdout", stream)
         with progress_bar("scoring", 3) as advance:
             advance(3)
+        with status("loading"):
+            pass
         with usable_streams():
             print_tables(lambda _: [])
             sys.stdout.write("nobody reads this")
         assert sys.stdout is stream
+
+
+def test_a_note_is_shown_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    for terminal in (True, False):
+        stream = io.StringIO()
+        monkeypatch.setattr(stream, "isatty", lambda terminal=terminal: terminal)
+        monkeypatch.setattr(sys, "stderr", stream)
+        monkeypatch.setenv("TERM", "xterm")
+        with status("loading [PyTorch]"):
+            pass
+        assert ("loading [PyTorch]" in stream.getvalue()) is terminal
 
 
 def test_a_library_without_standard_error_scores(work: Path, monkeypatch: pytest.MonkeyPatch) -> None:

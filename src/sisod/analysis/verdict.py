@@ -76,7 +76,7 @@ def disagreement(row: Row) -> str:
     name = printable(row["a" if a_wins else "b"])
     share = max(wins, losses) / (wins + losses + row["ties"])
     mean = _value_name(row["metric"])
-    worse = "worse" if row["verdict"] != "undecided" else "slightly worse (undecided)"
+    worse = "worse" if row["verdict"] != "undecided" else "worse, but undecided"
     won, lost = (row["a_gain"], row["b_gain"]) if a_wins else (row["b_gain"], row["a_gain"])
     return (
         f"{title(row['metric'])}: {name} is better on {100 * share:.0f} % of the images, but its "

@@ -1,6 +1,7 @@
 """Code shared by the subcommands: errors as one sentence, tables on the terminal, common options."""
 
 import errno
+import importlib
 import os
 import sys
 import warnings
@@ -23,6 +24,7 @@ from sisod.common.errors import (
     is_missing,
 )
 from sisod.common.grid import UNLIMITED
+from sisod.common.progress import status
 from sisod.common.streams import is_terminal
 from sisod.scoring.protocols import (
     PROTOCOLS,
@@ -216,6 +218,12 @@ def name_missing_extra() -> Iterator[None]:
         if error.name in EXTRAS and is_missing(error.name):
             raise MissingExtraError(command, error.name) from None
         raise
+
+
+def load_pytorch() -> None:
+    """Import PyTorch with a note, because it takes seconds."""
+    with status("loading PyTorch"):
+        importlib.import_module("torch")
 
 
 def chosen_protocol(name: str | None, **settings: str | None) -> Protocol:

@@ -14,9 +14,11 @@ from sisod.cli.shared import (
     Resume,
     data_option,
     exit_on_user_error,
+    load_pytorch,
     out_option,
     print_rich,
 )
+from sisod.common.errors import counted
 from sisod.common.streams import is_terminal
 
 
@@ -44,14 +46,18 @@ Masks = Annotated[
 Settings = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", metavar="KEY=VALUE", help="Replace a value of the recipe, like optimizer.lr=1e-4."
+        "--set",
+        metavar="KEY=VALUE",
+        help="Replace a value of the recipe, like train.epochs=5 or optimizer.lr=1e-4; "
+        "docs/training.md lists the keys. May be repeated.",
     ),
 ]
 RecipeName = Annotated[
     str,
     typer.Argument(
         metavar="RECIPE",
-        help="A recipe that comes with sisod, or a TOML file.",
+        help="A recipe that comes with sisod (edn, fpn, gatenet, icon, ldf, poolnet, each also with "
+        "-lite, for a small encoder; tiny), or a TOML file.",
         autocompletion=completion.recipes,
     ),
 ]
@@ -118,6 +124,7 @@ def train(
         from sisod.training.recipe import find_recipe
 
         chosen_recipe = find_recipe(recipe, settings or (), factory=factory)
+        load_pytorch()
         from sisod.training.train import Machine, TrainingRequest, is_first_process
         from sisod.training.train import train as run
 
@@ -145,8 +152,8 @@ def train(
                 f"warning: {len(record['skipped'])} images left out: {record['skipped'][0]}", err=True
             )
         typer.echo(
-            f"{chosen_recipe.name}, {loss.value} loss: {record['steps']} steps on {record['images']} "
-            f"images in {record['seconds']:.0f} s; "
+            f"{chosen_recipe.name}, {loss.value} loss: {counted(record['steps'], 'step')} on "
+            f"{counted(record['images'], 'image')} in {record['seconds']:.0f} s; "
             f"the network of the {record['model']} epoch is in {out}"
         )
 
@@ -181,6 +188,7 @@ def ablate(
         from sisod.training.recipe import find_recipe
 
         chosen_recipe = find_recipe(recipe, settings or (), factory=factory)
+        load_pytorch()
         from rich.console import Console
 
         from sisod.training.ablate import ablate as run

@@ -1,4 +1,4 @@
-"""A progress bar on standard error; nothing if that is not a terminal."""
+"""A progress bar, or a note, on standard error; nothing if that is not a terminal."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -33,3 +33,16 @@ def progress_bar(title: str, total: int, *, done: int = 0) -> Iterator[Callable[
             bar.update(task, advance=count, rate=f"{speed:.0f}/s" if speed else "")
 
         yield advance
+
+
+@contextmanager
+def status(text: str) -> Iterator[None]:
+    """Show a note while something takes long that cannot be counted; it disappears afterwards."""
+    if not is_terminal(sys.stderr):
+        yield
+        return
+    from rich.console import Console
+    from rich.markup import escape
+
+    with Console(stderr=True).status(escape(text)):
+        yield

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from sisod.common.arguments import check_known
 from sisod.common.errors import InputError, MissingExtraError, UsageError, shorten_list
 from sisod.common.output import followed, lock, readable_errors, write_files
+from sisod.common.progress import progress_bar
 from sisod.data.storage import is_local_root
 from sisod.evaluation.results import Result, datasets_of, methods_of
 from sisod.report.style import Width, check_plot_path, figure_bytes, inches, save_figure
@@ -161,22 +162,23 @@ def write_figures(folder: Path, kind: str, request: FigureRequest) -> tuple[list
     missing: list[str] = []
     incomplete: list[str] = []
     not_shown: dict[tuple[str, ...], list[str]] = {}  # metrics -> files without them
-    for name in figure_names():
-        if name == "ablation" and request.ablation is None:
-            continue
-        file = f"{name}.{kind}"
-        check_plot_path(Path(file))
-        try:
-            own = _with_own_metrics(name, request)
-            drawn[file] = figure_bytes(draw(name, own), kind)
-            incomplete += _missing_parts(file, name, request)
-            left_out = tuple(key for key in request.metrics if key not in own.metrics)
-            if left_out and name in METRIC_FIGURES - {"ablation"}:  # which has its own
-                not_shown.setdefault(left_out, []).append(file)
-        except (UsageError, MissingExtraError):
-            raise
-        except InputError as error:  # files are missing, or a metric was not evaluated
-            missing.append(f"{file} is not drawn: {error}")
+    names = [name for name in figure_names() if name != "ablation" or request.ablation is not None]
+    with progress_bar("drawing figures", len(names)) as advance:
+        for name in names:
+            file = f"{name}.{kind}"
+            check_plot_path(Path(file))
+            try:
+                own = _with_own_metrics(name, request)
+                drawn[file] = figure_bytes(draw(name, own), kind)
+                incomplete += _missing_parts(file, name, request)
+                left_out = tuple(key for key in request.metrics if key not in own.metrics)
+                if left_out and name in METRIC_FIGURES - {"ablation"}:  # which has its own
+                    not_shown.setdefault(left_out, []).append(file)
+            except (UsageError, MissingExtraError):
+                raise
+            except InputError as error:  # files are missing, or a metric was not evaluated
+                missing.append(f"{file} is not drawn: {error}")
+            advance(1)
     incomplete += [
         f"{', '.join(keys)} {'is' if len(keys) == 1 else 'are'} not drawn in {', '.join(files)}"
         for keys, files in not_shown.items()
