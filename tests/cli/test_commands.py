@@ -120,7 +120,7 @@ def test_every_option_has_a_help_and_says_what_to_give() -> None:
         (["evaluate"], "Missing argument '[NAME=]PRED... GT'; see sisod evaluate --help"),
         (["evaluate", "a", "b"], "Missing option '--out'; see sisod evaluate --help"),
         (["demo", "--quik"], "No such option: --quik; did you mean --quick"),
-        (["stats", "a", "--format", "xml"], "Invalid value for '--format': "),
+        (["stats", "a", "--format", "xml"], "Invalid value for '--format': 'xml' is not one of"),
         (["--versoin"], "No such option: --versoin; did you mean --version?"),
     ],
 )

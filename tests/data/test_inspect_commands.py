@@ -402,6 +402,8 @@ def test_statistics_for_programs_and_documents() -> None:
     sizes = numbers.pop("objects_by_percent_of_image")
     assert list(sizes.values()) == [2, 0, 0, 0, 0, 1, 0, 0, 0, 0]
     assert list(sizes)[:2] == ["0-10", "10-20"]
+    fine = numbers.pop("objects_by_log_size")
+    assert {group: count for group, count in fine.items() if count} == {"3-10 %": 2, "30-100 %": 1}
     assert numbers == {
         "protocol": "default",
         "images": 3,
@@ -419,11 +421,11 @@ def test_statistics_for_programs_and_documents() -> None:
     assert rows[0] == ["statistic", "group", "value"]
     for row in (["rho", "", "0.25"], ["images_by_objects", "2", "1"], ["protocol", "", "default"]):
         assert row in rows
-    assert len(rows) == 1 + 10 + 10 + 6
+    assert len(rows) == 1 + 10 + 10 + 8 + 6
     markdown = run("stats", "gt", "--format", "md").stdout
     assert "| components below min\\_area, left out | 0 |" in markdown
-    assert markdown.count("| --- | ---: |") == 3
-    assert run("stats", "gt", "--format", "latex").stdout.count(r"\begin{tabular}") == 3
+    assert markdown.count("| --- | ---: |") == 4
+    assert run("stats", "gt", "--format", "latex").stdout.count(r"\begin{tabular}") == 4
     save("black", np.zeros((4, 4), dtype=bool), "empty")
     assert json.loads(run("stats", "empty", "--format", "json").stdout)["rho"] is None
 

@@ -264,8 +264,8 @@ def test_runs_that_are_refused(world: Path, trained: Path) -> None:
     whole = world / "whole"
     train_tiny(trained / "data", whole, "train.epochs=1")
     assert refused(whole) == (
-        "0 images are too few to calibrate on; expected at least 20; train with --limit, or with --set "
-        "train.calibrate=0.1, so that some images are not trained on"
+        "0 images are too few to calibrate on; expected at least 20; 32 of the 32 images were trained "
+        "on; train with --limit, or with --set train.calibrate=0.1, so that some are not"
     )
     (world / "run/images.json").write_text("{")
     assert "is damaged, so the images that were trained on are not known" in refused(world / "run")

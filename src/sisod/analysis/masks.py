@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sisod.analysis.groups import size_columns, size_edges
 from sisod.common.grid import Format, Grid, is_nan, number, render
 from sisod.common.progress import progress_bar
 from sisod.data.images import where
@@ -58,6 +59,12 @@ class MaskStatistics:
     def size_groups(self) -> NDArray[np.int64]:
         """Number of objects in each of the paper's ten groups, 0-10 % ... 90-100 % of the image."""
         return np.histogram(self.shares, bins=np.arange(11) / 10)[0]
+
+    def log_size_groups(self) -> dict[str, int]:
+        """Number of objects in groups of about equal ratio of sizes, which tell small ones apart."""
+        edges = size_edges("log")
+        counts = np.histogram(self.shares, bins=edges)[0].tolist()
+        return dict(zip(size_columns(edges)["group"], counts, strict=True))
 
     def number_groups(self) -> dict[str, int]:
         """Number of images with 0, 1, 2, 3, 4, and 5 or more objects."""
@@ -112,8 +119,8 @@ def mask_statistics(
     )
 
 
-def statistics_grids(statistics: MaskStatistics) -> tuple[Grid, Grid, Grid]:
-    """Return tables of an overview, of objects by size, and of images by number of objects."""
+def statistics_grids(statistics: MaskStatistics) -> tuple[Grid, ...]:
+    """Return tables of an overview, of objects by size (twice), and of images by number of objects."""
     n_images, n_objects = len(statistics.n_objects), len(statistics.shares)
     overview = (
         ("images", str(n_images)),
@@ -128,6 +135,10 @@ def statistics_grids(statistics: MaskStatistics) -> tuple[Grid, Grid, Grid]:
         (f"{10 * i}-{10 * i + 10} % of the image", str(count), f"{count / max(1, n_objects):.1%}")
         for i, count in enumerate(statistics.size_groups().tolist())
     )
+    log_sizes = tuple(
+        (group, str(count), f"{count / max(1, n_objects):.1%}")
+        for group, count in statistics.log_size_groups().items()
+    )
     numbers = tuple(
         (group, str(count), f"{count / n_images:.1%}")
         for group, count in statistics.number_groups().items()
@@ -135,12 +146,13 @@ def statistics_grids(statistics: MaskStatistics) -> tuple[Grid, Grid, Grid]:
     return (
         Grid(("statistic", "value"), overview, n_text=1),
         Grid(("size of the object", "objects", "share"), sizes, n_text=1),
+        Grid(("the same, small ones apart", "objects", "share"), log_sizes, n_text=1),
         Grid(("objects in the image", "images", "share"), numbers, n_text=1),
     )
 
 
 def render_statistics(statistics: MaskStatistics, protocol: Protocol, kind: Format) -> str:
-    """Return the three tables for a document, or all numbers for a program."""
+    """Return the tables for a document, or all numbers for a program."""
     grids = statistics_grids(statistics)
     if kind in ("md", "latex"):
         return "\n\n".join(render(grid, (), None, kind) for grid in grids)
@@ -167,5 +179,6 @@ def _record(statistics: MaskStatistics) -> dict[str, Any]:
     sizes = enumerate(statistics.size_groups().tolist())
     return {key: None if is_nan(value) else value for key, value in values.items()} | {
         "objects_by_percent_of_image": {f"{10 * i}-{10 * i + 10}": count for i, count in sizes},
+        "objects_by_log_size": statistics.log_size_groups(),
         "images_by_objects": statistics.number_groups(),
     }

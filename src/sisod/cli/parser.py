@@ -76,7 +76,8 @@ def _message(error: Any) -> str:
     nearest = sorted(getattr(error, "possibilities", None) or ())
     if nearest:
         return f"{error.message}; did you mean {' or '.join(nearest)}?"
-    return str(error.format_message())
+    # newer versions of typer check values with pydantic, which puts its own words in front
+    return str(error.format_message()).replace(": Value error, ", ": ")
 
 
 def _without_noise(params: list[Any]) -> list[Any]:

@@ -159,8 +159,10 @@ def calibration_samples(
     tested = {sample.image.resolve() for test in tests for sample in test.samples}
     candidates = unseen_images(run, dataset)
     unseen = [sample for sample in candidates if sample.image.resolve() not in tested]
+    n_images = len(dataset.samples)
     advice = (
-        "train with --limit, or with --set train.calibrate=0.1, so that some images are not trained on"
+        f"{n_images - len(candidates)} of the {n_images} images were trained on; train with --limit, or "
+        "with --set train.calibrate=0.1, so that some are not"
     )
     check_number_of_images(len(unseen), advice)
     usable, problems = check_samples(choose_by_name(unseen, limit), skip_bad=True)
