@@ -44,7 +44,7 @@ LARGER_ROOMS = {
     "common": 14,
     "data": 14,
     "evaluation": 17,
-    "networks": 18,
+    "networks": 14,
     "report": 13,
     "scoring": 24,
     "training": 14,

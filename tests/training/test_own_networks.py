@@ -14,7 +14,7 @@ from helpers.training_runs import losses, same_weights, train_tiny, weights, wri
 
 from sisod import networks  # noqa: E402
 from sisod.common.errors import InputError, UsageError  # noqa: E402
-from sisod.networks.factories import build_network  # noqa: E402
+from sisod.networks.others.factory import build_network  # noqa: E402
 from sisod.training.module import SaliencyModule  # noqa: E402
 from sisod.training.recipe import find_recipe, write_toml  # noqa: E402
 from sisod.training.train import Machine, TrainingRequest, train  # noqa: E402

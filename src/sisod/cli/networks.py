@@ -72,7 +72,7 @@ def show_networks(
     from rich.console import Console
 
     with exit_on_user_error():
-        from sisod.networks.kinds import kinds_table
+        from sisod.networks.others.kinds import kinds_table
         from sisod.networks.summary import networks_table
 
         print_rich(Console(width=120), [networks_table(encoder.value), kinds_table()])

@@ -15,9 +15,9 @@ from sisod.common.arguments import check_choice, check_whole, shown
 from sisod.common.errors import InputError, UsageError, require, shorten_list
 from sisod.common.imports import describe_error
 from sisod.data.images import resize
-from sisod.networks.kinds import KINDS, ModelOptions, split_kind
 from sisod.networks.map_folder import GreyMap, Prediction, write_maps
 from sisod.networks.map_shards import Container
+from sisod.networks.others.kinds import KINDS, ModelOptions, split_kind
 from sisod.networks.values import (
     ACTIVATIONS,
     EPSILON,

@@ -7,7 +7,6 @@ from typing import Any
 from torch import Tensor
 
 from sisod.common.errors import InputError, UsageError, shorten_list
-from sisod.networks.adapters import WRAPPED
 from sisod.networks.checkpoints import (
     config_calibration,
     fetch,
@@ -18,9 +17,10 @@ from sisod.networks.checkpoints import (
     rename,
     write_state,
 )
-from sisod.networks.factories import Factory, rebuild
 from sisod.networks.input_spec import InputSpec
 from sisod.networks.network import WEIGHTS_FILE, Network
+from sisod.networks.others.factory import Factory, rebuild
+from sisod.networks.others.wrapped import WRAPPED
 from sisod.networks.registry import find, names
 
 _CONFIG_FILE = "config.json"

@@ -16,9 +16,9 @@ from torch import Tensor, nn
 
 from sisod import networks
 from sisod.common.errors import InputError, UsageError
-from sisod.networks.adapters import WrappedNetwork
-from sisod.networks.kinds import KINDS, ModelOptions, split_kind
-from sisod.networks.other_models import load_model
+from sisod.networks.others.kinds import KINDS, ModelOptions, split_kind
+from sisod.networks.others.load import load_model
+from sisod.networks.others.wrapped import WrappedNetwork
 from sisod.networks.predict import predict_folder
 
 torch.set_num_threads(1)
