@@ -8,22 +8,19 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor, nn
 
-from sisod.common.arguments import check_choice, check_whole, shown
+from sisod.common.arguments import shown
 from sisod.common.errors import InputError, UsageError, shorten_list
 from sisod.common.imports import describe_error
 from sisod.networks.architectures.blocks import resize
-from sisod.networks.input_spec import InputSpec
+from sisod.networks.input_spec import IMAGENET, InputSpec
 from sisod.networks.network import Facts, Network
 from sisod.networks.values import (
-    ACTIVATIONS,
     EPSILON,
-    IMAGENET_MEAN,
-    IMAGENET_STD,
-    NORMALIZATIONS,
     Activation,
     Normalization,
     Triple,
     check_probabilities,
+    check_reading,
     check_size,
     object_channel,
 )
@@ -36,8 +33,8 @@ def wrap(
     module: nn.Module,
     *,
     size: int | tuple[int, int] | None = None,
-    mean: Triple = IMAGENET_MEAN,
-    std: Triple = IMAGENET_STD,
+    mean: Triple = IMAGENET.mean,
+    std: Triple = IMAGENET.std,
     output: Output = -1,
     activation: Activation = "sigmoid",
     normalize: Normalization = "none",
@@ -110,8 +107,7 @@ class WrappedNetwork(Network):
     ) -> None:
         title = type(module).__name__
         super().__init__(title, input_spec)
-        check_choice("activation", activation, ACTIVATIONS)
-        check_choice("normalize", normalize, NORMALIZATIONS)
+        self.channel = check_reading(activation, normalize, channel)
         if isinstance(output, bool) or not (isinstance(output, int | str) or callable(output)):
             raise UsageError(f"output must be a position, a name or a function, got {shown(output)}")
         self.facts = Facts(title, title, "yours", "yours", "yours")  # type: ignore[misc]
@@ -120,7 +116,6 @@ class WrappedNetwork(Network):
         self.output = output
         self.activation = activation
         self.normalize = normalize
-        self.channel = None if channel is None else check_whole("channel", channel, least=0)
         self.source: str | None = None
         self.arguments: dict[str, Any] = {}
         self.architecture: dict[str, Any] | None = None
