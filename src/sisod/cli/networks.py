@@ -8,7 +8,7 @@ import typer
 
 from sisod.cli import completion
 from sisod.cli.shared import Overwrite, exit_on_user_error, print_rich
-from sisod.common.errors import InputError, UsageError, require
+from sisod.common.errors import InputError, MissingExtraError, UsageError, require
 
 
 class Origin(StrEnum):
@@ -64,7 +64,8 @@ def show_networks(
 ) -> None:
     """List the networks: parameters, multiply-adds at 384 x 384, maps, paper, licence of the weights.
 
-    And the kinds of models that predict takes beside them, with the package that each needs.
+    And the kinds of models that predict takes beside them, with the package that each needs. Without
+    PyTorch the table has no numbers.
 
     Example:
         sisod networks --encoder efficientnet_lite0
@@ -73,8 +74,12 @@ def show_networks(
 
     with exit_on_user_error():
         from sisod.networks.others.kinds import kinds_table
+        from sisod.networks.registry import missing_module
         from sisod.networks.summary import networks_table
 
+        module = missing_module()
+        if module is not None:
+            typer.echo(f"note: {MissingExtraError('counting parameters', module)}", err=True)
         print_rich(Console(width=120), [networks_table(encoder.value), kinds_table()])
 
 

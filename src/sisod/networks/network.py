@@ -1,7 +1,7 @@
 """Base class of the networks: the contract of `forward`, facts, targets, saving and loading."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -25,6 +25,7 @@ from sisod.networks.checkpoints import (
 )
 from sisod.networks.encoders.encoders import INPUTS, load_encoder_weights
 from sisod.networks.input_spec import InputSpec
+from sisod.networks.registry import Facts
 
 Target = Literal["mask", "body", "detail"]
 WEIGHTS_FILE = "model.safetensors"
@@ -36,25 +37,6 @@ _CARD = """
 A saliency network saved by sisod. Load it with `sisod.networks.from_pretrained`; `config.json` says
 which network it is and how an image becomes its input.
 """
-
-
-@dataclass(frozen=True)
-class Facts:
-    """A network's row in the table of `sisod networks`.
-
-    Attributes:
-        name: as `networks.create` takes it.
-        title: as its paper writes it.
-        paper: where and when it was published.
-        origin: the authors' repository.
-        licence: of the authors' code and published weights.
-    """
-
-    name: str
-    title: str
-    paper: str
-    origin: str
-    licence: str
 
 
 class Network(

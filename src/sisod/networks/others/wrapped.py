@@ -13,7 +13,8 @@ from sisod.common.errors import InputError, UsageError, shorten_list
 from sisod.common.imports import describe_error
 from sisod.networks.architectures.blocks import resize
 from sisod.networks.input_spec import IMAGENET, InputSpec
-from sisod.networks.network import Facts, Network
+from sisod.networks.network import Network
+from sisod.networks.registry import Facts
 from sisod.networks.values import (
     EPSILON,
     Activation,
