@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
-from huggingface_hub import PyTorchModelHubMixin
+from huggingface_hub import ModelCard, PyTorchModelHubMixin
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
@@ -34,7 +34,7 @@ _CARD = """
 {{ card_data }}
 ---
 
-A saliency network saved by sisod. Load it with `sisod.networks.from_pretrained`; `config.json` says
+A saliency network saved by sisod. Load it with {{ how_to_load }}; `config.json` says
 which network it is and how an image becomes its input.
 """
 
@@ -145,6 +145,14 @@ class Network(
         """Write `model.safetensors`, `config.json` and a model card into a folder."""
         # push_to_hub passes another config
         return super().save_pretrained(save_directory, **(options | {"config": self.config()}))
+
+    def generate_model_card(self, *args: Any, **options: Any) -> ModelCard:
+        """Return the README of a saved network, which says how to load it."""
+        return super().generate_model_card(*args, how_to_load=self.how_to_load(), **options)
+
+    def how_to_load(self) -> str:
+        """Return what loads a saved network, in Markdown."""
+        return "`sisod.networks.from_pretrained`"
 
     def _save_pretrained(self, save_directory: Path) -> None:
         write_state(save_directory / WEIGHTS_FILE, self.state_dict(), self.config())

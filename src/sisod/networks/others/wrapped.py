@@ -150,6 +150,17 @@ class WrappedNetwork(Network):
             "channel": self.channel,
         }
 
+    def how_to_load(self) -> str:
+        """Return what loads a saved network, with the factory if one has to be named."""
+        kind, _, name = (self.source or "").partition(":")
+        if self.architecture is not None:  # its own library builds it again
+            return super().how_to_load()
+        if kind == "py":
+            factory = f'`factory="{name}"` (in commands `--factory {name}`), the function that builds it'
+        else:
+            factory = "`factory`, a function of yours that builds the module"
+        return f"{super().how_to_load()} and {factory}"
+
     def on_meta(self) -> Self | None:
         """Return None: how the module was built is not known."""
         return None
