@@ -53,7 +53,10 @@ FactoryName = Annotated[
 ]
 
 
-_SIDE_HELP = "Height of the input; by default that of a wrapped network if it says one, or 384."
+_SIDE_HELP = (
+    "Height of the input; by default the size that the run folder was trained at, or that a wrapped "
+    "network says, or 384."
+)
 
 
 def show_networks(
@@ -137,9 +140,9 @@ def export(
 
         network = networks.from_pretrained(checkpoint, factory=factory)
         from sisod.networks.export import export_onnx
-        from sisod.networks.predict import DEFAULT_SIZE
+        from sisod.networks.predict import default_size
 
-        own = network.input_size or (DEFAULT_SIZE, DEFAULT_SIZE)
+        own = default_size(network, checkpoint)
         size = (height or own[0], width or own[1])
         export_onnx(network, out, size=size, dynamic_size=dynamic_size)
         free = "any size" if dynamic_size else f"{size[0]} x {size[1]}"

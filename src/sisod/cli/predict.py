@@ -168,14 +168,14 @@ def predict(
             title = opened.title
         else:
             from sisod.networks.others.load import load_model
-            from sisod.networks.predict import predict_folder, trained_size
+            from sisod.networks.predict import default_size, predict_folder
 
             loaded = load_model(model, options, network=network, origin=origin.value, factory=factory)
             done = predict_folder(
                 loaded,
                 images,
                 out,
-                size=size or trained_size(model),
+                size=size or default_size(loaded, model),
                 batch=batch,
                 device=device,
                 resume=resume,

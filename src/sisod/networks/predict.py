@@ -76,6 +76,12 @@ def trained_size(checkpoint: str | Path) -> int | None:
         return None
 
 
+def default_size(network: Network, checkpoint: str | Path) -> tuple[int, int]:
+    """Return height and width of the input: as the run was trained, else as the network says, or 384."""
+    trained = check_size(trained_size(checkpoint))
+    return trained or network.input_size or (DEFAULT_SIZE, DEFAULT_SIZE)
+
+
 def predict_folder(
     network: Network,
     images: str | Path,
