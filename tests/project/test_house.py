@@ -43,7 +43,7 @@ LARGER_ROOMS = {
     "cli": 13,
     "common": 14,
     "data": 14,
-    "evaluation": 17,
+    "evaluation": 18,
     "networks": 14,
     "report": 13,
     "scoring": 24,
