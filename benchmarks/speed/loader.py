@@ -34,7 +34,7 @@ from sisod.training.data import (
     read_image,
     read_truth,
 )
-from sisod.training.recipe import DataPart
+from sisod.training.recipe_parts import DataPart
 
 _TARGET = 0.012  # seconds a sample
 _WORKERS = 2
