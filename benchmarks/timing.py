@@ -1,5 +1,6 @@
-"""Timing helpers: interleaved repetitions, medians, ratios, facts of the machine."""
+"""Timing helpers: interleaved repetitions, medians, ratios, facts of the machine, saved results."""
 
+import json
 import math
 import statistics
 import sys
@@ -22,6 +23,7 @@ __all__ = [
     "machine",
     "markdown",
     "progress",
+    "write_results",
 ]
 
 
@@ -115,3 +117,9 @@ def machine(packages: Sequence[str]) -> dict[str, object]:
 def progress(message: str) -> None:
     """Tell whoever waits; results go to stdout, this does not."""
     print(message, file=sys.stderr, flush=True)
+
+
+def write_results(name: str, content: Mapping[str, Any], page: str) -> None:
+    """Write what was measured as NAME.json and the page about it as NAME.md, to `RESULTS`."""
+    (RESULTS / f"{name}.json").write_text(json.dumps(content, indent=2) + "\n")
+    (RESULTS / f"{name}.md").write_text(page)

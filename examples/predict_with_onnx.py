@@ -18,8 +18,8 @@ import numpy as np
 
 import sisod
 from sisod.data.scenes import make_scenes
-from sisod.networks.kinds import ModelOptions
 from sisod.networks.onnx_model import open_onnx, predict_onnx
+from sisod.networks.others.kinds import ModelOptions
 
 
 def write_tiny_model(path: Path) -> None:

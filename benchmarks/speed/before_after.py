@@ -20,7 +20,7 @@ import numpy as np
 
 from benchmarks.speed.growth import COUNT_KEYS
 from benchmarks.speed.synthetic_maps import make_pairs
-from benchmarks.timing import RESULTS, duration, machine, markdown, progress
+from benchmarks.timing import RESULTS, duration, machine, markdown, progress, write_results
 
 CONTENDERS = {
     "decoding": None,
@@ -67,8 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     }
     print(page(content), end="")
     if not options.quick:
-        (RESULTS / "before_after.json").write_text(json.dumps(content, indent=2) + "\n")
-        (RESULTS / "before_after.md").write_text(page(content))
+        write_results("before_after", content, page(content))
 
 
 def measure(checkouts: Mapping[str, Path], n_pairs: int, rounds: int) -> dict[str, dict[str, float]]:

@@ -7,7 +7,6 @@ processor: others may use the machine.
 
 import argparse
 import dataclasses
-import json
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,7 +15,7 @@ import numpy as np
 import polars as pl
 
 import sisod
-from benchmarks.timing import RESULTS, machine, markdown
+from benchmarks.timing import machine, markdown, write_results
 from sisod.analysis.comparison import compare
 from sisod.data.scenes import make_scenes
 from sisod.reproduction.demo import METHODS
@@ -46,8 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     content = {"images": n_images, "resamples": resamples, "seconds": seconds, "machine": facts}
     print(page(content), end="")
     if not quick:
-        (RESULTS / "compare.json").write_text(json.dumps(content, indent=2) + "\n")
-        (RESULTS / "compare.md").write_text(page(content))
+        write_results("compare", content, page(content))
 
 
 def page(content: Mapping[str, Any]) -> str:

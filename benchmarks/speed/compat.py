@@ -12,7 +12,6 @@ os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS
 
 import argparse
 import gc
-import json
 import statistics
 import time
 import warnings
@@ -27,7 +26,7 @@ import numpy as np
 import py_sod_metrics
 
 from benchmarks.speed.synthetic_maps import Grey, Pair, make_pairs
-from benchmarks.timing import RESULTS, duration, machine, markdown, progress
+from benchmarks.timing import duration, machine, markdown, progress, write_results
 from sisod.compat import pysodmetrics
 
 HEAD = ("metrics", "before: `py_sod_metrics`", "after: `sisod.compat.pysodmetrics`", "times faster")
@@ -118,8 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     content = {"timings": [asdict(timing) for timing in timings], "machine": machine(_PACKAGES)}
     print(page(content), end="")
     if not quick:
-        (RESULTS / "compat.json").write_text(json.dumps(content, indent=2) + "\n")
-        (RESULTS / "compat.md").write_text(page(content))
+        write_results("compat", content, page(content))
 
 
 def measure(case: Case, pairs: Sequence[Pair], *, repetitions: int) -> Timing:

@@ -24,7 +24,7 @@ import numpy as np
 from pycocotools import mask as coco_mask
 
 from benchmarks.speed.folders import write_pairs
-from benchmarks.timing import RESULTS, TABLE_HEAD, Row, machine, markdown, progress
+from benchmarks.timing import TABLE_HEAD, Row, machine, markdown, progress, write_results
 from sisod.data.containers.coco import read_instances
 from sisod.data.containers.parquet import parquet_file
 from sisod.data.containers.tar import tar_file
@@ -54,8 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     content = {"files": n_files, "seconds": seconds, "machine": facts}
     print(page(content), end="")
     if not quick:
-        (RESULTS / "containers.json").write_text(json.dumps(content, indent=2) + "\n")
-        (RESULTS / "containers.md").write_text(page(content))
+        write_results("containers", content, page(content))
 
 
 def page(content: Mapping[str, Any]) -> str:

@@ -11,7 +11,6 @@ import os
 os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
 
 import argparse
-import json
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -25,7 +24,6 @@ from benchmarks.speed import peer
 from benchmarks.speed.growth import COUNT_KEYS, FrameGrowth, PixelGrowth, measure_frames, measure_pixels
 from benchmarks.speed.synthetic_maps import Grey, Pair, make_pairs
 from benchmarks.timing import (
-    RESULTS,
     TABLE_HEAD,
     Call,
     Row,
@@ -33,6 +31,7 @@ from benchmarks.timing import (
     machine,
     markdown,
     progress,
+    write_results,
 )
 
 _ALL_KEYS = (*COUNT_KEYS, "s", "wf")
@@ -175,8 +174,7 @@ def _write(rows: Sequence[Row], pixels: PixelGrowth, frames: FrameGrowth) -> Non
         "frames": asdict(frames)
         | {"beyond_1_us": frames.microseconds(), "beyond_2_us": frames.microseconds(base=1)},
     }
-    (RESULTS / "engine.json").write_text(json.dumps(facts, indent=2) + "\n")
-    (RESULTS / "engine.md").write_text(page(facts))
+    write_results("engine", facts, page(facts))
 
 
 if __name__ == "__main__":

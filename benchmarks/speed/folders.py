@@ -5,7 +5,6 @@ Run as `python -m benchmarks.speed.folders`; writes folders.json and folders.md 
 """
 
 import argparse
-import json
 import resource
 import subprocess
 import sys
@@ -15,7 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.speed.synthetic_maps import make_pairs
-from benchmarks.timing import RESULTS, TABLE_HEAD, Row, interleaved_medians, machine, markdown, progress
+from benchmarks.timing import (
+    RESULTS,
+    TABLE_HEAD,
+    Row,
+    interleaved_medians,
+    machine,
+    markdown,
+    progress,
+    write_results,
+)
 
 _DECODE = """
 import sys, cv2
@@ -41,8 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     content = {"files": n_files, "seconds": seconds, "memory": memory, "machine": facts}
     print(page(content), end="")
     if not quick:
-        (RESULTS / "folders.json").write_text(json.dumps(content, indent=2) + "\n")
-        (RESULTS / "folders.md").write_text(page(content))
+        write_results("folders", content, page(content))
 
 
 def page(content: Mapping[str, Any]) -> str:

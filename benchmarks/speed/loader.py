@@ -8,7 +8,6 @@ same process does EDN's steps.
 """
 
 import argparse
-import json
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -20,7 +19,7 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader
 
-from benchmarks.timing import RESULTS, TABLE_HEAD, Row, machine, markdown, progress
+from benchmarks.timing import TABLE_HEAD, Row, machine, markdown, progress, write_results
 from sisod import networks
 from sisod.data.datasets import Sample, open_dataset
 from sisod.data.scenes import make_scenes
@@ -35,7 +34,7 @@ from sisod.training.data import (
     read_image,
     read_truth,
 )
-from sisod.training.recipe import DataPart
+from sisod.training.recipe_parts import DataPart
 
 _TARGET = 0.012  # seconds a sample
 _WORKERS = 2
@@ -61,8 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     }
     print(page(facts), end="")
     if not quick:
-        (RESULTS / "loader.json").write_text(json.dumps(facts, indent=2) + "\n")
-        (RESULTS / "loader.md").write_text(page(facts))
+        write_results("loader", facts, page(facts))
 
 
 def page(content: Mapping[str, Any]) -> str:

@@ -12,7 +12,6 @@ import os
 os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
 
 import argparse
-import json
 import statistics
 import time
 from collections.abc import Mapping, Sequence
@@ -24,16 +23,7 @@ import cv2
 import torch
 from torch import Tensor
 
-from benchmarks.timing import (
-    RESULTS,
-    TABLE_HEAD,
-    Call,
-    Row,
-    duration,
-    machine,
-    markdown,
-    progress,
-)
+from benchmarks.timing import TABLE_HEAD, Call, Row, duration, machine, markdown, progress, write_results
 from sisod import networks
 from sisod.losses import PlainLoss, SizeInvariantLoss, boxes_of, labels_of
 from sisod.reproduction.loss_time import make_truth
@@ -171,8 +161,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             "times": asdict(times),
             "rows": [asdict(row) | {"met": row.met} for row in times.rows()],
         }
-        (RESULTS / "loss_parts.json").write_text(json.dumps(content, indent=2) + "\n")
-        (RESULTS / "loss_parts.md").write_text(page(content))
+        write_results("loss_parts", content, page(content))
 
 
 def measure(effort: Effort) -> Times:

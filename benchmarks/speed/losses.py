@@ -11,7 +11,6 @@ import os
 os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1")
 
 import argparse
-import json
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -24,7 +23,6 @@ from torch import Tensor
 from torch.nn import functional
 
 from benchmarks.timing import (
-    RESULTS,
     TABLE_HEAD,
     Call,
     Row,
@@ -33,6 +31,7 @@ from benchmarks.timing import (
     machine,
     markdown,
     progress,
+    write_results,
 )
 from sisod.losses import PlainLoss, SizeInvariantLoss, boxes_of
 from sisod.reproduction.loss_time import (
@@ -289,8 +288,7 @@ def _write(rows: Sequence[Row], losses: Losses, boxes: float, steps: Sequence[St
         "boxes_seconds": boxes,
         "steps": [asdict(step) | {"ratio": step.ratio} for step in steps],
     }
-    (RESULTS / "losses.json").write_text(json.dumps(known, indent=2) + "\n")
-    (RESULTS / "losses.md").write_text(page(known))
+    write_results("losses", known, page(known))
 
 
 def page(content: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from benchmarks.timing import RESULTS, duration, machine, markdown, progress
+from benchmarks.timing import duration, machine, markdown, progress, write_results
 from sisod import networks
 
 _PACKAGES = ("sisod", "torch", "numpy")
@@ -115,8 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     }
     print(page(facts), end="")
     if not chosen.quick:
-        (RESULTS / "networks.json").write_text(json.dumps(facts, indent=2) + "\n")
-        (RESULTS / "networks.md").write_text(page(facts))
+        write_results("networks", facts, page(facts))
 
 
 def page(content: Mapping[str, Any]) -> str:

@@ -32,7 +32,6 @@ import sisod
 from benchmarks.speed.growth import COUNT_KEYS
 from benchmarks.speed.synthetic_maps import SHAPE, Pair, make_pairs
 from benchmarks.timing import (
-    RESULTS,
     TABLE_HEAD,
     Call,
     Row,
@@ -40,6 +39,7 @@ from benchmarks.timing import (
     machine,
     markdown,
     progress,
+    write_results,
 )
 from sisod.scoring.metrics import METRICS, find_metrics
 
@@ -260,8 +260,7 @@ def _write(rows: Sequence[Row], versions: Mapping[str, str]) -> None:
         "peers": dict(versions),
         "rows": [asdict(row) | {"met": row.met} for row in rows],
     }
-    (RESULTS / "objects.json").write_text(json.dumps(facts, indent=2) + "\n")
-    (RESULTS / "objects.md").write_text(page(facts))
+    write_results("objects", facts, page(facts))
 
 
 if __name__ == "__main__":

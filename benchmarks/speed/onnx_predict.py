@@ -8,7 +8,6 @@ Both take turns; wall-clock and processor time.
 """
 
 import argparse
-import json
 import statistics
 import tempfile
 import time
@@ -19,7 +18,7 @@ from typing import Any
 import cv2
 import numpy as np
 
-from benchmarks.timing import RESULTS, TABLE_HEAD, Row, machine, markdown, progress
+from benchmarks.timing import TABLE_HEAD, Row, machine, markdown, progress, write_results
 from sisod import networks
 from sisod.data.scenes import make_scenes
 from sisod.networks.export import export_onnx
@@ -51,8 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     }
     print(page(content), end="")
     if not quick:
-        (RESULTS / "onnx_predict.json").write_text(json.dumps(content, indent=2) + "\n")
-        (RESULTS / "onnx_predict.md").write_text(page(content))
+        write_results("onnx_predict", content, page(content))
 
 
 def page(content: Mapping[str, Any]) -> str:

@@ -20,7 +20,7 @@ import polars as pl
 from distributed import Client, LocalCluster
 
 from benchmarks.speed.synthetic_maps import Pair, make_pairs
-from benchmarks.timing import RESULTS, machine, markdown, progress
+from benchmarks.timing import RESULTS, machine, markdown, progress, write_results
 from sisod.common.parquet import write_table
 from sisod.data.storage import list_shards
 from sisod.evaluation.batches import BATCH, score_batch
@@ -56,8 +56,7 @@ def main() -> None:
     }
     content = {"measured": measured, "machine": machine(("sisod", "distributed"))}
     print(page(content), end="")
-    (RESULTS / "scale.json").write_text(json.dumps(content, indent=2) + "\n")
-    (RESULTS / "scale.md").write_text(page(content))
+    write_results("scale", content, page(content))
 
 
 def batch_rows() -> Rows:

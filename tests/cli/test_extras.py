@@ -11,11 +11,12 @@ import pytest
 from helpers import run_without_extras
 
 import sisod
+from sisod import networks
 from sisod.common.errors import EXTRAS, TRAINING, InputError, MissingExtraError, is_missing, require
 
 MODULES = [*EXTRAS, "scipy"]
 TORCH = (
-    *("networks", "convert", "export", "train", "ablate", "calibrate", "predict"),
+    *("convert", "export", "train", "ablate", "calibrate", "predict"),
     *("reproduce", "bench", "demo"),
 )
 # command -> the extra it needs
@@ -27,6 +28,7 @@ NEEDS = {
     "evaluate a URL": "cluster",
     "evaluate on a cluster": "cluster",
 }
+NO_NUMBERS = "note: counting parameters needs PyTorch; install it with: pip install 'sisod[torch]'\n"
 CALLS = {
     "losses": "torch",
     "networks.create": "torch",
@@ -82,15 +84,26 @@ def test_every_command_without_any_extra(work: Path) -> None:
         assert stderr.count("\n") == 1
         assert stderr.startswith("error: ")
         assert stderr.rstrip().endswith(f"; install it with: pip install 'sisod[{NEEDS[name]}]'"), stderr
-    assert found["networks"][2] == (
-        "error: sisod networks needs PyTorch; install it with: pip install 'sisod[torch]'\n"
-    )
+    assert found["networks"][2] == NO_NUMBERS
     assert found["train"][2].startswith("error: sisod train needs PyTorch;")
     for name, extra in CALLS.items():
         is_import_error, is_value_error, text = found["calls"][name]
         assert is_import_error, (name, text)
         assert is_value_error
         assert text.endswith(f"; install it with: pip install 'sisod[{extra}]'")
+
+
+def test_networks_are_listed_without_pytorch(work: Path) -> None:
+    code, stdout, stderr, raised = run_without(["torch"], work, ["networks"])["networks"]
+    assert (code, stderr, raised) == (0, NO_NUMBERS, "")
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in stdout.splitlines()]
+    assert [row[0] for row in rows if len(row) == 3] == list(networks.names())
+    assert ["icon", "ICON-R, TPAMI 2022", "MIT"] in rows
+    assert {row[0]: row[2] for row in rows if len(row) == 4 and row[0].startswith("py:")} == {
+        "py:MODULE:FUNCTION": "no"
+    }
+    assert "github.com/mczhuge/ICON" in stdout
+    assert "384" not in stdout
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ import cv2
 import numpy as np
 import py_sod_metrics
 import pytest
+from helpers.ellipse_scenes import ellipse_scene
 from helpers.pysodmetrics_results import METRICS, assert_same, results
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,21 +20,7 @@ DATA = os.environ.get("SISOD_DATA")
 Grey = NDArray[np.uint8]
 
 
-def scene(seed: int) -> tuple[Grey, Grey]:
-    """Ellipses of several sizes; the map blurred, shifted, noisy, one side weak."""
-    rng = np.random.default_rng(seed)
-    height, width = 50 + seed, 64 - 2 * seed
-    gt = np.zeros((height, width), np.uint8)
-    for _ in range(2 + seed % 4):
-        centre = int(rng.integers(5, width - 5)), int(rng.integers(5, height - 5))
-        axes = int(rng.integers(2, 14)), int(rng.integers(2, 10))
-        cv2.ellipse(gt, centre, axes, float(rng.integers(180)), 0, 360, 255, -1)
-    pred = cv2.GaussianBlur(np.roll(gt, 2, axis=1), (0, 0), 1 + seed / 3).astype(float)
-    pred[:, : width // 3] *= 0.6
-    return np.clip(0.8 * pred + rng.normal(20, 12, pred.shape), 3, 250).astype(np.uint8), gt
-
-
-SCENES = [scene(seed) for seed in range(3)]
+SCENES = [ellipse_scene(seed, height=50 + seed, width=64 - 2 * seed) for seed in range(3)]
 EVERY_METRIC = pytest.mark.parametrize("name", METRICS)
 FRAMED = ("si_mae", "si_v2", "si_v2_overall")
 # type of the map -> map, mask and normalize of a pair of grey values

@@ -14,6 +14,7 @@ from helpers.pysodmetrics_results import assert_same, flatten
 from helpers.signatures import parameters
 
 import sisod.compat.pysodmetrics as drop_in
+from sisod.common.errors import UsageError
 
 GREY = {"with_adaptive": True, "with_dynamic": True}
 BY_IMAGE = {"with_adaptive": False, "with_dynamic": False, "with_binary": True, "sample_based": True}
@@ -230,10 +231,15 @@ def test_results_before_the_first_step_are_nan_with_a_warning() -> None:
 
 
 def test_what_is_not_provided_says_so() -> None:
-    with pytest.raises(
-        NotImplementedError, match=r"CamouflageContextMeasure .*import it from py_sod_metrics"
-    ):
-        drop_in.CamouflageContextMeasure()
+    for arguments in ({}, {"beta2": 1.0, "gamma": 4}):  # at construction, before hours of scoring
+        with pytest.raises(UsageError) as caught:
+            drop_in.CamouflageContextMeasure(**arguments)
+        assert str(caught.value) == (
+            "CamouflageContextMeasure needs the photograph, and sisod.compat.pysodmetrics has the "
+            "metrics of a prediction and its ground truth alone; use the class of PySODMetrics beside "
+            "them: from py_sod_metrics import CamouflageContextMeasure"
+        )
+    assert py_sod_metrics.CamouflageContextMeasure().scores == []  # the advice works
     with pytest.raises(AttributeError, match=r"has no 'sod_metrics'; it has the classes .*MAE"):
         _ = importlib.import_module("sisod.compat.pysodmetrics").sod_metrics
 

@@ -20,7 +20,9 @@ import cv2
 import pytest
 from helpers.command_line import run
 from helpers.container_files import files_of, in_shards, write_parquet, write_tar
+from helpers.memory_urls import in_memory
 from helpers.platforms import posix_signals
+from helpers.results import assert_same_result
 
 import sisod
 from sisod.common.errors import InputError, UsageError
@@ -57,24 +59,10 @@ def local(folder: Path) -> sisod.Evaluation:
     return sisod.evaluate(folder / "pred", folder / "gt", jobs=1)
 
 
-def assert_same(result: sisod.Evaluation, other: sisod.Evaluation) -> None:
-    """Bit for bit."""
-    assert result.summary == other.summary
-    assert result.defined == other.defined
-    assert result.images.equals(other.images)
-    assert result.objects.equals(other.objects)
-    assert result.curves.equals(other.curves)
-    assert result.image_curves.equals(other.image_curves)
-
-
 def test_memory_url(folder: Path, local: sisod.Evaluation) -> None:
-    memory = fsspec.filesystem("memory")
-    memory.put(f"{folder}/", "/sisod-test/", recursive=True)
-    try:
-        result = sisod.evaluate("memory://sisod-test/pred", "memory://sisod-test/gt", jobs=1)
-    finally:
-        memory.rm("/sisod-test", recursive=True)
-    assert_same(result, local)
+    with in_memory(folder, "sisod-test") as url:
+        result = sisod.evaluate(f"{url}/pred", f"{url}/gt", jobs=1)
+    assert_same_result(result, local)
     with pytest.raises(InputError, match="'memory://nothing' does not exist or is not a folder"):
         sisod.evaluate("memory://nothing", "memory://nothing")
 
@@ -113,7 +101,7 @@ def test_cluster_and_web_server(folder: Path, local: sisod.Evaluation, cluster: 
     pytest.importorskip("aiohttp", reason="fsspec reads http with aiohttp, which is not installed")
     with served(folder) as url:
         result = sisod.evaluate(f"{url}/pred", f"{url}/gt", cluster=cluster.scheduler_address)
-    assert_same(result, local)
+    assert_same_result(result, local)
 
 
 @posix_signals
@@ -141,7 +129,7 @@ def test_a_worker_that_dies(
     address = cluster.scheduler_address
     result = sisod.evaluate(folder / pred, folder / gt, out=tmp_path / "out", cluster=address)
     killer.join()
-    assert_same(result, local)
+    assert_same_result(result, local)
     assert not work.exists()
 
 
@@ -169,7 +157,7 @@ def test_relative_paths(
         client.run(os.chdir, str(tmp_path))
         try:
             for pred, gt in (("pred", "gt"), ("file://pred", f"zip://::{os.path.relpath(archive)}")):
-                assert_same(sisod.evaluate(pred, gt, cluster=address), local)
+                assert_same_result(sisod.evaluate(pred, gt, cluster=address), local)
         finally:
             for worker, place in before.items():
                 client.run(os.chdir, place, workers=[worker])
@@ -314,7 +302,9 @@ def test_a_scheduler_that_is_killed(
     started.stdout.close()
     assert list(partial_folder(tmp_path / "out").glob("*.rows"))
     out = tmp_path / "out"
-    assert_same(sisod.evaluate(folder / "pred", folder / "gt", out=out, resume=True, jobs=1), local)
+    assert_same_result(
+        sisod.evaluate(folder / "pred", folder / "gt", out=out, resume=True, jobs=1), local
+    )
 
 
 @pytest.mark.slow

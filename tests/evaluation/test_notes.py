@@ -11,7 +11,7 @@ from helpers.command_line import run
 from numpy.typing import NDArray
 
 import sisod
-from sisod.evaluation.result import DefinedCounts, undefined_notes
+from sisod.evaluation.notes import DefinedCounts, undefined_notes
 from sisod.scoring.arrays import has_grey_area
 
 Picture = NDArray[Any]

@@ -15,6 +15,7 @@ import cv2
 import polars as pl
 import pytest
 from helpers.evaluate_runs import MAIN
+from helpers.memory_urls import in_memory
 from helpers.platforms import posix_signals
 from helpers.results import assert_same_result
 
@@ -149,14 +150,8 @@ def test_the_files_of_a_result_can_be_read_again(folder: Path, tmp_path: Path) -
 @pytest.mark.filterwarnings("ignore:2 files")
 @pytest.mark.usefixtures("listing_refused")
 def test_shards_behind_a_url(folder: Path, expected: sisod.Evaluation) -> None:
-    import fsspec
-
-    memory = fsspec.filesystem("memory")
-    memory.put(f"{folder}/tar/", "/sisod-shards/", recursive=True)
-    try:
-        result = sisod.evaluate("memory://sisod-shards/pred", "memory://sisod-shards/gt", jobs=1)
-    finally:
-        memory.rm("/sisod-shards", recursive=True)
+    with in_memory(folder / "tar", "sisod-shards") as url:
+        result = sisod.evaluate(f"{url}/pred", f"{url}/gt", jobs=1)
     assert_expected(result, expected)
 
 

@@ -3,6 +3,7 @@
 import io
 import struct
 import zlib
+from pathlib import Path
 from typing import Any, Literal
 
 import cv2
@@ -22,6 +23,13 @@ def encoded(extension: str, array: Array, *options: int) -> bytes:
     done, data = cv2.imencode(extension, array, options)
     assert done
     return data.tobytes()
+
+
+def read_stored(path: Path) -> Array:
+    """Return the pixels of an image file with their type and channels."""
+    array = cv2.imread(str(path), cv2.IMREAD_UNCHANGED)
+    assert array is not None
+    return np.asarray(array)
 
 
 def packed(array: Array, bits: int) -> list[bytes]:

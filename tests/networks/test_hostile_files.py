@@ -26,7 +26,8 @@ from sisod.networks.checkpoints import METADATA_KEY
 from sisod.networks.memory import least_memory, memory_errors
 from sisod.networks.predict import load_network, trained_size
 from sisod.training.data import augment
-from sisod.training.recipe import DataPart, find_recipe
+from sisod.training.recipe import find_recipe
+from sisod.training.recipe_parts import DataPart
 
 torch.set_num_threads(1)  # on a shared machine two would wait for each other
 STATE: dict[str, Tensor] = networks.create("tiny").state_dict()

@@ -182,16 +182,6 @@ def test_which_maps_are_what() -> None:
 
 def test_names() -> None:
     assert NAMES == ("edn", "fpn", "gatenet", "icon", "ldf", "poolnet", "tiny")
-    assert sorted(networks.__all__) == [
-        "InputSpec",
-        "Network",
-        "create",
-        "find",
-        "from_pretrained",
-        "load_published",
-        "names",
-        "wrap",
-    ]
     assert networks.Network is Network
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         networks.nothing  # noqa: B018

@@ -8,6 +8,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from sisod import networks
 from sisod.networks.network import count_macs
+from sisod.networks.registry import FACTS
 
 torch.set_num_threads(1)  # on a shared machine two would wait for each other
 # parameters, those with a gradient, float buffers, state-dict entries, GMACs at 384, maps
@@ -219,6 +220,15 @@ def test_unused_parameters_are_those_of_the_sheet() -> None:
     unused = sum(p.numel() for key, p in icon.named_parameters() if key.startswith(icon.unused))
     assert unused == 41_346
     assert [name for name in networks.names() if networks.find(name).unused] == ["icon"]
+
+
+def test_facts_are_listed_for_every_network() -> None:
+    assert tuple(FACTS) == networks.names()
+    for name, facts in FACTS.items():
+        assert facts.name == name
+        assert networks.find(name).facts is facts
+        # the caption of `sisod networks` names the origins of published weights
+        assert (facts.origin != "sisod") == bool(networks.find(name).published_inputs)
 
 
 def test_tiny_is_small() -> None:

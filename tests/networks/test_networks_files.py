@@ -63,6 +63,8 @@ def test_saved_and_loaded_is_the_same(
     network.save_pretrained(tmp_path / "saved")
     files = {path.name for path in (tmp_path / "saved").iterdir()}
     assert files == {"model.safetensors", "config.json", "README.md"}
+    card = (tmp_path / "saved/README.md").read_text(encoding="utf-8")
+    assert "Load it with `sisod.networks.from_pretrained`; `config.json`" in card
     side = 128 if name == "poolnet" else 64
     x = torch.randn(1, 3, side, side)
     expected = network(x)

@@ -2,14 +2,13 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import cv2
 import numpy as np
 import pytest
 import torch
 from helpers.command_line import run
-from numpy.typing import NDArray
+from helpers.image_files import read_stored
 from torch import Tensor, nn
 
 from sisod import networks
@@ -62,12 +61,6 @@ def images(tmp_path: Path) -> Path:
     return tmp_path / "images"
 
 
-def read(path: Path) -> NDArray[Any]:
-    array = cv2.imread(str(path), cv2.IMREAD_UNCHANGED)
-    assert array is not None
-    return np.asarray(array)
-
-
 @pytest.mark.parametrize("kind", ["tiny", "calibrated", "wrapped"])
 def test_an_export_writes_the_maps_of_its_network(kind: str, images: Path, tmp_path: Path) -> None:
     torch.manual_seed(5)
@@ -79,7 +72,7 @@ def test_an_export_writes_the_maps_of_its_network(kind: str, images: Path, tmp_p
     settings = json.loads((tmp_path / "onnx/run.json").read_text())
     assert settings["network"]["activation"] == "none"
     for name in ("0", "1", "2"):
-        expected, found = (read(tmp_path / f"{road}/{name}.png") for road in ("torch", "onnx"))
+        expected, found = (read_stored(tmp_path / f"{road}/{name}.png") for road in ("torch", "onnx"))
         assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
         white = 65535 if kind == "calibrated" else 255
         assert np.ptp(expected) > white / 4

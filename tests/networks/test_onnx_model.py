@@ -11,6 +11,7 @@ import cv2
 import numpy as np
 import pytest
 from helpers.command_line import error_message, run
+from helpers.image_files import read_stored
 from helpers.onnx_files import write_node, write_onnx
 from numpy.typing import NDArray
 
@@ -36,14 +37,8 @@ def images(tmp_path: Path) -> Path:
     return tmp_path / "images"
 
 
-def read(path: Path) -> NDArray[Any]:
-    array = cv2.imread(str(path), cv2.IMREAD_UNCHANGED)
-    assert array is not None
-    return np.asarray(array)
-
-
 def rgb(images: Path, name: str = "a") -> NDArray[np.float64]:
-    return read(images / f"{name}.png")[..., ::-1].astype(np.float64) / 255
+    return read_stored(images / f"{name}.png")[..., ::-1].astype(np.float64) / 255
 
 
 def sigmoid(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -56,7 +51,7 @@ def levels(probs: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def predicted(model: OnnxModel, images: Path, out: Path, **options: Any) -> NDArray[np.float64]:
     predict_onnx(model, images, out, **options)
-    return read(out / "a.png").astype(np.float64)
+    return read_stored(out / "a.png").astype(np.float64)
 
 
 def test_a_map_is_that_of_the_file(images: Path, tmp_path: Path) -> None:
@@ -71,8 +66,8 @@ def test_a_map_is_that_of_the_file(images: Path, tmp_path: Path) -> None:
     expected = levels(sigmoid(4 * (rgb(images)[..., 0] - 0.5) / 0.2))
     assert np.ptp(expected) > 100
     assert np.abs(found - expected).max() <= 1
-    assert read(tmp_path / "out/b.png").shape == (20, 30)
-    assert read(tmp_path / "out/deep/e.png").dtype == np.uint8
+    assert read_stored(tmp_path / "out/b.png").shape == (20, 30)
+    assert read_stored(tmp_path / "out/deep/e.png").dtype == np.uint8
 
 
 def test_imagenet_is_the_default(images: Path, tmp_path: Path) -> None:
@@ -145,7 +140,7 @@ def test_size_and_batch_are_those_of_the_graph(images: Path, tmp_path: Path) -> 
     predict_onnx(one, images, tmp_path / "ones")
     for path in (tmp_path / "ones").rglob("*.png"):
         np.testing.assert_array_equal(
-            read(path), read(tmp_path / "out" / path.relative_to(tmp_path / "ones"))
+            read_stored(path), read_stored(tmp_path / "out" / path.relative_to(tmp_path / "ones"))
         )
     settings = json.loads((tmp_path / "out/run.json").read_text())
     assert (settings["size"], settings["network"]["network"]) == ([16, 24], "onnx")
@@ -170,7 +165,7 @@ def test_a_stopped_run_is_resumed_with_the_same_file_only(images: Path, tmp_path
     assert (done.n_new, done.n_kept) == (1, 4)
     for map_path in (tmp_path / "whole").rglob("*.png"):
         same = tmp_path / "out" / map_path.relative_to(tmp_path / "whole")
-        np.testing.assert_array_equal(read(same), read(map_path))
+        np.testing.assert_array_equal(read_stored(same), read_stored(map_path))
     write_onnx(path, {"map": [0]}, gain=2.0)
     with pytest.raises(InputError, match=r"cannot resume .*: weights differs"):
         predict_onnx(OnnxModel(path, size=SIDE), images, tmp_path / "out", batch=2, resume=True)
@@ -288,7 +283,7 @@ def test_the_command_passes_every_option_on(images: Path, tmp_path: Path) -> Non
     assert result.exit_code == 0, result.stderr
     probs = sigmoid((rgb(images)[..., 1] - 0.1) / 0.5)
     expected = levels((probs - probs.min()) / np.ptp(probs))
-    assert np.abs(read(tmp_path / "out/a.png") - expected).max() <= 1
+    assert np.abs(read_stored(tmp_path / "out/a.png") - expected).max() <= 1
     again = run("predict", f"onnx:{path}", images, tmp_path / "out", "--size", SIDE, "--mean", "1,2")
     assert error_message(again, exit_codes=(2,)) == (
         "--mean must be three numbers with commas, like 0.485,0.456,0.406, got '1,2'"

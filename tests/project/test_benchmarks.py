@@ -1,9 +1,12 @@
 """The programs in benchmarks/speed run; the times that they print are not checked: machines differ."""
 
+from pathlib import Path
+
 import pytest
 from helpers.benchmark_programs import run_quick
 from helpers.paths import ROOT
 
+from benchmarks import timing
 from benchmarks.speed import before_after
 
 _ROWS = (
@@ -157,6 +160,15 @@ def test_onnx_predict_benchmark_prints_both_times_and_writes_nothing_when_quick(
         "tiny at 64 x 64, wall-clock time of an image; bare session",
         "tiny at 64 x 64, processor time of an image; bare session",
     ]
+
+
+def test_results_are_written_as_json_and_as_a_page(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timing, "RESULTS", tmp_path)
+    timing.write_results("loader", {"size": 96, "parts": [1]}, "| a |\n")
+    assert (tmp_path / "loader.json").read_text() == '{\n  "size": 96,\n  "parts": [\n    1\n  ]\n}\n'
+    assert (tmp_path / "loader.md").read_text() == "| a |\n"
 
 
 def _cells(lines: list[str]) -> list[list[str]]:

@@ -13,6 +13,7 @@ import cv2
 import numpy as np
 import py_sod_metrics
 import pytest
+from helpers.ellipse_scenes import ellipse_scene
 from helpers.engine_scores import Scored, score_one
 from numpy.typing import NDArray
 from py_sod_metrics.utils import get_adaptive_threshold
@@ -69,18 +70,8 @@ def ignore_warnings_of_pysodmetrics() -> Iterator[None]:
 
 
 def synthetic_pair(seed: int) -> Pair:
-    """Blobs of several sizes; the prediction blurred, shifted, noisy, one blob weak."""
-    rng = np.random.default_rng(seed)
-    height, width = 60 + seed, 80 - 2 * seed
-    gt = np.zeros((height, width), np.uint8)
-    for _ in range(2 + seed % 4):
-        centre = int(rng.integers(5, width - 5)), int(rng.integers(5, height - 5))
-        axes = int(rng.integers(2, 14)), int(rng.integers(2, 10))
-        cv2.ellipse(gt, centre, axes, float(rng.integers(180)), 0, 360, 255, -1)
-    pred = cv2.GaussianBlur(np.roll(gt, 2, axis=1), (0, 0), 1 + seed / 3).astype(float)
-    pred[:, : width // 3] *= 0.6
-    pred = np.clip(0.8 * pred + rng.normal(20, 12, pred.shape), 3, 250)
-    return Pair(pred.astype(np.uint8), gt > 0)
+    pred, gt = ellipse_scene(seed, height=60 + seed, width=80 - 2 * seed)
+    return Pair(pred, gt > 0)
 
 
 def real_names() -> list[str]:

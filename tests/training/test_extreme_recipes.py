@@ -19,9 +19,10 @@ from sisod.evaluation.benchmark_file import read_benchmark_file
 from sisod.losses import boxes_of
 from sisod.reproduction.demo_training import Plan
 from sisod.scoring.loss_options import TERM_NAMES
-from sisod.training import network_part
 from sisod.training import recipe as recipes
-from sisod.training.recipe import Adam, Recipe, find_recipe, read_recipe, write_toml
+from sisod.training import recipe_parts
+from sisod.training.recipe import Recipe, find_recipe, read_recipe, write_toml
+from sisod.training.recipe_parts import Adam
 from sisod.training.train import Machine, TrainingRequest
 
 # a command takes longer than a call
@@ -41,7 +42,7 @@ ON_THE_COMMAND_LINE = (
 )
 PARTS: list[tuple[str, type[Any]]] = [
     *recipes._PARTS.items(),
-    ("optimizer", recipes.SGD),
+    ("optimizer", recipe_parts.SGD),
     ("optimizer", Adam),
 ]
 KEYS = sorted({(section, field.name) for section, kind in PARTS for field in fields(kind)})
@@ -210,4 +211,4 @@ def test_the_names_known_without_pytorch_are_those_of_the_modules() -> None:
 
     names = [name.partition("(")[0] for name in TERM_NAMES]
     assert sorted(names) == sorted([*ON_INPUT, *ON_PROBS, *REGION])
-    assert set(network_part.ENCODERS) == set(ENCODERS)
+    assert set(recipe_parts.ENCODERS) == set(ENCODERS)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers.command_line import run
+from helpers.command_line import error_message, run
 
 torch = pytest.importorskip("torch", reason="extra torch is not installed")
 pytest.importorskip("lightning", reason="extra torch is not installed")
@@ -14,7 +14,7 @@ from helpers.training_runs import losses, same_weights, train_tiny, weights, wri
 
 from sisod import networks  # noqa: E402
 from sisod.common.errors import InputError, UsageError  # noqa: E402
-from sisod.networks.factories import build_network  # noqa: E402
+from sisod.networks.others.factory import build_network  # noqa: E402
 from sisod.training.module import SaliencyModule  # noqa: E402
 from sisod.training.recipe import find_recipe, write_toml  # noqa: E402
 from sisod.training.train import Machine, TrainingRequest, train  # noqa: E402
@@ -108,6 +108,11 @@ def recipe_file(tmp_path: Path, network: str) -> Path:
     return path
 
 
+def card(folder: Path | str) -> str:
+    """Return the README of a saved network on one line."""
+    return " ".join(Path(folder, "README.md").read_text(encoding="utf-8").split())
+
+
 def test_a_factory_is_trained_resumed_and_predicts(
     data: Path, tmp_path: Path, module: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -129,6 +134,11 @@ def test_a_factory_is_trained_resumed_and_predicts(
         patched.setattr(SaliencyModule, "training_step", stopped)
         with pytest.raises(InputError, match="stopped"):
             train(recipe, TrainingRequest(out=tmp_path / "cut", **request), Machine(workers=0))
+    for command in (("predict", "cut", str(data / "image"), "maps"), ("export", "cut", "x.onnx")):
+        assert error_message(run(*command)) == (
+            "'cut' has no network yet, because its training is not finished; repeat the command of the "
+            "training with --resume (sisod train ... --out cut --resume)"
+        )
     train(recipe, TrainingRequest(out=tmp_path / "cut", resume=True, **request), Machine(workers=0))
     assert losses(tmp_path / "cut") == losses(tmp_path / "whole")
     same_weights(tmp_path / "cut", tmp_path / "whole")
@@ -138,6 +148,7 @@ def test_a_factory_is_trained_resumed_and_predicts(
     result = run("predict", "whole", str(data / "image"), "maps", "--factory", f"{module}:build")
     assert result.exit_code == 0, result.stderr
     assert result.stdout == "8 maps of Net in maps\n"
+    assert f'and `factory="{module}:build"` (in commands `--factory {module}:build`)' in card("whole")
     config = json.loads((tmp_path / "whole" / "config.json").read_text())
     assert config["source"] == f"py:{module}:build"
     assert config["arguments"] == {"width": 6}
@@ -323,6 +334,7 @@ def test_a_module_of_python_is_trained_and_loaded_again(data: Path, tmp_path: Pa
     assert torch.equal(
         again.state_dict()["module.0.weight"], weights(tmp_path / "run")["module.0.weight"]
     )
+    assert "from_pretrained` and `factory`, a function of yours that builds" in card(tmp_path / "run")
 
 
 def test_a_factory_is_not_for_our_networks(data: Path, tmp_path: Path) -> None:
@@ -354,6 +366,7 @@ def test_a_model_of_transformers_is_fine_tuned(data: Path, tmp_path: Path, segfo
     train_tiny(data, out, f"network.name=hf:{segformer}", "data.size=64", "train.epochs=1")
     shutil.rmtree(segformer)  # the run is complete in itself
     network = networks.from_pretrained(out)
+    assert "Load it with `sisod.networks.from_pretrained`; `config.json`" in card(out)
     assert network.input_spec.mean == (0.5, 0.5, 0.5)
     for key, value in weights(out).items():
         assert torch.equal(network.state_dict()[key], value)

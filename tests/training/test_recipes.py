@@ -11,7 +11,8 @@ pytest.importorskip("torch", reason="extra torch is not installed")
 
 from sisod.common.errors import InputError, UsageError
 from sisod.networks import names as network_names
-from sisod.training.recipe import SGD, Adam, find_recipe, names, read_recipe, write_toml
+from sisod.training.recipe import find_recipe, names, read_recipe, write_toml
+from sisod.training.recipe_parts import SGD, Adam
 
 FIVE = ("edn", "icon", "gatenet", "ldf", "poolnet")
 LITE = (*FIVE, "fpn")  # have a recipe for a CPU

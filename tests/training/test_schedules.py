@@ -5,7 +5,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="extra torch is not installed")
 
 from sisod.training.module import schedule_factor  # noqa: E402
-from sisod.training.recipe import Schedule  # noqa: E402
+from sisod.training.recipe_parts import Schedule  # noqa: E402
 
 STEPS, EPOCHS = 4, 5
 

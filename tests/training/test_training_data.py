@@ -30,7 +30,7 @@ from sisod.training.data import (  # noqa: E402
     read_image,
     read_truth,
 )
-from sisod.training.recipe import DataPart  # noqa: E402
+from sisod.training.recipe_parts import DataPart  # noqa: E402
 
 
 def rng(seed: int) -> np.random.Generator:

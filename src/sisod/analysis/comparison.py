@@ -37,7 +37,7 @@ from sisod.common.grid import (
     percent,
     render,
 )
-from sisod.evaluation.result import DefinedCounts, undefined_notes
+from sisod.evaluation.notes import DefinedCounts, undefined_notes
 from sisod.evaluation.results import Result
 from sisod.scoring.metrics import METRICS, Direction
 

@@ -99,8 +99,8 @@ def evaluate(
     from sisod.common.memory import keep_freed_memory
     from sisod.data.pairs import read_names
     from sisod.evaluation.benchmark import read_benchmark, score_benchmark
+    from sisod.evaluation.notes import DefinedCounts, undefined_notes
     from sisod.evaluation.request import Options
-    from sisod.evaluation.result import DefinedCounts, undefined_notes
     from sisod.evaluation.saved import read_run, read_summary
     from sisod.report.summary import Line, render, shown_keys, terminal_tables
 

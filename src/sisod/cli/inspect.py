@@ -131,7 +131,7 @@ def stats(
     """
     from sisod.analysis.masks import mask_statistics, render_statistics, statistics_grids
     from sisod.data.pairs import read_names
-    from sisod.evaluation.driver import grey_masks_note
+    from sisod.evaluation.notes import grey_masks_note
     from sisod.report.style import check_plot_path, plot_statistics
 
     with exit_on_user_error():

@@ -8,7 +8,7 @@ import typer
 
 from sisod.cli import completion
 from sisod.cli.shared import Overwrite, exit_on_user_error, print_rich
-from sisod.common.errors import InputError, UsageError, require
+from sisod.common.errors import InputError, MissingExtraError, UsageError, require
 
 
 class Origin(StrEnum):
@@ -53,7 +53,10 @@ FactoryName = Annotated[
 ]
 
 
-_SIDE_HELP = "Height of the input; by default that of a wrapped network if it says one, or 384."
+_SIDE_HELP = (
+    "Height of the input; by default the size that the run folder was trained at, or that a wrapped "
+    "network says, or 384."
+)
 
 
 def show_networks(
@@ -64,7 +67,8 @@ def show_networks(
 ) -> None:
     """List the networks: parameters, multiply-adds at 384 x 384, maps, paper, licence of the weights.
 
-    And the kinds of models that predict takes beside them, with the package that each needs.
+    And the kinds of models that predict takes beside them, with the package that each needs. Without
+    PyTorch the table has no numbers.
 
     Example:
         sisod networks --encoder efficientnet_lite0
@@ -72,9 +76,13 @@ def show_networks(
     from rich.console import Console
 
     with exit_on_user_error():
-        from sisod.networks.kinds import kinds_table
+        from sisod.networks.others.kinds import kinds_table
+        from sisod.networks.registry import missing_module
         from sisod.networks.summary import networks_table
 
+        module = missing_module()
+        if module is not None:
+            typer.echo(f"note: {MissingExtraError('counting parameters', module)}", err=True)
         print_rich(Console(width=120), [networks_table(encoder.value), kinds_table()])
 
 
@@ -132,9 +140,9 @@ def export(
 
         network = networks.from_pretrained(checkpoint, factory=factory)
         from sisod.networks.export import export_onnx
-        from sisod.networks.predict import DEFAULT_SIZE
+        from sisod.networks.predict import default_size
 
-        own = network.input_size or (DEFAULT_SIZE, DEFAULT_SIZE)
+        own = default_size(network, checkpoint)
         size = (height or own[0], width or own[1])
         export_onnx(network, out, size=size, dynamic_size=dynamic_size)
         free = "any size" if dynamic_size else f"{size[0]} x {size[1]}"

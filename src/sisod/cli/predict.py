@@ -138,7 +138,7 @@ def predict(
         sisod predict runs/edn data/MSOD/image maps/edn
     """
     with exit_on_user_error("; the maps written so far are kept, go on with --resume"):
-        from sisod.networks.kinds import ModelOptions, refuse_checkpoint_options, split_kind
+        from sisod.networks.others.kinds import ModelOptions, refuse_checkpoint_options, split_kind
 
         options = ModelOptions(
             size=size,
@@ -167,15 +167,15 @@ def predict(
             )
             title = opened.title
         else:
-            from sisod.networks.other_models import load_model
-            from sisod.networks.predict import predict_folder, trained_size
+            from sisod.networks.others.load import load_model
+            from sisod.networks.predict import default_size, predict_folder
 
             loaded = load_model(model, options, network=network, origin=origin.value, factory=factory)
             done = predict_folder(
                 loaded,
                 images,
                 out,
-                size=size or trained_size(model),
+                size=size or default_size(loaded, model),
                 batch=batch,
                 device=device,
                 resume=resume,

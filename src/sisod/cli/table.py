@@ -70,7 +70,7 @@ def table(
         sisod table results --metrics sm,maxf,mae --format latex --digits 3
     """
     with exit_on_user_error():
-        from sisod.evaluation.result import DefinedCounts, undefined_notes
+        from sisod.evaluation.notes import DefinedCounts, undefined_notes
         from sisod.evaluation.results import find_results
         from sisod.evaluation.saved import read_run, read_summary
         from sisod.report.summary import Line, TableStyle, choose_tables, render, terminal_tables

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sisod.common.arguments import shown
+from sisod.common.errors import UsageError
 from sisod.compat.context import ContextMeasure
 from sisod.compat.handlers import (
     BERHandler,
@@ -262,17 +263,14 @@ class HumanCorrectionEffortMeasure:
 
 
 class CamouflageContextMeasure:
-    """Not provided: it compares the colours of patches of the photograph."""
+    """Refused: it compares colours of the photograph, and the metrics here read only map and mask."""
 
-    def __init__(self, *args: object, **kwargs: object) -> None:
-        _refuse(type(self).__name__, args, kwargs)
-
-
-def _refuse(name: str, *_: object) -> NoReturn:
-    raise NotImplementedError(
-        f"{name} is not part of sisod.compat.pysodmetrics; import it from py_sod_metrics, beside the "
-        "other metrics"
-    )
+    def __init__(self, *_: object, **__: object) -> None:
+        raise UsageError(
+            "CamouflageContextMeasure needs the photograph, and sisod.compat.pysodmetrics has the "
+            "metrics of a prediction and its ground truth alone; use the class of PySODMetrics beside "
+            "them: from py_sod_metrics import CamouflageContextMeasure"
+        )
 
 
 def __getattr__(name: str) -> NoReturn:

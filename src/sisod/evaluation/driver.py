@@ -5,13 +5,13 @@ import json
 import secrets
 import shutil
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sisod.common import folders
 from sisod.common.arguments import check_utf8, is_number
-from sisod.common.errors import InputError, UsageError, require, shorten_list
+from sisod.common.errors import InputError, UsageError, require
 from sisod.common.forks import check_not_forked
 from sisod.common.output import followed, lock, readable_errors, write_atomically
 from sisod.common.progress import progress_bar
@@ -19,6 +19,7 @@ from sisod.data.containers.coco import count_crowds, is_coco
 from sisod.data.pairs import Pairing
 from sisod.data.storage import resolved_root
 from sisod.evaluation.answers import Answers, AnyPairing, Task, count_items, make_tasks
+from sisod.evaluation.notes import run_notes
 from sisod.evaluation.request import Folders, Options, Request, checked_names
 from sisod.evaluation.result import (
     KIND,
@@ -34,7 +35,6 @@ from sisod.evaluation.resume import check_resumable, is_finished, make_plan, pla
 from sisod.evaluation.rows import Rows
 from sisod.evaluation.saved import FILES, read_run
 from sisod.evaluation.shards import pair_shards
-from sisod.scoring.arrays import GREY, GREY_SIDE
 from sisod.scoring.custom import find_custom
 from sisod.scoring.engine import find_scorer
 from sisod.scoring.metrics import MetricChoice
@@ -42,8 +42,6 @@ from sisod.scoring.protocols import Protocol, find_protocol
 
 if TYPE_CHECKING:
     from sisod.evaluation.runners import Deliver
-
-_NEARLY_ALL = 0.9  # share of the images that have to look swapped
 
 
 def evaluate(
@@ -106,7 +104,7 @@ def evaluate(
     options = Options(jobs=jobs, resume=resume, overwrite=overwrite, cluster=cluster)
     if out is None:
         result = _evaluate_in_memory(request, options)
-        notes = _notes(result.run, request)
+        notes = run_notes(result.run, request)
     else:
         notes = evaluate_to(Path(out), request, options)
         result = Evaluation.load(out)
@@ -186,7 +184,7 @@ def evaluate_to(
         folders.check_partial(work, KIND)
         if options.resume and is_finished(out, plan):
             folders.discard(work)  # of a run ended just before it removed it
-            return _notes(read_run(out), request)
+            return run_notes(read_run(out), request)
         token = _prepare(work, plan, options)
         tasks = make_tasks(pairing)
         answers = [shard_path(work, token, task.index) for task in tasks]
@@ -200,7 +198,7 @@ def evaluate_to(
         run = _write_result(work / "result", answers, request, pairing, plan)
         folders.put_in_place(work / "result", out)
         folders.discard(work)
-    return _notes(run, request)
+    return run_notes(run, request)
 
 
 def _score(
@@ -316,101 +314,3 @@ def _calibration(pred_root: str) -> dict[str, float] | None:
     if not all(is_number(numbers.get(key)) for key in ("temperature", "shift")):
         return None
     return {key: float(numbers[key]) for key in ("temperature", "shift")}
-
-
-def _notes(run: Mapping[str, Any], request: Request) -> list[str]:
-    """Return warnings about the images of a result, from its record.
-
-    Paths are as the user gave them.
-    """
-    inputs = run.get("inputs", {})
-    where = f"in {request.pred_root!r}"
-    notes = []
-    if missing := inputs.get("missing"):
-        notes.append(
-            f"{len(missing)} ground truths have no prediction {where} ({shorten_list(missing)}) "
-            "and were left out"
-        )
-    if inputs.get("extra"):
-        names = shorten_list(inputs.get("extra_names", []))
-        notes.append(
-            f"{inputs['extra']} files {where} have no ground truth ({names}) and were not scored"
-        )
-    if request.class_maps and is_coco(request.gt_root):
-        # nothing else tells maps of the class, a natural mistake, from class maps
-        notes.append(
-            f"the files {where} were read as class maps, since there is no folder {request.category!r} "
-            "of maps in it"
-        )
-    if run.get("resized"):
-        notes.append(
-            f"{run['resized']} predictions {where} had another size than their ground truth "
-            "and were resized"
-        )
-    if run.get("looks_binary"):
-        notes.append(
-            f"{run['looks_binary']} predictions {where} are integers with maximum 1: "
-            "they look like 0/1 instead of 0/255"
-        )
-    if run.get("tiny"):
-        least = request.protocol.min_area
-        size = f"{least} pixels" if isinstance(least, int) else f"{100 * least:g} % of the image"
-        notes.append(
-            f"{run['tiny']} objects are scored only because their ground truth in "
-            f"{request.gt_root!r} has no component of {size} or more; smaller ones beside them "
-            "are not scored; --min-area 0 scores all"
-        )
-    if run.get("components") == 0:
-        notes.append(_empty_note(request))
-    if looks_swapped(run):
-        notes.append(
-            f"predictions and ground truths look swapped: in {run['looks_swapped']} of {run['images']} "
-            f"images the ground truth, in {request.gt_root!r}, has grey areas and the prediction, "
-            f"{where}, has none; give the predictions first, the ground truths last"
-        )
-    elif run.get("grey_masks"):
-        notes.append(
-            grey_masks_note(
-                str(request.gt_root),
-                request.protocol,
-                run["grey_masks"],
-                run["images"],
-                run.get("emptied_masks", 0),
-            )
-        )
-    return notes
-
-
-def _empty_note(request: Request) -> str:
-    where = f"no ground truth in {request.gt_root!r} has"
-    if request.category:
-        return f"{where} a pixel of the class {request.category!r}: make sure that it is the right one"
-    if request.labels or is_coco(request.gt_root):
-        return f"{where} an object: make sure that these are the ground truths"
-    level = request.protocol.gt_level
-    return f"{where} a salient pixel (one from {level} on): make sure that these are the masks"
-
-
-def looks_swapped(run: Mapping[str, Any]) -> bool:
-    """Tell whether ground truths are grey and predictions are not, in nearly all images.
-
-    Grey edges do not count, so that anti-aliased or lossily compressed masks are no grey masks.
-
-    Example:
-        >>> looks_swapped({"images": 10, "looks_swapped": 9})
-        True
-        >>> looks_swapped({"images": 10, "looks_swapped": 6})
-        False
-    """
-    return bool(0 < _NEARLY_ALL * run.get("images", 0) <= run.get("looks_swapped", 0))
-
-
-def grey_masks_note(root: str, protocol: Protocol, n_grey: int, n_masks: int, n_emptied: int) -> str:
-    """Return how many masks have grey areas, what is made of them, and how many become empty."""
-    emptied = f"; {n_emptied} have no salient pixel then" if n_emptied else ""
-    values = ", though their grey values are scored" if protocol.released_code else ""
-    return (
-        f"{n_grey} of {n_masks} ground truths in {root!r} have grey areas (values from {GREY[0]} to "
-        f"{GREY[1]} over {GREY_SIDE} x {GREY_SIDE} pixels or more); a pixel is salient from "
-        f"{protocol.gt_level} on{values}{emptied}"
-    )

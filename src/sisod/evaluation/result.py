@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sisod.common.errors import InputError, counted, printable, shorten_list
+from sisod.common.errors import InputError, counted
 from sisod.common.folders import write_folder
 from sisod.common.grid import number
 from sisod.common.output import write_json
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from sisod.report.style import Width
 
 KIND = "evaluation"  # what run.json says of the folder
-_MOST_TITLES = 6  # metrics that a note lists
 _ROW_GROUP = 2048  # rows of a joined table that are held in memory at a time
 
 
@@ -365,68 +364,3 @@ def run_record(
     if custom:
         record["custom"] = custom_record(custom)
     return record
-
-
-@dataclass(frozen=True)
-class DefinedCounts:
-    """On how many of its images each metric of a result is defined."""
-
-    dataset: str
-    method: str
-    defined: Mapping[str, int]
-    n_images: int
-
-
-def undefined_notes(results: Sequence[DefinedCounts], keys: Sequence[str]) -> list[str]:
-    """Return on how many images metrics are undefined: a line for each data set and count.
-
-    Metrics of objects are computed from counts summed over all images, and leave none out; they count
-    only if no image has a value. The name of the data set may be empty.
-
-    Example:
-        >>> a = DefinedCounts("MSOD", "A", {"mae": 300, "auc": 297, "si_auc": 297}, 300)
-        >>> undefined_notes([a], ["mae", "auc", "si_auc"])
-        ['MSOD: AUC, SI-AUC undefined on 3 of 300 images, which are left out of the mean']
-    """
-    # data set, number of undefined and of all images, metrics -> methods
-    groups: dict[tuple[str, int, int, tuple[str, ...]], list[str]] = {}
-    for result in results:
-        by_count: dict[int, list[str]] = {}
-        for key in keys:
-            n_defined = result.defined.get(key, result.n_images)
-            if n_defined == 0 or METRICS[key].family.kind != "objects":
-                n_undefined = result.n_images - n_defined
-                by_count.setdefault(n_undefined, []).append(METRICS[key].title)
-        for count, titles in by_count.items():
-            if count:
-                group = (result.dataset, count, result.n_images, tuple(titles))
-                groups.setdefault(group, []).append(result.method)
-    methods_of = {
-        dataset: [result.method for result in results if result.dataset == dataset]
-        for dataset in dict.fromkeys(result.dataset for result in results)
-    }
-    return [
-        f"{_start(dataset, [] if methods == methods_of[dataset] else methods)}{_listed(titles)} "
-        f"undefined on {_undefined_images(count, n_images)}"
-        for (dataset, count, n_images, titles), methods in groups.items()
-    ]
-
-
-def _start(dataset: str, methods: list[str]) -> str:
-    """The start of a line: the data set, and the methods if not all of them are meant."""
-    names = shorten_list(methods)
-    if dataset and names:
-        return f"{printable(dataset)} ({names}): "
-    return f"{printable(dataset) or names}: " if dataset or names else ""
-
-
-def _undefined_images(count: int, n_images: int) -> str:
-    if count == n_images:
-        return "the only image" if n_images == 1 else f"all {n_images} images"
-    verb = "is" if count == 1 else "are"
-    return f"{count} of {n_images} images, which {verb} left out of the mean"
-
-
-def _listed(titles: Sequence[str]) -> str:
-    more = f" ({len(titles)} metrics)" if len(titles) > _MOST_TITLES else ""
-    return shorten_list(list(titles), most=_MOST_TITLES) + more

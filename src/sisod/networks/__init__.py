@@ -15,10 +15,10 @@ from sisod.networks.registry import find, names
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from sisod.networks.adapters import wrap
-    from sisod.networks.factories import Factory
     from sisod.networks.input_spec import InputSpec
     from sisod.networks.network import Network
+    from sisod.networks.others.factory import Factory
+    from sisod.networks.others.wrapped import wrap
 
 __all__ = [
     "InputSpec",
@@ -34,7 +34,7 @@ __all__ = [
 _LAZY = {
     "InputSpec": "sisod.networks.input_spec",
     "Network": "sisod.networks.network",
-    "wrap": "sisod.networks.adapters",
+    "wrap": "sisod.networks.others.wrapped",
 }
 
 

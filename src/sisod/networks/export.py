@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from sisod.common.errors import InputError, require
 from sisod.common.imports import describe_error
 from sisod.common.output import write_file
-from sisod.networks.adapters import WrappedNetwork, module_errors
 from sisod.networks.memory import check_memory
 from sisod.networks.network import Network
+from sisod.networks.others.wrapped import WrappedNetwork, module_errors
 
 IMAGE = "image"
 SALIENCY = "saliency"

@@ -1,13 +1,13 @@
 """Base class of the networks: the contract of `forward`, facts, targets, saving and loading."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
-from huggingface_hub import PyTorchModelHubMixin
+from huggingface_hub import ModelCard, PyTorchModelHubMixin
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
@@ -25,6 +25,7 @@ from sisod.networks.checkpoints import (
 )
 from sisod.networks.encoders.encoders import INPUTS, load_encoder_weights
 from sisod.networks.input_spec import InputSpec
+from sisod.networks.registry import Facts
 
 Target = Literal["mask", "body", "detail"]
 WEIGHTS_FILE = "model.safetensors"
@@ -33,28 +34,9 @@ _CARD = """
 {{ card_data }}
 ---
 
-A saliency network saved by sisod. Load it with `sisod.networks.from_pretrained`; `config.json` says
+A saliency network saved by sisod. Load it with {{ how_to_load }}; `config.json` says
 which network it is and how an image becomes its input.
 """
-
-
-@dataclass(frozen=True)
-class Facts:
-    """A network's row in the table of `sisod networks`.
-
-    Attributes:
-        name: as `networks.create` takes it.
-        title: as its paper writes it.
-        paper: where and when it was published.
-        origin: the authors' repository.
-        licence: of the authors' code and published weights.
-    """
-
-    name: str
-    title: str
-    paper: str
-    origin: str
-    licence: str
 
 
 class Network(
@@ -163,6 +145,14 @@ class Network(
         """Write `model.safetensors`, `config.json` and a model card into a folder."""
         # push_to_hub passes another config
         return super().save_pretrained(save_directory, **(options | {"config": self.config()}))
+
+    def generate_model_card(self, *args: Any, **options: Any) -> ModelCard:
+        """Return the README of a saved network, which says how to load it."""
+        return super().generate_model_card(*args, how_to_load=self.how_to_load(), **options)
+
+    def how_to_load(self) -> str:
+        """Return what loads a saved network, in Markdown."""
+        return "`sisod.networks.from_pretrained`"
 
     def _save_pretrained(self, save_directory: Path) -> None:
         write_state(save_directory / WEIGHTS_FILE, self.state_dict(), self.config())

@@ -11,23 +11,22 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from sisod.common.arguments import check_choice, check_whole, shown
+from sisod.common.arguments import check_whole, shown
 from sisod.common.errors import InputError, UsageError, require, shorten_list
 from sisod.common.imports import describe_error
 from sisod.data.images import resize
-from sisod.networks.kinds import KINDS, ModelOptions, split_kind
 from sisod.networks.map_folder import GreyMap, Prediction, write_maps
 from sisod.networks.map_shards import Container
+from sisod.networks.others.kinds import KINDS, ModelOptions, split_kind
 from sisod.networks.values import (
-    ACTIVATIONS,
     EPSILON,
     IMAGENET_MEAN,
     IMAGENET_STD,
-    NORMALIZATIONS,
     Activation,
     Normalization,
     Triple,
     check_probabilities,
+    check_reading,
     check_size,
     check_triple,
     object_channel,
@@ -81,15 +80,13 @@ class OnnxModel:
         self.path = Path(path)
         self.title = self.path.name
         self._session = _open_session(self.path, device)
-        check_choice("normalize", normalize, NORMALIZATIONS)
-        if activation is not None:
-            check_choice("activation", activation, ACTIVATIONS)
+        reading = "sigmoid" if activation is None else activation
+        self._channel = check_reading(reading, normalize, channel)
         config = _own_config(self._session)
         is_own = config is not None
         self._n_bits = 16 if config is not None and "calibration" in config else 8
         self._activation: Activation | None = activation or ("none" if is_own else None)
         self._normalize = normalize
-        self._channel = None if channel is None else check_whole("channel", channel, least=0)
         self._mean = check_triple("mean", mean or ((0.0,) * 3 if is_own else IMAGENET_MEAN))
         self._std = check_triple("std", std or ((1.0,) * 3 if is_own else IMAGENET_STD))
         self._input = _only_input(self._session, self.path)

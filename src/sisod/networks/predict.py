@@ -19,13 +19,13 @@ from sisod import networks
 from sisod.common.arguments import check_whole
 from sisod.common.errors import InputError, UsageError
 from sisod.data.images import resize
-from sisod.networks.adapters import module_errors
 from sisod.networks.checkpoints import read_state
-from sisod.networks.factories import Factory
 from sisod.networks.map_folder import GreyMap, Prediction, write_maps
 from sisod.networks.map_shards import Container
 from sisod.networks.memory import check_memory, memory_errors
 from sisod.networks.network import WEIGHTS_FILE, Network
+from sisod.networks.others.factory import Factory
+from sisod.networks.others.wrapped import module_errors
 from sisod.networks.saved import recognise
 from sisod.networks.values import check_size
 
@@ -74,6 +74,12 @@ def trained_size(checkpoint: str | Path) -> int | None:
         return int(recipe["data"]["size"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
+
+
+def default_size(network: Network, checkpoint: str | Path) -> tuple[int, int]:
+    """Return height and width of the input: as the run was trained, else as the network says, or 384."""
+    trained = check_size(trained_size(checkpoint))
+    return trained or network.input_size or (DEFAULT_SIZE, DEFAULT_SIZE)
 
 
 def predict_folder(

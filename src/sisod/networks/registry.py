@@ -1,10 +1,11 @@
-"""The networks by name. Importing this module does not import PyTorch; `find` does."""
+"""The networks by name, and facts about them. Importing this module does not import PyTorch."""
 
+from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
 from sisod.common.arguments import check_known
-from sisod.common.errors import require
+from sisod.common.errors import is_missing, require
 
 if TYPE_CHECKING:
     from sisod.networks.network import Network
@@ -18,6 +19,42 @@ _CLASSES = {
     "poolnet": "PoolNet",
     "tiny": "Tiny",
 }
+_MODULES = ("torch", "safetensors", "huggingface_hub")
+
+
+@dataclass(frozen=True)
+class Facts:
+    """A network's row in the table of `sisod networks`.
+
+    Attributes:
+        name: as `networks.create` takes it.
+        title: as its paper writes it.
+        paper: where and when it was published.
+        origin: the authors' repository; `"sisod"` if no weights are published.
+        licence: of the authors' code and published weights.
+    """
+
+    name: str
+    title: str
+    paper: str
+    origin: str
+    licence: str
+
+
+FACTS = {
+    facts.name: facts
+    for facts in (
+        Facts("edn", "EDN", "TIP 2022", "github.com/yuhuan-wu/EDN", "CC BY-NC-SA 4.0 (non-commercial)"),
+        Facts("fpn", "FPN", "CVPR 2017", "sisod", "none published"),
+        Facts(
+            "gatenet", "GateNet", "ECCV 2020", "github.com/Xiaoqi-Zhao-DLUT/GateNet-RGB-Saliency", "MIT"
+        ),
+        Facts("icon", "ICON-R", "TPAMI 2022", "github.com/mczhuge/ICON", "MIT"),
+        Facts("ldf", "LDF", "CVPR 2020", "github.com/weijun88/LDF", "no licence file"),
+        Facts("poolnet", "PoolNet", "CVPR 2019", "github.com/backseason/PoolNet", "MIT"),
+        Facts("tiny", "Tiny", "this library", "sisod", "none published"),
+    )
+}
 
 
 def names() -> tuple[str, ...]:
@@ -30,6 +67,11 @@ def names() -> tuple[str, ...]:
     return tuple(_CLASSES)
 
 
+def missing_module() -> str | None:
+    """Return the first package that networks need and that is not installed; None if they all are."""
+    return next(filter(is_missing, _MODULES), None)
+
+
 def find(name: str) -> "type[Network]":
     """Return the class of a network.
 
@@ -38,7 +80,7 @@ def find(name: str) -> "type[Network]":
         'TIP 2022'
     """
     check_known("network", name, _CLASSES)
-    require("sisod.networks", "torch", "safetensors", "huggingface_hub")
+    require("sisod.networks", *_MODULES)
     return cast(
         "type[Network]", getattr(import_module(f"sisod.networks.architectures.{name}"), _CLASSES[name])
     )

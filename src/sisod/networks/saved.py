@@ -6,8 +6,8 @@ from typing import Any
 
 from torch import Tensor
 
+from sisod.common import folders
 from sisod.common.errors import InputError, UsageError, shorten_list
-from sisod.networks.adapters import WRAPPED
 from sisod.networks.checkpoints import (
     config_calibration,
     fetch,
@@ -18,9 +18,10 @@ from sisod.networks.checkpoints import (
     rename,
     write_state,
 )
-from sisod.networks.factories import Factory, rebuild
 from sisod.networks.input_spec import InputSpec
 from sisod.networks.network import WEIGHTS_FILE, Network
+from sisod.networks.others.factory import Factory, rebuild
+from sisod.networks.others.wrapped import WRAPPED
 from sisod.networks.registry import find, names
 
 _CONFIG_FILE = "config.json"
@@ -31,6 +32,7 @@ def load_saved(path_or_id: str | Path, *, factory: Factory | None = None, **hub_
     path = Path(path_or_id)
     if path.is_file():
         return _from_file(path, factory)
+    _check_finished(path)
     if not path.is_dir() and (path.suffix or len(path.parts) != 2 or path.is_absolute()):
         raise InputError(
             f"{str(path_or_id)!r} does not exist; expected a folder of save_pretrained, a safetensors "
@@ -44,6 +46,24 @@ def load_saved(path_or_id: str | Path, *, factory: Factory | None = None, **hub_
     _check_no_factory(path_or_id, name, factory)
     network = find(name)
     return network.from_pretrained(path_or_id, **hub_options)
+
+
+def _check_finished(run: Path) -> None:
+    """Refuse the folder of a training that was stopped or still runs: it has no network yet."""
+    # a run that is to replace another one is beside it
+    folder = run if run.exists() else folders.partial_folder(run)
+    if folders.kind_of(folder) != "training" or (folder / WEIGHTS_FILE).is_file():
+        return
+    if not folders.read_run(folder).get("finished"):
+        raise InputError(unfinished_message(run))
+
+
+def unfinished_message(run: Path) -> str:
+    """Say that a run has no network yet, and how to get it."""
+    return (
+        f"{str(run)!r} has no network yet, because its training is not finished; repeat the command of "
+        f"the training with --resume (sisod train ... --out {run} --resume)"
+    )
 
 
 def _from_file(path: Path, factory: Factory | None) -> Network:

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from sisod.common.arguments import check_number, check_whole, shown
+from sisod.common.arguments import check_choice, check_number, check_whole, shown
 from sisod.common.errors import InputError, UsageError
 
 Activation = Literal["sigmoid", "softmax", "none"]
@@ -27,6 +27,13 @@ def check_size(size: int | tuple[int, int] | None) -> tuple[int, int] | None:
         return height, width
     side = check_whole("size", size, least=1)
     return side, side
+
+
+def check_reading(activation: str, normalize: str, channel: int | None) -> int | None:
+    """Check how the values of a model's maps are read; return the channel of the object."""
+    check_choice("activation", activation, ACTIVATIONS)
+    check_choice("normalize", normalize, NORMALIZATIONS)
+    return None if channel is None else check_whole("channel", channel, least=0)
 
 
 def object_channel(n_channels: int, channel: int | None, activation: str, title: str) -> int:

@@ -7,7 +7,7 @@ and plots follow from the row. Users add metrics of their own at run time, see `
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import product
 from types import MappingProxyType
 from typing import Literal
@@ -40,12 +40,12 @@ class Family:
         key: its key; of a curve, `key_mean`, `key_max`, `key_adaptive`, `key_binary`.
         title: as printed in papers.
         direction: whether higher or lower is better.
+        function: see `kind`.
         kind: input and output of the function: `"error"` takes a histogram and returns sums of pixel
             errors, `"curve"` and `"scalar"` take counts, `"pixels"` takes pixels and frames,
             `"objects"` takes sums of counts of objects over the images of a set. `"balanced"` takes the
             size-invariant values of a curve's binary form, and the number of true and of false objects.
             `"custom"` is a metric of the user, which takes p and gt.
-        function: see `kind`.
         separable: a mean over pixels (Eq. 7); all others are composite (Eq. 8).
         size_invariant: whether it has a size-invariant form.
         on_request: computed only if it is named, or with `"all"`.
@@ -58,8 +58,8 @@ class Family:
     key: str
     title: str
     direction: Direction
-    kind: Literal["error", "curve", "scalar", "pixels", "objects", "balanced", "custom"]
     function: Callable[..., Values]
+    kind: Literal["error", "curve", "scalar", "pixels", "objects", "balanced", "custom"]
     separable: bool = False
     size_invariant: bool = True
     on_request: bool = False
@@ -75,61 +75,14 @@ def balanced(si_values: Values, n_objects: Values, n_false: Values) -> Values:
     return np.where(n_objects == 0, share, si_values * share)
 
 
-def _pixels(
-    key: str,
-    title: str,
-    direction: Direction,
-    function: Callable[..., Values],
-    *,
-    size_invariant: bool = False,
-    per_object: bool = False,
-    symbol: str = "",
-) -> Family:
-    """Return a metric that needs the pixels, and is therefore computed on request only."""
-    return Family(
-        key,
-        title,
-        direction,
-        "pixels",
-        function,
-        size_invariant=size_invariant,
-        on_request=True,
-        per_object=per_object,
-        symbol=symbol,
-    )
-
-
-def _objects(
-    key: str,
-    title: str,
-    direction: Direction,
-    function: Callable[..., Values],
-    *,
-    on_request: bool = False,
-    detections: bool = False,
-    symbol: str = "",
-) -> Family:
-    """Return a metric of objects: from sums over images, so it has no size-invariant form."""
-    return Family(
-        key,
-        title,
-        direction,
-        "objects",
-        function,
-        size_invariant=False,
-        on_request=on_request,
-        detections=detections,
-        symbol=symbol,
-    )
-
+# metrics that need the pixels are computed on request only
+_pixels = partial(Family, kind="pixels", size_invariant=False, on_request=True)
+# metrics of objects are computed from sums over images, so they have no size-invariant form
+_objects = partial(Family, kind="objects", size_invariant=False)
+_balanced = partial(Family, direction="up", function=balanced, kind="balanced", size_invariant=False)
 
 # balanced metric -> the family whose size-invariant binary form it starts from
 BALANCED = {f"bsi_{family}_binary": family for family in ("iou", "dice", "f")}
-
-
-def _balanced(key: str, title: str) -> Family:
-    return Family(key, title, "up", "balanced", balanced, size_invariant=False)
-
 
 # recall and FPR fall with the threshold, specificity rises: their maximum is one end of the curve
 _LOWEST = "it is the value at the lowest threshold, where nearly every pixel is predicted"
@@ -137,20 +90,20 @@ _HIGHEST = "it is the value at the highest threshold, where hardly a pixel is pr
 _WORST = "it is the value at the worst threshold, about 0.5, where everything or nothing is predicted"
 
 FAMILIES = (
-    Family("mae", "MAE", "down", "error", counts.absolute_error, separable=True),
-    Family("mse", "MSE", "down", "error", counts.squared_error, separable=True),
-    Family("f", "F", "up", "curve", counts.f_measure, symbol=r"F_\beta"),
-    Family("precision", "Precision", "up", "curve", counts.precision),
-    Family("recall", "Recall", "up", "curve", counts.recall, trivial_max=_LOWEST),
-    Family("iou", "IoU", "up", "curve", counts.iou),
-    Family("dice", "Dice", "up", "curve", counts.dice),
-    Family("accuracy", "Accuracy", "up", "curve", counts.accuracy, separable=True),
-    Family("specificity", "Specificity", "up", "curve", counts.specificity, trivial_max=_HIGHEST),
-    Family("fpr", "FPR", "down", "curve", counts.fpr, trivial_max=_LOWEST),
-    Family("ber", "BER", "down", "curve", counts.ber, trivial_max=_WORST),
-    Family("kappa", "Kappa", "up", "curve", counts.kappa, symbol=r"\kappa"),
-    Family("e", "E", "up", "curve", counts.e_measure, symbol=r"E_\xi"),
-    Family("auc", "AUC", "up", "scalar", counts.auc),
+    Family("mae", "MAE", "down", counts.absolute_error, "error", separable=True),
+    Family("mse", "MSE", "down", counts.squared_error, "error", separable=True),
+    Family("f", "F", "up", counts.f_measure, "curve", symbol=r"F_\beta"),
+    Family("precision", "Precision", "up", counts.precision, "curve"),
+    Family("recall", "Recall", "up", counts.recall, "curve", trivial_max=_LOWEST),
+    Family("iou", "IoU", "up", counts.iou, "curve"),
+    Family("dice", "Dice", "up", counts.dice, "curve"),
+    Family("accuracy", "Accuracy", "up", counts.accuracy, "curve", separable=True),
+    Family("specificity", "Specificity", "up", counts.specificity, "curve", trivial_max=_HIGHEST),
+    Family("fpr", "FPR", "down", counts.fpr, "curve", trivial_max=_LOWEST),
+    Family("ber", "BER", "down", counts.ber, "curve", trivial_max=_WORST),
+    Family("kappa", "Kappa", "up", counts.kappa, "curve", symbol=r"\kappa"),
+    Family("e", "E", "up", counts.e_measure, "curve", symbol=r"E_\xi"),
+    Family("auc", "AUC", "up", counts.auc, "scalar"),
     _pixels("s", "S", "up", structure.s_measure, size_invariant=True, symbol=r"S_\alpha"),
     _pixels("wf", "wF", "up", weighted_f, size_invariant=True, symbol=r"F_\beta^w"),
     _pixels("msiou", "MSIoU", "up", structure.multiscale_iou),

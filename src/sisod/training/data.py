@@ -28,7 +28,7 @@ from sisod.losses.labels import PartLabels, partition_labels
 from sisod.networks.network import Network
 from sisod.scoring.loss_options import PartKind
 from sisod.scoring.partition import cut_mask
-from sisod.training.recipe import DataPart
+from sisod.training.recipe_parts import DataPart
 
 Plane = NDArray[np.uint8]
 _Named = TypeVar("_Named", Sample, Pair)

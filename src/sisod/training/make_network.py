@@ -8,11 +8,11 @@ from torch import Tensor, nn
 from sisod import networks
 from sisod.common.arguments import shown
 from sisod.common.errors import InputError, UsageError
-from sisod.networks.adapters import WrappedNetwork, module_errors, wrap
-from sisod.networks.factories import build_network, describe_architecture
-from sisod.networks.kinds import ModelOptions
 from sisod.networks.network import Network
-from sisod.networks.other_models import load_model
+from sisod.networks.others.factory import build_network, describe_architecture
+from sisod.networks.others.kinds import ModelOptions
+from sisod.networks.others.load import load_model
+from sisod.networks.others.wrapped import WrappedNetwork, module_errors, wrap
 from sisod.training.recipe import Recipe
 
 _BATCH = 2

@@ -16,12 +16,13 @@ from sisod.common.arguments import brief, check_choice
 from sisod.common.errors import InputError, UsageError, shorten_list
 from sisod.losses import PlainLoss, SizeInvariantLoss
 from sisod.losses.decoupled import DecoupledLoss
-from sisod.networks.adapters import module_errors
 from sisod.networks.architectures.blocks import resize
 from sisod.networks.network import Network
+from sisod.networks.others.wrapped import module_errors
 from sisod.scoring.loss_options import PartKind
 from sisod.training.data import TrainingBatch, ValidationBatch, to_device
-from sisod.training.recipe import SGD, LossPart, Recipe, Schedule
+from sisod.training.recipe import Recipe
+from sisod.training.recipe_parts import SGD, LossPart, Schedule
 from sisod.training.torchmetric import SizeInvariantScores
 
 LossKind = str  # "si" or "plain"

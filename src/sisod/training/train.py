@@ -35,7 +35,8 @@ from sisod.training.labels import check_labels, write_labels
 from sisod.training.loaders import SaliencyData
 from sisod.training.make_network import make_network
 from sisod.training.module import SaliencyModule, parts_of
-from sisod.training.recipe import LabelsPart, Recipe, write_toml
+from sisod.training.recipe import Recipe, write_toml
+from sisod.training.recipe_parts import LabelsPart
 from sisod.training.resume import read_checkpoint, resume_errors, resume_step
 from sisod.training.run_folder import (
     MetricsFile,

@@ -15,7 +15,8 @@ from sisod.networks.architectures.blocks import check_images, check_single, conv
 from sisod.networks.encoders.encoders import create_encoder, decoder_width
 from sisod.networks.encoders.resnet import Bottleneck
 from sisod.networks.input_spec import IMAGENET, InputSpec
-from sisod.networks.network import Facts, Network, Target
+from sisod.networks.network import Network, Target
+from sisod.networks.registry import FACTS, Facts
 
 _EXTREME_PLANES = 256  # of the bottlenecks below the encoder; they give four times as many channels
 _N_HEADS = 5
@@ -66,9 +67,7 @@ class SCPC(nn.Module):
 class EDN(Network):
     """Five maps, the finest first; the encoder's batch norms are frozen."""
 
-    facts: ClassVar[Facts] = Facts(
-        "edn", "EDN", "TIP 2022", "github.com/yuhuan-wu/EDN", "CC BY-NC-SA 4.0 (non-commercial)"
-    )
+    facts: ClassVar[Facts] = FACTS["edn"]
     targets: ClassVar[tuple[Target, ...]] = ("mask", "mask", "mask", "mask", "mask")
     published_inputs: ClassVar[Mapping[str, InputSpec]] = {"authors": IMAGENET, "si-sod": IMAGENET}
     renames = (

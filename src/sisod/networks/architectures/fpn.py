@@ -13,7 +13,8 @@ from sisod.networks.architectures.blocks import check_images, resize
 from sisod.networks.encoders.encoders import create_pyramid, decoder_width
 from sisod.networks.encoders.timm_encoder import TimmEncoder
 from sisod.networks.input_spec import InputSpec
-from sisod.networks.network import Facts, Network, Target
+from sisod.networks.network import Network, Target
+from sisod.networks.registry import FACTS, Facts
 
 _WIDTH = 128
 _GROUP = 8  # channels of a group norm
@@ -23,7 +24,7 @@ _N_HEADS = 4
 class FPN(Network):
     """Four maps, from the four finest levels of the encoder."""
 
-    facts: ClassVar[Facts] = Facts("fpn", "FPN", "CVPR 2017", "sisod", "none published")
+    facts: ClassVar[Facts] = FACTS["fpn"]
     targets: ClassVar[tuple[Target, ...]] = ("mask", "mask", "mask", "mask")
 
     def __init__(self, encoder: str = "resnet50", input_spec: InputSpec | None = None) -> None:

@@ -18,7 +18,8 @@ from sisod.common.errors import InputError
 from sisod.networks.architectures.blocks import check_images, conv_norm, resize
 from sisod.networks.encoders.encoders import create_encoder, decoder_width
 from sisod.networks.input_spec import IMAGENET, InputSpec
-from sisod.networks.network import Facts, Network, Target
+from sisod.networks.network import Network, Target
+from sisod.networks.registry import FACTS, Facts
 
 # level 1 is the finest; every list below is in this order
 _TRANSITION_WIDTHS = (64, 64, 128, 256, 512)
@@ -73,9 +74,7 @@ class Gate(nn.Module):
 class GateNet(Network):
     """Two maps: the sum of the top-down and the parallel branch, and the top-down branch alone."""
 
-    facts: ClassVar[Facts] = Facts(
-        "gatenet", "GateNet", "ECCV 2020", "github.com/Xiaoqi-Zhao-DLUT/GateNet-RGB-Saliency", "MIT"
-    )
+    facts: ClassVar[Facts] = FACTS["gatenet"]
     targets: ClassVar[tuple[Target, ...]] = ("mask", "mask")
     published_inputs: ClassVar[Mapping[str, InputSpec]] = {"authors": IMAGENET, "si-sod": IMAGENET}
     # the authors count from the deepest level

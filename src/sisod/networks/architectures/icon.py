@@ -23,7 +23,8 @@ from sisod.networks.architectures.blocks import (
 from sisod.networks.architectures.capsules import N_CAPSULES, POSE, EMRouting, at_least_single
 from sisod.networks.encoders.encoders import create_encoder, decoder_width
 from sisod.networks.input_spec import IMAGENET, InputSpec
-from sisod.networks.network import Facts, Network, Target
+from sisod.networks.network import Network, Target
+from sisod.networks.registry import FACTS, Facts
 
 _WIDTH = 64
 _GATE_REDUCTION = 8
@@ -122,7 +123,7 @@ class PWV(nn.Module):
 class ICON(Network):
     """Five maps: the finest level, then the deeper three from the deepest on, and the pose feature."""
 
-    facts: ClassVar[Facts] = Facts("icon", "ICON-R", "TPAMI 2022", "github.com/mczhuge/ICON", "MIT")
+    facts: ClassVar[Facts] = FACTS["icon"]
     targets: ClassVar[tuple[Target, ...]] = ("mask", "mask", "mask", "mask", "mask")
     published_inputs: ClassVar[Mapping[str, InputSpec]] = {
         # BGR images normalised with mean and std of RGB: released weights were trained like that

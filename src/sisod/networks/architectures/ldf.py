@@ -26,7 +26,8 @@ from sisod.networks.architectures.blocks import (
 )
 from sisod.networks.encoders.encoders import create_encoder, decoder_width
 from sisod.networks.input_spec import InputSpec
-from sisod.networks.network import Facts, Network, Target
+from sisod.networks.network import Network, Target
+from sisod.networks.registry import FACTS, Facts
 
 _WIDTH = 64
 _N_LEVELS = 4
@@ -81,9 +82,7 @@ class LDF(Network):
     `targets` says what each map learns; `split_label` derives the labels from a mask.
     """
 
-    facts: ClassVar[Facts] = Facts(
-        "ldf", "LDF", "CVPR 2020", "github.com/weijun88/LDF", "no licence file"
-    )
+    facts: ClassVar[Facts] = FACTS["ldf"]
     targets: ClassVar[tuple[Target, ...]] = ("mask", "body", "detail", "mask", "body", "detail")
     published_inputs: ClassVar[Mapping[str, InputSpec]] = {
         "authors": InputSpec("rgb", 255.0, (124.55, 118.90, 102.94), (56.77, 55.97, 57.50))

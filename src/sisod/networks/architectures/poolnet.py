@@ -19,7 +19,8 @@ from sisod.networks.architectures.blocks import check_images, conv_same
 from sisod.networks.architectures.blocks import resize as _resize
 from sisod.networks.encoders.encoders import create_encoder, decoder_width
 from sisod.networks.input_spec import IMAGENET, InputSpec
-from sisod.networks.network import Facts, Network, Target
+from sisod.networks.network import Network, Target
+from sisod.networks.registry import FACTS, Facts
 
 _GUIDE_WIDTH = 512
 _CONVERT_WIDTHS = (128, 256, 256, 512, 512)  # of the encoder's maps, finest first
@@ -110,9 +111,7 @@ class PoolNet(Network):
     norms; so scale and shift have no gradient and `train()` leaves the norms in eval mode.
     """
 
-    facts: ClassVar[Facts] = Facts(
-        "poolnet", "PoolNet", "CVPR 2019", "github.com/backseason/PoolNet", "MIT"
-    )
+    facts: ClassVar[Facts] = FACTS["poolnet"]
     targets: ClassVar[tuple[Target, ...]] = ("mask",)
     published_inputs: ClassVar[Mapping[str, InputSpec]] = {
         "authors": InputSpec("bgr", 255.0, (104.00699, 116.66877, 122.67892), (1.0, 1.0, 1.0)),

@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from sisod.common.errors import InputError
 from sisod.networks.architectures.blocks import check_images, resize
 from sisod.networks.input_spec import InputSpec
-from sisod.networks.network import Facts, Network, Target
+from sisod.networks.network import Network, Target
+from sisod.networks.registry import FACTS, Facts
 
 _WIDTHS = (16, 24, 40, 64, 96)
 _DECODER_WIDTH = 32
@@ -43,7 +44,7 @@ class TinyEncoder(nn.Module):
 class Tiny(Network):
     """Three maps, from strides 2, 4 and 8."""
 
-    facts: ClassVar[Facts] = Facts("tiny", "Tiny", "this library", "sisod", "none published")
+    facts: ClassVar[Facts] = FACTS["tiny"]
     targets: ClassVar[tuple[Target, ...]] = ("mask", "mask", "mask")
 
     def __init__(self, encoder: str = "resnet50", input_spec: InputSpec | None = None) -> None:

@@ -10,7 +10,8 @@ from sisod.analysis.groups import size_bias
 from sisod.analysis.object_counts import needs_predicted
 from sisod.common.errors import InputError, counted
 from sisod.common.grid import Better, Grid, best_rows, interval_text, number
-from sisod.evaluation.result import DefinedCounts, Evaluation, undefined_notes
+from sisod.evaluation.notes import DefinedCounts, undefined_notes
+from sisod.evaluation.result import Evaluation
 from sisod.evaluation.results import Result
 from sisod.report.page.differences import (
     Differences,

@@ -31,6 +31,7 @@ from sisod.networks.predict import (
     trained_size,
     weights_digest,
 )
+from sisod.networks.saved import unfinished_message
 from sisod.training.calibration.fit import Objective
 from sisod.training.calibration.report import (
     FittedCalibration,
@@ -126,10 +127,7 @@ def load_run(run: Path, factory: str | None = None) -> Network:
             "and of ground truths"
         )
     if not record.get("finished") or not (run / WEIGHTS_FILE).is_file():
-        raise InputError(
-            f"{str(run)!r} has no network yet, because its training is not finished; go on with it by "
-            "sisod train --resume"
-        )
+        raise InputError(unfinished_message(run))
     return load_network(run, factory=factory)
 
 

@@ -8,22 +8,20 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor, nn
 
-from sisod.common.arguments import check_choice, check_whole, shown
+from sisod.common.arguments import shown
 from sisod.common.errors import InputError, UsageError, shorten_list
 from sisod.common.imports import describe_error
 from sisod.networks.architectures.blocks import resize
-from sisod.networks.input_spec import InputSpec
-from sisod.networks.network import Facts, Network
+from sisod.networks.input_spec import IMAGENET, InputSpec
+from sisod.networks.network import Network
+from sisod.networks.registry import Facts
 from sisod.networks.values import (
-    ACTIVATIONS,
     EPSILON,
-    IMAGENET_MEAN,
-    IMAGENET_STD,
-    NORMALIZATIONS,
     Activation,
     Normalization,
     Triple,
     check_probabilities,
+    check_reading,
     check_size,
     object_channel,
 )
@@ -36,8 +34,8 @@ def wrap(
     module: nn.Module,
     *,
     size: int | tuple[int, int] | None = None,
-    mean: Triple = IMAGENET_MEAN,
-    std: Triple = IMAGENET_STD,
+    mean: Triple = IMAGENET.mean,
+    std: Triple = IMAGENET.std,
     output: Output = -1,
     activation: Activation = "sigmoid",
     normalize: Normalization = "none",
@@ -110,8 +108,7 @@ class WrappedNetwork(Network):
     ) -> None:
         title = type(module).__name__
         super().__init__(title, input_spec)
-        check_choice("activation", activation, ACTIVATIONS)
-        check_choice("normalize", normalize, NORMALIZATIONS)
+        self.channel = check_reading(activation, normalize, channel)
         if isinstance(output, bool) or not (isinstance(output, int | str) or callable(output)):
             raise UsageError(f"output must be a position, a name or a function, got {shown(output)}")
         self.facts = Facts(title, title, "yours", "yours", "yours")  # type: ignore[misc]
@@ -120,7 +117,6 @@ class WrappedNetwork(Network):
         self.output = output
         self.activation = activation
         self.normalize = normalize
-        self.channel = None if channel is None else check_whole("channel", channel, least=0)
         self.source: str | None = None
         self.arguments: dict[str, Any] = {}
         self.architecture: dict[str, Any] | None = None
@@ -153,6 +149,17 @@ class WrappedNetwork(Network):
             "normalize": self.normalize,
             "channel": self.channel,
         }
+
+    def how_to_load(self) -> str:
+        """Return what loads a saved network, with the factory if one has to be named."""
+        kind, _, name = (self.source or "").partition(":")
+        if self.architecture is not None:  # its own library builds it again
+            return super().how_to_load()
+        if kind == "py":
+            factory = f'`factory="{name}"` (in commands `--factory {name}`), the function that builds it'
+        else:
+            factory = "`factory`, a function of yours that builds the module"
+        return f"{super().how_to_load()} and {factory}"
 
     def on_meta(self) -> Self | None:
         """Return None: how the module was built is not known."""

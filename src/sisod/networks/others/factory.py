@@ -9,9 +9,9 @@ from torch import nn
 from sisod.common.arguments import shown
 from sisod.common.errors import InputError, UsageError, require
 from sisod.common.imports import describe_error, import_attribute
-from sisod.networks.adapters import WrappedNetwork, wrap
 from sisod.networks.input_spec import InputSpec
 from sisod.networks.network import Network
+from sisod.networks.others.wrapped import WrappedNetwork, wrap
 
 Factory = str | Callable[..., Any]
 

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from sisod import networks
 from sisod.common.errors import InputError, UsageError
-from sisod.networks.adapters import WrappedNetwork, wrap
 from sisod.networks.memory import least_memory
+from sisod.networks.others.wrapped import WrappedNetwork, wrap
 
 
 class Returns(nn.Module):

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 import torch
 from helpers.command_line import error_message, run
+from helpers.image_files import read_stored
 from helpers.paths import ROOT
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from sisod import networks
 from sisod.common.errors import InputError, UsageError
-from sisod.networks.adapters import WrappedNetwork
-from sisod.networks.kinds import KINDS, ModelOptions, split_kind
-from sisod.networks.other_models import load_model
+from sisod.networks.others.kinds import KINDS, ModelOptions, split_kind
+from sisod.networks.others.load import load_model
+from sisod.networks.others.wrapped import WrappedNetwork
 from sisod.networks.predict import predict_folder
 
 torch.set_num_threads(1)
@@ -106,14 +106,10 @@ def module_name(folder: Path) -> str:
     return path.stem
 
 
-def read(path: Path) -> NDArray[Any]:
-    array = cv2.imread(str(path), cv2.IMREAD_UNCHANGED)
-    assert array is not None
-    return np.asarray(array)
-
-
 def rgb(folder: Path, name: str = "0") -> Tensor:
-    image = np.ascontiguousarray(read(folder / f"images/{name}.png")[..., ::-1].transpose(2, 0, 1))
+    image = np.ascontiguousarray(
+        read_stored(folder / f"images/{name}.png")[..., ::-1].transpose(2, 0, 1)
+    )
     return torch.from_numpy(image)[None].float() / 255
 
 
@@ -192,8 +188,8 @@ def test_the_last_of_several_maps(folder: Path) -> None:
     mean, std = (torch.tensor(v).view(3, 1, 1) for v in ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)))
     with torch.no_grad():
         probs = conv((rgb(folder) - mean) / std)[0, 1].sigmoid()
-    assert np.abs(read(folder / "out/0.png") - (255 * probs).round().numpy()).max() <= 1
-    assert read(folder / "out/1.png").shape == (20, 30)
+    assert np.abs(read_stored(folder / "out/0.png") - (255 * probs).round().numpy()).max() <= 1
+    assert read_stored(folder / "out/1.png").shape == (20, 30)
     settings = json.loads((folder / "out/run.json").read_text())
     assert settings["network"]["source"] == name
     assert settings["network"]["output"] == -1
@@ -207,7 +203,7 @@ def test_seven_maps_of_probabilities_stretched(folder: Path) -> None:
     )
     assert result.exit_code == 0, result.stderr
     for path in (folder / "out").glob("*.png"):
-        assert (read(path).min(), read(path).max()) == (0, 255)
+        assert (read_stored(path).min(), read_stored(path).max()) == (0, 255)
     wrong = error_message(
         run("predict", f"py:{module_name(folder)}:Sides", "images", "o", "--activation", "none")
     )
@@ -267,7 +263,7 @@ def test_a_wrapped_module_is_resumed_as_it_was() -> None:
     Path("out/1.png").unlink()
     done = predict_folder(network, "images", "out", batch=1, resume=True)
     assert (done.n_new, done.n_kept) == (1, 2)
-    np.testing.assert_array_equal(read(Path("out/1.png")), read(Path("whole/1.png")))
+    np.testing.assert_array_equal(read_stored(Path("out/1.png")), read_stored(Path("whole/1.png")))
     other = networks.wrap(network.module, size=SIDE, normalize="minmax")
     with pytest.raises(InputError, match=r"cannot resume .*: network differs"):
         predict_folder(other, "images", "out", batch=1, resume=True)
@@ -339,7 +335,7 @@ def test_segformer_is_prepared_as_its_folder_says(segformer: Path, folder: Path)
     odds = nn.functional.interpolate(logits[:, 1:] - logits[:, :1], size=(SIDE, SIDE), mode="bilinear")
     expected = (255 * odds[0, 0].sigmoid()).round().numpy()
     assert np.ptp(expected) > 50
-    assert np.abs(read(folder / "square/0.png") - expected).max() <= 1
+    assert np.abs(read_stored(folder / "square/0.png") - expected).max() <= 1
 
 
 @transformers
@@ -517,7 +513,9 @@ def test_smp_folders(folder: Path) -> None:
     assert result.stdout == "3 maps of Unet in out\n", result.stderr
     network = networks.wrap(unet.eval(), size=SIDE)
     predict_folder(network, "images", "direct")
-    np.testing.assert_array_equal(read(folder / "out/1.png"), read(folder / "direct/1.png"))
+    np.testing.assert_array_equal(
+        read_stored(folder / "out/1.png"), read_stored(folder / "direct/1.png")
+    )
     classes = smp.FPN("resnet18", encoder_weights=None, classes=2, aux_params={"classes": 3})
     classes.save_pretrained(folder / "fpn")
     edit(folder / "fpn/config.json", encoder_weights="imagenet")  # must not be downloaded

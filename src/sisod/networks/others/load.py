@@ -14,10 +14,10 @@ from torch import nn
 from sisod.common.arguments import shown
 from sisod.common.errors import InputError, UsageError, shorten_list
 from sisod.common.imports import describe_error, import_attribute
-from sisod.networks.adapters import WrappedNetwork
 from sisod.networks.input_spec import InputSpec
-from sisod.networks.kinds import KINDS, ModelOptions, refuse_checkpoint_options, split_kind
 from sisod.networks.network import WEIGHTS_FILE, Network
+from sisod.networks.others.kinds import KINDS, ModelOptions, refuse_checkpoint_options, split_kind
+from sisod.networks.others.wrapped import WrappedNetwork
 from sisod.networks.predict import load_network
 from sisod.networks.values import Activation
 

@@ -1,0 +1,50 @@
+"""Run folders as checkpoints: their size, and those whose training is not finished."""
+
+from pathlib import Path
+
+import pytest
+from helpers.command_line import run
+
+from sisod import networks
+from sisod.common.errors import InputError
+from sisod.common.folders import begin
+
+pytest.importorskip("torch", reason="extra torch is not installed")
+
+from sisod.networks.predict import load_network
+
+
+def test_an_export_has_the_size_of_the_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("onnxscript", reason="extra onnx is not installed")
+    from sisod.networks import export
+
+    monkeypatch.chdir(tmp_path)
+    networks.create("tiny").save_pretrained("run")
+    sizes: list[tuple[int, int]] = []
+    monkeypatch.setattr(export, "export_onnx", lambda *_, size, **__: sizes.append(size))
+    assert run("export", "run", "a.onnx").stdout == "Tiny, any batch of 384 x 384: a.onnx\n"
+    Path("run/recipe.toml").write_text("[data]\nsize = 96\n")
+    for checkpoint in ("run", "run/model.safetensors"):
+        result = run("export", checkpoint, "a.onnx")
+        assert result.stdout == "Tiny, any batch of 96 x 96: a.onnx\n", result.stderr
+    assert run("export", "run", "a.onnx", "--height", "64").exit_code == 0
+    assert sizes == [(384, 384), (96, 96), (96, 96), (64, 96)]
+
+
+@pytest.mark.parametrize("folder", ["runs/a", "runs/.a.sisod-partial"])
+def test_a_run_that_is_not_finished(
+    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also one that is to replace another, and is beside it."""
+    monkeypatch.chdir(tmp_path)
+    begin(Path(folder), "training")
+    for load in (networks.from_pretrained, load_network):
+        with pytest.raises(
+            InputError, match=r"^'runs/a' has no network yet, because its training is not finished; "
+        ):
+            load("runs/a")
+    refused = run("predict", "runs/a", "images", "out")
+    assert refused.stderr.endswith("with --resume (sisod train ... --out runs/a --resume)\n")
+    assert refused.exit_code == 1
+    networks.create("tiny").save_pretrained("runs/a")  # as if it had been killed at its very end
+    assert load_network("runs/a").facts.name == "tiny"
