@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from sisod.cli import completion
-from sisod.cli.shared import Overwrite, exit_on_user_error, print_rich
+from sisod.cli.shared import Overwrite, exit_on_user_error, load_pytorch, print_rich
 from sisod.common.errors import InputError, MissingExtraError, UsageError, require
 
 
@@ -136,6 +136,7 @@ def export(
     with exit_on_user_error():
         _check_out(out, ".onnx", overwrite=overwrite)
         require("sisod export", "torch", "onnx", "onnxscript")
+        load_pytorch()
         from sisod import networks
 
         network = networks.from_pretrained(checkpoint, factory=factory)

@@ -12,6 +12,7 @@ from sisod.cli.shared import (
     Resume,
     data_option,
     exit_on_user_error,
+    load_pytorch,
     out_option,
     print_grids,
 )
@@ -138,7 +139,12 @@ def predict(
         sisod predict runs/edn data/MSOD/image maps/edn
     """
     with exit_on_user_error("; the maps written so far are kept, go on with --resume"):
-        from sisod.networks.others.kinds import ModelOptions, refuse_checkpoint_options, split_kind
+        from sisod.networks.others.kinds import (
+            KINDS,
+            ModelOptions,
+            refuse_checkpoint_options,
+            split_kind,
+        )
 
         options = ModelOptions(
             size=size,
@@ -151,7 +157,10 @@ def predict(
             trust_remote_code=trust_remote_code,
         )
         packed: Container | None = None if container is None else container.value
-        if split_kind(model)[0] == "onnx":
+        kind = split_kind(model)[0]
+        if kind is not None:
+            KINDS[kind].check_installed()
+        if kind == "onnx":
             from sisod.networks.onnx_model import open_onnx, predict_onnx
 
             refuse_checkpoint_options(model, network=network, factory=factory)
@@ -167,6 +176,7 @@ def predict(
             )
             title = opened.title
         else:
+            load_pytorch()
             from sisod.networks.others.load import load_model
             from sisod.networks.predict import default_size, predict_folder
 
@@ -280,6 +290,7 @@ def calibrate(
             from sisod.report.style import check_plot_path
 
             check_plot_path(plot)
+        load_pytorch()
         from sisod.training import calibration as room
 
         if apply is not None:

@@ -122,6 +122,10 @@ def test_a_kind_is_the_word_before_the_colon(tmp_path: Path, monkeypatch: pytest
     assert split_kind(r"C:\runs\edn") == (None, r"C:\runs\edn")
     with pytest.raises(UsageError, match="unknown kind of model 'onx'; did you mean 'onnx'"):
         split_kind("onx:m.onnx")
+    with pytest.raises(
+        UsageError, match=r"'nets/u2net.onnx' is an ONNX file; write onnx:nets/u2net.onnx$"
+    ):
+        split_kind("nets/u2net.onnx")
     with pytest.raises(UsageError, match="'hf:' names no model; expected hf:FOLDER_OR_REPOSITORY"):
         split_kind("hf:")
     monkeypatch.chdir(tmp_path)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from rich.table import Table
 
-from sisod.common.arguments import brief, unknown_name_message
-from sisod.common.errors import UsageError, is_missing, require
+from sisod.common.arguments import brief, shown, unknown_name_message
+from sisod.common.errors import UsageError, is_missing, printable, require
 from sisod.networks.values import Activation, Normalization, Triple
 
 _TORCH = ("torch", "safetensors", "huggingface_hub")
@@ -23,7 +23,7 @@ class Kind:
     Attributes:
         name: the word before the colon.
         form: how such a model is named.
-        modules: that must be installed.
+        modules: that must be installed; the first belongs to the extra that installs all.
         package: the one of them that is particular to this kind, as pip calls it.
         example: one command.
     """
@@ -57,14 +57,14 @@ KINDS = {
         Kind(
             "hf",
             "hf:FOLDER_OR_REPOSITORY",
-            (*_TORCH, "transformers"),
+            ("transformers", *_TORCH),
             "transformers",
             "sisod predict hf:segformer-folder images maps --channel 1",
         ),
         Kind(
             "smp",
             "smp:FOLDER",
-            (*_TORCH, "segmentation_models_pytorch"),
+            ("segmentation_models_pytorch", *_TORCH),
             "segmentation-models-pytorch",
             "sisod predict smp:unet-folder images maps --size 320",
         ),
@@ -78,7 +78,7 @@ KINDS = {
         Kind(
             "timm",
             "timm:ENCODER",
-            (*_TORCH, "timm"),
+            ("timm", *_TORCH),
             "timm",
             "sisod train fpn --set network.encoder=timm:convnext_tiny",
         ),
@@ -144,6 +144,8 @@ def split_kind(model: str) -> tuple[str | None, str]:
     # a drive of Windows has one letter
     if re.fullmatch(r"[A-Za-z]\w+", name) and colon and not Path(model).exists():
         raise UsageError(unknown_name_message("kind of model", brief(name), KINDS))
+    if model.endswith(".onnx"):
+        raise UsageError(f"{shown(model)} is an ONNX file; write onnx:{printable(model)}")
     return None, model
 
 
