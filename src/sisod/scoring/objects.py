@@ -126,7 +126,8 @@ def measure_predicted(
     values: NDArray[Any] = pred
     if pred.dtype == np.uint8:
         table, cuts = grey_cuts(int(pred.min()), int(pred.max()), protocol.normalize)
-        above = pred > cuts[BINARY] - 1  # the cut is 256 if no grey value is above one half
+        # an int: a NumPy integer would convert the whole map; 256 if no grey value is above one half
+        above = pred > int(cuts[BINARY]) - 1
     else:
         values = unit_values(pred, normalize=protocol.normalize)
         above = values > HALF
