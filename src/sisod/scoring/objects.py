@@ -15,15 +15,14 @@ from sisod.scoring.components import (
     Boxes,
     Components,
     Integers,
-    common_window,
     in_order,
     label_mask,
+    shared_pixels,
 )
 from sisod.scoring.histograms import (
     BINARY,
     FEW_COMPONENTS,
     Histogram,
-    count_codes,
     count_grey,
     count_pixels,
     count_rows,
@@ -45,8 +44,6 @@ COUNTS = (
     *("intersection", "union", "iou", "iou_images"),
 )
 _ROUNDING = 1e-6  # of distances: nearer to the limit than this they are compared exactly
-_DENSE = 1 << 16  # cells of a table of overlaps that is counted whole
-_NO_HOLDER = np.array([-1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,24 +133,16 @@ def measure_predicted(
     number = np.full(len(components), len(kept))  # the last number gathers all that are too small
     number[kept] = np.arange(len(kept))
     if table is not None and 0 < len(components) <= FEW_COMPONENTS:
-        pixels = count_grey(values, gt, components, partition, kept, table)
+        pixels = count_grey(values, above, gt, components, partition, kept, table)
     else:
         pixels = count_pixels(values, above, gt, components, partition, number, len(kept), table)
-    salient = pixels.salient
-    if len(partition.components) == 1:  # every salient pixel is the one object's
-        match, shared = np.where(salient > 0, 0, -1), salient
-        holder = np.flatnonzero(2 * salient > partition.areas) if len(salient) else _NO_HOLDER
-        holder = holder if len(holder) else _NO_HOLDER
-        missed_pixels = np.array([np.count_nonzero(gt) - pixels.n_salient])
+    pairs = _overlaps(components, partition)
+    match, shared = _best_matches(*pairs, number, len(kept))
+    if cut_from_gt:
+        covered = np.bincount(pairs[1], pairs[2], minlength=len(partition)).astype(np.int64)
+        missed_pixels = partition.areas - covered
     else:
-        pairs = _overlaps(components, partition)
-        match, shared = _best_matches(*pairs, number, len(kept))
-        holder = _holders(*pairs, number, partition.areas, len(kept))
-        if cut_from_gt:
-            covered = np.bincount(pairs[1], pairs[2], minlength=len(partition)).astype(np.int64)
-            missed_pixels = partition.areas - covered
-        else:
-            missed_pixels = _missed_pixels(above, gt, partition)
+        missed_pixels = _missed_pixels(above, gt, partition)
     areas = components.areas[kept]
     true_areas = np.append(partition.areas, 0)[match]  # -1, no match, takes the last
     return PredictedObjects(
@@ -161,11 +150,11 @@ def measure_predicted(
         areas=areas,
         means=pixels.means,
         peaks=pixels.peaks,
-        salient=salient,
+        salient=pixels.salient,
         match=match,
         iou=shared / (areas + true_areas - shared),
         spilled_pixels=pixels.spilled,
-        holder=holder,
+        holder=_holders(*pairs, number, partition.areas, len(kept)),
         missed_pixels=missed_pixels,
         detections=_count_detections(components, kept, partition) if protocol.detections else {},
         curve=_count_curve(_steps(values, table), gt, partition, protocol) if curve else {},
@@ -175,27 +164,11 @@ def measure_predicted(
 def _overlaps(components: Components, partition: Partition) -> tuple[Integers, Integers, Integers]:
     """Return the pairs of a component and a frame's object that share pixels, and how many."""
     truth = partition.components
-    window = common_window(components, truth)
-    predicted, true = components.labels_in(*window), truth.labels_in(*window)
-    n_true = len(truth) + 1
-    n_cells = (len(components) + 1) * n_true
-    if predicted.size and n_cells <= _DENSE:
-        codes = predicted.astype(np.uint16)
-        codes *= np.uint16(n_true)
-        codes += true.astype(np.uint16, copy=False)
-        counts = count_codes(codes, n_cells)
-        cells = np.flatnonzero(counts)
-        shared = counts[cells].astype(np.int64)
-    else:
-        both = (predicted > 0) & (true > 0)
-        cells, shared = np.unique(
-            predicted[both].astype(np.int64) * n_true + true[both], return_counts=True
-        )
-    first, second = np.divmod(cells, n_true)
-    frame = np.full(n_true, -1)
-    frame[partition.framed + 1] = np.arange(len(partition))
-    chosen = (first > 0) & (frame[second] >= 0)
-    return first[chosen] - 1, frame[second[chosen]], shared[chosen]
+    component, true, shared = shared_pixels(components, truth, partition.shape[1])
+    frame = np.full(len(truth), -1)
+    frame[partition.framed] = np.arange(len(partition))
+    framed = frame[true] >= 0
+    return component[framed], frame[true[framed]], shared[framed]
 
 
 def _best_matches(
