@@ -1,5 +1,7 @@
 """The counts behind the metrics, against masks of frames and single pixels."""
 
+from typing import Literal
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -25,7 +27,7 @@ def count(codes: NDArray[np.uint8], gt: Mask, inside: Mask) -> NDArray[np.intp]:
 @pytest.mark.parametrize("connectivity", [4, 8])
 @pytest.mark.parametrize("share", [0.0, 0.05, 0.3, 0.5, 1.0])  # none, few, many, overlapping, one
 @pytest.mark.parametrize("n_quartered", [0, 1, 3])
-def test_rows_against_masks(share: float, connectivity: int, n_quartered: int) -> None:
+def test_rows_against_masks(share: float, connectivity: Literal[4, 8], n_quartered: int) -> None:
     gt = blobs(1, share)
     codes = np.random.default_rng(2).integers(0, LEVELS, gt.shape).astype(np.uint8)
     parts = sisod.partition(gt, connectivity=connectivity, min_area=30)  # leaves some out

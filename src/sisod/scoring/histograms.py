@@ -28,6 +28,7 @@ _FLOAT32_EXACT = 1 << 24
 _NO_QUADRANTS = np.empty((0, 4, 2, LEVELS))
 _FEW_BOXES = 31  # places with and without salient pixels, in four parts: 256 numbers
 FEW_COMPONENTS = 63  # whose pixels `count_grey` counts
+_SPILLED, _SALIENT = 1, 2  # kinds of their pixels; 0 for the others
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,7 +218,7 @@ def _count_places(
     parts = counts.reshape(n_parts, -1, 2, n_codes)
     if len(quadrants):
         quadrants[0] = parts.sum(axis=1)
-    return parts.sum(axis=0)
+    return np.asarray(parts.sum(axis=0))
 
 
 def _joint_codes(codes: Codes, gt: NDArray[np.bool_], n_codes: int) -> NDArray[np.uint16]:
@@ -332,8 +333,8 @@ def count_grey(
 ) -> PixelCounts:
     """Count the pixels of an 8-bit map by component, kind and grey value, all at once."""
     window = components.window
-    kinds = partition.outside_boxes[window] > gt[window]  # 1 spilled
-    kinds = kinds.view(np.uint8) + gt[window] * np.uint8(2)  # 2 salient
+    kinds = (partition.outside_boxes[window] > gt[window]).view(np.uint8)
+    kinds += gt[window] * np.uint8(_SALIENT)
     counts = count_joint(
         [components.labels.astype(np.uint8), kinds, grey[window]],
         [len(components) + 1, 3, LEVELS],
@@ -341,7 +342,7 @@ def count_grey(
     )[kept + 1]
     by_kind = counts.sum(axis=2).astype(np.int64)
     means, peaks = _grey_statistics(counts.sum(axis=1), table)
-    return PixelCounts(by_kind[:, 2], by_kind[:, 1], means, peaks)
+    return PixelCounts(by_kind[:, _SALIENT], by_kind[:, _SPILLED], means, peaks)
 
 
 def count_pixels(
