@@ -313,6 +313,17 @@ def test_metrics_of_detections_belong_to_infrared() -> None:
     assert "pd" in sisod.score(p, gt, protocol="infrared")
 
 
+def test_salient_pixels_outside_the_only_object_of_the_caller_are_nobodys() -> None:
+    """Two salient squares, both predicted; of these the caller's labels call one an object."""
+    gt = np.zeros((12, 24), dtype=bool)
+    gt[2:8, 2:8] = gt[2:8, 14:20] = True
+    labels = gt.astype(np.int32)
+    labels[:, :12] = 0
+    values = sisod.score(gt, gt, partition=sisod.partition(labels=labels))
+    assert (values["n_predicted"], values["n_found"], values["n_false"]) == (2, 1, 0)
+    assert values["pq"] == 1 / (1 + 1 / 2)  # one match of two predicted objects and one object
+
+
 def test_harmonic_mean_of_zeros_is_zero() -> None:
     zero = np.array(0.0)
     assert object_metrics.harmonic_mean(zero, zero) == 0

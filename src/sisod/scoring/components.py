@@ -60,11 +60,10 @@ class Components:
         height, width = self.labels.shape
         return slice(self.y, self.y + height), slice(self.x, self.x + width)
 
-    def labels_in(self, rows: slice, columns: slice) -> Labels:
-        """Return the labels of a part of the image that lies inside the window."""
-        return self.labels[
-            rows.start - self.y : rows.stop - self.y, columns.start - self.x : columns.stop - self.x
-        ]
+    def spans(self, width: int) -> tuple[Integers, Integers]:
+        """Return the first pixel of each run and the one after it, in an image of this width."""
+        start = (self.runs.row + self.y) * width + self.x
+        return start + self.runs.left, start + self.runs.right
 
     def index_map(self, chosen: NDArray[np.intp], shape: tuple[int, ...]) -> NDArray[np.int32]:
         """Return for every pixel of the image which of the chosen components holds it, -1 for none."""
@@ -164,12 +163,21 @@ def in_order(components: Components, chosen: NDArray[np.intp]) -> NDArray[np.int
     return np.asarray(chosen[order])
 
 
-def common_window(first: Components, second: Components) -> Window:
-    """Return the part of the image that both windows cover; it may be empty."""
-    rows, columns = zip(first.window, second.window, strict=True)
+def shared_pixels(
+    first: Components, second: Components, width: int
+) -> tuple[Integers, Integers, Integers]:
+    """Return the pairs of a first and a second component that share pixels, and how many.
 
-    def overlap(pair: tuple[slice, ...]) -> slice:
-        start = max(side.start for side in pair)
-        return slice(start, max(start, min(side.stop for side in pair)))
-
-    return overlap(rows), overlap(columns)
+    Pairs are ordered. `width` is that of the image. No pixel is looked at: runs are far fewer.
+    """
+    (start, stop), (second_start, second_stop) = first.spans(width), second.spans(width)
+    # runs are in order and do not overlap, so the second ones that meet a first one are consecutive
+    begin = np.searchsorted(second_stop, start, side="right")
+    n_met = np.searchsorted(second_start, stop) - begin
+    run = np.repeat(np.arange(len(start)), n_met)
+    met = np.arange(len(run)) + np.repeat(begin - (np.cumsum(n_met) - n_met), n_met)
+    lengths = np.minimum(stop[run], second_stop[met]) - np.maximum(start[run], second_start[met])
+    cells = first.runs.owner[run] * len(second) + second.runs.owner[met]
+    pairs, index = np.unique(cells, return_inverse=True)
+    shared = np.bincount(index, weights=lengths, minlength=len(pairs)).astype(np.int64)
+    return *np.divmod(pairs, max(len(second), 1)), shared

@@ -246,14 +246,8 @@ def _object_counts(
     partitions = [image.partition for image in images]
     histograms = [image.histogram for image in images]
     n_objects = [len(partition) for partition in partitions]
-    rows = [
-        count_objects(*image)
-        for image in zip(
-            predicted, partitions, np.split(recalls, np.cumsum(n_objects)[:-1]), histograms, strict=True
-        )
-    ]
+    counts = count_objects(predicted, partitions, recalls, histograms)
     codes = classify_objects(predicted, n_objects, recalls)
-    counts = {key: np.array([row[key] for row in rows], dtype=np.float64) for key in rows[0]}
     columns = {
         "error": codes,
         "missed_pixels": np.concatenate([image.missed_pixels for image in predicted]),
@@ -263,12 +257,9 @@ def _object_counts(
 
 def _predicted(images: Sequence[ImageStatistics]) -> dict[str, NDArray[np.generic]]:
     """Return the columns of the table of predicted objects."""
-    tables = [
-        predicted_columns(image.predicted, image.partition.shape)
-        for image in images
-        if image.predicted is not None
-    ]
-    return {key: np.concatenate([table[key] for table in tables]) for key in tables[0]} if tables else {}
+    predicted = [image.predicted for image in images if image.predicted is not None]
+    shapes = [image.partition.shape for image in images if image.predicted is not None]
+    return predicted_columns(predicted, shapes) if predicted else {}
 
 
 def _all_forms(curves: Values, first: int) -> Values:

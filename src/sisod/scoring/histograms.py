@@ -6,6 +6,7 @@ For an 8-bit map the code is the grey value itself.
 """
 
 import functools
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +26,9 @@ COLUMNS = LEVELS + 2
 _THRESHOLDS = np.arange(LEVELS)
 _FLOAT32_EXACT = 1 << 24
 _NO_QUADRANTS = np.empty((0, 4, 2, LEVELS))
-FEW_COMPONENTS = 31  # whose pixels `count_grey` can count: 1024 codes each
+_FEW_BOXES = 31  # places with and without salient pixels, in four parts: 256 numbers
+FEW_COMPONENTS = 63  # whose pixels `count_grey` counts
+_SPILLED, _SALIENT = 1, 2  # kinds of their pixels; 0 for the others
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,29 +154,84 @@ def count_rows(
 
     `quadrants` is filled: as many rows as it has are counted by quadrant, and then added.
     """
-    joint = np.multiply(gt, n_codes, dtype=np.uint16)
-    joint += codes
-    counts = np.empty((len(partition) + 2, 2 * n_codes))
+    counts = np.empty((len(partition) + 2, 2, n_codes))
     boxes = [(0, 0, *gt.shape), *partition.boxes.tolist()]
-    n_boxes = 1 if partition.regions is not None else len(boxes)
-    for row, (y0, x0, y1, x1) in enumerate(boxes[:n_boxes]):
-        window = joint[y0:y1, x0:x1]
+    uncounted: Iterable[int] = range(1 if partition.regions is not None else len(boxes))
+    places = None
+    if partition.regions is None and codes.dtype == np.uint8 and len(partition) <= _FEW_BOXES:
+        places = _count_places(codes, gt, boxes[1:], n_codes, quadrants)
+        counts[0], counts[1:-1] = places.sum(axis=0), places[1:]
+        # a frame is not complete if a later one covers a part of it
+        is_covered = places[1:].sum(axis=(1, 2)) < partition.frame_areas
+        is_covered[: max(len(quadrants) - 1, 0)] = True
+        uncounted = (np.flatnonzero(is_covered) + 1).tolist()
+    for row in uncounted:
+        y0, x0, y1, x1 = boxes[row]
+        part_codes, part_gt = codes[y0:y1, x0:x1], gt[y0:y1, x0:x1]
         if row < len(quadrants):
-            parts = quadrants[row].reshape(4, 2 * n_codes)
-            for part, place in zip(parts, quarter(gt[y0:y1, x0:x1]), strict=True):
-                part[:] = count_codes(window[place], 2 * n_codes)
-            counts[row] = parts.sum(axis=0)
+            for quadrant, window in zip(quadrants[row], quarter(part_gt), strict=True):
+                quadrant[:] = _count_classes(part_codes[window], part_gt[window], n_codes)
+            counts[row] = quadrants[row].sum(axis=0)
         else:
-            counts[row] = count_codes(window, 2 * n_codes)
+            counts[row] = _count_classes(part_codes, part_gt, n_codes)
     if partition.regions is not None:
-        cells = partition.regions.astype(np.int64) * (2 * n_codes) + joint
-        counts[1:-1] = np.bincount(cells.ravel(), minlength=counts[1:-1].size).reshape(-1, 2 * n_codes)
+        cells = partition.regions.astype(np.int64) * (2 * n_codes) + _joint_codes(codes, gt, n_codes)
+        counts[1:-1] = np.bincount(cells.ravel(), minlength=counts[1:-1].size).reshape(-1, 2, n_codes)
         counts[-1] = counts[0]
+    elif places is not None:
+        counts[-1] = counts[0] - places[0]
     elif partition.disjoint:
         counts[-1] = counts[1:-1].sum(axis=0)
     else:
-        counts[-1] = np.bincount(joint[~partition.background], minlength=2 * n_codes)
-    return counts.reshape(-1, 2, n_codes)
+        joint = _joint_codes(codes, gt, n_codes)[~partition.background]
+        counts[-1] = np.bincount(joint, minlength=2 * n_codes).reshape(2, n_codes)
+    return counts
+
+
+def _count_places(
+    codes: NDArray[np.uint8],
+    gt: NDArray[np.bool_],
+    boxes: Sequence[Sequence[int]],
+    n_codes: int,
+    quadrants: Values,
+) -> Values:
+    """Return the number of pixels per place, class and code, in one pass.
+
+    The first place is what lies in no box. The others are the boxes, each without the pixels of those
+    after it. The first row of `quadrants` is filled, if there is one.
+    """
+    n_classes = 2 * (len(boxes) + 1)
+    numbers = np.zeros(gt.shape, dtype=np.uint8)
+    for place, (y0, x0, y1, x1) in enumerate(boxes, start=1):
+        numbers[y0:y1, x0:x1] = 2 * place
+    numbers += gt.view(np.uint8)
+    if len(quadrants):
+        n_parts = 4
+        for part, window in enumerate(quarter(gt)):
+            numbers[window] += np.uint8(part * n_classes)
+    else:
+        # every other column has counters of its own: most neighbours are alike, and a processor waits
+        # for the counter that it has just raised
+        n_parts = 2
+        numbers += (np.arange(gt.shape[1]) % n_parts * n_classes).astype(np.uint8)
+    counts = count_joint([numbers, codes], [n_parts * n_classes, n_codes])
+    parts = counts.reshape(n_parts, -1, 2, n_codes)
+    if len(quadrants):
+        quadrants[0] = parts.sum(axis=1)
+    return np.asarray(parts.sum(axis=0))
+
+
+def _joint_codes(codes: Codes, gt: NDArray[np.bool_], n_codes: int) -> NDArray[np.uint16]:
+    joint = np.multiply(gt, n_codes, dtype=np.uint16)
+    joint += codes
+    return joint
+
+
+def _count_classes(codes: Codes, gt: NDArray[np.bool_], n_codes: int) -> Values:
+    """Return the number of pixels not salient and salient per code."""
+    if codes.dtype == np.uint8:
+        return count_joint([gt.view(np.uint8), codes], [2, n_codes])
+    return count_codes(_joint_codes(codes, gt, n_codes), 2 * n_codes).reshape(2, n_codes)
 
 
 def quarter(gt: NDArray[np.bool_]) -> list[tuple[slice, slice]]:
@@ -197,18 +255,35 @@ def quarter(gt: NDArray[np.bool_]) -> list[tuple[slice, slice]]:
     return [(r, c) for r in rows for c in columns]
 
 
-def count_codes(codes: Codes, n_codes: int, mask: NDArray[np.uint8] | None = None) -> Values:
-    """Return how often each code occurs, by default everywhere, else where the mask is not zero."""
+def count_codes(codes: Codes, n_codes: int) -> Values:
+    """Return how often each code occurs."""
+    return count_joint([codes], [n_codes])
+
+
+def count_joint(
+    channels: Sequence[Codes], sizes: Sequence[int], mask: NDArray[np.uint8] | None = None
+) -> Values:
+    """Return how often each combination of codes occurs: everywhere, or where the mask is not zero.
+
+    Args:
+        channels: arrays of the same shape and type.
+        sizes: number of codes of each.
+        mask: by default all pixels are counted.
+    """
     # OpenCV counts faster than NumPy, but in float32: in strips small enough to be exact
-    total = np.zeros(n_codes)
-    if codes.size == 0:
+    total = np.zeros(sizes)
+    height, width = channels[0].shape
+    if height * width == 0:
         return total
-    rows = max(1, _FLOAT32_EXACT // codes.shape[1])
-    for start in range(0, len(codes), rows):
+    rows = max(1, _FLOAT32_EXACT // width)
+    ranges = [edge for size in sizes for edge in (0, size)]
+    for start in range(0, height, rows):
         strip = slice(start, start + rows)
         strip_mask = None if mask is None else mask[strip]
-        counts = cv2.calcHist([codes[strip]], [0], strip_mask, [n_codes], [0, n_codes])
-        total += np.asarray(counts).ravel()  # a column in OpenCV 4, a vector in OpenCV 5
+        counts = cv2.calcHist(
+            [channel[strip] for channel in channels], range(len(sizes)), strip_mask, sizes, ranges
+        )
+        total += np.asarray(counts).reshape(sizes)  # of one channel, a column in OpenCV 4
     return total
 
 
@@ -236,14 +311,12 @@ class PixelCounts:
 
     Attributes:
         salient: pixels that are salient.
-        n_salient: salient pixels in all components, also in those too small for a predicted object.
         spilled: pixels that are not salient and lie outside the bounding box of every true object.
         means: mean of p.
         peaks: largest p.
     """
 
     salient: Integers
-    n_salient: int
     spilled: Integers
     means: Values
     peaks: Values
@@ -251,26 +324,25 @@ class PixelCounts:
 
 def count_grey(
     grey: NDArray[np.uint8],
+    above: NDArray[np.bool_],
     gt: NDArray[np.bool_],
     components: Components,
     partition: Partition,
     kept: NDArray[np.intp],
     table: Values,
 ) -> PixelCounts:
-    """Count the pixels of an 8-bit map by component, place, salience and grey value, all at once."""
+    """Count the pixels of an 8-bit map by component, kind and grey value, all at once."""
     window = components.window
-    codes = components.labels.astype(np.uint16)
-    codes *= np.uint16(1024)
-    codes += np.multiply(partition.outside_boxes[window], 512, dtype=np.uint16)
-    codes += np.multiply(gt[window], 256, dtype=np.uint16)
-    codes += grey[window]
-    n_labels = len(components) + 1
-    counts = count_codes(codes, 1024 * n_labels).astype(np.int64).reshape(n_labels, 2, 2, 256)
-    n_salient = int(counts[1:, :, 1].sum())
-    counts = counts[kept + 1]
-    by_place = counts.sum(axis=3)
-    means, peaks = _grey_statistics(counts.sum(axis=(1, 2)), table)
-    return PixelCounts(by_place[:, :, 1].sum(axis=1), n_salient, by_place[:, 1, 0], means, peaks)
+    kinds = (partition.outside_boxes[window] > gt[window]).view(np.uint8)
+    kinds += gt[window] * np.uint8(_SALIENT)
+    counts = count_joint(
+        [components.labels.astype(np.uint8), kinds, grey[window]],
+        [len(components) + 1, 3, LEVELS],
+        above.view(np.uint8)[window],
+    )[kept + 1]
+    by_kind = counts.sum(axis=2).astype(np.int64)
+    means, peaks = _grey_statistics(counts.sum(axis=1), table)
+    return PixelCounts(by_kind[:, _SALIENT], by_kind[:, _SPILLED], means, peaks)
 
 
 def count_pixels(
@@ -287,7 +359,7 @@ def count_pixels(
     owner = np.repeat(number[components.runs.owner], components.runs.lengths)
     inside, window = above[components.window], components.window
     is_salient = gt[window][inside]
-    salient = np.bincount(owner[is_salient], minlength=n_kept + 1)
+    salient = _count(owner[is_salient], n_kept)
     is_spilled = partition.outside_boxes[window][inside] & ~is_salient
     pixels = values[window][inside]
     if table is None:
@@ -296,14 +368,14 @@ def count_pixels(
         cells = np.bincount(owner * 256 + pixels, minlength=(n_kept + 1) * 256)
         means, peaks = _grey_statistics(cells.reshape(-1, 256)[:n_kept], table)
     spilled = _count(owner[is_spilled], n_kept)
-    return PixelCounts(salient[:n_kept], int(salient.sum()), spilled, means, peaks)
+    return PixelCounts(salient, spilled, means, peaks)
 
 
 def _count(owner: NDArray[np.intp], n_kept: int) -> Integers:
     return np.bincount(owner, minlength=n_kept + 1)[:n_kept]
 
 
-def _grey_statistics(counts: Integers, table: Values) -> tuple[Values, Values]:
+def _grey_statistics(counts: NDArray[Any], table: Values) -> tuple[Values, Values]:
     """Return mean and largest p of each object; the same bits in whatever order its pixels come."""
     means = np.einsum("rc,c->r", counts, table) / np.maximum(counts.sum(axis=1), 1)
     return means, table[255 - np.argmax(counts[:, ::-1] > 0, axis=1)]

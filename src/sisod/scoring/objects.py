@@ -4,6 +4,7 @@ A predicted object is a connected component of {p > 0.5}. All that is said of th
 is a function of counts that add up over images (`object_metrics`).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,15 +16,14 @@ from sisod.scoring.components import (
     Boxes,
     Components,
     Integers,
-    common_window,
     in_order,
     label_mask,
+    shared_pixels,
 )
 from sisod.scoring.histograms import (
     BINARY,
     FEW_COMPONENTS,
     Histogram,
-    count_codes,
     count_grey,
     count_pixels,
     count_rows,
@@ -45,8 +45,6 @@ COUNTS = (
     *("intersection", "union", "iou", "iou_images"),
 )
 _ROUNDING = 1e-6  # of distances: nearer to the limit than this they are compared exactly
-_DENSE = 1 << 16  # cells of a table of overlaps that is counted whole
-_NO_HOLDER = np.array([-1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,11 +84,6 @@ class PredictedObjects:
         return len(self.areas)
 
     @property
-    def false(self) -> Mask:
-        """Which of them hold no salient pixel."""
-        return np.asarray(self.salient == 0)
-
-    @property
     def precise(self) -> Mask:
         """Which of them are salient in at least half of their pixels."""
         return np.asarray(2 * self.salient >= self.areas)
@@ -126,7 +119,8 @@ def measure_predicted(
     values: NDArray[Any] = pred
     if pred.dtype == np.uint8:
         table, cuts = grey_cuts(int(pred.min()), int(pred.max()), protocol.normalize)
-        above = pred > cuts[BINARY] - 1  # the cut is 256 if no grey value is above one half
+        # an int: a NumPy integer would convert the whole map; 256 if no grey value is above one half
+        above = pred > int(cuts[BINARY]) - 1
     else:
         values = unit_values(pred, normalize=protocol.normalize)
         above = values > HALF
@@ -135,24 +129,16 @@ def measure_predicted(
     number = np.full(len(components), len(kept))  # the last number gathers all that are too small
     number[kept] = np.arange(len(kept))
     if table is not None and 0 < len(components) <= FEW_COMPONENTS:
-        pixels = count_grey(values, gt, components, partition, kept, table)
+        pixels = count_grey(values, above, gt, components, partition, kept, table)
     else:
         pixels = count_pixels(values, above, gt, components, partition, number, len(kept), table)
-    salient = pixels.salient
-    if len(partition.components) == 1:  # every salient pixel is the one object's
-        match, shared = np.where(salient > 0, 0, -1), salient
-        holder = np.flatnonzero(2 * salient > partition.areas) if len(salient) else _NO_HOLDER
-        holder = holder if len(holder) else _NO_HOLDER
-        missed_pixels = np.array([np.count_nonzero(gt) - pixels.n_salient])
+    pairs = _overlaps(components, partition)
+    match, shared = _best_matches(*pairs, number, len(kept))
+    if cut_from_gt:
+        covered = np.bincount(pairs[1], pairs[2], minlength=len(partition)).astype(np.int64)
+        missed_pixels = partition.areas - covered
     else:
-        pairs = _overlaps(components, partition)
-        match, shared = _best_matches(*pairs, number, len(kept))
-        holder = _holders(*pairs, number, partition.areas, len(kept))
-        if cut_from_gt:
-            covered = np.bincount(pairs[1], pairs[2], minlength=len(partition)).astype(np.int64)
-            missed_pixels = partition.areas - covered
-        else:
-            missed_pixels = _missed_pixels(above, gt, partition)
+        missed_pixels = _missed_pixels(above, gt, partition)
     areas = components.areas[kept]
     true_areas = np.append(partition.areas, 0)[match]  # -1, no match, takes the last
     return PredictedObjects(
@@ -160,11 +146,11 @@ def measure_predicted(
         areas=areas,
         means=pixels.means,
         peaks=pixels.peaks,
-        salient=salient,
+        salient=pixels.salient,
         match=match,
         iou=shared / (areas + true_areas - shared),
         spilled_pixels=pixels.spilled,
-        holder=holder,
+        holder=_holders(*pairs, number, partition.areas, len(kept)),
         missed_pixels=missed_pixels,
         detections=_count_detections(components, kept, partition) if protocol.detections else {},
         curve=_count_curve(_steps(values, table), gt, partition, protocol) if curve else {},
@@ -174,27 +160,11 @@ def measure_predicted(
 def _overlaps(components: Components, partition: Partition) -> tuple[Integers, Integers, Integers]:
     """Return the pairs of a component and a frame's object that share pixels, and how many."""
     truth = partition.components
-    window = common_window(components, truth)
-    predicted, true = components.labels_in(*window), truth.labels_in(*window)
-    n_true = len(truth) + 1
-    n_cells = (len(components) + 1) * n_true
-    if predicted.size and n_cells <= _DENSE:
-        codes = predicted.astype(np.uint16)
-        codes *= np.uint16(n_true)
-        codes += true.astype(np.uint16, copy=False)
-        counts = count_codes(codes, n_cells)
-        cells = np.flatnonzero(counts)
-        shared = counts[cells].astype(np.int64)
-    else:
-        both = (predicted > 0) & (true > 0)
-        cells, shared = np.unique(
-            predicted[both].astype(np.int64) * n_true + true[both], return_counts=True
-        )
-    first, second = np.divmod(cells, n_true)
-    frame = np.full(n_true, -1)
-    frame[partition.framed + 1] = np.arange(len(partition))
-    chosen = (first > 0) & (frame[second] >= 0)
-    return first[chosen] - 1, frame[second[chosen]], shared[chosen]
+    component, true, shared = shared_pixels(components, truth, partition.shape[1])
+    frame = np.full(len(truth), -1)
+    frame[partition.framed] = np.arange(len(partition))
+    framed = frame[true] >= 0
+    return component[framed], frame[true[framed]], shared[framed]
 
 
 def _best_matches(
@@ -233,69 +203,87 @@ def _missed_pixels(above: Mask, gt: Mask, partition: Partition) -> Integers:
 
 
 def predicted_columns(
-    predicted: PredictedObjects, shape: tuple[int, int]
+    predicted: Sequence[PredictedObjects], shapes: Sequence[tuple[int, int]]
 ) -> dict[str, NDArray[np.generic]]:
-    """Return the columns of the table of predicted objects of one image."""
-    y0, x0, y1, x1 = predicted.boxes.T
-    height, width = shape
+    """Return the columns of the table of predicted objects of a batch; `shapes` are of its images."""
+    height, width = np.repeat(shapes, [len(image) for image in predicted], axis=0).T
+    y0, x0, y1, x1 = _joined(predicted, "boxes").T
+    areas, salient = _joined(predicted, "areas"), _joined(predicted, "salient")
     return {
         "y0": y0,
         "x0": x0,
         "y1": y1,
         "x1": x1,
-        "area": predicted.areas,
-        "share": predicted.areas / (height * width),
+        "area": areas,
+        "share": areas / (height * width),
         "touches_border": (y0 == 0) | (x0 == 0) | (y1 == height) | (x1 == width),
-        "mean": predicted.means,
-        "peak": predicted.peaks,
-        "precision": predicted.salient / predicted.areas,
-        "match": predicted.match,
-        "iou": predicted.iou,
-        "false": predicted.false,
-        "holds": predicted.holds,
-        "spilled_pixels": predicted.spilled_pixels,
+        "mean": _joined(predicted, "means"),
+        "peak": _joined(predicted, "peaks"),
+        "precision": salient / areas,
+        "match": _joined(predicted, "match"),
+        "iou": _joined(predicted, "iou"),
+        "false": salient == 0,
+        "holds": _joined(predicted, "holds"),
+        "spilled_pixels": _joined(predicted, "spilled_pixels"),
     }
+
+
+def _joined(predicted: Sequence[PredictedObjects], name: str) -> NDArray[Any]:
+    """Return an attribute of the predicted objects of a batch, image after image."""
+    return np.concatenate([getattr(image, name) for image in predicted])
 
 
 def count_objects(
-    predicted: PredictedObjects, partition: Partition, recalls: Values, pixels: Histogram
-) -> dict[str, Any]:
-    """Return the counts of one image, all of which add up over images.
+    predicted: Sequence[PredictedObjects],
+    partitions: Sequence[Partition],
+    recalls: Values,
+    histograms: Sequence[Histogram],
+) -> dict[str, Values]:
+    """Return the counts of each image of a batch, all of which add up over images.
 
     Args:
-        predicted: its predicted objects.
-        partition: its frames.
-        recalls: those of the frames at p > 0.5.
-        pixels: its counts of pixels.
+        predicted: the predicted objects of each image.
+        partitions: its frames.
+        recalls: those of the frames at p > 0.5, image after image.
+        histograms: its counts of pixels.
     """
-    false_positives, intersection = pixels.above[0, :, BINARY].tolist()
-    union = false_positives + pixels.totals[0, 1].item()
-    size = partition.background.size
-    small, small_objects = predicted.areas / size < SMALL, partition.areas / size < SMALL
-    found = recalls >= HALF
-    matched = predicted.iou > HALF
-    return {
-        "images": 1,
-        "pixels": size,
-        "objects": len(partition),
-        "found": np.count_nonzero(found),
-        "predicted": len(predicted),
-        "precise": np.count_nonzero(predicted.precise),
-        "false": np.count_nonzero(predicted.false),
-        "false_pixels": int(predicted.areas[predicted.false].sum()),
-        "matched": np.count_nonzero(matched),
-        "matched_iou": float(predicted.iou[matched].sum()),
-        "objects_small": np.count_nonzero(small_objects),
-        "found_small": np.count_nonzero(found & small_objects),
-        "predicted_small": np.count_nonzero(small),
-        "precise_small": np.count_nonzero(predicted.precise & small),
-        **{f"curve_{key}": counts_at for key, counts_at in predicted.curve.items()},
+    n_images = len(predicted)
+    sizes = np.array([partition.background.size for partition in partitions])
+    n_predicted = np.array([len(image) for image in predicted])
+    n_objects = np.array([len(partition) for partition in partitions])
+    # the image of each predicted and of each true object
+    image, true_image = (np.repeat(np.arange(n_images), n) for n in (n_predicted, n_objects))
+    areas, salient = _joined(predicted, "areas"), _joined(predicted, "salient")
+    true_areas = np.concatenate([partition.areas for partition in partitions])
+    small, true_small = areas / sizes[image] < SMALL, true_areas / sizes[true_image] < SMALL
+    false, precise, found = salient == 0, 2 * salient >= areas, recalls >= HALF
+    ious = [image.iou[image.iou > HALF] for image in predicted]
+    above = np.stack([histogram.above[0, :, BINARY] for histogram in histograms])
+    intersection = above[:, 1]
+    union = above[:, 0] + np.array([histogram.totals[0, 1] for histogram in histograms])
+    counts = {
+        "images": np.ones(n_images),
+        "pixels": sizes,
+        "objects": n_objects,
+        "found": np.bincount(true_image, found, n_images),
+        "predicted": n_predicted,
+        "precise": np.bincount(image, precise, n_images),
+        "false": np.bincount(image, false, n_images),
+        "false_pixels": np.bincount(image, areas * false, n_images),
+        "matched": [len(matched) for matched in ious],
+        "matched_iou": [matched.sum() for matched in ious],
+        "objects_small": np.bincount(true_image, true_small, n_images),
+        "found_small": np.bincount(true_image, found & true_small, n_images),
+        "predicted_small": np.bincount(image, small, n_images),
+        "precise_small": np.bincount(image, precise & small, n_images),
+        **{f"curve_{key}": [image.curve[key] for image in predicted] for key in predicted[0].curve},
         "intersection": intersection,
         "union": union,
-        "iou": intersection / union if union else 0.0,
-        "iou_images": int(union > 0),
-        **predicted.detections,
+        "iou": np.divide(intersection, union, out=np.zeros(n_images), where=union > 0),
+        "iou_images": union > 0,
+        **{key: [image.detections[key] for image in predicted] for key in predicted[0].detections},
     }
+    return {key: np.asarray(values, dtype=np.float64) for key, values in counts.items()}
 
 
 def _count_detections(
