@@ -166,3 +166,38 @@ def test_a_class_that_nothing_has_is_named() -> None:
         pytest.warns(UserWarning, match="have no ground truth"),
     ):
         sisod.evaluate("net", "empty.json", jobs=1, metrics="mae")
+
+
+@pytest.mark.usefixtures("folders")
+def test_saliency_maps_are_not_read_as_class_maps() -> None:
+    """Maps of one class are read from the folder of that class; elsewhere their levels are refused."""
+    levels = np.arange(768).reshape(24, 32)
+    text = (
+        "'net/a.png' has 129 different values, as saliency maps have; expected a class map, of at most "
+        "128 classes; maps of the class '3' belong in a folder '3' among the predictions"
+    )
+    cv2.imwrite("net/a.png", (levels % 129).astype(np.uint8))
+    assert refusal("evaluate", "net", "gt", "--class", "3", "--out", "out", "--jobs", "1") == text
+    with pytest.raises(InputError, match="belong in a folder 'bird' among the predictions"):
+        sisod.evaluate("net", "coco.json", category="bird", jobs=1)
+    cv2.imwrite("net/a.png", (levels % 129 + 60000).astype(np.uint16))
+    assert refusal("evaluate", "net", "gt", "--class", "3", "--out", "out2", "--jobs", "1") == text
+    Path("net/a.png").unlink()
+    np.save("net/a.npy", levels)
+    with pytest.raises(InputError, match=r"'net/a.npy' has 768 different values"):
+        sisod.evaluate("net", "gt", category=3, jobs=1)
+    Path("net/a.npy").unlink()
+    cv2.imwrite("net/a.png", (levels % 128).astype(np.uint8))  # as many classes as there may be
+    assert sisod.evaluate("net", "gt", category=3, jobs=1, metrics="mae").summary["mae"] > 0
+    cv2.imwrite("probabilities/3/a.png", (levels % 256).astype(np.uint8))
+    sisod.evaluate("probabilities", "gt", category=3, jobs=1, metrics="mae")
+
+
+@pytest.mark.usefixtures("folders")
+def test_masks_are_not_read_as_class_maps_without_a_warning() -> None:
+    ended = run("evaluate", "pred3", "gt", "--class", "3", "--out", "out", "--metrics", "mae")
+    assert ended.exit_code == 0
+    assert ended.stderr == (
+        "warning: no prediction in 'pred3' has an object of the class '3'; they were read as class "
+        "maps, since there is no folder '3' of maps in it\n"
+    )

@@ -32,6 +32,7 @@ from sisod.scoring.arrays import Map, as_map
 _LABEL_ARRAYS = ("labels", "mask")
 _LOSSY = (".jpg", ".jpeg")
 _MOST_CLASS = 65535
+_MOST_CLASSES = 128  # in one image; saliency maps of networks have more levels, class maps far fewer
 _Read = Callable[..., NDArray[Any]]  # reads a file; takes the options of `decode`
 
 
@@ -119,14 +120,14 @@ def read_prediction(
         return read_map(root, path)
     category = meaning.category
     number = find_category(gt_root, category) if is_coco(gt_root) else class_number(category)
-    return _class_map(functools.partial(read_array, root, path), where(root, path), number)
+    return _class_map(functools.partial(read_array, root, path), where(root, path), number, category)
 
 
 def decode_prediction(data: bytes, name: str, meaning: Meaning = PLAIN) -> Map:
     """Turn the content of a file into a prediction; one with a category is a class map."""
     read = functools.partial(decode, data, name)
     if meaning.category:
-        return _class_map(read, name, class_number(meaning.category))
+        return _class_map(read, name, class_number(meaning.category), meaning.category)
     return to_map(read(arrays=MAP_ARRAYS), name)
 
 
@@ -140,8 +141,23 @@ def _truth(read: _Read, name: str, meaning: Meaning) -> Truth:
     return Truth(read())
 
 
-def _class_map(read: _Read, name: str, number: int) -> Map:
-    return as_map(_numbers(read, name, MAP_ARRAYS, "numbers of classes") == number)
+def _class_map(read: _Read, name: str, number: int, category: str) -> Map:
+    classes = _numbers(read, name, MAP_ARRAYS, "numbers of classes")
+    n_values = _count_values(classes)
+    if n_values > _MOST_CLASSES:
+        raise InputError(
+            f"{name!r} has {n_values} different values, as saliency maps have; expected a class map, of "
+            f"at most {_MOST_CLASSES} classes; maps of the class {shown(category)} belong in a folder "
+            f"{category!r} among the predictions"
+        )
+    return as_map(classes == number)
+
+
+def _count_values(classes: NDArray[np.integer]) -> int:
+    """Return how many different values an array has."""
+    if classes.dtype in (np.uint8, np.uint16):  # twice as fast
+        return int(np.count_nonzero(np.bincount(classes.ravel())))
+    return len(np.unique(classes))
 
 
 def check_category(gt_root: str | Path, category: str) -> None:

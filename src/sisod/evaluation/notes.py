@@ -39,6 +39,11 @@ def run_notes(run: Mapping[str, Any], request: Request) -> list[str]:
             f"the files {where} were read as class maps, since there is no folder {request.category!r} "
             "of maps in it"
         )
+    elif request.class_maps and run.get("predicted") == 0 and run.get("components"):
+        notes.append(
+            f"no prediction {where} has an object of the class {request.category!r}; they were read as "
+            f"class maps, since there is no folder {request.category!r} of maps in it"
+        )
     if run.get("resized"):
         notes.append(
             f"{run['resized']} predictions {where} had another size than their ground truth "
