@@ -100,6 +100,12 @@ def test_a_benchmark_file_names_classes() -> None:
     Path("bench.toml").write_text('[datasets.D]\ngt = "gt"\nlabels = 1\n[methods.net]\npred = "net"\n')
     text = "bench.toml: [datasets.D] labels must be true or false, got 1"
     assert refusal("evaluate", "bench.toml", "--out", "out2") == text
+    Path("bench.toml").write_text('[datasets.D]\ngt = "gt"\nclass = ""\n[methods.net]\npred = "net"\n')
+    text = (
+        "bench.toml: [datasets.D] class is empty; expected a number of class maps or a name of a COCO "
+        "file; leave it out to score all"
+    )
+    assert refusal("evaluate", "bench.toml", "--out", "out2") == text
     ended = run("evaluate", "bench.toml", "--out", "out2", "--label-maps")
     assert error_message(ended, exit_codes=(2,)).startswith(
         "--label-maps, --class and --classes are for"

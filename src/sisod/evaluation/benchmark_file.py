@@ -91,7 +91,7 @@ def read_benchmark_file(path: Path) -> Benchmark:
                 gt_suffix=_text(path, truth, "suffix", f"datasets.{dataset}", default=""),
                 labels=_flag(path, truth, "labels", f"datasets.{dataset}"),
             ),
-            _text(path, truth, "class", f"datasets.{dataset}", default=""),
+            _category(path, truth, f"datasets.{dataset}"),
         )
         for dataset, truth in datasets.items()
         for method, maps in methods.items()
@@ -105,8 +105,20 @@ def read_benchmark_file(path: Path) -> Benchmark:
     return Benchmark(folders, _metrics(path, content.get("metrics")), protocol)
 
 
-def _folders(roots: Folders, category: str) -> Folders:
-    return roots.of_class(category) if category else roots
+def _folders(roots: Folders, category: str | None) -> Folders:
+    return roots if category is None else roots.of_class(category)
+
+
+def _category(path: Path, table: dict[str, Any], where: str) -> str | None:
+    if "class" not in table:
+        return None
+    category = _text(path, table, "class", where)
+    if not category:
+        raise InputError(
+            f"{path.name}: [{brief(where)}] class is empty; expected a number of class maps or a name "
+            "of a COCO file; leave it out to score all"
+        )
+    return category
 
 
 def _flag(path: Path, table: dict[str, Any], key: str, where: str) -> bool:
