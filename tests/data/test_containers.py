@@ -10,6 +10,7 @@ import pytest
 from helpers.command_line import error_message, run
 from helpers.container_files import IMAGE, files_of, in_shards, write_parquet, write_tar
 
+import sisod
 from sisod.common.errors import InputError
 from sisod.common.folders import check_free, sign
 from sisod.data.containers import find_member, parquet, plain_root, split_root
@@ -19,6 +20,7 @@ from sisod.data.inspection import inspect_datasets
 from sisod.data.pairs import find_masks, find_photographs, pair_files
 from sisod.data.scenes import make_scenes
 from sisod.data.storage import list_files, read_bytes
+from sisod.evaluation import shards
 
 
 @pytest.fixture(autouse=True)
@@ -33,6 +35,29 @@ def png(value: int) -> bytes:
 
 
 # which member
+
+
+def test_files_of_operating_systems_are_no_members(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a tar they come from macOS; in Parquet a row is what somebody wrote on purpose."""
+    members = {"._a.jpg": b"x", "a.jpg": png(1), "b/._c.mask.png": b"x", "b/Thumbs.db": b"x"}
+    write_tar("x.tar", members)
+    assert list(find_photographs("x.tar").files) == ["a"]
+    with pytest.raises(InputError, match=r"expected one of jpg behind the #"):
+        find_masks("x.tar#mask.png")
+    write_parquet("x.parquet", {"._a.png": png(1), "a.png": png(2)})
+    assert list(find_masks("x.parquet")) == ["._a", "a"]
+    for folder in ("gt", "pred"):
+        in_shards(write_tar, Path(folder), {f"{name}.png": png(255) for name in "abc"}, ".tar")
+        Path(folder, "._train-00000-of-00003.tar").write_bytes(b"Mac OS X")
+        Path(folder, "._a.png").write_bytes(b"Mac OS X")  # beside images, archives are not read
+    assert list(find_masks("gt")) == ["a", "b", "c"]
+    monkeypatch.setattr(shards, "LEAST_SHARDS", 1)  # a shard is the unit of work
+    assert sisod.evaluate("pred", "gt", jobs=1, metrics="mae").summary == {"mae": 0.0}
+    Path("MSOD").mkdir()
+    columns = {name: [{"bytes": png(255), "path": "a.png"}] for name in ("image", "mask")}
+    pl.DataFrame(columns).write_parquet("MSOD/0.parquet")
+    Path("MSOD/._0.parquet").write_bytes(b"Mac OS X")
+    assert len(open_dataset(Path("MSOD")).samples) == 1
 
 
 def test_webdataset_naming() -> None:

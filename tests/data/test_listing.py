@@ -13,6 +13,7 @@ from helpers.platforms import byte_names, links, pipes_by_name
 import sisod
 from sisod.common.errors import InputError
 from sisod.data.datasets import visible_photographs
+from sisod.data.pairs import find_masks, find_photographs
 from sisod.data.storage import list_files
 
 pytestmark = pytest.mark.usefixtures("inside_tmp_path")
@@ -175,3 +176,21 @@ def test_stamp_tells_size_and_time() -> None:
     os.utime(file, ns=(1, 1))
     stamps.add(list_files("preds")[0].stamp)
     assert len(stamps) == 3
+
+
+def test_files_of_operating_systems_are_no_images() -> None:
+    """What macOS and Windows write beside the files of a folder is neither paired nor extra."""
+    system = ["._a.png", "._c.png", ".DS_Store", "Thumbs.db", "desktop.ini", "sub/._b.png"]
+    folders = Folders(["a.png", "sub/b.png", *system], ["a.png", "sub/b.png", *system, "._d.npy"])
+    pairing = folders.pair()
+    assert [pair.name for pair in pairing.pairs] == ["a", "sub/b"]
+    assert pairing.extra == ()
+    assert [file.path for file in list_files("preds")] == ["a.png", "sub/b.png"]
+    assert [file.path for file in list_files(f"local://{Path('gts').resolve()}")] == [
+        "a.png",
+        "sub/b.png",
+    ]
+    assert list(find_photographs("preds").files) == ["a", "sub/b"]
+    fill(Path("none"), ["._a.png", ".DS_Store"])
+    with pytest.raises(InputError, match="'none' has no image files; expected a folder of masks"):
+        find_masks("none")

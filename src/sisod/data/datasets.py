@@ -13,6 +13,7 @@ from sisod.data.containers import is_container, is_shard, list_selections, plain
 from sisod.data.images import EXTENSIONS
 from sisod.data.pairs import files_by_name, find_photographs
 from sisod.data.storage import StoredFile, is_local_root, list_shards
+from sisod.data.stored_file import is_system_file
 
 _DEEPEST = 3  # folders between a root and a data set's own
 
@@ -136,7 +137,8 @@ def _holds_shards(root: Path) -> bool:
 
 def _shard_files(folder: Path) -> list[Path]:
     with os.scandir(folder) as entries:
-        return sorted(Path(entry.path) for entry in entries if is_shard(entry.name) and entry.is_file())
+        shards = [e for e in entries if is_shard(e.name) and not is_system_file(e.name) and e.is_file()]
+    return sorted(Path(entry.path) for entry in shards)
 
 
 def _split_container(root: Path, title: str) -> DatasetFolders:

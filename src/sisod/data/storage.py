@@ -27,7 +27,7 @@ from sisod.data.containers.coco import is_coco, list_images
 from sisod.data.containers.source import file_state
 from sisod.data.stored_file import MOST_CONTENT as MOST_CONTENT
 from sisod.data.stored_file import StoredFile as StoredFile
-from sisod.data.stored_file import has_image_extension
+from sisod.data.stored_file import has_image_extension, is_system_file
 from sisod.data.urls import file_system, stamp_of, url_errors
 
 _LOCAL_PATHS = {"file", "local"}  # protocols that take a relative path below the working folder
@@ -37,6 +37,7 @@ _ON_THIS_MACHINE = _LOCAL_PATHS | {"memory", "zip", "tar", "dir"}
 def list_files(root: str | Path) -> list[StoredFile]:
     """Return every file below a root, sorted by path; those of a container by their names inside.
 
+    Files that an operating system adds, such as `._im1.png` of macOS, are left out.
     Links in a folder are followed. A folder that several links lead to is listed below each of them. Two
     kinds of links are not followed: those to a folder that contains the link, and those that were
     already followed and are reached again through another link, which would list the same files 2^n
@@ -76,7 +77,8 @@ def _list_root(root: str) -> tuple[str, str, list[StoredFile]]:
     if is_shard(base) and _is_file(base):
         return base, selection, [StoredFile("", file_state(base).stamp)]
     files = _list_url(base) if is_url(base) else _list_folder(Path(base))
-    return base, selection, sorted(files, key=lambda file: file.path)
+    of_user = (file for file in files if not is_system_file(file.path))
+    return base, selection, sorted(of_user, key=lambda file: file.path)
 
 
 def _is_file(path: str) -> bool:

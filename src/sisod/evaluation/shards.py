@@ -22,7 +22,7 @@ from sisod.data.containers import Shard, is_shard, list_members, read_shard, spl
 from sisod.data.images import where
 from sisod.data.pairs import image_name
 from sisod.data.storage import list_shards, resolved_root
-from sisod.data.stored_file import StoredFile, has_image_extension
+from sisod.data.stored_file import StoredFile, has_image_extension, is_system_file
 from sisod.data.truths import PLAIN, decode_prediction, decode_truth
 from sisod.data.urls import file_system, url_errors
 from sisod.evaluation.batches import BATCH, PairReader, score_batch, score_readers
@@ -94,10 +94,14 @@ def _begins_with_shard(root: str) -> bool:
         with url_errors(base):
             system, path = file_system(base)
             names = (name for _, _, files in system.walk(path) for name in files)
-            first = next((name for name in names if is_shard(name) or has_image_extension(name)), "")
+            first = next(filter(_is_content, names), "")
     else:
         first = _first_file(Path(base))
     return is_shard(first)
+
+
+def _is_content(name: str) -> bool:
+    return (is_shard(name) or has_image_extension(name)) and not is_system_file(name)
 
 
 def _first_file(folder: Path) -> str:
@@ -108,7 +112,7 @@ def _first_file(folder: Path) -> str:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
                     below.append(Path(entry.path))
-                elif is_shard(entry.name) or has_image_extension(entry.name):
+                elif _is_content(entry.name):
                     return entry.name
     except (OSError, ValueError):  # whoever lists the folder says so
         return ""

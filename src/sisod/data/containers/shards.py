@@ -18,7 +18,7 @@ from sisod.common.errors import InputError
 from sisod.common.folders import is_url
 from sisod.data.containers import parquet, tar
 from sisod.data.containers.source import file_state, open_file, read_range
-from sisod.data.stored_file import MOST_CONTENT, StoredFile, has_image_extension
+from sisod.data.stored_file import MOST_CONTENT, StoredFile, has_image_extension, is_system_file
 
 _EXTENSIONS = (".tar", ".parquet")
 _COMPRESSED = (".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst")
@@ -105,7 +105,7 @@ def list_selections(shard: Shard) -> list[str]:
     """Return what can be selected of a shard: its columns of images, or the extensions of its images."""
     if not _is_tar(shard):
         return parquet.image_columns(shard.file)
-    names = (member.name.rpartition("/")[2] for member in tar.tar_members(shard.file))
+    names = (member.name.rpartition("/")[2] for member in _user_members(shard.file))
     extensions = {name.partition(".")[2] for name in names if has_image_extension(name)}
     return sorted(extensions)
 
@@ -180,7 +180,7 @@ def _is_tar(shard: Shard) -> bool:
 
 
 def _tar_members(shard: Shard) -> Iterator[tuple[int, int, StoredFile]]:
-    for name, begin, end in tar.tar_members(shard.file):
+    for name, begin, end in _user_members(shard.file):
         path = f"{shard.prefix}bytes {begin}-{end}/{name}"
         if not shard.selection:
             yield begin, end, StoredFile(path, shard.stamp, name)
@@ -189,6 +189,11 @@ def _tar_members(shard: Shard) -> Iterator[tuple[int, int, StoredFile]]:
         key, _, extension = last.partition(".")  # as WebDataset splits names
         if key and extension == shard.selection:
             yield begin, end, StoredFile(path, shard.stamp, f"{folder}{slash}{key}", is_image=True)
+
+
+def _user_members(file: str) -> Iterator[tar.TarMember]:
+    """Yield the members of an archive without the files that an operating system adds."""
+    return (member for member in tar.tar_members(file) if not is_system_file(member.name))
 
 
 def _row(shard: Shard, row: int, name: str) -> StoredFile:
