@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers.command_line import run
+from helpers.dask_clusters import local_cluster
 from helpers.evaluate_runs import SOME, copied, evaluate_refusal, finished
 from helpers.folder_contents import content
 
@@ -69,9 +70,7 @@ def test_a_resumed_run_equals_an_unbroken_one(three_batches: Path) -> None:
 
 @pytest.mark.needs("distributed", "fsspec")
 def test_a_cluster_gives_the_same_values(root: Path, results: dict[str, sisod.Evaluation]) -> None:
-    distributed = pytest.importorskip("distributed", reason="extra cluster is not installed")
-    options = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
-    with distributed.LocalCluster(**options) as cluster:
+    with local_cluster(1, processes=False) as cluster:
         result = scored(root, cluster=cluster.scheduler_address)
     assert result.images.equals(results["A"].images)
     assert result.objects.equals(results["A"].objects)

@@ -20,6 +20,7 @@ import cv2
 import pytest
 from helpers.command_line import run
 from helpers.container_files import files_of, in_shards, write_parquet, write_tar
+from helpers.dask_clusters import local_cluster
 from helpers.memory_urls import in_memory
 from helpers.platforms import posix_signals
 from helpers.results import assert_same_result
@@ -91,9 +92,18 @@ def served(folder: Path) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
     """A scheduler and two worker processes."""
-    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
-    with distributed.LocalCluster(**options, silence_logs=50) as started:
+    with local_cluster(2) as started:
         yield started
+
+
+def test_a_cluster_beside_another() -> None:
+    """Tests at work at the same time each have a cluster; only one has Dask's usual port."""
+    with socket.socket() as usual:
+        with contextlib.suppress(OSError):  # another test has it
+            usual.bind(("", 8787))
+            usual.listen()
+        with local_cluster(0, processes=False) as started:
+            assert started.status.name == "running"
 
 
 @pytest.mark.slow
@@ -261,8 +271,7 @@ def test_a_worker_at_the_address(folder: Path, cluster: Any) -> None:
 
 @pytest.mark.usefixtures("impatient")
 def test_a_scheduler_without_workers(folder: Path) -> None:
-    options = {"n_workers": 0, "processes": True, "dashboard_address": ":0", "silence_logs": 50}
-    with distributed.LocalCluster(**options) as idle:
+    with local_cluster(0) as idle:
         address = idle.scheduler_address
         assert refusal(folder, address) == (
             f"the Dask scheduler at {address!r} has no workers; start some with 'dask worker {address}'"
@@ -311,8 +320,7 @@ def test_a_scheduler_that_is_killed(
 def test_workers_that_are_lost(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cluster_module, "_NO_WORKERS", 0.5)
     monkeypatch.setattr(cluster_module, "_CHECK_AFTER", 0.2)
-    options = {"n_workers": 1, "processes": True, "dashboard_address": ":0", "silence_logs": 50}
-    with distributed.LocalCluster(**options) as small:
+    with local_cluster(1) as small:
         address = small.scheduler_address
 
         def write_and_stop(path: Path, data: bytes) -> None:

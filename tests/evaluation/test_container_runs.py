@@ -1,17 +1,13 @@
 """The same data as a folder, as Parquet and as tar gives the same numbers to the last bit."""
 
 import re
-import shutil
-import signal
-import subprocess
-import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from helpers.command_line import error_message, run
 from helpers.container_files import files_of, in_shards, write_parquet, write_tar
-from helpers.evaluate_runs import MAIN, evaluate_refusal, finished, shards
+from helpers.evaluate_runs import evaluate_refusal, finished, kill_in_the_middle, shards
 from helpers.folder_contents import names
 from helpers.platforms import posix_signals
 
@@ -127,14 +123,8 @@ def test_killed_and_resumed(extension: str) -> None:
         write(f"{Path(folder).name}{extension}", files_of(folder))
     options = [f"A{extension}", f"mask{extension}", "--out", "out", "--dataset", "MSOD", "--jobs", "2"]
     options += ["--metrics", "mae,si-mae"]
-    process = subprocess.Popen([*MAIN, "evaluate", *options], stderr=subprocess.PIPE)  # noqa: S603
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and process.poll() is None and not shards():
-        time.sleep(0.001)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
-    if process.returncode == 0:  # it was faster than we are
-        shutil.rmtree("out")
+    kill_in_the_middle(*options)
+    assert len(shards()) == 1  # of ten
     result = run("evaluate", *options, "--resume")
     assert result.exit_code == 0, result.stderr
     unbroken = sisod.evaluate("A", "MSOD/mask", jobs=1, metrics=["mae", "si-mae"])

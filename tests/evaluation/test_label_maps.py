@@ -1,11 +1,7 @@
 """Label maps, .npz files and COCO files of the same objects have the same numbers."""
 
 import json
-import os
-import signal
-import subprocess
 import tarfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +11,8 @@ import numpy as np
 import pytest
 from helpers.coco_files import annotation, image, label_scenes, plain_runs, write_coco, write_scenes
 from helpers.command_line import refusal, run
-from helpers.evaluate_runs import MAIN
+from helpers.dask_clusters import local_cluster
+from helpers.evaluate_runs import kill_in_the_middle
 from helpers.platforms import posix_signals
 
 import sisod
@@ -78,9 +75,7 @@ def test_processes_have_the_same_numbers(scenes: Path, expected: sisod.Evaluatio
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
-    distributed = pytest.importorskip("distributed")
-    options = {"n_workers": 1, "threads_per_worker": 2, "processes": True, "dashboard_address": None}
-    with distributed.LocalCluster(**options, silence_logs=50) as started:
+    with local_cluster(1, threads=2) as started:
         yield started
 
 
@@ -134,17 +129,13 @@ def test_a_worker_that_sees_other_annotations(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_killed_and_resumed(scenes: Path, expected: sisod.Evaluation, tmp_path: Path) -> None:
     work = tmp_path / "compressed/.maps.sisod-partial"
-    command = ["evaluate", str(scenes / "maps"), str(scenes / "compressed.json"), "--out", str(tmp_path)]
+    command = [str(scenes / "maps"), str(scenes / "compressed.json"), "--out", str(tmp_path)]
     command += ["--metrics", METRICS, "--jobs", "2", "--resume"]
-    pipe = subprocess.PIPE
-    process = subprocess.Popen([*MAIN, *command], stderr=pipe, stdout=pipe, start_new_session=True)  # noqa: S603
-    end = time.monotonic() + 60
-    while not list(work.glob("*.rows")) and process.poll() is None and time.monotonic() < end:
-        time.sleep(0.002)
-    if process.poll() is None:
-        os.killpg(process.pid, signal.SIGKILL)
-    process.communicate(timeout=60)
-    assert run(*command).exit_code == 0
+    kill_in_the_middle(*command)
+    assert len(list(work.glob("*.rows"))) == 1  # of three
+    assert not (tmp_path / "compressed/maps").exists()
+    assert run("evaluate", *command).exit_code == 0
+    assert not work.exists()
     check_same(sisod.Evaluation.load(tmp_path / "compressed/maps"), expected)
 
 

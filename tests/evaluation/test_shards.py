@@ -14,6 +14,7 @@ from typing import Any
 import cv2
 import polars as pl
 import pytest
+from helpers.dask_clusters import local_cluster
 from helpers.evaluate_runs import MAIN
 from helpers.memory_urls import in_memory
 from helpers.platforms import posix_signals
@@ -341,9 +342,7 @@ def test_killed_and_resumed(folder: Path, tmp_path: Path, expected: sisod.Evalua
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
     """A scheduler and two worker processes."""
-    distributed = pytest.importorskip("distributed", reason="extra cluster is not installed")
-    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
-    with distributed.LocalCluster(**options, silence_logs=50) as started:
+    with local_cluster(2) as started:
         yield started
 
 

@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import signal
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -29,6 +31,22 @@ FILES = {
     "summary.json",
 }
 MAIN = [sys.executable, "-c", "from sisod.cli import app; app()"]
+# `sisod evaluate` that kills itself and its workers once the first batch is stored
+KILLED = """
+import os, signal
+from sisod.cli import app
+from sisod.evaluation import driver
+
+write_atomically = driver.write_atomically
+
+def write_and_kill(path, data):
+    write_atomically(path, data)
+    if path.suffix == ".rows":
+        os.killpg(os.getpgrp(), signal.SIGKILL)
+
+driver.write_atomically = write_and_kill
+app()
+"""
 
 
 @pytest.fixture(scope="session")
@@ -100,6 +118,18 @@ def evaluate_refusal(*args: str, **options: Any) -> str:
     result = evaluate(*args, **options)
     assert result.stdout == ""
     return error_message(result)
+
+
+def kill_in_the_middle(*arguments: str) -> None:
+    """Run `sisod evaluate`, all of whose processes are killed when one batch is stored."""
+    ended = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", KILLED, "evaluate", *arguments],
+        start_new_session=True,  # a group of processes of its own
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
 
 
 def shards(out: str = "out") -> list[str]:
