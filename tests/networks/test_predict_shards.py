@@ -1,5 +1,8 @@
 """`sisod predict` writes Parquet and tar shards: the same maps, resumable, and read back by evaluate."""
 
+import signal
+import subprocess
+import sys
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -9,6 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 from helpers.container_files import files_of, write_parquet, write_tar
+from helpers.platforms import posix_signals
 
 torch = pytest.importorskip("torch", reason="extra torch is not installed")
 
@@ -19,7 +23,7 @@ from sisod import networks  # noqa: E402
 from sisod.common.errors import InputError, UsageError  # noqa: E402
 from sisod.data.images import decode  # noqa: E402
 from sisod.data.pairs import files_by_name  # noqa: E402
-from sisod.data.storage import read_bytes  # noqa: E402
+from sisod.data.storage import list_files, read_bytes  # noqa: E402
 from sisod.networks import map_folder, map_shards  # noqa: E402
 from sisod.networks.predict import predict_folder  # noqa: E402
 
@@ -142,3 +146,62 @@ def test_command_line(network: networks.Network) -> None:
     )
     with pytest.raises(UsageError, match="container must be 'parquet' or 'tar', got 'zip'"):
         predict(network, "o", container="zip")
+
+
+# `sisod` with shards of four maps, killed at the second shard: with half of it in a temporary file, or
+# with all of it in place and its maps still beside it
+KILLED = """
+import os, signal, sys
+from sisod.cli import app
+from sisod.common import output
+from sisod.networks import map_shards
+
+map_shards.SHARD = 4
+write_beside, write_atomically = output._write_beside, map_shards.write_atomically
+moment = sys.argv.pop(1)
+
+def kill_while_writing(path, data):
+    half = moment == "writing" and path.name.startswith("maps-00001")
+    written = write_beside(path, data[: len(data) // 2] if half else data)
+    if half:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return written
+
+def kill_when_written(path, data):
+    write_atomically(path, data)
+    if moment == "written" and path.name.startswith("maps-00001"):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+output._write_beside, map_shards.write_atomically = kill_while_writing, kill_when_written
+app()
+"""
+
+
+@posix_signals
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("container", "moment", "n_shards"), [("parquet", "writing", 1), ("tar", "written", 2)]
+)
+def test_killed_and_resumed(
+    network: networks.Network, container: Any, moment: str, n_shards: int
+) -> None:
+    network.save_pretrained("model")
+    command = ["predict", "model", "images", "out", "--container", container]
+    command += ["--size", "32", "--batch", "3", "--device", "cpu"]
+    ended = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", KILLED, moment, *command], capture_output=True, timeout=120, check=False
+    )
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
+    shards = sorted(Path("out").glob("maps-*"))
+    assert [path.name for path in shards] == [f"maps-0000{i}.{container}" for i in range(n_shards)]
+    for shard in shards:
+        maps = [decode(read_bytes(shard, file.path), "map.png") for file in list_files(shard)]
+        assert [one.shape for one in maps] == [(20, 24)] * 4
+    assert "unfinished; use --resume to go on with it" in error_message(run(*command))
+    result = run(*command, "--resume")
+    assert result.exit_code == 0, result.stderr
+    predict(network, "whole", container=container)
+    resumed, whole = files_of("out"), files_of("whole")
+    assert resumed.pop("run.json")
+    assert whole.pop("run.json")
+    assert resumed == whole  # and no temporary file is left
