@@ -7,6 +7,8 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
+from helpers.command_line import run
+from helpers.container_files import files_of, in_shards, write_parquet, write_tar
 from helpers.report_runs import Tables, data_of, without_objects
 from numpy.typing import NDArray
 
@@ -286,3 +288,31 @@ def test_scripts_never_write_markup() -> None:
             == []
         )
         assert re.findall(r"\bfetch\(|XMLHttpRequest|import\(|sendBeacon|WebSocket", script) == []
+
+
+def test_photographs_of_a_container(benchmark_root: Path, tmp_path: Path) -> None:
+    """The page is the same as with a folder of photographs, byte for byte."""
+    folder, results = benchmark_root / "data/mixed/image", benchmark_root / "results/mixed/Net"
+    write_tar(tmp_path / "mixed.tar", files_of(folder))
+    write_parquet(tmp_path / "mixed.parquet", files_of(folder))
+    in_shards(write_tar, tmp_path / "shards", files_of(folder), ".tar")
+    roots: list[Path | str] = [folder, tmp_path / "mixed.tar", f"{tmp_path}/mixed.parquet#image"]
+    pages = []
+    for root in (*roots, tmp_path / "shards"):
+        ended = run("report", results, "--out", tmp_path / "r.html", "--images", root)
+        assert (ended.exit_code, ended.stderr) == (0, "")
+        pages.append((tmp_path / "r.html").read_bytes())
+    assert pages == pages[:1] * 4
+    options = ("report", results, "--out", tmp_path / "r.html")
+    without = run(*options)
+    assert without.exit_code == 0
+    assert (tmp_path / "r.html").read_bytes() != pages[0]  # which has the photographs
+    wrong = run(*options, "--images", f"{tmp_path}/mixed.parquet#photo")
+    assert wrong.exit_code == 0  # a report is made without photographs, and says why
+    assert wrong.stderr == (
+        f"warning: '{tmp_path}/mixed.parquet' has no column 'photo' of images; expected one of image\n"
+    )
+    (tmp_path / "cut.tar").write_bytes((tmp_path / "mixed.tar").read_bytes()[:3000])
+    cut = run(*options, "--images", tmp_path / "cut.tar")
+    assert cut.exit_code == 0
+    assert cut.stderr.startswith(f"warning: '{tmp_path}/cut.tar' is cut short or damaged")

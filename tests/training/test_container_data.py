@@ -1,5 +1,6 @@
 """Training and calibrating from containers: the same weights and maps as from folders."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +8,7 @@ import cv2
 import numpy as np
 import polars as pl
 import pytest
+from helpers.command_line import refusal, run
 from helpers.container_files import IMAGE, files_of, write_parquet, write_tar
 from helpers.folder_contents import content
 
@@ -72,3 +74,27 @@ def test_calibrated_maps(data: Path, tmp_path: Path) -> None:
     first, second = content("a"), content("b")
     assert first.pop("run.json") != second.pop("run.json")  # says where the maps were
     assert first == second
+
+
+@pytest.mark.parametrize("kind", ["parquet", "tar"])
+def test_calibrated_run(data: Path, tmp_path: Path, kind: str) -> None:
+    """The images that a run was not trained on are found in the container that it was trained on."""
+    container = tmp_path / f"data.{kind}"
+    options = ("train.epochs=1", "train.batch=2")
+    train_tiny(container, tmp_path / "run", *options, limit=4)
+    train_tiny(data, tmp_path / "other", *options, limit=4)
+    for folder in ("run", "other"):
+        ended = run("calibrate", tmp_path / folder, "--out", f"{folder}-calibrated")
+        assert ended.exit_code == 0, (ended.stderr, ended.exception)
+    first, second = content("run-calibrated"), content("other-calibrated")
+    assert first["calibration.json"] == second["calibration.json"]
+    assert len(json.loads(first["calibration.json"])["images"]) == 20
+    assert first["model.safetensors"] == second["model.safetensors"]
+    # its own images as test images: nothing is left to calibrate on
+    refused = refusal("calibrate", tmp_path / "run", "--test", container)
+    assert refused.startswith("0 images are too few to calibrate on; expected at least 20")
+    container.rename(tmp_path / f"moved.{kind}")
+    assert refusal("calibrate", tmp_path / "run").endswith("; name it with --data")
+    ended = run("calibrate", tmp_path / "run", "--data", tmp_path / f"moved.{kind}")
+    assert ended.exit_code == 0, (ended.stderr, ended.exception)
+    assert (tmp_path / "run/calibration.json").read_bytes() == first["calibration.json"]
