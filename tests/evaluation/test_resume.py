@@ -359,3 +359,33 @@ def test_a_second_run_into_the_same_folder() -> None:
     second.communicate(timeout=60)
     finished("--resume", "--metrics", "all")
     assert names("out/MSOD") == ["A"]
+
+
+SLOW = """
+import os, pathlib, time
+
+def slow(p, gt):
+    pathlib.Path(f"worker-{os.getpid()}").touch()
+    time.sleep(60)
+    return 0.0
+"""
+
+
+@needs_proc
+@pytest.mark.usefixtures("three_batches")
+@pytest.mark.slow
+def test_ctrl_c_does_not_wait_for_the_workers() -> None:
+    """Once polars is imported, a signal does not interrupt a wait for threads any more."""
+    Path("mine.py").write_text(SLOW)
+    process = start("--metrics", "mine:slow")
+    wait_for(lambda: len(list(Path().glob("worker-*"))) == 2, process)
+    pids = workers(process)
+    assert len(pids) == 2
+    os.killpg(process.pid, signal.SIGINT)
+    try:
+        output, said = process.communicate(timeout=20)
+    finally:
+        process.kill()
+    assert (process.returncode, output) == (130, "")
+    assert said == "stopped; what was finished is kept, go on with --resume\n"
+    assert all(gone(pid) for pid in pids)

@@ -25,6 +25,7 @@ from sisod.evaluation.worker import READY, START
 from sisod.scoring.custom import import_folders
 
 Deliver = Callable[[Task, bytes], None]  # takes the rows of a task
+_PATIENCE = 0.2  # seconds until ctrl-C is noticed
 _AHEAD = 2  # tasks a worker has at a time: the one it scores and the next
 
 
@@ -50,7 +51,7 @@ def run_here(request: Request, tasks: Iterable[Task], deliver: Deliver) -> None:
 
 def run_processes(request: Request, tasks: Iterable[Task], deliver: Deliver, *, jobs: int) -> None:
     """Score in processes of this machine; the first failure stops all."""
-    from concurrent.futures import ThreadPoolExecutor
+    from concurrent.futures import ThreadPoolExecutor, wait
 
     unscored: queue.SimpleQueue[Task] = queue.SimpleQueue()
     for task in tasks:
@@ -66,6 +67,9 @@ def run_processes(request: Request, tasks: Iterable[Task], deliver: Deliver, *, 
                 futures = [
                     threads.submit(_feed, worker, unscored, deliver, failed) for worker in workers
                 ]
+                # without a timeout, ctrl-C would not be noticed: polars lets waits go on after signals
+                while wait(futures, timeout=_PATIENCE).not_done:
+                    pass
                 for future in futures:
                     future.result()
             finally:  # before waiting for the threads: each is blocked on its worker's answer
