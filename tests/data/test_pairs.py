@@ -1,6 +1,7 @@
 """Files are paired by their path without extension; everything that does not fit is reported."""
 
 import re
+import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -327,3 +328,20 @@ def test_ground_truths_that_are_refused(gt: NDArray[Any], text: str) -> None:
     with pytest.raises(InputError) as caught:
         scored(a=GT, gt_a=gt)
     assert str(caught.value).startswith(f"gts/a.npy: {text}")
+
+
+def test_names_that_only_look_the_same() -> None:
+    """On macOS, accents are written apart from their letters; on the screen both names are the same."""
+    one, two = (unicodedata.normalize(form, "Käfer") for form in ("NFC", "NFD"))
+    note = (
+        "; names that look the same differ in the Unicode form of their accents (NFC, or NFD as macOS "
+        "writes it): rename the files to one form"
+    )
+    folders = Folders([f"{two}.png"], [f"{one}.png"])
+    assert folders.refusal().endswith(note)
+    fill(folders.gts / "more", ["a.png"])
+    fill(folders.preds / "more", ["a.png"])
+    assert folders.refusal().startswith("1 of 2 ground truths have no prediction")
+    assert folders.refusal().endswith(note)
+    assert folders.refusal(names=[two]).endswith(f"correct the list{note}")
+    assert "Unicode" not in folders.refusal(names=["b"])

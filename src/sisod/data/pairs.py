@@ -1,7 +1,8 @@
 """Pairing of predictions and ground truths by their names."""
 
+import unicodedata
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -70,12 +71,13 @@ def pair_files(
     if not pairs:
         raise InputError(
             f"none of the {len(expected)} ground truths has a prediction in {str(pred_root)!r}; "
-            f"{_mismatch(sorted(preds), expected)}"
+            f"{_mismatch(sorted(preds), expected)}{_spelling_note(expected, preds)}"
         )
     if missing and not allow_missing:
         raise InputError(
             f"{len(missing)} of {len(expected)} ground truths have no prediction in {str(pred_root)!r} "
             f"({shorten_list(missing)}); use --allow-missing to score the other {len(pairs)}"
+            f"{_spelling_note(missing, preds)}"
         )
     with_truth = set(expected) if names is None else set(truths)
     extra = sorted(name.encode(errors="backslashreplace").decode() for name in preds.keys() - with_truth)
@@ -201,11 +203,22 @@ def _listed(names: Sequence[str], truths: dict[str, StoredFile], gt_root: str | 
     if unknown:
         raise InputError(
             f"{len(unknown)} of {len(names)} listed images have no ground truth in {str(gt_root)!r} "
-            f"({shorten_list(unknown)}); correct the list"
+            f"({shorten_list(unknown)}); correct the list{_spelling_note(unknown, truths)}"
         )
     for name in names:
         check_utf8(truths[name].path, f"{gt_root}: the file name")
     return sorted(set(names))
+
+
+def _spelling_note(missing: Iterable[str], others: Iterable[str]) -> str:
+    """Return a note on names that look like those of other files; "" if there are none."""
+    normal = {unicodedata.normalize("NFC", name) for name in others}
+    if any(unicodedata.normalize("NFC", name) in normal for name in missing):
+        return (
+            "; names that look the same differ in the Unicode form of their accents (NFC, or NFD as "
+            "macOS writes it): rename the files to one form"
+        )
+    return ""
 
 
 def _mismatch(preds: list[str], expected: list[str]) -> str:
