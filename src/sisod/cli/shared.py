@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sisod.cli import completion
+from sisod.common.arguments import shown
 from sisod.common.errors import (
     EXTRAS,
     InputError,
@@ -176,6 +177,10 @@ def exit_on_user_error(after_interrupt: str = "") -> Iterator[None]:
         typer.echo(f"error: {error}", err=True)
         raise typer.Exit(2 if isinstance(error, UsageError) else 1) from None
     except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            name = shown(str(error.filename))
+            typer.echo(f"error: the path {name} is too long for this system; shorten it", err=True)
+            raise typer.Exit(1) from None
         if error.filename is not None or error.errno not in _OUTPUT_ERRORS:
             raise
         typer.echo(f"error: cannot write to standard output: {error.strerror}", err=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sisod.common.arguments import check_utf8, shown
-from sisod.common.errors import InputError
+from sisod.common.errors import InputError, UsageError
 from sisod.common.folders import is_url
 from sisod.common.output import stays_inside
 from sisod.data.containers import (
@@ -72,6 +72,8 @@ def _list_root(root: str) -> tuple[str, str, list[StoredFile]]:
 
     A root that is itself a shard is its only file, with an empty path.
     """
+    if not root:  # of an unset variable of a shell; the system would take the current folder
+        raise UsageError("the name of a folder is empty; expected a folder, a container or a URL")
     check_utf8(root, "the folder name")
     base, selection = split_root(root)
     if is_shard(base) and _is_file(base):
@@ -105,6 +107,12 @@ def is_local_root(root: str | Path) -> bool:
     """Tell whether a root is an existing folder or container of this machine."""
     base = split_root(str(root))[0]
     return os.path.isdir(base) or (not is_url(base) and is_container(base))  # noqa: PTH112
+
+
+def is_below(path: Path, root: str | Path) -> bool:
+    """Tell whether a path of this machine is a folder of files, or below it."""
+    base = split_root(str(root))[0]
+    return not is_url(base) and path.resolve().is_relative_to(Path(base).resolve())
 
 
 def resolved_root(root: str | Path) -> str:

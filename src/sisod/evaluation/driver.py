@@ -17,7 +17,7 @@ from sisod.common.output import followed, lock, readable_errors, write_atomicall
 from sisod.common.progress import progress_bar
 from sisod.data.containers.coco import count_crowds, is_coco
 from sisod.data.pairs import Pairing
-from sisod.data.storage import resolved_root
+from sisod.data.storage import is_below, list_shards, resolved_root
 from sisod.evaluation.answers import Answers, AnyPairing, Task, count_items, make_tasks
 from sisod.evaluation.notes import run_notes
 from sisod.evaluation.request import Folders, Options, Request, checked_names
@@ -138,6 +138,12 @@ def check_request(out: Path, request: Request, options: Options) -> AnyPairing:
     """Find the pairs, and refuse now what would be refused after hours of other work."""
     check_utf8(str(out.absolute()), "the folder name")  # of the tables, which are written last
     pairing = _find_pairs(request, options)
+    for root in (request.pred_root, request.gt_root):
+        if is_below(out, root) and list_shards(root):
+            raise UsageError(
+                f"the result would go into {root!r}, a folder of shards, and its tables would be taken "
+                "for shards; give a folder outside with --out"
+            )
     out = followed(out)
     if out.parent.is_dir():
         with readable_errors(out, ""), lock(out):

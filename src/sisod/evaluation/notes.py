@@ -6,6 +6,7 @@ from typing import Any
 
 from sisod.common.errors import printable, shorten_list
 from sisod.data.containers.coco import is_coco
+from sisod.data.storage import resolved_root
 from sisod.evaluation.request import Request
 from sisod.scoring.arrays import GREY, GREY_SIDE
 from sisod.scoring.metrics import METRICS
@@ -23,6 +24,11 @@ def run_notes(run: Mapping[str, Any], request: Request) -> list[str]:
     inputs = run.get("inputs", {})
     where = f"in {request.pred_root!r}"
     notes = []
+    if _is_same_root(request):
+        notes.append(
+            f"predictions and ground truths are the same files, {where}: give the predictions first, "
+            "the ground truths last"
+        )
     if missing := inputs.get("missing"):
         notes.append(
             f"{len(missing)} ground truths have no prediction {where} ({shorten_list(missing)}) "
@@ -81,6 +87,11 @@ def run_notes(run: Mapping[str, Any], request: Request) -> list[str]:
             )
         )
     return notes
+
+
+def _is_same_root(request: Request) -> bool:
+    ends = request.pred_suffix, request.gt_suffix
+    return ends[0] == ends[1] and resolved_root(request.pred_root) == resolved_root(request.gt_root)
 
 
 def _empty_note(request: Request) -> str:

@@ -8,13 +8,14 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from sisod.common.errors import InputError, shorten_list
+from sisod.common.errors import InputError, UsageError, shorten_list
 from sisod.common.folders import write_folder
 from sisod.common.grid import Format, Grid, number, render
 from sisod.common.output import output_path, write_png, write_run
 from sisod.common.progress import progress_bar
 from sisod.data.images import read_colour, where
 from sisod.data.pairs import Photographs, find_masks, find_photographs
+from sisod.data.storage import is_below
 from sisod.data.truths import PLAIN, Meaning, read_truth
 from sisod.scoring.partition import Partition
 from sisod.scoring.protocols import Protocol
@@ -78,6 +79,12 @@ def draw_folder(
             f"{len(unpaired)} of {len(masks)} masks have no image in {str(image_root)!r} "
             f"({shorten_list(unpaired)}); add them, or leave out --images"
         )
+    for root, noun in ((gt_root, "masks"), (image_root, "images")):
+        if root is not None and is_below(out, root):
+            raise UsageError(
+                f"the pictures would go into the folder of {noun}, {str(root)!r}, and be taken for some "
+                "of them; give a folder outside with --out"
+            )
     pictures: list[Picture] = []
     for name in masks:
         output_path(out, name, ".png")

@@ -37,9 +37,13 @@ class TarMember(NamedTuple):
 
 def tar_members(file: str) -> Iterator[TarMember]:
     """Yield the plain files of an archive in stored order."""
-    size = file_state(file).size
-    with open_file(file) as read_at:
-        yield from _Walk(file, read_at, size).members()
+    try:
+        size = file_state(file).size
+        with open_file(file) as read_at:
+            yield from _Walk(file, read_at, size).members()
+    except OSError as error:
+        reason = error.strerror or error
+        raise InputError(f"{printable(file)!r} cannot be read: {reason}") from error
 
 
 class _Walk:

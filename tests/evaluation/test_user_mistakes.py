@@ -1,0 +1,95 @@
+"""Mistakes of users around folders: one clear sentence each, and nothing is written."""
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+from helpers.command_line import error_message, refusal, run
+from helpers.container_files import files_of, in_shards, write_parquet, write_tar
+from helpers.evaluate_runs import finished
+from helpers.folder_contents import names
+from helpers.platforms import windows
+
+import sisod
+from sisod.common.errors import UsageError
+from sisod.data.containers import source
+
+pytestmark = pytest.mark.usefixtures("four_images")
+
+
+def usage_error(*arguments: str) -> str:
+    return error_message(run(*arguments), exit_codes=(2,))
+
+
+def test_predictions_that_are_the_ground_truths() -> None:
+    note = (
+        "warning: predictions and ground truths are the same files, in 'MSOD/mask/.': give the "
+        "predictions first, the ground truths last\n"
+    )
+    assert finished("--metrics", "mae", preds=("A=MSOD/mask/.",)) == note
+    with pytest.warns(UserWarning, match="predictions and ground truths are the same files"):
+        sisod.evaluate("A", Path("A").resolve(), jobs=1, metrics="mae")
+    for path in sorted(Path("A").iterdir()):  # both in one folder, as some data sets have them
+        path.with_stem(f"{path.stem}_sal").write_bytes(path.read_bytes())
+        path.rename(path.with_stem(f"{path.stem}_gt"))
+    sisod.evaluate("A", "A", pred_suffix="_sal", gt_suffix="_gt", jobs=1, metrics="mae")
+
+
+def test_a_result_in_a_folder_of_shards() -> None:
+    """Its tables are Parquet files, which the next command would read as shards."""
+    for folder in ("A", "MSOD/mask"):
+        in_shards(write_parquet, Path(f"{folder}-shards"), files_of(folder), ".parquet")
+    text = "the result would go into '{}', a folder of shards, and its tables would be taken for shards"
+    roots = ("A-shards#image", "MSOD/mask-shards")
+    before = names("A-shards"), names("MSOD")
+    for root, out in zip(roots, ("A-shards", "MSOD/mask-shards/results"), strict=True):
+        assert usage_error("evaluate", *roots, "--out", out).startswith(text.format(root))
+    with pytest.raises(UsageError, match="a folder of shards"):
+        sisod.evaluate(*roots, out="A-shards/x", jobs=1)
+    assert (names("A-shards"), names("MSOD")) == before
+    sisod.evaluate("A", "MSOD/mask", out="A/results", jobs=1, metrics="mae")  # beside images: not read
+    sisod.evaluate("A", "MSOD/mask", jobs=1, metrics="mae")
+
+
+def test_pictures_in_the_folder_of_masks() -> None:
+    text = "the pictures would go into the folder of {}, and be taken for some of them; give a folder"
+    before = names("MSOD/mask"), names("A")
+    message = usage_error("frames", "MSOD/mask", "--out", "MSOD/mask/frames")
+    assert message.startswith(text.format("masks, 'MSOD/mask'"))
+    message = usage_error("frames", "MSOD/mask", "--images", "A", "--out", "A")
+    assert message.startswith(text.format("images, 'A'"))
+    assert (names("MSOD/mask"), names("A")) == before
+    assert run("frames", "MSOD/mask", "--out", "MSOD/frames").exit_code == 0
+
+
+def test_an_empty_name() -> None:
+    """An unset variable of a shell must not mean the current folder."""
+    text = "the name of a folder is empty; expected a folder, a container or a URL"
+    assert usage_error("evaluate", "A", "", "--out", "out") == text
+    assert usage_error("evaluate", "", "MSOD/mask", "--out", "out") == text
+    assert usage_error("stats", "") == text
+    assert usage_error("frames", "", "--out", "out") == text
+    assert not Path("out").exists()
+
+
+@pytest.mark.skipif(windows, reason="names are as long as paths there")
+def test_a_name_that_is_too_long() -> None:
+    long = "x" * 300
+    text = f"the path '{'x' * 36}"
+    for command in (("evaluate", "A", "MSOD/mask"), ("frames", "MSOD/mask")):
+        message = refusal(*command, "--out", long)
+        assert message.startswith(text)
+        assert message.endswith(" is too long for this system; shorten it")
+
+
+def test_an_archive_that_may_not_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    write_tar("A.tar", files_of("A"))
+
+    def refuse(file: str, flags: int) -> int:  # noqa: ARG001
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), file)
+
+    monkeypatch.setattr(source, "_open_descriptor", refuse)
+    text = f"'A.tar' cannot be read: {os.strerror(errno.EACCES)}"
+    assert refusal("evaluate", "A.tar", "MSOD/mask", "--out", "out") == text
+    assert refusal("stats", "A.tar") == text
