@@ -63,6 +63,16 @@ def test_pictures_in_the_folder_of_masks() -> None:
     assert run("frames", "MSOD/mask", "--out", "MSOD/frames").exit_code == 0
 
 
+def test_a_selection_of_a_folder_of_images() -> None:
+    text = (
+        "'A#mask' selects #mask of a folder without shards; expected Parquet or tar files in it; for "
+        "its own files, leave out #mask"
+    )
+    assert refusal("evaluate", "A#mask", "MSOD/mask", "--out", "out") == text
+    assert refusal("stats", "A#mask") == text
+    assert not Path("out").exists()
+
+
 def test_an_empty_name() -> None:
     """An unset variable of a shell must not mean the current folder."""
     text = "the name of a folder is empty; expected a folder, a container or a URL"

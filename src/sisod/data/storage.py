@@ -47,6 +47,11 @@ def list_files(root: str | Path) -> list[StoredFile]:
         return list_images(root)
     base, selection, files = _list_root(str(root))
     shards = _shards(base, selection, files)
+    if not shards and selection and files:
+        raise InputError(
+            f"{str(root)!r} selects #{selection} of a folder without shards; expected Parquet or tar "
+            f"files in it; for its own files, leave out #{selection}"
+        )
     if not shards:
         return files
     members = [member for shard in shards for member in list_members(shard)]
