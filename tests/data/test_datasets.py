@@ -115,7 +115,9 @@ def test_what_is_refused(tmp_path: Path) -> None:
         "give a folder that has folders of images and masks inside"
     )
     write(root, "a")
-    assert refusal(root).endswith("it holds images itself: name the folder of their masks too")
+    assert refusal(root).endswith(
+        "it holds images itself: name the folder of their masks too, with --masks"
+    )
     write_set(root, "ECSSD/image", "ECSSD/mask", "a")
     assert refusal(root).endswith(
         "does not hold DUTS-TR; it holds ECSSD: give the folder of one of them"

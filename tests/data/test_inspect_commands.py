@@ -190,7 +190,7 @@ def test_unknown_protocol_is_bad_usage(command: list[str]) -> None:
 
 @pytest.mark.parametrize("command", [["frames", "no", "--out", "drawn"], ["stats", "no"]])
 def test_no_folder(command: list[str]) -> None:
-    assert refusal(*command).startswith("'no' does not exist; expected a folder of ma")
+    assert refusal(*command).startswith("'no' does not exist; expected a folder of images")
 
 
 # stats

@@ -139,12 +139,12 @@ def test_no_folder_and_a_file_instead_of_one() -> None:
     fill(Path("gts"), ["a.png"])
     with pytest.raises(InputError) as caught:
         pair_files("nowhere", "gts")
-    assert str(caught.value) == "'nowhere' does not exist; expected a folder of maps"
+    assert str(caught.value) == "'nowhere' does not exist; expected a folder of images"
     with pytest.raises(InputError) as caught:
         pair_files("gts/a.png", "gts")
     assert (
         slashes(str(caught.value))
-        == "'gts/a.png' is a file; expected a folder of maps, a .parquet or a .tar file"
+        == "'gts/a.png' is a file; expected a folder of images, a .parquet or a .tar file"
     )
 
 

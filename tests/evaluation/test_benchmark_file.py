@@ -280,7 +280,7 @@ def test_half_of_the_maps() -> None:
     result = evaluate("A", "gt", "--allow-missing", "--format", "json", "--dataset", "half")
     assert result.exit_code == 0
     assert result.stderr == (
-        "warning: 2 ground truths have no prediction in 'A' (a, c) and were left out\n"
+        "warning: no prediction in 'A' for 2 ground truths (a, c), left out\n"
         "warning: 1 files in 'A' have no ground truth (x) and were not scored\n"
         "half: SI-AUC undefined on all 2 images\n"  # the object fills its frame
     )

@@ -205,5 +205,6 @@ def test_masks_are_not_read_as_class_maps_without_a_warning() -> None:
     assert ended.exit_code == 0
     assert ended.stderr == (
         "warning: no prediction in 'pred3' has an object of the class '3'; they were read as class "
-        "maps, since there is no folder '3' of maps in it\n"
+        "maps, since there is no folder '3' of maps in it; if they are saliency maps of this class, "
+        "move them there\n"
     )

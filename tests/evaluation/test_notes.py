@@ -190,7 +190,7 @@ def test_ground_truths_without_an_object(protocol: str) -> None:
     lines, _ = evaluate("--metrics", "mae,auc", "--protocol", protocol)
     assert lines[0] == (
         "warning: no ground truth in 'gt' has a salient pixel (one from 128 on): make sure that these "
-        "are the masks"
+        "are masks; label maps need --label-maps, class maps --class"
     )
     if protocol == "default":
         assert lines[1:] == ["D: AUC undefined on all 2 images"]

@@ -213,7 +213,7 @@ def test_missing_pictures_are_reported(tmp_path: Path, benchmark_root: Path) -> 
     result.save(tmp_path / "mixed" / "Net")
     out = run("report", tmp_path, "--out", tmp_path / "r.html")
     assert out.exit_code == 0, (out.stderr, out.exception)
-    assert out.stderr == "warning: '/gone' does not exist; expected a folder of maps\n"
+    assert out.stderr == "warning: '/gone' does not exist; expected a folder of images\n"
     page = (tmp_path / "r.html").read_text()
     assert "No pictures: the maps and masks are not at the paths" in page
     assert data_of(page)["failures"]["items"][0]["pictures"] == {}

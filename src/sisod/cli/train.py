@@ -48,8 +48,8 @@ Settings = Annotated[
     typer.Option(
         "--set",
         metavar="KEY=VALUE",
-        help="Replace a value of the recipe, like train.epochs=5 or optimizer.lr=1e-4; "
-        "docs/training.md lists the keys. May be repeated.",
+        help="Replace a value of the recipe, like train.epochs=5 or optimizer.lr=1e-4. May "
+        "be repeated; the run's recipe.toml lists all keys.",
     ),
 ]
 RecipeName = Annotated[

@@ -192,7 +192,7 @@ def _not_found_message(root: Path, prefer: Sequence[str], known: Sequence[str]) 
     if known:
         advice = f"it holds {', '.join(known)}: give the folder of one of them"
     elif any(_is_visible(path.name) and path.suffix.lower() in EXTENSIONS for path in root.iterdir()):
-        advice = "it holds images itself: name the folder of their masks too"
+        advice = "it holds images itself: name the folder of their masks too, with --masks"
     else:
         advice = "give a folder that has folders of images and masks inside"
     preferred = f" and does not hold {' or '.join(prefer)}" if prefer else ""

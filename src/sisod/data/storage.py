@@ -189,8 +189,8 @@ def _list_folder(root: Path) -> Iterator[StoredFile]:
     if not os.path.isdir(root):  # noqa: PTH112  (pathlib fails for names that are too long)
         name = shown(str(root), most=400)
         if os.path.exists(root):  # noqa: PTH110
-            raise InputError(f"{name} is a file; expected a folder of maps, a .parquet or a .tar file")
-        raise InputError(f"{name} does not exist; expected a folder of maps")
+            raise InputError(f"{name} is a file; expected a folder of images, a .parquet or a .tar file")
+        raise InputError(f"{name} does not exist; expected a folder of images")
     followed: set[tuple[_Identity, str]] = set()
     links: deque[_Link] = deque([_Link((0, 0), "", _Folder(root, "", frozenset()))])
     while links:  # folders reached through the fewest links first
@@ -266,6 +266,6 @@ def _list_url(root: str) -> Iterator[StoredFile]:
         system, base = file_system(root)
         files = system.find(base, detail=True) if system.isdir(base) else None
     if files is None:
-        raise InputError(f"{root!r} does not exist or is not a folder; expected a folder of maps")
+        raise InputError(f"{root!r} does not exist or is not a folder; expected a folder of images")
     for path, info in files.items():
         yield StoredFile(path[len(base) :].lstrip("/"), stamp_of(info))

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sisod.common.errors import printable, shorten_list
+from sisod.common.errors import counted, printable, shorten_list
 from sisod.data.containers.coco import is_coco
 from sisod.data.storage import resolved_root
 from sisod.evaluation.request import Request
@@ -31,8 +31,8 @@ def run_notes(run: Mapping[str, Any], request: Request) -> list[str]:
         )
     if missing := inputs.get("missing"):
         notes.append(
-            f"{len(missing)} ground truths have no prediction {where} ({shorten_list(missing)}) "
-            "and were left out"
+            f"no prediction {where} for {counted(len(missing), 'ground truth')} "
+            f"({shorten_list(missing)}), left out"
         )
     if inputs.get("extra"):
         names = shorten_list(inputs.get("extra_names", []))
@@ -43,12 +43,13 @@ def run_notes(run: Mapping[str, Any], request: Request) -> list[str]:
         # nothing else tells maps of the class, a natural mistake, from class maps
         notes.append(
             f"the files {where} were read as class maps, since there is no folder {request.category!r} "
-            "of maps in it"
+            "of maps in it; if they are saliency maps of this class, move them there"
         )
     elif request.class_maps and run.get("predicted") == 0 and run.get("components"):
         notes.append(
             f"no prediction {where} has an object of the class {request.category!r}; they were read as "
-            f"class maps, since there is no folder {request.category!r} of maps in it"
+            f"class maps, since there is no folder {request.category!r} of maps in it; if they are "
+            "saliency maps of this class, move them there"
         )
     if run.get("resized"):
         notes.append(
@@ -101,7 +102,10 @@ def _empty_note(request: Request) -> str:
     if request.labels or is_coco(request.gt_root):
         return f"{where} an object: make sure that these are the ground truths"
     level = request.protocol.gt_level
-    return f"{where} a salient pixel (one from {level} on): make sure that these are the masks"
+    return (
+        f"{where} a salient pixel (one from {level} on): make sure that these are masks; label maps "
+        "need --label-maps, class maps --class"
+    )
 
 
 def looks_swapped(run: Mapping[str, Any]) -> bool:

@@ -37,7 +37,7 @@ def as_mask(gt: ArrayLike, *, level: int = 128) -> NDArray[np.bool_]:
         if array.max() == 1:
             raise ValueError(
                 "gt is an integer array whose maximum is 1: it looks like 0/1; "
-                "pass bool or multiply by 255"
+                "pass bool or multiply by 255, or score it as a label map (--label-maps, labels=)"
             )
         # an integer threshold: a float would convert the whole array
         threshold = level if array.dtype == np.uint8 else math.ceil((level - 0.5) * 257)
