@@ -149,6 +149,28 @@ def test_another_number_of_threads_changes_the_mae_as_much_as_another_loss() -> 
     assert 0.0045 < max(changes) < 0.0055
 
 
+@pytest.mark.parametrize("end", parts.KINDS)
+@pytest.mark.parametrize("network", ["ldf", "icon"])
+def test_what_the_text_says_of_cells_in_other_networks(network: str, end: str) -> None:
+    plain, cells = (parts.means()[f"{network}-{loss}-0{end}"] for loss in ("plain", "cells"))
+    for key in ("mae", "si_mae"):
+        for dataset in ("MSOD", "DUTS-TE"):
+            assert -0.0065 < cells[dataset][key] - plain[dataset][key] < -0.0005
+        assert 0 < cells["ECSSD"][key] - plain["ECSSD"][key] < 0.002
+
+
+def test_no_gain_in_small_objects_that_both_networks_share() -> None:
+    for dataset in ("MSOD", "DUTS-TE"):
+        rises = [
+            parts.means()[f"{network}-cells-0{end}"][dataset]["object_f1_max_small"]
+            > parts.means()[f"{network}-plain-0{end}"][dataset]["object_f1_max_small"]
+            for network in ("ldf", "icon")
+            for end in parts.KINDS
+        ]
+        assert not all(rises)
+    assert not any(name.startswith(("poolnet-cells", "gatenet-cells")) for name in parts.means())
+
+
 def found_gain(dataset: str, seed: int, low: float, high: float) -> float:
     """How many more objects of a range of sizes the size-invariant loss finds, as a share."""
     shares = []
