@@ -59,6 +59,7 @@ TABLES = (
     ("docs/analysis.md", "compare", "compare"),
     ("docs/compat.md", "compat", "compat"),
     ("docs/containers.md", "containers", "containers"),
+    ("docs/models.md", "onnx_predict", "onnx_predict"),
     ("docs/calibration.md", "calibration", "calibration:0"),
     ("docs/calibration.md", "calibration_scores", "calibration:1"),
     ("docs/calibration.md", "calibration_fit", "calibration:2"),

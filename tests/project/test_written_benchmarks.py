@@ -21,6 +21,7 @@ _NEEDS = {
     "speed.compat": "py_sod_metrics",
     "speed.containers": "pycocotools",
     "speed.engine": "py_sod_metrics",
+    "speed.onnx_predict": "onnxruntime",
     "speed.scale": "distributed",
 }
 
@@ -44,6 +45,7 @@ _NEEDS = {
                 "losses",
                 "networks",
                 "objects",
+                "onnx_predict",
                 "scale",
             )
         ),
