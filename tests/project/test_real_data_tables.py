@@ -171,6 +171,31 @@ def test_no_gain_in_small_objects_that_both_networks_share() -> None:
     assert not any(name.startswith(("poolnet-cells", "gatenet-cells")) for name in parts.means())
 
 
+def test_what_the_text_says_of_cells_after_24_epochs() -> None:
+    for dataset in ("MSOD", "DUTS-TE"):
+        for end in parts.KINDS:
+            plain, cells = (
+                parts.means()[f"edn-24-{loss}-0{end}"][dataset] for loss in ("plain", "cells")
+            )
+            for key in ("mae", "si_mae", "false_objects"):
+                assert plain[key] < cells[key]
+            for key in ("object_f1_max", "object_f1_max_small", "object_ap"):
+                assert plain[key] > cells[key]
+            for key in ("si_f_mean", "si_auc", "object_recall_small"):
+                assert plain[key] < cells[key]
+        short, long = (
+            [parts.means()[f"edn-{length}{loss}-0"][dataset] for loss in ("plain", "cells")]
+            for length in ("", "24-")
+        )
+        for before, after in zip(short, long, strict=True):
+            assert after["mae"] < before["mae"]
+            assert after["si_mae"] < before["si_mae"]
+            assert after["si_f_mean"] > before["si_f_mean"]
+            assert after["si_auc"] > before["si_auc"]
+        assert short[0]["mae"] - long[0]["mae"] > short[1]["mae"] - long[1]["mae"]
+    assert "edn-24-si-0" not in parts.means()
+
+
 def found_gain(dataset: str, seed: int, low: float, high: float) -> float:
     """How many more objects of a range of sizes the size-invariant loss finds, as a share."""
     shares = []
