@@ -183,7 +183,7 @@ def short() -> str:
         '`SizeInvariantLoss("bce", "dice", parts="cells", whole=0.5)`: on MSOD, against\n'
         f"the plain loss, the recall of small objects goes from {recall}, their largest F1 from\n"
         f"{small}, false objects per image from {false}, MAE from {mae} (means of three seeds).\n"
-        f"In the only long run, of 24 epochs, it has a price: false objects {long_false}, MAE {long_mae}."
+        f"In the only long run (24 epochs) it has a price: false objects {long_false}, MAE {long_mae}."
     )
 
 
