@@ -421,7 +421,7 @@ def test_the_command(data: Path, tmp_path: Path) -> None:
 
     done = call("--set", "data.size=32", "--limit", "8", "--loss", "plain")
     assert done.exit_code == 0, done.output
-    assert "tiny, plain loss: 1 steps on 8 images in " in done.output
+    assert "tiny, plain loss: 1 step on 8 images in " in done.output
     wrong = call("--set", "optimizer.rate=1")
     assert wrong.exit_code == 1
     assert (

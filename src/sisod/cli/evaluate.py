@@ -48,13 +48,17 @@ def evaluate(
     *,
     out: Annotated[Path, out_option("results, to PATH/<dataset>/<method>")],
     dataset: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Name of the data set; by default from GT.")
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Name of the data set; by default of the folder GT, or above it if called mask.",
+        ),
     ] = None,
     metrics: Annotated[
         list[str] | None,
         metrics_option(
-            "all functions of counts. A metric of your own is package.module:function, whose code runs. "
-            "May be repeated"
+            "all functions of pixel counts. A metric of your own is package.module:function, whose code "
+            "runs. May be repeated"
         ),
     ] = None,
     protocol: ProtocolName = None,

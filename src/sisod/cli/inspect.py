@@ -124,7 +124,7 @@ def stats(
     category: ClassName = None,
     names: NameList = None,
 ) -> None:
-    """Print the sizes and numbers of the objects of a data set, and rho and rho' of Theorem 4.2.
+    """Print how large and how many the objects of a data set are, and the paper's rho and rho'.
 
     Example:
         sisod stats data/MSOD/mask --plot sizes.pdf

@@ -244,7 +244,9 @@ def calibrate(
     *,
     data: Annotated[
         Path | None,
-        data_option("the data set that RUN was trained on; by default where it was then"),
+        data_option(
+            "the data set that RUN was trained on; by default the folder it was in at that time"
+        ),
     ] = None,
     masks: Masks = None,
     test: Annotated[
@@ -254,7 +256,10 @@ def calibrate(
         ),
     ] = None,
     objective: Annotated[
-        ObjectiveName, typer.Option(help="Cross-entropy or mean absolute error, which wants hard maps.")
+        ObjectiveName,
+        typer.Option(
+            help="Minimize cross-entropy, or mean absolute error, which makes maps black and white."
+        ),
     ] = ObjectiveName.BCE,
     limit: Limit = 500,
     out: Annotated[
