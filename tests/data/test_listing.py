@@ -178,6 +178,13 @@ def test_stamp_tells_size_and_time() -> None:
     assert len(stamps) == 3
 
 
+@pytest.mark.needs("fsspec")
+def test_files_of_operating_systems_behind_a_url_are_no_images() -> None:
+    fill(Path("gts"), ["a.png", "sub/b.png", "._a.png", ".DS_Store", "sub/._b.png"])
+    files = list_files(f"local://{Path('gts').resolve()}")
+    assert [file.path for file in files] == ["a.png", "sub/b.png"]
+
+
 def test_files_of_operating_systems_are_no_images() -> None:
     """What macOS and Windows write beside the files of a folder is neither paired nor extra."""
     system = ["._a.png", "._c.png", ".DS_Store", "Thumbs.db", "desktop.ini", "sub/._b.png"]
@@ -186,10 +193,6 @@ def test_files_of_operating_systems_are_no_images() -> None:
     assert [pair.name for pair in pairing.pairs] == ["a", "sub/b"]
     assert pairing.extra == ()
     assert [file.path for file in list_files("preds")] == ["a.png", "sub/b.png"]
-    assert [file.path for file in list_files(f"local://{Path('gts').resolve()}")] == [
-        "a.png",
-        "sub/b.png",
-    ]
     assert list(find_photographs("preds").files) == ["a", "sub/b"]
     fill(Path("none"), ["._a.png", ".DS_Store"])
     with pytest.raises(InputError, match="'none' has no image files; expected a folder of masks"):
