@@ -24,16 +24,18 @@ _BATCH = 2  # of the example input; the exporter would treat 1 as a constant
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Silence the exporter's messages about torchvision and its own deprecated functions."""
-    logger = logging.getLogger("torch.onnx")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
+    """Silence the exporter's messages about torchvision, its functions, and what it raises anyway."""
+    loggers = [logging.getLogger(name) for name in ("torch.onnx", "torch.export")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
-        logger.setLevel(level)
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
 
 
 @contextmanager
