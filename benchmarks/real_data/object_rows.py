@@ -1,12 +1,13 @@
 """Scores what the maps of the runs find and invent, as trained and calibrated, and keeps the rows.
 
-    python -m benchmarks.real_data.object_rows --data ROOT --out DIR
+    python -m benchmarks.real_data.object_rows --data ROOT --out DIR [NAME...]
 
-DIR is the folder of `python -m benchmarks.real_data.runs`. Every finished run is scored twice:
-as trained, and calibrated to the lowest cross-entropy on images of DUTS-TR that no run was trained on
-(the name of such a row ends in `-bce`). What is scored already is skipped. The rows of the runs with
-three seeds go to `benchmarks/results/real_data/predicted.parquet`, the means of all to `parts.json`;
-`predicted.py` and `parts.py` make the tables.
+DIR is the folder of `python -m benchmarks.real_data.runs`. Every finished run, or every named one, is
+scored twice: as trained, and calibrated to the lowest cross-entropy on images of DUTS-TR that no run was
+trained on (the name of such a row ends in `-bce`). What is scored already is skipped, and what was saved
+of other runs is kept. The rows of the runs with three seeds go to
+`benchmarks/results/real_data/predicted.parquet`, the means of all to `parts.json`; `predicted.py` and
+`parts.py` make the tables.
 """
 
 import argparse
@@ -27,8 +28,9 @@ from benchmarks.real_data.runs import (
     is_finished,
     make_experiment,
     record_of,
+    with_saved_rows,
 )
-from benchmarks.timing import machine, progress
+from benchmarks.timing import progress
 from sisod.analysis.groups import OBJECT_METRICS
 from sisod.common.parquet import read_table, write_table
 from sisod.data.datasets import open_dataset
@@ -53,25 +55,36 @@ KEYS = (*IMAGE_KEYS, *OBJECT_KEYS)
 def main(arguments: Sequence[str] | None = None) -> None:
     """Score the maps of every finished run and keep their rows."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("runs", nargs="*", metavar="RUN", help=f"of {', '.join(compared_runs())}")
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     options = parser.parse_args(arguments)
-    runs = [name for name in compared_runs() if is_finished(options.out, name)]
+    if unknown := [name for name in options.runs if name not in compared_runs()]:
+        parser.error(f"unknown runs {unknown}")
     rows: list[pl.DataFrame] = []
-    means: dict[str, dict[str, dict[str, float]]] = {}
-    for name in runs:
+    saved = json.loads(MEANS.read_text()) if MEANS.exists() else {"means": {}, "fits": {}, "runs": {}}
+    for name in options.runs or compared_runs():
+        if not is_finished(options.out, name):
+            continue
         for row_name, test, result in score(name, options.data, options.out):
-            means.setdefault(row_name, {})[test] = {key: round(result.summary[key], 6) for key in KEYS}
+            scores = {key: round(result.summary[key], 6) for key in KEYS}
+            saved["means"].setdefault(row_name, {})[test] = scores
             if name in seeded_runs():
                 rows.append(compact(result, row_name, test))
-    write_table(pl.concat(rows), ROWS, compression_level=19)
+        saved["fits"][name] = fit_of(options.out, name)
+        saved["runs"][name] = record_of(name, options.out)
+    if rows:
+        write_table(with_saved_rows(pl.concat(rows), ROWS), ROWS, compression_level=19)
+    order = {kind: _row_names() if kind == "means" else compared_runs() for kind in saved}
     content = {
-        "means": means,
-        "fits": {name: fit_of(options.out, name) for name in runs},
-        "runs": {name: record_of(name, options.out) for name in runs},
-        "machine": machine(("sisod", "torch", "numpy")),
+        kind: {name: parts[name] for name in order[kind] if name in parts}
+        for kind, parts in saved.items()
     }
     MEANS.write_text(json.dumps(content, indent=1) + "\n")
+
+
+def _row_names() -> list[str]:
+    return [name + end for name in compared_runs() for end in ("", CALIBRATED)]
 
 
 def seeded_runs() -> tuple[str, ...]:

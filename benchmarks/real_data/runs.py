@@ -2,17 +2,18 @@
 
     python -m benchmarks.real_data.runs --data ROOT --out DIR          # all runs, hours on a CPU
     python -m benchmarks.real_data.runs --data ROOT --out DIR NAME...  # some runs, for several machines
-    python -m benchmarks.real_data.runs --out DIR --gather             # the rows of the finished runs
+    python -m benchmarks.real_data.runs --out DIR --gather [NAME...]   # the rows of finished runs
 
 ROOT holds DUTS-TR, DUTS-TE, ECSSD and MSOD. Finished steps are skipped and an unfinished run is resumed.
-The rows go to `benchmarks/results/real_data/`, from which `tables.py` makes what docs/real-data.md shows
-of the paper's loss; `object_rows.py` scores the maps for the comparison of losses there.
+The rows go to `benchmarks/results/real_data/`, where they replace those of the same runs and leave the
+others, so that runs can come from several machines. From them `tables.py` makes what docs/real-data.md
+shows of the paper's loss; `object_rows.py` scores the maps for the comparison of losses there.
 """
 
 import argparse
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -146,7 +147,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             experiment = make_experiment(name, options.data, options.out)
             run_experiment(experiment, Machine(workers=1))
             write_levels(experiment)
-    gather(options.out)
+    gather(options.out, options.runs or RUNS)
 
 
 def make_experiment(name: str, data: Path, out: Path) -> "Experiment":
@@ -234,24 +235,36 @@ def is_finished(out: Path, name: str) -> bool:
     return all((_levels(out, name, test) / "marked.parquet").exists() for test in TESTS)
 
 
-def gather(out: Path) -> None:
-    """Write the rows of the finished runs of `PAPER_RUNS` to one small table of each kind."""
+def gather(out: Path, names: Iterable[str]) -> None:
+    """Write the rows of the runs that are finished and in `PAPER_RUNS` to one table of each kind."""
     tables: dict[str, list[pl.DataFrame]] = {kind: [] for kind in ROWS}
-    records = {}
-    for name in PAPER_RUNS:
-        if not is_finished(out, name):
-            continue
+    finished = [name for name in PAPER_RUNS if name in set(names) and is_finished(out, name)]
+    if not finished:
+        return
+    for name in finished:
         for test in TESTS:
             evaluation = sisod.Evaluation.load(out / "results" / test / name)
             for kind, make_rows in ROWS.items():
                 rows = make_rows(evaluation, _levels(out, name, test))
                 tables[kind].append(_compact(rows, name, test))
-        records[name] = record_of(name, out)
     TABLES.mkdir(exist_ok=True)
     for kind, parts in tables.items():
-        write_table(pl.concat(parts), TABLES / f"{kind}.parquet", compression_level=19)
-    content = {"runs": records, "machine": machine(("sisod", "torch", "numpy"))}
-    (TABLES / "runs.json").write_text(json.dumps(content, indent=2) + "\n")
+        path = TABLES / f"{kind}.parquet"
+        write_table(with_saved_rows(pl.concat(parts), path), path, compression_level=19)
+    path = TABLES / "runs.json"
+    saved = json.loads(path.read_text())["runs"] if path.exists() else {}
+    records = saved | {name: record_of(name, out) for name in finished}
+    content = {"runs": {name: records[name] for name in PAPER_RUNS if name in records}}
+    path.write_text(json.dumps(content, indent=2) + "\n")
+
+
+def with_saved_rows(rows: pl.DataFrame, path: Path) -> pl.DataFrame:
+    """Return rows together with those that a table has of other runs, in the order of the runs."""
+    if not path.exists():
+        return rows
+    saved = read_table(path).cast({"run": rows.schema["run"]})
+    others = saved.join(rows.select("run").unique(), on="run", how="anti", maintain_order="left")
+    return pl.concat([others, rows]).sort("run", maintain_order=True)
 
 
 def _compact(table: pl.DataFrame, run: str, dataset: str) -> pl.DataFrame:
@@ -264,7 +277,7 @@ def _compact(table: pl.DataFrame, run: str, dataset: str) -> pl.DataFrame:
 
 
 def record_of(name: str, out: Path) -> dict[str, Any]:
-    """Return the recipe and settings of a run, and how long it took."""
+    """Return recipe, settings and machine of a run, and how long it took."""
     run = RUNS[name]
     record = json.loads((out / "runs" / name / "run.json").read_text())
     return {
@@ -273,6 +286,7 @@ def record_of(name: str, out: Path) -> dict[str, Any]:
         "settings": run.all_settings(),
         "steps": record["steps"],
         "seconds": record["seconds"],
+        "machine": machine(("sisod", "torch", "numpy")),
     }
 
 

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from helpers.paths import RESULTS
 
-from benchmarks.real_data import figures, object_rows, parts, predicted, tables
+from benchmarks.real_data import figures, object_rows, parts, predicted, runs, tables
 from sisod import paper
 from sisod.report.style import save_figure
 
@@ -91,6 +91,20 @@ def test_saved_means_are_those_of_the_rows_of_images(run: str, end: str) -> None
         rows = COUNTS.result(run + end, dataset).summary
         saved = parts.means()[run + end][dataset]
         assert {key: rows[key] for key in saved} == pytest.approx(saved, abs=1e-5)
+
+
+def test_new_rows_replace_those_of_the_same_run_and_leave_the_others(tmp_path: Path) -> None:
+    def rows(run: str, values: list[int]) -> pl.DataFrame:
+        names = pl.Enum(["first", "second", "third"])
+        return pl.DataFrame({"run": pl.Series([run] * len(values), dtype=names), "value": values})
+
+    path = tmp_path / "rows.parquet"
+    assert runs.with_saved_rows(rows("first", [1]), path).rows() == [("first", 1)]
+    pl.concat([rows("first", [2, 1]), rows("third", [3, 5, 4])]).write_parquet(path)
+    new = runs.with_saved_rows(rows("second", [7, 6]), path)
+    assert new["value"].to_list() == [2, 1, 7, 6, 3, 5, 4]
+    new = runs.with_saved_rows(rows("first", [9, 8]), path)
+    assert new["value"].to_list() == [9, 8, 3, 5, 4]
 
 
 def test_every_run_was_scored_as_trained_and_calibrated() -> None:
