@@ -14,6 +14,7 @@ pytest.importorskip("lightning", reason="extra torch is not installed")
 import torch
 from helpers.calibration_runs import N_IMAGES, N_TRAINED, write_maps, write_run
 from helpers.command_line import error_message, refusal, run
+from helpers.container_files import write_tar
 from helpers.folder_contents import content
 from helpers.messages import check_one_sentence
 from helpers.training_runs import SMALL, same_weights, train_tiny, write_data
@@ -103,6 +104,25 @@ def test_test_images_are_left_out_whatever_their_names(trained: Path, tmp_path: 
     assert done.exit_code == 0, done.stderr
     record = json.loads((tmp_path / "out/calibration.json").read_text())
     assert {*record["images"]} == names(unseen[3:])
+
+
+@pytest.mark.parametrize("kind", ["copies", "archive"])
+def test_copies_of_test_images_are_left_out(kind: str, trained: Path, tmp_path: Path) -> None:
+    data = open_dataset(trained / "data")
+    unseen = unseen_images(trained / "run", data)
+    pairs = [(sample.image.read_bytes(), sample.mask.read_bytes()) for sample in unseen[:3]]
+    if kind == "archive":
+        test = tmp_path / "test.tar"
+        members = {f"other-{n}.jpg": image for n, (image, _) in enumerate(pairs)}
+        write_tar(test, members | {f"other-{n}.mask.png": mask for n, (_, mask) in enumerate(pairs)})
+    else:
+        test = tmp_path / "test"
+        for folder, index in (("image", 0), ("mask", 1)):
+            (test / folder).mkdir(parents=True)
+            for n, pair in enumerate(pairs):
+                (test / folder / f"other-{n}.png").write_bytes(pair[index])
+    chosen = calibration_samples(trained / "run", data, tests=[open_dataset(test)])
+    assert names(chosen) == names(unseen[3:])
 
 
 def test_a_share_is_kept_aside_by_names_alone() -> None:

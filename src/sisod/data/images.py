@@ -62,12 +62,12 @@ def read_array(
     root: str | Path, path: str, *, arrays: Sequence[str] = TRUTH_ARRAYS, indices: bool = False
 ) -> NDArray[Any]:
     """Read one grey file below a root; see `decode`."""
-    return decode(_read(root, path), where(root, path), arrays=arrays, indices=indices)
+    return decode(read_content(root, path), where(root, path), arrays=arrays, indices=indices)
 
 
 def read_colour(root: str | Path, path: str) -> NDArray[np.uint8]:
     """Read one image (BGR) below a root."""
-    data, name = _read(root, path), where(root, path)
+    data, name = read_content(root, path), where(root, path)
     header = _checked_header(data, name)
     # rotated here: which formats OpenCV rotates depends on its version
     array = _decode_image(data, name, cv2.IMREAD_COLOR | cv2.IMREAD_IGNORE_ORIENTATION)
@@ -136,7 +136,8 @@ def _transparent_message(name: str) -> str:
     return f"{name!r} has transparent pixels; expected an opaque grey map; flatten it first"
 
 
-def _read(root: str | Path, path: str) -> bytes:
+def read_content(root: str | Path, path: str) -> bytes:
+    """Return the bytes of one file below a root."""
     try:
         return read_bytes(root, path)
     except OSError as error:

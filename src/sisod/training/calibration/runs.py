@@ -1,5 +1,6 @@
 """A training run -> its network, calibrated on images of its data set that it was not trained on."""
 
+import hashlib
 import json
 import shutil
 import warnings
@@ -17,7 +18,7 @@ from sisod.common.output import followed, lock, readable_errors, write_atomicall
 from sisod.common.progress import progress_bar
 from sisod.common.version import __version__
 from sisod.data.datasets import Dataset, Sample, open_dataset
-from sisod.data.images import resize
+from sisod.data.images import read_content, resize
 from sisod.data.storage import is_local_root
 from sisod.networks.checkpoints import write_state
 from sisod.networks.memory import check_memory, memory_errors
@@ -76,7 +77,7 @@ def calibrate_run(
         masks: folder of masks, if `data` is a folder of images.
         objective: `"bce"` or `"mae"`.
         limit: most images to fit on, chosen by their names alone; None for all.
-        tests: data sets whose images are not used, whatever their names.
+        tests: data sets whose images are not used, wherever copies of their files are.
         batch: images per batch.
         device: as for `predict_folder`.
         factory: as for `networks.from_pretrained`.
@@ -153,10 +154,10 @@ def calibration_samples(
     """Return the images to calibrate on: usable, neither trained on nor in `tests`, at most `limit`.
 
     They are taken by a hash of their names, so the choice depends neither on their order nor on a seed.
+    An image is in `tests` if a file there has the same bytes, under any name, also in a container.
     """
-    tested = {sample.image.resolve() for test in tests for sample in test.samples}
     candidates = unseen_images(run, dataset)
-    unseen = [sample for sample in candidates if sample.image.resolve() not in tested]
+    unseen = _without(candidates, tests) if tests else candidates
     n_images = len(dataset.samples)
     advice = (
         f"{n_images - len(candidates)} of the {n_images} images were trained on; train with --limit, or "
@@ -168,6 +169,17 @@ def calibration_samples(
         warnings.warn(f"{len(problems)} images are left out: {problems[0]}", InputWarning, stacklevel=2)
     check_number_of_images(len(usable), advice)
     return usable
+
+
+def _without(samples: Sequence[Sample], tests: Sequence[Dataset]) -> list[Sample]:
+    """Return the samples whose image is no copy of an image of `tests`."""
+    tested = {_digest(sample) for test in tests for sample in test.samples}
+    return [sample for sample in samples if _digest(sample) not in tested]
+
+
+def _digest(sample: Sample) -> bytes:
+    content = read_content(sample.image.parent, sample.image.name)
+    return hashlib.sha256(content).digest()
 
 
 def unseen_images(run: Path, dataset: Dataset) -> tuple[Sample, ...]:
