@@ -24,6 +24,7 @@ from sisod.networks.encoders.efficientnet_lite import EfficientNetLite0
 from sisod.networks.encoders.resnet import ResNet50
 from sisod.networks.export import IMAGE, export_onnx
 from sisod.networks.input_spec import IMAGENET, LITE, InputSpec
+from sisod.networks.onnx_model import OnnxModel
 
 torch.set_num_threads(1)  # on a shared machine two would wait for each other
 
@@ -417,6 +418,8 @@ def test_onnx_runs_elsewhere_and_gives_the_same(dynamic_size: bool, tmp_path: Pa
     assert json.loads(session.get_modelmeta().custom_metadata_map["sisod"]) == network.config() | {
         "input_spec": {"order": "bgr", "scale": 255.0, "mean": [104, 117, 123], "std": [60, 60, 60]}
     }
+    model = OnnxModel(path)
+    assert model.size == ((96, 384) if dynamic_size else (64, 96))
     sizes = [(1, 64, 96), (3, 64, 96), *([(2, 71, 50)] if dynamic_size else [])]
     for batch, height, width in sizes:
         image = torch.rand(batch, 3, height, width)

@@ -149,6 +149,19 @@ def test_size_and_batch_are_those_of_the_graph(images: Path, tmp_path: Path) -> 
     assert "torch" not in settings
 
 
+@pytest.mark.parametrize(
+    ("stored", "size"),
+    [("[24, 40]", (24, 40)), (None, (384, 384)), ("[24]", (384, 384)), ("[0, 40]", (384, 384))],
+)
+def test_a_file_of_any_size_says_that_of_its_training(
+    stored: str | None, size: tuple[int, int], tmp_path: Path
+) -> None:
+    metadata = {"sisod": "{}"} | ({} if stored is None else {"sisod_size": stored})
+    path = write_onnx(tmp_path / "m.onnx", {"map": [0]}, metadata=metadata)
+    assert OnnxModel(path).size == size
+    assert OnnxModel(path, size=SIDE).size == (SIDE, SIDE)
+
+
 def test_a_stopped_run_is_resumed_with_the_same_file_only(images: Path, tmp_path: Path) -> None:
     path = write_onnx(tmp_path / "m.onnx", {"map": [0], "other": [1]}, gain=3.0)
     predict_onnx(OnnxModel(path, size=SIDE), images, tmp_path / "whole", batch=2)

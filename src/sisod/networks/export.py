@@ -15,6 +15,7 @@ from sisod.common.imports import describe_error
 from sisod.common.output import write_file
 from sisod.networks.memory import check_memory
 from sisod.networks.network import Network
+from sisod.networks.onnx_model import METADATA_KEY, SIZE_KEY
 from sisod.networks.others.wrapped import WrappedNetwork, module_errors
 
 IMAGE = "image"
@@ -74,12 +75,12 @@ def export_onnx(
     """Write the network as one ONNX file that takes any batch size.
 
     The input `image` is (batch, 3, height, width), RGB in [0, 1]; the output `saliency` is
-    (batch, 1, height, width) in [0, 1]. The metadata of the file hold the network's config.
+    (batch, 1, height, width) in [0, 1]. The metadata of the file hold the network's config and `size`.
 
     Args:
         network: any of `networks.names()`.
         path: where to write.
-        size: height and width of the input; with `dynamic_size`, of the example input.
+        size: height and width of the input; with `dynamic_size`, what `sisod predict` uses by default.
         dynamic_size: allow any height and width.
     """
     require("export", "onnx", "onnxscript")  # PyTorch's exporter needs them
@@ -98,6 +99,7 @@ def export_onnx(
             verbose=False,
         )
     assert program is not None  # noqa: S101  (for the type checker)
-    program.model.metadata_props["sisod"] = json.dumps(network.config(), sort_keys=True)
+    metadata = {METADATA_KEY: json.dumps(network.config(), sort_keys=True), SIZE_KEY: json.dumps(size)}
+    program.model.metadata_props.update(metadata)
     with write_file(path) as unfinished:
         program.save(unfinished, external_data=False)

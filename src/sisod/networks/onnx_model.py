@@ -32,8 +32,10 @@ from sisod.networks.values import (
     object_channel,
 )
 
-OWN_SIZE = 384  # of files that sisod exported for any size
-_METADATA_KEY = "sisod"  # in files that `sisod export` wrote: the network's config as JSON
+# in files that `sisod export` wrote: the network's config, and height and width, as JSON
+METADATA_KEY = "sisod"
+SIZE_KEY = "sisod_size"
+_OLDER_SIZE = (384, 384)  # of files for any size that do not say it
 _TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16}
 _CHUNK = 1 << 20
 
@@ -65,7 +67,7 @@ class OnnxModel:
         """Open the file; nothing in it is run as Python code.
 
         Args:
-            path: the file; if `sisod export` wrote it, it says mean, std and activation itself.
+            path: the file; if `sisod export` wrote it, it says mean, std, activation and size itself.
             size: side, or height and width, of a file that takes any size.
             mean: of each channel, of values in [0, 1]; by default ImageNet's.
             std: the same for the standard deviation.
@@ -203,7 +205,8 @@ class OnnxModel:
         if None in fixed and size is None and not is_own:
             raise UsageError(f"{self.title} takes images of any size; say which with --size")
         height, width = (
-            side or given for side, given in zip(fixed, size or (OWN_SIZE, OWN_SIZE), strict=True)
+            side or given
+            for side, given in zip(fixed, size or _exported_size(self._session), strict=True)
         )
         if size is not None and size != (height, width):
             raise UsageError(
@@ -293,10 +296,19 @@ def _providers(device: str) -> list[Any]:
 def _own_config(session: Any) -> dict[str, Any] | None:
     """Return the config of the network that `sisod export` wrote; None for files of other origin."""
     try:
-        config = json.loads(session.get_modelmeta().custom_metadata_map[_METADATA_KEY])
+        config = json.loads(session.get_modelmeta().custom_metadata_map[METADATA_KEY])
     except (KeyError, ValueError, RecursionError):
         return None
     return config if isinstance(config, dict) else None
+
+
+def _exported_size(session: Any) -> Shape:
+    """Return height and width for which `sisod export` wrote a file of any size."""
+    try:
+        height, width = map(_fixed, json.loads(session.get_modelmeta().custom_metadata_map[SIZE_KEY]))
+    except (KeyError, ValueError, TypeError, RecursionError):
+        return _OLDER_SIZE
+    return (height, width) if height and width else _OLDER_SIZE
 
 
 def _only_input(session: Any, path: Path) -> Any:
