@@ -4,6 +4,7 @@
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,6 +40,7 @@ def main() -> None:
         save_figure(draw(results), DOCS / f"real_data_{name}.svg")
     save_figure(draw_objects(SavedCounts()), DOCS / "real_data_objects.svg")
     save_figure(draw_parts(), DOCS / "real_data_parts.svg")
+    save_figure(draw_family(), DOCS / "real_data_family.svg")
 
 
 def main_result(results: Results) -> "Figure":
@@ -221,6 +223,30 @@ def draw_parts() -> "Figure":
             column[0].set_title(title)
             _shade_better(column, higher=key == "object_f1_max_small")
         panels[0, 0].set_xticks(range(len(_PARTS)), list(_PARTS.values()))
+        add_legend(figure, looks)
+    return figure
+
+
+def draw_family() -> "Figure":
+    """Draw every member of the family of losses: small objects against false ones; faint: more seeds."""
+    titles = {run: title for title, run in parts.FAMILY.items() if run in parts.means()}
+    lines = line_styles(list(titles.values()))
+    looks = {title: replace(look, dash="none") for title, look in lines.items()}
+    with style():
+        figure = new_figure(3.4)
+        panels = figure.subplots(1, 2)
+        for axes, dataset in zip(panels, TESTS, strict=False):
+            for run, title in titles.items():
+                look, start = looks[title], run.removesuffix("0")
+                seeds = [f"{start}{seed}{parts.CALIBRATED}" for seed in parts.SEEDS]
+                for name in (name for name in seeds if name in parts.means()):
+                    scores = parts.means()[name][dataset]
+                    point = scores["false_objects"], scores["object_f1_max_small"]
+                    is_first = name.startswith(run)
+                    axes.plot(*point, look.marker, color=look.colour, markersize=6 if is_first else 3,
+                              alpha=1 if is_first else 0.45)  # fmt: skip
+            axes.set(title=dataset, xlabel="false objects per image ↓")
+        panels[0].set_ylabel("largest F1 of small objects ↑")
         add_legend(figure, looks)
     return figure
 

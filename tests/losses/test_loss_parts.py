@@ -14,7 +14,14 @@ from torch import Tensor
 
 import sisod
 from sisod.common.errors import UsageError
-from sisod.losses import PlainLoss, SizeInvariantLoss, boxes_of, labels_of
+from sisod.losses import (
+    PlainLoss,
+    SizeInvariantLoss,
+    boxes_of,
+    labels_of,
+    region_term,
+    weight_map,
+)
 
 TERMS = ("bce", "mse", "l1", "focal(2)", "dice", "iou", "auc", "tversky(0.3,0.7)")
 seeds = st.integers(0, 2**32)
@@ -163,6 +170,38 @@ def test_labels_may_be_given() -> None:
         labels = labels_of(gt, parts)
         assert loss(logits, gt, boxes_of(gt), labels) == loss(logits, gt)
         assert loss(logits[:, None], gt[:, None], labels=labels[:, None].int()) == loss(logits, gt)
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.int32])
+def test_boxes_of_every_integer_type_give_the_same(dtype: torch.dtype) -> None:
+    gt = torch.zeros(1, 1, 250, 255)
+    gt[..., 10:240, 10:240] = gt[..., 244:249, 244:254] = 1  # an area beyond 16 bits
+    logits = torch.linspace(-3, 3, gt.numel()).reshape(gt.shape)
+    boxes = boxes_of(gt)
+    for options in ({}, {"whole": 0.5}, {"gamma": 0.5}):
+        loss = SizeInvariantLoss("bce", "dice", **options)
+        assert loss(logits, gt, boxes.to(dtype)) == loss(logits, gt, boxes)
+    assert torch.equal(weight_map(boxes.to(dtype), gt.shape), weight_map(boxes, gt.shape))
+
+
+def test_a_part_without_a_pixel_does_not_count() -> None:
+    """Labels that were cropped after they were found; the term divides by the object's pixels."""
+
+    @region_term
+    def area_error(p: Tensor, g: Tensor, box_sum: Any) -> Any:
+        return (box_sum(p) - box_sum(g)).abs() / box_sum(g)
+
+    gt = torch.zeros(1, 4, 9)
+    gt[0, 1, 1] = gt[0, 1, 7] = 1
+    left, right = labels_of(gt) == 0, labels_of(gt) == 1
+    labels = torch.where(right, 2, 0)  # part 1 has no pixel
+    logits = torch.zeros(1, 4, 9, requires_grad=True)
+    loss = SizeInvariantLoss(area_error, parts="cells")(logits, gt, labels=labels)
+    expected = [abs(0.5 * int(part.sum()) - 1) for part in (left, right)]
+    assert float(loss.detach()) == pytest.approx(np.mean(expected))
+    loss.backward()
+    assert logits.grad is not None
+    assert logits.grad.isfinite().all()
 
 
 OPTIONS = [

@@ -16,6 +16,7 @@ from sisod.losses import (
     SizeInvariantLoss,
     boxes_of,
     collate_boxes,
+    labels_of,
     region_term,
     size_invariant_loss,
     weight_map,
@@ -24,10 +25,17 @@ from sisod.losses.checks import _warn_probabilities
 
 LOGITS = torch.linspace(-3, 3, 2 * 6 * 8).reshape(2, 1, 6, 8)
 GT = (LOGITS > 1).float()
+TWO = torch.zeros(2, 1, 6, 8)  # two objects in each image
+TWO[..., 0, 0] = TWO[..., 5, 7] = 1
 
 
 def loss(logits: Any = LOGITS, gt: Any = GT, boxes: Any = None, **options: Any) -> Tensor:
     value: Tensor = SizeInvariantLoss("bce", "dice", **options)(logits, gt, boxes)
+    return value
+
+
+def cells(gt: Any = GT, **arguments: Any) -> Tensor:
+    value: Tensor = SizeInvariantLoss("bce", parts="cells")(LOGITS, gt, **arguments)
     return value
 
 
@@ -245,6 +253,51 @@ REFUSED: dict[str, tuple[Callable[[], object], type[Exception], list[str]]] = {
         lambda: weight_map(rows(0, 0, 0, 1, 1), (1, 2.5, 2)),  # type: ignore[arg-type]
         ValueError,
         ["every side of shape must be a whole number, got 2.5"],
+    ),
+    "arrays for gt": (
+        lambda: loss(LOGITS, GT.numpy()),
+        TypeError,
+        ["gt is of type ndarray; expected a tensor, for example torch.as_tensor(gt)"],
+    ),
+    "list of boxes": (
+        lambda: loss(boxes=[[0, 0, 0, 2, 2]]),
+        TypeError,
+        ["boxes is of type list; expected a tensor"],
+    ),
+    "array of labels": (
+        lambda: cells(labels=labels_of(GT).numpy()),
+        TypeError,
+        ["labels is of type ndarray; expected a tensor"],
+    ),
+    "other device": (
+        lambda: loss(LOGITS.to("meta")),
+        ValueError,
+        ["logits is on meta but gt is on cpu; move gt there with gt.to('meta')"],
+    ),
+    "unsigned labels": (
+        lambda: cells(labels=labels_of(GT).to(torch.uint8)),
+        ValueError,
+        ["labels has shape (2, 6, 8) and dtype torch.uint8; expected signed integers of"],
+    ),
+    "labels of blobs for cells": (
+        lambda: cells(labels=labels_of(TWO, "blobs"), gt=TWO),
+        ValueError,
+        ["labels has pixels of no part (-1) beside parts", "give labels=labels_of(gt, 'cells')"],
+    ),
+    "labels of cells for blobs": (
+        lambda: weight_map(None, TWO.shape, parts="blobs", labels=labels_of(TWO)),
+        ValueError,
+        ["labels has an image of parts without background", "give labels=labels_of(gt, 'blobs')"],
+    ),
+    "labels in place of boxes": (
+        lambda: cells(boxes=labels_of(GT)),
+        ValueError,
+        ["boxes has shape (2, 6, 8) and dtype torch.int16; expected integer rows"],
+    ),
+    "labels in place of boxes of a weight map": (
+        lambda: weight_map(labels_of(TWO), TWO.shape, parts="cells", labels=labels_of(TWO)),  # type: ignore[arg-type]
+        ValueError,
+        ["boxes has shape (2, 6, 8)"],
     ),
     "collate floats": (
         lambda: collate_boxes([np.zeros((1, 4))]),

@@ -130,6 +130,36 @@ def test_histogram_fits_as_single_pixels_do(seed: int, slope: float, shift: floa
     assert binned.mae() == pytest.approx(raw.calibrated(found).mae(), abs=1e-5)
 
 
+@pytest.mark.parametrize("wrong", [0.3, 0.05, 0.01])
+@pytest.mark.parametrize("confidence", [1, 10, 25, 32])
+def test_confident_logits(confidence: float, wrong: float) -> None:
+    """The loss is flat where all logits are confident, and the minimum is elsewhere; against SciPy."""
+    rng = np.random.default_rng(0)
+    y = rng.random(4000) < 0.3
+    x = np.where(y ^ (rng.random(4000) < wrong), confidence, -confidence) + rng.normal(0, 0.5, 4000)
+    data = WeightedLogits(np.clip(x, -32, 32), y, np.ones(4000))
+
+    def bce(at: NDArray[np.float64]) -> float:
+        return float(np.mean(np.logaddexp(0, -np.where(y, 1, -1) * (data.logits * at[0] + at[1]))))
+
+    best = minimize(bce, np.array([0.01, 0.0]), method="Nelder-Mead", options={"fatol": 1e-12})
+    found = fit_calibration(data)
+    assert data.calibrated(found).bce() == pytest.approx(best.fun, abs=1e-7)
+    assert 1 / found.temperature == pytest.approx(best.x[0], rel=1e-3)
+
+
+@pytest.mark.parametrize(("middle", "temperature"), [(5.0, 0.0123), (-2.0, 0.0235), (-1.0, 0.2)])
+def test_rounding_does_not_spoil_a_low_temperature(middle: float, temperature: float) -> None:
+    """Logits of a network that has hardly been trained: all nearly equal."""
+    rng = np.random.default_rng(3)
+    x = rng.normal(middle, 3 * temperature, 20_000)
+    y = rng.random(20_000) < sigmoid((x - middle) / temperature - 1)
+    data = WeightedLogits(x, y, np.ones(20_000))
+    calibrated = data.calibrated(fit_calibration(data))
+    # at the minimum the mean probability is the share of salient pixels
+    assert sigmoid(calibrated.logits).mean() == pytest.approx(y.mean(), abs=2e-4)
+
+
 @settings(max_examples=10, deadline=None)
 @given(st.integers(0, 10_000))
 def test_no_other_calibration_has_a_lower_mae(seed: int) -> None:
@@ -179,7 +209,7 @@ def test_refused_fits_of_mae() -> None:
     """Where no pixel is salient more often than not, a black map has the lowest MAE."""
     rows = [(x, y, 0.2 if y else 0.8) for x in (-1.0, 0.0, 1.0) for y in (True, False)]
     with pytest.raises(
-        InputError, match=r"^the lowest MAE is that of black maps, so the maps are of no"
+        InputError, match=r"^no threshold gives a lower MAE than all-black maps; expected maps that"
     ):
         fit_calibration(weighted(*rows), "mae")
     with pytest.raises(UsageError, match="objective must be 'bce' or 'mae', got 'brier'"):

@@ -101,6 +101,7 @@ class WholeImages:
 def make_frames(boxes: Tensor, shape: tuple[int, int, int], *, reference: Tensor) -> Frames:
     """Return the frames of checked boxes, with device and dtype of the reference map."""
     n_images, height, width = shape
+    boxes = boxes.long()  # areas overflow narrow types
     parts, owner = _bands(boxes, shape) if is_readable(boxes) else _slots(boxes, n_images)
     parts = parts.to(reference.device, non_blocking=True)
     boxes = boxes.to(reference.device, non_blocking=True)
@@ -109,7 +110,7 @@ def make_frames(boxes: Tensor, shape: tuple[int, int, int], *, reference: Tensor
     x = torch.arange(width, device=reference.device)
     return Frames(
         shape=shape,
-        image=boxes[:, 0].long(),
+        image=boxes[:, 0],
         area=((boxes[:, 3] - boxes[:, 1]) * (boxes[:, 4] - boxes[:, 2])).to(reference.dtype),
         rows=((y >= y0) & (y < y1)).to(reference.dtype),
         columns=((x >= x0) & (x < x1)).to(reference.dtype),
@@ -120,9 +121,9 @@ def make_frames(boxes: Tensor, shape: tuple[int, int, int], *, reference: Tensor
 def with_images(boxes: Tensor, shape: tuple[int, int, int]) -> Tensor:
     """Return the boxes of a batch and, after them, one box for each whole image."""
     n_images, height, width = shape
-    images = torch.arange(n_images, dtype=boxes.dtype, device=boxes.device)
-    corners = torch.tensor([0, 0, height, width], dtype=boxes.dtype, device=boxes.device)
-    return torch.cat([boxes, torch.cat([images[:, None], corners.expand(n_images, 4)], dim=1)])
+    images = torch.arange(n_images, device=boxes.device)
+    corners = torch.tensor([0, 0, height, width], device=boxes.device)
+    return torch.cat([boxes.long(), torch.cat([images[:, None], corners.expand(n_images, 4)], dim=1)])
 
 
 def _slots(boxes: Tensor, n_images: int) -> tuple[Tensor, Tensor]:

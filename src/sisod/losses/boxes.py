@@ -8,7 +8,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from sisod.losses.checks import as_array, check_unit_range, is_batched, is_readable
+from sisod.losses.checks import as_array, check_tensor, check_unit_range, is_batched, is_readable
 from sisod.scoring.partition import check_partition_settings, cut_mask
 
 
@@ -87,6 +87,7 @@ def collate_boxes(boxes: Sequence[Tensor | ArrayLike]) -> Tensor:
 
 def check_boxes(boxes: Tensor, shape: Sequence[int]) -> None:
     """Refuse boxes of a wrong shape or dtype and, where values may be read, boxes outside the image."""
+    check_tensor(boxes, "boxes")
     if boxes.ndim != 2 or boxes.shape[1] != 5 or boxes.is_floating_point() or boxes.dtype == torch.bool:
         raise ValueError(
             f"boxes has shape {tuple(boxes.shape)} and dtype {boxes.dtype}; expected integer rows "

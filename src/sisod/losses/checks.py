@@ -61,6 +61,11 @@ def as_planes(logits: Maps, gt: Tensor, *, from_probs: bool) -> tuple[list[Tenso
             )
         if not map_.is_floating_point():
             raise TypeError(f"{name} has dtype {map_.dtype}; expected floats")
+        if map_.device != gt.device:
+            raise ValueError(
+                f"{name} is on {map_.device} but gt is on {gt.device}; move gt there with "
+                f"gt.to({str(map_.device)!r})"
+            )
         planes.append(plane)
     _check_values(maps, from_probs=from_probs)
     # sums over pixels need float32 at least, whatever dtype autocast gave the maps
@@ -87,7 +92,17 @@ def _refuse_mappings(*arguments: object) -> None:
         )
 
 
+def check_tensor(value: object, name: str) -> None:
+    """Refuse arrays and lists."""
+    if not isinstance(value, Tensor):
+        raise TypeError(
+            f"{name} is of type {type(value).__name__}; expected a tensor, for example "
+            f"torch.as_tensor({name})"
+        )
+
+
 def _plane(map_: Tensor, name: str) -> Tensor:
+    check_tensor(map_, name)
     if map_.numel() == 0:
         raise ValueError(f"{name} has shape {tuple(map_.shape)}; expected at least one pixel")
     if map_.ndim == 4 and map_.shape[1] == 1:

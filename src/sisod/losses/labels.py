@@ -10,12 +10,13 @@ from torch import Tensor
 
 from sisod.common.arguments import check_choice
 from sisod.losses.boxes import refuse_vmap, salient_masks
-from sisod.losses.checks import as_array, is_readable
+from sisod.losses.checks import as_array, check_tensor, is_readable
 from sisod.scoring.partition import Partition, check_partition_settings, cut_mask
 from sisod.scoring.voronoi import nearest_component
 
 LabelKind = Literal["cells", "blobs"]
 PartLabels = NDArray[np.int16] | NDArray[np.int32]
+_SIGNED = (torch.int8, torch.int16, torch.int32, torch.int64)
 
 
 def labels_of(
@@ -79,17 +80,30 @@ def collate_labels(labels: Sequence[PartLabels]) -> Tensor:
     return torch.from_numpy(np.stack(labels))
 
 
-def check_labels(labels: Tensor, shape: Sequence[int]) -> Tensor:
-    """Return labels as (B, H, W); refuse a wrong shape or dtype and, where readable, values below -1."""
+def check_labels(labels: Tensor, shape: Sequence[int], parts: LabelKind) -> Tensor:
+    """Return labels as (B, H, W); refuse a wrong shape or dtype and, where readable, wrong values."""
+    check_tensor(labels, "labels")
     refuse_vmap(labels, "labels")
     planes = labels.squeeze(1) if labels.ndim == 4 and labels.shape[1] == 1 else labels
-    if planes.shape != torch.Size(shape) or planes.is_floating_point() or planes.dtype == torch.bool:
+    if planes.shape != torch.Size(shape) or planes.dtype not in _SIGNED:
         raise ValueError(
-            f"labels has shape {tuple(labels.shape)} and dtype {labels.dtype}; expected integers of "
-            f"shape {tuple(shape)}, the part of every pixel, as from labels_of"
+            f"labels has shape {tuple(labels.shape)} and dtype {labels.dtype}; expected signed integers "
+            f"of shape {tuple(shape)}, the part of every pixel, as from labels_of"
         )
-    if is_readable(planes) and int(planes.min()) < -1:
-        raise ValueError(
-            f"labels holds {int(planes.min())}; expected the index of a part from 0 on, or -1 for none"
-        )
+    if is_readable(planes):
+        _check_values(planes.flatten(1), parts)
     return planes
+
+
+def _check_values(labels: Tensor, parts: LabelKind) -> None:
+    """Refuse values below -1 and the labels of the other kind; rows of labels are images."""
+    low, high = labels.amin(dim=1), labels.amax(dim=1)
+    if int(low.min()) < -1:
+        raise ValueError(
+            f"labels holds {int(low.min())}; expected the index of a part from 0 on, or -1 for none"
+        )
+    advice = f"but parts is {parts!r}; give labels=labels_of(gt, {parts!r})"
+    if parts == "cells" and bool(((low < 0) & (high >= 0)).any()):
+        raise ValueError(f"labels has pixels of no part (-1) beside parts, as blobs have, {advice}")
+    if parts == "blobs" and bool(((low >= 0) & (high > 0)).any()):
+        raise ValueError(f"labels has an image of parts without background, as cells have, {advice}")

@@ -263,11 +263,18 @@ def _labelled(
     g: Tensor, labels: Tensor, boxes: Tensor | None, weighting: Weighting
 ) -> tuple[Parts | None, PixelWeights | None]:
     assert weighting.parts != "boxes"  # noqa: S101  (for the type checker)
-    planes = check_labels(labels, g.shape)
+    planes = check_labels(labels, g.shape, weighting.parts)
+    if boxes is not None:
+        check_boxes(boxes, g.shape)
     if are_whole_images(planes, weighting.parts):
         return None, None
     parts = label_parts(planes, weighting.parts, reference=g, boxes=boxes, whole=weighting.whole)
     return parts, PixelWeights(parts.weights(), is_relative=True)
+
+
+def _weighted_sum(values: Tensor, shares: Tensor) -> Tensor:
+    """Return the sum over parts; a part without pixels has share 0, whatever a term gives for it."""
+    return torch.where(shares != 0, values * shares, 0).sum()
 
 
 def _plain(logits: Maps, gt: Tensor, terms: Terms) -> Tensor:
@@ -299,5 +306,5 @@ def _sum_terms(
         p = map_.sigmoid() if terms.need_probs else map_
         losses += [factor / divisor * term(map_, g, weights) for factor, term in terms.on_input]
         losses += [factor / divisor * term(p, g, weights) for factor, term in terms.on_probs]
-        losses += [(value(p) * shares).sum() for value, shares in regions]
+        losses += [_weighted_sum(value(p), shares) for value, shares in regions]
     return sum(losses[1:], losses[0])

@@ -72,10 +72,11 @@ def weight_map(
             raise UsageError(
                 f"labels is None but parts is {parts!r}; give labels=labels_of(gt, {parts!r})"
             )
+        labels = check_labels(labels, planes, parts)
+        if boxes is not None:
+            check_boxes(boxes, planes)
         reference = torch.empty(planes, device=labels.device)
-        labelled = label_parts(
-            check_labels(labels, planes), parts, reference=reference, boxes=boxes, whole=whole
-        )
+        labelled = label_parts(labels, parts, reference=reference, boxes=boxes, whole=whole)
         weight = labelled.weights() / (planes[1] * planes[2])
     return weight.view(tuple(shape))
 

@@ -5,6 +5,7 @@ bins of 1/128, salient or not, of which the mean logit and the weight are kept. 
 measured are these few thousand weighted points.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -23,10 +24,14 @@ Values = NDArray[np.float64]
 REACH = 32.0  # logits beyond are taken as this; the sigmoid is 1e-14 there
 _BINS_PER_UNIT = 128
 _N_BINS = int(2 * REACH * _BINS_PER_UNIT) + 1
-_DIGITS = 4  # of the fitted numbers: the same on every machine
+_DIGITS = 4  # decimals of the fitted numbers: the same on every machine
 _SHARPEST = 0.1  # least temperature of the fit to MAE, which falls until maps are binary
 _SOFTEST = 20.0
 _NEWTON_STEPS = 100
+_SEPARATED = (
+    "the maps separate objects and background without an error, so every harder map has a lower "
+    "cross-entropy; there is nothing to calibrate"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +92,7 @@ class LogitHistogram:
 
 
 def fit_calibration(pixels: WeightedLogits, objective: Objective = "bce") -> Calibration:
-    """Return the temperature and the shift with the lowest cross-entropy or MAE, to four digits.
+    """Return the temperature and the shift with the lowest cross-entropy or MAE, to four decimals.
 
     The fit to cross-entropy is Platt scaling, a convex problem. MAE has no such guarantee and falls
     until maps are binary; its minimum is searched on a grid, with a temperature from 0.1 to 20.
@@ -107,7 +112,12 @@ def fit_calibration(pixels: WeightedLogits, objective: Objective = "bce") -> Cal
     check_choice("objective", objective, OBJECTIVES)
     _check_pixels(pixels)
     temperature, shift = (_fit_bce if objective == "bce" else _fit_mae)(pixels)
-    return Calibration(round(temperature, _DIGITS), round(shift, _DIGITS))
+    return Calibration(round(temperature, _decimals(temperature)), round(shift, _DIGITS))
+
+
+def _decimals(temperature: float) -> int:
+    """Return the decimals to which a temperature is rounded: a low one divides logits by little."""
+    return _DIGITS + max(0, math.ceil(-2 * math.log10(2 * temperature)))
 
 
 def _check_pixels(pixels: WeightedLogits) -> None:
@@ -128,39 +138,43 @@ def _check_pixels(pixels: WeightedLogits) -> None:
 
 
 def _fit_bce(pixels: WeightedLogits) -> tuple[float, float]:
-    """Newton's method with halved steps for slope and shift: the loss is convex in these two."""
-    x, y, w = pixels.logits, pixels.salient.astype(np.float64), pixels.weights / pixels.weights.sum()
-    design = np.stack([x, np.ones_like(x)])
+    """Newton's method with halved steps for slope and shift: the loss is convex in these two.
+
+    It begins with the constant map of the lowest loss: at confident logits the loss is nearly flat.
+    """
+    y, w = pixels.salient.astype(np.float64), pixels.weights / pixels.weights.sum()
+    if pixels.logits[pixels.salient].min() >= pixels.logits[~pixels.salient].max():
+        raise InputError(_SEPARATED)
+    middle = float(w @ pixels.logits)
+    scale = math.sqrt(float(w @ (pixels.logits - middle) ** 2))
+    design = np.stack([(pixels.logits - middle) / scale, np.ones_like(y)])
 
     def loss(at: Values) -> float:
         z = at @ design
         return float(w @ (np.logaddexp(0.0, z) - y * z))
 
-    at = np.array([1.0, 0.0])
+    share = float(w @ y)
+    at = np.array([0.0, math.log(share / (1 - share))])
     for _ in range(_NEWTON_STEPS):
         p = _sigmoid(at @ design)
         gradient = design @ (w * (p - y))
         hessian = (design * (w * p * (1 - p))) @ design.T
         step = np.linalg.lstsq(hessian, gradient, rcond=None)[0]
-        length, now = 1.0, loss(at)
-        while length > 1e-6 and not loss(at - length * step) <= now:
-            length /= 2
-        at = at - length * step
-        if np.abs(step).max() < 1e-9 or at[0] > 10 / LEAST_TEMPERATURE:
+        now = loss(at)
+        while np.abs(step).max() >= 1e-9 and not loss(at - step) <= now:
+            step = step / 2
+        if np.abs(step).max() < 1e-9:
             break
-    slope, shift = at.tolist()
-    is_separated = x[pixels.salient].min() >= x[~pixels.salient].max()
+        at = at - step
+    slope, at_middle = float(at[0]) / scale, float(at[1])
     if slope < 1 / MOST_TEMPERATURE:
         raise InputError(
             "brighter pixels are not salient more often; expected maps that are bright on objects; give "
             "a network that is trained, or maps that are not inverted"
         )
-    if is_separated or slope > 1 / LEAST_TEMPERATURE:
-        raise InputError(
-            "the maps separate objects and background without an error, so every harder map has a lower "
-            "cross-entropy; there is nothing to calibrate"
-        )
-    return 1 / slope, shift
+    if slope > 1 / LEAST_TEMPERATURE:
+        raise InputError(_SEPARATED)
+    return 1 / slope, at_middle - slope * middle
 
 
 def _fit_mae(pixels: WeightedLogits) -> tuple[float, float]:
@@ -181,8 +195,8 @@ def _fit_mae(pixels: WeightedLogits) -> tuple[float, float]:
     if not low < middle < high:
         colour = "black" if middle >= high else "white"
         raise InputError(
-            f"the lowest MAE is that of {colour} maps, so the maps are of no use for MAE; expected maps "
-            "that are bright on objects; give a trained network, or fit to bce"
+            f"no threshold gives a lower MAE than all-{colour} maps; expected maps that are bright on "
+            "objects; give a trained network, or fit to bce"
         )
     return temperature, -middle / temperature
 
