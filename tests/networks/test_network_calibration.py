@@ -124,6 +124,6 @@ def test_onnx_applies_it(network: networks.Network, tmp_path: Path) -> None:
     with torch.no_grad():
         logits = network(network.input_spec.apply(image))[0]
     expected = 1 / (1 + np.exp(-(logits.double().numpy() / 0.8 - 0.6)))
-    (found,) = session.run(None, {"image": image.numpy()})
+    (found,) = session.run(["saliency"], {"image": image.numpy()})
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
     assert np.abs(found - logits.sigmoid().numpy()).max() > 0.05

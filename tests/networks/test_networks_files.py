@@ -424,8 +424,9 @@ def test_onnx_runs_elsewhere_and_gives_the_same(dynamic_size: bool, tmp_path: Pa
     for batch, height, width in sizes:
         image = torch.rand(batch, 3, height, width)
         expected = network(spec.apply(image))[0].sigmoid()
-        (found,) = session.run(None, {IMAGE: image.numpy()})
+        found, logits = session.run(None, {IMAGE: image.numpy()})
         assert expected.std() > 0.01
+        np.testing.assert_allclose(logits, expected.logit().numpy(), rtol=0, atol=1e-4)
         np.testing.assert_allclose(found, expected.numpy(), rtol=0, atol=1e-5)
 
 

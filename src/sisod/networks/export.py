@@ -15,7 +15,7 @@ from sisod.common.imports import describe_error
 from sisod.common.output import write_file
 from sisod.networks.memory import check_memory
 from sisod.networks.network import Network
-from sisod.networks.onnx_model import METADATA_KEY, SIZE_KEY
+from sisod.networks.onnx_model import LOGIT, METADATA_KEY, SIZE_KEY
 from sisod.networks.others.wrapped import WrappedNetwork, module_errors
 
 IMAGE = "image"
@@ -57,16 +57,16 @@ def _export_errors(network: Network, size: tuple[int, int]) -> Iterator[None]:
 
 
 class Saliency(nn.Module):
-    """RGB images in [0, 1] -> saliency in [0, 1], with preparation of the input and calibration."""
+    """RGB images in [0, 1] -> saliency in [0, 1] and its logit, with preparation and calibration."""
 
     def __init__(self, network: Network) -> None:
         super().__init__()
         self.network = network
 
-    def forward(self, image: Tensor) -> Tensor:
-        """Return (B, 1, H, W)."""
+    def forward(self, image: Tensor) -> tuple[Tensor, Tensor]:
+        """Return both as (B, 1, H, W)."""
         logits: Tensor = self.network(self.network.input_spec.apply(image))[0]
-        return self.network.saliency(logits)
+        return self.network.saliency(logits), self.network.calibrated(logits)
 
 
 def export_onnx(
@@ -75,7 +75,8 @@ def export_onnx(
     """Write the network as one ONNX file that takes any batch size.
 
     The input `image` is (batch, 3, height, width), RGB in [0, 1]; the output `saliency` is
-    (batch, 1, height, width) in [0, 1]. The metadata of the file hold the network's config and `size`.
+    (batch, 1, height, width) in [0, 1], and `saliency_logit` its logit, which `sisod predict` resizes: a
+    probability has lost what is beyond 0.999999. The metadata hold the network's config and `size`.
 
     Args:
         network: any of `networks.names()`.
@@ -93,7 +94,7 @@ def export_onnx(
             Saliency(network).eval(),
             (torch.rand(_BATCH, 3, *size),),
             input_names=[IMAGE],
-            output_names=[SALIENCY],
+            output_names=[SALIENCY, LOGIT],
             dynamic_shapes={IMAGE: free},
             dynamo=True,
             verbose=False,

@@ -109,9 +109,13 @@ class Network(
         calibration = self.calibration
         return config if calibration is None else config | {"calibration": calibration.to_json()}
 
+    def calibrated(self, logits: Tensor) -> Tensor:
+        """Return the prediction's logits, calibrated if the network is."""
+        return logits if self.calibration is None else self.calibration.apply(logits)
+
     def saliency(self, logits: Tensor) -> Tensor:
         """Return the probabilities of the prediction's logits, calibrated if the network is."""
-        return (logits if self.calibration is None else self.calibration.apply(logits)).sigmoid()
+        return self.calibrated(logits).sigmoid()
 
     def on_meta(self) -> Self | None:
         """Return the same network without values, on the device `meta`; None if it cannot be built."""

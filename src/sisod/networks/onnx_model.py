@@ -35,6 +35,7 @@ from sisod.networks.values import (
 # in files that `sisod export` wrote: the network's config, and height and width, as JSON
 METADATA_KEY = "sisod"
 SIZE_KEY = "sisod_size"
+LOGIT = "saliency_logit"  # output of such files that is resized, as the logits of a network are
 _OLDER_SIZE = (384, 384)  # of files for any size that do not say it
 _TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16}
 _CHUNK = 1 << 20
@@ -86,9 +87,14 @@ class OnnxModel:
         self._channel = check_reading(reading, normalize, channel)
         config = _own_config(self._session)
         is_own = config is not None
-        self._n_bits = 16 if config is not None and "calibration" in config else 8
+        self._calibration = (config or {}).get("calibration")
+        names = [item.name for item in self._session.get_outputs()]
+        has_logit = is_own and LOGIT in names and output == 0 and activation is None
         self._activation: Activation | None = activation or ("none" if is_own else None)
         self._normalize = normalize
+        if has_logit:
+            output, self._activation = LOGIT, "sigmoid"
+            self._normalize = (config or {}).get("normalize", normalize)
         self._mean = check_triple("mean", mean or ((0.0,) * 3 if is_own else IMAGENET_MEAN))
         self._std = check_triple("std", std or ((1.0,) * 3 if is_own else IMAGENET_STD))
         self._input = _only_input(self._session, self.path)
@@ -115,7 +121,8 @@ class OnnxModel:
             "normalize": self._normalize,
             "channel": self._channel,
         }
-        return {"network": config, "weights": _digest(self.path)}
+        settings = {"network": config, "weights": _digest(self.path)}
+        return settings if self._calibration is None else settings | {"calibration": self._calibration}
 
     def prepare(self, image: NDArray[np.uint8]) -> NDArray[Any]:
         """Return an image (BGR) as the file's input, without the batch."""
@@ -182,7 +189,7 @@ class OnnxModel:
             least, most = probs.min(), probs.max()
             if most - least >= EPSILON:
                 probs = (probs - least) / (most - least)
-        if self._n_bits == 16:
+        if self._calibration is not None:
             return np.rint(probs.astype(np.float64) * 65535).astype(np.uint16)
         return np.rint(probs * 255).astype(np.uint8)
 
