@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 import sisod
 from benchmarks.real_data import parts
-from benchmarks.real_data.object_rows import SavedCounts
+from benchmarks.real_data.object_rows import CALIBRATED, SEEDS, SavedCounts
 from benchmarks.real_data.predicted import curve
 from benchmarks.real_data.runs import TESTS
 from benchmarks.real_data.tables import EDGES, LOSSES, SMALL, Results
@@ -238,7 +238,7 @@ def draw_family() -> "Figure":
         for axes, dataset in zip(panels, TESTS, strict=False):
             for run, title in titles.items():
                 look, start = looks[title], run.removesuffix("0")
-                seeds = [f"{start}{seed}{parts.CALIBRATED}" for seed in parts.SEEDS]
+                seeds = [f"{start}{seed}{CALIBRATED}" for seed in SEEDS]
                 for name in (name for name in seeds if name in parts.means()):
                     scores = parts.means()[name][dataset]
                     point = scores["false_objects"], scores["object_f1_max_small"]

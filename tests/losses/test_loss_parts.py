@@ -178,8 +178,8 @@ def test_boxes_of_every_integer_type_give_the_same(dtype: torch.dtype) -> None:
     gt[..., 10:240, 10:240] = gt[..., 244:249, 244:254] = 1  # an area beyond 16 bits
     logits = torch.linspace(-3, 3, gt.numel()).reshape(gt.shape)
     boxes = boxes_of(gt)
-    for options in ({}, {"whole": 0.5}, {"gamma": 0.5}):
-        loss = SizeInvariantLoss("bce", "dice", **options)
+    for whole, gamma in ((0.0, 1.0), (0.5, 1.0), (0.0, 0.5)):
+        loss = SizeInvariantLoss("bce", "dice", whole=whole, gamma=gamma)
         assert loss(logits, gt, boxes.to(dtype)) == loss(logits, gt, boxes)
     assert torch.equal(weight_map(boxes.to(dtype), gt.shape), weight_map(boxes, gt.shape))
 

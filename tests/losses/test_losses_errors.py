@@ -295,7 +295,7 @@ REFUSED: dict[str, tuple[Callable[[], object], type[Exception], list[str]]] = {
         ["boxes has shape (2, 6, 8) and dtype torch.int16; expected integer rows"],
     ),
     "labels in place of boxes of a weight map": (
-        lambda: weight_map(labels_of(TWO), TWO.shape, parts="cells", labels=labels_of(TWO)),  # type: ignore[arg-type]
+        lambda: weight_map(labels_of(TWO), TWO.shape, parts="cells", labels=labels_of(TWO)),
         ValueError,
         ["boxes has shape (2, 6, 8)"],
     ),

@@ -22,7 +22,7 @@ from helpers.training_runs import SMALL, same_weights, train_tiny, write_data
 import sisod
 from sisod import networks
 from sisod.common.errors import InputError, InputWarning
-from sisod.data.datasets import Sample, open_dataset
+from sisod.data.datasets import Sample, find_images, open_dataset
 from sisod.data.images import resize
 from sisod.networks.calibration import Calibration
 from sisod.networks.predict import load_network, predict_logits
@@ -97,13 +97,14 @@ def test_test_images_are_left_out_whatever_their_names(trained: Path, tmp_path: 
     for sample in unseen[:3]:  # links under other names
         (tmp_path / "image" / f"other-{sample.name}.jpg").symlink_to(sample.image)
         (tmp_path / "mask" / f"other-{sample.name}.png").symlink_to(sample.mask)
-    test = open_dataset(tmp_path)
-    chosen = calibration_samples(trained / "run", data, tests=[test])
+    chosen = calibration_samples(trained / "run", data, tests=[tmp_path / "image"])
     assert names(chosen) == names(unseen[3:])
-    done = run("calibrate", trained / "run", "--test", tmp_path, "--out", tmp_path / "out")
-    assert done.exit_code == 0, done.stderr
-    record = json.loads((tmp_path / "out/calibration.json").read_text())
-    assert {*record["images"]} == names(unseen[3:])
+    for number, folder in enumerate((tmp_path, tmp_path / "image")):  # with and without masks
+        out = tmp_path / f"out{number}"
+        done = run("calibrate", trained / "run", "--test", folder, "--out", out)
+        assert done.exit_code == 0, done.stderr
+        record = json.loads((out / "calibration.json").read_text())
+        assert {*record["images"]} == names(unseen[3:])
 
 
 @pytest.mark.parametrize("kind", ["copies", "archive"])
@@ -121,7 +122,7 @@ def test_copies_of_test_images_are_left_out(kind: str, trained: Path, tmp_path: 
             (test / folder).mkdir(parents=True)
             for n, pair in enumerate(pairs):
                 (test / folder / f"other-{n}.png").write_bytes(pair[index])
-    chosen = calibration_samples(trained / "run", data, tests=[open_dataset(test)])
+    chosen = calibration_samples(trained / "run", data, tests=[find_images(test)])
     assert names(chosen) == names(unseen[3:])
 
 
@@ -276,7 +277,7 @@ def test_runs_that_are_refused(world: Path, trained: Path) -> None:
         return message
 
     assert "maps' is not a run of 'sisod train'; expected its folder" in refused(world / "maps")
-    assert refused(world / "run", "--limit", 19).startswith("19 images are too few to calibrate on")
+    assert refused(world / "run", "--limit", 19) == "limit must be at least 20 images, got 19"
     other = write_data(world / "other", 4)
     lost = refused(world / "run", "--data", other)
     assert "8 images that" in lost
@@ -285,7 +286,7 @@ def test_runs_that_are_refused(world: Path, trained: Path) -> None:
     train_tiny(trained / "data", whole, "train.epochs=1")
     assert refused(whole) == (
         "0 images are too few to calibrate on; expected at least 20; 32 of the 32 images were trained "
-        "on; train with --limit, or with --set train.calibrate=0.1, so that some are not"
+        "on; train with --limit, or with --set train.calibrate=0.1, so that more are left"
     )
     (world / "run/images.json").write_text("{")
     assert "is damaged, so the images that were trained on are not known" in refused(world / "run")
@@ -309,14 +310,56 @@ def test_empty_masks_and_constant_maps_are_refused(trained: Path, tmp_path: Path
     assert refusal("calibrate", tmp_path / "run").startswith("the maps are constant, with the same")
 
 
+def test_images_that_are_left_are_too_few(trained: Path, tmp_path: Path) -> None:
+    data = open_dataset(trained / "data")
+    unseen = unseen_images(trained / "run", data)
+    for sample in unseen[:10]:
+        shutil.copy(sample.image, tmp_path)
+    assert refusal("calibrate", trained / "run", "--test", tmp_path) == (
+        "14 images are too few to calibrate on; expected at least 20; 8 of the 32 images were trained "
+        "on and 10 others are test images; train with --limit, or with --set train.calibrate=0.1, so "
+        "that more are left"
+    )
+    assert "has no folder of images" in refusal("calibrate", trained / "run", "--test", trained / "run")
+
+
+def test_objects_in_one_half_of_the_images_only() -> None:
+    mask = np.zeros((8, 8), dtype=bool)
+    mask[2:5, 3:6] = True
+    noise = np.random.default_rng(0).normal(size=(8, 8)) + mask
+    with pytest.raises(InputError) as error:
+        fit_images([(str(n), noise, mask & (n % 2 == 0)) for n in range(20)])
+    assert str(error.value).startswith(
+        "each half of the images is calibrated by the other, and in one half no mask has a salient pixel"
+    )
+
+
+def test_a_figure_that_cannot_be_written_is_drawn_last(world: Path) -> None:
+    (world / "file").touch()
+    result = run("calibrate", world / "run", "--plot", world / "file/plot.svg")
+    assert result.exit_code == 1
+    assert "stored with the network in" in result.stdout
+    assert load_network(world / "run").calibration is not None
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (["a", "b", "c", "--out", "x"], "calibrate takes RUN, or MAPS GT, or MAPS with --apply, got 3"),
         (["a", "b"], "calibrated maps need a folder; name it with --out"),
         (["a", "--apply", "c.json"], "calibrated maps need a folder; name it with --out"),
-        (["a", "b", "--out", "x", "--data", "y"], "--data, --masks and --test are for a run; leave"),
-        (["a", "--out", "x", "--apply", "c", "--plot", "p.svg"], "--plot draws a fit, and --apply fits"),
+        (
+            ["a", "b", "--out", "x", "--data", "y", "--device", "cpu"],
+            "--data, --masks, --test, --batch, --device, --factory are for a run; leave --data, --dev",
+        ),
+        (
+            ["a", "--out", "x", "--apply", "c", "--plot", "p.svg"],
+            "--objective, --limit, --plot, --pred-suffix, --gt-suffix are for a fit, and --apply fits "
+            "nothing; leave --plot out",
+        ),
+        (["a", "--gt-suffix", "_gt"], "--pred-suffix, --gt-suffix are for maps with ground truths; l"),
+        (["a", "--masks", "m"], "--masks needs --data, the folder of the images; give both or none"),
+        (["a", "b", "--out", "x", "--limit", "19"], "limit must be at least 20 images, got 19"),
         (["a", "--plot", "p.txt"], "'p.txt': expected a name ending in .pdf, .png or .svg"),
     ],
 )
@@ -338,6 +381,23 @@ def test_maps_of_others_are_fitted_and_applied(tmp_path: Path) -> None:
     assert record["shift"] == pytest.approx(-1, abs=0.1)
     assert record["after"]["ece"] < 0.3 * record["before"]["ece"]
     stored = Calibration(record["temperature"], record["shift"])
+    again = refusal(
+        "calibrate",
+        tmp_path / "out",
+        "--apply",
+        tmp_path / "out/calibration.json",
+        "--out",
+        tmp_path / "2",
+    )
+    assert f"out' are calibrated already ({stored}); give the maps as they were predicted" in again
+    assert not (tmp_path / "2").exists()
+    renamed = tmp_path / "renamed"
+    renamed.mkdir()
+    for path in gt.iterdir():
+        shutil.copy(path, renamed / f"{path.stem}_gt{path.suffix}")
+    suffixed = run("calibrate", maps, renamed, "--gt-suffix", "_gt", "--out", tmp_path / "suffixed")
+    assert suffixed.exit_code == 0, suffixed.stderr
+    assert json.loads((tmp_path / "suffixed/calibration.json").read_text()) == record
     assert result.stdout.endswith(f"{stored}: 40 maps of 16 bits in {tmp_path / 'out'}\n")
     [path, *_] = sorted((tmp_path / "out").glob("*.png"))
     written = cv2.imread(str(path), cv2.IMREAD_UNCHANGED)
@@ -392,8 +452,9 @@ def test_sixteen_bits_keep_levels_that_eight_would_merge() -> None:
 def test_maps_that_are_refused(tmp_path: Path) -> None:
     maps, gt = write_maps(tmp_path / "val", 8)
     assert refusal("calibrate", maps, gt, "--out", tmp_path / "out").startswith("8 images are too few")
-    inside = error_message(run("calibrate", maps, gt, "--out", maps / "new"), exit_codes=(2,))
-    assert inside.startswith("the calibrated maps would go into the folder of maps, ")
+    for folder, title in ((maps, "maps"), (gt, "ground truths")):
+        inside = error_message(run("calibrate", maps, gt, "--out", folder / "new"), exit_codes=(2,))
+        assert inside.startswith(f"the calibrated maps would go into the folder of {title}, ")
     for text in ("{", "[]", '{"temperature": 0, "shift": 1}', '{"shift": 1}'):
         (tmp_path / "c.json").write_text(text)
         message = refusal("calibrate", maps, "--apply", tmp_path / "c.json", "--out", tmp_path / "out")

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from sisod.cli import (
+    calibrate,
     compare,
     demo,
     evaluate,
@@ -42,7 +43,7 @@ COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
     },
     "Train": {
         "train": train.train,
-        "calibrate": predict.calibrate,
+        "calibrate": calibrate.calibrate,
         "predict": predict.predict,
         "ablate": train.ablate,
         "networks": networks.show_networks,

@@ -17,6 +17,7 @@ from sisod.cli.shared import (
     NameList,
     Normalize,
     Overwrite,
+    PredSuffix,
     ProtocolName,
     Resume,
     chosen_protocol,
@@ -67,9 +68,7 @@ def evaluate(
     normalize: Normalize = None,
     fmt: FormatName = None,
     jobs: Jobs = None,
-    pred_suffix: Annotated[
-        str, typer.Option(metavar="TEXT", help="End of prediction names, like _sal.")
-    ] = "",
+    pred_suffix: PredSuffix = "",
     gt_suffix: GtSuffix = "",
     labels: LabelMaps = False,
     category: ClassName = None,

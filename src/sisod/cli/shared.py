@@ -78,6 +78,9 @@ Normalize = Annotated[
         help="Whether predictions are stretched to [0, 1]: by default the protocol's.",
     ),
 ]
+PredSuffix = Annotated[
+    str, typer.Option("--pred-suffix", metavar="TEXT", help="End of prediction names, like _sal.")
+]
 GtSuffix = Annotated[
     str, typer.Option("--gt-suffix", metavar="TEXT", help="End of ground truth names, like _mask.")
 ]

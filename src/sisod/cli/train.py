@@ -61,7 +61,7 @@ RecipeName = Annotated[
         autocompletion=completion.recipes,
     ),
 ]
-Limit = Annotated[int | None, typer.Option(metavar="N", min=1, help="Use only so many images.")]
+Limit = Annotated[int | None, typer.Option(metavar="N", min=1, help="Use at most N images.")]
 SkipBad = Annotated[
     bool, typer.Option("--skip-bad", help="Leave out images that cannot be used and say how many.")
 ]

@@ -82,6 +82,16 @@ def open_dataset(
     return Dataset(folders.name, folders.image_dir, folders.mask_dir, matching.samples)
 
 
+def find_images(root: Path | str) -> Path:
+    """Return the folder of images of a data set, or a folder of images itself; masks are not needed."""
+    try:
+        return _search(Path(root), ()).image_dir
+    except InputError:
+        if visible_photographs(root):
+            return Path(root)
+        raise
+
+
 def match_files(image_dir: Path, mask_dir: Path) -> Matching:
     """Pair images and masks by their path below each folder, whatever the extension."""
     images, masks = visible_photographs(image_dir), visible_masks(mask_dir)

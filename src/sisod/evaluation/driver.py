@@ -307,13 +307,13 @@ def _record(reader: Answers, request: Request, plan: dict[str, Any]) -> dict[str
         inputs["crowd_regions"] = count_crowds(request.gt_root, request.category)
     if request.names is not None:
         inputs["listed"] = len(request.names)
-    if calibration := _calibration(request.pred_root):
+    if calibration := stored_calibration(request.pred_root):
         inputs["calibration"] = calibration
     record = run_record(reader.totals, request.protocol, request.custom)
     return record | {"inputs": inputs, "digest": plan_digest(plan)}
 
 
-def _calibration(pred_root: str) -> dict[str, float] | None:
+def stored_calibration(pred_root: str) -> dict[str, float] | None:
     """Return temperature and shift of maps that `sisod predict` or `sisod calibrate` calibrated."""
     stored = {} if folders.is_url(pred_root) else folders.read_run(Path(pred_root)).get("calibration")
     numbers = stored if isinstance(stored, dict) else {}

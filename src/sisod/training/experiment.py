@@ -141,7 +141,7 @@ def _calibrate(experiment: Experiment, objective: Objective) -> None:
             data=experiment.training.data,
             masks=experiment.training.masks,
             objective=objective,
-            tests=experiment.tests,
+            tests=[test.image_dir for test in experiment.tests],
             factory=experiment.recipe.network.factory or None,
             out=copy,
             overwrite=True,

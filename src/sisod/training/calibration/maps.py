@@ -19,12 +19,14 @@ from sisod.common.progress import progress_bar
 from sisod.data.containers import split_root
 from sisod.data.images import read_map, read_mask
 from sisod.data.pairs import Pair, files_by_name, pair_files
+from sisod.evaluation.driver import stored_calibration
 from sisod.networks.calibration import Calibration
 from sisod.scoring.arrays import Map, unit_values
 from sisod.training.calibration.fit import Objective
 from sisod.training.calibration.report import (
     FittedCalibration,
     Named,
+    check_limit,
     check_number_of_images,
     fit_images,
 )
@@ -60,6 +62,8 @@ def calibrate_maps(
     *,
     objective: Objective = "bce",
     limit: int | None = DEFAULT_LIMIT,
+    pred_suffix: str = "",
+    gt_suffix: str = "",
     overwrite: bool = False,
 ) -> CalibratedMaps:
     """Fit a calibration on maps that have a ground truth, and write all maps calibrated.
@@ -73,10 +77,14 @@ def calibrate_maps(
         out: folder for the calibrated maps, 16-bit PNG.
         objective: `"bce"` or `"mae"`.
         limit: most images to fit on, chosen by their names alone; None for all.
+        pred_suffix: as for `sisod.evaluate`.
+        gt_suffix: as for `sisod.evaluate`.
         overwrite: replace an earlier result of `sisod calibrate`.
     """
-    _check_out(Path(out), maps, overwrite=overwrite, gt=gt)
-    pairs = pair_files(maps, gt, allow_missing=True).pairs
+    check_limit(limit)
+    _check_folders(Path(out), maps, gt, overwrite=overwrite)
+    pairing = pair_files(maps, gt, pred_suffix=pred_suffix, gt_suffix=gt_suffix, allow_missing=True)
+    pairs = pairing.pairs
     chosen = choose_by_name(pairs, limit)
     check_number_of_images(len(chosen))
     fitted = fit_images(_read_pairs(str(maps), str(gt), chosen), objective)
@@ -94,7 +102,7 @@ def apply_to_maps(
         out: folder for the calibrated maps, 16-bit PNG.
         overwrite: replace an earlier result of `sisod calibrate`.
     """
-    _check_out(Path(out), maps, overwrite=overwrite)
+    _check_folders(Path(out), maps, overwrite=overwrite)
     return _write_maps(calibration, maps, Path(out), overwrite=overwrite)
 
 
@@ -166,11 +174,22 @@ def _read_pairs(maps: str, gt: str, pairs: Sequence[Pair]) -> Iterator[Named]:
             advance(1)
 
 
-def _check_out(out: Path, maps: str | Path, *, overwrite: bool, gt: str | Path | None = None) -> None:
-    """Refuse an output folder that may not be written, before anything slow starts."""
-    if not is_url(maps) and out.resolve().is_relative_to(Path(split_root(str(maps))[0]).resolve()):
-        raise UsageError(
-            f"the calibrated maps would go into the folder of maps, {str(maps)!r}; give a folder outside"
+def _check_folders(
+    out: Path, maps: str | Path, gt: str | Path | None = None, *, overwrite: bool
+) -> None:
+    """Refuse calibrated maps, and an output folder that may not be written, before anything slow."""
+    for content, root in (("maps", maps), ("ground truths", gt)):
+        if root is None or is_url(root):
+            continue
+        if out.resolve().is_relative_to(Path(split_root(str(root))[0]).resolve()):
+            raise UsageError(
+                f"the calibrated maps would go into the folder of {content}, {str(root)!r}; give a "
+                "folder outside"
+            )
+    if stored := stored_calibration(str(maps)):
+        raise InputError(
+            f"the maps in {str(maps)!r} are calibrated already ({Calibration(**stored)}); give the maps "
+            "as they were predicted"
         )
     folders.check_free(followed(out), kind=KIND, overwrite=overwrite, inputs=(maps, gt))
 

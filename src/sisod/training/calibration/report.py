@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sisod.analysis.reliability import ReliabilityCurve
-from sisod.common.errors import InputError
+from sisod.common.errors import InputError, UsageError
 from sisod.common.grid import Grid
 from sisod.networks.calibration import Calibration
 from sisod.scoring.partition import cut_mask
@@ -123,7 +123,7 @@ def fit_images(images: Iterable[Named], objective: Objective = "bce") -> FittedC
     check_number_of_images(len(names))
     pixels, frames = ([half.points() for half in halves] for halves in (by_image, by_frame))
     calibration = fit_calibration(joined(pixels), objective)
-    crossed = [fit_calibration(half, objective) for half in pixels][::-1]
+    crossed = [_fit_half(half, objective) for half in pixels][::-1]
     return FittedCalibration(
         calibration,
         objective,
@@ -131,6 +131,21 @@ def fit_images(images: Iterable[Named], objective: Objective = "bce") -> FittedC
         CalibrationErrors.measure(joined(pixels), joined(frames)),
         CalibrationErrors.measure(_calibrated(pixels, crossed), _calibrated(frames, crossed)),
     )
+
+
+def _fit_half(pixels: WeightedLogits, objective: Objective) -> Calibration:
+    try:
+        return fit_calibration(pixels, objective)
+    except InputError as error:
+        raise InputError(
+            f"each half of the images is calibrated by the other, and in one half {error}"
+        ) from error
+
+
+def check_limit(limit: int | None) -> None:
+    """Refuse a limit that leaves too few images."""
+    if limit is not None and limit < LEAST_IMAGES:
+        raise UsageError(f"limit must be at least {LEAST_IMAGES} images, got {limit}")
 
 
 def check_number_of_images(count: int, advice: str = "give more images") -> None:

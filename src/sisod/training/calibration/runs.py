@@ -17,7 +17,7 @@ from sisod.common.errors import InputError, InputWarning, shorten_list
 from sisod.common.output import followed, lock, readable_errors, write_atomically
 from sisod.common.progress import progress_bar
 from sisod.common.version import __version__
-from sisod.data.datasets import Dataset, Sample, open_dataset
+from sisod.data.datasets import Dataset, Sample, open_dataset, visible_photographs
 from sisod.data.images import read_content, resize
 from sisod.data.storage import is_local_root
 from sisod.networks.checkpoints import write_state
@@ -37,6 +37,7 @@ from sisod.training.calibration.fit import Objective
 from sisod.training.calibration.report import (
     FittedCalibration,
     Named,
+    check_limit,
     check_number_of_images,
     fit_images,
 )
@@ -62,7 +63,7 @@ def calibrate_run(
     masks: str | Path | None = None,
     objective: Objective = "bce",
     limit: int | None = DEFAULT_LIMIT,
-    tests: Sequence[Dataset] = (),
+    tests: Sequence[str | Path] = (),
     batch: int = 8,
     device: str = "auto",
     factory: str | None = None,
@@ -77,7 +78,7 @@ def calibrate_run(
         masks: folder of masks, if `data` is a folder of images.
         objective: `"bce"` or `"mae"`.
         limit: most images to fit on, chosen by their names alone; None for all.
-        tests: data sets whose images are not used, wherever copies of their files are.
+        tests: folders or containers of images that are not used, nor copies of their files.
         batch: images per batch.
         device: as for `predict_folder`.
         factory: as for `networks.from_pretrained`.
@@ -149,19 +150,25 @@ def open_run_data(run: Path, data: str | Path | None, masks: str | Path | None) 
 
 
 def calibration_samples(
-    run: Path, dataset: Dataset, *, limit: int | None = DEFAULT_LIMIT, tests: Sequence[Dataset] = ()
+    run: Path,
+    dataset: Dataset,
+    *,
+    limit: int | None = DEFAULT_LIMIT,
+    tests: Sequence[str | Path] = (),
 ) -> tuple[Sample, ...]:
     """Return the images to calibrate on: usable, neither trained on nor in `tests`, at most `limit`.
 
     They are taken by a hash of their names, so the choice depends neither on their order nor on a seed.
     An image is in `tests` if a file there has the same bytes, under any name, also in a container.
     """
+    check_limit(limit)
     candidates = unseen_images(run, dataset)
     unseen = _without(candidates, tests) if tests else candidates
-    n_images = len(dataset.samples)
+    n_images, n_tested = len(dataset.samples), len(candidates) - len(unseen)
+    tested = f" and {n_tested} others are test images" if n_tested else ""
     advice = (
-        f"{n_images - len(candidates)} of the {n_images} images were trained on; train with --limit, or "
-        "with --set train.calibrate=0.1, so that some are not"
+        f"{n_images - len(candidates)} of the {n_images} images were trained on{tested}; train with "
+        "--limit, or with --set train.calibrate=0.1, so that more are left"
     )
     check_number_of_images(len(unseen), advice)
     usable, problems = check_samples(choose_by_name(unseen, limit), skip_bad=True)
@@ -171,15 +178,16 @@ def calibration_samples(
     return usable
 
 
-def _without(samples: Sequence[Sample], tests: Sequence[Dataset]) -> list[Sample]:
-    """Return the samples whose image is no copy of an image of `tests`."""
-    tested = {_digest(sample) for test in tests for sample in test.samples}
-    return [sample for sample in samples if _digest(sample) not in tested]
+def _without(samples: Sequence[Sample], tests: Sequence[str | Path]) -> list[Sample]:
+    """Return the samples whose image is no copy of an image in `tests`."""
+    tested = {_digest(root, file.path) for root in tests for file in visible_photographs(root).values()}
+    return [
+        sample for sample in samples if _digest(sample.image.parent, sample.image.name) not in tested
+    ]
 
 
-def _digest(sample: Sample) -> bytes:
-    content = read_content(sample.image.parent, sample.image.name)
-    return hashlib.sha256(content).digest()
+def _digest(root: str | Path, path: str) -> bytes:
+    return hashlib.sha256(read_content(root, path)).digest()
 
 
 def unseen_images(run: Path, dataset: Dataset) -> tuple[Sample, ...]:
