@@ -206,8 +206,8 @@ def test_a_part_without_a_pixel_does_not_count() -> None:
 
 OPTIONS = [
     ({"parts": "discs"}, "parts must be 'boxes', 'cells' or 'blobs', got 'discs'"),
-    ({"whole": 1.5}, "whole must be a number 0 or more and at most 1, got 1.5"),
-    ({"gamma": -1}, "gamma must be a number 0 or more and at most 1, got -1"),
+    ({"whole": 1.5}, "whole must be a number from 0 to 1, got 1.5"),
+    ({"gamma": -1}, "gamma must be a number from 0 to 1, got -1"),
     (
         {"parts": "cells", "gamma": 0.5},
         "gamma weighs boxes by their size, but parts is 'cells'; leave gamma at 1",
@@ -218,8 +218,8 @@ OPTIONS = [
     ),
     (
         {"whole": 0.5, "normalize": False},
-        "normalize=False is Eq. 16 as printed: a sum over boxes; "
-        "use it with parts='boxes', whole=0 and gamma=1 only",
+        "without normalize the loss is Eq. 16 as printed, a sum over boxes; use it with parts 'boxes', "
+        "whole 0 and gamma 1 only",
     ),
 ]
 

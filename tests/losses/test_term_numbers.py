@@ -77,17 +77,17 @@ def test_names_are_written_and_read() -> None:
 
 
 NAMES = {
-    "tversky": "term 'tversky' needs 2 numbers from 0 on, as in 'tversky(0.3,0.7)'",
-    "tversky(0.7)": "term 'tversky(0.7)' needs 2 numbers from 0 on, as in 'tversky(0.3,0.7)'",
-    "tversky(0.7,-1)": "term 'tversky(0.7,-1)' needs 2 numbers from 0 on, as in 'tversky(0.3,0.7)'",
-    "tversky(a,b)": "term 'tversky(a,b)' needs 2 numbers from 0 on, as in 'tversky(0.3,0.7)'",
+    "tversky": "term 'tversky' needs 2 numbers, 0 or more, as in 'tversky(0.3,0.7)'",
+    "tversky(0.7)": "term 'tversky(0.7)' needs 2 numbers, 0 or more, as in 'tversky(0.3,0.7)'",
+    "tversky(0.7,-1)": "term 'tversky(0.7,-1)' needs 2 numbers, 0 or more, as in 'tversky(0.3,0.7)'",
+    "tversky(a,b)": "term 'tversky(a,b)' needs 2 numbers, 0 or more, as in 'tversky(0.3,0.7)'",
     "tversky(0,0)": "tversky(0,0) counts no errors; give at least one number above 0",
-    "focal": "term 'focal' needs a number from 0 on, as in 'focal(2)'",
-    "focal()": "term 'focal()' needs a number from 0 on, as in 'focal(2)'",
-    "focal(nan)": "term 'focal(nan)' needs a number from 0 on, as in 'focal(2)'",
+    "focal": "term 'focal' needs a number, 0 or more, as in 'focal(2)'",
+    "focal()": "term 'focal()' needs a number, 0 or more, as in 'focal(2)'",
+    "focal(nan)": "term 'focal(nan)' needs a number, 0 or more, as in 'focal(2)'",
     "focal(2": "unknown term 'focal(2'; did you mean 'focal(g)'? available: auc, bce, dice, focal(g), "
     "iou, l1, mse, tversky(a,b)",
-    "focal(2))": "term 'focal(2))' needs a number from 0 on, as in 'focal(2)'",
+    "focal(2))": "term 'focal(2))' needs a number, 0 or more, as in 'focal(2)'",
     "focal(1e999)": "g of focal(g) must be a number 0 or more, got inf",
     "dice(2)": "term 'dice(2)' takes no numbers; write 'dice'",
 }

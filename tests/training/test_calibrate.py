@@ -263,7 +263,7 @@ def test_the_figure(objective: str, trained: Path, tmp_path: Path) -> None:
     for text in ("predicted probability", "pixels, every image alike", "objects, every frame alike"):
         assert text in drawn
     record = json.loads((tmp_path / "out/calibration.json").read_text())
-    assert f"ECE after: {record['after']['ece']:.4f}" in drawn
+    assert f"after {record['after']['ece']:.4f}" in drawn
     assert record["objective"] == objective
 
 

@@ -219,10 +219,10 @@ def test_refused_fits_of_mae() -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ((0.0, 0.0), "temperature must be a number 0.01 or more and at most 100, got 0.0"),
-        ((float("nan"), 0.0), "temperature must be a number 0.01 or more and at most 100, got nan"),
-        ((1.0, float("inf")), "shift must be a number -1000 or more and at most 1000, got inf"),
-        (("1", 0.0), "temperature must be a number 0.01 or more and at most 100, got '1'"),
+        ((0.0, 0.0), "temperature must be a number from 0.01 to 100, got 0.0"),
+        ((float("nan"), 0.0), "temperature must be a number from 0.01 to 100, got nan"),
+        ((1.0, float("inf")), "shift must be a number from -1000 to 1000, got inf"),
+        (("1", 0.0), "temperature must be a number from 0.01 to 100, got '1'"),
     ],
 )
 def test_a_calibration_is_checked(values: tuple[float, float], message: str) -> None:

@@ -60,8 +60,10 @@ def check_number(
     if least == -math.inf:
         bounds = "a finite number"
     else:
-        low = f"above {least:g}" if above else f"{least:g} or more"
-        bounds = f"a number {low}" if most == math.inf else f"a number {low} and at most {most:g}"
+        end = "" if most == math.inf else f" and at most {most:g}"
+        bounds = f"a number above {least:g}{end}" if above else f"a number {least:g} or more"
+        if end and not above:
+            bounds = f"a number from {least:g} to {most:g}"
     raise UsageError(f"{name} must be {bounds}, got {shown(value)}")
 
 

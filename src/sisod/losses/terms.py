@@ -68,7 +68,7 @@ def region_term(function: _Function) -> _Function:
 
         >>> @region_term
         ... def area_error(p, g, box_sum):
-        ...     return (box_sum(p) - box_sum(g)).abs() / box_sum(g)
+        ...     return (box_sum(p) - box_sum(g)).abs() / box_sum(g).clamp(min=1)
     """
     function.is_region_term = True  # type: ignore[attr-defined]
     return function

@@ -55,7 +55,7 @@ def parse_term(text: object) -> tuple[str, dict[str, float]]:
         if not parameters:
             raise UsageError(f"term {shown(text)} takes no numbers; write {name!r}")
         count = "a number" if len(parameters) == 1 else f"{len(parameters)} numbers"
-        raise UsageError(f"term {shown(text)} needs {count} from 0 on, as in {_EXAMPLES[name]!r}")
+        raise UsageError(f"term {shown(text)} needs {count}, 0 or more, as in {_EXAMPLES[name]!r}")
     return name, check_term_numbers(name, *map(float, numbers))
 
 
@@ -92,6 +92,6 @@ def check_weighting(
             )
     if not normalize and (parts != "boxes" or whole != 0 or gamma != 1):
         raise UsageError(
-            "normalize=False is Eq. 16 as printed: a sum over boxes; "
-            "use it with parts='boxes', whole=0 and gamma=1 only"
+            "without normalize the loss is Eq. 16 as printed, a sum over boxes; use it with parts "
+            "'boxes', whole 0 and gamma 1 only"
         )

@@ -30,7 +30,8 @@ def reliability_figure(panels: Mapping[str, Mapping[str, ReliabilityCurve]]) -> 
         )
         for column, (title, curves) in enumerate(panels.items()):
             _draw_curves(axes[0, column], curves, styles)
-            axes[0, column].set_title(plain_text(title))
+            errors = ", ".join(f"{name} {curve.error:.4f}" for name, curve in curves.items())
+            axes[0, column].set_title(plain_text(f"{title}\nECE: {errors}"))
             _draw_weights(axes[1, column], curves, styles)
         axes[0, 0].set_ylabel("share of salient pixels")
         axes[1, 0].set_ylabel("share of weight")
@@ -42,11 +43,8 @@ def _draw_curves(
     axes: "Axes", curves: Mapping[str, ReliabilityCurve], styles: Mapping[str, LineStyle]
 ) -> None:
     axes.plot([0, 1], [0, 1], color="#999999", linewidth=0.8, zorder=1)
-    lines = []
     for name, curve in curves.items():
         axes.plot(curve.probs, curve.shares, **styles[name].options(), zorder=3)
-        lines.append(f"ECE {plain_text(name)}: {curve.error:.4f}")
-    axes.text(0.03, 0.97, "\n".join(lines), transform=axes.transAxes, va="top", fontsize=7)
     axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
 
 
