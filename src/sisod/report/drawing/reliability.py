@@ -31,7 +31,7 @@ def reliability_figure(panels: Mapping[str, Mapping[str, ReliabilityCurve]]) -> 
         for column, (title, curves) in enumerate(panels.items()):
             _draw_curves(axes[0, column], curves, styles)
             errors = ", ".join(f"{name} {curve.error:.4f}" for name, curve in curves.items())
-            axes[0, column].set_title(plain_text(f"{title}\nECE: {errors}"))
+            axes[0, column].set_title(f"{plain_text(title)}\n{plain_text(f'ECE: {errors}')}")
             _draw_weights(axes[1, column], curves, styles)
         axes[0, 0].set_ylabel("share of salient pixels")
         axes[1, 0].set_ylabel("share of weight")
