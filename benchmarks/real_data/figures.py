@@ -198,7 +198,7 @@ def draw_objects(results: SavedCounts) -> "Figure":
     return figure
 
 
-_PARTS = {"si": "boxes", "half": "boxes,\nhalf", "cells": "cells,\nhalf"}
+_PARTS = {"si": "boxes", "half": "half", "shared": "half,\n$\\gamma$ 0", "cells": "cells,\nhalf"}
 _PARTS_METRICS = {
     "mae": "MAE",
     "si_mae": "SI-MAE",

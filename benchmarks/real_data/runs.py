@@ -87,6 +87,7 @@ def _seeds(name: str, *settings: str) -> dict[str, Run]:
 
 
 _CELLS = ("loss.parts=cells", "loss.whole=0.5")
+_SHARED = ("loss.whole=0.5", "loss.gamma=0.0")
 _TVERSKY = 'loss.terms=["bce", "tversky(0.3,0.7)"]'
 
 # what `tables.py` shows: the paper's loss and its variants
@@ -110,7 +111,7 @@ PAPER_RUNS = {
 PARTS_RUNS = {
     **_seeds("edn-half", "loss.whole=0.5"),
     **_seeds("edn-cells", *_CELLS),
-    **_seeds("edn-shared", "loss.whole=0.5", "loss.gamma=0.0"),
+    **_seeds("edn-shared", *_SHARED),
     "edn-whole25-0": Run("edn-lite", "si", 0, ("loss.whole=0.25",)),
     "edn-whole75-0": Run("edn-lite", "si", 0, ("loss.whole=0.75",)),
     "edn-gamma50-0": Run("edn-lite", "si", 0, ("loss.whole=0.5", "loss.gamma=0.5")),
@@ -119,6 +120,7 @@ PARTS_RUNS = {
     "edn-tversky-0": Run("edn-lite", "si", 0, (*_CELLS, _TVERSKY)),
     **_both_losses("edn-24", "train.epochs=24"),
     "edn-24-cells-0": Run("edn-lite", "si", 0, (*_CELLS, "train.epochs=24")),
+    "edn-24-shared-0": Run("edn-lite", "si", 0, (*_SHARED, "train.epochs=24")),
     **{
         f"{network}-cells-0": Run(f"{network}-lite", "si", 0, _CELLS)
         for network in ("ldf", "poolnet", "icon", "gatenet")
