@@ -54,6 +54,7 @@ FAMILY = {
     "cells": "edn-cellsonly-0",
     "cells, half whole": "edn-cells-0",
     "cells, half whole, Tversky(.3, .7) for Dice": "edn-tversky-0",
+    "plain, Tversky(.3, .7) for Dice": "edn-tversky-plain-0",
     "blobs, half whole": "edn-blobs-0",
 }
 GAIN = 0.03  # in the largest object F1 of small objects, that was hoped for

@@ -211,6 +211,28 @@ def test_no_gain_in_small_objects_that_all_networks_share() -> None:
         assert not all(rises)
 
 
+def test_what_the_text_says_of_the_family() -> None:
+    family = {
+        run: parts.means()[run + object_rows.CALIBRATED]
+        for run in parts.FAMILY.values()
+        if run in parts.means()
+    }
+    for dataset in ("MSOD", "DUTS-TE"):
+        small = {run: scores[dataset]["object_f1_max_small"] for run, scores in family.items()}
+        del small["edn-tversky-0"]
+        assert max(small, key=small.__getitem__) == "edn-shared-0"
+        for end in parts.KINDS:
+            plain, best = (parts.means()[f"edn-{loss}-0{end}"][dataset] for loss in ("plain", "tversky"))
+            for key in ("mae", "si_mae", "false_objects", "si_auc"):
+                assert best[key] < plain[key]
+            assert best["object_f1_max_small"] - plain["object_f1_max_small"] > 0.0355
+        for alone, mixed in (("si", "half"), ("cellsonly", "cells")):
+            assert family[f"edn-{alone}-0"][dataset]["mae"] > family[f"edn-{mixed}-0"][dataset]["mae"]
+    for dataset in ("MSOD", "DUTS-TE"):
+        fewest = min(family, key=lambda run: family[run][dataset]["false_objects"])
+        assert fewest == "edn-tversky-0"
+
+
 def test_what_the_text_says_of_24_epochs() -> None:
     def scores(loss: str, dataset: str, end: str = "", length: str = "24-") -> dict[str, float]:
         return {**parts.means()[f"edn-{length}{loss}-0{end}"][dataset]}
