@@ -89,7 +89,8 @@ class OnnxModel:
         is_own = config is not None
         self._calibration = (config or {}).get("calibration")
         names = [item.name for item in self._session.get_outputs()]
-        has_logit = is_own and LOGIT in names and output == 0 and activation is None
+        is_default = output == 0 and not isinstance(output, bool) and activation is None
+        has_logit = is_own and LOGIT in names and is_default
         self._activation: Activation | None = activation or ("none" if is_own else None)
         self._normalize = normalize
         if has_logit:

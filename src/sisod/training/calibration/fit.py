@@ -92,7 +92,9 @@ class LogitHistogram:
 
 
 def fit_calibration(pixels: WeightedLogits, objective: Objective = "bce") -> Calibration:
-    """Return the temperature and the shift with the lowest cross-entropy or MAE, to four decimals.
+    """Return the temperature and the shift with the lowest cross-entropy or MAE.
+
+    Both have four decimals, a temperature below 0.5 has more.
 
     The fit to cross-entropy is Platt scaling, a convex problem. MAE has no such guarantee and falls
     until maps are binary; its minimum is searched on a grid, with a temperature from 0.1 to 20.
@@ -116,7 +118,7 @@ def fit_calibration(pixels: WeightedLogits, objective: Objective = "bce") -> Cal
 
 
 def _decimals(temperature: float) -> int:
-    """Return the decimals to which a temperature is rounded: a low one divides logits by little."""
+    """Return how many decimals a temperature keeps: the lower, the more a rounding moves the logits."""
     return _DIGITS + max(0, math.ceil(-2 * math.log10(2 * temperature)))
 
 
