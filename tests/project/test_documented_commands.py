@@ -1,7 +1,8 @@
-"""Commands that the documents show in blocks exist, and have the options that are shown."""
+"""Commands in blocks of the documents exist, have the options shown, and miss no required option."""
 
 import re
 import shlex
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from helpers.paths import ROOT
 
 from sisod.cli import app
 
-_SHELL = {"|", ">", "&&", ";"}  # what follows is not for sisod
+_END = r"\s(?:[|>;#]|&&)\s"  # what follows is not for sisod
 
 
 @pytest.mark.parametrize(
@@ -18,11 +19,22 @@ _SHELL = {"|", ">", "&&", ";"}  # what follows is not for sisod
 )
 def test_options_of_documented_commands(document: str) -> None:
     for line in re.findall(r"^    (sisod .*)", (ROOT / document).read_text(), flags=re.MULTILINE):
-        words = shlex.split(line, comments=True)[1:]
-        words = words[: next((at for at, word in enumerate(words) if word in _SHELL), None)]
+        words = shlex.split(re.split(_END, line)[0])[1:]
         command: Any = typer.main.get_command(app)
         while words and words[0] in getattr(command, "commands", {}):
             command = command.commands[words.pop(0)]
         known = {name for one in command.params for name in (*one.opts, *one.secondary_opts)}
         used = {word.partition("=")[0] for word in words if word.startswith("-")}
         assert used <= known | {"--help", "-h"}, line
+        if words and not used & {"--help", "-h"}:
+            options = [one for one in command.params if one.required and one.param_type_name == "option"]
+            assert all(used & set(one.opts) for one in options), f"{document}: {line}"
+
+
+def test_command_without_a_required_option_is_noticed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "page.md").write_text("    sisod evaluate PRED GT --metrics paper\n")
+    monkeypatch.setattr(f"{__name__}.ROOT", tmp_path)
+    with pytest.raises(AssertionError, match=r"page\.md: sisod evaluate"):
+        test_options_of_documented_commands("page.md")

@@ -27,14 +27,14 @@ from sisod.common.version import __version__
 
 # every command, in the order and the groups of the help: a new command is one line here
 COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
-    "Judge": {
+    "Evaluate": {
         "evaluate": evaluate.evaluate,
         "table": table.table,
         "compare": compare.compare,
         "errors": report.errors,
         "metrics": table.show_metrics,
     },
-    "Look": {
+    "Inspect": {
         "plot": report.plot,
         "report": report.report,
         "frames": inspect.frames,
@@ -50,7 +50,7 @@ COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
         "convert": networks.convert,
         "export": networks.export,
     },
-    "Prove": {
+    "Reproduce": {
         "demo": demo.demo,
         "reproduce": reproduce.reproduce,
         "bench": reproduce.bench,

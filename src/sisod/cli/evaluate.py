@@ -58,8 +58,8 @@ def evaluate(
     metrics: Annotated[
         list[str] | None,
         metrics_option(
-            "all functions of pixel counts. A metric of your own is package.module:function, whose code "
-            "runs. May be repeated"
+            "all functions of pixel and object counts. A metric of your own is package.module:function, "
+            "whose code runs. May be repeated"
         ),
     ] = None,
     protocol: ProtocolName = None,
@@ -82,7 +82,7 @@ def evaluate(
     ] = None,
     names: NameList = None,
     allow_missing: Annotated[
-        bool, typer.Option("--allow-missing", help="Score what has a prediction, say how many do not.")
+        bool, typer.Option("--allow-missing", help="Score the images that have a prediction.")
     ] = False,
     strict: Annotated[
         bool, typer.Option("--strict", help="Refuse predictions of another size instead of resizing.")

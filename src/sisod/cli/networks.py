@@ -47,8 +47,8 @@ FactoryName = Annotated[
     typer.Option(
         "--factory",
         metavar="MODULE:FUNCTION",
-        help="Function of yours that builds the network. Its module is imported and run; the name in "
-        "a recipe or a checkpoint alone is not.",
+        help="Function of yours that builds the network. Its module is imported and run; a "
+        "factory that only a recipe or a checkpoint names is not.",
     ),
 ]
 
@@ -62,7 +62,7 @@ _SIDE_HELP = (
 def show_networks(
     *,
     encoder: Annotated[
-        EncoderName, typer.Option(help="Encoder of the five; tiny has its own.")
+        EncoderName, typer.Option(help="Encoder of all networks except tiny.")
     ] = EncoderName.RESNET50,
 ) -> None:
     """List the networks: parameters, multiply-adds at 384 x 384, maps, paper, licence of the weights.
@@ -121,9 +121,11 @@ def export(
     out: Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="The file to write.")],
     *,
     height: Annotated[int | None, typer.Option(metavar="N", min=1, help=_SIDE_HELP)] = None,
-    width: Annotated[int | None, typer.Option(metavar="N", min=1, help="The same of its width.")] = None,
+    width: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Input width; see --height.")
+    ] = None,
     dynamic_size: Annotated[
-        bool, typer.Option("--dynamic-size", help="Allow any height and width, like any batch.")
+        bool, typer.Option("--dynamic-size", help="Allow any height and width.")
     ] = False,
     factory: FactoryName = None,
     overwrite: Overwrite = False,

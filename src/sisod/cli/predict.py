@@ -123,7 +123,7 @@ def predict(
     resume: Resume = False,
     overwrite: Overwrite = False,
 ) -> None:
-    """Write a map for every image of a folder, at its size: 8-bit, or 16-bit of a calibrated network.
+    """Write a map for every image of a folder, at its size: 8-bit, or 16-bit if calibrated.
 
     Example:
         sisod predict runs/edn data/MSOD/image maps/edn

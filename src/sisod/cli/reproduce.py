@@ -63,7 +63,7 @@ def reproduce(
     ] = "32-true",
     workers: Workers = None,
 ) -> None:
-    """Train the paper's whole grid, score it, print its tables with our numbers beside; resumable.
+    """Train the paper's whole grid, score it, print its tables beside our numbers; resumable.
 
     Example:
         sisod reproduce --data data --out reproduction --dry-run
@@ -187,7 +187,7 @@ def bench(
     quick: Annotated[bool, quick_option("small encoders and images, for a rough idea")] = False,
     fmt: FormatName = None,
 ) -> None:
-    """Measure the time of both losses; print the paper's two tables of time with ours beside.
+    """Measure the time of both losses; print the paper's two tables of time beside ours.
 
     Example:
         sisod bench --quick --format md

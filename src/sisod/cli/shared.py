@@ -68,7 +68,9 @@ MinArea = Annotated[
 ]
 Connectivity = Annotated[
     str | None,
-    typer.Option("--connectivity", metavar="4|8", help="Of the components; by default the protocol's."),
+    typer.Option(
+        "--connectivity", metavar="4|8", help="4 or 8, of components; by default the protocol's."
+    ),
 ]
 Normalize = Annotated[
     str | None,
@@ -102,7 +104,7 @@ ClassName = Annotated[
 ]
 NameList = Annotated[
     Path | None,
-    typer.Option("--list", metavar="FILE", help="File of image names, one a line; only these."),
+    typer.Option("--list", metavar="FILE", help="File of image names, one per line; only these."),
 ]
 Jobs = Annotated[
     int | None,

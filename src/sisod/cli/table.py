@@ -67,7 +67,7 @@ def table(
     """Print a table of saved results, of any stored metrics, without scoring again.
 
     Example:
-        sisod table results --metrics sm,maxf,mae --format latex --digits 3
+        sisod table results --metrics mae,maxf,em --format latex --digits 3
     """
     with exit_on_user_error():
         from sisod.evaluation.notes import DefinedCounts, undefined_notes

@@ -101,7 +101,9 @@ def train(
     limit: Limit = None,
     labels: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Body and detail labels of another run, its folder labels."),
+        typer.Option(
+            metavar="DIR", help="Folder labels of another run of LDF, to use its labels again."
+        ),
     ] = None,
     skip_bad: SkipBad = False,
     devices: Devices = "auto",
