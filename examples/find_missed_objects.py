@@ -1,7 +1,7 @@
 """Lists the objects a method missed, smallest first: `python examples/find_missed_objects.py RESULT`.
 
 RESULT is a folder that `sisod evaluate` wrote; no image is read again. Without it, synthetic scenes are
-scored first. An object is missed if less than half of its pixels are above 0.5.
+scored first. An object is missed if less than half of the salient pixels in its frame are above 0.5.
 """
 
 import sys

@@ -463,8 +463,7 @@ def test_points_of_the_curve_are_evaluations_of_binary_maps(seed: int) -> None:
 
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_every_metric_survives_every_analysis(name: str) -> None:
-    metrics = None if PROTOCOLS[name].kind == "voronoi" else "all"  # S needs rectangular frames
-    result = result_of(random_pairs(9, 3), metrics=metrics, protocol=name)
+    result = result_of(random_pairs(9, 3), metrics="all", protocol=name)
     comparison = compare(result, result, metrics="all", resamples=4)
     assert comparison.table["metric"].to_list() == [*distinct_keys(score_keys(result))]
     assert comparison._repr_html_()

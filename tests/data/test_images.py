@@ -31,7 +31,11 @@ COLOURED = (
     "'{}' is a colour image whose channels differ; expected a grey map; "
     "convert it to grey as its values mean it"
 )
-TRANSPARENT = "'{}' has transparent pixels; expected an opaque grey map; flatten it first"
+TRANSPARENT = "'{}' has transparency; expected an opaque grey map; flatten it first"
+SHAPE = (
+    "'{}' holds an array of shape {}; expected height and width; remove the other dimensions, as "
+    "numpy.squeeze does where their size is 1"
+)
 NOT_NPY = "'{}' is not a .npy file of one two-dimensional array of numbers; save it with numpy.save"
 HIDDEN = (
     "'{}' has channels beside its grey one, such as alpha, that cannot be read; expected "
@@ -195,8 +199,8 @@ REFUSED: dict[str, tuple[str, bytes, str]] = {
         TRANSPARENT,
     ),
     "npy of a negative size": ("x.npy", npy_of_shape("(-3, 4)"), NOT_NPY),
-    "3-D npy": ("x.npy", npy(GREY[..., None]), NOT_NPY),
-    "1-D npy": ("x.npy", npy(GREY[0]), NOT_NPY),
+    "3-D npy": ("x.npy", npy(GREY[..., None]), SHAPE.format("{}", GREY[..., None].shape)),
+    "1-D npy": ("x.npy", npy(GREY[0]), SHAPE.format("{}", GREY[0].shape)),
     "object npy": ("x.npy", npy(np.array([[1, None]], dtype=object), pickled=True), NOT_NPY),
     "pickle": ("x.npy", b"\x80\x04K\x01.", NOT_NPY),
     "npz": ("x.npy", zipped(), NOT_NPY),

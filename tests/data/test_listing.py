@@ -145,7 +145,7 @@ def test_evaluate_goes_on_beside_names_that_are_no_text() -> None:
         fill(Path(folder), [f"{NO_TEXT}.txt"])
         assert cv2.imwrite(f"{folder}/a.png", np.eye(9, dtype=np.uint8) * np.uint8(255))
     Path("preds", f"{NO_TEXT}.png").write_bytes(b"x")
-    with pytest.warns(UserWarning, match=r"1 files in 'preds' have no ground truth \(b\\udcff\)"):
+    with pytest.warns(UserWarning, match=r"1 file in 'preds' has no ground truth \(b\\udcff\)"):
         found = sisod.evaluate("preds", "gts", jobs=1, metrics="mae", out="out")
     assert found.summary == {"mae": 0.0}
     assert found.run["inputs"]["extra_names"] == ["b\\udcff"]

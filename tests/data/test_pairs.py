@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 import sisod
 from sisod import PROTOCOLS, score
-from sisod.common.errors import InputError, printable
-from sisod.data.pairs import pair_files, read_names
+from sisod.common.errors import InputError, InputWarning, printable
+from sisod.data.pairs import find_masks, pair_files, read_names
 from sisod.evaluation.batches import score_batch
 from sisod.evaluation.request import Request
 from sisod.evaluation.rows import Rows
@@ -89,6 +89,23 @@ def test_suffixes() -> None:
         "'gts' has no image files ending in '_gt'; expected ground truths as "
         "png, jpg, jpeg, bmp, tif, tiff, webp, npy, npz"
     )
+
+
+def test_photographs_beside_their_masks_are_left_out_without_a_warning() -> None:
+    folders = Folders(["a_sal.png", "b_sal.png"], ["a.jpg", "a_mask.png", "b_mask.png", "b.txt"])
+    assert len(folders.paired(pred_suffix="_sal", gt_suffix="_mask")) == 2  # a warning is an error
+
+
+def test_ground_truths_without_the_suffix_are_named() -> None:
+    folders = Folders(["a_sal.png"], ["a.jpg", "a_mask.png", "b_Mask.png", "c.jpg", "log.txt"])
+    message = r"^not used: 2 files in 'gts' whose name does not end in '_mask' \(b_Mask, c\)$"
+    with pytest.warns(InputWarning, match=message):
+        assert len(folders.paired(pred_suffix="_sal", gt_suffix="_mask")) == 1
+    with pytest.warns(InputWarning, match=message):
+        assert list(find_masks("gts", gt_suffix="_mask")) == ["a"]
+    assert list(find_masks("gts", gt_suffix="_mask", names=["a"])) == [
+        "a"
+    ]  # the others are not asked for
 
 
 def test_missing_are_counted_and_named() -> None:

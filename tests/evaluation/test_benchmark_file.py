@@ -281,7 +281,7 @@ def test_half_of_the_maps() -> None:
     assert result.exit_code == 0
     assert result.stderr == (
         "warning: no prediction in 'A' for 2 ground truths (a, c), left out\n"
-        "warning: 1 files in 'A' have no ground truth (x) and were not scored\n"
+        "warning: 1 file in 'A' has no ground truth (x) and was not scored\n"
         "half: SI-AUC undefined on all 2 images\n"  # the object fills its frame
     )
     loaded = sisod.Evaluation.load("out/half/A")
@@ -395,7 +395,7 @@ def test_from_python(four_images: Path) -> None:
     assert list(chosen["MSOD", "A"].summary) == ["mse"]
     assert chosen["MSOD", "A"].protocol.name == "paper"
     (four_images / "A" / "more.png").write_bytes((four_images / "A" / "scene000.png").read_bytes())
-    with pytest.warns(UserWarning, match="^A on MSOD: 1 files in .* have no ground truth"):
+    with pytest.warns(UserWarning, match="^A on MSOD: 1 file in .* has no ground truth"):
         sisod.evaluate_benchmark("b.toml", "again", jobs=1)
 
 

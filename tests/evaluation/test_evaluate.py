@@ -165,9 +165,9 @@ def test_nothing_is_written_without_an_output_folder(jobs: int, three_batches: P
 
 def test_the_same_with_and_without_an_output_folder(three_batches: Path) -> None:
     assert cv2.imwrite(str(three_batches / "A" / "scene003.png"), np.zeros((12, 16), np.uint8))
-    with pytest.warns(UserWarning, match="1 predictions in 'A' had another size"):
+    with pytest.warns(UserWarning, match="1 prediction in 'A' had another size"):
         kept = sisod.evaluate("A", "MSOD/mask", jobs=1)
-    with pytest.warns(UserWarning, match="1 predictions in 'A' had another size"):
+    with pytest.warns(UserWarning, match="1 prediction in 'A' had another size"):
         loaded = sisod.evaluate("A", "MSOD/mask", jobs=1, out="out")
     for name in ("summary", "defined", "protocol", "run"):
         np.testing.assert_equal(getattr(kept, name), getattr(loaded, name))

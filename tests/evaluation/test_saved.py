@@ -24,7 +24,7 @@ from sisod.evaluation.saved import _PROTOCOL, TABLES, read_run, read_summary
 from sisod.report.page.render import render_report
 
 pytest.importorskip("jinja2", reason="extra report is not installed")
-METRICS = ("mae", "si_mae", "f_mean", "si_f_max", "auc")
+METRICS = ("mae", "si_mae", "f_mean", "f_max", "si_f_max", "auc", "object_recall", "pq")
 OTHERS = [
     None,
     "x",
@@ -235,6 +235,38 @@ def test_texts_of_refusals(saved: Path) -> None:
     )
     write_table(read_table(saved / "images.parquet").drop("height"), saved / "images.parquet")
     assert refusal(saved) == "images.parquet has no column 'height'; evaluate again"
+
+
+@pytest.mark.parametrize(
+    ("key", "source"),
+    [
+        *(("mae", "images"), ("si_mae", "images"), ("f_max", "dataset_curves")),
+        *(("si_f_max", "dataset_curves"), ("object_recall", "counts"), ("pq", "counts")),
+    ],
+)
+def test_a_summary_that_the_tables_do_not_give(key: str, source: str, saved: Path) -> None:
+    summary = json.loads((saved / "summary.json").read_text())
+    value = summary[key]["value"]
+    summary[key]["value"] = value + 1e-6
+    (saved / "summary.json").write_text(json.dumps(summary))
+    assert refusal(saved) == (
+        f"summary.json: {key}.value is {value + 1e-6:.6g}, but {source}.parquet gives {value:.6g}; "
+        "evaluate again"
+    )
+    summary[key] = {"value": value, "images": summary[key]["images"] - 1}
+    (saved / "summary.json").write_text(json.dumps(summary))
+    assert refusal(saved) == (
+        f"summary.json: {key}.images is 2, but images.parquet has 3; evaluate again"
+    )
+
+
+def test_tables_of_another_result(saved: Path, results: Path) -> None:
+    for name in ("images", "counts", "dataset_curves"):
+        kept = (saved / f"{name}.parquet").read_bytes()
+        shutil.copyfile(results / "large only" / f"{name}.parquet", saved / f"{name}.parquet")
+        assert "parquet" in refusal(saved)
+        (saved / f"{name}.parquet").write_bytes(kept)
+    assert refusal(saved) == ""
 
 
 def test_results_of_older_versions(saved: Path, results: Path) -> None:

@@ -53,7 +53,7 @@ def table(folder: Path) -> pl.DataFrame:
 
 @pytest.fixture(scope="module")
 def evaluated(folder: Path) -> sisod.Evaluation:
-    with pytest.warns(UserWarning, match="1 predictions .* were resized"):
+    with pytest.warns(UserWarning, match="1 prediction .* was resized"):
         return sisod.evaluate(folder / "pred", folder / "gt", jobs=1)
 
 

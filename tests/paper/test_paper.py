@@ -143,5 +143,10 @@ def test_the_command() -> None:
     unknown = run("compare", "out/MSOD/A", "--against-paper")
     assert unknown.exit_code == 2
     assert "error: unknown network 'A'; available: EDN, " in unknown.stderr
+    parent = run("compare", "out", "--against-paper")
+    assert parent.exit_code == 2
+    assert "--against-paper takes the folder of one result, as results/MSOD/EDN; 'out' is not one" in (
+        " ".join(parent.stderr.split())
+    )
     two = run("compare", "out/MSOD/A", "b", "--against-paper")
     assert (two.exit_code, two.stderr) == (2, "error: --against-paper takes one result, got 2\n")

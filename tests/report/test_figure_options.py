@@ -224,6 +224,17 @@ def test_a_curve_that_was_not_evaluated_is_a_sentence(saved: list[Result]) -> No
         "coarse on mixed, large only on mixed: "
     )
     assert missing_curves(mixed, "pr") == []
+    official = [
+        dataclasses.replace(
+            result,
+            evaluation=dataclasses.replace(result.evaluation, protocol=sisod.PROTOCOLS["official"]),
+        )
+        for result in none
+    ]
+    assert missing_curves(official, "pr") == [
+        "precision was not evaluated; evaluate again under another protocol than 'official', which has "
+        "no such curve"
+    ]
 
 
 def test_the_command_tells_of_missing_curves(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import sisod
+from sisod.common.errors import UsageError
 from sisod.scoring.boundaries import surface_dice
 
 Mask = NDArray[np.bool_]
@@ -263,6 +264,14 @@ def test_flips_and_turns_change_no_metric_of_boundaries(pair: tuple[Mask, Mask])
 
 
 def test_voronoi_regions_have_no_boundary_iou() -> None:
-    with pytest.raises(ValueError, match="si_biou needs rectangular frames and these are Voronoi"):
+    with pytest.raises(
+        UsageError, match="si_biou needs rectangular frames and the protocol has Voronoi"
+    ):
         sisod.score(ONE, ONE, metrics="si_biou", protocol="cc")
+    with pytest.raises(ValueError, match="si_biou needs rectangular frames and these are Voronoi"):
+        sisod.score(ONE, ONE, metrics="si_biou", partition=sisod.partition(ONE, kind="voronoi"))
+    missing = set(sisod.score(ONE, ONE, metrics="all")) - set(
+        sisod.score(ONE, ONE, metrics="all", protocol="cc")
+    )
+    assert missing == {"si_s", "si_wf", "si_biou"}
     assert sisod.score(ONE, ONE, metrics="biou,hce", protocol="cc") == {"biou": 1, "hce": 0}

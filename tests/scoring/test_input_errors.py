@@ -53,6 +53,12 @@ REFUSED: dict[str, tuple[Callable[[], object], type[Exception], list[str]]] = {
     ),
     "pred over 1": (lambda: score(GREY / 4), ValueError, ["pred", "2.25", "expected [0, 1]"]),
     "pred barely over 1": (lambda: score(np.full((3, 3), 1.0001)), ValueError, ["pred", "[0, 1]"]),
+    "pred over 1 by rounding": (
+        lambda: score(np.full((3, 3), np.float32(1) + np.finfo(np.float32).eps)),
+        ValueError,
+        ["pred", "values from 1.00000012 to 1.00000012; expected [0, 1]; clip it: rounding"],
+    ),
+    "pred below 0 by rounding": (lambda: score(GREY * -1e-9), ValueError, ["from -9e-09", "clip it"]),
     "pred infinite": (lambda: score(np.full((3, 3), np.inf)), ValueError, ["pred", "inf", "[0, 1]"]),
     "pred below 0": (lambda: score(-(GREY / 255)), ValueError, ["pred", "-0.03", "expected [0, 1]"]),
     "pred NaN": (lambda: score(np.where(GT, np.nan, 0.5)), ValueError, ["pred contains NaN pixels"]),

@@ -221,7 +221,7 @@ def test_a_map_of_another_size_is_resized_once(tmp_path: Path) -> None:
     for folder, array in (("pred", pred), ("gt", gt)):
         (tmp_path / folder).mkdir()
         cv2.imwrite(str(tmp_path / folder / "a.png"), array)
-    with pytest.warns(UserWarning, match="1 predictions .* were resized"):
+    with pytest.warns(UserWarning, match="1 prediction .* was resized"):
         result = sisod.evaluate(tmp_path / "pred", tmp_path / "gt", protocol="official", jobs=1)
     assert result.summary == measure_official(pred, gt).values
 

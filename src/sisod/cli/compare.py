@@ -60,6 +60,7 @@ def compare(
         sisod compare results/MSOD/EDN results/MSOD/ICON --plot forest.pdf
     """
     from sisod.common.errors import UsageError
+    from sisod.evaluation.benchmark import split_name
     from sisod.report.style import check_plot_path
 
     with exit_on_user_error():
@@ -68,6 +69,12 @@ def compare(
         if against_paper:
             if len(results) != 1:
                 raise UsageError(f"--against-paper takes one result, got {len(results)}")
+            folder = Path(split_name(results[0])[1])
+            if folder.is_dir() and not _is_result(folder):
+                raise UsageError(
+                    f"--against-paper takes the folder of one result, as results/MSOD/EDN; "
+                    f"{str(folder)!r} is not one"
+                )
             if plot is not None:
                 raise UsageError("--plot draws differences of methods; leave out --against-paper")
             _compare_with_paper(results, fmt)

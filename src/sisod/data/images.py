@@ -133,7 +133,7 @@ def _has_kind(data: bytes, name: str, extension: str, beginning: bytes) -> bool:
 
 
 def _transparent_message(name: str) -> str:
-    return f"{name!r} has transparent pixels; expected an opaque grey map; flatten it first"
+    return f"{name!r} has transparency; expected an opaque grey map; flatten it first"
 
 
 def read_content(root: str | Path, path: str) -> bytes:

@@ -19,9 +19,11 @@ _MOST_HEADER = 1 << 17  # bytes of the header of an array, far more than NumPy w
 def decode_npy(data: bytes, name: str) -> NDArray[Any]:
     """Return the array of a .npy file; `name` is for messages."""
     try:
-        layout = _read_layout(data)
+        layout = _read_layout(data, name)
         if layout.end > len(data):
             raise ValueError
+    except InputError:
+        raise
     except Exception:  # a broken header raises more than NumPy documents
         raise InputError(
             f"{name!r} is not a .npy file of one two-dimensional array of numbers; "
@@ -43,7 +45,7 @@ def decode_npz(data: bytes, name: str, arrays: Sequence[str]) -> NDArray[Any]:
             if chosen is not None:
                 with archive.open(f"{chosen}.npy") as file:
                     head = file.read(_MOST_HEADER)
-                    layout = _read_layout(head)
+                    layout = _read_layout(head, name)
                     check_size(layout.shape, layout.dtype.itemsize, name)
                     values = head + file.read(max(0, layout.end - len(head)))
                 if layout.end > len(values):
@@ -77,7 +79,7 @@ class _Layout:
         return self.begin + self.shape[0] * self.shape[1] * self.dtype.itemsize
 
 
-def _read_layout(data: bytes) -> _Layout:
+def _read_layout(data: bytes, name: str) -> _Layout:
     """Return the layout of an array of two dimensions; raise for any other, and for objects."""
     form: Any = np.lib.format  # has no type hints
     file = io.BytesIO(data)  # shares the bytes
@@ -85,9 +87,15 @@ def _read_layout(data: bytes) -> _Layout:
     reader = {(1, 0): form.read_array_header_1_0, (2, 0): form.read_array_header_2_0}[version]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # for headers written by Python 2
-        (height, width), by_columns, dtype = reader(file)
-    if dtype.hasobject or not dtype.itemsize or min(height, width) < 0:
+        shape, by_columns, dtype = reader(file)
+    if dtype.hasobject or not dtype.itemsize or min(shape, default=0) < 0:
         raise ValueError
+    if len(shape) != 2:
+        raise InputError(
+            f"{name!r} holds an array of shape {shape}; expected height and width; remove the other "
+            "dimensions, as numpy.squeeze does where their size is 1"
+        )
+    height, width = shape
     return _Layout((height, width), by_columns, dtype, file.tell())
 
 

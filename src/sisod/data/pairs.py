@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sisod.common.arguments import check_text, check_utf8, shown
-from sisod.common.errors import InputError, InputWarning, shorten_list
+from sisod.common.errors import InputError, InputWarning, counted, shorten_list
 from sisod.data.containers.coco import is_coco, list_results
 from sisod.data.images import EXTENSIONS
 from sisod.data.storage import StoredFile, list_files
@@ -120,9 +120,11 @@ def files_by_name(root: str | Path, suffix: str = "", *, all_used: bool = True) 
     if files are only looked up by name, it is never looked up.
     """
     files: dict[str, StoredFile] = {}
+    others = []
     for file in list_files(root):
         name = image_name(file, suffix)
         if name is None:
+            others.append(image_name(file))
             continue
         if all_used:
             check_utf8(file.path, f"{root}: the file name")
@@ -132,7 +134,21 @@ def files_by_name(root: str | Path, suffix: str = "", *, all_used: bool = True) 
                 f"{file.path!r}; keep one of them"
             )
         files[name] = file
+    if files and all_used:
+        # the photograph beside a mask is meant to be left out
+        unused = sorted(name for name in others if name is not None and name not in files)
+        _note_unused(root, suffix, unused)
     return files
+
+
+def _note_unused(root: str | Path, suffix: str, names: list[str]) -> None:
+    if names:
+        warnings.warn(
+            f"not used: {counted(len(names), 'file')} in {str(root)!r} whose name does not end in "
+            f"{shown(suffix)} ({shorten_list(names)})",
+            InputWarning,
+            stacklevel=4,
+        )
 
 
 def image_name(file: StoredFile, suffix: str = "") -> str | None:

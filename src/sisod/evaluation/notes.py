@@ -34,10 +34,11 @@ def run_notes(run: Mapping[str, Any], request: Request) -> list[str]:
             f"no prediction {where} for {counted(len(missing), 'ground truth')} "
             f"({shorten_list(missing)}), left out"
         )
-    if inputs.get("extra"):
+    if n_extra := inputs.get("extra"):
+        have, were = ("has", "was") if n_extra == 1 else ("have", "were")
         names = shorten_list(inputs.get("extra_names", []))
         notes.append(
-            f"{inputs['extra']} files {where} have no ground truth ({names}) and were not scored"
+            f"{counted(n_extra, 'file')} {where} {have} no ground truth ({names}) and {were} not scored"
         )
     if request.class_maps and is_coco(request.gt_root):
         # nothing else tells maps of the class, a natural mistake, from class maps
@@ -51,10 +52,11 @@ def run_notes(run: Mapping[str, Any], request: Request) -> list[str]:
             f"class maps, since there is no folder {request.category!r} of maps in it; if they are "
             "saliency maps of this class, move them there"
         )
-    if run.get("resized"):
+    if n_resized := run.get("resized"):
+        their, were = ("its", "was") if n_resized == 1 else ("their", "were")
         notes.append(
-            f"{run['resized']} predictions {where} had another size than their ground truth "
-            "and were resized"
+            f"{counted(n_resized, 'prediction')} {where} had another size than {their} ground truth "
+            f"and {were} resized"
         )
     if run.get("looks_binary"):
         notes.append(

@@ -21,7 +21,7 @@ from sisod.evaluation.rows import IMAGE_CURVES
 from sisod.scoring.custom import add_stored
 from sisod.scoring.errors import ERROR_COUNTS, OBJECT_CLASSES
 from sisod.scoring.histograms import LEVELS
-from sisod.scoring.metrics import METRICS
+from sisod.scoring.metrics import METRICS, Metric
 from sisod.scoring.objects import COUNTS, N_THRESHOLDS
 from sisod.scoring.protocols import Protocol
 
@@ -59,6 +59,7 @@ def read_saved(folder: Path) -> SavedResult:
         tables = {name: _read_table(folder, name) for name in names}
         _check_tables(tables, tuple(summary))
         _check_consistency(tables, run, defined)
+        _check_summary(tables, summary, defined)
     except _FileError as error:
         raise _refusal(folder, error) from error
     return SavedResult(summary, defined, tables, Protocol(**run["protocol"]), run)
@@ -394,6 +395,42 @@ def _check_consistency(
             raise _FileError(
                 f"summary.json: {key}.images is {count}, but there are {images.height} images"
             )
+
+
+def _check_summary(
+    tables: "Mapping[str, pl.DataFrame]", summary: Mapping[str, float], defined: Mapping[str, int]
+) -> None:
+    """Refuse values that the tables do not give: a file was changed, or is of another result."""
+    for key, value in summary.items():
+        values = tables["images"][key].drop_nans()
+        if len(values) != defined[key]:
+            raise _FileError(
+                f"summary.json: {key}.images is {defined[key]}, but images.parquet has {len(values)}"
+            )
+        expected, source = _recomputed(METRICS[key], values, tables)
+        if source and not np.isclose(value, expected, rtol=1e-9, atol=1e-12, equal_nan=True):
+            raise _FileError(
+                f"summary.json: {key}.value is {value:.6g}, but {source}.parquet gives {expected:.6g}"
+            )
+
+
+def _recomputed(
+    metric: Metric, values: "pl.Series", tables: "Mapping[str, pl.DataFrame]"
+) -> tuple[float, str]:
+    """Return the value of a metric as the tables have it, and the table; "" if none has it."""
+    if metric.family.kind == "objects":
+        if "counts" not in tables:
+            return math.nan, ""
+        counts = tables["counts"].drop("image")
+        sums = {name: counts[name].to_numpy().sum(axis=0) for name in counts.columns}
+        return float(metric.family.function(sums)), "counts"
+    if metric.form == "max":
+        name = "si_" * metric.size_invariant + metric.family.key
+        if name not in tables["dataset_curves"].columns:
+            return math.nan, ""
+        curve = tables["dataset_curves"][name].drop_nans().to_numpy()
+        return float(curve.max()) if len(curve) else math.nan, "dataset_curves"
+    return float(np.mean(values.to_numpy())) if len(values) else math.nan, "images"
 
 
 def _check_numbering(names: "pl.Series", n_rows: "pl.Series", what: str, table: "pl.DataFrame") -> None:

@@ -108,9 +108,13 @@ def missing_curves(results: Sequence[Result], kind: str) -> list[str]:
             if key not in result.evaluation.curves.columns:
                 name = f"{result.method} on {result.dataset}" if several else result.method
                 missing.setdefault(key, []).append(name)
+    if any(result.evaluation.protocol.released_code for result in results):
+        advice = "evaluate again under another protocol than 'official', which has no such curve"
+    else:
+        advice = "evaluate again with --metrics all, or with {key}_mean among them"
     return [
         ("" if len(names) == len(results) else f"{shorten_list(names)}: ")
-        + f"{key} was not evaluated; evaluate again with --metrics all, or with {key}_mean among them"
+        + f"{key} was not evaluated; {advice.format(key=key)}"
         for key, names in missing.items()
     ]
 

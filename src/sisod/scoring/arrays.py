@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 GREY = (16, 239)  # 8-bit values that are neither black nor white, whatever compression did to those
 GREY_SIDE = 5  # pixels: an area of grey is at least so high and wide; the edge of an object is not
 _DARKEST, _N_GREYS = np.uint8(GREY[0]), np.uint8(GREY[1] - GREY[0] + 1)
+_ROUNDING = 1e-5  # by which interpolation in float32 may leave [0, 1]
 _GREY_BLOCK = np.ones((GREY_SIDE, GREY_SIDE), dtype=np.uint8)
 
 Map = NDArray[Any]  # uint8, uint16 or float, checked by `as_map`
@@ -210,7 +211,9 @@ def _check_unit_range(array: NDArray[Any], name: str) -> None:
     if np.isnan(low):
         raise ValueError(f"{name} contains NaN pixels; expected values in [0, 1]; replace them first")
     if low < 0 or high > 1:
+        rounding = low > -_ROUNDING and high < 1 + _ROUNDING
+        advice = "apply the sigmoid to logits, or divide grey values by 255"
         raise ValueError(
-            f"{name} is a float array with values from {low:g} to {high:g}; expected [0, 1]; "
-            "apply the sigmoid to logits, or divide grey values by 255"
+            f"{name} is a float array with values from {low:.9g} to {high:.9g}; expected [0, 1]; "
+            + ("clip it: rounding has moved values beyond these limits" if rounding else advice)
         )

@@ -92,7 +92,7 @@ def find_scorer(
     choice = resolve_choice(metrics)
     if protocol.released_code:
         return OfficialScorer(find_official_metrics(choice))
-    keys = find_metrics(choice, detections=protocol.detections)
+    keys = find_metrics(choice, detections=protocol.detections, boxes=protocol.kind == "boxes")
     return CountScorer(protocol, keys, tables, find_custom(keys) if custom is None else custom)
 
 

@@ -335,27 +335,36 @@ def listed_keys(metrics: object, *, known: Collection[str] = ()) -> tuple[str, .
 
 
 @lru_cache
-def _available_keys(*, detections: bool) -> tuple[dict[str, Family], tuple[str, ...]]:
-    """Return all keys of a protocol with or without detections, and those computed by default."""
+def _available_keys(*, detections: bool, boxes: bool) -> tuple[dict[str, Family], tuple[str, ...]]:
+    """Return all keys of a protocol, and those computed by default; see `find_metrics`."""
     families = {
         key: metric.family
         for key, metric in METRICS.items()
-        if not is_custom(key) and (detections or not metric.family.detections)
+        if not is_custom(key)
+        and (detections or not metric.family.detections)
+        and (boxes or not needs_boxes(metric))
     }
     return families, tuple(key for key, family in families.items() if not family.on_request)
 
 
-def find_metrics(metrics: MetricChoice, *, detections: bool = False) -> tuple[str, ...]:
+def needs_boxes(metric: Metric) -> bool:
+    """Tell whether a metric cannot be computed on Voronoi regions."""
+    return metric.size_invariant and metric.family.kind == "pixels"
+
+
+def find_metrics(
+    metrics: MetricChoice, *, detections: bool = False, boxes: bool = True
+) -> tuple[str, ...]:
     """Return the chosen keys: None for the count metrics, `"all"`, a named set, or a list of keys.
 
     A list may contain `"all"` and names of `METRIC_SETS` too. `detections` says whether the protocol has
-    the metrics of detected targets.
+    the metrics of detected targets, `boxes` whether its frames are rectangular.
 
     Example:
         >>> find_metrics(["mae", "si_mae"])
         ('mae', 'si_mae')
     """
-    available, by_default = _available_keys(detections=detections)
+    available, by_default = _available_keys(detections=detections, boxes=boxes)
     if metrics is None:
         return by_default
     if isinstance(metrics, list | tuple) and metrics and all(type(key) is str for key in metrics):
@@ -370,6 +379,11 @@ def find_metrics(metrics: MetricChoice, *, detections: bool = False) -> tuple[st
     for key in keys:
         check_metric(key, METRICS)
         if key not in available and not is_custom(key):
+            if needs_boxes(METRICS[key]) and not boxes:
+                raise UsageError(
+                    f"{key} needs rectangular frames and the protocol has Voronoi regions; choose "
+                    "another protocol, or leave it out"
+                )
             raise UsageError(
                 f"{key} exists only under the protocol 'infrared'; choose that one, or leave it out"
             )
