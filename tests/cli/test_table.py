@@ -247,9 +247,10 @@ def test_no_command_for_a_protocol_of_the_user(tmp_path: Path) -> None:
     [
         (
             "structure",
-            "unknown metric 'structure'; did you mean 's'? available: 131, listed by 'sisod metrics'",
+            "unknown metric 'structure'; did you mean 's'? available: 131 names, listed by "
+            "'sisod metrics'",
         ),
-        ("mae,", "unknown metric ''; available: 131, listed by 'sisod metrics'"),
+        ("mae,", "unknown metric ''; available: 131 names, listed by 'sisod metrics'"),
     ],
 )
 def test_unknown_metrics(benchmark_root: Path, metrics: str, text: str) -> None:

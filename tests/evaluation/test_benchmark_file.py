@@ -341,10 +341,13 @@ def test_standard_error_holds_warnings_only() -> None:
     [
         (
             ["--metrics", "si_ma"],
-            "error: unknown metric 'si_ma'; did you mean 'si_mae'? available: 131, listed by "
+            "error: unknown metric 'si_ma'; did you mean 'si_mae'? available: 131 names, listed by "
             "'sisod metrics'",
         ),
-        (["--metrics", "mae,"], "error: unknown metric ''; available: 131, listed by 'sisod metrics'"),
+        (
+            ["--metrics", "mae,"],
+            "error: unknown metric ''; available: 131 names, listed by 'sisod metrics'",
+        ),
         (["--protocol", "papr"], "unknown protocol 'papr'; did you mean 'paper'? available: cc, def"),
         (["--jobs", "0"], "Invalid value for '--jobs'"),
         (["--format", "xml"], "Invalid value for '--format'"),

@@ -5,12 +5,13 @@ import subprocess
 import sys
 
 import pytest
+import torch
 from draw_parts import PICTURE, draw
 from helpers.paths import EXAMPLES
 from helpers.signatures import parameters
 
 import sisod.losses
-from sisod.losses import PlainLoss, SizeInvariantLoss, boxes_of, labels_of, weight_map
+from sisod.losses import PlainLoss, SizeInvariantLoss, boxes_of, labels_of, tversky, weight_map
 
 
 def test_names_are_frozen() -> None:
@@ -29,6 +30,17 @@ def test_names_are_frozen() -> None:
         "weight_map",
     ]
     assert all(hasattr(sisod.losses, name) for name in sisod.losses.__all__)
+
+
+def test_a_printed_loss_says_what_it_is() -> None:
+    def own(logits: torch.Tensor, gt: torch.Tensor) -> torch.Tensor:
+        return (logits - gt).abs()
+
+    assert repr(SizeInvariantLoss("bce", "dice")) == "SizeInvariantLoss('bce', 'dice')"
+    balanced = SizeInvariantLoss("bce", tversky(0.3, 0.7), parts="cells", whole=0.5)
+    assert repr(balanced) == "SizeInvariantLoss('bce', 'tversky(0.3,0.7)', parts='cells', whole=0.5)"
+    assert repr(PlainLoss(own, weights=[2])) == "PlainLoss(own, weights=[2])"
+    assert repr(torch.nn.Sequential(balanced)) == f"Sequential(\n  (0): {balanced!r}\n)"
 
 
 def test_signatures_are_frozen() -> None:

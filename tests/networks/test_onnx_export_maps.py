@@ -12,9 +12,11 @@ from helpers.image_files import read_stored
 from torch import Tensor, nn
 
 from sisod import networks
+from sisod.common.errors import UsageError
 from sisod.networks.calibration import Calibration
 from sisod.networks.export import export_onnx
 from sisod.networks.input_spec import InputSpec
+from sisod.networks.onnx_model import OnnxModel
 from sisod.networks.predict import predict_folder
 
 pytestmark = [pytest.mark.slow, pytest.mark.needs("onnx", "onnxscript", "onnxruntime")]
@@ -71,8 +73,13 @@ def images(tmp_path: Path) -> Path:
 def test_an_export_writes_the_maps_of_its_network(kind: str, images: Path, tmp_path: Path) -> None:
     torch.manual_seed(5)
     calibration = CALIBRATIONS.get(kind)
-    network = u2net() if kind == "wrapped" else tiny(calibration)
-    export_onnx(network, tmp_path / "m.onnx", size=(SIDE, SIDE))
+    network = (u2net() if kind == "wrapped" else tiny(calibration)).train()
+    size = None if kind == "wrapped" else (SIDE, SIDE)  # a wrapped network has its own
+    export_onnx(network, str(tmp_path / "m.onnx"), size=size)
+    assert all(part.training for part in network.modules())
+    network.eval()
+    with pytest.raises(UsageError, match="prepares its images itself; leave out mean and std"):
+        OnnxModel(tmp_path / "m.onnx", mean=(0.5, 0.5, 0.5))
     result = run("predict", f"onnx:{tmp_path / 'm.onnx'}", images, tmp_path / "onnx")
     assert result.exit_code == 0, result.stderr
     predict_folder(network, images, tmp_path / "torch", size=SIDE, device="cpu")

@@ -241,6 +241,7 @@ def test_a_broken_file_is_refused_in_one_sentence(name: str, images: Path, tmp_p
         ({"size": SIDE, "output": "maps"}, "output is 'maps', but the outputs of m.onnx are map"),
         ({"size": SIDE, "device": "mps"}, "device 'mps' cannot be used by this onnxruntime"),
         ({"size": SIDE, "std": (1.0, 1.0, 0.0)}, "every value of std must be a number above 0"),
+        ({"size": SIDE, "mean": (124.0, 116.0, 104.0)}, "mean is of values in [0, 1], got 124,116,104"),
         ({"size": SIDE, "activation": "relu"}, "activation must be 'sigmoid', 'softmax' or 'none'"),
     ],
 )

@@ -151,6 +151,21 @@ def test_map_of_a_photograph_on_its_side_is_upright(network: networks.Network, t
     np.testing.assert_array_equal(found["tagged"], found["turned"])
 
 
+def test_the_mode_of_the_network_stays(network: networks.Network, images: Path, tmp_path: Path) -> None:
+    network.train()
+    frozen = network.get_submodule("heads")
+    frozen.eval()  # as somebody freezes a part
+    predict(network, images, tmp_path / "training")
+    assert network.training
+    assert not any(part.training for part in frozen.modules())
+    predict(network.eval(), images, tmp_path / "eval")
+    assert_same(maps(tmp_path / "training"), maps(tmp_path / "eval"))
+    network.train()
+    with pytest.raises(InputError):
+        predict(network, tmp_path / "eval" / "run.json", tmp_path / "none")
+    assert network.training
+
+
 def test_batch_changes_nothing(network: networks.Network, images: Path, tmp_path: Path) -> None:
     for batch in (1, 4, 100):
         predict(network, images, tmp_path / f"out{batch}", batch=batch)

@@ -166,7 +166,7 @@ def test_a_suggestion_is_one_of_the_available_metrics() -> None:
     with pytest.raises(ValueError, match=r"did you mean 'si_mae'\? available: f_max, si_mae$"):
         check_metric("smae", ("f_max", "si_mae"))
     with pytest.raises(
-        ValueError, match="unknown metric 'hausdorff'; available: 131, listed by 'sisod metr"
+        ValueError, match="unknown metric 'hausdorff'; available: 131 names, listed by 'sisod metr"
     ):
         find_metrics("hausdorff")
 

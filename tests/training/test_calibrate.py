@@ -399,6 +399,11 @@ def test_maps_of_others_are_fitted_and_applied(tmp_path: Path) -> None:
     assert suffixed.exit_code == 0, suffixed.stderr
     assert json.loads((tmp_path / "suffixed/calibration.json").read_text()) == record
     assert result.stdout.endswith(f"{stored}: 40 maps of 16 bits in {tmp_path / 'out'}\n")
+    shutil.copy(next(gt.iterdir()), gt / "without.png")
+    fewer = run("calibrate", maps, gt, "--out", tmp_path / "fewer")
+    assert "no map in" in fewer.stderr
+    assert "for 1 ground truth (without); fitted without them" in " ".join(fewer.stderr.split())
+    assert json.loads((tmp_path / "fewer/calibration.json").read_text()) == record
     [path, *_] = sorted((tmp_path / "out").glob("*.png"))
     written = cv2.imread(str(path), cv2.IMREAD_UNCHANGED)
     raw = cv2.imread(str(maps / path.name), cv2.IMREAD_UNCHANGED)

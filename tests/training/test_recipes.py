@@ -11,8 +11,8 @@ pytest.importorskip("torch", reason="extra torch is not installed")
 
 from sisod.common.errors import InputError, UsageError
 from sisod.networks import names as network_names
-from sisod.training.recipe import find_recipe, names, read_recipe, write_toml
-from sisod.training.recipe_parts import SGD, Adam
+from sisod.training.recipe import BALANCED_LOSS, find_recipe, names, read_recipe, write_toml
+from sisod.training.recipe_parts import SGD, Adam, LossPart
 
 FIVE = ("edn", "icon", "gatenet", "ldf", "poolnet")
 LITE = (*FIVE, "fpn")  # have a recipe for a CPU
@@ -75,6 +75,14 @@ def test_the_lite_ones_differ_from_the_paper_in_what_a_cpu_needs(name: str) -> N
 def test_written_and_read_again_is_the_same(name: str) -> None:
     recipe = find_recipe(name, ["loss.alpha=0.5"])
     assert read_recipe(tomllib.loads(write_toml(recipe)), name=name, source="x") == recipe
+
+
+@pytest.mark.parametrize("name", names())
+def test_the_balanced_loss_is_the_same_in_every_recipe(name: str) -> None:
+    recipe = find_recipe(name)
+    balanced = LossPart(("bce", "tversky(0.3,0.7)"), parts="cells", whole=0.5)
+    expected = replace(balanced, warmup_epochs=recipe.loss.warmup_epochs)
+    assert find_recipe(name, BALANCED_LOSS) == replace(recipe, loss=expected)
 
 
 def test_settings_replace_values() -> None:

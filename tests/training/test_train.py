@@ -21,6 +21,7 @@ from helpers.training_runs import SMALL, losses, same_weights, train_tiny, write
 
 import sisod  # noqa: E402
 from sisod import networks  # noqa: E402
+from sisod.common.errors import InputError  # noqa: E402
 from sisod.common.processes import module_settings  # noqa: E402
 from sisod.losses import PlainLoss, SizeInvariantLoss  # noqa: E402
 from sisod.networks.architectures.ldf import split_label  # noqa: E402
@@ -29,6 +30,7 @@ from sisod.training.make_network import make_network  # noqa: E402
 from sisod.training.module import SaliencyModule, make_loss, make_optimizer  # noqa: E402
 from sisod.training.recipe import find_recipe  # noqa: E402
 from sisod.training.run_folder import read_metrics  # noqa: E402
+from sisod.training.train import Machine, TrainingRequest, train  # noqa: E402
 
 # plain descent: what differs by float error stays so, which Adam's first steps would blow up
 SGD = """
@@ -112,6 +114,32 @@ def test_a_run_folder_holds_everything(data: Path, tmp_path: Path) -> None:
     network = networks.from_pretrained(out)
     for name, value in network.state_dict().items():
         assert torch.equal(value, best["state_dict"][f"network.{name}"])
+
+
+def test_paths_may_be_texts(data: Path, tmp_path: Path) -> None:
+    request = TrainingRequest(data=str(data), out=str(tmp_path / "run"))  # type: ignore[arg-type]
+    assert train(find_recipe("tiny", SMALL), request, Machine(workers=0))["finished"]
+    assert (tmp_path / "run" / "model.safetensors").is_file()
+
+
+@pytest.mark.parametrize("precision", ["bf16-true", "64", "transformer-engine"])
+def test_a_precision_that_no_recipe_may_have_is_refused(
+    precision: str, data: Path, tmp_path: Path
+) -> None:
+    result = run("train", "tiny", "--data", data, "--out", tmp_path / "x", "--precision", precision)
+    assert result.exit_code == 2
+    message = f"precision must be '32-true', '16-mixed' or 'bf16-mixed', got '{precision}'"
+    assert message in " ".join(result.output.split())
+    assert not (tmp_path / "x").exists()
+
+
+def test_a_warm_up_over_the_whole_training_is_refused(data: Path, tmp_path: Path) -> None:
+    with pytest.raises(
+        InputError, match=r"loss\.warmup_epochs is 2, but the training has 2, so the size"
+    ):
+        train_tiny(data, tmp_path / "run", "loss.warmup_epochs=2")
+    assert not (tmp_path / "run").exists()
+    train_tiny(data, tmp_path / "plain", "loss.warmup_epochs=2", loss="plain")
 
 
 def test_validation_is_what_evaluate_says(data: Path, tmp_path: Path) -> None:
@@ -247,8 +275,6 @@ def test_resume_after_sigkill_equals_the_unbroken_run(data: Path, tmp_path: Path
 
 @pytest.mark.slow
 def test_workers_change_nothing(data: Path, tmp_path: Path, sgd: str) -> None:
-    from sisod.training.train import Machine, TrainingRequest, train
-
     for workers in (0, 2):
         train(
             find_recipe(sgd, ["train.epochs=3"]),
@@ -422,6 +448,15 @@ def test_the_command(data: Path, tmp_path: Path) -> None:
     done = call("--set", "data.size=32", "--limit", "8", "--loss", "plain")
     assert done.exit_code == 0, done.output
     assert "tiny, plain loss: 1 step on 8 images in " in done.output
+    balanced = call(
+        *("--set", "data.size=32", "--limit", "8", "--overwrite", "--loss", "balanced"),
+        *("--set", "loss.whole=0.25"),
+    )
+    assert balanced.exit_code == 0, balanced.output
+    assert "tiny, balanced loss: 1 step on 8 images in " in balanced.output
+    used = find_recipe(tmp_path / "run" / "recipe.toml").loss
+    assert (used.terms, used.parts, used.whole) == (("bce", "tversky(0.3,0.7)"), "cells", 0.25)
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["asked"]["loss"] == "si"
     wrong = call("--set", "optimizer.rate=1")
     assert wrong.exit_code == 1
     assert (

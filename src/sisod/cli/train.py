@@ -26,6 +26,7 @@ class LossName(StrEnum):
     """The loss to train with; nothing else differs."""
 
     SI = "si"
+    BALANCED = "balanced"
     PLAIN = "plain"
 
 
@@ -72,9 +73,7 @@ Nodes = Annotated[int, typer.Option(metavar="N", min=1, help="Number of machines
 Strategy = Annotated[str, typer.Option(metavar="NAME", help="Lightning's strategy, like ddp.")]
 RecipePrecision = Annotated[
     str | None,
-    typer.Option(
-        metavar="NAME", help="Lightning's precision, like bf16-mixed: by default the recipe's."
-    ),
+    typer.Option(metavar="NAME", help="32-true, 16-mixed or bf16-mixed: by default the recipe's."),
 ]
 Workers = Annotated[
     int | None,
@@ -88,7 +87,13 @@ def train(
     data: Data,
     out: Annotated[Path, out_option("the run: checkpoints, metrics, the network")],
     masks: Masks = None,
-    loss: Annotated[LossName, typer.Option(help="Size-invariant or plain.")] = LossName.SI,
+    loss: Annotated[
+        LossName,
+        typer.Option(
+            help="si: the paper's size-invariant loss; balanced: BCE and Tversky over cells and the "
+            "image, for fewer false objects; plain."
+        ),
+    ] = LossName.SI,
     settings: Settings = None,
     factory: FactoryName = None,
     val: Annotated[
@@ -123,9 +128,11 @@ def train(
         sisod train edn --data data/DUTS-TR --out runs/edn
     """
     with exit_on_user_error(f"; go on with --resume --out {out}"):
-        from sisod.training.recipe import find_recipe
+        from sisod.training.recipe import BALANCED_LOSS, find_recipe
 
-        chosen_recipe = find_recipe(recipe, settings or (), factory=factory)
+        is_balanced = loss is LossName.BALANCED
+        loss_settings = BALANCED_LOSS if is_balanced else ()
+        chosen_recipe = find_recipe(recipe, [*loss_settings, *(settings or ())], factory=factory)
         load_pytorch()
         from sisod.training.train import Machine, TrainingRequest, is_first_process
         from sisod.training.train import train as run
@@ -137,7 +144,7 @@ def train(
                 data=data,
                 out=out,
                 masks=masks,
-                loss=loss.value,
+                loss=LossName.SI.value if is_balanced else loss.value,
                 val=val,
                 limit=limit,
                 labels=labels,

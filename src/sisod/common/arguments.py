@@ -149,7 +149,7 @@ def unknown_name_message(
     hint = f" did you mean {suggested}?" if suggested else ""
     listed = ", ".join(names)
     if len(names) > _MOST_LISTED:
-        listed = f"{len(names)}" + (f", listed by {command!r}" if command else "")
+        listed = f"{len(names)} names" + (f", listed by {command!r}" if command else "")
     return f"unknown {what} {shown(name)};{hint} available: {listed}"
 
 

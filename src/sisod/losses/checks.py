@@ -1,6 +1,7 @@
 """Input validation, and the one warning. Values are read on the CPU only, outside compilation."""
 
 import functools
+import math
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -78,7 +79,9 @@ def check_unit_range(values: Tensor, name: str) -> None:
     if values.dtype == torch.bool or values.numel() == 0 or not is_readable(values):
         return
     low, high = (float(extreme) for extreme in torch.aminmax(values.detach()))
-    if not (low >= 0 and high <= 1):  # NaN is neither
+    if math.isnan(low):
+        raise ValueError(f"{name} holds NaN; expected values in [0, 1]; replace it")
+    if low < 0 or high > 1:
         raise ValueError(
             f"{name} holds values from {low:g} to {high:g}; expected [0, 1]; divide grey values by 255"
         )

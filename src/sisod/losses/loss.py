@@ -38,11 +38,11 @@ _find_labels: Callable[[Tensor, str], Tensor] = torch.compiler.disable(  # type:
 class Weighting:
     """How the parts of an image are weighed; see `SizeInvariantLoss`."""
 
-    parts: PartKind
-    alpha: Alpha
-    normalize: bool
-    whole: float
-    gamma: float
+    parts: PartKind = "boxes"
+    alpha: Alpha = "ratio"
+    normalize: bool = True
+    whole: float = 0.0
+    gamma: float = 1.0
 
     def __post_init__(self) -> None:
         check_weighting(**asdict(self))
@@ -146,6 +146,13 @@ class SizeInvariantLoss(nn.Module):
         super().__init__()
         self.weighting = Weighting(parts, alpha, normalize, whole, gamma)
         self.terms = sort_terms(terms, weights=weights, from_probs=from_probs)
+        self._description = _describe(
+            terms, **asdict(self.weighting), from_probs=from_probs, weights=weights
+        )
+
+    def extra_repr(self) -> str:
+        """Return terms and options for `repr`, and so for a printed model."""
+        return self._description
 
     @classmethod
     def for_network(
@@ -198,6 +205,11 @@ class PlainLoss(nn.Module):
     ) -> None:
         super().__init__()
         self.terms = sort_terms(terms, weights=weights, from_probs=from_probs)
+        self._description = _describe(terms, from_probs=from_probs, weights=weights)
+
+    def extra_repr(self) -> str:
+        """Return terms and options for `repr`, and so for a printed model."""
+        return self._description
 
     @classmethod
     def for_network(cls, name: str, *, from_probs: bool = False) -> "PlainLoss | DecoupledLoss":
@@ -214,6 +226,17 @@ class PlainLoss(nn.Module):
     ) -> Tensor:
         """Return the loss of a batch, a scalar."""
         return _plain(logits, gt, self.terms)
+
+
+def _describe(terms: Sequence[Term], **options: object) -> str:
+    """Return terms and options as they are written in a call; options at their default are left out."""
+    names = [
+        repr(term) if isinstance(term, str) else getattr(term, "__name__", type(term).__name__)
+        for term in terms
+    ]
+    usual = {**asdict(Weighting()), "from_probs": False, "weights": None}
+    given = [f"{name}={value!r}" for name, value in options.items() if value != usual[name]]
+    return ", ".join([*names, *given])
 
 
 _Loss = TypeVar("_Loss", SizeInvariantLoss, PlainLoss)

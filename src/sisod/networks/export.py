@@ -14,9 +14,10 @@ from sisod.common.errors import InputError, require
 from sisod.common.imports import describe_error
 from sisod.common.output import write_file
 from sisod.networks.memory import check_memory
-from sisod.networks.network import Network
+from sisod.networks.network import Network, eval_mode
 from sisod.networks.onnx_model import LOGIT, METADATA_KEY, SIZE_KEY
 from sisod.networks.others.wrapped import WrappedNetwork, module_errors
+from sisod.networks.predict import DEFAULT_SIZE
 
 IMAGE = "image"
 SALIENCY = "saliency"
@@ -70,7 +71,11 @@ class Saliency(nn.Module):
 
 
 def export_onnx(
-    network: Network, path: Path, *, size: tuple[int, int] = (384, 384), dynamic_size: bool = False
+    network: Network,
+    path: str | Path,
+    *,
+    size: tuple[int, int] | None = None,
+    dynamic_size: bool = False,
 ) -> None:
     """Write the network as one ONNX file that takes any batch size.
 
@@ -81,15 +86,17 @@ def export_onnx(
     Args:
         network: any of `networks.names()`.
         path: where to write.
-        size: height and width of the input; with `dynamic_size`, what `sisod predict` uses by default.
+        size: height and width of the input, by default the network's `input_size`, or 384; with
+            `dynamic_size`, what `sisod predict` uses by default.
         dynamic_size: allow any height and width.
     """
     require("export", "onnx", "onnxscript")  # PyTorch's exporter needs them
+    size = size or network.input_size or (DEFAULT_SIZE, DEFAULT_SIZE)
     height, width = size
     advice = "lower --height or --width"
     check_memory(network, batch=_BATCH, height=height, width=width, advice=advice)
     free = {0: "batch", 2: "height", 3: "width"} if dynamic_size else {0: "batch"}
-    with _quiet(), _export_errors(network, size):
+    with _quiet(), _export_errors(network, size), eval_mode(network):
         program = torch.onnx.export(
             Saliency(network).eval(),
             (torch.rand(_BATCH, 3, *size),),
@@ -102,5 +109,5 @@ def export_onnx(
     assert program is not None  # noqa: S101  (for the type checker)
     metadata = {METADATA_KEY: json.dumps(network.config(), sort_keys=True), SIZE_KEY: json.dumps(size)}
     program.model.metadata_props.update(metadata)
-    with write_file(path) as unfinished:
+    with write_file(Path(path)) as unfinished:
         program.save(unfinished, external_data=False)

@@ -8,7 +8,14 @@ from torch import Tensor
 
 from sisod.common.arguments import check_choice, check_number
 from sisod.common.errors import InputError
-from sisod.networks.values import IMAGENET_MEAN, IMAGENET_STD, LARGEST, Triple, check_triple
+from sisod.networks.values import (
+    IMAGENET_MEAN,
+    IMAGENET_STD,
+    LARGEST,
+    Triple,
+    check_triple,
+    check_unit_mean,
+)
 
 
 @dataclass(frozen=True)
@@ -42,6 +49,8 @@ class InputSpec:
         object.__setattr__(self, "scale", check_number("scale", self.scale, above=True, most=LARGEST))
         object.__setattr__(self, "mean", check_triple("mean", self.mean))  # JSON brings lists
         object.__setattr__(self, "std", check_triple("std", self.std))
+        if self.scale == 1:
+            check_unit_mean(self.mean)
 
     def apply(self, images: Tensor) -> Tensor:
         """Return the input of the network.

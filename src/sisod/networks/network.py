@@ -1,6 +1,7 @@
 """Base class of the networks: the contract of `forward`, facts, targets, saving and loading."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
@@ -179,6 +180,18 @@ class Network(
         load_strictly(network, read_state(path), source=str(path))
         network.calibration = read_calibration(path)
         return network.to(map_location).eval()
+
+
+@contextmanager
+def eval_mode(network: nn.Module) -> Iterator[None]:
+    """Put a network into eval mode, and every part of it back into its mode afterwards."""
+    modes = [(part, part.training) for part in network.modules()]
+    network.eval()
+    try:
+        yield
+    finally:
+        for part, mode in modes:
+            part.training = mode
 
 
 def count_macs(network: nn.Module, size: tuple[int, int]) -> int:

@@ -29,6 +29,7 @@ from sisod.networks.values import (
     check_reading,
     check_size,
     check_triple,
+    check_unit_mean,
     object_channel,
 )
 
@@ -96,7 +97,13 @@ class OnnxModel:
         if has_logit:
             output, self._activation = LOGIT, "sigmoid"
             self._normalize = (config or {}).get("normalize", normalize)
+        if is_own and (mean or std):
+            raise UsageError(
+                f"{str(path)!r} was written by 'sisod export' and prepares its images itself; leave out "
+                "mean and std"
+            )
         self._mean = check_triple("mean", mean or ((0.0,) * 3 if is_own else IMAGENET_MEAN))
+        check_unit_mean(self._mean)
         self._std = check_triple("std", std or ((1.0,) * 3 if is_own else IMAGENET_STD))
         self._input = _only_input(self._session, self.path)
         self.batch = _fixed(self._input.shape[0])

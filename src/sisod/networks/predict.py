@@ -23,7 +23,7 @@ from sisod.networks.checkpoints import read_state
 from sisod.networks.map_folder import GreyMap, Prediction, write_maps
 from sisod.networks.map_shards import Container
 from sisod.networks.memory import check_memory, memory_errors
-from sisod.networks.network import WEIGHTS_FILE, Network
+from sisod.networks.network import WEIGHTS_FILE, Network, eval_mode
 from sisod.networks.others.factory import Factory
 from sisod.networks.others.wrapped import module_errors
 from sisod.networks.saved import recognise
@@ -96,7 +96,8 @@ def predict_folder(
 ) -> Prediction:
     """Write one PNG for each image, at the image's size, under its path below `images`.
 
-    Maps have 8 bits; those of a calibrated network have 16, so that fewer levels merge.
+    Maps have 8 bits; those of a calibrated network have 16, so that fewer levels merge. The network is
+    moved to `device`; afterwards it is in training mode if it was before.
 
     Args:
         network: its `input_spec` says how an image becomes its input, its `calibration` how a logit
@@ -115,8 +116,8 @@ def predict_folder(
     height, width = check_size(size) or network.input_size or (DEFAULT_SIZE, DEFAULT_SIZE)
     batch = check_whole("batch", batch, least=1)
     check_memory(network, batch=batch, height=height, width=width, advice="lower --size or --batch")
-    with memory_errors(f"a batch of {batch} images of {height} x {width}"):
-        model = _TorchModel(network.to(torch_device).eval(), (height, width))
+    with memory_errors(f"a batch of {batch} images of {height} x {width}"), eval_mode(network):
+        model = _TorchModel(network.to(torch_device), (height, width))
         return write_maps(
             model,
             images,

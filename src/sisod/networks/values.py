@@ -80,3 +80,12 @@ def check_triple(name: str, values: object) -> Triple:
         for value in values
     )
     return first, second, third
+
+
+def check_unit_mean(mean: Triple) -> None:
+    """Refuse a mean that can only be one of grey values up to 255, where values are in [0, 1]."""
+    if max(map(abs, mean)) > 1:
+        raise UsageError(
+            f"mean is of values in [0, 1], got {','.join(f'{value:g}' for value in mean)}; divide mean "
+            "and std by 255"
+        )

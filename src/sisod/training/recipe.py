@@ -36,6 +36,13 @@ from sisod.training.recipe_parts import (
 )
 
 _FOLDER = Path(__file__).parent / "recipes"
+# `sisod train --loss balanced`: small objects gain, and false objects are punished as well, because
+# every pixel belongs to a part and half of the loss is that of the whole image
+BALANCED_LOSS = (
+    'loss.terms=["bce", "tversky(0.3,0.7)"]',
+    *("loss.parts=cells", "loss.whole=0.5", "loss.gamma=1.0"),
+    *("loss.alpha=ratio", "loss.normalize=true"),
+)
 
 
 @dataclass(frozen=True)

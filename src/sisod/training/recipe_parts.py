@@ -11,6 +11,7 @@ from sisod.training.field_types import check_types
 
 # repeated here, so that a wrong recipe is refused without importing PyTorch
 ENCODERS = ("resnet50", "efficientnet_lite0")
+Precision = Literal["32-true", "16-mixed", "bf16-mixed"]
 _EXTERNAL = ("hf:", "smp:")
 _MAX_COUNT = 10**9
 _MAX_SIZE = 16384  # of a side; a batch of such images is 6 GB
@@ -230,7 +231,7 @@ class TrainPart:
     seed: int = 0
     calibrate: float = 0.0
     ema: float = 0.0
-    precision: Literal["32-true", "16-mixed", "bf16-mixed"] = "32-true"
+    precision: Precision = "32-true"
     compile: bool = False
 
     def __post_init__(self) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import lightning as L  # noqa: N812  (the name everybody knows it by)
 import torch
@@ -36,7 +36,7 @@ from sisod.training.loaders import SaliencyData
 from sisod.training.make_network import make_network
 from sisod.training.module import SaliencyModule, parts_of
 from sisod.training.recipe import Recipe, write_toml
-from sisod.training.recipe_parts import LabelsPart
+from sisod.training.recipe_parts import LabelsPart, Precision
 from sisod.training.resume import read_checkpoint, resume_errors, resume_step
 from sisod.training.run_folder import (
     MetricsFile,
@@ -79,6 +79,9 @@ class TrainingRequest:
     overwrite: bool = False
 
     def __post_init__(self) -> None:
+        for name in ("data", "out", "masks", "val", "labels"):  # texts become paths
+            value = getattr(self, name)
+            object.__setattr__(self, name, None if value is None else Path(value))
         check_choice("loss", self.loss, ("si", "plain"))
         if self.limit is not None:
             check_whole("limit", self.limit, least=1)
@@ -90,7 +93,7 @@ class TrainingRequest:
 class Machine:
     """Devices, precision, workers and logger, under Lightning's names.
 
-    Without a precision that of the recipe is used.
+    Without a precision that of the recipe is used. The precisions are those that a recipe may have.
     """
 
     devices: str = "auto"
@@ -104,7 +107,7 @@ class Machine:
         for name in ("devices", "strategy"):
             check_text(name, getattr(self, name))
         if self.precision is not None:
-            check_text("precision", self.precision)
+            check_choice("precision", self.precision, get_args(Precision))
         check_whole("nodes", self.nodes, least=1)
         if self.workers is not None:
             check_whole("workers", self.workers, least=0)
@@ -249,6 +252,11 @@ def _set_up(
     check_labels(request.labels, network)
     n_steps = steps_per_epoch(len(samples), recipe.train.images_per_step)
     n_epochs = recipe.train.epochs or math.ceil(recipe.train.steps / n_steps)
+    if request.loss == "si" and criterion is None and recipe.loss.warmup_epochs >= n_epochs:
+        raise InputError(
+            f"loss.warmup_epochs is {recipe.loss.warmup_epochs}, but the training has {n_epochs}, so "
+            "the size-invariant loss would never be used; lower it, train longer, or use --loss plain"
+        )
     module = SaliencyModule(
         network,
         recipe,

@@ -203,6 +203,10 @@ def test_what_is_no_map_is_refused(
         ({"size": 0}, "size must be at least 1, got 0"),
         ({"size": (1, 2, 3)}, "size must be a side, or height and width, got (1, 2, 3)"),
         ({"mean": (0.5,)}, "mean must have three values"),
+        (
+            {"mean": (124, 116, 104.5)},
+            "mean is of values in [0, 1], got 124,116,104.5; divide mean and std by 255",
+        ),
         ({"std": (1, 1, 0)}, "every value of std must be a number above 0"),
         ({"channel": -1}, "channel must be at least 0, got -1"),
     ],

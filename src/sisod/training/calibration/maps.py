@@ -1,6 +1,7 @@
 """Maps of any origin -> calibrated maps, in 16 bits: fitted on some maps, applied to these or others."""
 
 import json
+import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sisod.common import folders
-from sisod.common.errors import InputError, UsageError
+from sisod.common.errors import InputError, InputWarning, UsageError, counted, shorten_list
 from sisod.common.folders import is_url
 from sisod.common.output import followed, output_path, write_json, write_png, write_run
 from sisod.common.progress import progress_bar
@@ -84,8 +85,14 @@ def calibrate_maps(
     check_limit(limit)
     _check_folders(Path(out), maps, gt, overwrite=overwrite)
     pairing = pair_files(maps, gt, pred_suffix=pred_suffix, gt_suffix=gt_suffix, allow_missing=True)
-    pairs = pairing.pairs
-    chosen = choose_by_name(pairs, limit)
+    if missing := pairing.missing:
+        warnings.warn(
+            f"no map in {str(maps)!r} for {counted(len(missing), 'ground truth')} "
+            f"({shorten_list(list(missing))}); fitted without them",
+            InputWarning,
+            stacklevel=2,
+        )
+    chosen = choose_by_name(pairing.pairs, limit)
     check_number_of_images(len(chosen))
     fitted = fit_images(_read_pairs(str(maps), str(gt), chosen), objective)
     return _write_maps(fitted.calibration, maps, Path(out), overwrite=overwrite, fitted=fitted)
