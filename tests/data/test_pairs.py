@@ -92,7 +92,9 @@ def test_suffixes() -> None:
 
 
 def test_photographs_beside_their_masks_are_left_out_without_a_warning() -> None:
-    folders = Folders(["a_sal.png", "b_sal.png"], ["a.jpg", "a_mask.png", "b_mask.png", "b.txt"])
+    folders = Folders(
+        ["a_sal.png", "b_sal.png"], ["a.jpg", "a_mask.png", "b_mask.png", "b.txt", "b_edge.png"]
+    )
     assert len(folders.paired(pred_suffix="_sal", gt_suffix="_mask")) == 2  # a warning is an error
 
 

@@ -107,6 +107,18 @@ def test_grey_masks() -> None:
                              "salient pixel then")  # fmt: skip
 
 
+def test_dark_masks_are_not_scored_as_empty_without_a_word() -> None:
+    """A label map among masks: its values are too low for a grey area."""
+    write("gt", disk(), disk(3), np.zeros_like(disk()))
+    write("pred", *[saliency()] * 3)
+    lines, record = evaluate("--metrics", "mae")
+    assert lines == [
+        "warning: 1 of 3 ground truths in 'gt' are not black but have no salient pixel (one from 128 "
+        "on): make sure that these are masks; label maps need --label-maps, class maps --class"
+    ]
+    assert (record["grey_masks"], record["emptied_masks"]) == (0, 1)
+
+
 def test_grey_masks_and_binary_predictions_are_not_swapped_if_some_masks_are_not_grey() -> None:
     write("gt", disk(), disk(200), disk(190), disk(180))
     write("pred", *[disk()] * 4)

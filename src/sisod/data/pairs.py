@@ -2,7 +2,7 @@
 
 import unicodedata
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -135,10 +135,13 @@ def files_by_name(root: str | Path, suffix: str = "", *, all_used: bool = True) 
             )
         files[name] = file
     if files and all_used:
-        # the photograph beside a mask is meant to be left out
-        unused = sorted(name for name in others if name is not None and name not in files)
-        _note_unused(root, suffix, unused)
+        _note_unused(root, suffix, sorted(name for name in others if name and not _belongs(name, files)))
     return files
+
+
+def _belongs(name: str, images: Container[str]) -> bool:
+    """Tell whether a file is of a known image: its photograph, or its prediction with another suffix."""
+    return any(name[:end] in images for end in range(1, len(name) + 1))
 
 
 def _note_unused(root: str | Path, suffix: str, names: list[str]) -> None:

@@ -89,6 +89,12 @@ def run_notes(run: Mapping[str, Any], request: Request) -> list[str]:
                 run.get("emptied_masks", 0),
             )
         )
+    elif (n_emptied := run.get("emptied_masks")) and run.get("components"):
+        notes.append(
+            f"{n_emptied} of {run['images']} ground truths in {request.gt_root!r} are not black but "
+            f"have no salient pixel (one from {request.protocol.gt_level} on): make sure that these "
+            "are masks; label maps need --label-maps, class maps --class"
+        )
     return notes
 
 

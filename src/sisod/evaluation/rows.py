@@ -65,7 +65,7 @@ class PixelFacts:
     Attributes:
         resized: the prediction had another size than the ground truth.
         grey_mask: the ground truth is grey in more than the edges of its objects.
-        emptied_mask: the same, and none of its pixels is salient.
+        emptied_mask: none of its pixels is salient, though it is grey or, as 8-bit file, not all black.
         looks_swapped: the ground truth is such a mask, but the prediction is not.
     """
 
@@ -86,10 +86,11 @@ class PixelFacts:
             is_grey: what `has_grey_area` says of the ground truth.
             level: a pixel of the ground truth is salient from here on.
         """
+        is_dark = gt.dtype == np.uint8 and 0 < int(gt.max()) < level
         return cls(
             resized=pred.shape != gt.shape,
             grey_mask=is_grey,
-            emptied_mask=is_grey and not as_mask(gt, level=level).any(),
+            emptied_mask=is_dark or (is_grey and not as_mask(gt, level=level).any()),
             looks_swapped=is_grey and not has_grey_area(pred),
         )
 
@@ -113,7 +114,7 @@ class Totals:
             frames of a partition that the caller passed are never counted.
         n_left_out: components without a frame, because they are below the least area.
         n_grey_masks: ground truths that are grey in more than the edges of their objects.
-        n_emptied_masks: those of them that have no salient pixel.
+        n_emptied_masks: ground truths that are grey or dark and have no salient pixel.
         n_swapped: those of them whose prediction is not.
     """
 
