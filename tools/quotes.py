@@ -45,9 +45,9 @@ def with_quote(text: str, name: str, quote: str) -> str:
 
 # document, marker, benchmark whose table is copied between the markers
 TABLES = (
-    ("README.md", "bench", "engine"),
-    ("README.md", "folders", "folders"),
-    ("README.md", "compat", "compat"),
+    ("docs/performance.md", "bench", "engine"),
+    ("docs/performance.md", "folders", "folders"),
+    ("docs/performance.md", "objects", "objects"),
     ("docs/losses.md", "losses", "losses"),
     ("docs/losses.md", "loss_parts", "loss_parts"),
     ("docs/losses.md", "advice", "real_data/parts_advice"),
@@ -87,6 +87,7 @@ TABLES = (
             "parts_paired",
             "parts_long",
             "parts_networks",
+            "parts_runs",
             "parts_family",
         )
     ),
@@ -95,10 +96,9 @@ TABLES = (
 # document, marker, file that is copied as a whole between the markers
 WHOLE = (
     ("README.md", "trained", "trained_demo_short"),
-    ("README.md", "real", "real_data/short"),
+    ("README.md", "speed", "engine_short"),
+    ("README.md", "headline", "real_data/parts_short"),
     ("docs/real-data.md", "real", "real_data/short"),
-    ("README.md", "invented", "real_data/predicted_short"),
-    ("README.md", "cells", "real_data/parts_short"),
     ("docs/real-data.md", "invented", "real_data/predicted_short"),
     ("docs/demo.md", "trained", "trained_demo"),
 )

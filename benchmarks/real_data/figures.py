@@ -198,7 +198,14 @@ def draw_objects(results: SavedCounts) -> "Figure":
     return figure
 
 
-_PARTS = {"si": "boxes", "half": "half", "shared": "half,\n$\\gamma$ 0", "cells": "cells,\nhalf"}
+_PARTS = {
+    "si": "boxes",
+    "half": "half",
+    "shared": "half, $\\gamma$ 0",
+    "cells": "cells, half",
+    "tversky": "balanced",
+    "tversky-plain": "plain, Tversky",
+}
 _PARTS_METRICS = {
     "mae": "MAE",
     "si_mae": "SI-MAE",
@@ -211,7 +218,7 @@ def draw_parts() -> "Figure":
     """Draw each loss less the plain one, a dot for each seed; the better half of a panel is shaded."""
     looks = line_styles(list(parts.KINDS.values()))
     with style():
-        figure = new_figure(3.6)
+        figure = new_figure(4.2)
         panels = figure.subplots(2, len(_PARTS_METRICS), sharex=True, sharey="col")
         for row, dataset in zip(panels, TESTS[:2], strict=True):
             row[0].set_ylabel(f"{dataset}\nminus plain")
@@ -223,6 +230,8 @@ def draw_parts() -> "Figure":
             column[0].set_title(title)
             _shade_better(column, higher=key == "object_f1_max_small")
         panels[0, 0].set_xticks(range(len(_PARTS)), list(_PARTS.values()))
+        for axes in panels[1]:
+            axes.tick_params(axis="x", labelrotation=90)
         add_legend(figure, looks)
     return figure
 

@@ -40,7 +40,15 @@ from sisod.scoring.objects import N_THRESHOLDS
 ROWS = TABLES / "predicted.parquet"
 MEANS = TABLES / "parts.json"
 SEEDS = (0, 1, 2)
-SEEDED = ("plain", "si", "half", "shared", "cells")  # losses whose rows of every image are kept
+SEEDED = (
+    "plain",
+    "si",
+    "half",
+    "shared",
+    "cells",
+    "tversky",
+    "tversky-plain",
+)  # losses whose rows of every image are kept
 NETWORKS = ("ldf", "icon", "poolnet", "gatenet")
 CALIBRATED = "-bce"  # end of the name of a run that was calibrated
 IMAGE_KEYS = ("mae", "si_mae", "f_mean", "si_f_mean", "si_auc", "bsi_f_binary")

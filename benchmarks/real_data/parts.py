@@ -1,4 +1,4 @@
-"""Compares the parts of the image that a loss is a mean over: plain, boxes, half whole, cells.
+"""Compares losses: the parts of the image that they are a mean over, and their region term.
 
 `python -m benchmarks.real_data.parts` makes the tables from the rows that `object_rows.py` saved.
 """
@@ -11,6 +11,7 @@ import numpy as np
 
 from benchmarks.real_data.object_rows import CALIBRATED, MEANS, SEEDS, SavedCounts
 from benchmarks.real_data.runs import TABLES, TESTS
+from benchmarks.real_data.tables import runs_list
 from benchmarks.timing import markdown
 from sisod.analysis.comparison import compare
 from sisod.scoring.metrics import METRICS, arrow
@@ -21,6 +22,8 @@ LOSSES = {
     "half": "boxes, half whole",
     "shared": "boxes, half whole, gamma 0",
     "cells": "cells, half whole",
+    "tversky": "balanced: cells, half whole, Tversky",
+    "tversky-plain": "plain, Tversky",
 }
 KINDS = {"": "as trained", CALIBRATED: "calibrated"}
 SHOWN = (
@@ -42,6 +45,10 @@ LONG = {
     "boxes, half whole, gamma 0, 24 epochs": "edn-24-shared-0",
     "cells, half whole, 4 epochs": "edn-cells-0",
     "cells, half whole, 24 epochs": "edn-24-cells-0",
+    "balanced, 4 epochs": "edn-tversky-0",
+    "balanced, 24 epochs": "edn-24-tversky-0",
+    "plain, Tversky, 4 epochs": "edn-tversky-plain-0",
+    "plain, Tversky, 24 epochs": "edn-24-tversky-plain-0",
 }
 FAMILY = {
     "plain": "edn-plain-0",
@@ -53,8 +60,8 @@ FAMILY = {
     "boxes, half whole, gamma 0": "edn-shared-0",
     "cells": "edn-cellsonly-0",
     "cells, half whole": "edn-cells-0",
-    "cells, half whole, Tversky(.3, .7) for Dice": "edn-tversky-0",
-    "plain, Tversky(.3, .7) for Dice": "edn-tversky-plain-0",
+    "balanced: cells, half whole, Tversky": "edn-tversky-0",
+    "plain, Tversky": "edn-tversky-plain-0",
     "blobs, half whole": "edn-blobs-0",
 }
 GAIN = 0.03  # in the largest object F1 of small objects, that was hoped for
@@ -123,7 +130,7 @@ def paired() -> str:
     rows = []
     for test in TESTS[:2]:
         for end, kind in KINDS.items():
-            for loss in ("half", "shared", "cells"):
+            for loss in list(LOSSES)[2:]:
                 for seed in SEEDS:
                     a, b = (results.result(f"edn-{name}-{seed}{end}", test) for name in (loss, "plain"))
                     table = compare(a, b, metrics=COMPARED, resamples=2000).table
@@ -137,17 +144,23 @@ def paired() -> str:
 
 
 def networks() -> str:
-    """Return cells less plain for one pair of runs of every other network."""
+    """Return loss minus plain for one pair of runs of every other network."""
     rows = []
     for test in TESTS:
-        for title, network in NETWORKS.items():
-            for end, kind in KINDS.items():
-                names = [f"{network}-{loss}-0{end}" for loss in ("plain", "cells")]
-                if all(name in means() for name in names):
-                    plain, cells = (means()[name][test] for name in names)
-                    values = [f"{cells[key] - plain[key]:+.3f}" for key in SHOWN]
-                    rows.append([test, title, kind, *values])
-    return markdown(("data set", "network", "maps", *map(_title, SHOWN)), rows)
+        for loss in ("cells", "tversky"):
+            for title, network in NETWORKS.items():
+                for end, kind in KINDS.items():
+                    names = [f"{network}-{name}-0{end}" for name in ("plain", loss)]
+                    if all(name in means() for name in names):
+                        plain, other = (means()[name][test] for name in names)
+                        values = [f"{other[key] - plain[key]:+.3f}" for key in SHOWN]
+                        rows.append([test, LOSSES[loss], title, kind, *values])
+    return markdown(("data set", "loss", "network", "maps", *map(_title, SHOWN)), rows)
+
+
+def runs() -> str:
+    """Return the runs of this comparison, and how long they took."""
+    return runs_list(json.loads(MEANS.read_text())["runs"])
 
 
 def runs_table(runs: Mapping[str, str], ends: Sequence[str]) -> str:
@@ -173,23 +186,26 @@ def advice() -> str:
 
 
 def short() -> str:
-    """Return the main numbers in a sentence, for the README."""
-
-    def change(dataset: str, key: str) -> str:
-        return " to ".join(f"{mean_of(loss, '', dataset, key):.3f}" for loss in ("plain", "shared"))
-
-    recall, small, false, mae = (
-        change("MSOD", key)
-        for key in ("object_recall_small", "object_f1_max_small", "false_objects", "mae")
-    )
-    return (
-        "A milder loss has almost no price on MSOD, "
-        '`SizeInvariantLoss("bce", "dice", whole=0.5, gamma=0.0)`: against the plain loss, the\n'
-        f"recall of small objects goes from {recall}, their largest F1 from {small}, false objects per\n"
-        f"image from {false}, MAE from {mae} (means of three seeds). On DUTS-TE false objects go from\n"
-        f"{change('DUTS-TE', 'false_objects')}. These are trainings of four epochs; after 24 epochs the "
-        "lead of a similar loss was gone."
-    )
+    """Return the main numbers, for the README."""
+    losses = {
+        "plain": "plain",
+        "si": "size-invariant (the paper's)",
+        "tversky": "**balanced**",
+        "tversky-plain": "plain, with the region term of *balanced*",
+    }
+    keys = {
+        "object_recall_small": "small objects found ↑",
+        "false_objects": "false objects per image ↓",
+        "object_f1_max_small": "largest F1 of small objects ↑",
+        "mae": "MAE ↓",
+        "si_mae": "SI-MAE ↓",
+    }
+    rows = [
+        [test, title, *(f"{mean_of(loss, '', test, key):.3f}" for key in keys)]
+        for test in TESTS[:2]
+        for loss, title in losses.items()
+    ]
+    return markdown(("test set", "loss", *keys.values()), rows)
 
 
 def _title(key: str) -> str:
@@ -202,6 +218,7 @@ MAKERS: dict[str, Callable[[], str]] = {
     "parts_target": target,
     "parts_paired": paired,
     "parts_networks": networks,
+    "parts_runs": runs,
     "parts_long": lambda: runs_table(LONG, tuple(KINDS)),
     "parts_family": lambda: runs_table(FAMILY, (CALIBRATED,)),
     "parts_short": short,

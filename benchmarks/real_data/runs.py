@@ -88,6 +88,7 @@ def _seeds(name: str, *settings: str) -> dict[str, Run]:
 
 _CELLS = ("loss.parts=cells", "loss.whole=0.5")
 _SHARED = ("loss.whole=0.5", "loss.gamma=0.0")
+_LONG = ("train.epochs=24",)
 _TVERSKY = 'loss.terms=["bce", "tversky(0.3,0.7)"]'
 
 # what `tables.py` shows: the paper's loss and its variants
@@ -119,11 +120,21 @@ PARTS_RUNS = {
     "edn-blobs-0": Run("edn-lite", "si", 0, ("loss.parts=blobs", "loss.whole=0.5")),
     **_seeds("edn-tversky", *_CELLS, _TVERSKY),
     **{f"edn-tversky-plain-{seed}": Run("edn-lite", "plain", seed, (_TVERSKY,)) for seed in range(3)},
-    **_both_losses("edn-24", "train.epochs=24"),
-    "edn-24-cells-0": Run("edn-lite", "si", 0, (*_CELLS, "train.epochs=24")),
-    "edn-24-shared-0": Run("edn-lite", "si", 0, (*_SHARED, "train.epochs=24")),
+    **_both_losses("edn-24", *_LONG),
+    **_both_losses("edn-24", *_LONG, seed=1),
+    "edn-24-cells-0": Run("edn-lite", "si", 0, (*_CELLS, *_LONG)),
+    **{f"edn-24-shared-{seed}": Run("edn-lite", "si", seed, (*_SHARED, *_LONG)) for seed in range(2)},
     **{
-        f"{network}-cells-0": Run(f"{network}-lite", "si", 0, _CELLS)
+        f"edn-24-tversky-{seed}": Run("edn-lite", "si", seed, (*_CELLS, _TVERSKY, *_LONG))
+        for seed in range(2)
+    },
+    **{
+        f"edn-24-tversky-plain-{seed}": Run("edn-lite", "plain", seed, (_TVERSKY, *_LONG))
+        for seed in range(2)
+    },
+    **{
+        f"{network}-{name}-0": Run(f"{network}-lite", "si", 0, settings)
+        for name, settings in {"cells": _CELLS, "tversky": (*_CELLS, _TVERSKY)}.items()
         for network in ("ldf", "poolnet", "icon", "gatenet")
     },
 }

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -246,10 +247,15 @@ def claims(results: Results) -> str:
 
 def runs(results: Results) -> str:
     """Return the runs, and how long they took."""
+    return runs_list(results.records)
+
+
+def runs_list(records: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return a row for every run: recipe, loss, settings, steps, time."""
     rows = [
         [name, record["recipe"], record["loss"], " ".join(record["settings"]), str(record["steps"]),
          f"{record['seconds'] / 60:.0f} min"]
-        for name, record in results.records.items()
+        for name, record in records.items()
     ]  # fmt: skip
     return markdown(("run", "recipe", "loss", "settings", "steps", "time"), rows)
 
