@@ -313,8 +313,8 @@ def test_what_the_text_says_of_24_epochs() -> None:
             before, after = scores(loss, dataset, length=""), scores(loss, dataset)
             for key, sign in (("mae", -1), ("si_mae", -1), ("si_f_mean", 1), ("si_auc", 1)):
                 assert sign * (after[key] - before[key]) > 0
-        after, before = (scores("cells", dataset, object_rows.CALIBRATED, n)["mae"] for n in ("24-", ""))
-        assert after > before
+        long, short = (scores("cells", dataset, object_rows.CALIBRATED, n)["mae"] for n in ("24-", ""))
+        assert long > short
         prices = [
             scores("si", dataset, length=length)["mae"] - scores("plain", dataset, length=length)["mae"]
             for length in ("", "24-")
