@@ -401,34 +401,39 @@ def _check_summary(
     tables: "Mapping[str, pl.DataFrame]", summary: Mapping[str, float], defined: Mapping[str, int]
 ) -> None:
     """Refuse values that the tables do not give: a file was changed, or is of another result."""
+    sums = _object_sums(tables)
     for key, value in summary.items():
         values = tables["images"][key].drop_nans()
         if len(values) != defined[key]:
             raise _FileError(
                 f"summary.json: {key}.images is {defined[key]}, but images.parquet has {len(values)}"
             )
-        expected, source = _recomputed(METRICS[key], values, tables)
+        expected, source = _recomputed(METRICS[key], values, tables["dataset_curves"], sums)
         if source and not np.isclose(value, expected, rtol=1e-9, atol=1e-12, equal_nan=True):
             raise _FileError(
                 f"summary.json: {key}.value is {value:.6g}, but {source}.parquet gives {expected:.6g}"
             )
 
 
+def _object_sums(tables: "Mapping[str, pl.DataFrame]") -> dict[str, Any]:
+    """Return the counts of objects summed over the images; none if the result has no such table."""
+    if "counts" not in tables:
+        return {}
+    counts = tables["counts"].drop("image")
+    return {name: counts[name].to_numpy().sum(axis=0) for name in counts.columns}
+
+
 def _recomputed(
-    metric: Metric, values: "pl.Series", tables: "Mapping[str, pl.DataFrame]"
+    metric: Metric, values: "pl.Series", curves: "pl.DataFrame", sums: Mapping[str, Any]
 ) -> tuple[float, str]:
     """Return the value of a metric as the tables have it, and the table; "" if none has it."""
     if metric.family.kind == "objects":
-        if "counts" not in tables:
-            return math.nan, ""
-        counts = tables["counts"].drop("image")
-        sums = {name: counts[name].to_numpy().sum(axis=0) for name in counts.columns}
-        return float(metric.family.function(sums)), "counts"
+        return (float(metric.family.function(sums)), "counts") if sums else (math.nan, "")
     if metric.form == "max":
         name = "si_" * metric.size_invariant + metric.family.key
-        if name not in tables["dataset_curves"].columns:
+        if name not in curves.columns:
             return math.nan, ""
-        curve = tables["dataset_curves"][name].drop_nans().to_numpy()
+        curve = curves[name].drop_nans().to_numpy()
         return float(curve.max()) if len(curve) else math.nan, "dataset_curves"
     return float(np.mean(values.to_numpy())) if len(values) else math.nan, "images"
 
