@@ -82,7 +82,8 @@ def test_a_metric_that_some_results_lack(results: Path) -> None:
         shutil.rmtree(results / "OTHER" / method)
         evaluation = sisod.Evaluation.load(results / "MSOD" / method)
         images = evaluation.images.with_columns(s=evaluation.images["mae"])
-        summary, defined = evaluation.summary | {"s": 0.5}, evaluation.defined | {"s": 4}
+        summary = evaluation.summary | {"s": evaluation.summary["mae"]}
+        defined = evaluation.defined | {"s": 4}
         run_record = evaluation.run | {"metrics": [*evaluation.run["metrics"], "s"]}
         dataclasses.replace(
             evaluation, images=images, summary=summary, defined=defined, run=run_record

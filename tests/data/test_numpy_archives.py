@@ -58,7 +58,11 @@ REFUSED = {
     "nothing": (b"", NOT_NPZ),
     "an image": (png(GREY), NOT_NPZ),
     "objects": (archive(a=npy(np.array([[{}]]), pickled=True)), NOT_NPZ),
-    "three dimensions": (npz(a=np.zeros((2, 2, 2))), NOT_NPZ),
+    "three dimensions": (
+        npz(a=np.zeros((2, 2, 2))),
+        "'a.npz' holds an array of shape (2, 2, 2); expected height and width; remove the other "
+        "dimensions, as numpy.squeeze does where their size is 1",
+    ),
     "an array cut short": (archive(a=npy(GREY)[:-5]), NOT_NPZ),
     "a header cut short": (archive(a=npy(GREY)[:20]), NOT_NPZ),
     "an archive cut short": (npz(a=GREY)[:-30], NOT_NPZ),

@@ -57,9 +57,7 @@ def reproduce(
     ] = None,
     precision: Annotated[
         str,
-        typer.Option(
-            metavar="NAME", help="Lightning's precision, like bf16-mixed: the same for all networks."
-        ),
+        typer.Option(metavar="NAME", help="32-true, 16-mixed or bf16-mixed: the same for all networks."),
     ] = "32-true",
     workers: Workers = None,
 ) -> None:

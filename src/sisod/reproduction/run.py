@@ -5,8 +5,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+from sisod.common.arguments import check_choice
 from sisod.common.errors import InputError
 from sisod.common.output import lock, readable_errors, write_atomically
 from sisod.common.version import __version__
@@ -16,6 +17,7 @@ from sisod.reproduction.loss_time import QUICK as QUICK_BENCH
 from sisod.reproduction.loss_time import run_bench
 from sisod.reproduction.sets import Sets
 from sisod.training.experiment import Experiment, score_experiment, train_experiment, unscored
+from sisod.training.recipe_parts import Precision
 from sisod.training.run_folder import read_record
 from sisod.training.train import Machine, TrainingRequest, make_labels
 
@@ -91,6 +93,7 @@ class Work:
 
 def shared_settings(scale: Scale, data: Path, precision: str) -> dict[str, str]:
     """Return the settings that all cells of a reproduction must share."""
+    check_choice("precision", precision, get_args(Precision))  # before anything is written
     return {"scale": scale.name, "data": str(data.resolve()), "precision": precision}
 
 

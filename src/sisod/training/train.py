@@ -415,7 +415,7 @@ def _lightning_errors() -> Iterator[None]:
         raise
     except (MisconfigurationException, ValueError, TypeError) as error:
         raise UsageError(
-            f"Lightning refuses these devices, strategy or precision: {str(error).splitlines()[0]}"
+            f"Lightning refuses these devices or this strategy: {str(error).splitlines()[0]}"
         ) from error
 
 
