@@ -146,6 +146,10 @@ def test_what_the_text_says_of_the_balanced_loss() -> None:
         )
         assert abs(balanced["mae"] - plain["mae"]) < 0.002
         assert balanced["false_objects"] > plain["false_objects"]
+    # the seeds that the loss was not chosen by
+    for dataset, expected in (("MSOD", 0.054), ("DUTS-TE", 0.020)):
+        others = change(dataset, "object_f1_max_small")[1:]
+        assert others.mean() == pytest.approx(expected, abs=0.0006)
     raised = [change(dataset, "false_objects", object_rows.CALIBRATED) > 0 for dataset in runs.TESTS[:2]]
     assert np.sum(raised) == 1
     assert (change("ECSSD", "mae") < 0).all()
@@ -359,6 +363,13 @@ def found_gain(dataset: str, seed: int, low: float, high: float) -> float:
 def values(run: str, dataset: str) -> dict[str, float]:
     small = tables._small_found_at(SAVED, run, dataset, 0.05)
     return SAVED.result(run, dataset).summary | {"small": small}
+
+
+@pytest.mark.parametrize("network", ["ldf", "icon"])
+def test_what_the_text_says_of_si_mae_in_other_networks(network: str) -> None:
+    for dataset in ("MSOD", "DUTS-TE"):
+        plain, si = (values(f"{network}-{loss}-0", dataset)["si_mae"] for loss in ("plain", "si"))
+        assert 0.005 <= round(si - plain, 3) <= 0.021
 
 
 def test_what_the_text_says_of_the_seeds() -> None:
