@@ -1,9 +1,9 @@
 # make demo    installs what the demo needs and shows what this is about
 # make test    installs everything and runs every check
-# make quick   the same tests without the slow ones: under two minutes on two cores
+# make quick   the tests of the core that are not slow: under a minute on two cores
 # make newest  the built wheel with the newest version of every dependency, tests of the core
 # make lowest  the same with the lowest versions that pyproject.toml admits
-# make wide    newest PyTorch, torchvision, timm and segmentation_models_pytorch (about 6 GB), the whole suite
+# make wide    newest PyTorch, torchvision and timm (about 6 GB), the whole suite
 # make docs    builds the site into site/
 # make dist    builds the sdist, and from it the wheel, into dist/
 PYTHON ?= python3
@@ -12,9 +12,13 @@ BIN := .venv/$(SCRIPTS)
 DIST_PYTHON := .venv-dist/$(SCRIPTS)/python
 WIDE_PYTHON := .venv-wide/$(SCRIPTS)/python
 PIP := -m pip install --quiet --disable-pip-version-check
+# what neither trains, draws nor starts processes
+CORE := $(addprefix tests/,analysis cli compat data paper project scoring)
 PYTEST := -m pytest -n auto --dist loadfile --durations=15
 # a process for every core, and one thread in each
 export OMP_NUM_THREADS ?= 1
+# tests start hundreds of processes, and each would compile the package again
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test quick check docs dist newest lowest wide bench clean
 
@@ -25,7 +29,7 @@ test: check docs
 	$(BIN)/python $(PYTEST)
 
 quick: .venv/ready
-	$(BIN)/python $(PYTEST) -m "not slow"
+	$(BIN)/python $(PYTEST) -m "not slow" $(CORE)
 
 check: .venv/ready
 	$(BIN)/ruff format --check .
@@ -76,7 +80,7 @@ bench: .venv/ready
 # without constraints, and so without the witnesses that cap versions
 .venv-wide/ready: pyproject.toml
 	$(PYTHON) -m venv .venv-wide
-	$(WIDE_PYTHON) $(PIP) --upgrade -e '.[test,docs,report,torch,cluster,onnx,lite,hf,smp]' torchvision timm
+	$(WIDE_PYTHON) $(PIP) --upgrade -e '.[test,docs,report,torch,cluster,onnx,lite,hf]' torchvision timm
 	touch $@
 
 clean:

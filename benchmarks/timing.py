@@ -1,8 +1,6 @@
 """Timing helpers: interleaved repetitions, medians, ratios, facts of the machine, saved results."""
 
 import json
-import math
-import statistics
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +16,6 @@ __all__ = [
     "Call",
     "Row",
     "duration",
-    "exponent",
     "interleaved_medians",
     "machine",
     "markdown",
@@ -90,17 +87,6 @@ def interleaved_medians(
         repetitions=repetitions,
         after_round=lambda repetition: progress(f"  repetition {repetition} of {repetitions}"),
     )
-
-
-def exponent(sizes: Sequence[float], seconds: Sequence[float]) -> float:
-    """Return the slope of log seconds over log size: 1 is linear.
-
-    Example:
-        >>> round(exponent([1, 10, 100], [2, 20, 200]), 9)
-        1.0
-    """
-    x, y = ([math.log(value) for value in values] for values in (sizes, seconds))
-    return statistics.linear_regression(x, y).slope
 
 
 def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

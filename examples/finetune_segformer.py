@@ -17,7 +17,8 @@ from typing import Any
 import cv2
 
 from sisod.data.scenes import make_scenes
-from sisod.networks.predict import load_network, predict_folder
+from sisod.networks.predict import predict_folder
+from sisod.networks.saved import load_network
 from sisod.training.recipe import find_recipe
 from sisod.training.train import Machine, TrainingRequest, train
 
@@ -68,7 +69,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if data is None:
         data = chosen.out / "data"
         write_scenes(data)
-    recipe = find_recipe("fpn-lite", [f"network.name=hf:{model}", *settings])
+    # one learning rate: no parameter of SegFormer has a name that starts with "encoder."
+    settings = [f"network.name=hf:{model}", "schedule.encoder_factor=1", *settings]
+    recipe = find_recipe("fpn-lite", settings)
     record = train(recipe, TrainingRequest(data=data, out=chosen.out / "run"), Machine(workers=0))
     size = recipe.data.size
     done = predict_folder(

@@ -37,7 +37,7 @@ def main(n_epochs: int = 8) -> list[float]:
     loader = DataLoader(Scenes(16), batch_size=8, shuffle=True)
     network = make_network()
     optimizer = torch.optim.Adam(network.parameters(), lr=1e-2)
-    loss_function = SizeInvariantLoss("bce", "dice", parts="cells", whole=0.5)
+    loss_function = SizeInvariantLoss("bce", "dice", parts="cells", image_weight=0.5)
     history = []
     for epoch in range(n_epochs):
         losses = []

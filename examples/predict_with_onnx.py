@@ -18,8 +18,7 @@ import numpy as np
 
 import sisod
 from sisod.data.scenes import make_scenes
-from sisod.networks.onnx_model import open_onnx, predict_onnx
-from sisod.networks.others.kinds import ModelOptions
+from sisod.networks.onnx_model import OnnxModel, predict_onnx
 
 
 def write_tiny_model(path: Path) -> None:
@@ -62,8 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 folder.mkdir(exist_ok=True)
                 cv2.imwrite(str(folder / f"{scene.name}.png"), picture)
     # the graph ends with a sigmoid, so its values are probabilities
-    options = ModelOptions(activation="none")
-    done = predict_onnx(open_onnx(f"onnx:{model}", options), images, chosen.out / "maps")
+    done = predict_onnx(OnnxModel(model, activation="none"), images, chosen.out / "maps")
     result = sisod.evaluate(chosen.out / "maps", masks)
     print(f"{done.n_new} maps; MAE {result.summary['mae']:.3f}, SI-MAE {result.summary['si_mae']:.3f}")
 

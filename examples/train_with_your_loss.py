@@ -1,8 +1,8 @@
 """Trains with a custom loss: the loss of the paper's released code, built from public functions.
 
-It differs from Eq. 16: the losses of the frames are added without division by their number, and the loss
-of the background is always the squared error of the mean of all maps, weighted by the area of the
-background divided by the area of the *union* of the frames.
+It differs from Eq. 16: Dice has no squares, the loss of the background is always the squared error of
+the mean of all maps, weighted by the area of the background divided by the area of the *union* of the
+frames, and an image without objects has the plain loss, Dice included.
 
     python examples/train_with_your_loss.py --data ROOT --out RUN --limit 2000 --set data.size=128
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from sisod.losses import SizeInvariantLoss, boxes_of
+from sisod.losses import SizeInvariantLoss, boxes_of, dice
 from sisod.training.recipe import find_recipe
 from sisod.training.train import Machine, TrainingRequest, train
 
@@ -24,22 +24,23 @@ class ReleasedLoss(nn.Module):
 
     def __init__(self, *terms: str) -> None:
         super().__init__()
-        self.frames = SizeInvariantLoss(*terms, alpha=0, normalize=False)
+        own_terms = [dice(squared=False) if term == "dice" else term for term in terms]
+        self.frames = SizeInvariantLoss(*own_terms, alpha=0, normalize=False)
 
     def forward(self, logits: Sequence[Tensor], gt: Tensor, boxes: Tensor | None = None) -> Tensor:
         """Return the loss of a batch, the mean over its images."""
         rows = boxes_of(gt) if boxes is None else boxes
+        without = torch.tensor(sorted(set(range(len(gt))) - set(rows[:, 0].tolist())), dtype=torch.long)
+        whole_image = torch.tensor([0, 0, *gt.shape[-2:]])
+        rows = torch.cat([rows, torch.cat([without[:, None], whole_image.expand(len(without), 4)], 1)])
         background = torch.ones_like(gt, dtype=torch.bool)
         for image, y0, x0, y1, x1 in rows.tolist():
             background[image, :, y0:y1, x0:x1] = False
         mean_map = torch.stack([logit.sigmoid() for logit in logits]).mean(dim=0)
         total: Tensor = self.frames(logits, gt, rows)
         for image, outside in enumerate(background):
-            framed = outside.numel() - int(outside.sum())
-            if framed == 0:  # no object: `self.frames` already contains the plain separable loss
-                continue
             if outside.any():
-                alpha = int(outside.sum()) / framed
+                alpha = int(outside.sum()) / int((~outside).sum())
                 error = (mean_map[image] - gt[image])[outside].square().mean()
                 total = total + alpha * error / len(gt)
         return total

@@ -45,7 +45,6 @@ OPTIONAL = frozenset(
         "ray",
         "safetensors",
         "scipy",
-        "segmentation_models_pytorch",
         "skimage",
         "sklearn",
         "sphinx",
@@ -68,13 +67,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="skip, by name, tests whose optional packages are not installed; without it they fail",
     )
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line(
-        "markers", "slow: takes more than about a second; `make quick` leaves it out"
-    )
-    config.addinivalue_line("markers", "needs(*packages): optional packages that the test imports")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -12,8 +12,8 @@ from helpers import error_oracle, object_oracle
 from helpers.object_oracle import Region
 from numpy.typing import NDArray
 
-from sisod.analysis.errors import CLASS_TITLES
-from sisod.report.errors import CLASS_STYLES
+from sisod.analysis.error_breakdown import CLASS_TITLES
+from sisod.report.error_breakdown import CLASS_STYLES
 from sisod.scoring.protocols import Protocol
 
 PICTURE = Path(__file__).parent.parent / "docs" / "errors.svg"

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sisod.report.style import COLOURS
+from sisod.scoring.counting.objects import HALF
 from sisod.scoring.engine import find_scorer, score_pair
-from sisod.scoring.objects import HALF
 from sisod.scoring.protocols import Protocol
 
 PICTURE = Path(__file__).parent.parent / "docs" / "predicted_objects.svg"

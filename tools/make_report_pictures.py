@@ -18,7 +18,7 @@ from sisod.data.scenes import make_scenes
 from sisod.evaluation.result import Evaluation
 from sisod.evaluation.results import load_results
 from sisod.report import write_report
-from sisod.report.forest import comparison_figure
+from sisod.report.drawing.forest import comparison_figure
 from sisod.report.gallery import FigureRequest, write_figure
 from sisod.report.style import save_figure
 

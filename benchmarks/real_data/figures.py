@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,15 +12,20 @@ import polars as pl
 from numpy.typing import NDArray
 
 import sisod
-from benchmarks.real_data import parts
-from benchmarks.real_data.object_rows import CALIBRATED, SEEDS, SavedCounts
-from benchmarks.real_data.predicted import curve
+from benchmarks.real_data import losses
 from benchmarks.real_data.runs import TESTS
 from benchmarks.real_data.tables import EDGES, LOSSES, SMALL, Results
 from sisod.analysis.groups import by_number, by_size
-from sisod.report.drawing.group_scores import short_count
-from sisod.report.drawing.layout import add_legend
-from sisod.report.style import SMALL_FONT, LineStyle, line_styles, new_figure, save_figure, style
+from sisod.report.drawing.groups import short_count
+from sisod.report.style import (
+    SMALL_FONT,
+    LineStyle,
+    add_legend,
+    line_styles,
+    new_figure,
+    save_figure,
+    style,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,9 +42,7 @@ def main() -> None:
     results = Results()
     for name, draw in FIGURES.items():
         save_figure(draw(results), DOCS / f"real_data_{name}.svg")
-    save_figure(draw_objects(SavedCounts()), DOCS / "real_data_objects.svg")
-    save_figure(draw_parts(), DOCS / "real_data_parts.svg")
-    save_figure(draw_family(), DOCS / "real_data_family.svg")
+    save_figure(draw_losses(), DOCS / "real_data_losses.svg")
 
 
 def main_result(results: Results) -> "Figure":
@@ -178,84 +180,40 @@ def _write_counts(axes: "Axes", counts: list[int]) -> None:
         )  # fmt: skip
 
 
-def draw_objects(results: SavedCounts) -> "Figure":
-    """Draw object precision over object recall at every threshold; the marker is at one half."""
-    with style():
-        figure = new_figure(2.6)
-        panels = figure.subplots(1, 2, sharey=True)
-        for axes, dataset in zip(panels, TESTS[:2], strict=True):
-            for loss, title in _PAIR.items():
-                colour = _LOOKS[title].colour
-                curves = [curve(result) for result in results.by_seed(loss, dataset)]
-                for recall, precision, _ in curves:
-                    axes.plot(recall, precision, color=colour, linewidth=0.6, alpha=0.5)
-                recall, precision, _ = np.mean(curves, axis=0)
-                half = [len(recall) // 2]
-                axes.plot(recall, precision, **_LOOKS[title].options(), markevery=half, markersize=6)
-            axes.set(title=dataset, xlabel="object recall", xlim=(0.2, 1), ylim=(0.2, 1))
-        panels[0].set_ylabel("object precision")
-        add_legend(figure, _LOOKS)
-    return figure
-
-
-_PARTS = {
-    "si": "boxes",
-    "half": "half",
-    "shared": "half, $\\gamma$ 0",
-    "cells": "cells, half",
-    "tversky": "balanced",
+_COMPARED = {
+    "iou": "plain, IoU",
+    "plain": "plain, Dice as printed",
     "tversky-plain": "plain, Tversky",
+    "si": "size-invariant",
+    "cells": "cells, half image",
+    "tversky": "balanced",
 }
-_PARTS_METRICS = {
+_COMPARED_METRICS = {
     "mae": "MAE",
     "si_mae": "SI-MAE",
     "false_objects": "false objects\nper image",
-    "object_f1_max_small": "largest F1 of\nsmall objects",
+    "object_recall_small": "small objects\nfound",
 }
 
 
-def draw_parts() -> "Figure":
-    """Draw each loss less the plain one, a dot for each seed; the better half of a panel is shaded."""
-    looks = line_styles(list(parts.KINDS.values()))
+def draw_losses() -> "Figure":
+    """Draw each loss minus EDN's own, a marker for each seed; the better half of a panel is shaded."""
+    looks = line_styles(list(losses.KINDS.values()))
     with style():
-        figure = new_figure(4.2)
-        panels = figure.subplots(2, len(_PARTS_METRICS), sharex=True, sharey="col")
+        figure = new_figure(4.4)
+        panels = figure.subplots(2, len(_COMPARED_METRICS), sharex=True, sharey="col")
         for row, dataset in zip(panels, TESTS[:2], strict=True):
-            row[0].set_ylabel(f"{dataset}\nminus plain")
-            for axes, key in zip(row, _PARTS_METRICS, strict=True):
-                for offset, (end, kind) in zip((-0.16, 0.16), parts.KINDS.items(), strict=True):
-                    changes = [parts.changes(loss, end, dataset, key) for loss in _PARTS]
+            row[0].set_ylabel(f"{dataset}\nminus EDN's own loss")
+            for axes, key in zip(row, _COMPARED_METRICS, strict=True):
+                for offset, (end, kind) in zip((-0.16, 0.16), losses.KINDS.items(), strict=True):
+                    changes = [losses.changes(loss, end, dataset, key) for loss in _COMPARED]
                     _draw_changes(axes, offset, changes, looks[kind])
-        for column, (key, title) in zip(panels.T, _PARTS_METRICS.items(), strict=True):
+        for column, (key, title) in zip(panels.T, _COMPARED_METRICS.items(), strict=True):
             column[0].set_title(title)
-            _shade_better(column, higher=key == "object_f1_max_small")
-        panels[0, 0].set_xticks(range(len(_PARTS)), list(_PARTS.values()))
+            _shade_better(column, higher=key == "object_recall_small")
+        panels[0, 0].set_xticks(range(len(_COMPARED)), list(_COMPARED.values()))
         for axes in panels[1]:
             axes.tick_params(axis="x", labelrotation=90)
-        add_legend(figure, looks)
-    return figure
-
-
-def draw_family() -> "Figure":
-    """Draw every member of the family of losses: small objects against false ones; faint: more seeds."""
-    titles = {run: title for title, run in parts.FAMILY.items() if run in parts.means()}
-    lines = line_styles(list(titles.values()))
-    looks = {title: replace(look, dash="none") for title, look in lines.items()}
-    with style():
-        figure = new_figure(3.4)
-        panels = figure.subplots(1, 2)
-        for axes, dataset in zip(panels, TESTS, strict=False):
-            for run, title in titles.items():
-                look, start = looks[title], run.removesuffix("0")
-                seeds = [f"{start}{seed}{CALIBRATED}" for seed in SEEDS]
-                for name in (name for name in seeds if name in parts.means()):
-                    scores = parts.means()[name][dataset]
-                    point = scores["false_objects"], scores["object_f1_max_small"]
-                    is_first = name.startswith(run)
-                    axes.plot(*point, look.marker, color=look.colour, markersize=6 if is_first else 3,
-                              alpha=1 if is_first else 0.45)  # fmt: skip
-            axes.set(title=dataset, xlabel="false objects per image ↓")
-        panels[0].set_ylabel("largest F1 of small objects ↑")
         add_legend(figure, looks)
     return figure
 

@@ -7,7 +7,7 @@
 ROOT holds DUTS-TR, DUTS-TE, ECSSD and MSOD. Finished steps are skipped and an unfinished run is resumed.
 The rows go to `benchmarks/results/real_data/`, where they replace those of the same runs and leave the
 others, so that runs can come from several machines. From them `tables.py` makes what docs/real-data.md
-shows of the paper's loss; `object_rows.py` scores the maps for the comparison of losses there.
+shows of the size-invariant loss; `scores.py` scores the maps for the comparison of losses there.
 """
 
 import argparse
@@ -86,17 +86,22 @@ def _seeds(name: str, *settings: str) -> dict[str, Run]:
     return {f"{name}-{seed}": Run("edn-lite", "si", seed, settings) for seed in range(3)}
 
 
-_CELLS = ("loss.parts=cells", "loss.whole=0.5")
-_SHARED = ("loss.whole=0.5", "loss.gamma=0.0")
+_CELLS = ("loss.parts=cells", "loss.image_weight=0.5")
+_SHARED = ("loss.image_weight=0.5", "loss.gamma=0.0")
 _LONG = ("train.epochs=24",)
 _TVERSKY = 'loss.terms=["bce", "tversky(0.3,0.7)"]'
+# the plain losses that people train with: EDN's own has Dice without squares, LDF and ICON have IoU
+_BASELINES = {
+    "own": 'loss.terms=["bce", "dice(squared=false)"]',
+    "iou": 'loss.terms=["bce", "iou"]',
+}
 
-# what `tables.py` shows: the paper's loss and its variants
+# what `tables.py` shows: the size-invariant loss and its variants
 PAPER_RUNS = {
     **_both_losses("edn"),
     **_both_losses("edn", seed=1),
     **_both_losses("edn", seed=2),
-    "edn-printed-0": Run("edn-lite", "si", settings=("loss.normalize=false",)),
+    **_seeds("edn-printed", "loss.normalize=false"),
     "edn-released-0": Run("edn-lite", "released"),
     "edn-alpha1-0": Run("edn-lite", "si", settings=("loss.alpha=1",)),
     "edn-alpha0-0": Run("edn-lite", "si", settings=("loss.alpha=0",)),
@@ -108,18 +113,23 @@ PAPER_RUNS = {
     **_both_losses("icon"),
     **_both_losses("gatenet"),
 }
-# what `parts.py` compares with the plain loss: other parts of the image that a loss is a mean over
-PARTS_RUNS = {
-    **_seeds("edn-half", "loss.whole=0.5"),
+# what `losses.py` compares, beside runs of the same names in `PAPER_RUNS`
+_OTHER_RUNS = {
+    **_seeds("edn-half", "loss.image_weight=0.5"),
     **_seeds("edn-cells", *_CELLS),
     **_seeds("edn-shared", *_SHARED),
-    "edn-whole25-0": Run("edn-lite", "si", 0, ("loss.whole=0.25",)),
-    "edn-whole75-0": Run("edn-lite", "si", 0, ("loss.whole=0.75",)),
-    "edn-gamma50-0": Run("edn-lite", "si", 0, ("loss.whole=0.5", "loss.gamma=0.5")),
+    "edn-whole25-0": Run("edn-lite", "si", 0, ("loss.image_weight=0.25",)),
+    "edn-whole75-0": Run("edn-lite", "si", 0, ("loss.image_weight=0.75",)),
+    "edn-gamma50-0": Run("edn-lite", "si", 0, ("loss.image_weight=0.5", "loss.gamma=0.5")),
     "edn-cellsonly-0": Run("edn-lite", "si", 0, ("loss.parts=cells",)),
-    "edn-blobs-0": Run("edn-lite", "si", 0, ("loss.parts=blobs", "loss.whole=0.5")),
+    "edn-blobs-0": Run("edn-lite", "si", 0, ("loss.parts=blobs", "loss.image_weight=0.5")),
     **_seeds("edn-tversky", *_CELLS, _TVERSKY),
     **{f"edn-tversky-plain-{seed}": Run("edn-lite", "plain", seed, (_TVERSKY,)) for seed in range(3)},
+    **{
+        f"edn-{name}-{seed}": Run("edn-lite", "plain", seed, (terms,))
+        for seed in range(3)
+        for name, terms in _BASELINES.items()
+    },
     **_both_losses("edn-24", *_LONG),
     **_both_losses("edn-24", *_LONG, seed=1),
     "edn-24-cells-0": Run("edn-lite", "si", 0, (*_CELLS, *_LONG)),
@@ -138,7 +148,12 @@ PARTS_RUNS = {
         for network in ("ldf", "poolnet", "icon", "gatenet")
     },
 }
-RUNS = PAPER_RUNS | PARTS_RUNS
+RUNS = PAPER_RUNS | _OTHER_RUNS
+COMPARED_RUNS = (
+    *(f"edn-{loss}-{seed}" for seed in range(3) for loss in ("plain", "si")),
+    *(f"{network}-plain-0" for network in ("ldf", "icon", "poolnet", "gatenet")),
+    *_OTHER_RUNS,
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -112,7 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     quick = parser.parse_args(arguments).quick
     cv2.setNumThreads(1)
     warnings.simplefilter("ignore")  # PySODMetrics calls deprecated functions
-    pairs = make_pairs(2 if quick else 24)
+    pairs = make_pairs(1 if quick else 24)
     timings = [measure(case, pairs, repetitions=1 if quick else 7) for case in CASES]
     content = {"timings": [asdict(timing) for timing in timings], "machine": machine(_PACKAGES)}
     print(page(content), end="")

@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer files, nothing written")
     quick = parser.parse_args(arguments).quick
-    n_files, repetitions = (96, 1) if quick else (5000, 3)
+    n_files, repetitions = (16, 1) if quick else (5000, 3)
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         progress(f"writing {n_files} pairs as files, tar and Parquet")

@@ -21,8 +21,7 @@ import cv2
 
 import sisod
 from benchmarks.speed import peer
-from benchmarks.speed.growth import COUNT_KEYS, FrameGrowth, PixelGrowth, measure_frames, measure_pixels
-from benchmarks.speed.synthetic_maps import Grey, Pair, make_pairs
+from benchmarks.speed.synthetic_maps import COUNT_KEYS, Grey, Pair, make_pairs
 from benchmarks.timing import (
     RESULTS,
     TABLE_HEAD,
@@ -43,19 +42,15 @@ _PACKAGES = ("sisod", "numpy", "opencv-python-headless", "scipy", "scikit-image"
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is measured: pairs, repetitions of each comparison, and sizes."""
+    """How much is measured: pairs, and repetitions of each comparison."""
 
     n_pairs: int
     peer_repetitions: int
     decode_repetitions: int
-    growth_repetitions: int
-    structure_repetitions: int
-    factors: tuple[int, ...]  # of the sides of the 0.1 megapixel image
-    n_frames: tuple[int, ...]
 
 
-_FULL = Effort(24, 7, 41, 9, 3, (1, 2, 4, 8, 16), (1, 2, 10, 100, 300, 1000))
-_QUICK = Effort(8, 1, 3, 2, 1, (1, 2, 4), (1, 2, 100, 1000))
+_FULL = Effort(24, 7, 41)
+_QUICK = Effort(2, 1, 1)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -67,18 +62,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     cv2.setNumThreads(1)
     pairs = make_pairs(effort.n_pairs)
     _check_agreement(pairs[-1])
-    # growth comes last: freeing its large arrays makes the allocator kinder to whoever comes after
-    against = [*measure_peer(pairs, effort), *measure_decoding(pairs, effort)]
-    pixels = measure_pixels(effort.factors, repetitions=effort.growth_repetitions)
-    structure = measure_pixels(
-        effort.factors, metrics=_SI_KEYS, repetitions=effort.structure_repetitions
-    )
-    frames = measure_frames(effort.n_frames, repetitions=effort.growth_repetitions)
-    rows = [*against, pixels.row(), structure.row("S, weighted F, SI forms: "), frames.row()]
-    text = _text(rows, pixels, frames)
-    print(text)
+    rows = [*measure_peer(pairs, effort), *measure_decoding(pairs, effort)]
+    print(markdown(TABLE_HEAD, [row.cells() for row in rows]))
     if not quick:
-        _write(rows, pixels, frames)
+        facts = {
+            "machine": machine(_PACKAGES),
+            "rows": [asdict(row) | {"met": row.met} for row in rows],
+        }
+        write_results("engine", facts, page(facts))
+        (RESULTS / "engine_short.md").write_text(in_short(facts) + "\n")
 
 
 def measure_peer(pairs: Sequence[Pair], effort: Effort) -> list[Row]:
@@ -151,21 +143,14 @@ def _means(medians: dict[str, list[float]]) -> dict[str, float]:
     return {name: statistics.fmean(times) for name, times in medians.items()}
 
 
-def _text(rows: Sequence[Row], pixels: PixelGrowth, frames: FrameGrowth) -> str:
-    table = markdown(TABLE_HEAD, [row.cells() for row in rows])
-    return "\n\n".join([table, pixels.table(), frames.table()])
-
-
 def page(content: Mapping[str, Any]) -> str:
     """What engine.md says, from what engine.json holds."""
     head = (
         "Made by `python -m benchmarks.speed.engine` "
         "(one thread; times are means over 24 maps of 300 x 400)."
     )
-    pixels = PixelGrowth(**content["pixels"])
-    frames = {key: value for key, value in content["frames"].items() if not key.startswith("beyond_")}
-    text = _text([Row.saved(row) for row in content["rows"]], pixels, FrameGrowth(**frames))
-    return f"{head}\n\n{text}\n"
+    table = markdown(TABLE_HEAD, [Row.saved(row).cells() for row in content["rows"]])
+    return f"{head}\n\n{table}\n"
 
 
 def in_short(content: Mapping[str, Any]) -> str:
@@ -183,18 +168,6 @@ def in_short(content: Mapping[str, Any]) -> str:
         f"{structure.value:.0f}. Decoding the two PNG files takes {duration(decoding.peer)}\n"
         "(`python -m benchmarks.speed.engine`; [Performance](docs/performance.md) has all measurements)."
     )
-
-
-def _write(rows: Sequence[Row], pixels: PixelGrowth, frames: FrameGrowth) -> None:
-    facts = {
-        "machine": machine(_PACKAGES),
-        "rows": [asdict(row) | {"met": row.met} for row in rows],
-        "pixels": asdict(pixels),
-        "frames": asdict(frames)
-        | {"beyond_1_us": frames.microseconds(), "beyond_2_us": frames.microseconds(base=1)},
-    }
-    write_results("engine", facts, page(facts))
-    (RESULTS / "engine_short.md").write_text(in_short(facts) + "\n")
 
 
 if __name__ == "__main__":

@@ -34,9 +34,9 @@ _TERMS = ("bce", "dice")
 _OPTIONS: dict[str, Any] = {
     "boxes": {"parts": "boxes"},
     "cells": {"parts": "cells"},
-    "cells, whole 0.5": {"parts": "cells", "whole": 0.5},
+    "cells, image_weight 0.5": {"parts": "cells", "image_weight": 0.5},
     "blobs": {"parts": "blobs"},
-    "blobs, whole 0.5": {"parts": "blobs", "whole": 0.5},
+    "blobs, image_weight 0.5": {"parts": "blobs", "image_weight": 0.5},
 }
 
 
@@ -96,8 +96,8 @@ class Times:
         step = self.step + self.alone["cells"] - self.alone["plain"]
         rows.append(
             Row(
-                what=f"one EDN step with cells, whole 0.5, 2 images of {self.side} x {self.side}, from "
-                "the losses alone; with the plain loss",
+                what="one EDN step with cells, image_weight 0.5, 2 images of "
+                f"{self.side} x {self.side}, from the losses alone; with the plain loss",
                 ours=(step,),
                 peer=self.step,
                 value=step / self.step,
@@ -243,7 +243,7 @@ def _step_calls(side: int) -> tuple[Call, dict[str, list[Call]]]:
     optimizer = torch.optim.Adam(network.parameters(), lr=1e-6)
     losses = {
         "plain": PlainLoss.for_network("edn"),
-        "cells": SizeInvariantLoss.for_network("edn", parts="cells", whole=0.5),
+        "cells": SizeInvariantLoss.for_network("edn", parts="cells", image_weight=0.5),
     }
     maps = [logits.detach().requires_grad_() for logits in network(images)]
 

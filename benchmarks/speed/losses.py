@@ -63,7 +63,7 @@ class Effort:
 
 
 _FULL = Effort(384, 41, 3, (1, 2, 5, 10, 20, 50), (2, 384, 7), (2, 192, 7))
-_QUICK = Effort(96, 2, 1, (1, 5, 50), (2, 64, 1), (0, 0, 0))
+_QUICK = Effort(48, 1, 1, (1, 5), (2, 32, 1), (0, 0, 0))
 
 
 @dataclass(frozen=True)

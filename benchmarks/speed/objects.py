@@ -29,8 +29,7 @@ import cv2
 import numpy as np
 
 import sisod
-from benchmarks.speed.growth import COUNT_KEYS
-from benchmarks.speed.synthetic_maps import SHAPE, Pair, make_pairs
+from benchmarks.speed.synthetic_maps import COUNT_KEYS, SHAPE, Pair, make_pairs
 from benchmarks.timing import (
     TABLE_HEAD,
     Call,
@@ -107,8 +106,8 @@ _NONE = np.empty(0, dtype=np.int64)
 
 
 def measure_curve(pairs: Sequence[Pair], effort: Effort) -> Row:
-    """Measure what the 32 thresholds add to a score."""
-    progress("32 thresholds")
+    """Measure what the 49 thresholds add to a score."""
+    progress("49 thresholds")
     contenders: dict[str, list[Call]] = {
         "with": [
             partial(sisod.score, pair.pred, pair.gt, metrics=(*_KEYS, *_CURVE_KEYS)) for pair in pairs
@@ -117,7 +116,7 @@ def measure_curve(pairs: Sequence[Pair], effort: Effort) -> Row:
     }
     seconds = _means(interleaved_medians(contenders, repetitions=effort.repetitions))
     return Row(
-        what="the curve of 32 thresholds, added to the default metrics",
+        what="the curve of 49 thresholds, added to the default metrics",
         ours=(seconds["with"],),
         peer=None,
         value=1e3 * (seconds["with"] - seconds["default"]),

@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Measure the loop of predict with an ONNX file.")
     parser.add_argument("--quick", action="store_true", help="a small network, few images, no files")
     quick = parser.parse_args(arguments).quick
-    name, size, count = ("tiny", 64, 8) if quick else ("edn", 384, 40)
+    name, size, count = ("tiny", 32, 4) if quick else ("edn", 384, 40)
     with tempfile.TemporaryDirectory() as text:
         folder = Path(text)
         progress(f"  exporting {name}")

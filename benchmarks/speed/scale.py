@@ -23,13 +23,12 @@ from benchmarks.speed.synthetic_maps import Pair, make_pairs
 from benchmarks.timing import RESULTS, machine, markdown, progress, write_results
 from sisod.common.parquet import write_table
 from sisod.data.storage import list_shards
-from sisod.evaluation.batches import BATCH, score_batch
-from sisod.evaluation.cluster import TASK_BATCHES
 from sisod.evaluation.evaluator import Evaluator
+from sisod.evaluation.executors import GROUP
 from sisod.evaluation.request import Request
-from sisod.evaluation.result import ResultWriter, curve_table, make_tables
-from sisod.evaluation.rows import Rows
-from sisod.evaluation.shards import ShardAnswer, score_shard
+from sisod.evaluation.result import Evaluation
+from sisod.evaluation.rows import Rows, join_tables, pack, unpack
+from sisod.evaluation.tasks import BATCH, ShardPair, make_plan, score_task
 from sisod.scoring.engine import find_scorer
 from sisod.scoring.protocols import PROTOCOLS
 
@@ -69,14 +68,14 @@ def batch_rows() -> Rows:
 
 def rows_bytes() -> int:
     """Bytes that one batch sends back."""
-    return len(batch_rows().to_bytes())
+    return len(pack(batch_rows().to_tables()))
 
 
 def shard_bytes() -> int:
     """Bytes that one shard sends back."""
-    rows = Rows.joined([batch_rows()] * (SHARD // BATCH))
+    tables = Rows.joined([batch_rows()] * (SHARD // BATCH)).to_tables()
     paths = [f"00000-of-97657.parquet/row {index:05d}/{index:012d}.png" for index in range(SHARD)]
-    return len(ShardAnswer(rows, paths, paths, 0, []).to_bytes())
+    return len(pack(tables | {"files": pl.DataFrame({"prediction": paths, "ground_truth": paths})}))
 
 
 def task_seconds(count: int = 2000) -> float:
@@ -110,15 +109,15 @@ def scoring_seconds(count: int = 10 * BATCH, rounds: int = 3) -> tuple[float, fl
         files = Request(f"{folder}/pred", f"{folder}/gt", protocol=protocol, keys=keys)
         table = Request(f"{folder}/table#pred", f"{folder}/table#gt", protocol=protocol, keys=keys)
         (pred,), (gt,) = (list_shards(root) for root in (table.pred_root, table.gt_root))
-        paths = [(name, f"{name}.png", f"{name}.png") for name in names]
+        batches = make_plan(files).tasks
         seconds: dict[str, list[float]] = {"files": [], "shard": []}
         for _ in range(rounds):
             start = time.process_time()
-            for at in range(0, count, BATCH):
-                score_batch(files, paths[at : at + BATCH]).to_bytes()
+            for batch in batches:
+                score_task(files, batch)
             seconds["files"].append(time.process_time() - start)
             start = time.process_time()
-            score_shard(table, pred, gt)
+            score_task(table, ShardPair(0, pred, gt))
             seconds["shard"].append(time.process_time() - start)
     return min(seconds["files"]) / count, min(seconds["shard"]) / count
 
@@ -140,15 +139,23 @@ def _write_files(folder: Path, names: list[str], pairs: list[Pair]) -> None:
 def table_seconds(n_shards: int = 2) -> float:
     """CPU seconds of the client for the tables of an image, from the rows of shards to their files."""
     progress("writing tables")
-    data = Rows.joined([batch_rows()] * (SHARD // BATCH)).to_bytes()
+    batch = batch_rows().to_tables()
+    answers = []
+    for index in range(n_shards):
+        names = [f"-{index}-{number:05d}" for number in range(SHARD // BATCH)]
+        parts = [
+            {
+                name: table if name == "sums" else table.with_columns(pl.col("image") + end)
+                for name, table in batch.items()
+            }
+            for end in names
+        ]
+        answers.append(pack(join_tables(parts)))
     with tempfile.TemporaryDirectory() as folder:
         start = time.process_time()
-        writer = ResultWriter(Path(folder))
-        for _ in range(n_shards):
-            rows = Rows.from_bytes(data)
-            writer.add(make_tables(rows))
-        totals = rows.totals
-        writer.finish(totals.summary(), totals.defined(), curve_table(totals), None, {})
+        parts = [unpack(data, where="an answer") for data in answers]
+        result = Evaluation.from_tables(join_tables(parts), PROTOCOLS["default"])
+        result.save(Path(folder) / "result")
         return (time.process_time() - start) / (n_shards * SHARD)
 
 
@@ -177,7 +184,7 @@ def page(content: Mapping[str, Any]) -> str:
 
 def worked_out(measured: Mapping[str, float], *, by_shards: bool) -> dict[str, Any]:
     """Return what a billion images take, as pairs of files or as shards."""
-    in_task = SHARD if by_shards else BATCH * TASK_BATCHES
+    in_task = SHARD if by_shards else BATCH * GROUP
     core_seconds = measured["core seconds per image"]
     if by_shards:
         core_seconds *= measured["CPU seconds per image from a shard"]

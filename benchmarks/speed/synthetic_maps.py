@@ -1,4 +1,4 @@
-"""Made data of the benchmarks: ellipses of very different sizes, and maps as a network gives them."""
+"""Synthetic data of the benchmarks: ellipses of very different sizes, and maps as of a network."""
 
 import math
 from dataclasses import dataclass
@@ -7,8 +7,14 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from sisod.scoring.metrics import METRICS, find_metrics
+
 Grey = NDArray[np.uint8]
 SHAPE = (300, 400)
+# metrics of pixel counts: neither pixels metrics nor predicted objects
+COUNT_KEYS = tuple(
+    key for key in find_metrics(None) if METRICS[key].family.kind not in ("objects", "balanced")
+)
 _LEAST_AREA = 50  # smaller components get no frame in PySODMetrics, and the two would differ in work
 
 
@@ -31,30 +37,6 @@ def make_pairs(n_pairs: int, *, seed: int = 0) -> list[Pair]:
 def make_map(shape: tuple[int, int], n_objects: int, rng: np.random.Generator) -> tuple[Grey, Grey]:
     """Return a prediction and its ground truth with exactly that many components."""
     gt = _objects(shape, n_objects, rng)
-    return _prediction(gt, rng), gt
-
-
-def enlarge(image: Grey, factor: int) -> Grey:
-    """Return the image with both sides multiplied, every pixel a square."""
-    size = (image.shape[1] * factor, image.shape[0] * factor)
-    return np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_NEAREST), dtype=np.uint8)
-
-
-def make_grid(
-    side: int, n_objects: int, rng: np.random.Generator, *, object_side: int = 8
-) -> tuple[Grey, Grey]:
-    """Return a square map with small objects on a grid, the first two in opposite corners.
-
-    From two objects on, components are searched in the same window, so the difference is frames only.
-    """
-    cells = math.isqrt(n_objects - 1) + 1
-    corners = np.linspace(object_side, side - 2 * object_side, max(cells, 2)).astype(int)
-    places = [(int(y), int(x)) for y in corners for x in corners]
-    places.insert(1, places.pop())
-    gt = np.zeros((side, side), dtype=np.uint8)
-    for y, x in places[:n_objects]:
-        centre, radius = (x + object_side // 2, y + object_side // 2), object_side // 2
-        cv2.circle(gt, centre, radius, 255, -1)
     return _prediction(gt, rng), gt
 
 

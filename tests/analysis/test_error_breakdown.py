@@ -1,25 +1,20 @@
 """The error breakdown of a result: by hand, sums over classes, groups and images, older results."""
 
-import dataclasses
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 from helpers.object_maps import object_maps
-from helpers.report_runs import without_errors
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import sisod
 from sisod.analysis import error_breakdown
-from sisod.analysis.errors import ERROR_CLASSES, has_errors
+from sisod.analysis.error_breakdown import ERROR_CLASSES
 from sisod.analysis.object_counts import counts_matrix
-from sisod.common.errors import InputError, UsageError
-from sisod.common.parquet import read_table, write_table
-from sisod.evaluation.results import Result
-from sisod.scoring.errors import ERROR_COUNTS, OBJECT_CLASSES
+from sisod.scoring.counting.error_breakdown import ERROR_COUNTS, OBJECT_CLASSES
 
 MAPS = object_maps()
 RAW = sisod.Protocol("raw", normalize="none", min_area=3)
@@ -138,34 +133,9 @@ def test_processes_and_files_change_no_bit(jobs: int, three_batches: Path, tmp_p
     assert loaded.counts.equals(direct.counts)
 
 
-def test_older_results_load_and_say_what_to_do(tmp_path: Path) -> None:
-    older = without_errors(Result("D", "m", WHOLE)).evaluation
-    older.run["inputs"] = {"predictions": "my maps", "ground_truths": "masks"}
-    assert not has_errors(older)
-    with pytest.raises(InputError) as raised:
-        error_breakdown(older)
-    assert str(raised.value) == (
-        "the result was saved before the error breakdown existed; evaluate again with: "
-        "sisod evaluate 'my maps' masks --out DIR"
-    )
-    del older.run["inputs"]
-    older.save(tmp_path / "old")
-    loaded = sisod.Evaluation.load(tmp_path / "old")
-    assert loaded.objects.columns[-1] == "recall_binary"
-    with pytest.raises(InputError, match="evaluate again with: sisod evaluate PRED GT --out DIR"):
-        error_breakdown(loaded, by="size")
-    oldest = dataclasses.replace(older, counts=None, predicted=None)
-    with pytest.raises(InputError, match="saved before predicted objects existed, so it has no error"):
-        error_breakdown(oldest)
-
-
 def test_other_protocols() -> None:
     official = gathered(["random1", "random2"], "official")
     assert "error" not in official.objects.columns
-    with pytest.raises(
-        InputError, match="'official' has no predicted objects, so the result has no err"
-    ):
-        error_breakdown(official)
     voronoi = error_breakdown(gathered(list(MAPS), "cc"))
     assert voronoi["object_share"].sum() == pytest.approx(1)
 
@@ -175,28 +145,6 @@ def test_nothing_salient_and_nothing_predicted() -> None:
     assert table["objects"].sum() == table["pixels"].sum() == 0
     assert table["object_share"].drop_nulls().is_nan().all()
     assert (table["image_share"].drop_nulls() == 0).all()
-
-
-def test_wrong_arguments() -> None:
-    with pytest.raises(UsageError, match="by must be 'size'"):
-        error_breakdown(WHOLE, by="number")  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match="two or more increasing edges"):
-        error_breakdown(WHOLE, by="size", groups=[1, 0])
-
-
-@pytest.mark.parametrize(
-    ("file", "column"), [("objects", "error"), ("predicted", "holds"), ("counts", "fn_split")]
-)
-def test_a_part_of_the_breakdown_is_refused(file: str, column: str, tmp_path: Path) -> None:
-    WHOLE.save(tmp_path / "out")
-    path = tmp_path / "out" / f"{file}.parquet"
-    table = read_table(path)
-    write_table(table.drop(column), path)
-    with pytest.raises(InputError, match=f"{file}.parquet has no column '{column}'"):
-        sisod.Evaluation.load(tmp_path / "out")
-    write_table(table.with_columns(pl.lit("x").alias(column)), path)
-    with pytest.raises(InputError, match=f"column '{column}' does not hold"):
-        sisod.Evaluation.load(tmp_path / "out")
 
 
 def test_bootstraps_leave_the_breakdown_out() -> None:

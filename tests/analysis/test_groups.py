@@ -223,24 +223,6 @@ def test_rank_changes_of_one_method_and_of_undefined_metrics() -> None:
     assert "-" in found._repr_html_()
 
 
-def test_errors() -> None:
-    result = evaluation(4)
-    with pytest.raises(ValueError, match="unknown size groups 'logs'; did you mean 'log'"):
-        by_size(result, groups="logs")
-    with pytest.raises(ValueError, match="quantiles need the objects' shares"):
-        size_edges("quantile")
-    with pytest.raises(ValueError, match="groups must be two or more increasing edges"):
-        by_size(result, groups=[0.5, 0.1])
-    with pytest.raises(ValueError, match="unknown image-level metric 'f_max'"):
-        by_number(result, metrics=["f_max"])
-    with pytest.raises(ValueError, match="expected two or more metrics to rank by, got 1"):
-        rank_changes({"a": result}, keys=("mae",))
-    with pytest.raises(ValueError, match="the result of 'a' has no mse; evaluate it again"):
-        rank_changes({"a": result}, keys=("mae", "mse"))
-    with pytest.raises(ValueError, match="there are no results to compare"):
-        rank_changes({})
-
-
 def test_objects_outside_given_edges_are_left_out() -> None:
     rows = [(0.05, 0.2, 0.4), (0.1, 0.4, 0.5), (0.5, 0.6, 1.0), (0.6, 1.0, 1.0)]
     table = by_size(with_objects(rows), groups=[0.1, 0.3, 0.5])

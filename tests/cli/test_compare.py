@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from helpers.command_line import run
-from helpers.evaluate_runs import finished
+from helpers.evaluate_runs import copied
 from typer.testing import Result
 
 import sisod
@@ -17,12 +17,22 @@ def call(*args: str) -> Result:
     return run("compare", *args, "--resamples", "50")
 
 
+@pytest.fixture(scope="module")
+def scored(method_folders: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two methods on one data set."""
+    root = copied(method_folders, tmp_path_factory.mktemp("scored"), 4)
+    folders = (root / name for name in ("A", "B", "MSOD/mask"))
+    assert run("evaluate", *folders, "--out", root / "out", "--jobs", 1).exit_code == 0
+    return root / "out" / "MSOD"
+
+
 @pytest.fixture
-def results(four_images: Path) -> Path:  # noqa: ARG001
+def results(scored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Two methods on two data sets with the same images, a third method on one of them."""
-    finished(preds=("A", "B"))
-    shutil.copytree("out/MSOD", "out/OTHER")
-    shutil.copytree("out/MSOD/B", "out/OTHER/C")
+    monkeypatch.chdir(tmp_path)
+    for dataset in ("MSOD", "OTHER"):
+        shutil.copytree(scored, f"out/{dataset}")
+    shutil.copytree(scored / "B", "out/OTHER/C")
     return Path("out")
 
 
@@ -35,7 +45,7 @@ def test_ends_in_the_verdict(results: Path) -> None:
         "p, images: sign test of who wins more images; p, mean: permutation test of the difference, "
         "all exchanges"
     )
-    assert rule.startswith("better or worse: the 95 % interval excludes zero (not corrected for the 13 ")
+    assert rule.startswith("better or worse: p, mean is at most 0.05 (not corrected for the 13 ")
     assert verdicts[0].startswith("A against B: ")
     names = ("--metrics", "si_mae,found")
     content = json.loads(call(str(results / "MSOD"), *names, "--format", "json").stdout)
@@ -111,19 +121,16 @@ def test_a_folder_and_a_result(results: Path) -> None:
 
 def test_errors(results: Path) -> None:
     named = call(f"x={results}")
-    assert (named.exit_code, named.stderr) == (
-        2, "error: 'x=out' names one method, but the folder contains results; leave it out\n",
-    )  # fmt: skip
+    assert named.exit_code == 2
+    assert "'x=out' names one method" in named.stderr
     twice = call(str(results), str(results / "MSOD" / "A"))
-    assert (twice.exit_code, twice.stderr) == (
-        2, "error: two results on 'MSOD' are called 'A'; give one a name, as NAME=DIR\n",
-    )  # fmt: skip
+    assert twice.exit_code == 2
+    assert "two results on 'MSOD' are called 'A'" in twice.stderr
     for path in ("MSOD/A", "OTHER/A", "OTHER/C"):
         shutil.rmtree(results / path)
     alone = call(str(results))
-    assert (alone.exit_code, alone.stderr) == (
-        1, "error: expected two or more methods on the same data set, got one on each of 2\n",
-    )  # fmt: skip
+    assert alone.exit_code == 2
+    assert "expected two or more results" in alone.stderr
     for options in ((), ("--metrics", "mae")):
         message = call(str(results / "MSOD"), *options).stderr
         assert "expected two or more results to compare, got 1" in message
@@ -137,23 +144,12 @@ def test_published_rows_are_not_drawn(results: Path) -> None:
     assert "--plot draws differences of methods; leave out --against-paper" in row.stderr
 
 
-@pytest.mark.parametrize("kind", ["pdf", "png", "svg"])
-def test_the_forest_plot(results: Path, kind: str) -> None:
-    pytest.importorskip("matplotlib", reason="extra report is not installed")
-    one = call(str(results / "MSOD"), "--plot", f"one.{kind}")
-    assert one.exit_code == 0, one.stderr
-    assert one.stderr.endswith(f"drawn to one.{kind}\n")
-    start = {"pdf": b"%PDF", "png": b"\x89PNG", "svg": b"<?xml"}[kind]
-    assert Path(f"one.{kind}").read_bytes().startswith(start)
-    call(str(results / "MSOD"), "--plot", f"two.{kind}")
-    assert Path(f"one.{kind}").read_bytes() == Path(f"two.{kind}").read_bytes()
-
-
 def test_a_plot_of_each_data_set(results: Path) -> None:
     pytest.importorskip("matplotlib", reason="extra report is not installed")
-    call(str(results), "--plot", "forest.svg", "--metrics", "mae")
+    drawn = call(str(results), "--plot", "forest.svg", "--metrics", "mae")
+    assert drawn.stderr.endswith("drawn to forest-OTHER.svg\n")
+    assert Path("forest-MSOD.svg").read_bytes().startswith(b"<?xml")
     assert sorted(path.name for path in Path().glob("*.svg")) == ["forest-MSOD.svg", "forest-OTHER.svg"]
     wrong = call(str(results), "--plot", "forest.txt")
-    assert (wrong.exit_code, wrong.stderr) == (
-        2, "error: 'forest.txt': expected a name ending in .pdf, .png or .svg\n",
-    )  # fmt: skip
+    assert wrong.exit_code == 2
+    assert "'forest.txt'" in wrong.stderr

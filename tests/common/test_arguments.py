@@ -12,8 +12,14 @@ from helpers.messages import check_one_sentence
 import sisod
 from sisod import analysis
 from sisod.analysis import comparison, significance
-from sisod.common.arguments import check_choice, check_number, check_whole, shown, unknown_name_message
-from sisod.common.errors import UsageError
+from sisod.common.arguments import (
+    check_choice,
+    check_int,
+    check_number,
+    short_repr,
+    unknown_name_message,
+)
+from sisod.common.exceptions import UsageError
 from sisod.data.scenes import make_scenes
 from sisod.evaluation.request import Options, Request
 from sisod.paper import theory
@@ -51,7 +57,7 @@ REFUSED: dict[str, list[Any]] = {
     "first_threshold": [*WRONG, 2, 1.0, True, "0"],
     "keep_ties": [*WRONG, 0, 1, "false"],
     "detections": [*WRONG, 0, 1, "true"],
-    "released_code": [*WRONG, 0, 1, "true"],
+    "released_code": [*WRONG, 0, 1, True, "si-sod"],
 }
 ACCEPTED: dict[str, list[Any]] = {
     "name": ["mine", "mein Protokoll"],
@@ -63,7 +69,7 @@ ACCEPTED: dict[str, list[Any]] = {
     "gt_level": [1, 128, 255, np.uint8(200)],
     "first_threshold": [0, 1, np.int64(1)],
     "keep_ties": [True, False, np.bool_(True)],
-    "released_code": [True, False],
+    "released_code": [False, "SI-SOD", "SI_Metric"],
 }
 
 
@@ -203,8 +209,13 @@ CALLS: dict[str, tuple[Callable[[Any], object], list[Any], str]] = {
         lambda v: theory.generalization_bound(
             n_samples=9, n_pixels=1, lipschitz=1, rademacher=1, delta=v
         ),
-        [0, 1, math.nan, "0.1", None],
+        [0, 1.5, math.nan, "0.1", None],
         "delta",
+    ),
+    "rademacher": (
+        lambda v: theory.generalization_bound(n_samples=9, n_pixels=1, lipschitz=1, rademacher=v),
+        [0, 10, math.nan, "1", None],
+        "rademacher",
     ),
     "samples": (
         lambda v: theory.generalization_bound(n_samples=v, n_pixels=1, lipschitz=1, rademacher=1),
@@ -253,13 +264,13 @@ def test_values_are_shown_in_one_short_line() -> None:
     nested: list[Any] = []
     for _ in range(100_000):
         nested = [nested]
-    assert shown("two\nlines") == r"'two\nlines'"
-    assert shown(np.zeros((3, 3))).count("\n") == 0
+    assert short_repr("two\nlines") == r"'two\nlines'"
+    assert short_repr(np.zeros((3, 3))).count("\n") == 0
     for value in ("x" * 10**6, 10**6000, list(range(10**4)), nested):
-        assert len(shown(value)) <= 80
+        assert len(short_repr(value)) <= 80
     assert len(unknown_name_message("metric", "x" * 10**6, ["mae"])) < 200
     with pytest.raises(UsageError, match="at least 0, got a int that is too long to show"):
-        check_whole("seed", -(10**6000), least=0)
+        check_int("seed", -(10**6000), least=0)
     with pytest.raises(UsageError, match="must be 1, got True"):
         check_choice("x", True, (1,))
     with pytest.raises(UsageError, match="a number above 0 and at most 1, got 2"):

@@ -13,7 +13,7 @@ from helpers.platforms import posix_signals
 from helpers.writing_commands import COMMANDS, find, prepare, write_world
 
 import sisod
-from sisod.common.errors import InputError
+from sisod.common.exceptions import InputError
 
 pytestmark = pytest.mark.needs("torch", "lightning", "safetensors", "matplotlib", "jinja2", "onnxscript")
 MAIN = [sys.executable, "-c", "from sisod.cli import app; app()"]
@@ -84,13 +84,12 @@ def test_saving_a_result_on_a_full_disk(disk: Path, world: Path) -> None:
         for index in range(20):
             result.save(disk / str(index))
 
-    with pytest.raises(InputError, match=r"cannot write below .*: No space left on device; use"):
+    with pytest.raises(InputError, match=r"cannot write below .*: No space left on device; make"):
         save_often()
     assert not [path.name for path in disk.iterdir() if path.name.startswith(".")]
 
 
 STDOUT = {
-    "version": ["--version"],
     "evaluate": ["evaluate", "A=maps", "mask", "--out", "{out}", "--jobs", "1", "--metrics", "mae"],
     "evaluate csv": ["evaluate", "maps", "mask", "--out", "{out}", "--jobs", "1", "--format", "csv"],
     "stats": ["stats", "mask"],

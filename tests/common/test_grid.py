@@ -67,6 +67,16 @@ def test_signed_numbers(value: float, text: str) -> None:
 def test_csv() -> None:
     assert csv_text([{"a": "x,y", "b": float("nan")}, {"a": "z", "b": 0.1}]) == 'a,b\n"x,y",\nz,0.1'
     assert csv_text([]) == ""
+    cells = ["=1+1", "+A", "-x", "@f", "-", "two\r\nlines", "cut\rhere", "a-b", -0.5, -3]
+    assert csv_text([{"a": cell} for cell in cells]).split("\n", 1)[1] == (
+        "'=1+1\n'+A\n'-x\n'@f\n'-\n\"two\r\nlines\"\n\"cut\rhere\"\na-b\n-0.5\n-3"
+    )
+
+
+def test_names_cannot_control_the_terminal() -> None:
+    grid = Grid(("name\x1b]0;x\x07", "n"), (("m\x1b[31m\x9b1m", "1"),), n_text=1)
+    assert grid.markdown().replace("\n", "").isprintable()
+    assert "m\\\\x1b\\[31m" in grid.markdown()
 
 
 def test_bold_cells_and_sections() -> None:

@@ -119,7 +119,7 @@ COMMANDS = {
     "help": ["--help"],
     "help of a command": ["evaluate", "--help"],
     "an error": ["stats", "größe"],
-    "bad usage": ["compare", "--größe"],
+    "bad usage": ["compare", "--size"],
 }  # fmt: skip
 
 

@@ -144,23 +144,21 @@ def test_a_boolean_map_that_is_true_everywhere_is_white() -> None:
 def test_masks_of_0_and_1_are_refused(kind: type) -> None:
     ones: NDArray[Any] = (GT > 128).astype(kind)
     assert results(py_sod_metrics, "fm", [(PRED, ones)])["/fm/adp"] == 0  # every pixel is below 128
-    with pytest.raises(
-        ValueError, match=r"maximum 1: it looks like 0/1.*pass gt > 0, or multiply by 255"
-    ):
+    with pytest.raises(ValueError, match=r"gt .* maximum 1.*pass gt > 0, or multiply by 255"):
         results(drop_in, "fm", [(PRED, ones)])
 
 
 def test_nan_in_a_map_is_refused() -> None:
     pred = np.where(GT > 128, np.nan, 0.5)
     assert math.isnan(results(py_sod_metrics, "mae", [(pred, GT)])["/mae"])
-    with pytest.raises(ValueError, match="pred contains NaN or infinite pixels"):
+    with pytest.raises(ValueError, match="pred contains NaN"):
         results(drop_in, "mae", [(pred, GT)])
 
 
 def test_a_constant_map_out_of_range_is_refused() -> None:
     pred = np.full(GT.shape, 65535, np.uint16)
     assert results(py_sod_metrics, "mae", [(pred, GT)])["/mae"] > 200
-    with pytest.raises(ValueError, match="pred is 65535 everywhere, which cannot be stretched"):
+    with pytest.raises(ValueError, match="pred is 65535 everywhere"):
         results(drop_in, "mae", [(pred, GT)])
 
 

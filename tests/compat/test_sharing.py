@@ -115,14 +115,7 @@ def test_normalize_and_type_are_part_of_the_pair() -> None:
     )
 
 
-def test_a_refused_pair_does_not_stay_in_memory() -> None:
-    mae(PRED, GT)
-    with pytest.raises(ValueError, match="shape"):
-        mae(PRED, GT[1:])
-    assert pairs._LAST.step is None
-
-
-def test_threads_do_not_share() -> None:
+def test_threads_do_not_disturb_each_other() -> None:
     values: dict[int, list[float]] = {}
 
     def score(shift: int) -> None:

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from pycocotools import mask as coco
 
-from sisod.common import errors
-from sisod.common.errors import InputError
+from sisod.common import exceptions
+from sisod.common.exceptions import InputError
 from sisod.data.containers.coco import (
     count_crowds,
     find_category,
@@ -23,7 +23,7 @@ from sisod.data.containers.coco import (
     read_instances,
     read_results,
 )
-from sisod.data.containers.rle import ColumnRuns, decode_counts, read_segmentation
+from sisod.data.containers.rle import decode_counts, read_segmentation
 from sisod.data.pairs import find_masks, pair_files
 
 Mask = np.ndarray[Any, Any]
@@ -35,10 +35,12 @@ def box(y0: int, x0: int, y1: int, x1: int) -> Mask:
     return mask
 
 
-def painted(found: ColumnRuns, height: int, width: int) -> Mask:
+def painted(segmentation: object, height: int, width: int) -> Mask:
     columns = np.zeros(height * width, dtype=np.uint8)
-    if found.area:
-        found.paint(columns, 1)
+    found = read_segmentation(json.dumps(segmentation).encode(), height, width)
+    window, inside = found.window(columns)
+    window[inside] = 1
+    assert found.area == columns.sum()
     return columns.reshape(width, height).T
 
 
@@ -46,9 +48,7 @@ def painted(found: ColumnRuns, height: int, width: int) -> Mask:
 @given(arrays.arrays(np.bool_, st.tuples(st.integers(1, 12), st.integers(1, 12))))
 def test_run_lengths_are_those_of_pycocotools(mask: Mask) -> None:
     for kind in ("compressed", "plain"):
-        found = read_segmentation(runs(mask, kind), *mask.shape)
-        np.testing.assert_array_equal(painted(found, *mask.shape), mask)
-        assert found.area == mask.sum()
+        np.testing.assert_array_equal(painted(runs(mask, kind), *mask.shape), mask)
     text = coco.encode(np.asfortranarray(mask.astype(np.uint8)))["counts"]
     assert decode_counts(text).tolist() == plain_runs(mask)["counts"]
 
@@ -66,14 +66,13 @@ def test_polygons_are_those_of_pycocotools(points: list[list[tuple[float, float]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # its decoder calls NumPy in the old way
         expected = coco.decode(coco.merge(coco.frPyObjects(polygons, 30, 40)))
-    np.testing.assert_array_equal(painted(read_segmentation(polygons, 30, 40), 30, 40), expected)
+    np.testing.assert_array_equal(painted(polygons, 30, 40), expected)
 
 
 def test_large_run_lengths() -> None:
     mask = np.zeros((700, 900), dtype=bool)
     mask[:, 450:] = mask[350, 7] = True
-    found = read_segmentation(runs(mask, "compressed"), 700, 900)
-    np.testing.assert_array_equal(painted(found, 700, 900), mask)
+    np.testing.assert_array_equal(painted(runs(mask, "compressed"), 700, 900), mask)
 
 
 def test_the_smaller_object_is_on_top(tmp_path: Path) -> None:
@@ -170,14 +169,12 @@ def test_results_without_an_annotation_file(tmp_path: Path) -> None:
     np.save(tmp_path / "gt/a", box(0, 0, 6, 6))
     with pytest.raises(InputError, match=r"r.json' is a COCO result file, whose image ids are those of"):
         pair_files(found, tmp_path / "gt")
-    with pytest.raises(
-        InputError, match=r"r.json' is a list, as COCO result files are; expected an anno"
-    ):
+    with pytest.raises(InputError, match=r"r.json' is not a COCO annotation file.* got `array`"):
         find_masks(found)
 
 
 def test_without_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(errors, "is_missing", lambda module: module == "pycocotools")
+    monkeypatch.setattr(exceptions, "is_missing", lambda module: module == "pycocotools")
     polygons = [annotation(1, 0, [square(0, 0, 4, 4)])]
     file = write_coco(tmp_path / "a.json", [image(0, "a.jpg")], polygons)
     assert refusal("stats", file) == (

@@ -7,7 +7,6 @@ file explains.
 import os
 import signal
 import struct
-import tempfile
 import threading
 import warnings
 from pathlib import Path
@@ -21,10 +20,11 @@ from helpers.damaged_images import GREY, KINDS, SOUND_FILES, check_file, mutated
 from helpers.image_files import bmp, chunk, encoded, exif, grey_as, png, tiff, with_exif
 from helpers.platforms import forks, glibc, posix_limits
 
-from sisod.common.errors import InputError
-from sisod.data import headers, images
-from sisod.data.headers import image_size, read_header
-from sisod.data.quiet import quiet_decoders
+from sisod.common.exceptions import InputError
+from sisod.data import images
+from sisod.data.formats import headers
+from sisod.data.formats.headers import image_size, read_header
+from sisod.data.formats.quiet import quiet_decoders
 
 
 class Checker:
@@ -57,9 +57,13 @@ def test_whole_files_are_read(kind: str, checker: Checker) -> None:
 def test_cut_short(kind: str, checker: Checker) -> None:
     n_cut = 0
     for data in SOUND_FILES[kind]:
-        for length in range(0, len(data), 10):
+        for length in range(0, len(data), 19):
             checker.check(data[:length], kind)
             n_cut += 1
+        if kind in ("png", "jpg"):  # decoders do not miss the last bytes
+            n_refused = checker.n_refused
+            checker.check(data[:-1], kind)
+            assert checker.n_refused == n_refused + 3
     # BMP and TIFF state where pixels are: one without its last, unused bytes is whole
     assert checker.n_refused > 0.9 * 3 * n_cut
 
@@ -67,28 +71,23 @@ def test_cut_short(kind: str, checker: Checker) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_changed_bytes(kind: str, checker: Checker) -> None:
     """A few hundred of the ten thousand files of each kind that `tools/fuzz_headers.py` reads."""
-    for number in range(300):
+    for number in range(150):
         checker.check(mutated(kind, number), kind)
-    assert checker.n_refused > 200
+    assert checker.n_refused > 100
 
 
-def test_the_fuzzer_counts_faults_and_keeps_their_files(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_the_fuzzer_counts_faults(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(tempfile, "mkdtemp", lambda **_: tmp_path)
-    monkeypatch.setattr(damaged_images, "read_header", lambda _: headers.Header(14, 19, 0))
-    assert fuzz_headers.main(3, 0) == 3 * len(KINDS)
-    assert f"{tmp_path / 'fault_0_2.png'}: AssertionError" in capsys.readouterr().out
-    assert (tmp_path / "fault_0_2.png").read_bytes() == mutated("png", 2)
-
-    monkeypatch.undo()
     assert fuzz_headers.main(3, 0) == 0
     rows = [line.split(" | ") for line in capsys.readouterr().out.splitlines()[2:]]
     assert [row[0] for row in rows] == list(KINDS)
     assert {sum(map(int, row[1:])) for row in rows} == {3}
+    monkeypatch.setattr(damaged_images, "read_header", lambda _: headers.Header(14, 19, 0))
+    assert fuzz_headers.main(1, 0) == len(KINDS)
 
 
-SIDES = [0, -1, 1, 20, 16384, 65535, 2**31 - 1, -(2**31)]
+SIDES = [0, -1, 20, 65535, 2**31 - 1, -(2**31)]
 
 
 @pytest.mark.parametrize("width", SIDES)
@@ -116,14 +115,7 @@ def repaired_png(size: bytes) -> bytes:
     return data[:8] + chunk(b"IHDR", size + data[24:29]) + data[33:]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_wrong_ending(kind: str, checker: Checker) -> None:
-    for other in KINDS:
-        for data in SOUND_FILES[other]:
-            checker.check(data, kind)
-
-
-@pytest.mark.parametrize("kind", [b"tEXt", b"IDAT", b"iCCP", b"acTL"])
+@pytest.mark.parametrize("kind", [b"tEXt", b"IDAT", b"iCCP", b"acTL", b"IEND"])
 def test_a_chunk_longer_than_its_file_takes_no_memory(
     kind: bytes, checker: Checker, monkeypatch: pytest.MonkeyPatch
 ) -> None:

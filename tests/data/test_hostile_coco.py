@@ -1,4 +1,4 @@
-"""COCO files that are damaged or made to do harm: one sentence with the file and the annotation."""
+"""COCO files that are damaged or made to do harm: one sentence with the file and what is wrong."""
 
 import json
 import time
@@ -10,7 +10,7 @@ import pytest
 from helpers.coco_files import SHAPE, annotation, image, plain_runs, runs, square, write_coco
 from helpers.messages import check_one_sentence
 
-from sisod.common.errors import InputError
+from sisod.common.exceptions import InputError
 from sisod.data.containers.coco import list_images, list_results, read_instances, read_results
 
 MASK = np.eye(*SHAPE, dtype=bool)
@@ -18,144 +18,98 @@ GOOD = runs(MASK, "compressed")
 TEXT = GOOD["counts"]
 IMAGES = [image(0, "a.jpg"), image(1, "b.jpg")]
 
-# segmentation of annotation 17 -> what is wrong with it
-SEGMENTATIONS: dict[str, tuple[object, str]] = {
-    "size of another image": (GOOD | {"size": [32, 24]}, "the size of its run lengths is [32, 24]"),
-    "no size": ({"counts": TEXT}, "expected a list of polygons, or run lengths with size and counts"),
-    "too few pixels": (GOOD | {"counts": [5, 5]}, "its run lengths cover 10 pixels"),
-    "too many pixels": (GOOD | {"counts": [0, 1 << 30]}, "its run lengths cover 1073741824 pixels"),
-    "negative run": (GOOD | {"counts": [-1, 769]}, "its counts are [-1, 769]"),
-    "no runs": (GOOD | {"counts": []}, "its run lengths cover 0 pixels"),
-    "runs of text": (GOOD | {"counts": ["5"]}, "expected text, or a list of whole numbers"),
-    "runs of NaN": (GOOD | {"counts": [float("nan")]}, "expected text, or a list of whole numbers"),
-    "text cut short": (GOOD | {"counts": TEXT[:-3]}, "its run lengths cover"),
-    "text that goes on": (GOOD | {"counts": TEXT + "o"}, "the text of its counts is damaged"),
-    "empty text": (GOOD | {"counts": ""}, "the text of its counts is damaged"),
-    "other characters": (GOOD | {"counts": "\x00\u20ac"}, "the text of its counts is damaged"),
-    "number too long": (GOOD | {"counts": "o" * 3000 + "0"}, "it holds a number that is too long"),
-    "negative sum": (GOOD | {"counts": "O" * 3000}, "its run lengths cover"),
-    "three numbers": ([[1, 2, 3]], "one of its polygons is 3 numbers; expected x, y of three points"),
-    "four numbers": ([[1, 2, 3, 4]], "one of its polygons is 4 numbers"),
-    "odd number": ([[1, 2, 3, 4, 5, 6, 7]], "one of its polygons is 7 numbers"),
-    "not a list of lists": ([1, 2, 3, 4, 5, 6], "one of its polygons is 1; expected x, y"),
-    "no polygon": ([], "its list of polygons is empty"),
-    "NaN": ([[1, 2, 3, 4, 5, float("nan")]], "a coordinate that is not a finite number"),
-    "infinity": ([[1, 2, 3, 4, 5, float("inf")]], "a coordinate that is not a finite number"),
-    "a number of 400 digits": ([[1, 2, 3, 4, 5, 10**400]], "a coordinate that is not a finite number"),
-    "text in a polygon": ([[1, 2, 3, 4, 5, "6"]], "a coordinate that is not a finite number"),
-    "truth in a polygon": ([[1, 2, 3, 4, 5, True]], "a coordinate that is not a finite number"),
-    "outside": (
-        [square(40, 2, 50, 9)],
-        "x of one of its polygons goes from 40 to 50, outside its image",
-    ),
-    "far outside": ([square(1, -9e8, 9, 9e8)], "y of one of its polygons goes from -9e+08 to 9e+08"),
-    "null": (None, ""),
-    "text": ("polygon", "its segmentation is 'polygon'"),
-}
+# segmentation of annotation 17, and what the message says
+SEGMENTATIONS: list[tuple[object, str]] = [
+    (GOOD | {"size": [32, 24]}, "for an image of size [32, 24]"),
+    ({"counts": TEXT}, "missing required field `size`"),
+    (GOOD | {"counts": [5, 5]}, "cover 10 pixels"),
+    (GOOD | {"counts": [0, 1 << 30]}, "cover 1073741824 pixels"),
+    (GOOD | {"counts": [-1, 769]}, "$.counts[0]"),
+    (GOOD | {"counts": []}, "cover 0 pixels"),
+    (GOOD | {"counts": ["5"]}, "$.counts[0]"),
+    (GOOD | {"counts": TEXT[:-3]}, "its run lengths cover"),
+    (GOOD | {"counts": TEXT + "o"}, "string of its counts is damaged"),
+    (GOOD | {"counts": ""}, "string of its counts is damaged"),
+    (GOOD | {"counts": "\x00\u20ac"}, "string of its counts is damaged"),
+    (GOOD | {"counts": "o" * 3000 + "0"}, "it holds a number that is too long"),
+    (GOOD | {"counts": "O" * 3000}, "or one is negative"),
+    ([[1, 2, 3, 4]], "length >= 6 - at `$[0]`"),
+    ([[1, 2, 3, 4, 5, 6, 7]], "has 7 numbers"),
+    ([1, 2, 3, 4, 5, 6], "$[0]"),
+    ([], "length >= 1"),
+    ([[1, 2, 3, 4, 5, 10**400]], "$[0][5]"),
+    ([[1, 2, 3, 4, 5, "6"]], "$[0][5]"),
+    ([[1, 2, 3, 4, 5, True]], "$[0][5]"),
+    ([square(40, 2, 50, 9)], "from 2 to 50; expected x and y of points inside an image of 32 x 24"),
+    ([square(1, -9e8, 9, 9e8)], "from -9e+08 to 9e+08"),
+    ("polygon", "got `str`"),
+]
 
 
-@pytest.mark.parametrize("case", SEGMENTATIONS)
-def test_segmentations_that_are_refused(case: str, tmp_path: Path) -> None:
-    segmentation, text = SEGMENTATIONS[case]
-    entry = annotation(17, 0, segmentation)
-    file = write_coco(tmp_path / "a.json", IMAGES, [annotation(16, 1, GOOD), entry])
+@pytest.mark.parametrize(
+    ("segmentation", "text"), SEGMENTATIONS, ids=[text for _, text in SEGMENTATIONS]
+)
+def test_segmentations(segmentation: object, text: str, tmp_path: Path) -> None:
+    entries = [annotation(16, 1, GOOD), annotation(17, 0, segmentation)]
+    file = write_coco(tmp_path / "a.json", IMAGES, entries)
     with pytest.raises(InputError) as caught:
         read_instances(file, "a.jpg")
     message = str(caught.value)
     check_one_sentence(message.replace(str(file), "a.json"))
-    assert message.startswith(f"'{file}': annotation 17")
+    assert message.startswith(f"'{file}': annotation 17 of the image 'a.jpg': ")
     assert text in message
-    if segmentation is not None:  # what is sound is still read
-        np.testing.assert_array_equal(read_instances(file, "b.jpg").labels != 0, MASK)
+    np.testing.assert_array_equal(read_instances(file, "b.jpg").labels != 0, MASK)  # still read
 
 
-ENTRIES: dict[str, tuple[object, object, str]] = {
-    "unknown image": (IMAGES, [annotation(17, 5, GOOD)], "annotation 17: no image has its image_id, 5"),
-    "no image": (
-        IMAGES,
-        [annotation(17, 0, GOOD, image_id=None)],
-        "annotation 17 needs image_id, a whole number or text, which is missing",
-    ),
-    "no segmentation": (IMAGES, [annotation(17, 0, None)], "annotation 17 has no segmentation"),
-    "no id": (
-        IMAGES,
-        [annotation(1, 0, GOOD), annotation(17, 0, None, id=None)],
-        "annotation number 1 has no segmentation",
-    ),
-    "an id twice": (
-        IMAGES,
-        [annotation(17, 0, GOOD), annotation(17, 1, GOOD)],
-        "two annotations have the id 17",
-    ),
-    "a list as id": (IMAGES, [annotation(17, 0, GOOD, id=[1])], "annotation number 0 needs id"),
-    "a number": (IMAGES, [17], "annotation number 0 is 17; expected an object"),
-    "no list": (IMAGES, {"id": 1}, "expected a list of annotation entries, got {'id': 1}"),
-    "odd crowd": (IMAGES, [annotation(17, 0, GOOD, iscrowd="no")], "annotation 17 has iscrowd 'no'"),
-    "odd category": (
-        IMAGES,
-        [annotation(17, 0, GOOD, category_id="a")],
-        "annotation 17 needs category_id",
-    ),
-    "an image twice": ([*IMAGES, image(0, "c.jpg")], [], "two images have the id 0"),
-    "a name twice": ([*IMAGES, image(2, "a.jpg")], [], "two images have the file_name 'a.jpg'"),
-    "no width": (
-        [{"id": 1, "file_name": "a", "height": 4}],
-        [],
-        "image 1 needs width, a whole number, wh",
-    ),
-    "no name": (
-        [{"id": 1, "height": 4, "width": 4}],
-        [],
-        "image 1 needs file_name, text, which is missi",
-    ),
-    "no pixels": ([image(1, "a", (0, 5))], [], "image 1 has height and width [0, 5]; expected pixels"),
-    "a path out": (
-        [image(1, "../a.jpg")],
-        [],
-        "image 1 has the file_name '../a.jpg'; expected a relativ",
-    ),
-    "an absolute path": ([image(1, "/a.jpg")], [], "image 1 has the file_name '/a.jpg'"),
-    "no images": ([], [], "has no images; expected at least one"),
-}
+def entries(images: object, *annotations: object) -> bytes:
+    """Return the content of an annotation file."""
+    return json.dumps({"images": images, "annotations": list(annotations)}).encode()
 
 
-@pytest.mark.parametrize("case", ENTRIES)
-def test_entries_that_are_refused(case: str, tmp_path: Path) -> None:
-    images, annotations, text = ENTRIES[case]
-    file = write_coco(tmp_path / "a.json", images, annotations)
-    check_refused(file, text)
-
-
-CONTENTS: dict[str, tuple[str | bytes, str]] = {
-    "nothing": ("", "is not a JSON file: Expecting value"),
-    "an image": (b"\x89PNG\r\n\x1a\n\xff\xfe", "is not a JSON file: "),
-    "cut short": ('{"images": [', "is not a JSON file: "),
-    "nested": ("[" * 200_000, "is not a COCO file: its lists are nested too deeply"),
-    "a long number": ("9" * 6000, "is not a JSON file: "),
-    "a number": ("17", "is not a COCO annotation file; expected an object with images and annotations"),
-    "other keys": ('{"pictures": []}', "is not a COCO annotation file"),
+CONTENTS: dict[str, tuple[bytes, str]] = {
+    "nothing": (b"", "is not a COCO annotation file"),
+    "an image": (b"\x89PNG\r\n\x1a\n\xff\xfe", "malformed"),
+    "cut short": (b'{"images": [', "truncated"),
+    "nested": (b"[" * 200_000, "is not a COCO annotation file"),
+    "nested segmentation": (
+        b'{"annotations": [{"segmentation": ' + b"[" * 200_000,
+        "recursion",
+    ),
+    "a list": (b"[]", "expected `object`, got `array`"),
+    "other keys": (b'{"pictures": []}', "`images`"),
+    "no images": (entries([]), "$.images"),
+    "unknown image": (entries(IMAGES, annotation(17, 5, GOOD)), "no image has the image_id 5"),
+    "no image": (entries(IMAGES, annotation(17, 0, GOOD, image_id=None)), "`image_id`"),
+    "no segmentation": (entries(IMAGES, annotation(17, 0, None)), "`segmentation`"),
+    "NaN": (entries(IMAGES, annotation(17, 0, [[float("nan")] * 6])), "malformed"),
+    "a list as id": (entries(IMAGES, annotation(17, 0, GOOD, id=[1])), "$.annotations[0].id"),
+    "a number": (entries(IMAGES, 17), "$.annotations[0]"),
+    "odd crowd": (entries(IMAGES, annotation(1, 0, GOOD, iscrowd=2)), "$.annotations[0].iscrowd"),
+    "odd category": (entries(IMAGES, annotation(1, 0, GOOD, category_id="a")), ".category_id"),
+    "an image twice": (entries([*IMAGES, image(0, "c.jpg")]), "same id or file_name"),
+    "a name twice": (entries([*IMAGES, image(2, "a.jpg")]), "same id or file_name"),
+    "no width": (entries([{"id": 1, "file_name": "a", "height": 4}]), "`width`"),
+    "no pixels": (entries([image(1, "a", (0, 5))]), "$.images[0].height"),
+    "a path out": (entries([image(1, "../a.jpg")]), "'../a.jpg' is not a relative path"),
+    "an absolute path": (entries([image(1, "/a.jpg")]), "'/a.jpg' is not a relative path"),
 }
 
 
 @pytest.mark.parametrize("case", CONTENTS)
-def test_contents_that_are_refused(case: str, tmp_path: Path) -> None:
+def test_annotation_files(case: str, tmp_path: Path) -> None:
     content, text = CONTENTS[case]
     file = tmp_path / "a.json"
-    file.write_bytes(content if isinstance(content, bytes) else content.encode())
-    check_refused(file, text)
-
-
-def check_refused(file: Path, text: str) -> None:
+    file.write_bytes(content)
     with pytest.raises(InputError) as caught:
         list_images(file)
-    message = str(caught.value)
-    check_one_sentence(message.replace(str(file), "a.json"))
-    assert message.startswith(f"'{file}'")
-    assert text in message
+    check_one_sentence(str(caught.value))
+    assert str(caught.value).startswith(f"'{file}'")
+    assert text.lower() in str(caught.value).lower()
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    check_refused(tmp_path / "a.json", "cannot be read: No such file or directory")
+    with pytest.raises(InputError, match=r"a\.json' cannot be read: No such file or directory"):
+        list_images(tmp_path / "a.json")
 
 
 def test_a_size_of_gigabytes_takes_no_memory(tmp_path: Path) -> None:
@@ -163,41 +117,31 @@ def test_a_size_of_gigabytes_takes_no_memory(tmp_path: Path) -> None:
     counts = {"size": list(shape), "counts": [0, shape[0] * shape[1]]}
     file = write_coco(tmp_path / "a.json", [image(0, "a.jpg", shape)], [annotation(17, 0, counts)])
     begin = time.perf_counter()
-    with pytest.raises(
-        InputError, match=r"image a.jpg' is 50000 x 50000 pixels; expected at most 268 mega"
-    ):
+    with pytest.raises(InputError, match=r"image a.jpg' is 50000 x 50000 pixels .* at most 268 mega"):
         read_instances(file, "a.jpg")
     assert time.perf_counter() - begin < 1
 
 
+def result(**fields: Any) -> list[dict[str, Any]]:
+    """Return the content of a result file, one of whose fields is another."""
+    entry = {"image_id": 0, "segmentation": GOOD, "score": 1} | fields
+    return [{key: value for key, value in entry.items() if value is not None}]
+
+
 RESULTS: dict[str, tuple[Any, str]] = {
-    "an object": ({"annotations": []}, "is not a COCO result file; expected a list of results"),
-    "no score": (
-        [{"image_id": 0, "segmentation": GOOD}],
-        "result number 0 has the score None; expected 0",
-    ),
-    "score above 1": (
-        [{"image_id": 0, "segmentation": GOOD, "score": 2}],
-        "result number 0 has the score 2",
-    ),
-    "NaN": ([{"image_id": 0, "segmentation": GOOD, "score": float("nan")}], "has the score nan"),
-    "unknown image": (
-        [{"image_id": 5, "segmentation": GOOD, "score": 1}],
-        "result number 0: no image of",
-    ),
-    "a box": (
-        [{"image_id": 0, "bbox": [1, 2, 3, 4], "score": 1}],
-        "result number 0 has no segmentation",
-    ),
-    "other size": (
-        [{"image_id": 0, "segmentation": plain_runs(MASK[:5]), "score": 1}],
-        "result number 0 of the image 'a.jpg': the size of its run lengths is [5, 32]",
-    ),
+    "an object": ({"annotations": []}, "is not a COCO result file"),
+    "no score": (result(score=None), "`score`"),
+    "score above 1": (result(score=2), "$[0].score"),
+    "NaN": (result(score=float("nan")), "malformed"),
+    "unknown image": (result(image_id=5), "has the id 5"),
+    "a box": (result(segmentation=None, bbox=[1, 2, 3, 4]), "`segmentation`"),
+    "other size": (result(segmentation=plain_runs(MASK[:5])), "a result of the image 'a.jpg'"),
+    "no category": (result(), "without category_id"),
 }
 
 
 @pytest.mark.parametrize("case", RESULTS)
-def test_results_that_are_refused(case: str, tmp_path: Path) -> None:
+def test_result_files(case: str, tmp_path: Path) -> None:
     content, text = RESULTS[case]
     truths = write_coco(tmp_path / "gt.json", IMAGES, [])
     file = tmp_path / "r.json"
@@ -205,7 +149,7 @@ def test_results_that_are_refused(case: str, tmp_path: Path) -> None:
 
     def listed_and_read() -> None:
         list_results(file, truths)
-        read_results(file, truths, "a.jpg")
+        read_results(file, truths, "a.jpg", "cup" if case == "no category" else "")
 
     with pytest.raises(InputError) as caught:
         listed_and_read()

@@ -14,7 +14,7 @@ from helpers.container_files import IMAGE, write_parquet, write_tar
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from sisod.common.errors import InputError
+from sisod.common.exceptions import InputError
 from sisod.data.images import read_array
 from sisod.data.pairs import find_masks
 from sisod.data.storage import list_files
@@ -50,109 +50,81 @@ def refusal(root: str) -> str:
         read_all(root)
     assert sorted(Path().rglob("*")) == before
     assert "\n" not in str(caught.value)
+    assert str(caught.value).startswith(f"'{root.partition('#')[0]}")
     return str(caught.value)
 
 
 # tar
 
 
-def special(name: str, kind: bytes, link: str = "") -> None:
-    """Write an archive of one plain file and one member of another type."""
-    with tarfile.open("x.tar", "w") as archive:
-        plain = tarfile.TarInfo("a.png")
-        plain.size = len(PNG)
-        archive.addfile(plain, io.BytesIO(PNG))
-        member = tarfile.TarInfo(name)
-        member.type, member.linkname = kind, link
-        archive.addfile(member)
+def tar_of(*members: tarfile.TarInfo, form: int = tarfile.PAX_FORMAT) -> None:
+    """Write x.tar: a plain file, and then members of any type."""
+    with tarfile.open("x.tar", "w", format=form) as archive:
+        for member in (tarfile.TarInfo("a.png"), *members):
+            member.size = len(PNG) if member.isreg() and not member.issparse() else 0
+            archive.addfile(member, io.BytesIO(PNG))
+
+
+def info(
+    name: str, kind: bytes = tarfile.REGTYPE, headers: dict[str, str] | None = None
+) -> tarfile.TarInfo:
+    member = tarfile.TarInfo(name)
+    member.type, member.linkname, member.pax_headers = kind, "/etc/passwd", headers or {}
+    return member
+
+
+SPARSE = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.realsize": "999999999999"}
+MEMBERS = {
+    "link": (info("b.png", tarfile.SYMTYPE), "'b.png' is a link, device, pipe or sparse file"),
+    "hard link": (info("b.png", tarfile.LNKTYPE), "'b.png' is a link"),
+    "device": (info("b.png", tarfile.CHRTYPE), "'b.png' is a link"),
+    "block device": (info("b.png", tarfile.BLKTYPE), "'b.png' is a link"),
+    "pipe": (info("b.png", tarfile.FIFOTYPE), "'b.png' is a link"),
+    "unknown type": (info("b.png", b"Z"), "'b.png' is a link"),
+    "sparse": (info("b.png", tarfile.GNUTYPE_SPARSE), "x.tar"),
+    "sparse by pax": (info("b.png", headers=SPARSE), "x.tar"),
+    "out": (info("../a.png"), "'../a.png' has a name that leads out of the archive"),
+    "absolute": (info("/a.png"), "'/a.png' has a name that leads out"),
+    "out from inside": (info("b/../../a.png"), "leads out"),
+    "two slashes": (info("b//a.png"), "leads out"),
+    "a NUL": (info("x", headers={"path": "a\0.png"}), "leads out"),
+}
+
+
+@pytest.mark.parametrize("case", MEMBERS)
+def test_members_that_are_refused(case: str) -> None:
+    member, text = MEMBERS[case]
+    tar_of(member)
+    assert text in refusal("x.tar")
+
+
+@pytest.mark.parametrize("form", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
+def test_names_as_tar_writes_them(form: int) -> None:
+    """A leading `./`, long names in three ways, names that are not ASCII; folders are passed over."""
+    names = ["./b.png", "day/b.png", "café.png", "d" * 90 + "/" + "e" * 80 + ".png"]
+    if form != tarfile.USTAR_FORMAT:
+        names.append("night/" * 30 + "im.png")
+    tar_of(info("day", tarfile.DIRTYPE), *map(info, names), form=form)
+    files = find_masks("x.tar")
+    expected = [name.removeprefix("./").removesuffix(".png") for name in ("a.png", *names)]
+    assert sorted(files) == sorted(expected)
+    for file in files.values():
+        assert read_array("x.tar", file.path).shape == (8, 8)
 
 
 @pytest.mark.parametrize(
-    ("kind", "what"),
-    [
-        (tarfile.SYMTYPE, "a symbolic link"),
-        (tarfile.LNKTYPE, "a hard link"),
-        (tarfile.CHRTYPE, "a device"),
-        (tarfile.BLKTYPE, "a device"),
-        (tarfile.FIFOTYPE, "a pipe"),
-        (b"Z", "of the unknown type b'Z'"),
-    ],
+    "field", [b"77777777777\0", b"\x80" + struct.pack(">xxxQ", 2**63), b"\xff" * 12]
 )
-def test_links_devices_and_pipes(kind: bytes, what: str) -> None:
-    special("b.png", kind, "/etc/passwd")
-    assert refusal("x.tar") == (
-        f"'x.tar': the member 'b.png' is {what}; expected plain files only; pack the archive again "
-        "without it"
-    )
-
-
-@pytest.mark.parametrize("name", ["../a.png", "/a.png", "b/../../a.png", "b//a.png", "a\0.png"])
-def test_names_that_lead_out(name: str) -> None:
-    header = tarfile.TarInfo("x")
-    header.size = len(PNG)
-    with tarfile.open("x.tar", "w", format=tarfile.PAX_FORMAT) as archive:
-        if "\0" in name:
-            header.pax_headers = {"path": name}
-        else:
-            header.name = name
-        archive.addfile(header, io.BytesIO(PNG))
-    assert "has a name that leads out of the archive; pack it again with relative names" in refusal(
-        "x.tar"
-    )
-
-
-def test_names_as_tar_writes_them() -> None:
-    """A leading `./`, long names in three ways, names that are not ASCII; folders are passed over."""
-    long = "night/" * 30 + "im.png"
-    for form in (tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT):
-        names = ["./a.png", "day/b.png", "café.png", "d" * 90 + "/" + "e" * 80 + ".png"]
-        if form != tarfile.USTAR_FORMAT:
-            names.append(long)
-        with tarfile.open("x.tar", "w", format=form) as archive:
-            folder = tarfile.TarInfo("day")
-            folder.type = tarfile.DIRTYPE
-            archive.addfile(folder)
-            for name in names:
-                member = tarfile.TarInfo(name)
-                member.size = len(PNG)
-                archive.addfile(member, io.BytesIO(PNG))
-        files = find_masks("x.tar")
-        assert sorted(files) == sorted(name.removeprefix("./").removesuffix(".png") for name in names)
-        for file in files.values():
-            assert read_array("x.tar", file.path).shape == (8, 8)
-
-
-def with_size(field: bytes) -> None:
-    """Write an archive whose only member states another size."""
+@pytest.mark.parametrize("kind", [b"0", b"L", b"x", b"Z"])
+def test_bomb(field: bytes, kind: bytes) -> None:
+    """A size that the archive does not have, in octal and in binary, or a negative one."""
     write_tar("x.tar", {"a.png": PNG})
     data = bytearray(Path("x.tar").read_bytes())
-    data[124:136] = field
+    data[124:136], data[156:157] = field, kind
     data[148:156] = b" " * 8
     data[148:156] = b"%06o\0 " % sum(data[:512])
     Path("x.tar").write_bytes(data)
-
-
-def test_bomb() -> None:
-    """A member that states more than the archive has; sizes in octal and in binary."""
-    size = Path("x.tar")
-    for field, stated in ((b"77777777777\0", 8**11 - 1), (b"\x80" + struct.pack(">xxxQ", 2**63), 2**63)):
-        with_size(field)
-        assert refusal("x.tar") == (
-            f"'x.tar' is cut short or damaged: the member 'a.png' should have {stated} bytes and "
-            f"{size.stat().st_size - 512} are left; copy the archive again"
-        )
-    with_size(b"\xff" * 12)  # negative, which made other readers walk in circles
-    assert refusal("x.tar") == "'x.tar' is damaged: there is no valid header at byte 512; copy it again"
-
-
-def test_sparse() -> None:
-    special("b.png", tarfile.GNUTYPE_SPARSE)
-    assert "the member 'b.png' is a sparse file" in refusal("x.tar")
-    with tarfile.open("x.tar", "w", format=tarfile.PAX_FORMAT) as archive:
-        member = tarfile.TarInfo("a.png")
-        member.pax_headers = {"GNU.sparse.major": "1", "GNU.sparse.realsize": "999999999999"}
-        archive.addfile(member)
-    assert refusal("x.tar").startswith("'x.tar' holds a sparse file; expected plain files only")
+    assert "is not a tar archive that can be read: " in refusal("x.tar")
 
 
 def test_tar_that_is_cut_short_at_every_block() -> None:
@@ -160,23 +132,24 @@ def test_tar_that_is_cut_short_at_every_block() -> None:
     whole = Path("x.tar").read_bytes()
     for end in range(0, 3 * 1024 + 1, 256):
         Path("x.tar").write_bytes(whole[:end])
-        assert any(text in refusal("x.tar") for text in ("cut short", "empty", "not a tar archive"))
+        assert "is not a tar archive that can be read: " in refusal("x.tar")
     Path("x.tar").write_bytes(whole[: 3 * 1024 + 512])  # the first of two blocks of zeros says the end
     assert len(list_files("x.tar")) == 3
+    damaged = bytearray(whole)
+    damaged[1024 + 148] ^= 1  # the checksum of the second header, which tarfile takes for the end
+    Path("x.tar").write_bytes(damaged)
+    assert "damaged at byte 1024" in refusal("x.tar")
 
 
 def test_other_files_called_tar() -> None:
     Path("x.tar").write_bytes(PNG * 20)
-    assert refusal("x.tar") == "'x.tar' is not a tar archive that can be read; replace the file"
+    assert refusal("x.tar").startswith("'x.tar' is not a tar archive that can be read: ")
     write_tar("one.tar", {"a.png": PNG})
     Path("x.tar").write_bytes(Path("one.tar").read_bytes() * 2)
-    assert "has content behind its end" in refusal("x.tar")
+    assert "or several archives were joined" in refusal("x.tar")
     for name in ("x.tar.gz", "x.tgz"):
         Path(name).write_bytes(b"")
-        assert refusal(name) == (
-            f"'{name}' is a compressed archive, which can only be read from its beginning; decompress "
-            "it to a .tar file first"
-        )
+        assert "is a compressed archive" in refusal(name)
 
 
 @given(position=st.integers(0, 2559), value=st.integers(0, 255))
@@ -195,11 +168,6 @@ def test_any_damaged_byte_of_a_tar(position: int, value: int) -> None:
 # Parquet
 
 
-def table(**columns: pl.Series | list[object]) -> None:
-    """Write x.parquet."""
-    pl.DataFrame(columns).write_parquet("x.parquet")
-
-
 def images(*contents: bytes | None, names: list[str | None] | None = None) -> pl.Series:
     """Return a column in Hugging Face's layout."""
     paths = names or [f"{index}.png" for index in range(len(contents))]
@@ -207,50 +175,37 @@ def images(*contents: bytes | None, names: list[str | None] | None = None) -> pl
     return pl.Series(rows, dtype=IMAGE)
 
 
-def test_wrong_schema() -> None:
-    table(score=[1.5], label=[3])
-    assert refusal("x.parquet") == (
-        "'x.parquet' has no column of images; expected one of bytes, or of structs of bytes and path; "
-        "it has score (Float64), label (Int64)"
-    )
-    table(mask=images(PNG), label=[3])
-    assert refusal("x.parquet#label") == (
-        "'x.parquet' has no column 'label' of images; expected one of mask"
-    )
-    table(image=images(PNG), mask=images(PNG))
-    assert refusal("x.parquet") == (
-        "'x.parquet' has 2 columns of images (image, mask); choose one like this: x.parquet#mask"
-    )
-    table(mask=[PNG])
-    assert refusal("x.parquet").startswith(
-        "'x.parquet' does not name its images; expected a path beside"
-    )
+TABLES: dict[str, tuple[dict[str, pl.Series], str, str]] = {
+    "no images": ({"score": pl.Series([1.5])}, "", "no column of images, that is of bytes"),
+    "another column": ({"mask": images(PNG), "label": pl.Series([3])}, "#label", "no column 'label' of"),
+    "two columns": (
+        {"image": images(PNG), "mask": images(PNG)},
+        "",
+        "choose one like this: x.parquet#mask",
+    ),
+    "no names": ({"mask": pl.Series([PNG])}, "", "does not name its images"),
+    "null": ({"mask": images(PNG, None)}, "", "row 1 of 'mask' is null"),
+    "a path alone": ({"mask": images(None, names=["real.png"])}, "", "row 0 of 'mask' is null"),
+    "no name": ({"mask": images(PNG, PNG, names=["a.png", None])}, "", "row 1 has the name 'None'"),
+    "null struct": ({"mask": pl.Series([None], dtype=IMAGE)}, "", "row 0 has the name 'None'"),
+    "out": ({"mask": images(PNG, names=["../a.png"])}, "", "row 0 has the name '../a.png'"),
+    "absolute": ({"mask": images(PNG, names=["/home/a.png"])}, "", "row 0 has the name '/home/a.png'"),
+    "two slashes": ({"mask": images(PNG, names=["b//a.png"])}, "", "row 0 has the name 'b//a.png'"),
+    "no rows": ({"mask": images()}, "", "has no image files"),
+    "broken image": (
+        {"mask": images(PNG, PNG[:40])},
+        "",
+        "/row 1/1.png' is not an image that can be read",
+    ),
+}
 
 
-def test_nulls() -> None:
-    table(mask=images(PNG, None, PNG))
-    assert refusal("x.parquet") == (
-        "'x.parquet': row 1 of 'mask' is null; expected the bytes of an image in every row; leave the "
-        "row out"
-    )
-    table(mask=images(PNG, PNG, names=["a.png", None]))
-    assert refusal("x.parquet").startswith("'x.parquet': row 1 of 'mask' has no name; expected a path")
-    table(mask=pl.Series([None], dtype=IMAGE))
-    assert refusal("x.parquet").startswith("'x.parquet': row 0 of 'mask' has no name")
-
-
-def test_path_is_never_opened() -> None:
-    """Hugging Face also knows rows without bytes, whose path leads to a file."""
-    Path("a.png").write_bytes(PNG)
-    table(mask=images(None, names=["a.png"]))
-    assert "row 0 of 'mask' is null" in refusal("x.parquet")
-
-
-def test_broken_image_in_row_17() -> None:
-    write_parquet("x.parquet", {f"{i:02d}.png": PNG[:40] if i == 17 else PNG for i in range(40)})
-    assert refusal("x.parquet") == (
-        "'x.parquet/row 17/17.png' is not an image that can be read, or is cut short; replace the file"
-    )
+@pytest.mark.parametrize("case", TABLES)
+def test_tables_that_are_refused(case: str) -> None:
+    columns, selection, text = TABLES[case]
+    Path("real.png").write_bytes(PNG)  # Hugging Face also knows rows whose path leads to a file
+    pl.DataFrame(columns).write_parquet("x.parquet")
+    assert text in refusal(f"x.parquet{selection}")
 
 
 @pytest.mark.parametrize("write", [write_tar, write_parquet])
@@ -262,21 +217,10 @@ def test_two_members_for_one_image(write: Callable[[str, dict[str, bytes]], None
     assert ("'row 2/a.jpg' and 'row 0/a.png'" if kind == "parquet" else "a.jpg' and 'bytes") in message
 
 
-@pytest.mark.parametrize("name", ["../a.png", "/home/a.png", "b//a.png"])
-def test_names_of_rows_that_lead_out(name: str) -> None:
-    table(mask=images(PNG, names=[name]))
-    assert refusal("x.parquet") == (
-        f"'x.parquet': row 0 has the name {name!r}, which is not a relative path; rename it"
-    )
-
-
-def test_no_rows_and_no_members() -> None:
-    table(mask=pl.Series([], dtype=IMAGE))
-    assert refusal("x.parquet") == "'x.parquet' has no image files; expected a folder of masks"
-    write_tar("x.tar", {})
-    assert refusal("x.tar") == "'x.tar' has no image files; expected a folder of masks"
-    write_tar("x.tar", {"a.json": b"{}", "a.cls": b"1"})
-    assert refusal("x.tar") == "'x.tar' has no image files; expected a folder of masks"
+def test_no_images_in_a_tar() -> None:
+    for members in ({}, {"a.json": b"{}", "a.cls": b"1"}):
+        write_tar("x.tar", members)
+        assert "has no image files" in refusal("x.tar")
 
 
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"PAR1" + b"\xff" * 100 + b"PAR1", PNG])

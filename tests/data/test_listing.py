@@ -4,14 +4,11 @@ import os
 from pathlib import Path
 from typing import Any
 
-import cv2
-import numpy as np
 import pytest
 from helpers.pair_folders import Folders, fill
 from helpers.platforms import byte_names, links, pipes_by_name
 
-import sisod
-from sisod.common.errors import InputError
+from sisod.common.exceptions import InputError
 from sisod.data.datasets import visible_photographs
 from sisod.data.pairs import find_masks, find_photographs
 from sisod.data.storage import list_files
@@ -39,6 +36,7 @@ def test_two_links_to_one_folder_are_both_followed() -> None:
 @links
 def test_links_that_lead_nowhere_or_in_circles() -> None:
     folders = Folders(["a.png", "sub/b.png"], ["a.png", "sub/b.png"])
+    (folders.preds / "self.png").symlink_to("self.png")
     (folders.preds / "sub" / "up").symlink_to("..", target_is_directory=True)
     (folders.preds / "dangling.png").symlink_to("nowhere.png")
     assert [name for name, _, _ in folders.paired()] == ["a", "sub/b"]
@@ -75,25 +73,6 @@ def test_folders_that_link_to_one_another() -> None:
     assert {path for path in paths if path.count("/") == 1} == {f"{i:02d}/a.png" for i in range(8)}
 
 
-@links
-def test_links_behind_a_link_are_followed() -> None:
-    """A link to a folder of links, as stores of data have them."""
-    fill(Path("store"), ["day/1.png", "night/2.png"])
-    fill(Path("set"), [])
-    for name in ("day", "night"):
-        Path("set", name).symlink_to(f"../store/{name}", target_is_directory=True)
-    fill(Path("gts"), [])
-    Path("gts", "all").symlink_to("../set", target_is_directory=True)
-    assert [file.path for file in list_files("gts")] == ["all/day/1.png", "all/night/2.png"]
-
-
-@links
-def test_link_to_itself() -> None:
-    folders = Folders(["a.png"], ["a.png"])
-    (folders.preds / "self.png").symlink_to("self.png")
-    assert folders.paired() == [("a", "a.png", "a.png")]
-
-
 @pipes_by_name
 def test_pipes_are_not_opened() -> None:
     folders = Folders(["a.png"], ["a.png"])
@@ -106,17 +85,10 @@ NO_TEXT = "b\udcff"  # how Python spells the byte 255 in a name
 
 @byte_names
 def test_a_prediction_whose_name_is_no_text_is_extra() -> None:
-    folders = Folders(["a.png", f"{NO_TEXT}.png"], ["a.png"])
+    odd = [f"{NO_TEXT}.txt", f"{NO_TEXT}/notes.md"]  # other files stop nothing
+    folders = Folders(["a.png", f"{NO_TEXT}.png", *odd], ["a.png", *odd])
     assert folders.paired() == [("a", "a.png", "a.png")]
     assert folders.pair().extra == ("b\\udcff",)  # as JSON can hold it
-
-
-@byte_names
-def test_other_files_whose_names_are_no_text_stop_nothing() -> None:
-    odd = [f"{NO_TEXT}.txt", f"{NO_TEXT}/notes.md"]
-    folders = Folders(["a.png", *odd], ["a.png", *odd])
-    assert folders.paired() == [("a", "a.png", "a.png")]
-    assert folders.pair().extra == ()
 
 
 @byte_names
@@ -137,18 +109,6 @@ def test_photographs_whose_names_are_no_text(name: str) -> None:
     Path("images", name).write_bytes(b"x")
     with pytest.raises(InputError, match=r"^images: the file name 'b\\udcff.*is not valid UTF-8"):
         visible_photographs("images")
-
-
-@byte_names
-def test_evaluate_goes_on_beside_names_that_are_no_text() -> None:
-    for folder in ("preds", "gts"):
-        fill(Path(folder), [f"{NO_TEXT}.txt"])
-        assert cv2.imwrite(f"{folder}/a.png", np.eye(9, dtype=np.uint8) * np.uint8(255))
-    Path("preds", f"{NO_TEXT}.png").write_bytes(b"x")
-    with pytest.warns(UserWarning, match=r"1 file in 'preds' has no ground truth \(b\\udcff\)"):
-        found = sisod.evaluate("preds", "gts", jobs=1, metrics="mae", out="out")
-    assert found.summary == {"mae": 0.0}
-    assert found.run["inputs"]["extra_names"] == ["b\\udcff"]
 
 
 def test_unreadable_folder(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -178,22 +138,16 @@ def test_stamp_tells_size_and_time() -> None:
     assert len(stamps) == 3
 
 
-@pytest.mark.needs("fsspec")
-def test_files_of_operating_systems_behind_a_url_are_no_images() -> None:
-    fill(Path("gts"), ["a.png", "sub/b.png", "._a.png", ".DS_Store", "sub/._b.png"])
-    files = list_files(f"local://{Path('gts').resolve()}")
-    assert [file.path for file in files] == ["a.png", "sub/b.png"]
-
-
-def test_files_of_operating_systems_are_no_images() -> None:
-    """What macOS and Windows write beside the files of a folder is neither paired nor extra."""
+def test_hidden_files_are_no_images() -> None:
+    """Those of users, and what macOS and Windows write, are neither paired nor extra nor predicted."""
     system = ["._a.png", "._c.png", ".DS_Store", "Thumbs.db", "desktop.ini", "sub/._b.png"]
+    system += [".e.png", ".ipynb_checkpoints/a-checkpoint.png", "__MACOSX/a.png", "sub/.old/b.png"]
     folders = Folders(["a.png", "sub/b.png", *system], ["a.png", "sub/b.png", *system, "._d.npy"])
     pairing = folders.pair()
     assert [pair.name for pair in pairing.pairs] == ["a", "sub/b"]
     assert pairing.extra == ()
     assert [file.path for file in list_files("preds")] == ["a.png", "sub/b.png"]
-    assert list(find_photographs("preds").files) == ["a", "sub/b"]
+    assert list(find_photographs("preds").files) == list(visible_photographs("preds")) == ["a", "sub/b"]
     fill(Path("none"), ["._a.png", ".DS_Store"])
-    with pytest.raises(InputError, match="'none' has no image files; expected a folder of masks"):
+    with pytest.raises(InputError, match="'none' has no image files; expected ground truths"):
         find_masks("none")

@@ -11,14 +11,14 @@ import pytest
 from helpers.image_files import Array, npy, png
 from helpers.messages import check_one_sentence
 
-from sisod.common.errors import InputError
+from sisod.common.exceptions import InputError
 from sisod.data.images import MAP_ARRAYS, decode, read_map, read_mask
-from sisod.data.truths import Meaning, read_truth
-from sisod.scoring.components import label_instances
+from sisod.data.truths import TruthFormat, read_truth
+from sisod.scoring.counting.components import label_instances
 
 GREY = np.random.default_rng(5).integers(0, 256, (12, 17), dtype=np.uint8)
 NOT_NPZ = (
-    "'a.npz' is not a .npz file of two-dimensional arrays of numbers; save it with numpy.savez or "
+    "'a.npz' is not a .npz file of two-dimensional arrays of numbers; save it with "
     "numpy.savez_compressed"
 )
 
@@ -43,7 +43,7 @@ def test_which_array_is_read(tmp_path: Path) -> None:
     (tmp_path / "a.npz").write_bytes(data)
     np.testing.assert_array_equal(read_map(tmp_path, "a.npz"), GREY)
     np.testing.assert_array_equal(read_mask(tmp_path, "a.npz", level=128), GREY >= 128)
-    truth = read_truth(tmp_path, "a.npz", Meaning(labels=True))
+    truth = read_truth(tmp_path, "a.npz", TruthFormat(labels=True))
     assert truth.labels is not None
     np.testing.assert_array_equal(truth.labels, GREY // 100)
     np.testing.assert_array_equal(truth.array, GREY >= 100)
@@ -90,7 +90,7 @@ def test_a_bomb_is_not_unpacked() -> None:
     header = npy(np.zeros((1, 1)))[:128].replace(b"(1, 1), }         ", b"(100000, 100000), }")[:128]
     data = archive(a=header + bytes(1 << 26))
     tracemalloc.start()
-    with pytest.raises(InputError, match="100000 x 100000 pixels; expected at most 268 megapixels"):
+    with pytest.raises(InputError, match="100000 x 100000 pixels of 8 bytes; expected at most 268 mega"):
         decode(data, "a.npz")
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()

@@ -9,7 +9,7 @@ import pytest
 from helpers.image_files import Array, chunk, encoded, exif, png, tiff, with_exif
 
 import sisod
-from sisod.data.headers import image_size
+from sisod.data.formats.headers import image_size
 from sisod.data.images import read_colour, read_map, read_mask
 
 STORED = np.array([[1, 2, 3], [4, 5, 6]], dtype=np.uint8)

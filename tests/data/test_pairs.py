@@ -14,11 +14,13 @@ from numpy.typing import NDArray
 
 import sisod
 from sisod import PROTOCOLS, score
-from sisod.common.errors import InputError, InputWarning, printable
-from sisod.data.pairs import find_masks, pair_files, read_names
-from sisod.evaluation.batches import score_batch
+from sisod.common.exceptions import InputError, InputWarning, printable
+from sisod.data.pairs import Pair, find_masks, pair_files, read_names
+from sisod.data.stored_file import StoredFile
 from sisod.evaluation.request import Request
 from sisod.evaluation.rows import Rows
+from sisod.evaluation.tasks import PairBatch, score_images
+from sisod.scoring.engine import find_scorer
 
 pytestmark = pytest.mark.usefixtures("inside_tmp_path")
 
@@ -64,15 +66,6 @@ def test_odd_names(name: str) -> None:
         f"1 of 2 ground truths have no prediction in 'preds' ({printable(name)}); "
         "use --allow-missing to score the other 1"
     )
-
-
-def test_folder_of_one() -> None:
-    assert Folders(["only.png"], ["only.png"]).paired() == [("only", "only.png", "only.png")]
-
-
-def test_names_that_are_all_extension_are_no_images() -> None:
-    folders = Folders(["a.png", ".png", "sub/.png"], ["a.png", ".png", "sub/.png"])
-    assert [name for name, _, _ in folders.paired()] == ["a"]
 
 
 def test_other_files_are_not_looked_at() -> None:
@@ -138,39 +131,32 @@ def test_duplicates(where: str) -> None:
 def test_nothing_in_common() -> None:
     folders = Folders(["a_sal.png", "b_sal.png", "c_sal.png"], ["a.png", "b.png"])
     assert folders.refusal(allow_missing=True) == (
-        "none of the 2 ground truths has a prediction in 'preds'; it has a_sal, b_sal, ... where a, b "
-        "were expected; if names end differently use --pred-suffix or --gt-suffix"
+        "2 of 2 ground truths have no prediction in 'preds' (a, b); it has a_sal, b_sal, ...; if names "
+        "end differently use --pred-suffix or --gt-suffix"
     )
 
 
 def test_empty_folders() -> None:
     folders = Folders([], ["a.png"])
-    text = "none of the 1 ground truths has a prediction in 'preds'; it has no image files at all"
-    assert folders.refusal(allow_missing=True) == text
+    assert "(a); it has no image files at all" in folders.refusal(allow_missing=True)
     Path("gts", "a.png").unlink()
-    assert folders.refusal() == (
-        "'gts' has no image files; expected ground truths as "
-        "png, jpg, jpeg, bmp, tif, tiff, webp, npy, npz"
-    )
+    assert folders.refusal().startswith("'gts' has no image files; ")
 
 
 def test_no_folder_and_a_file_instead_of_one() -> None:
     fill(Path("gts"), ["a.png"])
     with pytest.raises(InputError) as caught:
         pair_files("nowhere", "gts")
-    assert str(caught.value) == "'nowhere' does not exist; expected a folder of images"
+    assert (
+        str(caught.value)
+        == "'nowhere' does not exist; expected a folder of images, a .parquet or a .tar file"
+    )
     with pytest.raises(InputError) as caught:
         pair_files("gts/a.png", "gts")
     assert (
         slashes(str(caught.value))
         == "'gts/a.png' is a file; expected a folder of images, a .parquet or a .tar file"
     )
-
-
-def test_directory_with_the_name_of_an_image() -> None:
-    folders = Folders(["x.png/a.png", "b.png"], ["x.png/a.png", "b.png"])
-    Path("preds", "b.jpg").mkdir()
-    assert [name for name, _, _ in folders.paired()] == ["b", "x.png/a"]
 
 
 def listed(content: str | bytes) -> list[str]:
@@ -210,16 +196,14 @@ def test_empty_list() -> None:
     folders = Folders(["a.png"], ["a.png"])
     with pytest.raises(InputError) as caught:
         listed(" \n\n")
-    assert str(caught.value) == "list file 'list.txt' names no image; expected one name a line"
-    text = folders.refusal(names=[])
-    assert "names" in text
-    assert "where  were expected" not in text
+    assert str(caught.value) == "list file 'list.txt' names no image; expected one a line, in utf-8"
+    assert "names is empty" in folders.refusal(names=[])
 
 
 def test_list_file_that_cannot_be_read() -> None:
-    with pytest.raises(InputError, match=r"^list file 'none.txt' cannot be read: .*No such file"):
+    with pytest.raises(InputError, match=r"^'none.txt' cannot be read: .*No such file"):
         read_names(Path("none.txt"))
-    with pytest.raises(InputError, match=r"^list file 'list.txt' cannot be read: .*utf-8"):
+    with pytest.raises(InputError, match=r"^list file 'list.txt' .*utf-8"):
         listed(b"\xff\n")
 
 
@@ -239,15 +223,18 @@ def scored(*, strict: bool = False, **maps: NDArray[Any]) -> Rows:
         np.save(f"gts/{name}.npy", maps.get(f"gt_{name}", GT))
     keys = ("mae", "f_mean")
     request = Request("preds", "gts", protocol=PROTOCOLS["default"], keys=keys, strict=strict)
-    return score_batch(request, [(name, f"{name}.npy", f"{name}.npy") for name in names])
+    files = {name: StoredFile(f"{name}.npy", "") for name in names}
+    batch = PairBatch(0, tuple(Pair(name, file, file) for name, file in files.items()))
+    scorer = find_scorer(request.protocol, keys)
+    return score_images(scorer, batch.images(request), level=128, strict=strict)
 
 
 def test_another_size_is_resized_bilinearly_and_counted() -> None:
     small = np.array([[10, 200, 30], [90, 0, 255]], dtype=np.uint8)
     rows = scored(a=small, b=GT, c=small)
-    assert rows.totals.n_resized == 2
+    assert rows.tables["facts"]["resized"].sum() == 2
     large = np.asarray(cv2.resize(small, (8, 6), interpolation=cv2.INTER_LINEAR), dtype=np.uint8)
-    assert rows.values[0, 0] == score(large, GT, metrics=["mae"])["mae"]
+    assert rows.tables["images"]["mae"][0] == score(large, GT, metrics=["mae"])["mae"]
 
 
 def test_strict_refuses_another_size() -> None:
@@ -264,18 +251,19 @@ def test_strict_refuses_another_size() -> None:
 )
 def test_every_kind_of_map_can_be_resized(dtype: str) -> None:
     board = (np.indices((3, 4)).sum(axis=0) % 2).astype(dtype)
-    assert scored(a=board * 65535 if dtype == "uint16" else board).totals.n_resized == 1
+    assert scored(a=board * 65535 if dtype == "uint16" else board).tables["facts"]["resized"].sum() == 1
 
 
 def test_resizing_that_rounds_to_more_than_one() -> None:
     row = np.ones((1, 5))  # of a single row in double precision OpenCV makes 1 + 3e-8
     row[0, 0] = 0
     assert cv2.resize(row, (8, 6)).max() > 1
-    assert scored(a=row).totals.n_resized == 1
+    assert scored(a=row).tables["facts"]["resized"].sum() == 1
 
 
 def test_integers_of_0_and_1_are_counted() -> None:
-    assert scored(a=GT.astype(np.uint8), b=GT, c=np.zeros((6, 8), np.uint8)).totals.n_binary == 1
+    rows = scored(a=GT.astype(np.uint8), b=GT, c=np.zeros((6, 8), np.uint8))
+    assert rows.tables["facts"]["looks_binary"].sum() == 1
 
 
 def test_objects_that_are_scored_for_want_of_larger_ones_are_counted_and_told(tmp_path: Path) -> None:
@@ -293,11 +281,11 @@ def test_objects_that_are_scored_for_want_of_larger_ones_are_counted_and_told(tm
     )
     with pytest.warns(UserWarning, match=re.escape(text)):
         found = sisod.evaluate(tmp_path / "pred", tmp_path / "gt", jobs=1)
-    assert (found.run["tiny"], found.run["objects"]) == (1, 2)
-    assert gathered(masks).run["tiny"] == 1
+    assert (found.run["kept_below_min_area"], found.run["objects"]) == (1, 2)
+    assert gathered(masks).run["kept_below_min_area"] == 1
     all_of_them = sisod.evaluate(tmp_path / "pred", tmp_path / "gt", jobs=1, protocol="paper")
-    assert (all_of_them.run["tiny"], all_of_them.run["objects"]) == (0, 4)
-    assert gathered(masks, protocol="paper").run["tiny"] == 0
+    assert (all_of_them.run["kept_below_min_area"], all_of_them.run["objects"]) == (0, 4)
+    assert gathered(masks, protocol="paper").run["kept_below_min_area"] == 0
 
 
 def gathered(masks: dict[str, NDArray[np.uint8]], protocol: str = "default") -> sisod.Evaluation:
@@ -325,20 +313,20 @@ def gathered(masks: dict[str, NDArray[np.uint8]], protocol: str = "default") -> 
             "pred has dtype int64; expected uint8, uint16, bool or float in [0, 1]; "
             "convert it first, for example with pred.astype(np.uint8)",
         ),
-        (np.zeros((0, 8)), "pred has shape (0, 8); expected at least one pixel"),
+        (np.zeros((0, 8)), "pred has shape (0, 8); expected"),
     ],
 )
 def test_maps_that_are_refused(pred: NDArray[Any], text: str) -> None:
     with pytest.raises(InputError) as caught:
         scored(a=pred)
-    assert str(caught.value) == f"preds/a.npy: {text}"
+    assert str(caught.value).startswith(f"preds/a.npy: {text}")
 
 
 @pytest.mark.parametrize(
     ("gt", "text"),
     [
         (GT.astype(np.uint8), "gt is an integer array whose maximum is 1: it looks like 0/1; pass bool"),
-        (np.zeros((0, 8), bool), "gt has shape (0, 8); expected at least one pixel"),
+        (np.zeros((0, 8), bool), "gt has shape (0, 8); expected"),
         (np.full((6, 8), 2.0), "gt is a float array with values from 2 to 2; expected [0, 1]"),
         (np.full((6, 8), "a"), "gt has dtype <U1; expected bool, uint8, uint16 or float"),
     ],

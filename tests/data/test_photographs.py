@@ -11,7 +11,7 @@ from helpers.command_line import refusal, run
 from numpy.typing import NDArray
 
 import sisod
-from sisod.common.errors import InputError, InputWarning
+from sisod.common.exceptions import InputError, InputWarning
 from sisod.data.datasets import open_dataset
 from sisod.data.images import EXTENSIONS
 from sisod.data.pairs import PHOTOGRAPH_ORDER, find_photographs
@@ -60,13 +60,20 @@ def test_frames_are_drawn_on_one_of_them() -> None:
     assert json.loads(Path("frames/run.json").read_text())["doubled_images"] == 0
 
 
-def test_said_once_for_all_methods() -> None:
-    pytest.importorskip("matplotlib", reason="extra report is not installed")
-    for method in "AB":
-        shutil.copytree("masks", method)
-        sisod.evaluate(method, "masks", out=f"results/D/{method}", metrics="paper", jobs=1)
-    result = run("plot", "results", "--figure", "examples", "--out", "x.png", "--images", "D=photos")
-    assert (result.exit_code, result.stderr) == (0, LINE)
+def test_photographs_of_another_data_set() -> None:
+    """No page is written without the photographs that were asked for."""
+    pytest.importorskip("jinja2", reason="extra report is not installed")
+    shutil.copytree("masks", "A")
+    sisod.evaluate("A", "masks", out="results/D/A", metrics="paper", jobs=1)
+    write("other/4.jpg", np.zeros((20, 20, 3), dtype=np.uint8))
+    arguments = ("report", "results", "--out", "page.html", "--images")
+    assert "0 of 3 photographs of 'D' found in 'other'" in refusal(*arguments, "other")
+    assert not Path("page.html").exists()
+    write("other/2.jpg", np.zeros((20, 20, 3), dtype=np.uint8))
+    result = run(*arguments, "other")
+    assert result.exit_code == 0
+    assert "1 of 3 photographs of 'D' found in 'other' (not 1, 3)" in result.stderr
+    assert Path("page.html").exists()
 
 
 def test_data_sets_take_one() -> None:

@@ -92,24 +92,6 @@ def test_files_that_were_added(scored: Path) -> None:
     assert files.trouble == []
 
 
-def test_older_results(scored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They do not say which folder their paths were relative to; absolute ones are good."""
-    for root, pictures in (("A", False), (str(scored / "A"), True)):
-        folder = scored / "out/MSOD/A"
-        record = json.loads((folder / "run.json").read_text())
-        record["inputs"].pop("files", None)
-        (folder / "files.parquet").unlink(missing_ok=True)
-        record["inputs"]["predictions"] = root
-        (folder / "run.json").write_text(json.dumps(record))
-        monkeypatch.chdir(scored / "elsewhere")
-        files = PixelFiles(sisod.Evaluation.load(folder))
-        assert (files.prediction("scene000", (24, 32)) is not None) == pictures
-        assert files.trouble == [
-            "this result of an older version does not say where its folder 'A' is; "
-            "evaluate again to see pictures"
-        ] * (not pictures)
-
-
 @pytest.fixture
 def listener() -> Iterator[tuple[str, list[str]]]:
     """An address, and who has connected to it."""

@@ -12,7 +12,7 @@ from quotes import ROOT
 from typer.testing import Result
 
 import sisod
-from sisod.common.errors import InputError, UsageError
+from sisod.common.exceptions import InputError, UsageError
 from sisod.evaluation.benchmark import read_benchmark
 from sisod.evaluation.benchmark_file import read_benchmark_file
 from sisod.evaluation.request import Folders
@@ -196,7 +196,7 @@ def test_file_that_asks_for_nothing() -> None:
     )
 
 
-METRICS_TEXT = 'metrics must be "paper", "sod", "dis", "all" or a list of keys in quotes, got '
+METRICS_TEXT = 'metrics must be "paper", "sod", "dis", "all" or a list of keys, got '
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ def test_names_that_are_a_single_text() -> None:
     fill("gt")
     fill("maps")
     path = written("[datasets.D]\ngt = 'gt'\n[methods.M]\npred = 'maps'\n")
-    with pytest.raises(UsageError, match=r"^names must be a list of names, got the text 'ab'$"):
+    with pytest.raises(UsageError, match=r"^names must be a list of names, got the string 'ab'$"):
         sisod.evaluate_benchmark(path, "out", names="ab", jobs=1)
 
 
@@ -294,7 +294,6 @@ def test_half_of_the_maps() -> None:
         "missing": ["a", "c"],
         "extra": 1,
         "extra_names": ["x"],
-        "files": "files.parquet",
     }
 
 
@@ -339,15 +338,8 @@ def test_standard_error_holds_warnings_only() -> None:
 @pytest.mark.parametrize(
     ("args", "text"),
     [
-        (
-            ["--metrics", "si_ma"],
-            "error: unknown metric 'si_ma'; did you mean 'si_mae'? available: 131 names, listed by "
-            "'sisod metrics'",
-        ),
-        (
-            ["--metrics", "mae,"],
-            "error: unknown metric ''; available: 131 names, listed by 'sisod metrics'",
-        ),
+        (["--metrics", "si_ma"], "error: unknown metric 'si_ma'; did you mean 'si_mae'? available: "),
+        (["--metrics", "mae,"], "error: unknown metric ''; available: "),
         (["--protocol", "papr"], "unknown protocol 'papr'; did you mean 'paper'? available: cc, def"),
         (["--jobs", "0"], "Invalid value for '--jobs'"),
         (["--format", "xml"], "Invalid value for '--format'"),

@@ -104,11 +104,9 @@ def test_broken_image_then_mended(write: Callable[[str, dict[str, bytes]], None]
         "replace the file",
         message,
     )
-    assert [name.split(".")[0] for name in shards()] == ["0000000", "0000001"]
+    assert [name[:7] for name in shards()] == ["0000000", "0000001"]
     write(f"A{extension}", members)
-    message = evaluate_refusal("--resume", preds=preds)
-    assert message.startswith("cannot resume: 64 images were scored and their files changed since")
-    finished("--overwrite", preds=preds)
+    finished("--resume", preds=preds)  # which scores all again, since the container changed
     folder = sisod.evaluate("A", "MSOD/mask", jobs=1)
     assert_same(sisod.Evaluation.load("out/MSOD/A"), folder)
 

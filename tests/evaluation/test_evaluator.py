@@ -1,8 +1,13 @@
 """Evaluator and Evaluation: merged parts, order, names, undefined values."""
 
+import copy
 import dataclasses
 import itertools
 import math
+import pickle
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +65,40 @@ def test_merge_of_any_split_equals_the_whole(order: list[int], cuts: list[int]) 
     assert result.objects.sort("image", "index").equals(WHOLE.objects.sort("image", "index"))
 
 
+@pytest.fixture
+def hasty_threads() -> Iterator[None]:
+    """Threads that take turns as often as possible."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("hasty_threads")
+def test_threads_may_share_one() -> None:
+    """Every image is there once, also while others are merged, pickled and summed up."""
+    evaluator = sisod.Evaluator(metrics="mae")
+    mask = np.eye(4, dtype=bool)
+
+    def work(index: int) -> None:
+        evaluator.update(mask, mask, name=str(index))
+        if index % 40 == 7:
+            other = sisod.Evaluator(metrics="mae")
+            other.update(mask, mask, name=f"merged {index}")
+            evaluator.merge(other)
+            copied = pickle.loads(pickle.dumps(evaluator))  # noqa: S301  (our own)
+            assert len(copied) == len(copied.result().images) == len(copied._known)
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(work, range(400)))
+        attempts = [threads.submit(evaluator.update, mask, mask, name="twice") for _ in range(8)]
+        assert sum(attempt.exception() is None for attempt in attempts) == 1
+    expected = {str(i) for i in range(400)} | {f"merged {i}" for i in range(7, 400, 40)} | {"twice"}
+    names = evaluator.result().images["image"].to_list()
+    assert len(names) == len(expected)
+    assert set(names) == expected
+
+
 def test_summary_is_the_mean_of_defined_images() -> None:
     rows = [sisod.score(pred, gt, metrics="all") for _, pred, gt in PAIRS]
     for key in ("mae", "si_mae", "si_f_mean", "f_max_image", "si_f_max_frame", "si_auc", "si_wf", "s"):
@@ -104,8 +143,10 @@ def test_names() -> None:
     evaluator.update(mask, mask)
     assert len(evaluator) == 2
     assert evaluator.result().images["image"].to_list() == ["x", "000001"]
-    with pytest.raises(ValueError, match="both evaluators scored 'x'"):
+    with pytest.raises(ValueError, match="would count twice"):
         evaluator.merge(evaluator)
+    with pytest.raises(ValueError, match="both evaluators scored 'x'"):
+        evaluator.merge(copy.deepcopy(evaluator))
     with pytest.raises(ValueError, match="differ in protocol or metrics"):
         evaluator.merge(sisod.Evaluator(metrics="mse"))
 
@@ -140,7 +181,7 @@ def test_tiny_objects_are_counted_however_results_are_merged() -> None:
         for place, mask in enumerate(masks):
             parts[place >= cut].update(mask, mask, name=str(place))
         run = parts[0].merge(parts[1]).result().run
-        counts.append((run["tiny"], run["objects"]))
+        counts.append((run["kept_below_min_area"], run["objects"]))
     assert counts == [(26, 40)] * 3
 
 
@@ -155,7 +196,7 @@ def test_frames_of_ones_own_are_never_tiny() -> None:
         evaluator = sisod.Evaluator(metrics=["mae"])
         evaluator.update(gt, gt, partition=partition)
         run = evaluator.result().run
-        assert (run["tiny"], run["objects"]) == (tiny, 1)
+        assert (run["kept_below_min_area"], run["objects"]) == (tiny, 1)
 
 
 def test_binary_looking_predictions_are_warned_about() -> None:
@@ -209,7 +250,7 @@ def test_names_that_no_table_holds_are_refused_at_once(name: str) -> None:
 def test_names_are_text() -> None:
     gt = np.eye(4, dtype=bool)
     number: Any = 5
-    with pytest.raises(TypeError, match=r"^the name of an image must be text, got 5$"):
+    with pytest.raises(TypeError, match=r"^the name of an image must be a string, got 5$"):
         sisod.Evaluator(metrics="mae").update(gt, gt, name=number)
 
 

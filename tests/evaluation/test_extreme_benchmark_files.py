@@ -7,7 +7,7 @@ import pytest
 from helpers.extreme_values import EXTREME_VALUES
 from helpers.messages import check_one_sentence
 
-from sisod.common.errors import InputError
+from sisod.common.exceptions import InputError
 from sisod.evaluation.benchmark import read_benchmark
 from sisod.evaluation.driver import check_request
 from sisod.evaluation.request import Options
@@ -52,7 +52,7 @@ def test_an_extreme_value_in_a_benchmark_file(
 def check_scorable() -> None:
     """What `sisod evaluate` does before it scores."""
     for name, request in read_benchmark(["b.toml"]).requests().items():
-        check_request(Path("out", *name), request, Options(jobs=1))
+        check_request(request, Options(jobs=1), Path("out", *name))
 
 
 NAMES = [

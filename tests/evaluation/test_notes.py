@@ -76,6 +76,34 @@ def test_swapped_folders() -> None:
         sisod.evaluate("pred", "gt", metrics="mae", jobs=1)
 
 
+@pytest.mark.parametrize(
+    ("pred", "gt", "warns"),
+    [("MSOD/GT", "edn", True), ("edn", "MSOD/GT", False), ("a/mask", "b/masks", False)],
+)
+def test_swapped_folders_of_binary_maps(pred: str, gt: str, *, warns: bool) -> None:
+    """Only the names of the folders tell them apart."""
+    Path("MSOD").mkdir()
+    for folder in (pred, gt):
+        Path(folder).parent.mkdir(exist_ok=True)
+        write(folder, disk())
+    result = run("evaluate", f"A={pred}", gt, "--out", "out", "--jobs", "1", "--metrics", "mae")
+    assert ("may be swapped" in result.stderr) == warns
+
+
+@pytest.mark.parametrize("options", [(), ("--metrics", "mae"), ("--protocol", "official")])
+def test_inverted_maps(options: tuple[str, ...]) -> None:
+    black = np.zeros_like(disk())
+    write("gt", *[disk()] * 4, black)  # on which the AUC is undefined
+    write("pred", *[255 - saliency()] * 4, black)
+    lines, record = evaluate(*options)
+    assert [line for line in lines if "'pred' look inverted: in 4 of 5 images" in line]
+    assert record["looks_inverted"] == 4
+    write("pred", *[saliency()] * 2)
+    lines, record = evaluate(*options, "--overwrite")
+    assert "inverted" not in str(lines)
+    assert record["looks_inverted"] == 2
+
+
 @pytest.mark.parametrize("mask", [disk, anti_aliased, compressed])
 @pytest.mark.parametrize("pred", [disk, anti_aliased, compressed, saliency])
 def test_no_warning_of_sound_folders(mask: Any, pred: Any) -> None:

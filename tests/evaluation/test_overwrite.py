@@ -99,6 +99,7 @@ def test_the_table_has_every_command_with_overwrite() -> None:
         for name, command in commands.items()
         if any("--overwrite" in option.opts for option in command.params)
     }
+    knowing -= {"calibrate"}  # which copies a run; tests/training looks at it
     assert knowing <= COMMANDS.keys()
     assert {name for name, command in COMMANDS.items() if "--overwrite" in command.words} == knowing
 
@@ -212,7 +213,7 @@ def test_another_process_is_writing(name: str, here: str, option: str) -> None:
         refused = run(*words, *([option] if knows else []))
     assert refused.exit_code == 1
     assert refused.stderr == (
-        f"error: another sisod process (pid {os.getpid()}) is writing to {COMMANDS[name].out!r}; "
+        f"error: another sisod process is writing to {COMMANDS[name].out!r}; "
         "wait for it or give another folder\n"
     )
 
@@ -265,5 +266,4 @@ def test_results_of_another_command(name: str, other: str, here: str, world: Pat
     with unchanged(name):
         refused = run_command(name)
         assert refused.exit_code == 1
-        command = "train" if other == "train" else other
-        assert f"is a result of 'sisod {command}' and not of 'sisod {name}'; it is not" in refused.stderr
+        assert re.search(f"not (a result )?of 'sisod {name}'", refused.stderr)

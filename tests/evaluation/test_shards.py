@@ -21,14 +21,14 @@ from helpers.platforms import posix_signals
 from helpers.results import assert_same_result
 
 import sisod
-from sisod.common.errors import InputError
-from sisod.common.folders import partial_folder
+from sisod.common.exceptions import InputError
 from sisod.common.output import write_atomically
+from sisod.common.run_folder import partial_folder
 from sisod.data import pairs
 from sisod.data.scenes import make_scenes, sees_all_coarsely
 from sisod.evaluation import driver
 from sisod.evaluation.request import Request
-from sisod.evaluation.shards import LEAST_SHARDS, ShardPairing, pair_shards
+from sisod.evaluation.tasks import LEAST_SHARDS, ShardPair, make_plan
 
 Named = Sequence[tuple[str, bytes]]
 
@@ -111,7 +111,7 @@ def listing_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def assert_expected(result: sisod.Evaluation, expected: sisod.Evaluation, *, extra: bool = True) -> None:
     assert_same_result(result, expected)
-    own = {"inputs", "digest"}
+    own = {"inputs"}
     counts = [{k: v for k, v in run.items() if k not in own} for run in (result.run, expected.run)]
     assert counts[0] == counts[1]
     if extra:
@@ -161,39 +161,42 @@ def request_of(pred: str, gt: str, **options: Any) -> Request:
     return Request(pred, gt, protocol=protocol, keys=("mae",), **options)
 
 
+def by_shards(pred: str | Path, gt: str | Path, **options: Any) -> bool:
+    """Whether a task is a pair of shards; InputError if the images are listed and do not pair."""
+    tasks = make_plan(request_of(str(pred), str(gt), **options)).tasks
+    assert [task.index for task in tasks] == list(range(len(tasks)))
+    return isinstance(tasks[0], ShardPair)
+
+
 def test_when_shards_are_tasks(folder: Path, tmp_path: Path) -> None:
     """Otherwise the images are listed and paired by their names."""
     pred, gt = roots(folder, "tar")
-    pairing = pair_shards(request_of(pred, gt))
-    assert pairing is not None
-    assert [pair.index for pair in pairing.shards] == list(range(LEAST_SHARDS))
-    assert all(pair.pred.prefix == pair.gt.prefix for pair in pairing.shards)
-    assert pair_shards(request_of(pred, gt, allow_missing=True)) is None
-    assert pair_shards(request_of(pred, gt, names=("000",))) is None
-    assert pair_shards(request_of(str(folder / "pred"), gt)) is None
-    assert pair_shards(request_of(pred, str(folder / "tar" / "gt" / "00000.tar"))) is None
-    assert pair_shards(request_of(pred, str(tmp_path / "nowhere"))) is None
-    assert pair_shards(request_of(pred, gt, gt_suffix="_mask")) is None  # no image has this end
+    assert by_shards(pred, gt)
+    assert not by_shards(pred, gt, allow_missing=True)
+    assert not by_shards(pred, gt, names=("000",))
+    assert not by_shards(folder / "pred", gt)
+    assert not by_shards(pred, folder / "tar" / "gt" / "00000.tar")
     few = tmp_path / "few"
     few.mkdir()
     for path in sorted(Path(gt).iterdir())[1:]:
         (few / path.name).write_bytes(path.read_bytes())
-    assert pair_shards(request_of(str(few), str(few))) is None  # one fewer than enough
-    assert pair_shards(request_of(pred, str(few))) is None  # other names of shards
-    (few / "00000.tar").write_bytes(Path(gt, "00001.tar").read_bytes())
-    assert pair_shards(request_of(pred, str(few))) is None  # other images in the first shard
+    assert not by_shards(few, few)  # one fewer than enough
+    assert not by_shards(pred, few)  # other names of shards
     write_tar(few / "00000.tar", [])
-    assert pair_shards(request_of(pred, str(few))) is None  # no images in the first shard
+    assert not by_shards(pred, few)  # no images in the first shard
+    write_tar(few / "00000.tar", [("other.png", members(Path(gt, "00001.tar"))[0][1])])
+    with pytest.raises(InputError, match="1 of 127 ground truths have no prediction"):
+        by_shards(pred, few)  # other images in the first shard
 
 
 def test_ends_of_names(folder: Path, tmp_path: Path, expected: sisod.Evaluation) -> None:
     for path in Path(roots(folder, "tar")[1]).iterdir():
         named = [(name.replace(".png", "_mask.png"), data) for name, data in members(path)]
         write_tar(tmp_path / "gt" / path.name, [("readme.txt", b"masks"), *named])
-    request = request_of(roots(folder, "tar")[0], str(tmp_path / "gt"), gt_suffix="_mask")
-    assert isinstance(pair_shards(request), ShardPairing)
+    pred = roots(folder, "tar")[0]
+    assert by_shards(pred, tmp_path / "gt", gt_suffix="_mask")
     with pytest.warns(UserWarning, match="2 files"):
-        result = sisod.evaluate(request.pred_root, request.gt_root, gt_suffix="_mask", jobs=1)
+        result = sisod.evaluate(pred, tmp_path / "gt", gt_suffix="_mask", jobs=1)
     assert_same_result(result, expected)
 
 
@@ -276,11 +279,8 @@ def test_a_broken_image_then_repaired(copied: Path, expected: sisod.Evaluation) 
     text = refusal(copied, out=out, metrics=None)
     assert "/pred/00033.tar/bytes " in text
     assert f"/{whole[1][0]}' is not an image that can be read" in text
-    answers = sorted(path.name for path in partial_folder(out).glob("*.rows"))
+    answers = sorted(path.name for path in partial_folder(out).glob(".parts/*.arrow"))
     assert [name[:7] for name in answers] == [f"{index:07d}" for index in range(33)]
-    assert refusal(copied, out=out, metrics=None, resume=True, allow_missing=True).startswith(
-        "cannot resume: the work was divided into shards and is now divided into images; use the options"
-    )
     write_tar(pred, whole)
     scored: list[str] = []
 
@@ -291,21 +291,10 @@ def test_a_broken_image_then_repaired(copied: Path, expected: sisod.Evaluation) 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(driver, "write_atomically", count)
         result = sisod.evaluate(copied / "pred", copied / "gt", out=out, jobs=1, resume=True)
-    assert len([name for name in scored if name.endswith(".rows")]) == LEAST_SHARDS - 33
+    assert len([name for name in scored if name.endswith(".arrow")]) == LEAST_SHARDS - 33
     assert_expected(result, expected)
     again = sisod.evaluate(copied / "pred", copied / "gt", out=out, jobs=1, resume=True)
     assert again.run == result.run
-
-
-def test_a_scored_shard_that_changed(copied: Path) -> None:
-    broken, scored = copied / "gt" / "00002.tar", copied / "pred" / "00001.tar"
-    broken.write_bytes(broken.read_bytes()[:700])
-    assert refusal(copied, out=copied / "out").startswith(f"{str(broken)!r} is cut short: ")
-    os.utime(scored, (1, 1))
-    assert refusal(copied, out=copied / "out", resume=True) == (
-        "cannot resume: 1 shards were scored and their files changed since (00001.tar); use --overwrite "
-        "to begin again"
-    )
 
 
 # killed
@@ -330,11 +319,11 @@ def test_killed_and_resumed(folder: Path, tmp_path: Path, expected: sisod.Evalua
     started = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603
     work = partial_folder(tmp_path / "D" / "A")
     deadline = time.monotonic() + 120
-    while time.monotonic() < deadline and not list(work.glob("*.rows")):
+    while time.monotonic() < deadline and not list(work.glob(".parts/*.arrow")):
         time.sleep(0.002)
     started.kill()
     started.wait()
-    assert 0 < len(list(work.glob("*.rows"))) < LEAST_SHARDS
+    assert 0 < len(list(work.glob(".parts/*.arrow"))) < LEAST_SHARDS
     subprocess.run([*command, "--resume"], check=True, capture_output=True)  # noqa: S603
     assert_expected(sisod.Evaluation.load(tmp_path / "D" / "A"), expected)
 
@@ -355,48 +344,20 @@ def test_a_worker_that_dies(
     expected: sisod.Evaluation,
     cluster: Any,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A task is a shard: the shards that the worker had are scored again, and no other."""
-    from sisod.evaluation import cluster as cluster_module
-
+    """The shards that the worker had are scored again."""
     victim = next(iter(cluster.workers.values())).pid
     work = partial_folder(tmp_path / "out")
-    submitted: list[int] = []
-    call = cluster_module._call
-
-    def count(description: dict[str, Any], group: Sequence[Any]) -> tuple[Any, ...]:
-        submitted.append(len(group))
-        return call(description, group)
 
     def kill_after_the_first_shard() -> None:
         deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and not list(work.glob("*.rows")):
+        while time.monotonic() < deadline and not list(work.glob(".parts/*.arrow")):
             time.sleep(0.002)
         os.kill(victim, signal.SIGKILL)
 
-    monkeypatch.setattr(cluster_module, "_call", count)
     killer = threading.Thread(target=kill_after_the_first_shard)
     killer.start()
     pred, gt = roots(folder, "tar")
     result = sisod.evaluate(pred, gt, out=tmp_path / "out", cluster=cluster.scheduler_address)
     killer.join()
     assert_expected(result, expected)
-    assert submitted == [1] * LEAST_SHARDS
-
-
-@pytest.mark.needs("distributed")
-def test_a_shard_that_a_worker_does_not_see(folder: Path) -> None:
-    from sisod.evaluation.cluster import score_shards_on_worker
-
-    pred, gt = roots(folder, "tar")
-    pairing = pair_shards(request_of(pred, gt))
-    assert pairing is not None
-    for change, reason in (
-        ({"file": "/nowhere/0.tar"}, r"'/nowhere/0.tar' \(No such file or directory\)"),
-        ({"stamp": "1-1"}, r"'.*/gt/00000.tar' \(another file, of \d+ bytes instead of 1\)"),
-    ):
-        message = pairing.shards[0].message()
-        message["gt"] |= change
-        with pytest.raises(InputError, match=rf"^the Dask worker '.+' does not see the file {reason}; "):
-            score_shards_on_worker(request_of(pred, gt).to_json(), [message])

@@ -15,7 +15,7 @@ from helpers.paths import EXAMPLES
 from helpers.results import assert_same_result
 
 import sisod
-from sisod.common.errors import InputError, UsageError
+from sisod.common.exceptions import InputError, UsageError
 from sisod.data.scenes import make_scenes, sees_all_coarsely
 
 COUNT = 40  # more than a batch
@@ -83,6 +83,11 @@ def test_structs_of_hugging_face(table: pl.DataFrame, evaluated: sisod.Evaluatio
     )
     scores = sisod.score_table(frame, name="id", pred="map", gt="mask", metrics=["mae"])
     assert scores.equals(evaluated.images.select(*IMAGES, "mae"))
+
+
+def test_encoded_names(table: pl.DataFrame, evaluated: sisod.Evaluation) -> None:
+    encoded = table.with_columns(pl.col("name").cast(pl.Categorical))
+    assert sisod.score_table(encoded).equals(evaluated.images)
 
 
 def test_a_dict_of_columns(table: pl.DataFrame, evaluated: sisod.Evaluation) -> None:
@@ -282,7 +287,7 @@ def test_refused_tables(table: pl.DataFrame, change: Callable[[Any], Any], text:
 
 def test_what_is_no_table(table: pl.DataFrame) -> None:
     with pytest.raises(
-        UsageError, match=r"^batch must be a table of Arrow, polars or pyarrow, or a dict "
+        UsageError, match=r"^batch must be a table of Arrow, polars or pyarrow, or a dict"
     ):
         sisod.score_table([1, 2])
     with pytest.raises(UsageError, match="details must be True or False"):

@@ -1,9 +1,12 @@
 """Mistakes of users around folders: one clear sentence each, and nothing is written."""
 
 import errno
+import io
 import os
 from pathlib import Path
+from unittest.mock import Mock
 
+import cv2
 import pytest
 from helpers.command_line import error_message, refusal, run
 from helpers.container_files import files_of, in_shards, write_parquet, write_tar
@@ -12,8 +15,8 @@ from helpers.folder_contents import names
 from helpers.platforms import windows
 
 import sisod
-from sisod.common.errors import UsageError
-from sisod.data.containers import source
+from sisod.common.exceptions import InputError, UsageError
+from sisod.evaluation import tasks
 
 pytestmark = pytest.mark.usefixtures("four_images")
 
@@ -64,10 +67,7 @@ def test_pictures_in_the_folder_of_masks() -> None:
 
 
 def test_a_selection_of_a_folder_of_images() -> None:
-    text = (
-        "'A#mask' selects #mask of a folder without shards; expected Parquet or tar files in it; for "
-        "its own files, leave out #mask"
-    )
+    text = "'A#mask' has no image files of #mask; expected nothing, for it has no shards, behind the #"
     assert refusal("evaluate", "A#mask", "MSOD/mask", "--out", "out") == text
     assert refusal("stats", "A#mask") == text
     assert not Path("out").exists()
@@ -86,20 +86,45 @@ def test_an_empty_name() -> None:
 @pytest.mark.skipif(windows, reason="names are as long as paths there")
 def test_a_name_that_is_too_long() -> None:
     long = "x" * 300
-    text = f"the path '{'x' * 36}"
     for command in (("evaluate", "A", "MSOD/mask"), ("frames", "MSOD/mask")):
-        message = refusal(*command, "--out", long)
-        assert message.startswith(text)
-        assert message.endswith(" is too long for this system; shorten it")
+        assert "File name too long: 'xxx" in refusal(*command, "--out", long)
 
 
 def test_an_archive_that_may_not_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
     write_tar("A.tar", files_of("A"))
 
-    def refuse(file: str, flags: int) -> int:  # noqa: ARG001
+    def refuse(file: str, mode: str) -> None:  # noqa: ARG001
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), file)
 
-    monkeypatch.setattr(source, "_open_descriptor", refuse)
+    monkeypatch.setattr(io, "open", refuse)
     text = f"'A.tar' cannot be read: {os.strerror(errno.EACCES)}"
     assert refusal("evaluate", "A.tar", "MSOD/mask", "--out", "out") == text
     assert refusal("stats", "A.tar") == text
+
+
+MEMORY_ERRORS = [
+    MemoryError(),
+    cv2.error("OpenCV(4.10.0) alloc.cpp:73: error: (-4:Insufficient memory) Failed to allocate"),
+    RuntimeError("DefaultCPUAllocator: not enough memory: you tried to allocate 9 bytes"),
+]
+
+
+@pytest.mark.parametrize("error", MEMORY_ERRORS, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("function", ["tasks.read_prediction", "notes.resolved_root"])
+def test_out_of_memory(error: Exception, function: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While scoring, in this process, and at any other time."""
+    monkeypatch.setattr(f"sisod.evaluation.{function}", Mock(side_effect=error))
+    options = ("--metrics", "mae", "--out", "out", "--jobs", "1")
+    assert "not enough memory" in refusal("evaluate", "A", "MSOD/mask", *options)
+
+
+def test_out_of_memory_in_an_image(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is no damaged file."""
+    monkeypatch.setattr(cv2, "imdecode", Mock(side_effect=MEMORY_ERRORS[1]))
+    assert "not enough memory" in refusal("stats", "MSOD/mask")
+
+
+def test_too_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "score_images", Mock(side_effect=MemoryError))
+    with pytest.raises(InputError, match=r"^there is not enough memory \(MemoryError\); use fewer"):
+        sisod.evaluate("A", "MSOD/mask", jobs=1)

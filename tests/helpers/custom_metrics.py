@@ -16,12 +16,12 @@ Mask = NDArray[np.bool_]
 @pytest.fixture(autouse=True)
 def built_in_metrics() -> Iterator[None]:
     """Remove metrics that a test has registered; the table of metrics belongs to the whole process."""
-    table, functions = dict(metrics._TABLE), dict(custom._FUNCTIONS)
+    table, functions = dict(metrics._TABLE), dict(custom._REGISTERED)
     yield
     metrics._TABLE.clear()
     metrics._TABLE.update(table)
-    custom._FUNCTIONS.clear()
-    custom._FUNCTIONS.update(functions)
+    custom._REGISTERED.clear()
+    custom._REGISTERED.update(functions)
 
 
 def pixel_error(p: Values, gt: Mask) -> float:

@@ -31,6 +31,10 @@ def dice(p: Tensor, g: Tensor) -> Tensor:
     return 1 - 2 * (p * g).sum() / ((p * p).sum() + (g * g).sum()).clamp(min=1e-7)
 
 
+def unsquared_dice(p: Tensor, g: Tensor) -> Tensor:
+    return 1 - 2 * (p * g).sum() / (p.sum() + g.sum()).clamp(min=1e-7)
+
+
 def iou(p: Tensor, g: Tensor) -> Tensor:
     return 1 - (p * g).sum() / ((p + g).sum() - (p * g).sum()).clamp(min=1e-7)
 
@@ -61,6 +65,7 @@ REGION: dict[str, Callable[[Tensor, Tensor], Tensor | None]] = {
     "dice": dice,
     "iou": iou,
     "auc": auc,
+    "dice(squared=false)": unsquared_dice,
     "tversky(0.3,0.7)": tversky,
 }
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 Pixel = tuple[int, int]
 Region = frozenset[Pixel]
 SMALL = 0.01
+THRESHOLDS = [1 / (1 + math.exp(12 - step / 2)) for step in range(49)]
 
 
 def components(mask: NDArray[np.bool_], connectivity: int) -> list[Region]:
@@ -104,8 +105,7 @@ def judge(
         "objects_small": sum(len(region) / size < SMALL for region in objects),
     }
     curve = []
-    for step in range(32):
-        threshold = step / 32
+    for threshold in THRESHOLDS:
         at = _rows(p, gt, objects, connectivity, min_area, threshold)
         found = [_frame_recall(p, gt, region, threshold) for region in objects]
         curve.append(_tallies(at, found, objects, size))
@@ -191,7 +191,7 @@ def dataset_values(images: Sequence[Image]) -> dict[str, float]:
         values[f"object_recall{small}"], values[f"object_precision{small}"] = recall, precision
         values[f"object_f1{small}"] = harmonic(precision, recall)
         points = []
-        for step in range(32):
+        for step in range(len(THRESHOLDS)):
             at = {
                 key: sum(image.curve[step][f"{key}{small}"] for image in images)
                 for key in ("found", "predicted", "precise")

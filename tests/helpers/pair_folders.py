@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from helpers.platforms import slashes
-from sisod.common.errors import InputError
+from sisod.common.exceptions import InputError
 from sisod.data.pairs import Pairing, pair_files
 
 

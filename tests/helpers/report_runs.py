@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 import sisod
 from sisod.data.scenes import Scene, _draw_blob, _paint, make_scenes, sees_all_coarsely, sees_only_large
 from sisod.evaluation.results import Result, load_results
-from sisod.scoring.errors import ERROR_COUNTS
 from sisod.scoring.metrics import METRICS as SCORES
 
 Grey = NDArray[np.uint8]
@@ -102,41 +101,28 @@ def benchmark_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def saved(benchmark_root: Path) -> list[Result]:
-    """The results of `benchmark_root`, loaded."""
+    """The results of `benchmark_root`, loaded; never changed."""
     return load_results([benchmark_root / "results"])
 
 
 def without_objects(result: Result) -> Result:
-    """The same result as a version without predicted objects saved it."""
+    """The same result as a protocol without predicted objects gives it."""
     evaluation = result.evaluation
-    newer = [key for key in evaluation.summary if SCORES[key].family.kind in ("objects", "balanced")]
-    older = dataclasses.replace(
+    left_out = [key for key in evaluation.summary if SCORES[key].family.kind in ("objects", "balanced")]
+    smaller = dataclasses.replace(
         evaluation,
-        summary={key: value for key, value in evaluation.summary.items() if key not in newer},
-        defined={key: value for key, value in evaluation.defined.items() if key not in newer},
-        images=evaluation.images.drop(newer),
+        protocol=sisod.PROTOCOLS["official"],
+        summary={key: value for key, value in evaluation.summary.items() if key not in left_out},
+        defined={key: value for key, value in evaluation.defined.items() if key not in left_out},
+        images=evaluation.images.drop(left_out),
         objects=evaluation.objects.drop("error", "missed_pixels"),
         run={key: value for key, value in evaluation.run.items() if key != "predicted"},
         predicted=None,
         counts=None,
     )
-    return Result(result.dataset, result.method, older)
-
-
-def without_errors(result: Result) -> Result:
-    """The same result as a version without the error breakdown saved it."""
-    evaluation = result.evaluation
-    assert evaluation.predicted is not None
-    assert evaluation.counts is not None
-    older = dataclasses.replace(
-        evaluation,
-        objects=evaluation.objects.drop("error", "missed_pixels"),
-        predicted=evaluation.predicted.drop("holds", "spilled_pixels"),
-        counts=evaluation.counts.drop(ERROR_COUNTS),
-    )
-    return Result(result.dataset, result.method, older)
+    return Result(result.dataset, result.method, smaller)
 
 
 def with_curves(root: Path, method: str) -> Result:

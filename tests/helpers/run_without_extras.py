@@ -35,7 +35,7 @@ ARGS = {
     "export": ["nowhere/at/all", "{out}/x.onnx"],
     "train": ["tiny", "--data", "nowhere", "--out", "{out}"],
     "ablate": ["tiny", "--data", "nowhere", "--out", "{out}", "--test", "nowhere"],
-    "calibrate": ["maps", "mask", "--out", "{out}"],
+    "calibrate": ["nowhere", "--out", "{out}"],
     "predict": ["nowhere/at/all", "mask", "{out}"],
     "plot": ["results", "--out", "{out}"],
     "report": ["results", "--out", "{out}/report.html"],

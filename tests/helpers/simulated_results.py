@@ -1,14 +1,16 @@
 """Results filled with given numbers, for tests of the statistics computed from them."""
 
 import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import polars as pl
+import scipy.stats
 from numpy.typing import NDArray
 
 import sisod
-from sisod.scoring.histograms import LEVELS
+from sisod.scoring.counting.histograms import LEVELS
 
 PEAK = 1 - np.abs(np.arange(LEVELS) - 90) / 200  # a mean curve with one clear maximum
 
@@ -61,3 +63,27 @@ def mean_of(values: NDArray[np.float64]) -> float:
     """Return the mean of the values that are not NaN; NaN if there are none."""
     defined = values[~np.isnan(values)]
     return float(defined.mean()) if len(defined) else math.nan
+
+
+def slow_interval(
+    value: Callable[[Sequence[int]], float], images: Sequence[int], draws: Sequence[Sequence[int]]
+) -> tuple[float, float]:
+    """Return the symmetric studentised bootstrap interval, by a loop over images and resamples.
+
+    Args:
+        value: the score of a list of images.
+        images: those that define the score.
+        draws: the images of each resample; others than `images` add nothing to the score.
+    """
+    n, observed = len(images), value(images)
+    influence = {i: observed - value([j for j in images if j != i]) for i in images}
+    square = sum(x**2 for x in influence.values())
+    ratios = []
+    for drawn in draws:
+        deviation = value(drawn) - observed
+        variance = sum(influence.get(i, 0.0) ** 2 for i in drawn) - n * (deviation / (n - 1)) ** 2
+        if variance > 1e-9 * square:
+            ratios.append(abs(deviation) / math.sqrt(variance))
+    student = scipy.stats.t.ppf(0.975, n - 1) * math.sqrt((n - 1) / n)
+    width = max(float(np.quantile(ratios, 0.95)), student) * math.sqrt(square)
+    return observed - width, observed + width

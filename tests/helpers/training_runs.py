@@ -5,9 +5,12 @@ from typing import Any
 
 import cv2
 import numpy as np
+import pytest
 
 from sisod.data.scenes import make_scenes
 
+# for tests that validate on the images they train on
+same_data = pytest.mark.filterwarnings("ignore:.* images to validate on are trained on too")
 SMALL = ("data.size=32", "train.epochs=2")
 
 
@@ -53,3 +56,13 @@ def same_weights(a: Path, b: Path, *, tolerance: float = 0.0) -> None:
     assert first.keys() == second.keys()
     for key, value in first.items():
         assert float((value - second[key]).abs().max()) <= tolerance, key
+
+
+def predicted_scores(run: Path, data: Path, maps: Path) -> dict[str, float]:
+    """Return what `evaluate` says of the maps that `predict` writes with a run's network."""
+    import sisod
+    from sisod.networks.predict import predict_folder
+    from sisod.networks.saved import load_network
+
+    predict_folder(load_network(run), data / "image", maps, size=32, batch=1, device="cpu")
+    return sisod.evaluate(maps, data / "mask", jobs=1).summary

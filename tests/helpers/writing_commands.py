@@ -55,7 +55,7 @@ COMMANDS = {
     "evaluate": Command(
         "evaluate A=maps mask --out out --dataset MSOD --jobs 1 --metrics mae --overwrite",
         "out/MSOD/A",
-        "sisod.evaluation.runners.score_task",
+        "sisod.evaluation.executors.score_task",
         bad=(("--metrics", "nonsense"), ("--protocol", "nonsense"), ("--pred-suffix", "_x")),
         broken="maps/scene001.png",
         without=("distributed", ("--cluster", "tcp://127.0.0.1:9")),
@@ -68,15 +68,6 @@ COMMANDS = {
         broken="image/scene001.png",
         without=("torch", ()),
         forget=("sisod.networks.predict",),
-    ),
-    "calibrate": Command(
-        "calibrate maps --apply calibration.json --out out --overwrite",
-        "out",
-        "sisod.training.calibration.maps.write_png",
-        bad=(("--apply", "nowhere.json"), ("--apply", "image"), ("--data", "image"), ("--limit", "0")),
-        broken="maps/scene001.png",
-        without=("lightning", ()),
-        forget=("sisod.training", "sisod.training.calibration"),
     ),
     "train": Command(
         "train tiny --data . --out out --workers 0 --devices 1 --overwrite " + " ".join(SIZE),
@@ -173,7 +164,6 @@ def write_world(root: Path) -> None:
         for name, picture in pictures.items():
             assert cv2.imwrite(str(root / name / f"{scene.name}.png"), picture)
     sisod.evaluate(root / "maps", root / "mask", out=root / "results/MSOD/A", jobs=1)
-    (root / "calibration.json").write_text('{"temperature": 1.1, "shift": -0.5}')
     (root / "figures/pr.svg").write_text("old")
     (root / "figures/iou.svg").write_text("old")
     for name in ("out.safetensors", "out.onnx", "out.svg", "out.html"):
@@ -216,7 +206,7 @@ class _Program:
 def _draw(name: str, request: Any) -> Any:
     from matplotlib.figure import Figure
 
-    from sisod.common.errors import UsageError
+    from sisod.common.exceptions import UsageError
 
     if name == "nonsense" or request.examples:
         raise UsageError("not to be drawn")
@@ -268,7 +258,7 @@ def main(name: str, words: Sequence[str]) -> None:
 
 
 # so many calls in the middle go well; the others are called once
-N_CALLS = {"predict": 2, "calibrate": 2, "frames": 2, "train": 1, "plot": 2}
+N_CALLS = {"predict": 2, "frames": 2, "train": 1, "plot": 2}
 
 
 def _kill() -> None:

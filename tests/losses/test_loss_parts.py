@@ -1,4 +1,4 @@
-"""Parts other than boxes, `whole` and `gamma`, against a loop over parts in float64."""
+"""Parts other than boxes, `image_weight` and `gamma`, against a loop over parts in float64."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 import sisod
-from sisod.common.errors import UsageError
+from sisod.common.exceptions import UsageError
 from sisod.losses import (
     PlainLoss,
     SizeInvariantLoss,
@@ -23,7 +23,7 @@ from sisod.losses import (
     weight_map,
 )
 
-TERMS = ("bce", "mse", "l1", "focal(2)", "dice", "iou", "auc", "tversky(0.3,0.7)")
+TERMS = ("bce", "mse", "l1", "focal(2)", "dice", "iou", "auc", "tversky(0.3,0.7)", "dice(squared=false)")
 seeds = st.integers(0, 2**32)
 many = settings(deadline=None, max_examples=25)
 torch.set_num_threads(1)  # the tensors are small
@@ -63,7 +63,7 @@ def part_masks(gt: NDArray[Any], parts: str) -> list[NDArray[np.bool_]]:
     return [nearest == k for k in range(len(partition))]
 
 
-def image_loss(p: Tensor, g: Tensor, term: str, parts: str, whole: float, gamma: float) -> Any:
+def image_loss(p: Tensor, g: Tensor, term: str, parts: str, image_weight: float, gamma: float) -> Any:
     """The loss of one image by the formula of the documentation."""
     masks = [torch.from_numpy(mask) for mask in part_masks(g.numpy(), parts)]
     if term in loss_oracle.REGION:
@@ -71,7 +71,7 @@ def image_loss(p: Tensor, g: Tensor, term: str, parts: str, whole: float, gamma:
         plain = region(p.flatten(), g.flatten())
         values = [value for mask in masks if (value := region(p[mask], g[mask])) is not None]
         mean = sum(values) / len(values) if values else p.new_zeros(())
-        return (1 - whole) * mean + whole * (p.new_zeros(()) if plain is None else plain)
+        return (1 - image_weight) * mean + image_weight * (p.new_zeros(()) if plain is None else plain)
     loss = loss_oracle.SEPARABLE[term]
     plain = loss(p, g)
     if not masks:
@@ -86,7 +86,7 @@ def image_loss(p: Tensor, g: Tensor, term: str, parts: str, whole: float, gamma:
         weight = len(masks) ** (1 - gamma) * int(background.sum()) / sum(areas)
         total = total + weight * loss(p[background], g[background])
         divisor += weight
-    return (1 - whole) * total / divisor + whole * plain
+    return (1 - image_weight) * total / divisor + image_weight * plain
 
 
 def batch_loss(p: Tensor, gt: Tensor, terms: Sequence[str], **options: Any) -> Tensor:
@@ -109,27 +109,29 @@ def check(
 
 
 @pytest.mark.parametrize("parts", ["boxes", "cells", "blobs"])
-@pytest.mark.parametrize("whole", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("image_weight", [0.0, 0.3, 1.0])
 @many
 @given(
     seed=seeds, counts=st.lists(st.integers(0, 6), min_size=1, max_size=3), term=st.sampled_from(TERMS)
 )
 def test_every_term_is_the_mean_over_parts_and_image(
-    parts: Any, whole: float, seed: int, counts: list[int], term: str
+    parts: Any, image_weight: float, seed: int, counts: list[int], term: str
 ) -> None:
     gt = draw_masks(seed, counts)
-    loss = SizeInvariantLoss(term, parts=parts, whole=whole)
-    check(loss, gt, draw_logits(seed, gt), [term], parts=parts, whole=whole, gamma=1.0)
+    loss = SizeInvariantLoss(term, parts=parts, image_weight=image_weight)
+    check(loss, gt, draw_logits(seed, gt), [term], parts=parts, image_weight=image_weight, gamma=1.0)
 
 
 @pytest.mark.parametrize("gamma", [0.0, 0.5, 1.0])
 @many
-@given(seed=seeds, count=st.integers(0, 6), whole=st.sampled_from([0.0, 0.5]))
-def test_gamma_weighs_boxes_by_their_size(gamma: float, seed: int, count: int, whole: float) -> None:
+@given(seed=seeds, count=st.integers(0, 6), image_weight=st.sampled_from([0.0, 0.5]))
+def test_gamma_weighs_boxes_by_their_size(
+    gamma: float, seed: int, count: int, image_weight: float
+) -> None:
     gt = draw_masks(seed, [count, 3])
     terms = ("bce", "l1", "dice")
-    loss = SizeInvariantLoss(*terms, whole=whole, gamma=gamma)
-    check(loss, gt, draw_logits(seed, gt), terms, parts="boxes", whole=whole, gamma=gamma)
+    loss = SizeInvariantLoss(*terms, image_weight=image_weight, gamma=gamma)
+    check(loss, gt, draw_logits(seed, gt), terms, parts="boxes", image_weight=image_weight, gamma=gamma)
 
 
 def test_gamma_zero_is_the_plain_loss_where_no_boxes_overlap() -> None:
@@ -142,13 +144,15 @@ def test_gamma_zero_is_the_plain_loss_where_no_boxes_overlap() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("parts", ["cells", "blobs"])
-@pytest.mark.parametrize("whole", [0.0, 0.3])
-def test_one_object_is_exactly_the_plain_loss(parts: Any, whole: float, dtype: torch.dtype) -> None:
+@pytest.mark.parametrize("image_weight", [0.0, 0.3])
+def test_one_object_is_exactly_the_plain_loss(
+    parts: Any, image_weight: float, dtype: torch.dtype
+) -> None:
     gt = torch.zeros(3, 1, 33, 47, dtype=dtype)
     gt[0, 0, 3:9, 20:30] = gt[1, 0, 32, 46] = gt[2] = 1
     logits = draw_logits(1, gt).to(dtype).requires_grad_()
     ours, plain = (
-        SizeInvariantLoss(*TERMS, parts=parts, whole=whole)(logits, gt),
+        SizeInvariantLoss(*TERMS, parts=parts, image_weight=image_weight)(logits, gt),
         PlainLoss(*TERMS)(logits, gt),
     )
     assert ours == plain
@@ -159,14 +163,16 @@ def test_one_object_is_exactly_the_plain_loss(parts: Any, whole: float, dtype: t
 def test_whole_of_one_is_exactly_the_plain_loss(parts: Any) -> None:
     gt = draw_masks(3, [4, 0, 2]).float()
     logits = draw_logits(3, gt).float()
-    assert SizeInvariantLoss(*TERMS, parts=parts, whole=1.0)(logits, gt) == PlainLoss(*TERMS)(logits, gt)
+    assert SizeInvariantLoss(*TERMS, parts=parts, image_weight=1.0)(logits, gt) == PlainLoss(*TERMS)(
+        logits, gt
+    )
 
 
 def test_labels_may_be_given() -> None:
     gt = draw_masks(5, [5, 3])
     logits = draw_logits(5, gt)
     for parts in ("cells", "blobs"):
-        loss = SizeInvariantLoss("bce", "dice", parts=parts, whole=0.5)
+        loss = SizeInvariantLoss("bce", "dice", parts=parts, image_weight=0.5)
         labels = labels_of(gt, parts)
         assert loss(logits, gt, boxes_of(gt), labels) == loss(logits, gt)
         assert loss(logits[:, None], gt[:, None], labels=labels[:, None].int()) == loss(logits, gt)
@@ -178,8 +184,8 @@ def test_boxes_of_every_integer_type_give_the_same(dtype: torch.dtype) -> None:
     gt[..., 10:240, 10:240] = gt[..., 244:249, 244:254] = 1  # an area beyond 16 bits
     logits = torch.linspace(-3, 3, gt.numel()).reshape(gt.shape)
     boxes = boxes_of(gt)
-    for whole, gamma in ((0.0, 1.0), (0.5, 1.0), (0.0, 0.5)):
-        loss = SizeInvariantLoss("bce", "dice", whole=whole, gamma=gamma)
+    for image_weight, gamma in ((0.0, 1.0), (0.5, 1.0), (0.0, 0.5)):
+        loss = SizeInvariantLoss("bce", "dice", image_weight=image_weight, gamma=gamma)
         assert loss(logits, gt, boxes.to(dtype)) == loss(logits, gt, boxes)
     assert torch.equal(weight_map(boxes.to(dtype), gt.shape), weight_map(boxes, gt.shape))
 
@@ -206,7 +212,7 @@ def test_a_part_without_a_pixel_does_not_count() -> None:
 
 OPTIONS = [
     ({"parts": "discs"}, "parts must be 'boxes', 'cells' or 'blobs', got 'discs'"),
-    ({"whole": 1.5}, "whole must be a number from 0 to 1, got 1.5"),
+    ({"image_weight": 1.5}, "image_weight must be a number from 0 to 1, got 1.5"),
     ({"gamma": -1}, "gamma must be a number from 0 to 1, got -1"),
     (
         {"parts": "cells", "gamma": 0.5},
@@ -217,9 +223,9 @@ OPTIONS = [
         "alpha weighs the background between boxes, but parts is 'blobs'; leave alpha at 'ratio'",
     ),
     (
-        {"whole": 0.5, "normalize": False},
+        {"image_weight": 0.5, "normalize": False},
         "without normalize the loss is Eq. 16 as printed, a sum over boxes; use it with parts 'boxes', "
-        "whole 0 and gamma 1 only",
+        "image_weight 0 and gamma 1 only",
     ),
 ]
 

@@ -159,7 +159,7 @@ def test_values_are_checked_inside_transforms_too() -> None:
     loss = SizeInvariantLoss("dice")
     expected = torch.func.grad(loss)(logits, gt, boxes)
     torch.testing.assert_close(torch.func.grad(loss)(logits, gt), expected)  # boxes found inside
-    with pytest.raises(ValueError, match=r"gt holds values from 0 to 255; expected \[0, 1\]"):
+    with pytest.raises(ValueError, match=r"gt holds values from 0 to 255"):
         torch.func.grad(loss)(logits, gt * 255, boxes)
     with pytest.raises(ValueError, match="boxes row 1 is"):
         torch.func.grad(loss)(logits, gt, boxes + 1)

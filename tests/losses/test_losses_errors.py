@@ -52,269 +52,83 @@ def not_per_frame(p: Tensor, g: Tensor, box_sum: Any) -> Any:  # noqa: ARG001
     return 0.0
 
 
-BOX = "expected (image, y0, x0, y1, x1) inside 2 images of 6 x 8, y0 < y1 and x0 < x1"
-# text after text must follow in one sentence
-REFUSED: dict[str, tuple[Callable[[], object], type[Exception], list[str]]] = {
-    "shape": (
-        lambda: loss(LOGITS[..., :-1]),
-        ValueError,
-        ["logits has shape (2, 1, 6, 7) but gt has shape (2, 1, 6, 8)", "resize the prediction"],
+OF_LDF = SizeInvariantLoss.for_network("ldf")
+# what the message must hold, and what raises it; a ValueError unless it is of a type
+REFUSED: dict[str, Callable[[], object]] = {
+    "logits has shape (2, 1, 6, 7) but gt has shape (2, 1, 6, 8)": lambda: loss(LOGITS[..., :-1]),
+    "logits[1] has shape (1, 1, 6, 8)": lambda: loss([LOGITS, LOGITS[:1]]),
+    "logits has shape (2, 3, 6, 8); the loss is binary": lambda: loss(LOGITS.expand(2, 3, 6, 8)),
+    "gt has shape (2, 2, 6, 8)": lambda: loss(LOGITS.expand(2, 2, 6, 8), GT.expand(2, 2, 6, 8)),
+    "logits has shape (2, 1, 1,": lambda: loss(LOGITS[:, None], GT),
+    "gt holds values from 0 to 2; expected one mask": lambda: loss(LOGITS, GT.long() * 2),
+    "no map of classes": lambda: loss(LOGITS, GT.where(LOGITS < 2, 255)),
+    "gt has shape (6, 8)": lambda: loss(LOGITS, GT[0, 0]),
+    "gt has shape (0,": lambda: loss(LOGITS[:0], GT[:0]),
+    "logits is an empty sequence": lambda: loss([]),
+    "divide by 255": lambda: loss(LOGITS, GT * 255),
+    "gt holds values from 0 to 255": lambda: PlainLoss("bce")(LOGITS, (GT * 255).to(torch.uint8)),
+    "gt holds values from -0.5": lambda: loss(LOGITS, GT - 0.5),
+    "gt holds values from nan": lambda: loss(LOGITS, GT * torch.nan),
+    "from_probs=True but there are values outside": lambda: loss(from_probs=True),
+    "boxes row 1 is (1, 0, 0, 7, 2)": lambda: loss(boxes=rows(1, 0, 0, 7, 2)),
+    "boxes row 1 is (1, 0, -1, 2, 2)": lambda: loss(boxes=rows(1, 0, -1, 2, 2)),
+    "boxes row 1 is (1, 0, 0, 2, 9)": lambda: loss(boxes=rows(1, 0, 0, 2, 9)),
+    "boxes row 1 is (1, 2, 2, 2, 4)": lambda: loss(boxes=rows(1, 2, 2, 2, 4)),
+    "boxes row 1 is (2, 0, 0, 2, 2)": lambda: loss(boxes=rows(2, 0, 0, 2, 2)),
+    "boxes has shape (2, 4)": lambda: loss(boxes=rows(1, 0, 0, 2, 2)[:, 1:]),
+    "dtype torch.float32; expected integer rows": lambda: loss(boxes=rows(1, 0, 0, 2, 2).float()),
+    "unknown term 'bec'; did you mean 'bce'?": lambda: SizeInvariantLoss("bec"),
+    "needs at least one term; available: auc": SizeInvariantLoss,
+    "2 terms but 1 weights": lambda: SizeInvariantLoss("bce", "dice", weights=[1]),
+    "alpha must be 'ratio', 'union'": lambda: loss(alpha="ration"),
+    "got -1": lambda: loss(alpha=-1),
+    "got True": lambda: loss(alpha=True),
+    "min_area": lambda: loss(min_area=1.5),
+    "connectivity must be 4 or 8, got 6": lambda: loss(connectivity=6),
+    "the term 'reduced' returned shape ()": lambda: SizeInvariantLoss(reduced)(LOGITS, GT),
+    "a value per frame, shape (1,)": lambda: SizeInvariantLoss(not_per_frame)(LOGITS, GT),
+    "unknown network 'endn'; did you mean 'edn'?": lambda: SizeInvariantLoss.for_network("endn"),
+    "gt is ['mask']; expected a mapping of mask": lambda: OF_LDF([LOGITS] * 6, {"mask": GT}),
+    "gt is Tensor; expected a mapping": lambda: OF_LDF([LOGITS] * 6, GT),
+    "logits are 5 maps; expected 6": lambda: OF_LDF([LOGITS] * 5, {}),
+    "shape is (6, 8); expected": lambda: weight_map(rows(1, 0, 0, 2, 2), (6, 8)),
+    "boxes row 1 is (1, 0, 0, 8, 2)": lambda: weight_map(rows(1, 0, 0, 8, 2), (2, 6, 8)),
+    "every side of shape must be an integer": lambda: weight_map(rows(0, 0, 0, 1, 1), (1, 2.5, 2)),  # type: ignore[arg-type]
+    "boxes must be rows 0 <= y0 < y1 <= 6": lambda: sisod.weight_map([[0, 0, 7, 2]], (6, 8)),
+    "gt has shape (8,)": lambda: boxes_of(GT[0, 0, 0]),
+    "boxes of image 1 have shape (1, 2)": lambda: collate_boxes([[[0, 0, 1, 1]], [[0, 1]]]),
+    "dtype float64": lambda: collate_boxes([np.zeros((1, 4))]),
+    "expected a list of terms like ['bce']": lambda: size_invariant_loss(LOGITS, GT, terms="bce"),
+    "must be a finite number, got '2'": lambda: SizeInvariantLoss("bce", weights=["2"]),  # type: ignore[list-item]
+    "must be a finite number, got nan": lambda: PlainLoss("bce", weights=[float("nan")]),
+    "weights must be a list of numbers": lambda: PlainLoss("bce", weights=2),  # type: ignore[arg-type]
+    "normalize must be True or False": lambda: loss(normalize="none"),
+    "from_probs must be True or False": lambda: PlainLoss("bce", from_probs="no"),  # type: ignore[arg-type]
+    "logits is on meta but gt is on cpu": lambda: loss(LOGITS.to("meta")),
+    "dtype torch.uint8; expected signed": lambda: cells(labels=labels_of(GT).to(torch.uint8)),
+    "labels=labels_of(gt, 'cells')": lambda: cells(labels=labels_of(TWO, "blobs"), gt=TWO),
+    "labels=labels_of(gt, 'blobs')": lambda: weight_map(
+        None, TWO.shape, parts="blobs", labels=labels_of(TWO)
     ),
-    "shape of a side output": (
-        lambda: loss([LOGITS, LOGITS[:1]]),
-        ValueError,
-        ["logits[1] has shape (1, 1, 6, 8) but gt has shape (2, 1, 6, 8)"],
+    "boxes has shape (2, 6, 8)": lambda: cells(boxes=labels_of(GT)),
+    "boxes has shape (2, 6, 8) and dtype torch.int16": lambda: weight_map(
+        labels_of(TWO), TWO.shape, parts="cells", labels=labels_of(TWO)
     ),
-    "channels": (
-        lambda: loss(LOGITS.expand(2, 3, 6, 8)),
-        ValueError,
-        ["logits has shape (2, 3, 6, 8); expected (B, 1, H, W) or (B, H, W)", "logits.split(1, dim=1)"],
-    ),
-    "gt channels": (lambda: loss(LOGITS, GT[0, 0]), ValueError, ["gt has shape (6, 8); expected (B, 1"]),
-    "no pixels": (
-        lambda: loss(LOGITS[:0], GT[:0]),
-        ValueError,
-        ["gt has shape (0,", "at least one pixel"],
-    ),
-    "no maps": (lambda: loss([]), ValueError, ["logits is an empty sequence"]),
-    "integer logits": (
-        lambda: loss(LOGITS.long()),
-        TypeError,
-        ["logits has dtype torch.int64; expected"],
-    ),
-    "gt in grey values": (
-        lambda: loss(LOGITS, GT * 255),
-        ValueError,
-        ["gt holds values from 0 to 255; expected [0, 1]; divide grey values by 255"],
-    ),
-    "gt in grey values, uint8": (
-        lambda: loss(LOGITS, (GT * 255).to(torch.uint8)),
-        ValueError,
-        ["gt holds values from 0 to 255"],
-    ),
-    "gt below 0": (lambda: loss(LOGITS, GT - 0.5), ValueError, ["gt holds values from -0.5 to 0.5"]),
-    "gt NaN": (
-        lambda: loss(LOGITS, GT * torch.nan),
-        ValueError,
-        ["gt holds NaN; expected values in [0, 1]"],
-    ),
-    "plain loss as well": (
-        lambda: PlainLoss("bce")(LOGITS, GT * 255),
-        ValueError,
-        ["gt holds values from 0 to 255"],
-    ),
-    "logits as probabilities": (
-        lambda: loss(from_probs=True),
-        ValueError,
-        ["from_probs=True but there are values outside [0, 1]", "logits without from_probs"],
-    ),
-    "box below": (
-        lambda: loss(boxes=rows(1, 0, 0, 7, 2)),
-        ValueError,
-        ["row 1 is (1, 0, 0, 7, 2)", BOX],
-    ),
-    "box left": (lambda: loss(boxes=rows(1, 0, -1, 2, 2)), ValueError, ["row 1 is (1, 0, -1", BOX]),
-    "box right": (lambda: loss(boxes=rows(1, 0, 0, 2, 9)), ValueError, ["row 1 is", BOX]),
-    "box empty": (lambda: loss(boxes=rows(1, 2, 2, 2, 4)), ValueError, ["row 1 is", BOX]),
-    "box of no image": (lambda: loss(boxes=rows(2, 0, 0, 2, 2)), ValueError, ["row 1 is (2, 0", BOX]),
-    "boxes without image": (
-        lambda: loss(boxes=rows(1, 0, 0, 2, 2)[:, 1:]),
-        ValueError,
-        ["boxes has shape (2, 4)", "expected integer rows (image, y0, x0, y1, x1)", "collate_boxes"],
-    ),
-    "boxes as floats": (
-        lambda: loss(boxes=rows(1, 0, 0, 2, 2).float()),
-        ValueError,
-        ["dtype torch.float32; expected integer rows"],
-    ),
-    "term": (
-        lambda: SizeInvariantLoss("bec"),
-        ValueError,
-        [
-            "unknown term 'bec'; did you mean 'bce'? available: auc, bce, dice, focal(g), iou, l1, mse, "
-            "tversky(a,b)"
-        ],
-    ),
-    "number as a term": (
-        lambda: SizeInvariantLoss("bce", 0.5),  # type: ignore[arg-type]
-        TypeError,
-        ["a term is a name or a callable, got 0.5; weights go into weights="],
-    ),
-    "no term": (lambda: SizeInvariantLoss(), ValueError, ["needs at least one term; available: auc"]),
-    "weights": (
-        lambda: SizeInvariantLoss("bce", "dice", weights=[1]),
-        ValueError,
-        ["there are 2 terms but 1 weights; give one per term"],
-    ),
-    "alpha": (
-        lambda: loss(alpha="ration"),
-        ValueError,
-        ["alpha must be 'ratio', 'union' or a number from 0 on, got 'ration'"],
-    ),
-    "alpha below 0": (lambda: loss(alpha=-1), ValueError, ["alpha must be", "got -1"]),
-    "reduced callable": (
-        lambda: SizeInvariantLoss(reduced)(LOGITS, GT),
-        ValueError,
-        ["the term 'reduced' returned shape ()", "expected a loss per pixel, shape (2, 6, 8)", "'none'"],
-    ),
-    "region callable": (
-        lambda: SizeInvariantLoss(not_per_frame)(LOGITS, GT),
-        ValueError,
-        ["the term 'not_per_frame' returned 0.0; expected a value per frame, shape (1,)"],
-    ),
-    "network": (
-        lambda: SizeInvariantLoss.for_network("endn"),
-        ValueError,
-        ["unknown network 'endn'; did you mean 'edn'? available: edn, gatenet, icon, ldf, poolnet"],
-    ),
-    "labels of ldf elsewhere": (
-        lambda: loss(LOGITS, {"mask": GT}),
-        TypeError,
-        ["logits or gt is a mapping; expected tensors", "learn more than masks, see for_network"],
-    ),
-    "mask alone for ldf": (
-        lambda: SizeInvariantLoss.for_network("ldf")([LOGITS] * 6, {"mask": GT}),
-        ValueError,
-        ["gt is ['mask']; expected a mapping of mask, body, detail"],
-    ),
-    "tensor for ldf": (
-        lambda: SizeInvariantLoss.for_network("ldf")([LOGITS] * 6, GT),
-        ValueError,
-        ["gt is Tensor; expected a mapping of mask, body, detail"],
-    ),
-    "maps of ldf": (
-        lambda: PlainLoss.for_network("ldf")([LOGITS] * 5, {}),
-        ValueError,
-        ["logits are 5 maps; expected 6 (mask, body, detail, mask, body, detail), or a mapping"],
-    ),
-    "weight map shape": (
-        lambda: weight_map(rows(1, 0, 0, 2, 2), (6, 8)),
-        ValueError,
-        ["shape is (6, 8); expected (B, H, W) or (B, 1, H, W)"],
-    ),
-    "weight map box": (
-        lambda: weight_map(rows(1, 0, 0, 7, 2), (2, 6, 8)),
-        ValueError,
-        ["row 1 is", BOX],
-    ),
-    "weight map in numpy": (
-        lambda: sisod.weight_map([[0, 0, 7, 2]], (6, 8)),
-        ValueError,
-        ["boxes must be rows 0 <= y0 < y1 <= 6, 0 <= x0 < x1 <= 8"],
-    ),
-    "boxes of": (
-        lambda: boxes_of(GT[0, 0, 0]),
-        ValueError,
-        ["gt has shape (8,); expected (B, 1, H, W)"],
-    ),
-    "boxes of grey": (lambda: boxes_of(GT * 255), ValueError, ["gt holds values from 0 to 255"]),
-    "collate": (
-        lambda: collate_boxes([[[0, 0, 1, 1]], [[0, 1]]]),
-        ValueError,
-        ["boxes of image 1 have shape (1, 2)", "expected integer rows (y0, x0, y1, x1)"],
-    ),
-    "terms as a text": (
-        lambda: size_invariant_loss(LOGITS, GT, terms="bce"),
-        ValueError,
-        ["terms is the text 'bce'", "expected a list of terms like ['bce']"],
-    ),
-    "weight that is not a number": (
-        lambda: SizeInvariantLoss("bce", weights=["2"]),  # type: ignore[list-item]
-        ValueError,
-        ["every weight must be a finite number, got '2'"],
-    ),
-    "weight that is not finite": (
-        lambda: PlainLoss("bce", "dice", weights=[1, float("nan")]),
-        ValueError,
-        ["every weight must be a finite number, got nan"],
-    ),
-    "weights that are no list": (
-        lambda: PlainLoss("bce", weights=2),  # type: ignore[arg-type]
-        ValueError,
-        ["weights must be a list of numbers, one per term, got 2"],
-    ),
-    "normalize": (
-        lambda: SizeInvariantLoss("bce", normalize="none"),  # type: ignore[arg-type]
-        ValueError,
-        ["normalize must be True or False, got 'none'"],
-    ),
-    "from_probs": (
-        lambda: PlainLoss("bce", from_probs="no"),  # type: ignore[arg-type]
-        ValueError,
-        ["from_probs must be True or False, got 'no'"],
-    ),
-    "alpha as a flag": (
-        lambda: SizeInvariantLoss("bce", alpha=True),
-        ValueError,
-        ["alpha must be 'ratio', 'union' or a number from 0 on, got True"],
-    ),
-    "network that is no name": (
-        lambda: SizeInvariantLoss.for_network(["edn"]),  # type: ignore[arg-type]
-        ValueError,
-        ["unknown network ['edn']"],
-    ),
-    "shape of weights": (
-        lambda: weight_map(rows(0, 0, 0, 1, 1), (1, 2.5, 2)),  # type: ignore[arg-type]
-        ValueError,
-        ["every side of shape must be a whole number, got 2.5"],
-    ),
-    "arrays for gt": (
-        lambda: loss(LOGITS, GT.numpy()),
-        TypeError,
-        ["gt is of type ndarray; expected a tensor, for example torch.as_tensor(gt)"],
-    ),
-    "list of boxes": (
-        lambda: loss(boxes=[[0, 0, 0, 2, 2]]),
-        TypeError,
-        ["boxes is of type list; expected a tensor"],
-    ),
-    "array of labels": (
-        lambda: cells(labels=labels_of(GT).numpy()),
-        TypeError,
-        ["labels is of type ndarray; expected a tensor"],
-    ),
-    "other device": (
-        lambda: loss(LOGITS.to("meta")),
-        ValueError,
-        ["logits is on meta but gt is on cpu; move gt there with gt.to('meta')"],
-    ),
-    "unsigned labels": (
-        lambda: cells(labels=labels_of(GT).to(torch.uint8)),
-        ValueError,
-        ["labels has shape (2, 6, 8) and dtype torch.uint8; expected signed integers of"],
-    ),
-    "labels of blobs for cells": (
-        lambda: cells(labels=labels_of(TWO, "blobs"), gt=TWO),
-        ValueError,
-        ["labels has pixels of no part (-1) beside parts", "give labels=labels_of(gt, 'cells')"],
-    ),
-    "labels of cells for blobs": (
-        lambda: weight_map(None, TWO.shape, parts="blobs", labels=labels_of(TWO)),
-        ValueError,
-        ["labels has an image of parts without background", "give labels=labels_of(gt, 'blobs')"],
-    ),
-    "labels in place of boxes": (
-        lambda: cells(boxes=labels_of(GT)),
-        ValueError,
-        ["boxes has shape (2, 6, 8) and dtype torch.int16; expected integer rows"],
-    ),
-    "labels in place of boxes of a weight map": (
-        lambda: weight_map(labels_of(TWO), TWO.shape, parts="cells", labels=labels_of(TWO)),
-        ValueError,
-        ["boxes has shape (2, 6, 8)"],
-    ),
-    "collate floats": (
-        lambda: collate_boxes([np.zeros((1, 4))]),
-        ValueError,
-        ["boxes of image 0", "dtype float64"],
-    ),
+}  # fmt: skip
+WRONG_TYPES: dict[str, Callable[[], object]] = {
+    "logits has dtype torch.int64; expected floats": lambda: loss(LOGITS.long()),
+    "a term is a name or a callable, got 0.5": lambda: SizeInvariantLoss("bce", 0.5),  # type: ignore[arg-type]
+    "gt is of type dict; expected a tensor; see for_network": lambda: loss(LOGITS, {"mask": GT}),
+    "gt is of type ndarray; expected a tensor": lambda: loss(LOGITS, GT.numpy()),
+    "boxes is of type list": lambda: loss(boxes=[[0, 0, 0, 2, 2]]),
+    "labels is of type ndarray": lambda: cells(labels=labels_of(GT).numpy()),
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
-def test_refused(name: str) -> None:
-    call, kind, texts = REFUSED[name]
-    with pytest.raises(kind, match=".*".join(re.escape(text) for text in texts)):
+@pytest.mark.parametrize("text", [*REFUSED, *WRONG_TYPES])
+def test_refused(text: str) -> None:
+    kind, call = (ValueError, REFUSED[text]) if text in REFUSED else (TypeError, WRONG_TYPES[text])
+    with pytest.raises(kind, match=re.escape(text)):
         call()
 
 

@@ -24,7 +24,7 @@ from sisod.losses import (
     size_invariant_loss,
 )
 
-TERMS = ("bce", "mse", "l1", "focal(2)", "dice", "iou", "auc", "tversky(0.3,0.7)")
+TERMS = ("bce", "mse", "l1", "focal(2)", "dice", "iou", "auc", "tversky(0.3,0.7)", "dice(squared=false)")
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-10}
 many = settings(deadline=None, max_examples=60)
 few = settings(deadline=None, max_examples=25)

@@ -16,6 +16,7 @@ from sisod.losses import (
     SizeInvariantLoss,
     boxes_of,
     collate_boxes,
+    labels_of,
     plain_loss,
     size_invariant_loss,
     weight_map,
@@ -65,12 +66,34 @@ def test_l1_by_hand() -> None:
     assert plain.item() == pytest.approx((7 * 0.5 + 1) / 8)
 
 
+def test_a_component_below_min_area_is_no_object_by_hand() -> None:
+    p, gt = two_objects()
+    # one frame .5; in the background of as many pixels 2.5 / 4
+    value = size_invariant_loss(p, gt, terms=["l1"], from_probs=True, min_area=2)
+    assert float(value) == pytest.approx((0.5 + 2.5 / 4) / 2)
+
+
+@pytest.mark.parametrize("options", [{"min_area": 0}, {"min_area": 10}, {"connectivity": 4}])
+@pytest.mark.parametrize("parts", ["boxes", "cells", "blobs"])
+def test_the_loss_finds_the_objects_of_its_settings(parts: Any, options: dict[str, Any]) -> None:
+    gt = torch.zeros(1, 100, 100)
+    gt[0, 10:40, 10:40] = gt[0, 40:42, 40:42] = gt[0, 80:83, 80:83] = gt[0, 90, 90] = 1
+    logits = torch.randn(1, 100, 100, generator=torch.Generator().manual_seed(0))
+    given = {"boxes": boxes_of(gt, **options)}
+    if parts != "boxes":
+        given["labels"] = labels_of(gt, parts, **options)
+    loss = SizeInvariantLoss("bce", "dice", parts=parts)
+    value = SizeInvariantLoss("bce", "dice", parts=parts, **options)(logits, gt)
+    assert value == loss(logits, gt, **given) != loss(logits, gt)
+
+
 def test_dice_and_iou_by_hand() -> None:
     p, gt = two_objects()
     values = {
         # first frame: 2 (4 x .5) / (4 x .25 + 4) = .8 and 2 / (2 + 4 - 2) = .5; second: no overlap
         "dice": (0.2 + 1) / 2,
         "iou": (0.5 + 1) / 2,
+        "dice(squared=false)": (1 - 2 * 2 / (2 + 4) + 1) / 2,
     }
     for term, value in values.items():
         found = size_invariant_loss(p, gt, terms=[term], from_probs=True)

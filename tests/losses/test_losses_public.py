@@ -21,6 +21,7 @@ def test_names_are_frozen() -> None:
         "boxes_of",
         "collate_boxes",
         "collate_labels",
+        "dice",
         "focal",
         "labels_of",
         "plain_loss",
@@ -37,28 +38,31 @@ def test_a_printed_loss_says_what_it_is() -> None:
         return (logits - gt).abs()
 
     assert repr(SizeInvariantLoss("bce", "dice")) == "SizeInvariantLoss('bce', 'dice')"
-    balanced = SizeInvariantLoss("bce", tversky(0.3, 0.7), parts="cells", whole=0.5)
-    assert repr(balanced) == "SizeInvariantLoss('bce', 'tversky(0.3,0.7)', parts='cells', whole=0.5)"
+    balanced = SizeInvariantLoss("bce", tversky(0.3, 0.7), parts="cells", image_weight=0.5)
+    assert (
+        repr(balanced) == "SizeInvariantLoss('bce', 'tversky(0.3,0.7)', parts='cells', image_weight=0.5)"
+    )
     assert repr(PlainLoss(own, weights=[2])) == "PlainLoss(own, weights=[2])"
     assert repr(torch.nn.Sequential(balanced)) == f"Sequential(\n  (0): {balanced!r}\n)"
 
 
 def test_signatures_are_frozen() -> None:
     assert parameters(SizeInvariantLoss) == (
-        "terms, alpha=ratio, normalize=True, parts=boxes, whole=0.0, gamma=1.0, from_probs=False, "
-        "weights=None"
+        "terms, alpha=ratio, normalize=True, parts=boxes, image_weight=0.0, gamma=1.0, min_area=0.0002, "
+        "connectivity=8, from_probs=False, weights=None"
     )
     assert parameters(SizeInvariantLoss.forward) == "self, logits, gt, boxes=None, labels=None"
     assert parameters(PlainLoss) == "terms, from_probs=False, weights=None"
     assert parameters(PlainLoss.forward) == "self, logits, gt, boxes=None, labels=None"
     assert parameters(sisod.losses.size_invariant_loss) == (
         "logits, gt, boxes=None, labels=None, terms, alpha=ratio, normalize=True, parts=boxes, "
-        "whole=0.0, gamma=1.0, from_probs=False, weights=None"
+        "image_weight=0.0, gamma=1.0, min_area=0.0002, connectivity=8, from_probs=False, weights=None"
     )
     assert parameters(labels_of) == "gt, parts=cells, connectivity=8, min_area=0.0002"
     assert parameters(boxes_of) == "gt, connectivity=8, min_area=0.0002"
     assert parameters(weight_map) == (
-        "boxes, shape, alpha=ratio, normalize=True, parts=boxes, whole=0.0, gamma=1.0, labels=None"
+        "boxes, shape, alpha=ratio, normalize=True, parts=boxes, image_weight=0.0, gamma=1.0, "
+        "labels=None"
     )
     assert parameters(sisod.losses.tversky) == "a, b"
     assert parameters(sisod.losses.focal) == "g"
@@ -71,7 +75,7 @@ def test_without_torch_the_error_says_how_to_install_it() -> None:
     )
     last = run.stderr.strip().splitlines()[-1]
     assert last == (
-        "sisod.common.errors.MissingExtraError: "
+        "sisod.common.exceptions.MissingExtraError: "
         "sisod.losses needs PyTorch; install it with: pip install 'sisod[torch]'"
     )
 

@@ -11,17 +11,17 @@ from helpers.loss_maps import loss_maps
 from torch import Tensor
 from torch.autograd import functional
 
-from sisod.common.errors import UsageError
+from sisod.common.exceptions import UsageError
 from sisod.losses import PlainLoss, SizeInvariantLoss, boxes_of, labels_of, weight_map
 
 ALL = ("bce", "mse", "l1", "focal(2)", "dice", "iou", "auc", "tversky(0.3,0.7)")
 KINDS: list[Any] = [
     {"parts": "cells"},
-    {"parts": "cells", "whole": 0.5},
+    {"parts": "cells", "image_weight": 0.5},
     {"parts": "blobs"},
-    {"parts": "blobs", "whole": 0.3},
-    {"parts": "boxes", "whole": 0.5},
-    {"parts": "boxes", "whole": 0.5, "gamma": 0.5},
+    {"parts": "blobs", "image_weight": 0.3},
+    {"parts": "boxes", "image_weight": 0.5},
+    {"parts": "boxes", "image_weight": 0.5, "gamma": 0.5},
 ]
 kinds = pytest.mark.parametrize(
     "options", KINDS, ids=lambda options: "-".join(map(str, options.values()))
@@ -218,8 +218,10 @@ def test_five_hundred_objects(options: Any) -> None:
         cells = options["parts"] == "cells"
         masks = [(labels[image] == k) | ((labels[image] == -1) & (not cells)) for k in ids]
         of_parts = [_dice(p[image][mask], gt[image][mask]) for mask in masks]
-        whole = options.get("whole", 0.0)
-        values.append((1 - whole) * sum(of_parts) / len(ids) + whole * _dice(p[image], gt[image]))
+        image_weight = options.get("image_weight", 0.0)
+        values.append(
+            (1 - image_weight) * sum(of_parts) / len(ids) + image_weight * _dice(p[image], gt[image])
+        )
     loss = SizeInvariantLoss("dice", from_probs=True, **options)
     torch.testing.assert_close(loss(p, gt, labels=labels), sum(values) / 2, rtol=1e-9, atol=0)
 
@@ -232,7 +234,7 @@ def _dice(p: Tensor, g: Tensor) -> Tensor:
 def test_a_label_without_a_pixel_does_not_count(parts: Any) -> None:
     """As after a crop that removed the second of three objects."""
     maps, gt = batch()
-    loss = SizeInvariantLoss(*ALL, parts=parts, whole=0.25)
+    loss = SizeInvariantLoss(*ALL, parts=parts, image_weight=0.25)
     labels = labels_of(gt, parts)
     with_gap = torch.where(labels >= 1, labels + 1, labels)
     assert set(with_gap[-1].flatten().tolist()) - {-1} == {0, 2, 3}
@@ -247,15 +249,15 @@ def test_a_label_without_a_pixel_does_not_count(parts: Any) -> None:
 @kinds
 @pytest.mark.parametrize("value", [0.0, 1.0])
 def test_empty_and_full_masks(options: Any, value: float) -> None:
-    """Empty: separable terms are plain, region terms `whole` times the plain ones. Full: plain."""
+    """Empty: separable terms are plain, region terms `image_weight` times plain. Full: plain."""
     maps, _ = batch()
     gt = torch.full_like(maps[0], value)
-    whole = options.get("whole", 0.0)
+    image_weight = options.get("image_weight", 0.0)
     separable, region = ("bce", "l1", "focal(2)"), ("dice", "iou", "tversky(0.3,0.7)")
     ours = SizeInvariantLoss(*separable, **options)(maps, gt)
     torch.testing.assert_close(ours, PlainLoss(*separable)(maps, gt))
     ours = SizeInvariantLoss(*region, **options)(maps, gt)
-    torch.testing.assert_close(ours, PlainLoss(*region)(maps, gt) * (1.0 if value else whole))
+    torch.testing.assert_close(ours, PlainLoss(*region)(maps, gt) * (1.0 if value else image_weight))
     assert SizeInvariantLoss("auc", **options)(maps, gt) == 0
 
 

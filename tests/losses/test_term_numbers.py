@@ -9,8 +9,8 @@ import pytest
 import torch
 from helpers.loss_maps import loss_maps
 
-from sisod.common.errors import InputError, UsageError
-from sisod.losses import PlainLoss, SizeInvariantLoss, focal, tversky
+from sisod.common.exceptions import InputError, UsageError
+from sisod.losses import PlainLoss, SizeInvariantLoss, dice, focal, tversky
 from sisod.scoring.loss_options import parse_term
 from sisod.training.recipe import find_recipe
 
@@ -72,6 +72,8 @@ def test_names_are_written_and_read() -> None:
     assert tversky(0.3, 0.7) == "tversky(0.3,0.7)"
     assert parse_term(tversky(1e-05, 3)) == ("tversky", {"a": 1e-5, "b": 3.0})
     assert parse_term("focal( .5 )") == ("focal", {"g": 0.5})
+    assert parse_term(dice(squared=False)) == parse_term("dice( squared = False )") != parse_term("dice")
+    assert parse_term(dice()) == parse_term("dice(squared=true)") == ("dice", {})
     recipe = find_recipe("tiny", ['loss.terms=["focal(2)", "tversky(0.3, 0.7)"]'])
     assert recipe.loss.terms == ("focal(2)", "tversky(0.3, 0.7)")
 
@@ -89,7 +91,7 @@ NAMES = {
     "iou, l1, mse, tversky(a,b)",
     "focal(2))": "term 'focal(2))' needs a number, 0 or more, as in 'focal(2)'",
     "focal(1e999)": "g of focal(g) must be a number 0 or more, got inf",
-    "dice(2)": "term 'dice(2)' takes no numbers; write 'dice'",
+    "dice(2)": "term 'dice(2)' takes no numbers; write 'dice' or 'dice(squared=false)'",
 }
 
 

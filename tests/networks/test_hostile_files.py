@@ -20,13 +20,12 @@ from safetensors.torch import save
 from torch import Tensor
 
 from sisod import networks
-from sisod.common.errors import InputError, UsageError
+from sisod.common.exceptions import InputError, UsageError
 from sisod.networks import memory
-from sisod.networks.checkpoints import METADATA_KEY
 from sisod.networks.memory import least_memory, memory_errors
-from sisod.networks.predict import load_network, trained_size
+from sisod.networks.saved import load_network
+from sisod.networks.specs import CONFIG_KEY
 from sisod.training.data import augment
-from sisod.training.recipe import find_recipe
 from sisod.training.recipe_parts import DataPart
 
 torch.set_num_threads(1)  # on a shared machine two would wait for each other
@@ -37,7 +36,7 @@ FIRST = next(iter(STATE))
 
 def packed(state: dict[str, Tensor], config: object = CONFIG) -> bytes:
     text = config if isinstance(config, str) else json.dumps(config)
-    return bytes(save(state, {METADATA_KEY: text}))
+    return bytes(save(state, {CONFIG_KEY: text}))
 
 
 def spec(**values: Any) -> dict[str, Any]:
@@ -48,74 +47,43 @@ WHOLE = packed(STATE)
 FILES: dict[str, tuple[bytes, str]] = {
     "empty": (b"", "is not a safetensors file"),
     "cut off": (WHOLE[: len(WHOLE) // 2], "is not a safetensors file"),
-    "cut off in the header": (WHOLE[:100], "is not a safetensors file"),
-    "text": (b"these are no weights\n" * 9, "is not a safetensors file"),
     "endless header": (b"\xff" * 64, "is not a safetensors file"),
     "without a config": (bytes(save(STATE)), "does not say which network"),
     "one missing": (packed({k: v for k, v in STATE.items() if k != FIRST}), "1 missing"),
     "one more": (packed({**STATE, "more": torch.ones(1)}), "1 not known (more)"),
-    "renamed": (packed({f"x.{key}": value for key, value in STATE.items()}), "not known"),
-    "none": (packed({}), "missing"),
     "another shape": (packed({**STATE, FIRST: torch.ones(3)}), "1 of another shape"),
-    "whole numbers": (packed({**STATE, FIRST: STATE[FIRST].long()}), "1 of another type"),
-    "booleans": (packed({**STATE, FIRST: STATE[FIRST] > 0}), "1 of another type"),
+    "integers": (packed({**STATE, FIRST: STATE[FIRST].long()}), "1 of another type"),
     "NaN": (packed({**STATE, FIRST: STATE[FIRST] * float("nan")}), f"1 not finite ({FIRST})"),
-    "infinite": (packed({**STATE, FIRST: STATE[FIRST] + float("inf")}), "1 not finite"),
     "too large": (packed({**STATE, FIRST: STATE[FIRST].double() + 1e300}), "1 not finite"),
-    "config that is not JSON": (packed(STATE, "{"), "the config is not one of sisod"),
-    "config of nothing": (packed(STATE, ""), "the config is not one of sisod"),
-    "deep config": (packed(STATE, "[" * 100_000), "the config is not one of sisod"),
-    "config that is a list": (packed(STATE, [1]), "the config is not one of sisod"),
-    "config that is a number": (packed(STATE, "9" * 5000), "the config is not one of sisod"),
-    "text for the scale": (packed(STATE, spec(scale="255")), "scale must be a number"),
-    "NaN for the scale": (packed(STATE, spec(scale=float("nan"))), "scale must be a number"),
-    "huge scale": (packed(STATE, spec(scale=10**400)), "scale must be a number"),
-    "true for the scale": (packed(STATE, spec(scale=True)), "scale must be a number"),
+    "config that is not JSON": (packed(STATE, "{"), "the config is not JSON"),
+    "deep config": (packed(STATE, "[" * 100_000), "the config is not JSON"),
+    "config that is a list": (packed(STATE, [1]), "config: expected object"),
+    "string for the scale": (packed(STATE, spec(scale="255")), "config: input_spec.scale"),
+    "NaN for the scale": (packed(STATE, spec(scale=float("nan"))), "config: input_spec"),
+    "huge scale": (packed(STATE, spec(scale=1e300)), "scale must be a number"),
     "no deviation": (packed(STATE, spec(std=[0, 0, 0])), "every value of std must be a number above 0"),
-    "text for the mean": (packed(STATE, spec(mean="abc")), "mean must have three values"),
-    "words for the mean": (packed(STATE, spec(mean=["a", "b", "c"])), "every value of mean"),
-    "another order": (packed(STATE, spec(order=["rgb"])), "order must be 'rgb' or 'bgr'"),
-    "a field more": (packed(STATE, spec(gain=1)), "the config is not one of sisod"),
-    "spec that is a list": (packed(STATE, CONFIG | {"input_spec": [1]}), "the config is not one of"),
+    "string for the mean": (packed(STATE, spec(mean="abc")), "config: input_spec.mean"),
+    "another order": (packed(STATE, spec(order="gbr")), "config: input_spec.order"),
+    "a field more": (packed(STATE, spec(gain=1)), "unknown key 'gain' in [input_spec]"),
     "unknown network": (packed(STATE, CONFIG | {"network": "unet"}), "unknown network 'unet'"),
-    "network that is a list": (packed(STATE, CONFIG | {"network": ["tiny"]}), "network must be text"),
+    "network that is a list": (
+        packed(STATE, CONFIG | {"network": ["tiny"]}),
+        "config: network: expected str",
+    ),
     "unknown encoder": (packed(STATE, CONFIG | {"encoder": "vgg"}), "encoder"),
-    "encoder that is a number": (packed(STATE, CONFIG | {"encoder": 50}), "encoder must be text"),
     "network of another kind": (packed(STATE, CONFIG | {"network": "ldf"}), "the weights do not fit"),
 }
-
-
-OF_TENSORS = ("is not a safetensors", "missing", "not known", "of another", "not finite")
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_hostile_safetensors_file(name: str, tmp_path: Path) -> None:
     content, expected = FILES[name]
-    path = tmp_path / "model.safetensors"
-    path.write_bytes(content)
-    for load in (networks.from_pretrained, load_network):
+    (tmp_path / "model.safetensors").write_bytes(content)
+    for path in (tmp_path, tmp_path / "model.safetensors"):
         with pytest.raises(InputError) as caught:
-            load(path)
+            load_network(path)
         assert expected in str(caught.value)
         check_one_sentence(str(caught.value), longest=500)
-    # as a folder of save_pretrained, whose config stands in a file of its own
-    (tmp_path / "config.json").write_text(json.dumps(CONFIG), encoding="utf-8")
-    if any(text in expected for text in OF_TENSORS):
-        with pytest.raises(InputError):
-            networks.find("tiny").from_pretrained(tmp_path)
-
-
-CONFIGS = ["", "{", "[]", "[" * 100_000, "\udcff"]
-CONFIGS += [json.dumps(config) for config in (spec(scale="x"), CONFIG | {"network": 3})]
-
-
-@pytest.mark.parametrize("text", CONFIGS)
-def test_a_hostile_config_in_a_folder(text: str, tmp_path: Path) -> None:
-    (tmp_path / "model.safetensors").write_bytes(WHOLE)
-    (tmp_path / "config.json").write_bytes(text.encode("utf-8", "surrogateescape"))
-    with pytest.raises(InputError) as caught:
-        networks.from_pretrained(tmp_path)
-    check_one_sentence(str(caught.value), longest=500)
 
 
 def saved(what: object) -> bytes:
@@ -140,20 +108,15 @@ PICKLES: dict[str, Callable[[], bytes]] = {
     "empty": lambda: b"",
     "text": lambda: b"these are no weights\n" * 9,
     "cut off": lambda: saved(STATE)[:2000],
-    "cut off near the end": lambda: saved(STATE)[:-30],
-    "zeros": lambda: bytes(4096),
     "harmful": lambda: saved(Harmful()),
     "harmful inside": lambda: saved({"state_dict": {FIRST: Harmful()}}),
     "harmful, of the old kind": lambda: pickle.dumps(Harmful()),
     "deep": lambda: nested(100_000),
-    "claims a huge text": lambda: b"\x80\x04\x8e" + (2**60).to_bytes(8, "little") + b"x",
+    "claims a huge string": lambda: b"\x80\x04\x8e" + (2**60).to_bytes(8, "little") + b"x",
     "list": lambda: saved([1, 2, 3]),
     "numbers": lambda: saved({"a": 1}),
-    "no keys": lambda: saved({}),
     "keys that are numbers": lambda: saved({1: torch.ones(1)}),
-    "other keys": lambda: saved({"a.weight": torch.ones(1)}),
-    "NaN": lambda: saved({"a.weight": torch.full((1,), float("nan"))}),
-    "one of its own": lambda: saved({"state_dict": {"state_dict": {}}}),
+    "no keys": lambda: saved({"state_dict": {}}),
 }
 
 
@@ -174,13 +137,6 @@ def test_a_hostile_checkpoint(name: str, tmp_path: Path, monkeypatch: pytest.Mon
         assert result.stderr.startswith("error: ")
         check_one_sentence(result.stderr.rstrip("\n"), longest=500)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["images", "model.pth"]
-
-
-@pytest.mark.parametrize("state", [None, 5, [], {"a": 1}, {1: torch.ones(1)}, {"a": np.ones(1)}, {}])
-def test_a_published_state_that_is_none(state: Any) -> None:
-    with pytest.raises(InputError) as caught:
-        networks.load_published("edn", state)
-    check_one_sentence(str(caught.value), longest=500)
 
 
 # ---------------------------------------------------------------------------------------- resuming
@@ -241,25 +197,10 @@ def test_the_command_says_it_too(unfinished: tuple[Path, Path, bytes]) -> None:
     data, out, content = unfinished
     path = out / "checkpoints" / "last.ckpt"
     path.write_bytes(b"")
-    settings = ["--set", "data.size=32", "--set", "train.epochs=2"]
-    command = [
-        "train",
-        "tiny",
-        "--data",
-        str(data),
-        "--out",
-        str(out),
-        "--resume",
-        "--workers",
-        "0",
-        *settings,
-    ]
-    result = run(*command)
-    assert (result.exit_code, result.stderr) == (
-        1,
-        f"error: the checkpoint {str(path)!r} cannot be read (it is empty); put back a copy of it, or "
-        "begin again with --overwrite\n",
-    )
+    settings = ["--resume", "--workers", "0", "--set", "data.size=32", "--set", "train.epochs=2"]
+    result = run("train", "tiny", "--data", data, "--out", out, *settings)
+    assert result.exit_code == 1
+    assert f"error: the checkpoint {str(path)!r} cannot be read (it is empty)" in result.stderr
     path.with_name("best.ckpt").write_bytes(b"")
     path.write_bytes(content)
     with pytest.raises(InputError, match=r"best\.ckpt' cannot be read \(it is empty\)"):
@@ -271,10 +212,10 @@ def test_the_command_says_it_too(unfinished: tuple[Path, Path, bytes]) -> None:
 # ------------------------------------------------------------------------------------------- sizes
 
 
-@pytest.mark.parametrize("name", networks.names())
-@pytest.mark.slow
+@pytest.mark.parametrize("name", ["tiny", "ldf", "poolnet"])
 def test_the_least_memory_is_less_than_what_is_taken(name: str) -> None:
-    network = networks.create(name).eval()
+    encoder = "resnet50" if name == "tiny" else "efficientnet_lite0"
+    network = networks.create(name, encoder=encoder).eval()
     taken: list[int] = []
     for part in network.modules():
         part.register_forward_hook(
@@ -321,14 +262,6 @@ def test_memory_that_runs_out_ends_in_a_sentence() -> None:
         raise RuntimeError("sizes differ")
 
 
-@pytest.mark.parametrize(
-    "text", ["", "[data]", "data = 3", "[data]\nsize = 'x'", "a = " + "[" * 5000, "\0"]
-)
-def test_a_hostile_recipe_beside_a_checkpoint_is_not_looked_at(text: str, tmp_path: Path) -> None:
-    (tmp_path / "recipe.toml").write_bytes(text.encode())
-    assert trained_size(tmp_path) is None
-
-
 @pytest.mark.parametrize("shape", [(1, 1), (1, 40), (40, 1), (2, 1), (3, 3)])
 def test_images_of_a_pixel_are_cropped(shape: tuple[int, int]) -> None:
     part = DataPart(32, crop=0.9)
@@ -355,17 +288,3 @@ def test_crops_of_other_images_are_what_they_were() -> None:
             interpolation=cv2.INTER_AREA if max(y1 - y0, x1 - x0) > 32 else cv2.INTER_LINEAR,
         )
         assert (augment({"mask": plane}, part, rng)["mask"] == expected).all()
-
-
-@pytest.mark.slow
-def test_a_data_set_of_single_pixels_trains(tmp_path: Path) -> None:
-    for kind in ("image", "mask"):
-        (tmp_path / "data" / kind).mkdir(parents=True)
-        for index, shape in enumerate([(1, 1), (1, 9), (9, 1), (2, 2)] * 2):
-            value = np.full((*shape, 3) if kind == "image" else shape, 255, np.uint8)
-            cv2.imwrite(str(tmp_path / "data" / kind / f"{index}.png"), value)
-    record = train_tiny(
-        tmp_path / "data", tmp_path / "run", "data.crop=0.9", "train.epochs=1", val=tmp_path / "data"
-    )
-    assert record["steps"] == 1
-    assert find_recipe("tiny").data.crop == 0

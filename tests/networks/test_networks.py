@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from sisod import networks
-from sisod.common.errors import InputError
+from sisod.common.exceptions import InputError
 from sisod.networks.architectures.ldf import split_label
-from sisod.networks.input_spec import IMAGENET, LITE, InputSpec
 from sisod.networks.network import Network
+from sisod.networks.specs import IMAGENET, LITE, InputSpec
 
 torch.set_num_threads(1)  # on a shared machine two would wait for each other
 NAMES = networks.names()
@@ -227,20 +227,17 @@ def test_wrong_names(arguments: dict[str, Any], expected: str) -> None:
         (
             "poolnet",
             (96, 200),
-            "poolnet pools over 8 x 8 windows at stride 16 and cannot take 96 x 200; "
-            "pad or resize the input to 128 x 200",
+            "poolnet cannot take 96 x 200; pad or resize the input to 128 x 200",
         ),
         (
             "icon",
             (32, 64),
-            "icon convolves 3 x 3 pixels at stride 16 and cannot take 32 x 64; "
-            "pad or resize the input to 48 x 64",
+            "icon cannot take 32 x 64; pad or resize the input to 48 x 64",
         ),
         (
             "ldf",
             (40, 28),
-            "ldf halves three times from stride 4 on and cannot take 40 x 28; "
-            "pad or resize the input to 40 x 32",
+            "ldf cannot take 40 x 28; pad or resize the input to 40 x 32",
         ),
     ],
 )
@@ -280,10 +277,10 @@ def test_trains_on_one_image_if_it_is_large_enough(name: str, side: int) -> None
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("shape", [(3, 64, 64), (1, 1, 64, 64), (1, 3, 0, 64)], ids=str)
-def test_what_is_no_batch_of_images(name: str, shape: tuple[int, ...]) -> None:
-    with pytest.raises(InputError, match=r"x must have shape \(batch, 3, height, width\), got \([13], "):
-        built(name)(torch.zeros(shape))
+def test_what_is_no_batch_of_images(name: str) -> None:
+    for shape in ((3, 64, 64), (1, 1, 64, 64), (1, 3, 0, 64)):
+        with pytest.raises(InputError, match=r"x must have shape \(batch, 3, height, width\), got"):
+            on_meta(name)(torch.empty(shape, device="meta"))
 
 
 def test_without_torch() -> None:

@@ -7,7 +7,6 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from sisod import networks
-from sisod.networks.network import count_macs
 from sisod.networks.registry import FACTS
 
 torch.set_num_threads(1)  # on a shared machine two would wait for each other
@@ -177,7 +176,7 @@ def test_headline_numbers(name: str) -> None:
     assert sum(p.numel() for p in network.parameters() if p.requires_grad) == trained
     assert sum(b.numel() for b in network.buffers() if b.is_floating_point()) == buffers
     assert len(network.state_dict()) == entries
-    assert f"{count_macs(network, (384, 384)) / 1e9:.3f}" == f"{gmacs:.3f}"
+    assert f"{network.count_macs((384, 384)) / 1e9:.3f}" == f"{gmacs:.3f}"
     assert len(network.targets) == maps
 
 
@@ -252,4 +251,4 @@ def test_small_encoder_makes_small_networks(name: str) -> None:
     network = on_meta(name, "efficientnet_lite0")
     assert n_parameters(network.encoder) <= 2_958_848
     assert n_parameters(network) < 10_000_000
-    assert count_macs(network, (160, 160)) < 2_000_000_000
+    assert network.count_macs((160, 160)) < 2_000_000_000

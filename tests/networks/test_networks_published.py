@@ -6,8 +6,8 @@ from helpers import published_networks
 from torch import Tensor
 
 from sisod import networks
-from sisod.common.errors import InputError
-from sisod.networks.input_spec import IMAGENET, InputSpec
+from sisod.common.exceptions import InputError
+from sisod.networks.specs import IMAGENET, InputSpec
 
 torch.set_num_threads(1)  # on a shared machine two would wait for each other
 ENTRIES = {"edn": 954, "icon": 582, "gatenet": 524, "ldf": 543, "poolnet": 358}

@@ -12,12 +12,12 @@ from helpers.image_files import read_stored
 from torch import Tensor, nn
 
 from sisod import networks
-from sisod.common.errors import UsageError
+from sisod.common.exceptions import UsageError
 from sisod.networks.calibration import Calibration
 from sisod.networks.export import export_onnx
-from sisod.networks.input_spec import InputSpec
 from sisod.networks.onnx_model import OnnxModel
 from sisod.networks.predict import predict_folder
+from sisod.networks.specs import InputSpec
 
 pytestmark = [pytest.mark.slow, pytest.mark.needs("onnx", "onnxscript", "onnxruntime")]
 torch.set_num_threads(1)
@@ -78,13 +78,13 @@ def test_an_export_writes_the_maps_of_its_network(kind: str, images: Path, tmp_p
     export_onnx(network, str(tmp_path / "m.onnx"), size=size)
     assert all(part.training for part in network.modules())
     network.eval()
-    with pytest.raises(UsageError, match="prepares its images itself; leave out mean and std"):
+    with pytest.raises(UsageError, match="was written by 'sisod export' and says itself"):
         OnnxModel(tmp_path / "m.onnx", mean=(0.5, 0.5, 0.5))
     result = run("predict", f"onnx:{tmp_path / 'm.onnx'}", images, tmp_path / "onnx")
     assert result.exit_code == 0, result.stderr
     predict_folder(network, images, tmp_path / "torch", size=SIDE, device="cpu")
     settings = json.loads((tmp_path / "onnx/run.json").read_text())
-    assert settings["network"]["activation"] == "sigmoid"
+    assert settings["config"]["network"]["output_spec"]["activation"] == "sigmoid"
     assert settings.get("calibration") == (calibration and calibration.to_json())
     for name in ("0", "1", "2"):
         expected, found = (read_stored(tmp_path / f"{road}/{name}.png") for road in ("torch", "onnx"))

@@ -15,17 +15,21 @@ from helpers.command_line import run
 from helpers.folder_contents import content
 from helpers.image_files import encoded, exif, with_exif
 from helpers.platforms import links
+from helpers.training_runs import same_data
 from numpy.typing import NDArray
 from torch import nn
 from typer.testing import Result
 
 import sisod
 from sisod import networks
-from sisod.common.errors import InputError, InputWarning, UsageError
+from sisod.common.exceptions import InputError, InputWarning
+from sisod.data.images import read_map
+from sisod.data.pairs import files_by_name, pair_files
 from sisod.data.textured_scenes import write_scenes
-from sisod.networks.input_spec import InputSpec
 from sisod.networks.map_folder import Prediction
-from sisod.networks.predict import load_network, predict_folder, trained_size
+from sisod.networks.predict import predict_folder
+from sisod.networks.saved import load_network
+from sisod.networks.specs import InputSpec
 from sisod.training.recipe import find_recipe
 from sisod.training.train import Machine, TrainingRequest, train
 
@@ -96,8 +100,8 @@ def test_names_and_sizes(network: networks.Network, images: Path, tmp_path: Path
         assert read is not None
         assert (array.shape, array.dtype) == (read.shape[:2], np.dtype(np.uint8))
     run = json.loads((tmp_path / "out/run.json").read_text())
-    assert (run["finished"], run["n_maps"], run["size"]) == (True, 9, SIDE)
-    assert run["network"]["network"] == "tiny"
+    assert (run["finished"], run["n_maps"], run["config"]["size"]) == (True, 9, SIDE)
+    assert run["config"]["network"]["network"] == "tiny"
     assert {path.name for path in (tmp_path / "out").iterdir() if path.is_file()} >= {"run.json"}
 
 
@@ -114,6 +118,40 @@ def test_map_is_the_networks_own(network: networks.Network, images: Path, tmp_pa
     written = maps(tmp_path / "out")["im0.v1.png"]
     assert np.ptp(written) > 100  # or there would be nothing to compare
     assert np.abs(written.astype(float) - expected).max() <= 1
+
+
+def test_predict_and_evaluate_take_the_same_files(
+    network: networks.Network, images: Path, tmp_path: Path
+) -> None:
+    """A data set with hidden copies of images and masks: neither is predicted, neither is missed."""
+    for name in (".old/grey.png", "more/.grey.png", "__MACOSX/grey.png"):
+        (images / name).parent.mkdir(exist_ok=True)
+        shutil.copyfile(images / "grey.png", images / name)
+    assert predict(network, images, tmp_path / "maps").n_new == 9
+    shutil.copytree(images, tmp_path / "gt", ignore=shutil.ignore_patterns("im*"))
+    pairing = pair_files(tmp_path / "maps", tmp_path / "gt")  # raises if a map is missing
+    assert [pair.name for pair in pairing.pairs] == ["grey"]
+
+
+@pytest.mark.parametrize("container", [None, "tar"])
+def test_maps_of_16_bits(
+    container: str | None, network: networks.Network, images: Path, tmp_path: Path
+) -> None:
+    """The same probabilities with more levels, as `evaluate` reads them."""
+    predict(network, images, tmp_path / "eight")
+    network.save_pretrained(tmp_path / "net")
+    options = ("--size", SIDE, "--device", "cpu") + (("--container", container) if container else ())
+    done = run("predict", tmp_path / "net", images, tmp_path / "deep", "--bits", 16, *options)
+    assert done.exit_code == 0, done.stderr
+    assert json.loads((tmp_path / "deep/run.json").read_text())["config"]["bits"] == 16
+    files = files_by_name(tmp_path / "deep")
+    for name, levels in maps(tmp_path / "eight").items():
+        found = read_map(tmp_path / "deep", files[name.removesuffix(".png")].path)
+        assert (found.dtype, found.shape) == (np.dtype(np.uint16), levels.shape)
+        np.testing.assert_array_equal(np.rint(found / 257), levels)
+        assert len(np.unique(found)) > 256 or found.size < 2000
+    wrong = run("predict", tmp_path / "net", images, tmp_path / "x", "--bits", 12)
+    assert (wrong.exit_code, "bits" in wrong.stderr) == (2, True)
 
 
 def test_map_is_at_the_place_of_its_object(tmp_path: Path) -> None:
@@ -208,43 +246,45 @@ def test_cut_off_run_goes_on(network: networks.Network, images: Path, tmp_path: 
 def test_other_runs_are_not_mixed(network: networks.Network, images: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     predict(network, images, out, resume=True)  # nothing there: from the start
-    other = networks.create("tiny", input_spec=BGR)
-    with pytest.raises(
-        InputError, match=r"cannot resume into .*: weights differs from that of the maps"
+    kept, other = content(out), networks.create("tiny", input_spec=BGR)
+    for wrong, options, name in (
+        (other, {"resume": True}, "weights"),
+        (network, {"resume": True, "size": 96}, "size was 64 and is now 96"),
+        (network, {"resume": True, "bits": 16}, "bits"),
+        (network, {}, "exists already; use --overwrite to replace it"),
     ):
-        predict(other, images, out, resume=True)
-    with pytest.raises(InputError, match=r"cannot resume into .*: size differs"):
-        predict(network, images, out, resume=True, size=96)
-    with pytest.raises(InputError, match="exists already; use --overwrite to replace it"):
-        predict(network, images, out)
+        with pytest.raises(InputError, match=name):
+            predict(wrong, images, out, **options)
+    assert content(out) == kept
     (images / "grey.png").unlink()
     predict(other, images, out, overwrite=True)
     assert len(maps(out)) == 8
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine/thesis.txt").write_text("years of work")
-    for options in ({"overwrite": True}, {}):
-        with pytest.raises(InputError, match="exists and is not a result of sisod; it is not replaced"):
-            predict(network, images, tmp_path / "mine", **options)
-    with pytest.raises(InputError, match=r"cannot resume into .*: command differs"):
-        predict(network, images, tmp_path / "mine", resume=True)
-    assert (tmp_path / "mine/thesis.txt").exists()
 
 
-def test_what_is_refused(network: networks.Network, images: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("place", "options", "message"),
+    [
+        ("empty", {}, "empty' has no image files; expected jpg, png or the like"),
+        ("nowhere", {}, "nowhere' does not exist"),
+        ("images", {"out": "images"}, r"would go into the folder of images.*give a folder outside"),
+        ("images", {"out": "images/maps"}, r"would go into the folder of images"),
+        ("images", {"device": "gpu"}, r"device 'gpu' cannot be used \(.*\); cpu is always available"),
+        ("images", {"batch": 0}, "batch must be at least 1, got 0"),
+    ],
+)
+@pytest.mark.usefixtures("images")
+def test_what_is_refused(
+    place: str, options: dict[str, Any], message: str, network: networks.Network, tmp_path: Path
+) -> None:
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match="empty' has no image files; expected jpg, png or the like"):
-        predict(network, tmp_path / "empty", tmp_path / "out")
-    with pytest.raises(InputError, match="nowhere' does not exist"):
-        predict(network, tmp_path / "nowhere", tmp_path / "out")
-    for out in (images, images / "maps"):
-        with pytest.raises(
-            UsageError, match=r"would go into the folder of images.*give a folder outside"
-        ):
-            predict(network, images, out)
-    with pytest.raises(UsageError, match=r"device 'gpu' cannot be used \(.*\); cpu is always available"):
-        predict(network, images, tmp_path / "out", device="gpu")
-    with pytest.raises(UsageError, match="batch must be at least 1, got 0"):
-        predict(network, images, tmp_path / "out", batch=0)
+    out = tmp_path / options.pop("out", "out")
+    with pytest.raises(InputError, match=message):
+        predict(network, tmp_path / place, out, **options)
+
+
+def test_broken_weights_and_images_of_one_name(
+    network: networks.Network, images: Path, tmp_path: Path
+) -> None:
     broken = networks.create("tiny")
     nn.init.constant_(dict(broken.named_parameters())["heads.0.weight"], float("nan"))
     with pytest.raises(InputError, match="the map of tiny is not finite; its weights are broken"):
@@ -267,19 +307,17 @@ def test_command_takes_what_training_and_saving_write(
     network: networks.Network, images: Path, tmp_path: Path
 ) -> None:
     network.save_pretrained(tmp_path / "saved")
-    (tmp_path / "run").mkdir()
-    weights = (tmp_path / "saved/model.safetensors").read_bytes()
-    (tmp_path / "run/model.safetensors").write_bytes(weights)
-    (tmp_path / "run/recipe.toml").write_text("[data]\nsize = 96\n")
+    trained = load_network(tmp_path / "saved")
+    trained.input_size = (96, 96)  # as training does
+    trained.save_pretrained(tmp_path / "run")
     result = run_predict(tmp_path / "saved", images, tmp_path / "a", "--size", 96, "--device", "cpu")
     assert result.stdout == f"9 maps of Tiny in {tmp_path / 'a'}\n", result.stderr
-    for checkpoint in ("run", "run/model.safetensors"):  # the recipe says the size
+    for checkpoint in ("run", "run/model.safetensors"):  # which say the size
         result = run_predict(tmp_path / checkpoint, images, tmp_path / "b", "--overwrite")
         assert result.exit_code == 0, result.stderr
-        assert json.loads((tmp_path / "b/run.json").read_text())["size"] == 96
+        assert json.loads((tmp_path / "b/run.json").read_text())["config"]["size"] == 96
         assert len(maps(tmp_path / "b")) == 9
         assert_same(maps(tmp_path / "b"), maps(tmp_path / "a"))
-    assert trained_size(tmp_path / "saved") is None
     again = run_predict(tmp_path / "run", images, tmp_path / "b")
     assert (again.exit_code, "exists already" in again.stderr) == (1, True), again.stderr
     result = run_predict(tmp_path / "run", images, tmp_path / "b", "--resume")
@@ -309,40 +347,13 @@ def test_authors_checkpoints(images: Path, tmp_path: Path) -> None:
     assert "unknown network 'ldff'; did you mean 'ldf'?" in unknown.stderr
 
 
-class Wicked:
-    """What a file of unknown origin might hold."""
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Path.touch, (Path("harmed"),)
-
-
-def test_checkpoints_that_are_refused(
-    images: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    torch.save({"model": Wicked()}, "wicked.pth")
-    assert (
-        "'wicked.pth' cannot be read as a state dict" in run_predict("wicked.pth", images, "out").stderr
-    )
-    assert not Path("harmed").exists()
-    torch.save({"a.weight": torch.zeros(1)}, "strange.pth")
-    assert (
-        "the key names match no known network (a.weight)"
-        in run_predict("strange.pth", images, "out").stderr
-    )
-    missing = run_predict("nowhere.safetensors", images, "out")
-    assert missing.exit_code == 1
-    assert "'nowhere.safetensors' does not exist; expected a folder" in missing.stderr
-    Path("folder").mkdir()
-    assert "'folder' has no config.json" in run_predict("folder", images, "out").stderr
-    named = run_predict("folder", images, "out", "--network", "edn")
+def test_a_network_is_named_for_a_file_of_authors_only(images: Path, tmp_path: Path) -> None:
+    named = run_predict(tmp_path, images, tmp_path / "out", "--network", "edn")
     assert named.exit_code == 2
-    assert (
-        "--network is for the file of an authors' checkpoint, got 'folder'; leave it out" in named.stderr
-    )
-    assert not Path("out").exists()
+    assert "--network is for the file of an authors' checkpoint" in named.stderr
 
 
+@same_data
 def test_validation_scores_are_those_of_the_written_maps(tmp_path: Path) -> None:
     """Prepared, scaled and rounded as during training."""
     data = write_scenes(tmp_path / "data", 8, shape=(40, 56))
@@ -352,7 +363,7 @@ def test_validation_scores_are_those_of_the_written_maps(tmp_path: Path) -> None
     network = load_network(tmp_path / "run")
     predict_folder(network, data / "image", tmp_path / "maps", size=48, batch=3, device="cpu")
     found = sisod.evaluate(tmp_path / "maps", data / "mask", metrics="paper", jobs=1)
-    assert trained_size(tmp_path / "run") == 48
+    assert network.input_size == (48, 48)
     for key in ("mae", "si_mae", "si_f_mean"):
         assert scores[key] == pytest.approx(found.summary[key], abs=2e-5)  # a level here and there
 
@@ -375,38 +386,14 @@ def test_maps_of_changed_images_do_not_stay(
     assert cv2.imwrite(str(images / "grey.png"), other)
     (images / "im0.v1.png").unlink()
     bad.write_bytes(good)
-    with pytest.raises(InputError) as caught:
+    with pytest.raises(InputError, match=r"2 images were predicted .* since \(grey, im0.v1\)"):
         predict(network, images, out, batch=2, resume=True)
-    assert str(caught.value) == (
-        f"cannot resume into {str(out)!r}: 2 images were predicted and their files changed or are gone "
-        "since (grey, im0.v1); put them back, or --overwrite to begin again"
-    )
     assert content(out) == before
     predict(network, images, out, batch=2, overwrite=True)
     assert np.ptp(maps(out)["grey.png"]) > 100  # that of the new image
     assert len(maps(out)) == 8
     assert cv2.imwrite(str(images / "added.png"), other)
     assert predict(network, images, out, batch=2, resume=True) == Prediction(out, 1, 8)
-
-
-def test_overwriting_run_that_is_cut_off_goes_on(
-    network: networks.Network, images: Path, tmp_path: Path
-) -> None:
-    out, beside, bad = tmp_path / "out", tmp_path / ".out.sisod-partial", images / "grey.png"
-    predict(network, images, out, size=32)
-    before, good = content(out), bad.read_bytes()
-    bad.rename(images / "z.png")  # the last
-    (images / "z.png").write_bytes(b"")
-    with pytest.raises(InputError, match=r"z\.png"):
-        predict(network, images, out, batch=1, overwrite=True)
-    assert (content(out), len(maps(beside))) == (before, 8)
-    with pytest.raises(InputError, match="is unfinished; use --resume to go on with it, or --overwrite"):
-        predict(network, images, out, batch=1)
-    (images / "z.png").write_bytes(good)
-    assert predict(network, images, out, batch=1, resume=True) == Prediction(out, 1, 8)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["images", "out"]
-    predict(network, images, tmp_path / "whole", batch=1)
-    assert all((array == maps(tmp_path / "whole")[name]).all() for name, array in maps(out).items())
 
 
 def test_resuming_predicts_the_same_batches(

@@ -6,12 +6,12 @@ import pytest
 from helpers.command_line import run
 
 from sisod import networks
-from sisod.common.errors import InputError
-from sisod.common.folders import begin
+from sisod.common.exceptions import InputError
+from sisod.common.run_folder import open_run
 
 pytest.importorskip("torch", reason="extra torch is not installed")
 
-from sisod.networks.predict import load_network
+from sisod.networks.saved import load_network
 
 
 def test_an_export_has_the_size_of_the_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -19,11 +19,13 @@ def test_an_export_has_the_size_of_the_training(tmp_path: Path, monkeypatch: pyt
     from sisod.networks import export
 
     monkeypatch.chdir(tmp_path)
-    networks.create("tiny").save_pretrained("run")
+    network = networks.create("tiny")
+    network.save_pretrained("run")
     sizes: list[tuple[int, int]] = []
     monkeypatch.setattr(export, "export_onnx", lambda *_, size, **__: sizes.append(size))
     assert run("export", "run", "a.onnx").stdout == "Tiny, any batch of 384 x 384: a.onnx\n"
-    Path("run/recipe.toml").write_text("[data]\nsize = 96\n")
+    network.input_size = (96, 96)  # as training does
+    network.save_pretrained("run")
     for checkpoint in ("run", "run/model.safetensors"):
         result = run("export", checkpoint, "a.onnx")
         assert result.stdout == "Tiny, any batch of 96 x 96: a.onnx\n", result.stderr
@@ -37,7 +39,8 @@ def test_a_run_that_is_not_finished(
 ) -> None:
     """Also one that is to replace another, and is beside it."""
     monkeypatch.chdir(tmp_path)
-    begin(Path(folder), "training")
+    with open_run(folder, kind="training", resume=False, in_place=True) as begun:
+        begun.begin()
     for load in (networks.from_pretrained, load_network):
         with pytest.raises(
             InputError, match=r"^'runs/a' has no network yet, because its training is not finished; "

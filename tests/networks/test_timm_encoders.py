@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from sisod import networks
-from sisod.common.errors import InputError, MissingExtraError, UsageError
+from sisod.common.exceptions import InputError, MissingExtraError, UsageError
 from sisod.networks.checkpoints import write_state
 from sisod.networks.encoders import timm_encoder
 
@@ -16,7 +16,7 @@ ENCODER = "timm:test_convnext"  # 0.2 million parameters, made for tests
 
 
 def test_without_timm_the_sentence_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sisod.common.errors.find_spec", lambda _: None)
+    monkeypatch.setattr("sisod.common.exceptions.find_spec", lambda _: None)
     with pytest.raises(MissingExtraError) as error:
         timm_encoder._timm()
     assert str(error.value) == (
@@ -99,9 +99,9 @@ def test_local_weights_fill_every_tensor(timm: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("convnext_tinny", "timm has no encoder 'convnext_tinny'; did you mean 'convnext_tiny'?"),
-        ("hf-hub:timm/resnet18", "timm has no encoder 'hf-hub:timm/resnet18'"),
-        ("local-dir:.", "timm has no encoder 'local-dir:.'"),
+        ("convnext_tinny", "unknown encoder of timm 'convnext_tinny'; did you mean 'convnext_tiny'?"),
+        ("hf-hub:timm/resnet18", "unknown encoder of timm 'hf-hub:timm/resnet18'"),
+        ("local-dir:.", "unknown encoder of timm 'local-dir:.'"),
         ("test_vit", "timm:test_vit gives maps at the strides 16, 16"),
     ],
 )
@@ -112,19 +112,14 @@ def test_what_is_no_encoder(name: str, message: str) -> None:
     assert message in str(error.value)
 
 
-@pytest.mark.usefixtures("timm")
-def test_weights_that_cannot_be_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
-    create = timm_encoder._create
+def test_weights_that_cannot_be_fetched(timm: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    create = timm.create_model
 
     def offline(name: str, **options: Any) -> Any:
-        if options:
+        if options.get("pretrained"):
             raise FileNotFoundError("no connection")
-        return create(name)
+        return create(name, **options)
 
-    monkeypatch.setattr(timm_encoder, "_create", offline)
-    with pytest.raises(InputError) as error:
+    monkeypatch.setattr(timm, "create_model", offline)
+    with pytest.raises(InputError, match=r"test_convnext cannot be created \(FileNotFoundError"):
         networks.create("fpn", encoder=ENCODER, encoder_weights="imagenet")
-    assert str(error.value).startswith(
-        "encoder_weights='imagenet' of timm:test_convnext are not in the cache and could not be "
-        "fetched from the Hugging Face hub (FileNotFoundError); on a machine with internet access"
-    )

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import sisod
-from sisod.common.errors import InputError
 from sisod.paper import theory
 from sisod.scoring.size_invariant import weight_map
 
@@ -238,23 +237,3 @@ def test_true_statement_about_rho(gt: Mask) -> None:
     assert np.average(shares.frames, weights=parts.frame_areas) >= shares.right
     assert len(parts) > 1 or shares.left >= shares.right
     assert shares.dice_lipschitz <= theory.dice_lipschitz(shares.left) * (1 + 1e-12)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "text"),
-    [
-        ({"n_samples": 0}, "n_samples must be a finite number, 1 or more, got 0"),
-        ({"lipschitz": -1}, "lipschitz must be a number above 0, got -1"),
-        ({"delta": 1}, "delta is a probability between 0 and 1, got 1"),
-        (
-            {"rademacher": 100},
-            "rademacher is a sum over 100 samples, above 0 and below 100, got 100; "
-            "multiply a mean by the number of samples",
-        ),
-    ],
-)
-def test_bound_raises(wrong: dict[str, float], text: str) -> None:
-    settled = {"n_samples": 100, "n_pixels": 4, "lipschitz": 1, "rademacher": 10} | wrong
-    with pytest.raises(InputError) as caught:
-        theory.generalization_bound(**settled)  # type: ignore[arg-type]
-    assert str(caught.value) == text

@@ -6,18 +6,13 @@ import re
 from fractions import Fraction
 
 import pytest
-from draw_objects import PICTURE, RAW, draw, make_scene
+from draw_objects import RAW, draw, make_scene
 from helpers.paths import DOCS
 
 import sisod
 from sisod.scoring.metrics import METRICS
 
 PAGE = (DOCS / "metrics.md").read_text(encoding="utf-8")
-
-
-def test_drawing_is_what_the_script_draws() -> None:
-    assert PICTURE.read_text(encoding="utf-8") == draw()
-    assert f"({PICTURE.name})" in PAGE
 
 
 def test_drawing_shows_every_kind_of_object() -> None:

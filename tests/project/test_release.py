@@ -78,28 +78,6 @@ def test_document_names_what_exists(name: str) -> None:
     assert {target for line in called for target in line.split()} <= targets()
 
 
-def test_contributing_names_the_places_of_every_step() -> None:
-    """Constants that its steps ask to extend, each in the file that stands before it."""
-    if not (ROOT / "src").is_dir():
-        pytest.skip("the tests of a wheel have no sources")
-    for path, name in (
-        ("src/sisod/scoring/metrics.py", "FAMILIES"),
-        ("tests/helpers/oracle.py", "COUNTED"),
-        ("tests/project/test_public.py", "CURVED"),
-        ("tests/scoring/test_properties.py", "NEED_NEGATIVES"),
-        ("src/sisod/networks/registry.py", "_CLASSES"),
-        ("tests/training/test_recipes.py", "LITE"),
-        ("tests/networks/test_networks.py", "WITH_ENCODERS"),
-        ("src/sisod/data/catalogue.py", "KNOWN"),
-        ("tests/data/test_datasets.py", "LAYOUTS"),
-        ("src/sisod/report/figures.py", "CURVES"),
-        ("src/sisod/report/gallery.py", "_figure_functions"),
-    ):
-        assert f"`{path}" in text_of("CONTRIBUTING.md")
-        assert f"`{name}`" in text_of("CONTRIBUTING.md")
-        assert re.search(rf"^(def )?{name}\b", text_of(path), flags=re.MULTILINE), (path, name)
-
-
 # ------------------------------------------------------------------------------------ workflows
 
 
@@ -211,6 +189,7 @@ def files_below(name: str) -> set[str]:
     }
 
 
+@pytest.mark.slow
 def test_wheel_holds_every_file_of_the_package(archives: tuple[list[str], list[str]]) -> None:
     packed = {f"src/{name}" for name in archives[1] if name.startswith("sisod/")}
     assert packed == files_below("src/sisod")
@@ -218,6 +197,7 @@ def test_wheel_holds_every_file_of_the_package(archives: tuple[list[str], list[s
     assert kinds == {".py", ".typed", ".toml", ".html", ".css", ".js"}
 
 
+@pytest.mark.slow
 def test_source_archive_holds_what_its_tests_read(archives: tuple[list[str], list[str]]) -> None:
     inside = set(archives[0])
     for folder in ("src", "tests", "docs", "examples", "benchmarks", "tools"):

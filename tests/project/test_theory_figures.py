@@ -33,6 +33,7 @@ def test_what_the_text_says_of_the_tables() -> None:
 
 
 @needs_data
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["ECSSD", "MSOD"])  # DUTS would take ten times as long
 def test_shares_are_those_of_the_masks(figures: Any, name: str) -> None:
     found = figures.measure_rho(Path(DATA or "") / name / "mask")

@@ -12,7 +12,7 @@ from helpers.report_runs import Tables
 import sisod
 from sisod.evaluation.results import Result
 from sisod.report import write_report
-from sisod.report.summary import Line, render
+from sisod.report.summary import SummaryRow, render
 
 TITLE = "Own <b>50 %_error"
 METRICS: list[Any] = [
@@ -33,9 +33,9 @@ def result(noise: float) -> sisod.Evaluation:
     return evaluator.result()
 
 
-def lines() -> list[Line]:
+def lines() -> list[SummaryRow]:
     results = {"good": result(0.2), "bad": result(0.6)}
-    return [Line("D", name, r.summary, r.defined) for name, r in results.items()]
+    return [SummaryRow("D", name, r.summary, r.defined) for name, r in results.items()]
 
 
 def test_tables_mark_the_best_by_the_direction_and_escape_the_title() -> None:

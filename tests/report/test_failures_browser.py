@@ -2,14 +2,12 @@
 
 import csv
 import io
-import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import cv2
 import numpy as np
 import pytest
-from helpers.browser import Browser, choose, chromium, click, contrasts, every
+from helpers.browser import Browser, choose, click, every
 from helpers.report_runs import data_of
 
 import sisod
@@ -18,35 +16,9 @@ from sisod.evaluation.results import load_results
 from sisod.report import write_report
 
 pytest.importorskip("jinja2", reason="extra report is not installed")
-pytestmark = pytest.mark.skipif(chromium() is None, reason="Chromium is not installed")
 CARDS = "[...document.querySelectorAll('#f-items .item')]"
 COUNT = "document.getElementById('f-count').textContent"
 FORMULA = '=1+1, "quoted"\nsecond line'
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with Browser(tmp_path_factory.mktemp("profile")) as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def report(saved: list[Saved], benchmark_root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("page") / "report.html"
-    roots = {name: benchmark_root / "data" / name / "image" for name in ("mixed", "crowded")}
-    write_report(saved, out, image_roots=roots, resamples=50)
-    return out
-
-
-@pytest.fixture
-def page(browser: Browser, report: Path) -> Iterator[Browser]:
-    """The report, freshly loaded; afterwards there must be no errors and no requests."""
-    browser.prefer("light")
-    browser.resize(1440)
-    browser.open(report)
-    yield browser
-    assert browser.troubles() == []
-    assert {address.partition("#")[0] for address in browser.requests()} == {report.resolve().as_uri()}
 
 
 def items(report: Path) -> list[dict[str, object]]:
@@ -339,52 +311,6 @@ def test_csv_survives_hostile_names(browser: Browser, tmp_path: Path) -> None:
     assert browser.troubles() == []
 
 
-def many_methods(saved: list[Saved], count: int) -> list[Saved]:
-    mixed = [result for result in saved if result.dataset == "mixed"]
-    long = "a-network-with-a-very-long-name_resnet50_352x352_epoch40_v"
-    return [
-        Saved("mixed", f"{long}{i}" if i % 2 else f"M{i}", mixed[i % 4].evaluation) for i in range(count)
-    ]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("count", [1, 3, 8, 12])
-def test_any_number_of_methods_fits(
-    browser: Browser, saved: list[Saved], tmp_path: Path, count: int
-) -> None:
-    """Nothing is wider than the window, and every text has enough contrast, in every view."""
-    write_report(many_methods(saved, count), tmp_path / "r.html", resamples=10)
-    for width in (1440, 400):
-        for theme in ("light", "dark"):
-            browser.resize(width)
-            browser.prefer(theme)
-            browser.open(tmp_path / "r.html", "#failures?all=1")
-            assert browser.evaluate("document.documentElement.scrollWidth") <= width
-            weak = [(c, text) for c, text in contrasts(browser, "body *") if c < 4.5]
-            assert weak == [], (width, theme)
-            if count > 1:
-                click(browser, "#legend button")  # a method that is switched off is still legible
-                assert [c for c, _ in contrasts(browser, "#legend *") if c < 4.5] == []
-            click(browser, "#f-items .open")
-            box = browser.evaluate(
-                "(b => [b.left, b.right, b.top, b.bottom])"
-                "(document.getElementById('f-dialog').getBoundingClientRect())"
-            )
-            assert box[0] >= 0
-            assert box[1] <= width
-            assert box[2] >= 0
-            assert box[3] <= 900
-            assert (
-                browser.evaluate(
-                    "(d => d.scrollWidth - d.clientWidth)(document.getElementById('f-dialog'))"
-                )
-                == 0
-            )
-            assert [c for c, _ in contrasts(browser, "#f-dialog *") if c < 4.5] == []
-            assert every(browser, "#f-dialog figure", "e.querySelector('img').alt") == count + 1
-    assert browser.troubles() == []
-
-
 def test_every_control_has_a_name(page: Browser) -> None:
     """What a screen reader reads, from the browser's own accessibility tree."""
     click(page, "#f-items .open")
@@ -429,8 +355,3 @@ def test_printed_page_has_no_controls(page: Browser) -> None:
         assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
     finally:
         page.call("Emulation.setEmulatedMedia", media="")
-
-
-def test_json_of_the_page_is_what_the_script_reads(page: Browser, report: Path) -> None:
-    size = page.evaluate("JSON.parse(document.getElementById('data').textContent).failures.items.length")
-    assert size == len(items(report)) == len(json.loads(json.dumps(items(report))))

@@ -2,7 +2,6 @@
 
 from itertools import combinations
 from pathlib import Path
-from typing import get_args
 
 import numpy as np
 import pytest
@@ -10,52 +9,59 @@ from helpers.figure_text import METHODS, layout_faults, named_results
 from numpy.typing import NDArray
 
 from sisod.analysis.ablation import AblationRow
+from sisod.analysis.comparison import compare_many
 from sisod.evaluation.results import Result
-from sisod.report.ablation import ablation_figure
-from sisod.report.drawing.layout import text_width, wrap_text
-from sisod.report.figures import curve_figure
+from sisod.report.drawing.ablation import ablation_figure
+from sisod.report.drawing.curves import curve_figure
 from sisod.report.gallery import FigureRequest, draw
-from sisod.report.style import COLOURS, WIDTHS, Width, figure_bytes, line_styles
+from sisod.report.style import COLOURS, WIDTHS, Width, figure_bytes, line_styles, shorten, wrapped
 
 mpl = pytest.importorskip("matplotlib", reason="extra report is not installed")
 
-FIGURES = ("pr", "size", "size-log", "size-quantile", "number", "objects", "false-objects")
+FIGURES = ("pr", "size-log", "number", "objects", "false-objects", "errors", "errors-size", "examples")
+PAGE = 8.9  # inches: the height of the text of a two-column paper
 
 
-@pytest.mark.parametrize("width", get_args(Width))
+@pytest.mark.parametrize("n_methods", [1, 3, 8, 12])
 @pytest.mark.parametrize("name", FIGURES)
-def test_no_text_of_twelve_methods_overlaps(saved: list[Result], name: str, width: Width) -> None:
-    results = named_results(saved, 12, repeats=60)
-    figure = draw(name, FigureRequest(results, width=width))
-    assert figure.get_figwidth() == WIDTHS[width]
+def test_no_text_overlaps(saved: list[Result], benchmark_root: Path, name: str, n_methods: int) -> None:
+    results = named_results(saved, n_methods, repeats=1 if name == "examples" else 20)
+    photographs = benchmark_root / "data"
+    roots = {"MSOD": photographs / "crowded/image", "DUTS-TE_cleaned": photographs / "mixed/image"}
+    width: Width = "double" if n_methods > 3 else "single"
+    figure = draw(name, FigureRequest(results, roots, width=width))
     assert layout_faults(figure) == []
+    assert figure.get_figwidth() == WIDTHS[width]
+    assert figure.get_figheight() <= PAGE
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("width", get_args(Width))
-@pytest.mark.parametrize("n_methods", [1, 3, 8])
 @pytest.mark.parametrize("name", FIGURES)
-def test_no_text_overlaps_with_other_numbers_of_methods(
-    saved: list[Result], name: str, n_methods: int, width: Width
-) -> None:
-    results = named_results(saved, n_methods, repeats=60)
-    assert layout_faults(draw(name, FigureRequest(results, width=width))) == []
+def test_no_text_of_twelve_methods_overlaps_in_a_column(saved: list[Result], name: str) -> None:
+    results = named_results(saved, 12, repeats=1 if name == "examples" else 20)
+    assert layout_faults(draw(name, FigureRequest(results, width="single"))) == []
 
 
-@pytest.mark.parametrize("width", get_args(Width))
-@pytest.mark.parametrize("n_methods", [1, 3, 8, 12])
-def test_no_text_of_examples_overlaps(
-    saved: list[Result], benchmark_root: Path, n_methods: int, width: Width
-) -> None:
-    results = named_results(saved, n_methods)
-    photographs = benchmark_root / "data"
-    roots = {"MSOD": photographs / "crowded/image", "DUTS-TE_cleaned": photographs / "mixed/image"}
-    figure = draw("examples", FigureRequest(results, roots, width=width))
+def test_no_text_of_several_metrics_overlaps(saved: list[Result]) -> None:
+    metrics = ["recall_binary", "f_mean", "mae"]
+    request = FigureRequest(named_results(saved, 3), metrics=metrics, width="single")
+    assert layout_faults(draw("size-log", request)) == []
+
+
+@pytest.mark.parametrize("n_methods", [2, 3, 8, 12])
+def test_no_text_of_a_comparison_overlaps(saved: list[Result], n_methods: int) -> None:
+    evaluations = [result.evaluation for result in saved if result.dataset == "mixed"]
+    methods = {name: evaluations[i % 4] for i, name in enumerate(METHODS[:n_methods])}
+    metrics = ["mae", "si_f_mean", "found", "false_objects"]
+    figure = compare_many(methods, metrics=metrics, resamples=20).plot()
     assert layout_faults(figure) == []
+    titles = [axes.get_title() for axes in figure.get_axes() if axes.get_title()]
+    assert len(set(titles)) == len(titles)
 
 
-@pytest.mark.parametrize("width", get_args(Width))
-def test_no_text_of_the_ablation_overlaps(width: Width) -> None:
+@pytest.mark.parametrize("width", WIDTHS)
+def test_no_text_of_other_figures_overlaps(saved: list[Result], width: Width) -> None:
+    assert layout_faults(saved[0].evaluation.plot(width=width)) == []
     losses = ("plain", "size-invariant, first epoch plain", "alpha0", METHODS[0])
     rows = [
         AblationRow(loss, name, key, (0.121 + 0.02 * i, 0.112 + 0.025 * i))
@@ -64,17 +70,9 @@ def test_no_text_of_the_ablation_overlaps(width: Width) -> None:
         for i, loss in enumerate(losses)
     ]
     assert layout_faults(ablation_figure(rows, width=width)) == []
-    keys = ["si_f_max_frame", "mae"]
-    figure = ablation_figure(rows, metrics=keys, width=width)
+    figure = ablation_figure(rows, metrics=["si_f_max_frame", "mae"], width=width)
     assert layout_faults(figure) == []
     assert len({axes.get_xlabel() for axes in figure.get_axes()}) == 2
-
-
-@pytest.mark.parametrize(("kind", "last"), [("size-log", "mae"), ("number", "si_mae")])
-def test_scores_of_several_metrics_do_not_overlap(saved: list[Result], kind: str, last: str) -> None:
-    metrics = ["recall_binary", "f_mean", last]
-    request = FigureRequest(named_results(saved, 3), metrics=metrics, width="single")
-    assert layout_faults(draw(kind, request)) == []
 
 
 def test_the_check_sees_faults() -> None:
@@ -91,40 +89,26 @@ def test_the_check_sees_faults() -> None:
         assert fault in faults
 
 
-def test_text_is_as_wide_as_it_is_drawn() -> None:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-
-    figure = mpl.figure.Figure(figsize=(6, 1), dpi=100)
-    text = figure.text(0, 0.5, METHODS[0], fontsize=8)
-    renderer = FigureCanvasAgg(figure).get_renderer()  # type: ignore[no-untyped-call]
-    drawn = text.get_window_extent(renderer).width / 100
-    assert text_width(METHODS[0], 8) == pytest.approx(drawn, rel=0.03)
-
-
-def test_names_are_wrapped_after_separators_if_possible() -> None:
+def test_long_names_are_wrapped_and_then_cut_in_the_middle() -> None:
     for name in METHODS:
-        lines = wrap_text(name, 0.9, 8)
-        assert "".join(lines) == name
-        assert all(text_width(line, 8) <= 0.9 for line in lines)
-    assert wrap_text("EDN", 0.9, 8) == ["EDN"]
-    assert wrap_text("again with --metrics all", 0.8, 8, hyphens=False) == [
-        "again with",
-        "--metrics all",
-    ]
-    assert wrap_text("two words", 0.4, 8) == ["two", "words"]
-    assert wrap_text("", 1, 8) == [""]
+        assert wrapped(name, 0.9, most=9).replace("\n", "") == name
+        short = wrapped(name, 0.9, most=2)
+        assert short.count("\n") <= 1
+        assert (short[:2], short[-2:]) == (name[:2], name[-2:])
+    assert wrapped("a$b\x1b", 2) == r"a\$b\x1b"
+    assert wrapped("", 1) == " "
+    for most in (3, 4, 9):
+        assert len(shorten("a-long-name-0", most)) == most
 
 
 def test_eight_methods_differ_in_everything() -> None:
     styles = list(line_styles(METHODS).values())
     parts = [(style.colour, style.marker, str(style.dash)) for style in styles]
-    assert len(parts) == 12
     for a, b in combinations(parts[:8], 2):
         assert all(x != y for x, y in zip(a, b, strict=True)), (a, b)
     for a, b in combinations(parts, 2):
         assert sum(x != y for x, y in zip(a, b, strict=True)) >= 2, (a, b)
-    bars = {(style.colour, style.hatch) for style in styles}
-    assert len(bars) == 12
+    assert len({(style.colour, style.hatch) for style in styles}) == 12
 
 
 # Machado, Oliveira and Fernandes 2009, severity 1, for linear RGB
@@ -167,14 +151,11 @@ def test_colours_differ_for_everybody(vision: str) -> None:
     assert all(np.linalg.norm(colour - white) > 30 for colour in seen.values())
 
 
-def test_settings_of_the_user_change_nothing(saved: list[Result]) -> None:
+def test_files_depend_on_the_results_alone(saved: list[Result]) -> None:
     wanted = figure_bytes(curve_figure(saved[:2], "f"), "svg")
     own = {"figure.facecolor": "black", "lines.linewidth": 5, "font.family": "serif", "text.color": "w"}
     with mpl.rc_context(own):
         assert figure_bytes(curve_figure(saved[:2], "f"), "svg") == wanted
-
-
-def test_fonts_are_embedded_in_a_pdf(saved: list[Result]) -> None:
     content = figure_bytes(curve_figure(saved[:1], "f"), "pdf")
     assert b"/FontFile2" in content  # TrueType, fonttype 42
     assert b"/Type3" not in content  # publishers refuse these

@@ -14,15 +14,18 @@ import sisod
 from sisod.analysis.bootstrap import heading
 from sisod.analysis.group_intervals import number_intervals, size_intervals
 from sisod.analysis.groups import by_number, by_size, size_edges
-from sisod.common.errors import InputError, UsageError
+from sisod.common.exceptions import InputError, UsageError
 from sisod.evaluation.results import Result
 from sisod.report import gallery
-from sisod.report.drawing.group_figures import FEW, number_figure, size_figure
-from sisod.report.drawing.layout import number_places
-from sisod.report.figures import curve_figure, missing_curves
+from sisod.report.drawing.curves import curve_figure
+from sisod.report.drawing.groups import FEW, number_figure, size_figure
 from sisod.report.gallery import FigureRequest, choose_methods, draw, write_figures
+from sisod.report.missing import missing_curves
 
 pytest.importorskip("matplotlib", reason="extra report is not installed")
+
+
+PR = ("recall", "precision")
 
 
 def refusal(*args: str | Path) -> str:
@@ -103,64 +106,31 @@ def test_options_of_the_command(benchmark_root: Path, tmp_path: Path) -> None:
     assert "large only" not in text
 
 
-def test_refused_options(benchmark_root: Path, tmp_path: Path) -> None:
-    def message(*options: str) -> str:
-        return refusal("plot", benchmark_root / "results", "--out", tmp_path / "x.svg", *options)
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ("--figure pr --metric mae", "'pr' has no choice of metrics; those with one are ablation, ex"),
+        ("--figure size --metric em", "an object has no e_mean; choose one of found, mae, f_mean"),
+        ("--figure size-log --metric SI-MAE", "an object has no si_mae; choose one of found, mae"),
+        ("--figure examples --metric found", "an object has no found; choose one of mae, f_mean, "),
+        ("--figure size --metric f_maen", "unknown metric 'f_maen'; did you mean 'f_mean'?"),
+        ("--figure number --metric f_maen", "unknown metric 'f_maen'; did you mean 'f_mean'?"),
+        ("--figure number --metric f_max", "f_max is the maximum of a mean curve"),
+        ("--figure number --metric s", "the result of 'Net' has no s; evaluate it again"),
+        ("--figure examples --metric mae --metric auc", "writes one score, got mae, auc"),
+        ("--figure f --methods Net,nett", "unknown method 'nett'; available: Net, Net+si"),
+        ("--metric maee", "unknown metric 'maee'; did you mean 'mae'?"),
+        ("--figure nofig", "unknown figure 'nofig'"),
+    ],
+)
+def test_refused_options(benchmark_root: Path, tmp_path: Path, options: str, named: str) -> None:
+    out = tmp_path / ("x.svg" if "--figure" in options else "x")
+    assert named in refusal("plot", benchmark_root / "results", "--out", out, *options.split())
 
-    assert message("--figure", "pr", "--metric", "mae") == (
-        "the figure 'pr' has no choice of metrics; those with one are ablation, examples, number, size, "
-        "size-log, size-quantile"
-    )
-    assert message("--figure", "size", "--metric", "em").startswith(
-        "an object has no e_mean; choose one of found, mae, f_mean, f_max, auc, iou_binary, recall_bin"
-    )
-    assert message("--figure", "size-log", "--metric", "SI-MAE") == (
-        "by size the score of an object is its MAE; use --metric mae"
-    )
-    assert message("--figure", "examples", "--metric", "si_f_mean") == (
-        "the score of an object is its F mean; use --metric f_mean"
-    )
-    assert message("--figure", "examples", "--metric", "found").startswith(
-        "an object has no found; choose one of mae, f_mean, "
-    )
-    for figure in ("size", "number"):
-        assert message("--figure", figure, "--metric", "f_maen").startswith(
-            "unknown metric 'f_maen'; did you mean 'f_mean'? available: "
-        )
-        assert message("--figure", figure, "--metric", "f_maen").endswith("listed by 'sisod metrics'")
-    assert message("--figure", "number", "--metric", "f_max") == (
-        "f_max is the maximum of a mean curve, which groups of images do not have; choose another metric"
-    )
-    assert message("--figure", "number", "--metric", "s") == (
-        "the result of 'Net' has no s; evaluate it again with this metric"
-    )
-    assert message("--figure", "examples", "--metric", "mae", "--metric", "auc") == (
-        "the figure 'examples' writes one score, got mae, auc"
-    )
-    assert message("--figure", "f", "--methods", "Net,nett") == (
-        "unknown method 'nett'; available: Net, Net+si, coarse, large only"
-    )
-    folder = refusal("plot", benchmark_root / "results", "--out", tmp_path / "x", "--metric", "maee")
-    assert folder.startswith("unknown metric 'maee'; did you mean 'mae'?")
-    with pytest.raises(UsageError, match=r"^width must be 'single' or 'double', got 'wide'$"):
+
+def test_unknown_width() -> None:
+    with pytest.raises(UsageError, match="width must be 'single' or 'double', got 'wide'"):
         draw("f", FigureRequest([], width="wide"))  # type: ignore[arg-type]
-
-
-def test_a_folder_of_figures_with_a_metric(
-    saved: list[Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(gallery, "figure_names", lambda: ("f", "size", "number"))
-    request = FigureRequest(saved[:2], metrics=["f_mean", "found"], width="single")
-    written, notes = write_figures(tmp_path, "svg", request)
-    assert notes == ["found is not drawn in number.svg"]
-    assert "Object recall" in (tmp_path / "size.svg").read_text()
-    assert "Object recall" not in (tmp_path / "number.svg").read_text()
-    assert "F mean" in (tmp_path / "number.svg").read_text()
-    written, notes = write_figures(
-        tmp_path / "e", "svg", dataclasses.replace(request, metrics=["e_mean"])
-    )
-    assert notes == ["size.svg is not drawn: it cannot show e_mean"]
-    assert tmp_path / "e" / "number.svg" in written
 
 
 def test_every_figure_of_a_folder_takes_what_it_can_show(
@@ -178,11 +148,6 @@ def test_every_figure_of_a_folder_takes_what_it_can_show(
         "size.svg is not drawn: it cannot show si_mae",
         "size-log.svg is not drawn: it cannot show si_mae",
     ]
-
-
-def test_an_unknown_figure_is_named_before_the_ending_of_the_file(tmp_path: Path) -> None:
-    message = refusal("plot", tmp_path, "--out", tmp_path / "y", "--figure", "nofig")
-    assert message.startswith("unknown figure 'nofig'; ")
 
 
 def test_metrics_of_the_ablation(tmp_path: Path, benchmark_root: Path) -> None:
@@ -211,19 +176,19 @@ def test_a_curve_that_was_not_evaluated_is_a_sentence(saved: list[Result]) -> No
     assert "precision_mean" in sisod.METRICS
     mixed = [result for result in saved if result.dataset == "mixed"]
     none = [without_curve(result, "precision") for result in mixed]
-    assert missing_curves(none, "pr") == [sentence]
+    assert missing_curves(none, PR) == [sentence]
     for axes in curve_figure(none, "pr").get_axes():
         assert not axes.axison  # no empty axis
     some = [*mixed[:2], *none[2:]]
-    assert missing_curves(some, "pr") == [f"coarse, large only: {sentence}"]
+    assert missing_curves(some, PR) == [f"coarse, large only: {sentence}"]
     figure = curve_figure(some, "pr")
     assert all(axes.axison for axes in figure.get_axes())
     title = figure.get_suptitle().replace("\n", " ")
     assert title == f"coarse, large only: {sentence}"
-    assert missing_curves([*saved[:1], *some], "pr")[0].startswith(
+    assert missing_curves([*saved[:1], *some], PR)[0].startswith(
         "coarse on mixed, large only on mixed: "
     )
-    assert missing_curves(mixed, "pr") == []
+    assert missing_curves(mixed, PR) == []
     official = [
         dataclasses.replace(
             result,
@@ -231,9 +196,9 @@ def test_a_curve_that_was_not_evaluated_is_a_sentence(saved: list[Result]) -> No
         )
         for result in none
     ]
-    assert missing_curves(official, "pr") == [
-        "precision was not evaluated; evaluate again under another protocol than 'official', which has "
-        "no such curve"
+    assert missing_curves(official, PR) == [
+        "precision was not evaluated; evaluate again under another protocol; those of released code "
+        "have no such curve"
     ]
 
 
@@ -275,24 +240,6 @@ def test_many_examples_are_cut_to_a_page(saved: list[Result]) -> None:
     named = ["scene0001", "scene0002", "scene0003", "scene0004", "scene0005"]
     taller = draw("examples", FigureRequest(one[:1], examples=named))
     assert len([axes for axes in taller.get_axes() if axes.images]) == 10
-
-
-def test_numbers_are_at_their_frames_and_apart() -> None:
-    boxes = [
-        (0.0, 0.0, 40.0, 40.0),
-        (0.0, 0.0, 3.0, 3.0),
-        (50.0, 20.0, 53.0, 60.0),
-        (96.0, 97.0, 99.0, 99.0),
-    ]
-    places = number_places(boxes, (100, 100), 100)
-    for (x, y), (x0, y0, x1, y1) in zip(places, boxes, strict=True):
-        assert 0 < x < 100
-        assert 0 < y < 100
-        assert x0 - 20 < x < x1 + 20
-        assert y0 - 20 < y < y1 + 20
-    for i, (x, y) in enumerate(places):
-        for a, b in places[:i]:
-            assert abs(x - a) > 4 or abs(y - b) > 7
 
 
 def test_results_draw_any_figure(saved: list[Result]) -> None:

@@ -8,8 +8,7 @@ from helpers.simulated_results import simulated
 
 import sisod
 from sisod.analysis.comparison import Comparison, compare, compare_many
-from sisod.report.drawing.layout import shorten, shorten_names
-from sisod.report.forest import UNDECIDED, _groups, comparison_figure
+from sisod.report.drawing.forest import UNDECIDED, _groups, comparison_figure
 from sisod.report.style import COLOURS
 
 pytest.importorskip("matplotlib", reason="extra report is not installed")
@@ -53,8 +52,8 @@ def test_one_pair_has_its_numbers_and_names() -> None:
     ]
     assert axes.get_lines()[4].get_markeredgecolor() == UNDECIDED
     (legend,) = figure.legends
-    names = [text.get_text() for text in legend.get_texts()]
-    assert names == ["EDN is better", "undecided", r"IC\$ON is better"]
+    names = [text.get_text().strip() for text in legend.get_texts()]
+    assert names == ["EDN is better", "undecided (p > 0.05)", r"IC\$ON is better"]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["MAE", "F max"]
     low, high = axes.get_xlim()
     assert low < 0 < high
@@ -68,47 +67,6 @@ def test_with_many_methods_each_is_drawn_against_the_first() -> None:
     titles = [one.get_title() for one in axes]
     assert titles[:2] == ["method-0\nagainst method-1", "method-0\nagainst method-2"]
     assert len({one.get_xlim() for one in axes}) == 1  # the same scale
-
-
-def test_names_are_shortened_in_the_middle() -> None:
-    assert shorten("short", 5) == "short"
-    assert shorten("a-long-name-0", 9) == "a-lo…me-0"
-    for most in (3, 4, 9):
-        assert len(shorten("a-long-name-0", most)) == most
-
-
-def test_short_names_stay_distinct() -> None:
-    def short(names: list[str], most: int) -> list[str]:
-        found = list(shorten_names(names, lambda name: len(name) <= most).values())
-        assert len(set(found)) == len(names)
-        assert max(map(len, found)) <= most
-        return found
-
-    seeds = [f"resnet50-finetuned-seed-{i}-on-the-training-set" for i in range(3)]
-    assert short(seeds, 12) == ["…seed-0…", "…seed-1…", "…seed-2…"]
-    assert short(seeds, 7) == ["…0…", "…1…", "…2…"]
-    assert short([*seeds, "EDN"], 7) == ["…0…", "…1…", "…2…", "EDN"]  # short ones stay
-    assert short(["resnet50-baseline-seed-1", "resnet50-baseline-seed-2"], 15) == [
-        "resnet5…-seed-1", "resnet5…-seed-2",
-    ]  # fmt: skip
-    assert short(["a" * 20 + middle + "b" * 20 for middle in "xyz"], 10) == [
-        "aaa…bbb #1", "aaa…bbb #2", "aaa…bbb #3",
-    ]  # fmt: skip
-    assert short(["one-and-the-same", "one-and-the-same-x", "one-and-the"], 6) != []
-    assert shorten_names([], bool) == {}
-
-
-def test_titles_of_long_names_are_distinct() -> None:
-    long = [f"resnet50-finetuned-seed-{i}-on-the-whole-training-set" for i in range(4)]
-    by_name = dict(zip(long, results(4).values(), strict=True))
-    figure = comparison_figure(compare_many(by_name, metrics=["mae"], resamples=50))
-    titles = [axes.get_title() for axes in figure.get_axes() if axes.axison]
-    assert titles[0] == "…seed-0…\nagainst …seed-1…"
-    assert len(set(titles)) == 6
-    two = compare_many({name: by_name[name] for name in long[:2]}, metrics=["mae"], resamples=50)
-    (legend,) = comparison_figure(two).legends
-    first, _, second = (text.get_text() for text in legend.get_texts())
-    assert first != second
 
 
 @pytest.mark.parametrize("n_methods", [2, 3, 4, 6])

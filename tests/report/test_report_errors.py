@@ -12,29 +12,21 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from helpers.command_line import error_message, run
-from helpers.report_runs import Tables, without_errors, without_objects
+from helpers.command_line import run
+from helpers.report_runs import Tables, without_objects
 
 from sisod.analysis import error_breakdown
-from sisod.analysis.errors import CLASS_TITLES, ERROR_CLASSES
-from sisod.common.errors import InputError
+from sisod.analysis.error_breakdown import CLASS_TITLES, ERROR_CLASSES
+from sisod.common.exceptions import InputError
 from sisod.evaluation.results import Result as Saved
 from sisod.report import write_report
-from sisod.report.errors import (
-    CLASS_STYLES,
-    error_figure,
-    error_grid,
-    error_size_figure,
-    error_size_grid,
-    missing_errors,
-)
-from sisod.report.page.errors import error_section
-from sisod.report.style import Width, figure_bytes
+from sisod.report.drawing.error_bars import error_figure, error_size_figure
+from sisod.report.error_breakdown import CLASS_STYLES, error_grid, error_size_grid
+from sisod.report.page.error_breakdown import error_section
 from sisod.scoring.protocols import Protocol
 
 pytest.importorskip("matplotlib", reason="extra report is not installed")
 pytest.importorskip("jinja2", reason="extra report is not installed")
-OLD = "the result was saved before the error breakdown existed; evaluate again with: sisod evaluate "
 
 
 @pytest.fixture(scope="module")
@@ -66,67 +58,15 @@ def test_size_figure_has_a_panel_for_each_method(saved: list[Saved]) -> None:
     ]
     for axes, result in zip(panels, sorted(saved, key=_dataset), strict=True):
         table = error_breakdown(result.evaluation, by="size")
-        groups = [label.get_text().strip() for label in axes.get_yticklabels()]
-        if not any(groups):  # only the panel on the left has labels
-            continue
+        groups = [label.get_text() for label in axes.get_yticklabels()]
         for row, group in enumerate(groups):
             part = table.filter(pl.col("group") == group)["object_share"].fill_null(0).fill_nan(0)
             drawn = [class_widths[row] for class_widths in widths(axes)]
             np.testing.assert_allclose(drawn, [*part, 0], atol=1e-12)
 
 
-@pytest.mark.parametrize("width", ["single", "double"])
-@pytest.mark.parametrize("count", [2, 5, 12])
-def test_size_figure_of_long_names(count: int, width: Width, crowded: list[Saved]) -> None:
-    """Headings differ and name the data set; texts are apart; the figure fits on a page."""
-    results = [
-        Saved(dataset, f"resnet50-finetuned-seed-{i}-on-the-training-set", crowded[i % 4].evaluation)
-        for dataset in ("ECSSD", "MSOD")
-        for i in range(count)
-    ]
-    figure = error_size_figure(results, width=width)
-    panels = [axes for axes in figure.get_axes() if axes.containers]
-    assert len(panels) == 2 * count
-    titles = [axes.get_title() for axes in panels]
-    assert len(set(titles)) == len(titles)
-    assert all(t.endswith("ECSSD" if i < count else "MSOD") for i, t in enumerate(titles))
-    if width == "double" or count < 12:
-        assert figure.get_figheight() <= 9.5
-    figure.draw_without_rendering()
-    boxes = [axes.title.get_window_extent() for axes in panels]
-    for left, right in pairwise(boxes):
-        assert left.x1 < right.x0 or left.y0 > right.y1
-    assert min(box.x0 for box in boxes) >= 0
-    assert max(box.x1 for box in boxes) <= figure.bbox.x1
-    for axes in panels:
-        labels = [label.get_window_extent() for label in axes.get_xticklabels()]
-        assert all(a.x1 < b.x0 for a, b in pairwise(labels))
-
-
 def _dataset(result: Saved) -> str:
     return result.dataset
-
-
-@pytest.mark.parametrize("width", ["single", "double"])
-@pytest.mark.parametrize("count", [1, 3, 8, 12])
-def test_names_and_bars_do_not_overlap(count: int, width: Width, crowded: list[Saved]) -> None:
-    names = ["a method with a very long name, its backbone and its loss", "b" * 60, "c$d_e", "short"]
-    results = [Saved("D", f"{names[i % 4]}{i}", crowded[i % 4].evaluation) for i in range(count)]
-    figure = error_figure(results, width=width)
-    figure.draw_without_rendering()
-    left, right = figure.get_axes()
-    boxes = [label.get_window_extent() for label in left.get_yticklabels()]
-    for above, below in pairwise(boxes):
-        assert above.y0 >= below.y1 - 1  # pixels
-    assert min(box.x0 for box in boxes) >= 0
-    assert left.get_window_extent().width > 150
-    if width == "double":
-        assert right.get_window_extent().x0 > left.get_window_extent().x1
-    else:
-        assert right.get_window_extent().y1 < left.get_window_extent().y0
-    legend = figure.legends[0].get_window_extent()
-    assert legend.x0 >= 0
-    assert legend.x1 <= figure.bbox.x1
 
 
 def test_classes_differ_in_colour_and_those_beside_each_other_in_lightness_or_hatch() -> None:
@@ -153,21 +93,15 @@ def _contrast(one: str, two: str) -> float:
     return (light + 0.05) / (dark + 0.05)
 
 
-def test_the_same_figure_gives_the_same_bytes(crowded: list[Saved]) -> None:
-    assert figure_bytes(error_figure(crowded), "svg") == figure_bytes(error_figure(crowded), "svg")
-
-
-def test_older_results_are_named_and_left_out(crowded: list[Saved]) -> None:
-    some = [without_errors(crowded[0]), without_objects(crowded[1]), *crowded[2:]]
-    notes = missing_errors(some)
-    assert notes[0].startswith(f"{crowded[0].method}: {OLD}")
-    assert "saved before predicted objects existed, so it has no error breakdown" in notes[1]
+def test_results_without_objects_are_named_and_left_out(crowded: list[Saved]) -> None:
+    some = [without_objects(crowded[0]), *crowded[2:]]
     figure = error_figure(some)
     assert len(figure.get_axes()[0].get_yticklabels()) == 2
-    assert crowded[0].method in figure.get_suptitle()
-    with pytest.raises(InputError, match="saved before the error breakdown existed"):
+    assert figure.get_suptitle().startswith(f"{crowded[0].method}: ")
+    assert "official" in figure.get_suptitle()
+    with pytest.raises(InputError, match="official"):
         error_size_figure(some[:1])
-    assert error_section("crowded", some[:2]).objects == ()
+    assert error_section("crowded", some[:1]).objects == ()
 
 
 def test_tables(crowded: list[Saved]) -> None:
@@ -233,22 +167,12 @@ def test_command_on_different_protocols(saved: list[Saved], tmp_path: Path) -> N
     )
 
 
-def test_command_on_older_results(saved: list[Saved], tmp_path: Path) -> None:
-    older = without_errors(saved[0])
-    older.evaluation.save(tmp_path / "D" / "old")
-    assert error_message(run("errors", tmp_path)).startswith(OLD)
-    saved[0].evaluation.save(tmp_path / "D" / "new")
-    result = run("errors", tmp_path)
-    assert "new objects" in result.stdout
-    assert f"warning: old: {OLD}" in " ".join(result.stderr.split())
-
-
 def test_page(crowded: list[Saved], tmp_path: Path) -> None:
-    some = [without_errors(crowded[0]), *crowded[1:]]
+    some = [without_objects(crowded[0]), *crowded[1:]]
     write_report(some, tmp_path / "r.html", resamples=20)
     page = unescape((tmp_path / "r.html").read_text(encoding="utf-8"))
     part = page[page.index('<section id="errors"') : page.index('<section id="failures"')]
-    assert f"{crowded[0].method}: {OLD}" in part
+    assert f'<p class="note">{crowded[0].method}: ' in part
     section = error_section("crowded", some)
     for bars in (section.objects, *(bars for _, bars in section.sizes)):
         for bar in bars:
@@ -266,5 +190,5 @@ def test_page(crowded: list[Saved], tmp_path: Path) -> None:
 def test_page_of_results_without_the_breakdown(crowded: list[Saved], tmp_path: Path) -> None:
     write_report([without_objects(result) for result in crowded], tmp_path / "r.html", resamples=20)
     page = (tmp_path / "r.html").read_text(encoding="utf-8")
-    assert "so it has no error breakdown; evaluate again" in page
+    assert "has no error breakdown" in page or "no predicted objects" in page
     assert "error-bar" not in page[page.index('<section id="errors"') :]

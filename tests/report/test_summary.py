@@ -17,7 +17,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 import sisod
-from sisod.report.summary import DEFAULT, Line, TableStyle, render, shown_keys, terminal_tables
+from sisod.report.summary import DEFAULT, SummaryRow, TableStyle, render, shown_keys, terminal_tables
 from sisod.scoring.engine import find_scorer
 from sisod.scoring.metrics import METRICS, find_metrics
 from sisod.scoring.protocols import find_protocol
@@ -32,9 +32,11 @@ STYLES = [
 ]
 
 
-def line(dataset: str, method: str, *values: float) -> Line:
+def line(dataset: str, method: str, *values: float) -> SummaryRow:
     summary = dict(zip(KEYS, values, strict=True))
-    return Line(dataset, method, summary, {key: 0 if math.isnan(v) else 7 for key, v in summary.items()})
+    return SummaryRow(
+        dataset, method, summary, {key: 0 if math.isnan(v) else 7 for key, v in summary.items()}
+    )
 
 
 LINES = [
@@ -104,7 +106,9 @@ def test_json_is_exact() -> None:
 
 def test_best_follows_the_direction_of_every_metric() -> None:
     for key, metric in METRICS.items():
-        lines = [Line("D", name, {key: value}, {key: 1}) for name, value in (("A", 0.1), ("B", 0.2))]
+        lines = [
+            SummaryRow("D", name, {key: value}, {key: 1}) for name, value in (("A", 0.1), ("B", 0.2))
+        ]
         text = render(lines, [(key,)], "md")
         if metric.direction == "none" or metric.trivial:
             assert f"| {metric.title} |" in text
@@ -118,7 +122,9 @@ def test_best_follows_the_direction_of_every_metric() -> None:
 
 def test_no_negative_zero() -> None:
     key = "kappa_mean"
-    lines = [Line("D", name, {key: value}, {key: 1}) for name, value in (("A", -1e-9), ("B", 1e-9))]
+    lines = [
+        SummaryRow("D", name, {key: value}, {key: 1}) for name, value in (("A", -1e-9), ("B", 1e-9))
+    ]
     assert render(lines, [(key,)], "md").splitlines()[2:] == [
         "| D | A | **0.0000** |",
         "| D | B | **0.0000** |",
@@ -199,7 +205,11 @@ def test_latex_compiles(tmp_path: Path) -> None:
 
 
 def printed(
-    lines: list[Line], keys: tuple[str, ...] = KEYS, *, width: int = 200, style: TableStyle = DEFAULT
+    lines: list[SummaryRow],
+    keys: tuple[str, ...] = KEYS,
+    *,
+    width: int = 200,
+    style: TableStyle = DEFAULT,
 ) -> str:
     file = io.StringIO()
     console = Console(file=file, width=width, force_terminal=True)
@@ -225,7 +235,7 @@ def test_names_in_the_terminal_are_not_markup() -> None:
 def test_names_stay_readable_in_a_narrow_terminal(width: int) -> None:
     (keys,) = shown_keys(find_metrics("paper"), chosen=False)
     lines = [
-        Line("MSOD", method, dict.fromkeys(keys, 0.5), dict.fromkeys(keys, 1))
+        SummaryRow("MSOD", method, dict.fromkeys(keys, 0.5), dict.fromkeys(keys, 1))
         for method in ("EDN", "ICON")
     ]
     text = printed(lines, keys, width=width, style=TableStyle(layout="columns"))
@@ -240,7 +250,7 @@ def test_names_stay_readable_in_a_narrow_terminal(width: int) -> None:
 @pytest.mark.parametrize("width", range(50, 180, 10))
 def test_no_cell_is_cut_or_folded_in_a_terminal(name: str, width: int) -> None:
     (keys,) = shown_keys(find_metrics("paper"), chosen=False)
-    lines = [Line("MSOD", name, dict.fromkeys(keys, 0.5), dict.fromkeys(keys, 1))]
+    lines = [SummaryRow("MSOD", name, dict.fromkeys(keys, 0.5), dict.fromkeys(keys, 1))]
     text = printed(lines, keys, width=width, style=TableStyle(layout="columns"))
     rows = re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines()
     assert max(map(cell_len, rows)) <= width

@@ -15,9 +15,8 @@ from rich.console import Console
 
 from sisod.common.grid import UNLIMITED, Format
 from sisod.report.summary import (
-    DEFAULT,
     OBJECT_KEYS,
-    Line,
+    SummaryRow,
     TableStyle,
     make_grids,
     render,
@@ -33,7 +32,7 @@ VALUES = {
     ("D2", "B"): {"mae": 0.3, "f_max": 0.2},
     ("D2", "C"): {"mae": 0.4, "f_max": 0.1},
 }
-LINES = [Line(*names, values, dict.fromkeys(values, 1)) for names, values in VALUES.items()]
+LINES = [SummaryRow(*names, values, dict.fromkeys(values, 1)) for names, values in VALUES.items()]
 TABLES = [("mae", "f_max")]
 
 
@@ -108,7 +107,7 @@ def test_latex_prints_the_symbols_of_papers() -> None:
 
 
 def test_digits_also_round_what_programs_read() -> None:
-    lines = [Line("D", "A", {"mae": 1 / 3, "kappa_mean": -1e-9}, {"mae": 1, "kappa_mean": 1})]
+    lines = [SummaryRow("D", "A", {"mae": 1 / 3, "kappa_mean": -1e-9}, {"mae": 1, "kappa_mean": 1})]
     tables = [("mae",), ("kappa_mean",)]
     rows = list(csv.DictReader(io.StringIO(render(lines, tables, "csv"))))
     assert rows == [{"dataset": "D", "method": "A", "mae": repr(1 / 3), "kappa_mean": "-1e-09"}]
@@ -128,11 +127,13 @@ def test_records_have_no_layout(kind: str, option: str) -> None:
 # wide tables
 
 
-def scored(methods: list[str], keys: tuple[str, ...]) -> list[Line]:
-    return [Line("MSOD", name, dict.fromkeys(keys, 0.5), dict.fromkeys(keys, 1)) for name in methods]
+def scored(methods: list[str], keys: tuple[str, ...]) -> list[SummaryRow]:
+    return [
+        SummaryRow("MSOD", name, dict.fromkeys(keys, 0.5), dict.fromkeys(keys, 1)) for name in methods
+    ]
 
 
-def printed(lines: list[Line], keys: tuple[str, ...], width: int) -> list[str]:
+def printed(lines: list[SummaryRow], keys: tuple[str, ...], width: int) -> list[str]:
     file = io.StringIO()
     for table in terminal_tables(lines, [keys], width=width):
         Console(file=file, width=width).print(table)
@@ -255,7 +256,7 @@ def test_latex_is_well_formed(
 ) -> None:
     values = (-0.5, 0.0, 0.25, 0.75, math.nan)
     lines = [
-        Line(dataset, method, {key: random.choice(values) for key in keys}, dict.fromkeys(keys, 1))
+        SummaryRow(dataset, method, {key: random.choice(values) for key in keys}, dict.fromkeys(keys, 1))
         for dataset in datasets
         for method in methods
     ]
@@ -279,7 +280,3 @@ TABULAR = "\n".join(
         *(r"\bottomrule", r"\end{{tabular}}"),
     ]
 )
-
-
-def test_the_default_style_is_that_of_no_options() -> None:
-    assert render(LINES, TABLES, "md", DEFAULT) == render(LINES, TABLES, "md")

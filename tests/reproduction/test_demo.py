@@ -23,6 +23,7 @@ def test_demo_writes_maps_and_figure(tmp_path: Path) -> None:
     result = run("demo", "--quick", "--out", tmp_path)
     assert result.exit_code == 0
     assert "Method A is preferred by MAE" in result.stdout
+    assert "Now a small network learns such scenes" not in result.stdout
     svg = (tmp_path / "figure2.svg").read_text()
     assert "MAE prefers A, SI-MAE prefers B" in svg
     scene = make_scenes(1, seed=0)[0]

@@ -2,6 +2,7 @@
 
 import json
 
+import msgspec
 import pytest
 from helpers.command_line import run
 
@@ -14,7 +15,6 @@ from sisod.reproduction.loss_time import (
     epochs_grid,
     make_truth,
     preprocessing_grid,
-    read_bench,
 )
 from sisod.reproduction.stopwatch import interleaved_medians
 
@@ -38,7 +38,7 @@ def test_preprocessing_by_hand() -> None:
 
 def test_content_is_read_again() -> None:
     bench = Bench((STEP,), 0.0005, {"device": "cpu"})
-    assert read_bench(json.loads(json.dumps(bench.content()))) == bench
+    assert msgspec.json.decode(json.dumps(bench.content()), type=Bench) == bench
 
 
 def test_medians_are_of_rounds_that_count() -> None:
@@ -52,7 +52,7 @@ def test_medians_are_of_rounds_that_count() -> None:
     assert (list(medians), [len(times) for times in medians.values()]) == (["a", "b"], [1, 1])
     assert "".join(calls) == "abbaabba"  # who goes first rotates
     assert rounds == [0, 1, 2, 3]
-    with pytest.raises(ValueError, match=r"same number of calls, got \[1, 2\]"):
+    with pytest.raises(ValueError, match="longer"):
         interleaved_medians({"a": [int], "b": [int, int]}, repetitions=1)
 
 

@@ -1,7 +1,10 @@
-"""The paper's whole grid at scale tiny: trained, scored, resumed, its tables by hand."""
+"""The paper's grid at scale tiny: trained, scored, resumed, its tables by hand.
+
+Two of the five networks on two of the eight data sets: EDN has the ablation, LDF the first stage. The
+measurement of time is replaced; `test_loss_time.py` runs it.
+"""
 
 import json
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,11 +23,24 @@ from typer.testing import Result
 from sisod import Evaluation, evaluate, paper
 from sisod.common.output import lock
 from sisod.data.textured_scenes import write_scenes
-from sisod.reproduction.cells import grid
+from sisod.report.drawing.groups import network_of
+from sisod.reproduction.cells import find_cell
+from sisod.reproduction.loss_time import Bench, Step
 from sisod.scoring.metrics import PAPER_KEYS
 
-pytestmark = pytest.mark.slow  # one training of the whole grid serves them all
-TRAINED = [cell.name for cell in grid() if cell.kind == "train"]
+pytestmark = pytest.mark.slow  # one training of the grid serves them all
+TRAINED = ("ldf-plain", "ldf-si", "edn-plain", "edn-si", "edn-alpha0", "edn-alpha1")
+STEPS = (Step("edn", side=64, n_images=2, plain=2.0, size_invariant=2.5, added=0.01),)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _small_grid() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(paper, "networks", lambda: ("LDF", "EDN"))
+        patch.setattr(paper, "datasets", lambda: ("MSOD", "SOD"))
+        bench = Bench(STEPS, 0.001, {"device": "cpu", "encoder": "x"})
+        patch.setattr("sisod.reproduction.run.run_bench", lambda _: bench)
+        yield
 
 
 def reproduce(out: Path, *more: str) -> Result:
@@ -34,36 +50,35 @@ def reproduce(out: Path, *more: str) -> Result:
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Result]]:
-    """The whole grid, once; its checkpoints take a gigabyte."""
+    """The grid, once."""
     out = tmp_path_factory.mktemp("reproduced") / "out"
     yield out, reproduce(out)
     shutil.rmtree(out)
 
 
 def summary(out: Path, cell: str, dataset: str = "MSOD", protocol: str = "official") -> dict[str, float]:
-    return Evaluation.load(out / "results" / protocol / dataset / cell).summary
+    return Evaluation.load(out / "results" / protocol / dataset / find_cell(cell).method).summary
 
 
 def test_every_cell_is_trained_and_scored(whole: tuple[Path, Result]) -> None:
     out, done = whole
     assert done.exit_code == 0, done.output
-    assert len(TRAINED) == 12
     for cell in TRAINED:
         assert f"{cell}: 2 steps in" in done.output
         record = json.loads((out / "cells" / cell / "run" / "run.json").read_text())
         assert (record["finished"], record["images"]) == (True, 4)
-        assert record["asked"]["loss"] == ("plain" if cell.endswith("-plain") else "si")
+        assert record["config"]["loss"] == ("plain" if cell.endswith("-plain") else "si")
         for dataset in paper.datasets():
             for protocol in ("default", "official"):
-                result = Evaluation.load(out / "results" / protocol / dataset / cell)
+                result = Evaluation.load(out / "results" / protocol / dataset / find_cell(cell).method)
                 assert (result.protocol.name, result.images.height) == (protocol, 2)
     alphas = {
-        cell: json.loads((out / "cells" / cell / "run" / "run.json").read_text())["asked"]["settings"]
+        cell: json.loads((out / "cells" / cell / "run" / "run.json").read_text())["config"]["settings"]
         for cell in ("edn-alpha0", "edn-alpha1", "edn-si")
     }
     assert [tables["loss"]["alpha"] for tables in alphas.values()] == [0.0, 1.0, "ratio"]
     maps = [json.loads((out / f"cells/{cell}/maps/MSOD/run.json").read_text()) for cell in TRAINED]
-    assert len({run["weights"] for run in maps}) == 12  # no two runs are the same
+    assert len({run["config"]["weights"] for run in maps}) == 6  # no two runs are the same
     assert not (out / "cells/ldf-si/run/labels").exists()  # both losses learn from those of ldf-labels
     assert (out / "cells/ldf-labels/labels/body/made00000.png").exists()
 
@@ -73,9 +88,9 @@ def test_tables_are_the_papers_with_ours_beside(whole: tuple[Path, Result]) -> N
     scores = pl.read_parquet(out / "tables/scores.parquet")
     differences = pl.read_parquet(out / "tables/differences.parquet")
     ablation = pl.read_parquet(out / "tables/ablation.parquet")
-    assert scores.height == 2 * 8 * 12
-    assert differences.height == 2 * 8 * 5 * len(PAPER_KEYS)
-    assert ablation.height == 2 * 8 * 4 * 8
+    assert scores.height == 2 * 2 * 6
+    assert differences.height == 2 * 2 * 2 * len(PAPER_KEYS)
+    assert ablation.height == 2 * 2 * 4 * 8
     row = differences.row(
         by_predicate=(pl.col("protocol") == "official")
         & (pl.col("dataset") == "MSOD")
@@ -101,9 +116,32 @@ def test_tables_are_the_papers_with_ours_beside(whole: tuple[Path, Result]) -> N
     mean = f"| EDN | SI | {summary(out, 'edn-si', protocol='default')['mae']:.4f} |"
     assert mean in (out / "tables/default.md").read_text()
     content = json.loads((out / "tables/reproduction.json").read_text())
-    assert (content["scale"], len(content["scores"]), len(content["time"]["steps"])) == ("tiny", 192, 5)
+    assert (content["scale"], len(content["scores"]), content["time"]["steps"][0]["ratio"]) == (
+        "tiny",
+        24,
+        1.25,
+    )
     assert "the numbers mean nothing" in done.output
     assert "the paper's" in done.output
+
+
+def test_other_commands_take_the_results(whole: tuple[Path, Result], tmp_path: Path) -> None:
+    results = whole[0] / "results"
+    compared = run("compare", str(results / "official/MSOD/EDN+SI"), "--against-paper")
+    assert compared.exit_code == 0, compared.stderr
+    assert "paper, MSOD/EDN+SI" in compared.stdout
+    page = tmp_path / "report.html"
+    done = run("report", str(results / "official"), "--against-paper", "--out", str(page))
+    assert done.exit_code == 0, done.stderr
+    assert done.stderr.count("is not compared with the paper") == 2 * 2  # alpha 0 and 1 are not in it
+    for network in paper.networks():
+        assert f"{network}+SI" in page.read_text(encoding="utf-8")
+    figure = str(tmp_path / "size.svg")
+    drawn = run("plot", str(results / "default/MSOD"), "--figure", "size", "--out", figure)
+    assert drawn.exit_code == 0, drawn.stderr
+    methods = [path.name for path in (results / "default/MSOD").iterdir()]
+    assert len(methods) == 6
+    assert {network_of(method) for method in methods} == set(paper.networks())  # a panel for each
 
 
 def test_what_is_finished_is_left_alone(whole: tuple[Path, Result]) -> None:
@@ -112,12 +150,12 @@ def test_what_is_finished_is_left_alone(whole: tuple[Path, Result]) -> None:
     tables = (out / "tables/official.md").read_text()
     again = reproduce(out)
     assert again.exit_code == 0, again.output
-    assert again.output.count(": finished already") == 14
+    assert again.output.count(": finished already") == 8
     assert stamps(out) == before
     assert (out / "tables/official.md").read_text() == tables
     listed = reproduce(out, "--dry-run")
     assert listed.exit_code == 0
-    assert listed.output.count("finished") == 14
+    assert listed.output.count("finished") == 8
     only = reproduce(out, "--cell", "tables")
     assert (only.exit_code, "finished already" in only.output) == (0, False)
     assert "alpha of EDN" in only.output
@@ -132,9 +170,9 @@ def test_killed_cell_goes_on_to_the_same(whole: tuple[Path, Result]) -> None:
     (run / "run.json").write_text(json.dumps(record | {"finished": False}))
     (run / "model.safetensors").unlink()
     for protocol in ("default", "official"):
-        shutil.rmtree(out / "results" / protocol / "MSOD" / "edn-si")
+        shutil.rmtree(out / "results" / protocol / "MSOD" / "EDN+SI")
     shutil.rmtree(out / "cells/edn-si/maps/MSOD")
-    kept = stamps(out / "results/official/ECSSD/edn-si")
+    kept = stamps(out / "results/official/SOD/EDN+SI")
     assert "begun" in reproduce(out, "--dry-run").output
     done = reproduce(out, "--cell", "edn-si")
     assert done.exit_code == 0, done.output
@@ -145,7 +183,7 @@ def test_killed_cell_goes_on_to_the_same(whole: tuple[Path, Result]) -> None:
     for key, value in was.items():
         assert now[key].equal(value), key
     assert summary(out, "edn-si") == scores
-    assert stamps(out / "results/official/ECSSD/edn-si") == kept
+    assert stamps(out / "results/official/SOD/EDN+SI") == kept
     assert stamps(out / "cells/edn-plain") == other
 
 
@@ -166,7 +204,7 @@ def test_cell_that_is_trained_again_is_scored_again(tmp_path: Path) -> None:
     assert "edn-plain: 6 steps in" in done.output
     after = summary(out, "edn-plain")
     assert after != before
-    maps = Evaluation.load(out / "results/official/MSOD/edn-plain").run["inputs"]["predictions"]
+    maps = Evaluation.load(out / "results/official/MSOD/EDN").run["inputs"]["predictions"]
     assert evaluate(maps, out / "data/MSOD/mask", protocol="official", metrics="paper").summary == after
 
 
@@ -185,7 +223,7 @@ def test_unreadable_file_of_one_set_and_a_larger_set(tmp_path: Path) -> None:
     assert "error: edn-si: MSOD is not scored: " in failed.output
     assert "is cut short; replace the file" in failed.output
     for dataset in paper.datasets():
-        assert (out / "results/official" / dataset / "edn-si").exists() == (dataset != "MSOD")
+        assert (out / "results/official" / dataset / "EDN+SI").exists() == (dataset != "MSOD")
     mask.write_bytes(content)
     for kind, ending in (("image", "jpg"), ("mask", "png")):
         first = next((out / "data/SOD" / kind).iterdir())
@@ -193,7 +231,7 @@ def test_unreadable_file_of_one_set_and_a_larger_set(tmp_path: Path) -> None:
     done = reproduce(out, "--cell", "edn-si")
     assert done.exit_code == 0, done.output
     assert "edn-si: was trained, scored on MSOD, SOD" in done.output
-    assert Evaluation.load(out / "results/default/SOD/edn-si").images.height == 3
+    assert Evaluation.load(out / "results/default/SOD/EDN+SI").images.height == 3
     (out / "cells/time").mkdir()
     (out / "cells/time/time.json").write_text("{}")
     damaged = reproduce(out, "--cell", "tables")
@@ -201,16 +239,12 @@ def test_unreadable_file_of_one_set_and_a_larger_set(tmp_path: Path) -> None:
     assert "time.json' is damaged; remove it, and run the cell 'time' again" in damaged.output
 
 
-def test_another_scale_or_folder_is_refused(whole: tuple[Path, Result], tmp_path: Path) -> None:
+def test_another_scale_is_another_reproduction(whole: tuple[Path, Result]) -> None:
     out, _ = whole
     asked = ["reproduce", "--data", str(out / "data"), "--out", str(out), "--cell", "edn-si"]
     refused = run(*asked)
     assert refused.exit_code == 1
-    assert "is another reproduction: scale was 'tiny' and is now 'full'" in refused.output
-    (tmp_path / "letters.txt").write_text("mine")
-    refused = reproduce(tmp_path, "--cell", "time")
-    assert refused.exit_code == 1
-    assert "exists and is not a result of sisod reproduce" in refused.output
+    assert "is another run: scale was 'tiny' and is now 'full'" in refused.output
 
 
 def test_second_process_is_kept_off_a_cell(whole: tuple[Path, Result]) -> None:
@@ -222,7 +256,7 @@ def test_second_process_is_kept_off_a_cell(whole: tuple[Path, Result]) -> None:
         refused = reproduce(out, "--cell", "time")
     time.write_bytes(content)
     assert refused.exit_code == 1
-    assert f"error: time: another sisod process (pid {os.getpid()}) is writing to" in refused.output
+    assert "error: time: another sisod process is writing to" in refused.output
     assert "1 of 1 cells failed (time)" in refused.output
 
 

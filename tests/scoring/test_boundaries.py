@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import sisod
-from sisod.common.errors import UsageError
-from sisod.scoring.boundaries import surface_dice
+from sisod.common.exceptions import UsageError
+from sisod.scoring.families.boundaries import surface_dice
 
 Mask = NDArray[np.bool_]
 KEYS = ("biou", "si_biou", "mba", "hce", "nsd")

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers.custom_metrics import OVERLAP, PIXEL_ERROR, overlap, pixel_error, soft_recall
+from helpers.custom_metrics import OVERLAP, PIXEL_ERROR, pixel_error, soft_recall
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import sisod
-from sisod.common.errors import UsageError
+from sisod.common.exceptions import UsageError
 from sisod.scoring.custom import CustomMetricError
 from sisod.scoring.metrics import find_metrics
 
@@ -104,6 +104,12 @@ def test_the_function_sees_p_and_a_boolean_gt_that_it_cannot_change() -> None:
     with pytest.raises(CustomMetricError, match="read-only"):
         sisod.score(PRED, GT, metrics=[write])
 
+    def leave(_: object, __: object) -> float:
+        raise SystemExit("no GPU")
+
+    with pytest.raises(CustomMetricError, match="raised SystemExit: no GPU"):
+        sisod.score(PRED, GT, metrics=[leave])
+
 
 # how it is named
 
@@ -165,40 +171,27 @@ def overlap_value() -> float:
 # refusals, each one sentence
 
 
-REFUSED: dict[str, tuple[Any, str]] = {
-    "built-in": ("mae", "the key 'mae' is taken by sisod; give the metric another with "),
-    "family": ("iou", "the key 'iou' is taken by sisod"),
-    "case": ("MAE", "the key 'MAE' is taken by sisod"),
-    "objects": ("ap", "the key 'ap' is taken by sisod"),  # object_ap
-    "column": ("height", "the key 'height' is taken by sisod"),
-    "class": ("error", "the key 'error' is taken by sisod"),
-    "choice": ("paper", "the key 'paper' is taken by sisod"),
-    "prefix": ("si_mine", "the key 'si_mine' begins with 'si_', which sisod puts before keys itself"),
-    "count": ("n_mae", "the key 'n_mae' begins with 'n_'"),
-    "comma": ("a,b", "the key of a metric must be a name of letters, digits and _, got 'a,b'"),
-    "long": ("x" * 61, "must be a name of letters"),
-    "number": (3, "the key of a metric must be a name of letters, digits and _, got 3"),
-}
-
-
-@pytest.mark.parametrize("case", REFUSED)
-def test_keys_that_are_taken_or_no_names(case: str) -> None:
-    key, message = REFUSED[case]
-    with pytest.raises(UsageError, match=message):
+@pytest.mark.parametrize(
+    "key",
+    ["mae", "iou", "MAE", "ap", "height", "error", "paper", "si_mine", "n_mae", "a,b", "x" * 61, 3],
+)
+def test_keys_that_are_taken_or_no_names(key: Any) -> None:
+    with pytest.raises(UsageError) as caught:
         sisod.CustomMetric(pixel_error, key=key)
+    assert repr(key)[:20] in str(caught.value)
 
 
 @pytest.mark.parametrize(
     ("settings_", "message"),
     [
         ({"direction": "higher"}, "direction must be 'up', 'down' or 'none', got 'higher'"),
-        ({"si": True}, "si must be None, 'separable' or 'composite', got True"),
-        ({"title": "MAE"}, "the title 'MAE' is that of mae; give the metric another"),
-        ({"title": "two\nlines"}, "title must be text of 1 to 60 characters"),
-        ({"function": 3}, "a metric must be a function of p and gt, got 3"),
-        ({"function": PIXEL_ERROR}, "a metric must be a function of p and gt, got CustomMetric"),
-        ({"function": lambda _p, _gt: 0.0}, r"has no name; give it one with sisod.CustomMetric\("),
-        ({"function": functools.partial(pixel_error)}, "has no name; give it one"),
+        ({"si": True}, "si .* True"),
+        ({"title": "MAE"}, "title .*'MAE'"),
+        ({"title": "two\nlines"}, "title .*two"),
+        ({"function": 3}, "function of p and gt, got 3"),
+        ({"function": PIXEL_ERROR}, "function of p and gt, got CustomMetric"),
+        ({"function": lambda _p, _gt: 0.0}, r"'<lambda>'; give one with sisod.CustomMetric\("),
+        ({"function": functools.partial(pixel_error)}, "got ''; give one"),
     ],
 )
 def test_settings_that_are_refused(settings_: dict[str, Any], message: str) -> None:
@@ -277,7 +270,3 @@ def test_names_that_cannot_be_imported(name: str, message: str) -> None:
     with pytest.raises(ValueError, match=message) as caught:
         sisod.score(PRED, GT, metrics=["mae", name])
     assert "\n" not in str(caught.value)
-
-
-def test_overlap_is_what_it_says() -> None:
-    assert overlap(np.array([[0.6, 0.4]]), np.array([[True, True]])) == 0.5

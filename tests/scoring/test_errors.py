@@ -15,8 +15,8 @@ from make_object_golden import GOLDEN_PATH
 from numpy.typing import NDArray
 
 import sisod
+from sisod.scoring.counting.error_breakdown import ERROR_COUNTS, OBJECT_CLASSES
 from sisod.scoring.engine import find_scorer, score_pair
-from sisod.scoring.errors import ERROR_COUNTS, OBJECT_CLASSES
 from sisod.scoring.protocols import PROTOCOLS, Protocol
 from sisod.scoring.scores import Scores
 
@@ -271,7 +271,7 @@ def test_correct_objects_are_the_true_positives_of_panoptica(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", MAPS)
-def test_pixels_of_missed_and_invented_objects_by_scipy(name: str) -> None:
+def test_pixels_of_missed_and_false_objects_by_scipy(name: str) -> None:
     from scipy import ndimage
 
     pred, gt = MAPS[name]

@@ -13,7 +13,7 @@ from helpers.platforms import linux
 from numpy.typing import NDArray
 
 import sisod
-from sisod.scoring import weighted_f
+from sisod.scoring.families import weighted_f
 
 Grey = NDArray[np.uint8]
 Mask = NDArray[np.bool_]

@@ -1,6 +1,5 @@
 """Input validation: every error says what was passed, what was expected and what to do."""
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,176 +24,96 @@ def cut(**options: Any) -> sisod.Partition:
     return sisod.partition(GT, **options)
 
 
-# text after text must follow in one sentence
-REFUSED: dict[str, tuple[Callable[[], object], type[Exception], list[str]]] = {
+def own(pred: Any) -> float:
+    return make_composite(lambda p, _: float(p.mean()))(pred, GT)
+
+
+EPS = np.finfo(np.float32).eps
+MASKED = masked_array(GREY, GT)
+# call, kind of error, and a pattern: what is wrong, and for some the whole sentence
+REFUSED: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
     "shape": (
         lambda: score(np.zeros((300, 400)), np.zeros((400, 300), bool)),
         ValueError,
-        [
-            "pred has shape (300, 400) but gt has shape (400, 300); "
-            "resize the prediction to the ground truth"
-        ],
+        r"^pred has shape \(300, 400\) but gt has shape \(400, 300\); "
+        "resize the prediction to the ground truth$",
     ),
-    "connectivity": (lambda: cut(connectivity=1), ValueError, ["connectivity must be 4 or 8, got 1"]),
-    "pred dtype": (
-        lambda: score(GREY.astype(np.int32)),
-        TypeError,
-        ["pred has dtype int32; expected uint8"],
-    ),
-    "pred dtype text": (
-        lambda: score(np.full((3, 3), "a")),
-        TypeError,
-        ["pred has dtype", "expected uint8"],
-    ),
-    "gt dtype": (
-        lambda: score(GREY, GT.astype(np.int64)),
-        TypeError,
-        ["gt has dtype int64; expected bool"],
-    ),
-    "pred over 1": (lambda: score(GREY / 4), ValueError, ["pred", "2.25", "expected [0, 1]"]),
-    "pred barely over 1": (lambda: score(np.full((3, 3), 1.0001)), ValueError, ["pred", "[0, 1]"]),
-    "pred over 1 by rounding": (
-        lambda: score(np.full((3, 3), np.float32(1) + np.finfo(np.float32).eps)),
-        ValueError,
-        ["pred", "values from 1.00000012 to 1.00000012; expected [0, 1]; clip it: rounding"],
-    ),
-    "pred below 0 by rounding": (lambda: score(GREY * -1e-9), ValueError, ["from -9e-09", "clip it"]),
-    "pred infinite": (lambda: score(np.full((3, 3), np.inf)), ValueError, ["pred", "inf", "[0, 1]"]),
-    "pred below 0": (lambda: score(-(GREY / 255)), ValueError, ["pred", "-0.03", "expected [0, 1]"]),
-    "pred NaN": (lambda: score(np.where(GT, np.nan, 0.5)), ValueError, ["pred contains NaN pixels"]),
-    "gt over 1": (lambda: score(GREY, GREY / 4), ValueError, ["gt", "2.25", "expected [0, 1]"]),
-    "gt NaN": (lambda: score(GREY, np.where(GT, np.nan, 0.5)), ValueError, ["gt contains NaN pixels"]),
-    "gt 0/1": (
-        lambda: score(GREY, GT.astype(np.uint8)),
-        ValueError,
-        ["gt", "looks like 0/1; pass bool or multiply by 255"],
-    ),
-    "gt 0/1 of 16 bits": (
-        lambda: sisod.partition(GT.astype(np.uint16)),
-        ValueError,
-        ["gt", "looks like 0/1"],
-    ),
-    "pred masked": (
-        lambda: score(masked_array(GREY, GT)),
-        ValueError,
-        ["pred is a masked array with masked pixels", "fill them first", "pred.filled(0)"],
-    ),
+    "pred dtype": (lambda: score(GREY.astype(np.int32)), TypeError, "pred has dtype int32"),
+    "pred strings": (lambda: score(np.full((3, 3), "a")), TypeError, "pred has dtype"),
+    "pred objects": (lambda: score(GREY.astype(object)), TypeError, "pred has dtype object"),
+    "gt dtype": (lambda: score(GREY, GT.astype(np.int64)), TypeError, "gt has dtype int64"),
+    "pred over 1": (lambda: score(GREY / 4), ValueError, r"pred .*2\.25.*\[0, 1\]"),
+    "pred barely over 1": (lambda: score(np.full((3, 3), 1.0001)), ValueError, "pred .*1.0001"),
+    "pred over 1 by rounding": (lambda: score(np.full((3, 3), 1 + EPS)), ValueError, "clip it"),
+    "pred below 0 by rounding": (lambda: score(GREY * -1e-9), ValueError, "-9e-09.*clip it"),
+    "pred infinite": (lambda: score(np.full((3, 3), np.inf)), ValueError, "pred .*inf"),
+    "pred below 0": (lambda: score(-(GREY / 255)), ValueError, "pred .*-0.03"),
+    "pred NaN": (lambda: score(np.where(GT, np.nan, 0.5)), ValueError, "pred contains NaN"),
+    "gt over 1": (lambda: score(GREY, GREY / 4), ValueError, "gt .*2.25"),
+    "gt NaN": (lambda: score(GREY, np.where(GT, np.nan, 0.5)), ValueError, "gt contains NaN"),
+    "gt 0/1": (lambda: score(GREY, GT.astype(np.uint8)), ValueError, "gt .*looks like 0/1; pass bool"),
+    "gt 0/1, 16 bits": (lambda: sisod.partition(GT.astype(np.uint16)), ValueError, "looks like 0/1"),
+    "pred masked": (lambda: score(MASKED), ValueError, r"pred is a masked array.*pred\.filled\(0\)"),
+    "rows masked": (lambda: score(list(MASKED)), ValueError, "pred is a masked array"),
+    "own metric": (lambda: own(MASKED), ValueError, "pred is a masked array"),
     "gt masked": (
         lambda: sisod.Evaluator().update(GREY, masked_array(GT, GT)),
         ValueError,
-        ["gt is a masked array with masked pixels"],
+        "gt is a masked array",
     ),
-    "partition of a masked gt": (
-        lambda: sisod.partition(masked_array(GT, GT)),
+    "labels masked": (lambda: sisod.partition(labels=MASKED), ValueError, "labels is a masked array"),
+    "ragged": (lambda: score([[1.0, 0.5], [0.1]]), TypeError, "pred cannot be converted"),
+    "pred 3-D": (lambda: score(np.zeros((3, 3, 3))), ValueError, r"pred has shape \(3, 3, 3\)"),
+    "gt 3-D": (lambda: score(GREY, np.zeros((3, 3, 3), bool)), ValueError, r"gt has shape \(3, 3, 3\)"),
+    "no pixels": (lambda: score(np.zeros((0, 3))), ValueError, r"pred has shape \(0, 3\)"),
+    "connectivity": (lambda: cut(connectivity=1), ValueError, "^connectivity must be 4 or 8, got 1$"),
+    "min_area share": (lambda: cut(min_area=1.5), ValueError, "min_area .*1.5; pass an int for pixels"),
+    "min_area NaN": (lambda: cut(min_area=float("nan")), ValueError, "min_area .*nan"),
+    "min_area negative": (lambda: cut(min_area=-3), ValueError, "min_area .*-3"),
+    "min_area bool": (lambda: cut(min_area=True), TypeError, "min_area .*True"),
+    "alpha name": (lambda: cut(alpha="sum"), ValueError, "alpha .*'sum'"),
+    "alpha negative": (lambda: cut(alpha=-0.5), ValueError, "alpha .*-0.5"),
+    "alpha NaN": (lambda: cut(alpha=float("nan")), ValueError, "alpha .*nan"),
+    "alpha of weights": (
+        lambda: sisod.weight_map([[0, 0, 1, 1]], (2, 2), alpha=-1),
         ValueError,
-        ["gt is a masked array with masked pixels"],
+        "alpha .*-1",
     ),
-    "labels masked": (
-        lambda: sisod.partition(labels=masked_array(GT.astype(int), GT)),
-        ValueError,
-        ["labels is a masked array with masked pixels"],
-    ),
-    "rows masked": (
-        lambda: score(list(masked_array(GREY, GT))),
-        ValueError,
-        ["pred is a masked array with masked pixels"],
-    ),
-    "own metric of a masked pred": (
-        lambda: make_composite(lambda pred, _: float(np.asarray(pred, float).mean()))(
-            masked_array(GREY, GT), GT
-        ),
-        ValueError,
-        ["pred is a masked array with masked pixels"],
-    ),
-    "ragged": (
-        lambda: score([[1.0, 0.5], [0.1]]),
-        TypeError,
-        ["pred cannot be converted to a NumPy array"],
-    ),
-    "objects": (
-        lambda: score(GREY.astype(object)),
-        TypeError,
-        ["pred has dtype object; expected uint8"],
-    ),
-    "three dimensions": (lambda: score(np.zeros((3, 3, 3))), ValueError, ["pred has shape (3, 3, 3)"]),
-    "gt of three": (
-        lambda: score(GREY, np.zeros((3, 3, 3), bool)),
-        ValueError,
-        ["gt has shape (3, 3, 3)"],
-    ),
-    "no pixels": (lambda: score(np.zeros((0, 3))), ValueError, ["pred has shape (0, 3)", "pixel"]),
-    "min_area share": (
-        lambda: cut(min_area=1.5),
-        ValueError,
-        ["min_area", "share", "1.5", "int for pixels"],
-    ),
-    "min_area NaN": (lambda: cut(min_area=float("nan")), ValueError, ["min_area", "nan"]),
-    "min_area negative": (lambda: cut(min_area=-3), ValueError, ["min_area", "-3"]),
-    "min_area bool": (lambda: cut(min_area=True), TypeError, ["min_area", "True"]),
-    "alpha name": (
-        lambda: cut(alpha="sum"),
-        ValueError,
-        ["alpha must be 'ratio', 'union' or a number", "'sum'"],
-    ),
-    "alpha negative": (lambda: cut(alpha=-0.5), ValueError, ["alpha must be", "-0.5"]),
-    "alpha NaN": (lambda: cut(alpha=float("nan")), ValueError, ["alpha must be", "nan"]),
-    "kind": (
-        lambda: cut(kind="circles"),
-        ValueError,
-        ["kind must be 'boxes' or 'voronoi'", "'circles'"],
-    ),
-    "gt and labels": (lambda: cut(labels=GT.astype(int)), TypeError, ["either gt or labels"]),
-    "neither": (lambda: sisod.partition(), TypeError, ["either gt or labels"]),
-    "labels dtype": (
-        lambda: sisod.partition(labels=GREY / 1),
-        TypeError,
-        ["labels has dtype float64", "integers"],
-    ),
-    "labels negative": (lambda: sisod.partition(labels=-GT.astype(int)), ValueError, ["labels", "-1"]),
-    "labels shape": (
-        lambda: sisod.partition(labels=np.ones(3, int)),
-        ValueError,
-        ["labels has shape (3,)"],
-    ),
+    "kind": (lambda: cut(kind="circles"), ValueError, "kind .*'circles'"),
+    "gt and labels": (lambda: cut(labels=GT.astype(int)), TypeError, "either gt or labels"),
+    "neither": (lambda: sisod.partition(), TypeError, "either gt or labels"),
+    "labels dtype": (lambda: sisod.partition(labels=GREY / 1), TypeError, "labels has dtype float64"),
+    "labels negative": (lambda: sisod.partition(labels=-GT.astype(int)), ValueError, "labels .*-1"),
+    "labels shape": (lambda: sisod.partition(labels=np.ones(3, int)), ValueError, "labels has shape"),
     "partition of another": (
         lambda: score(GREY, partition=sisod.partition(np.ones((2, 3), bool))),
         ValueError,
-        ["partition", "(2, 3)", "gt has shape (3, 3)"],
+        r"partition .*\(2, 3\).* gt has shape \(3, 3\)",
     ),
-    "metric": (
-        lambda: score(GREY, metrics=["si_maee"]),
-        ValueError,
-        ["unknown metric 'si_maee'; did you mean 'si_mae'? available: "],
-    ),
-    "no metric": (lambda: score(GREY, metrics=[]), ValueError, ["metrics is empty"]),
-    "protocol": (
-        lambda: score(GREY, protocol="papr"),
-        ValueError,
-        [
-            "unknown protocol 'papr'; did you mean 'paper'? "
-            "available: cc, default, infrared, official, paper, pysodmetrics",
-        ],
-    ),
+    "no partition": (lambda: score(GREY, partition=GREY), ValueError, "partition is array"),
+    "metric": (lambda: score(GREY, metrics=["si_maee"]), ValueError, "'si_maee'; did you mean 'si_mae'"),
+    "no metric": (lambda: score(GREY, metrics=[]), ValueError, "metrics is empty"),
+    "metric of no name": (lambda: score(GREY, metrics=[3]), ValueError, r"metrics must be .*\[3\]"),
+    "protocol": (lambda: score(GREY, protocol="papr"), ValueError, "'papr'; did you mean 'paper'"),
     "protocol's borrowed name": (
         lambda: score(GREY, protocol=sisod.Protocol("default", min_area=7)),
         ValueError,
-        ["'default'", "name of its own"],
+        "'default'.* name of its own",
     ),
     "si_s on Voronoi": (
         lambda: score(GREY, partition=cut(kind="voronoi"), metrics="si_s"),
         ValueError,
-        ["si_s", "Voronoi"],
+        "si_s .*Voronoi",
     ),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_invalid_input(name: str) -> None:
-    call, error, texts = REFUSED[name]
-    with pytest.raises(error, match=".*".join(map(re.escape, texts))) as caught:
+    call, error, pattern = REFUSED[name]
+    with pytest.raises(error, match=pattern) as caught:
         call()
     assert "\n" not in str(caught.value)
-    assert str(caught.value) == str(caught.value).strip()
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16])

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import sisod
-from sisod.common.errors import UsageError
-from sisod.scoring import object_metrics
+from sisod.common.exceptions import UsageError
 from sisod.scoring.engine import find_scorer, score_pair
+from sisod.scoring.families import objects as object_metrics
 from sisod.scoring.metrics import METRICS, find_metrics
 from sisod.scoring.protocols import PROTOCOLS, Protocol
 
@@ -24,7 +24,7 @@ DATASET = [key for key in OBJECT_KEYS if not key.startswith("n_") and not METRIC
 
 
 def scene() -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """A found, a missed, a merged, a split and an invented object on 40 x 60 pixels."""
+    """A found, a missed, a merged, a split and a false object on 40 x 60 pixels."""
     gt = np.zeros((40, 60), dtype=bool)
     gt[2:10, 2:12] = True  # found: 80 pixels
     gt[2:6, 50:54] = True  # missed: 16
@@ -36,7 +36,7 @@ def scene() -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     p[20:28, 2:18] = 0.8  # 128 pixels, 96 of them salient
     p[20:24, 30:38] = 0.7  # 32 of 32
     p[20:24, 40:50] = 0.7  # 40 of 40
-    p[34:38, 20:28] = 0.6  # invented: 32
+    p[34:38, 20:28] = 0.6  # false: 32
     return p, gt
 
 
@@ -80,15 +80,46 @@ def test_curve_by_hand() -> None:
     scores = score_pair(find_scorer(Protocol("plain", normalize="none"), "object_ap"), p, gt)
     found = scores.object_counts["curve_found"][0]
     predicted = scores.object_counts["curve_predicted"][0]
-    # 0.6 is above 19/32 = 0.594, 0.7 above 22/32 = 0.6875, 0.8 above 25/32, 0.9 above 28/32
-    assert predicted.tolist() == [5] * 20 + [4] * 3 + [2] * 3 + [1] * 3 + [0] * 3
-    assert found.tolist() == [4] * 23 + [3] * 3 + [1] * 3 + [0] * 3
+    # thresholds at the logits 0, 0.5, ... are 0.5, 0.622, 0.731, 0.818, 0.881, 0.924: 0.6 is above 25
+    # of 49, 0.7 above 26, 0.8 above 27, 0.9 above 29
+    assert predicted.tolist() == [5] * 25 + [4] + [2] + [1] * 2 + [0] * 20
+    assert found.tolist() == [4] * 26 + [3] + [1] * 2 + [0] * 20
     # recall 1/5 at precision 1, 3/5 at 1, 4/5 at 1 (four predicted, all precise)
     assert sisod.score(p, gt, metrics="object_ap", protocol=Protocol("n", normalize="none")) == {
         "object_ap": pytest.approx(0.8)
     }
     best = sisod.score(p, gt, metrics="object_f1_max", protocol=Protocol("n", normalize="none"))
     assert best["object_f1_max"] == pytest.approx(2 * 0.8 / 1.8)
+
+
+@pytest.mark.parametrize("kind", ["uint16", "float32", "float64"])
+def test_values_over_thresholds_see_what_lies_near_one(kind: str) -> None:
+    """An object at logit 8, a false one at 6: both are above 0.997."""
+    p, gt = np.full((20, 20), 1e-4), np.zeros((20, 20), dtype=bool)
+    gt[2:6, 2:6] = True
+    p[gt], p[12:16, 12:16] = 1 / (1 + math.exp(-8)), 1 / (1 + math.exp(-6))
+    pred = (p * {"uint16": 65535}.get(kind, 1)).astype(kind)
+    keys = ["object_f1", "object_f1_max", "object_ap"]
+    values = sisod.score(pred, gt, metrics=keys, protocol=Protocol("n", normalize="none"))
+    assert values == {"object_f1": pytest.approx(2 / 3), "object_f1_max": 1, "object_ap": 1}
+
+
+@pytest.mark.parametrize("kind", ["uint8", "uint16", "float32", "float64"])
+@pytest.mark.parametrize("normalize", ["none", "minmax"])
+def test_middle_of_the_curve_is_the_binary_form(kind: str, normalize: Any) -> None:
+    """Single pixels at one half and next to it."""
+    largest = {"uint8": 255, "uint16": 65535}.get(kind)
+    if largest is None:
+        half = np.array(0.5, dtype=kind)
+        values = [np.nextafter(half, half - half), half, np.nextafter(half, half + half)]
+    else:
+        values = [largest // 2 - 1, largest // 2, largest // 2 + 1, largest // 2 + 2]
+    pred = np.zeros((3, 15), dtype=kind)
+    pred[1, 1 : 2 * len(values) : 2] = values
+    pred[1, -2] = largest or 1
+    protocol = Protocol("n", normalize=normalize, min_area=0)
+    counts = score_pair(find_scorer(protocol, "object_ap"), pred, pred > 0).object_counts
+    assert counts["curve_predicted"][0, 24] == counts["predicted"][0]
 
 
 @st.composite
@@ -104,6 +135,9 @@ def pairs(draw: st.DrawFn) -> tuple[NDArray[Any], NDArray[np.bool_], Protocol]:
 
     gt = field() > draw(st.sampled_from([0.3, 0.5, 0.55, 1.0]))
     p = field()
+    if draw(st.booleans()):  # as networks end: most values near 0 and 1
+        p = 1 / (1 + np.exp(30 * (0.5 - p)))
+        p[0, 0] = max(p[0, 0], 0.1)  # an integer map whose maximum is 1 gives a warning
     kind = draw(st.sampled_from(["uint8", "uint16", "float32", "float64"]))
     scale = {"uint8": 255, "uint16": 65535}.get(kind, 1)
     protocol = Protocol(
@@ -191,10 +225,10 @@ def test_without_false_objects_balanced_is_size_invariant(
 
 def test_a_false_object_changes_no_si_value_and_lowers_every_balanced_one() -> None:
     p, gt = scene()
-    p[34:38, 20:28] = 0  # without the invented object
-    invented = p.copy()
-    invented[32:36, 50:56] = 0.9
-    before, after = sisod.score(p, gt), sisod.score(invented, gt)
+    p[34:38, 20:28] = 0  # without the false object
+    flooded = p.copy()
+    flooded[32:36, 50:56] = 0.9
+    before, after = sisod.score(p, gt), sisod.score(flooded, gt)
     composite = [
         key
         for key, metric in METRICS.items()
@@ -209,8 +243,8 @@ def test_a_false_object_changes_no_si_value_and_lowers_every_balanced_one() -> N
     for key in (*BALANCED, "object_precision", "object_f1", "pq", "rq"):
         assert after[key] < before[key], key
     assert after["n_false"] == before["n_false"] + 1
-    invented[32:36, 50:56] = 0
-    assert repr(sisod.score(invented, gt)) == repr(before)
+    flooded[32:36, 50:56] = 0
+    assert repr(sisod.score(flooded, gt)) == repr(before)
 
 
 @pytest.mark.parametrize("transform", [np.flipud, np.fliplr, np.transpose])

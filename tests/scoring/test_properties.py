@@ -248,7 +248,7 @@ def test_moving_and_enlarging_change_no_count_metric(
     assume(oracle.adaptive_is_clear(oracle.probabilities(pred)))
     changed = MOVES[move](pred), MOVES[move](gt)
     enlarged = changed[1].size != gt.size
-    # the ordinary E divides by HW - 1
+    # the plain E divides by HW - 1
     keys = [key for key in COUNTED if not (enlarged and key.startswith("e_"))]
     before, after = sisod.score(pred, gt), sisod.score(*changed)
     assert {k: after[k] for k in keys} == pytest.approx(

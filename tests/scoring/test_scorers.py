@@ -8,14 +8,22 @@ import pytest
 from numpy.typing import NDArray
 
 import sisod
-from sisod.data import images, storage
-from sisod.evaluation.batches import score_batch
+from sisod.data import pairs as file_pairs
+from sisod.data import storage, truths
+from sisod.data.stored_file import StoredFile
 from sisod.evaluation.request import Request
+from sisod.evaluation.rows import unpack
+from sisod.evaluation.tasks import PairBatch, score_task
 from sisod.scoring.engine import find_scorer
 
 Pair = tuple[NDArray[np.uint8], NDArray[np.uint8]]
 PROTOCOLS = list(sisod.PROTOCOLS.values())
 names = pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda protocol: protocol.name)
+
+
+def pair(name: str, pred: str, gt: str) -> file_pairs.Pair:
+    """A pair of files that exist."""
+    return file_pairs.Pair(name, StoredFile(pred, ""), StoredFile(gt, ""))
 
 
 def make_pairs() -> list[Pair]:
@@ -68,16 +76,17 @@ def test_a_batch_reads_every_file_once(
         reads[path] += 1
         return read_bytes(root, path)
 
-    monkeypatch.setattr(images, "read_bytes", counting_read)
+    monkeypatch.setattr(truths, "read_bytes", counting_read)
     keys = find_scorer(protocol, "paper").keys
     request = Request(str(tmp_path), str(tmp_path), protocol=protocol, keys=keys, strict=True)
-    rows = score_batch(
-        request, [(str(index), f"pred{index}.npy", f"gt{index}.npy") for index in range(4)]
-    )
+    pairs = [pair(str(index), f"pred{index}.npy", f"gt{index}.npy") for index in range(4)]
+    tables = unpack(score_task(request, PairBatch(0, tuple(pairs))), where="")
     assert set(reads.values()) == {1}
     assert len(reads) == 8
     expected = [sisod.score(*pair, protocol=protocol, metrics="paper") for pair in make_pairs()]
-    np.testing.assert_array_equal(rows.values, [list(values.values()) for values in expected])
+    np.testing.assert_array_equal(
+        tables["images"].select(keys).to_numpy(), [list(values.values()) for values in expected]
+    )
 
 
 @names
@@ -87,4 +96,4 @@ def test_a_wrong_ground_truth_is_named_by_its_file(protocol: sisod.Protocol, tmp
     root = str(tmp_path)
     request = Request(root, root, protocol=protocol, keys=("mae",), strict=True)
     with pytest.raises(ValueError, match=r"gt\.npy: gt is an integer array whose maximum is 1"):
-        score_batch(request, [("a", "pred.npy", "gt.npy")])
+        score_task(request, PairBatch(0, (pair("a", "pred.npy", "gt.npy"),)))

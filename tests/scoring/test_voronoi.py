@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from sisod.scoring import voronoi
-from sisod.scoring.voronoi import nearest_component
+from sisod.scoring.counting import voronoi
+from sisod.scoring.counting.voronoi import nearest_component
 
 Index = NDArray[np.int32]
 

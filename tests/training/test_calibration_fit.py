@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from sisod.analysis.reliability import reliability_curve
-from sisod.common.errors import InputError, UsageError
+from sisod.common.exceptions import InputError, InputWarning, UsageError
 from sisod.networks.calibration import Calibration
 from sisod.training.calibration import WeightedLogits, fit_calibration, fit_images
 from sisod.training.calibration.fit import LogitHistogram
@@ -88,6 +89,30 @@ def test_every_image_weighs_the_same_and_so_does_every_frame() -> None:
     assert fitted.before.objects.weights[[4, 7]].tolist() == pytest.approx([0.5, 0.5])
     assert fitted.before.objects.error == pytest.approx(0.5 * (1 - p[-1.0]) + 0.5 * 0.5)
     assert fitted.images == tuple(name for name, _, _ in images)
+
+
+def image(slope: float, shift: float, n_wrong: int = 0) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """100 x 100 pixels of known probabilities, and of 1000 at logit -20 a few that are salient."""
+    logits, salient, _ = pixels(10_000, slope=slope, shift=shift)
+    logits[:1000], salient[:1000] = (
+        (-20, np.arange(1000) < n_wrong) if n_wrong else (logits[0], salient[0])
+    )
+    return logits.reshape(100, 100), salient.reshape(100, 100)
+
+
+@pytest.mark.parametrize(
+    ("halves", "raised"),
+    [
+        pytest.param((image(1, 1.5), image(1, -1.5)), "BCE", id="what fits one half harms the other"),
+        pytest.param((image(1, 0, 20), image(1, 0, 20)), "ECE", id="few errors that are very sure"),
+    ],
+)
+def test_a_fit_that_raises_the_error_is_not_kept(halves: Any, raised: str) -> None:
+    images = [(str(index), *halves[index % 2]) for index in range(20)]
+    with pytest.warns(InputWarning, match=rf"raises .*{raised} from 0\.\d+ to 0\.\d+"):
+        fitted = fit_images(images)
+    assert fitted.calibration == Calibration()
+    assert fitted.after.values() == fitted.before.values()
 
 
 # ----------------------------------------------------------------------------------- outside witnesses
@@ -191,10 +216,10 @@ NOISE = np.random.default_rng(0).normal(size=(8, 8))
     ("count", "logits", "mask", "message"),
     [
         (19, NOISE, MASK, "19 images are too few to calibrate on; expected at least 20; give more"),
-        (20, NOISE, ~MASK & MASK, "no mask has a salient pixel; expected images with objects"),
-        (20, NOISE, MASK | True, "every pixel of every mask is salient; expected images with a back"),
-        (20, NOISE * 0 + 0.3, MASK, "the maps are constant, with the same value in every pixel"),
-        (20, NOISE - 5 * MASK, MASK, "brighter pixels are not salient more often; expected maps that"),
+        (20, NOISE, ~MASK & MASK, "no pixel of the masks is salient"),
+        (20, NOISE, MASK | True, "every pixel of the masks is salient"),
+        (20, NOISE * 0 + 0.3, MASK, "the maps are constant"),
+        (20, NOISE - 5 * MASK, MASK, "map values do not correlate with the masks"),
         (20, 4.0 * MASK, MASK, "the maps separate objects and background without an error, so"),
     ],
 )  # fmt: skip

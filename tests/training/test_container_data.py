@@ -4,12 +4,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 import polars as pl
 import pytest
 from helpers.command_line import refusal, run
-from helpers.container_files import IMAGE, files_of, write_parquet, write_tar
+from helpers.container_files import IMAGE, files_of, write_tar
 from helpers.folder_contents import content
 
 torch = pytest.importorskip("torch", reason="extra torch is not installed")
@@ -17,7 +16,6 @@ torch = pytest.importorskip("torch", reason="extra torch is not installed")
 from helpers.training_runs import same_weights, train_tiny, write_data  # noqa: E402
 
 from sisod.data.datasets import open_dataset  # noqa: E402
-from sisod.training.calibration import calibrate_maps  # noqa: E402
 from sisod.training.loaders import SaliencyData  # noqa: E402
 from sisod.training.recipe import find_recipe  # noqa: E402
 
@@ -58,22 +56,6 @@ def test_processes_that_read(data: Path, tmp_path: Path, kind: str) -> None:
         batches.append(next(iter(loaders.val_dataloader())))
         del loaders
     np.testing.assert_array_equal(batches[0].images, batches[1].images)
-
-
-def test_calibrated_maps(data: Path, tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    (tmp_path / "maps").mkdir()
-    for path in sorted((data / "mask").iterdir()):
-        mask = cv2.imread(str(path), cv2.IMREAD_GRAYSCALE)
-        assert mask is not None
-        soft = 0.3 * mask + rng.integers(0, 102, mask.shape)
-        cv2.imwrite(str(tmp_path / "maps" / path.name), soft.astype(np.uint8))
-    write_parquet(tmp_path / "maps.parquet", files_of("maps"))
-    calibrate_maps("maps", "data/mask", "a")
-    calibrate_maps("maps.parquet", "data.tar#mask.png", "b")
-    first, second = content("a"), content("b")
-    assert first.pop("run.json") != second.pop("run.json")  # says where the maps were
-    assert first == second
 
 
 @pytest.mark.parametrize("kind", ["parquet", "tar"])

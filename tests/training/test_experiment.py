@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 pytest.importorskip("lightning", reason="extra torch is not installed")
@@ -11,9 +12,10 @@ import torch
 from helpers.training_runs import SMALL, write_data
 
 from sisod import networks
-from sisod.common.errors import InputError
+from sisod.common.exceptions import InputError
 from sisod.data.datasets import open_dataset
-from sisod.evaluation.driver import evaluate_to
+from sisod.data.images import read_map
+from sisod.networks.predict import predict_folder
 from sisod.training import experiment as module
 from sisod.training.experiment import (
     Experiment,
@@ -86,6 +88,19 @@ def test_scores_in_memory_are_those_of_the_maps(experiment: Experiment, tmp_path
     assert both["default"].summary["mae"] == in_memory["easy", "default"].summary["mae"]
 
 
+def test_networks_are_compared_by_maps_of_16_bits(experiment: Experiment) -> None:
+    """Maps of 8 bits from before are replaced, and results of them are not taken for finished."""
+    experiment = replace(experiment, provenance=PROVENANCE)
+    network, test = networks.from_pretrained(experiment.training.out), experiment.tests[0]
+    maps = experiment.out / "maps/easy/first"
+    predict_folder(network, test.image_dir, maps, size=32, bits=8)
+    score_experiment(experiment, jobs=1)
+    assert {read_map(maps, path.name).dtype for path in maps.glob("*.png")} == {np.dtype(np.uint16)}
+    record = experiment.out / PROVENANCE.format(dataset="easy", name="first")
+    record.write_text(record.read_text().replace("16", "8"))
+    assert [dataset.name for dataset in unscored(experiment)] == ["easy"]
+
+
 @pytest.mark.parametrize("provenance", [None, PROVENANCE])
 def test_results_of_other_weights_are_replaced_if_provenance_is_kept(
     provenance: str | None, experiment: Experiment
@@ -126,7 +141,7 @@ def test_all_but_the_first_process_only_train(
 def test_warnings_name_experiment_and_data_set(
     experiment: Experiment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "evaluate_to", lambda *args: [*evaluate_to(*args), "a note"])
+    monkeypatch.setattr(module, "run_notes", lambda *_: ["a note"])
     reported: list[str] = []
     score_experiment(experiment, jobs=1, warn=reported.append)
     assert reported == ["first on easy: a note", "first on hard: a note"]

@@ -1,18 +1,34 @@
 """The recipes are those of the paper, and an invalid one is refused in one sentence."""
 
+import math
 import re
 import tomllib
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
-pytest.importorskip("torch", reason="extra torch is not installed")
+pytest.importorskip("lightning", reason="extra torch is not installed")
 
-from sisod.common.errors import InputError, UsageError
+import torch
+from helpers.extreme_values import EXTREME_VALUES
+from helpers.messages import check_one_sentence
+
+from sisod import networks
+from sisod.common.exceptions import InputError, UsageError
+from sisod.losses.terms import ON_INPUT, ON_PROBS, REGION
 from sisod.networks import names as network_names
-from sisod.training.recipe import BALANCED_LOSS, find_recipe, names, read_recipe, write_toml
+from sisod.networks.encoders.encoders import ENCODERS
+from sisod.scoring.loss_options import TERM_NAMES
+from sisod.training import recipe as recipes
+from sisod.training import recipe_parts
+from sisod.training.module import make_optimizer, recipe_loss, schedule_factor
+from sisod.training.recipe import BALANCED_LOSS, Recipe, find_recipe, names, read_recipe, write_toml
 from sisod.training.recipe_parts import SGD, Adam, LossPart
+from sisod.training.train import Machine, TrainingRequest
 
 FIVE = ("edn", "icon", "gatenet", "ldf", "poolnet")
 LITE = (*FIVE, "fpn")  # have a recipe for a CPU
@@ -80,7 +96,7 @@ def test_written_and_read_again_is_the_same(name: str) -> None:
 @pytest.mark.parametrize("name", names())
 def test_the_balanced_loss_is_the_same_in_every_recipe(name: str) -> None:
     recipe = find_recipe(name)
-    balanced = LossPart(("bce", "tversky(0.3,0.7)"), parts="cells", whole=0.5)
+    balanced = LossPart(("bce", "tversky(0.3,0.7)"), parts="cells", image_weight=0.5)
     expected = replace(balanced, warmup_epochs=recipe.loss.warmup_epochs)
     assert find_recipe(name, BALANCED_LOSS) == replace(recipe, loss=expected)
 
@@ -96,74 +112,37 @@ def test_settings_replace_values() -> None:
     assert find_recipe("gatenet", ["train.batch=12"]) == replace(find_recipe("gatenet"))
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        (
-            "lr = 5e-5",
-            "learning_rate = 5e-5",
-            "edn.toml: unknown key 'learning_rate' in [optimizer]; "
-            "expected betas, lr, name, weight_decay",
-        ),
-        ("lr = 5e-5", "", "edn.toml: [optimizer] needs lr, a number"),
-        ("lr = 5e-5", "lr = '5e-5'", "edn.toml: lr in [optimizer] must be a number, got '5e-5'"),
-        ("lr = 5e-5", "lr = -1", "edn.toml: [optimizer] lr must be 0 or more, got -1"),
-        (
-            "[0.9, 0.99]",
-            "[0.9]",
-            "edn.toml: betas in [optimizer] must be a list of 2 numbers, got [0.9]",
-        ),
-        (
-            'name = "adam"',
-            'name = "lion"',
-            "edn.toml: name in [optimizer] must be one of adam, adamw, sgd, got 'lion'",
-        ),
-        ("batch = 36", "batch = 36.5", "edn.toml: batch in [train] must be a whole number, got 36.5"),
-        ("batch = 36", "batch = true", "edn.toml: batch in [train] must be a whole number, got True"),
-        ("batch = 36", "batch = 0", "edn.toml: [train] batch must be at least 1, got 0"),
-        (
-            "epochs = 100",
-            "epochs = 100\nsteps = 5",
-            "edn.toml: [train] exactly one of epochs and steps must be above 0",
-        ),
-        (
-            "normalize = true",
-            'normalize = "yes"',
-            "edn.toml: normalize in [loss] must be true or false, got 'yes'",
-        ),
-        (
-            'alpha = "ratio"',
-            'alpha = "ration"',
-            "edn.toml: [loss] alpha must be 'ratio', 'union' or a number from 0 on, got 'ration'",
-        ),
-        (
-            'alpha = "ratio"',
-            "alpha = [1]",
-            "edn.toml: alpha in [loss] must be text in quotes or a number, got [1]",
-        ),
-        (
-            'name = "poly"',
-            'name = "linear"',
-            "edn.toml: name in [schedule] must be one of constant, poly, cosine, triangle, drop, "
-            "got 'linear'",
-        ),
-        (
-            "[schedule]",
-            "[scheduler]",
-            "edn.toml: unknown section [scheduler]; expected [data], [labels], [loss], [network], "
-            "[optimizer], [schedule], [train]",
-        ),
-        ("[data]\nsize = 384", "[schedule]", "edn.toml is not a TOML file: "),
-        (
-            "[train]",
-            "[labels]\nepochs = 3\n[train]",
-            "edn.toml: [labels] is for networks that learn body and detail; edn learns masks only",
-        ),
-    ],
-)  # fmt: skip
-def test_errors(tmp_path: Path, old: str, new: str, message: str) -> None:
-    with pytest.raises(InputError, match="^" + re.escape(message)):
+ERRORS = {
+    # what replaces "lr = 5e-5" and so on, and the sentence
+    ("lr = 5e-5", "learning_rate = 5e-5"): "[optimizer]: unknown key 'learning_rate'; expected betas,",
+    ("lr = 5e-5", ""): "[optimizer]: missing lr",
+    ("lr = 5e-5", "lr = '5e-5'"): "[optimizer]: lr: expected float, got str",
+    ("lr = 5e-5", "lr = -1"): "[optimizer]: lr: expected float >= 0.0",
+    ("[0.9, 0.99]", "[0.9]"): "[optimizer]: betas: expected array of length 2, got 1",
+    ('name = "adam"', 'name = "lion"'): "[optimizer]: name: expected 'adam' or 'adamw' or 'sgd', got",
+    ("batch = 36", "batch = 36.5"): "[train]: batch: expected int, got float",
+    ("batch = 36", "batch = true"): "[train]: batch: expected int, got bool",
+    ("batch = 36", "batch = 36\nema = 1"): "[train]: ema: expected float <= 0.999999",
+    ("batch = 36", "batch = 36\nema = nan"): "[train]: ema: expected float >= 0.0",
+    ("batch = 36", "batch = 36\nprecision = '64'"): "[train]: precision: expected '32-true' or",
+    ("batch = 36", "batch = 0"): "[train]: batch: expected int >= 1",
+    ("epochs = 100", "epochs = 1\nsteps = 5"): "[train]: exactly one of epochs and steps",
+    ('alpha = "ratio"', 'alpha = "ration"'): "[loss]: alpha must be 'ratio', 'union'",
+    ('"bce", "dice"', '"bcee"'): "[loss]: unknown term 'bcee'; did you mean 'bce'?",
+    ('name = "edn"', 'name = "endn"'): "[network]: unknown network 'endn'; did you mean 'edn'?",
+    ('name = "edn"', ""): "[network]: needs a name or a factory",
+    ('"imagenet"', '""'): "[network]: encoder_weights: expected str of length >= 1",
+    ('name = "poly"', 'name = "drop"'): "[schedule]: drop_epochs must be given if name is 'drop'",
+    ("[schedule]", "[scheduler]"): "unknown section [scheduler]; expected [data], [labels], [loss],",
+    ("[data]\nsize = 384", "[schedule]"): "is not a TOML file",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new"), ERRORS)
+def test_errors_name_file_section_and_key(tmp_path: Path, old: str, new: str) -> None:
+    with pytest.raises(InputError, match=r"^edn\.toml.*" + re.escape(ERRORS[old, new])) as caught:
         find_recipe(edited(tmp_path, old, new))
+    check_one_sentence(str(caught.value))
 
 
 def test_unknown_names_and_settings() -> None:
@@ -171,9 +150,85 @@ def test_unknown_names_and_settings() -> None:
         find_recipe("edm")
     with pytest.raises(InputError, match=r"recipe 'no.toml' cannot be read: No such file"):
         find_recipe("no.toml")
-    for wrong in ("lr=1", "optimizer.lr", "=1"):
-        with pytest.raises(UsageError, match=r"--set takes section\.key=value, like optimizer\.lr=1e-4"):
-            find_recipe("edn", [wrong])
-    message = "edn.toml --set optimizer.rate=1: unknown key 'rate' in [optimizer]; expected betas, lr"
+    message = "edn.toml --set optimizer.rate=1: [optimizer]: unknown key 'rate'; expected betas, lr"
     with pytest.raises(InputError, match=re.escape(message)):
         find_recipe("edn", ["optimizer.rate=1"])
+    for wrong in (
+        *("", "=", ".", "a.b", "a.b=1", ".=1", "train.=1", ".batch=1", "train=1", "train.batch.x=1"),
+        *("network.encoder_weights=\udcff", "x" * 10_000 + ".y=1", "a\nb.c=1", "train.a\0b=1"),
+    ):
+        with pytest.raises(InputError) as caught:
+            find_recipe("edn", [wrong])
+        check_one_sentence(str(caught.value))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "x", "[", "[train", "a = [" + "[" * 5000, "\0", "\ufeff", "a" * 10**5, "train = 1", "[[train]]",
+     "[train]\nbatch = 1\nbatch = 2", "[network.name]\na = 1", "optimizer = 5", "[optimizer]\nname = []",
+     "['']", "['\\n']", '["a\\nb"]', "[" + "a." * 2000 + "a]"],
+)  # fmt: skip
+def test_a_malformed_file_is_refused_in_one_sentence(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.toml"
+    path.write_bytes(text.encode())
+    with pytest.raises(InputError) as caught:
+        find_recipe(path)
+    check_one_sentence(str(caught.value))
+
+
+PARTS: list[tuple[str, type[Any]]] = [*recipes._PARTS.items(), ("optimizer", SGD)]
+KEYS = sorted({(section, field.name) for section, kind in PARTS for field in fields(kind)})
+
+
+@pytest.mark.parametrize("key", KEYS, ids=".".join)
+def test_an_extreme_value_is_accepted_or_refused_in_one_sentence(key: tuple[str, str]) -> None:
+    section, name = key
+    is_of_adam = section != "optimizer" or name in {field.name for field in fields(Adam)}
+    tables = find_recipe("tiny").tables()
+    if not is_of_adam:
+        tables["optimizer"] = {"name": "sgd", "lr": 0.1}
+    for value in EXTREME_VALUES.values():
+        changed = {part: dict(table) for part, table in tables.items()}
+        try:
+            recipes._replace(changed, *recipes._parse_setting(f"{section}.{name}={value}"))
+            check_usable(read_recipe(changed, name="x", source="x.toml"))
+        except InputError as error:
+            check_one_sentence(str(error))
+
+
+def check_usable(recipe: Recipe) -> None:
+    """An accepted recipe can be written, read again, and does not fail in what is made of its values."""
+    assert read_recipe(tomllib.loads(write_toml(recipe)), name=recipe.name, source="x") == recipe
+    write_toml(recipe).encode()
+    np.random.default_rng((recipe.train.seed, 0, 0))
+    make_optimizer(torch.nn.Linear(2, 2), recipe)
+    epochs = recipe.train.epochs or 1
+    factor = schedule_factor(recipe.schedule, steps_per_epoch=3, n_epochs=epochs)
+    assert all(math.isfinite(factor(step)) for step in (0, 1, 3 * epochs - 1))
+    recipe_loss("si", recipe.loss)
+
+
+CALLS: dict[str, tuple[Callable[[Any], object], list[Any]]] = {
+    "loss": (lambda v: TrainingRequest(Path("d"), Path("o"), loss=v), ["SI", None, 3]),
+    "limit": (lambda v: TrainingRequest(Path("d"), Path("o"), limit=v), [0, 1.5, "3", True]),
+    "precision": (lambda v: Machine(precision=v), ["16", 16]),
+    "workers": (lambda v: Machine(workers=v), [-1, 0.5, "2"]),
+    "encoder": (lambda v: networks.create("tiny", encoder=v), ["vgg", 50, None, []]),
+    "input_spec": (lambda v: networks.create("tiny", input_spec=v), [{"scale": 1}, "rgb", 3]),
+    "encoder_weights": (lambda v: networks.create("ldf", encoder_weights=v), [3, [], True]),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_arguments_of_training_and_networks(name: str) -> None:
+    call, values = CALLS[name]
+    for value in values:
+        with pytest.raises((ValueError, TypeError), match=name) as caught:
+            call(value)
+        check_one_sentence(str(caught.value))
+
+
+def test_the_names_known_without_pytorch_are_those_of_the_modules() -> None:
+    term_names = [name.partition("(")[0] for name in TERM_NAMES]
+    assert sorted(term_names) == sorted([*ON_INPUT, *ON_PROBS, *REGION])
+    assert set(recipe_parts.ENCODERS) == set(ENCODERS)

@@ -1,7 +1,5 @@
-"""The torchmetrics metric gives the engine's numbers, also over two real processes."""
+"""The torchmetrics metric gives the engine's numbers, also over two processes."""
 
-import multiprocessing
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +12,6 @@ from sisod.data.scenes import make_scenes, sees_all_coarsely, sees_only_large
 torch = pytest.importorskip("torch", reason="extra torch is not installed")
 
 from helpers.custom_metrics import PIXEL_ERROR  # noqa: E402
-from helpers.ddp_worker import join_two, leave_two  # noqa: E402
 
 from sisod.training.torchmetric import SizeInvariantScores  # noqa: E402
 
@@ -59,30 +56,19 @@ def test_equals_the_engine(batch: int, channels: bool) -> None:
         scores.compute()
 
 
-def _process(rank: int, folder: str) -> None:
-    """One of two DDP processes: five images here, two there."""
-    join_two(rank, Path(folder))
+def test_two_processes_equal_one() -> None:
+    """Five images here, two there; what each process gathers is the states of both."""
     preds, masks = (torch.from_numpy(array) for array in data())
-    chosen = slice(0, 5) if rank == 0 else slice(5, 7)
-    scores = SizeInvariantScores(metrics=KEYS)
-    for index in range(*chosen.indices(7)):
-        scores.update(preds[index : index + 1], masks[index : index + 1])
-    values = torch.stack(list(scores.compute().values()))
-    np.save(Path(folder, f"{rank}.npy"), values.numpy())
-    leave_two()
-
-
-@pytest.mark.slow
-def test_two_processes_equal_one(tmp_path: Path) -> None:
-    context = multiprocessing.get_context("spawn")
-    processes = [context.Process(target=_process, args=(rank, str(tmp_path))) for rank in (0, 1)]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join(timeout=120)
-        assert process.exitcode == 0
-    for rank in (0, 1):
-        np.testing.assert_array_equal(np.load(tmp_path / f"{rank}.npy"), list(expected().values()))
+    both = [SizeInvariantScores(metrics=KEYS) for _ in range(2)]
+    for scores, share in zip(both, (slice(0, 5), slice(5, 7)), strict=True):
+        scores.update(preds[share], masks[share])
+    states = [[getattr(scores, name) for name in scores._reductions] for scores in both]
+    for scores in both:
+        gathered = iter(zip(*states, strict=True))
+        scores.dist_sync_fn = lambda *_, source=gathered, **__: list(next(source))
+        scores.distributed_available_fn = lambda: True
+        assert {key: float(value) for key, value in scores.compute().items()} == expected()
+        assert next(gathered, None) is None
 
 
 @pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16])

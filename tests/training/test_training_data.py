@@ -14,10 +14,11 @@ from helpers.image_files import encoded, exif, with_exif  # noqa: E402
 from helpers.training_runs import write_data  # noqa: E402
 
 from sisod import networks  # noqa: E402
-from sisod.common.errors import InputError  # noqa: E402
+from sisod.common.exceptions import InputError  # noqa: E402
 from sisod.data.datasets import Sample, open_dataset  # noqa: E402
 from sisod.data.images import resize  # noqa: E402
 from sisod.losses import boxes_of, labels_of  # noqa: E402
+from sisod.losses.loss import Weighting  # noqa: E402
 from sisod.networks.architectures.ldf import split_label  # noqa: E402
 from sisod.training.data import (  # noqa: E402
     EpochSampler,
@@ -100,11 +101,22 @@ def test_boxes_are_those_of_the_augmented_masks(samples: tuple[Sample, ...]) -> 
 
 @pytest.mark.parametrize("parts", ["cells", "blobs"])
 def test_parts_are_those_of_the_augmented_masks(samples: tuple[Sample, ...], parts: Any) -> None:
-    data = TrainingSet(samples, DataPart(size=48, crop=0.3), seed=0, parts=parts)
+    data = TrainingSet(samples, DataPart(size=48, crop=0.3), seed=0, weighting=Weighting(parts))
     batch = collate([data[2, index] for index in range(6)])
     assert batch.parts is not None
     assert batch.parts.dtype == torch.int16
     assert torch.equal(batch.parts, labels_of(batch.labels["mask"].float() / 255, parts))
+
+
+def test_objects_are_those_of_the_weighting(samples: tuple[Sample, ...]) -> None:
+    part, options = DataPart(size=48), {"min_area": 60, "connectivity": 4}
+    data = TrainingSet(samples, part, seed=0, weighting=Weighting("cells", **options))  # type: ignore[arg-type]
+    batch = collate([data[0, index] for index in range(6)])
+    gt = batch.labels["mask"].float() / 255
+    assert torch.equal(batch.boxes, boxes_of(gt, **options))  # type: ignore[arg-type]
+    assert batch.parts is not None
+    assert torch.equal(batch.parts, labels_of(gt, "cells", **options))  # type: ignore[arg-type]
+    assert len(batch.boxes) < len(boxes_of(gt))
 
 
 def test_labels_of_ldf(samples: tuple[Sample, ...], tmp_path: Path) -> None:

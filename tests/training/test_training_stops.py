@@ -3,31 +3,31 @@
 import importlib.util
 import re
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.command_line import error_message, run
 from helpers.platforms import posix_limits
 
 torch = pytest.importorskip("torch", reason="extra torch is not installed")
 pytest.importorskip("lightning", reason="extra torch is not installed")
 
-from helpers.training_runs import SMALL, same_weights, train_tiny, write_data  # noqa: E402
+from helpers.training_runs import SMALL, same_data, same_weights, train_tiny, write_data  # noqa: E402
+from torch import nn  # noqa: E402
 
-from sisod.common.errors import InputError, UsageError  # noqa: E402
+from sisod.common.exceptions import InputError, InputWarning, UsageError  # noqa: E402
+from sisod.losses import PlainLoss  # noqa: E402
 from sisod.training.module import SaliencyModule  # noqa: E402
-from sisod.training.recipe import find_recipe  # noqa: E402
+from sisod.training.recipe import BALANCED_LOSS, find_recipe  # noqa: E402
+from sisod.training.run_folder import read_metrics  # noqa: E402
+from sisod.training.train import Machine, TrainingRequest, train  # noqa: E402
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_data(tmp_path_factory.mktemp("stops") / "made", 16, black=True)
-
-
-def test_an_all_black_mask_is_kept(tmp_path: Path) -> None:
-    black = write_data(tmp_path / "black", 8, black=True)
-    record = train_tiny(black, tmp_path / "run", "train.epochs=1")
-    assert (record["images"], record["skipped"]) == (8, [])
 
 
 def test_skipped_files_are_counted(tmp_path: Path) -> None:
@@ -53,6 +53,7 @@ def test_a_loss_that_is_no_number_stops(data: Path, tmp_path: Path) -> None:
     assert "there is no checkpoint yet; lower optimizer.lr, or set train.clip" in str(caught.value)
 
 
+@same_data
 def test_a_good_checkpoint_is_not_written_over(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -94,8 +95,8 @@ def test_no_space_for_a_checkpoint(data: Path, tmp_path: Path) -> None:
             train_tiny(data, tmp_path / "run")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert str(caught.value).startswith(f"cannot write below {str(tmp_path / 'run')!r}: File too large")
-    assert str(caught.value).endswith("; free some space and go on with --resume")
+    assert str(caught.value).startswith(f"cannot write below {str(tmp_path)!r}: File too large")
+    assert str(caught.value).endswith("make room and use --resume")
     assert list((tmp_path / "run" / "checkpoints").iterdir()) == []
     train_tiny(data, tmp_path / "run", resume=True)
 
@@ -103,7 +104,7 @@ def test_no_space_for_a_checkpoint(data: Path, tmp_path: Path) -> None:
 def test_runs_are_not_written_over_or_mixed(data: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     train_tiny(data, out, "train.epochs=1")
-    with pytest.raises(InputError, match="exists already; use --resume to go on with it, --overwrite"):
+    with pytest.raises(InputError, match="exists already; use --overwrite to replace it"):
         train_tiny(data, out, "train.epochs=1")
     with pytest.raises(
         InputError, match=r"is another run: settings\.optimizer\.lr was 0\.002 and is now 0\.1;"
@@ -141,8 +142,6 @@ def test_bad_usage(data: Path, tmp_path: Path) -> None:
 
 
 def test_what_lightning_refuses_is_one_sentence(data: Path, tmp_path: Path) -> None:
-    from sisod.training.train import Machine, TrainingRequest, train
-
     for machine in (Machine(strategy="magic"), Machine(devices="many")):
         with pytest.raises(UsageError, match=r"^Lightning refuses these devices or this strategy: "):
             train(
@@ -153,8 +152,6 @@ def test_what_lightning_refuses_is_one_sentence(data: Path, tmp_path: Path) -> N
 
 
 def test_tensorboard_is_named_if_it_is_missing(data: Path, tmp_path: Path) -> None:
-    from sisod.training.train import Machine, TrainingRequest, train
-
     machine, request = (
         Machine(workers=0, logger="tensorboard"),
         TrainingRequest(data=data, out=tmp_path / "run"),
@@ -205,10 +202,80 @@ def test_an_interrupted_run_is_resumed(
     assert train_tiny(data, tmp_path / "run", resume=True)["steps"] == 4
 
 
-def test_few_epochs_are_validated_all_the_same(data: Path, tmp_path: Path) -> None:
-    record = train_tiny(data, tmp_path / "run", "train.validate_every=10", val=data)
-    assert record["model"] == "best"
-    assert record["scores"]["si_mae"] == record["best_si_mae"]
+@same_data
+def test_the_last_epoch_is_validated(data: Path, tmp_path: Path) -> None:
+    train_tiny(data, tmp_path / "run", "train.epochs=3", "train.validate_every=2", val=data)
+    rows = read_metrics(tmp_path / "run" / "metrics.csv")
+    assert [row["epoch"] for row in rows if row["si_mae"]] == ["2", "3"]
+
+
+def test_images_of_both_sets_are_counted(data: Path, tmp_path: Path) -> None:
+    val = write_data(tmp_path / "val", 3)
+    for kind, end in (("image", "jpg"), ("mask", "png")):
+        (val / kind / f"scene002.{end}").rename(val / kind / f"other.{end}")
+    (val / "image" / "scene001.jpg").write_bytes((val / "image" / "scene000.jpg").read_bytes() + b"\0")
+    message = r"^2 of the 3 images to validate on are trained on too \(other, scene000\)"
+    with pytest.warns(InputWarning, match=message):
+        train_tiny(data, tmp_path / "run", "train.epochs=1", val=val)
+
+
+class _Scaled(nn.Module):
+    """A loss of one's own with a number, a tensor, and what it prints."""
+
+    weight: Any
+
+    def __init__(self, factor: float = 1.0, weight: float = 1.0, text: str = "") -> None:
+        super().__init__()
+        self.factor, self._text = factor, text
+        self.register_buffer("weight", torch.tensor(weight))
+
+    def extra_repr(self) -> str:
+        return self._text
+
+    def forward(self, logits: Any, gt: Any, boxes: Any) -> Any:  # noqa: ARG002
+        return self.factor * self.weight * (logits[0] - gt).square().mean()
+
+
+def test_a_run_goes_on_with_the_same_loss_of_ones_own_only(data: Path, tmp_path: Path) -> None:
+    recipe, request = find_recipe("tiny", SMALL), TrainingRequest(data=data, out=tmp_path / "run")
+    record = train(recipe, request, Machine(workers=0), criterion=_Scaled())
+    assert record["config"]["criterion"]["class"] == "_Scaled"
+    again = replace(request, resume=True)
+    assert train(recipe, again, Machine(workers=0), criterion=_Scaled())["steps"] == record["steps"]
+    others: tuple[tuple[Any, str], ...] = (
+        (_Scaled(factor=2), "attributes.factor"),
+        (_Scaled(weight=2), "tensors"),
+        (_Scaled(text="own"), "repr"),
+        (PlainLoss("mse"), "class"),
+        (None, "class"),
+    )
+    for other, key in others:
+        with pytest.raises(InputError, match=rf"is another run: criterion\.{key} was"):
+            train(recipe, again, Machine(workers=0), criterion=other)
+
+
+def test_a_factor_of_the_encoder_without_effect_is_said(data: Path, tmp_path: Path) -> None:
+    with pytest.warns(InputWarning, match=r"encoder_factor is 0\.1"):
+        train(
+            find_recipe("tiny", [*SMALL, "schedule.encoder_factor=0.1"]),
+            TrainingRequest(data=data, out=tmp_path / "run"),
+            Machine(workers=0),
+            network=nn.Conv2d(3, 1, 1),
+        )
+
+
+def test_several_data_sets_are_refused(data: Path, tmp_path: Path) -> None:
+    words = ("tiny", "--data", data, "--data", data, "--out", tmp_path / "run")
+    for command in (("train", *words), ("ablate", *words, "--test", data)):
+        assert "--data is given 2 times" in error_message(run(*command), exit_codes=(2,))
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_balanced_loss_has_the_same_name_in_python(data: Path, tmp_path: Path) -> None:
+    settings = ("train.epochs=1", "loss.min_area=3")
+    asked = train_tiny(data, tmp_path / "python", *settings, loss="balanced")["config"]
+    by_settings = train_tiny(data, tmp_path / "set", *settings, *BALANCED_LOSS)["config"]
+    assert asked == by_settings
 
 
 def test_a_batch_must_be_shared_evenly(data: Path) -> None:

@@ -1,6 +1,5 @@
 """The table that `sisod ablate` writes: scores of each variant of the loss, one for each seed."""
 
-import json
 import math
 import statistics
 from collections.abc import Sequence
@@ -8,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sisod.common.errors import InputError, UsageError
+from sisod.common.exceptions import InputError, UsageError
+from sisod.common.files import convert, read_json
 from sisod.common.parquet import read_table
 from sisod.scoring.metrics import PAPER_KEYS
 
@@ -49,48 +49,37 @@ class AblationRow:
         return mean_and_deviation(self.values)[1]
 
 
+@dataclass(frozen=True)
+class _Row:
+    variant: str
+    dataset: str
+    scores: dict[str, float | None]
+
+
 def read_ablation(path: Path) -> list[AblationRow]:
-    """Read the paper's metrics from ablation.json or ablation.parquet of `sisod ablate`."""
+    """Read the paper's metrics from ablation.json or ablation.parquet of `sisod ablate`.
+
+    Raises:
+        InputError: the file is not such a table.
+    """
+    if path.suffix not in (".json", ".parquet"):
+        raise UsageError(f"{str(path)!r}: expected the ablation as a .json or .parquet file")
     try:
-        if path.suffix == ".parquet":
-            records = read_table(path).to_dicts()
-        elif path.suffix == ".json":
-            content = json.loads(path.read_text(encoding="utf-8"))
-            records = [record | record["scores"] for record in content["rows"]]
+        if path.suffix == ".json":
+            records = read_json(path, dict[str, Any], name=path.name).get("rows")
         else:
-            raise UsageError(f"{str(path)!r}: expected the ablation as a .json or .parquet file")
-        rows = _grouped(records)
-    except UsageError:
-        raise
-    except KeyError as error:
-        raise InputError(f"{str(path)!r} is not a table of 'sisod ablate': no field {error}") from error
-    except (OSError, ValueError, TypeError, ArithmeticError, RecursionError) as error:
+            table = read_table(path)
+            keys = [key for key in PAPER_KEYS if key in table.columns]
+            rows = table.to_dicts() if keys else []
+            records = [row | {"scores": {key: row[key] for key in keys}} for row in rows]
+        groups: dict[tuple[str, str, str], list[float]] = {}
+        for row in convert(records, list[_Row], name=path.name, strict=False):
+            for metric in (key for key in PAPER_KEYS if key in row.scores):
+                value = row.scores[metric]
+                values = groups.setdefault((row.variant, row.dataset, metric), [])
+                values.append(math.nan if value is None else value)
+        if not groups:
+            raise InputError("it has no scores")
+    except InputError as error:
         raise InputError(f"{str(path)!r} is not a table of 'sisod ablate': {error}") from error
-    if not rows:
-        raise InputError(f"{str(path)!r} is not a table of 'sisod ablate': it has no scores")
-    return rows
-
-
-def _grouped(records: list[dict[str, Any]]) -> list[AblationRow]:
-    groups: dict[tuple[str, str, str], list[float]] = {}
-    for record in records:
-        for metric in PAPER_KEYS:
-            if metric in record:
-                key = (_text(record, "variant"), _text(record, "dataset"), metric)
-                groups.setdefault(key, []).append(_score(record, metric))
     return [AblationRow(*key, tuple(values)) for key, values in groups.items()]
-
-
-def _text(record: dict[str, Any], field: str) -> str:
-    if not isinstance(record[field], str):
-        raise ValueError(f"{field} is {record[field]!r}; expected a text")
-    return str(record[field])
-
-
-def _score(record: dict[str, Any], metric: str) -> float:
-    value = record[metric]
-    if value is None:
-        return math.nan
-    if isinstance(value, bool) or not isinstance(value, int | float) or math.isinf(value):
-        raise ValueError(f"{metric} is {value!r}; expected a number")
-    return float(value)

@@ -1,15 +1,19 @@
-"""Bootstrap over images: the values of a summary on images drawn with replacement.
+"""Bootstrap over images: the values of a summary on images drawn with replacement, and their intervals.
 
 Every score here is a function of sums over images. A resample is therefore a row of counts (how often
 each image was drawn), and all resamples of all scores are one matrix product. Means over images and over
 objects are ratios of two sums. So is every point of a mean curve, whose maximum is taken after the
 product. Metrics of objects are computed from several sums of counts.
+
+Intervals are those of the symmetric studentised bootstrap (Hall 1988), for scores and for differences
+alike: in every resample, the deviation from the observed value is divided by its own standard error,
+which comes from the influence of each image, and the 95 % quantile of these ratios gives the width.
 """
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,16 +26,16 @@ from sisod.analysis.object_counts import (
     needs_predicted,
     no_predicted_objects,
 )
-from sisod.common.arguments import check_whole
-from sisod.common.errors import InputError, UsageError, shorten_list
+from sisod.common.arguments import check_int
+from sisod.common.exceptions import InputError, UsageError, shorten_list
 from sisod.common.progress import progress_bar
 from sisod.evaluation.results import StoredMetrics, require_metrics
 from sisod.evaluation.rows import IMAGE_CURVES, split_counts
+from sisod.scoring.families.family import Direction
 from sisod.scoring.metrics import (
     METRIC_SETS,
     METRICS,
     PAPER_KEYS,
-    Direction,
     arrow,
     check_metric,
     is_custom,
@@ -48,6 +52,7 @@ _MAX_COUNTS = 8_000_000  # elements of a matrix of resamples at a time: 64 MB
 _OBJECT_COLUMNS = {"found": "recall_binary", **{f"object_{key}": key for key in OBJECT_METRICS}}
 # compared by default beside the paper's columns: what is found, and what that costs in false objects
 _DEFAULT_OBJECTS = ("found", "object_f1", "false_objects", "bsi_f_binary")
+COUNTS = ("n_predicted", "n_false", "n_found", "false_objects")  # not shares: they may exceed 1
 # two keys of the same value; the first is also known of results without predicted objects
 SAME_VALUE = {"found": "object_recall"}
 
@@ -104,13 +109,17 @@ class Score:
 
 def title(key: str) -> str:
     """Return the title of a score in tables."""
-    if key in METRICS:
-        return METRICS[key].title
-    return (
-        title(SAME_VALUE["found"])
-        if key == "found"
-        else f"{METRICS[OBJECT_SCORES[key]].title} of objects"
-    )
+    return _name(key, "title")
+
+
+def heading(key: str) -> str:
+    """Return the title of a score with the arrow of its better direction."""
+    return f"{_name(key, 'title')} {arrow(OBJECT_SCORES.get(key, key))}".rstrip()
+
+
+def symbol(key: str) -> str:
+    """Return the heading of a score as papers print it, in LaTeX."""
+    return f"{_name(key, 'symbol')} {arrow(OBJECT_SCORES.get(key, key))}".rstrip()
 
 
 def direction(key: str) -> Direction:
@@ -118,18 +127,11 @@ def direction(key: str) -> Direction:
     return METRICS[OBJECT_SCORES.get(key, key)].better
 
 
-def heading(key: str) -> str:
-    """Return the title of a score with the arrow of its better direction."""
-    return f"{title(key)} {arrow(OBJECT_SCORES.get(key, key))}".rstrip()
-
-
-def symbol(key: str) -> str:
-    """Return the heading of a score as papers print it, in LaTeX."""
-    if key in OBJECT_SCORES and key != "found":
-        name = f"{METRICS[OBJECT_SCORES[key]].symbol} of objects"
-    else:
-        name = METRICS[SAME_VALUE.get(key, key)].symbol
-    return f"{name} {arrow(OBJECT_SCORES.get(key, key))}".rstrip()
+def _name(key: str, form: str) -> str:
+    key = SAME_VALUE.get(key, key)
+    if key in METRICS:
+        return str(getattr(METRICS[key], form))
+    return f"{getattr(METRICS[OBJECT_SCORES[key]], form)} of objects"
 
 
 def score_keys(evaluation: "Evaluation") -> tuple[str, ...]:
@@ -220,13 +222,16 @@ def read_score(evaluation: "Evaluation", key: str, order: NDArray[np.int64] | No
     if order is None:
         order = np.arange(evaluation.images.height)
     if key in OBJECT_SCORES:
-        return _object_score(evaluation, key, order)
+        return object_score(evaluation, key, order)
     per_image = evaluation.images[key].to_numpy()[order]
     if is_summed(key):
         family = METRICS[key].family
         widths, counts = counts_matrix(evaluation, curves=family.on_request)
-        function = partial(_value_of_counts, family.function, widths)
-        return Score(key, evaluation.summary[key], per_image, counts[order], function)
+
+        def value_of_counts(sums: Values) -> Values:
+            return np.asarray(family.function(split_counts(sums, widths)))
+
+        return Score(key, evaluation.summary[key], per_image, counts[order], value_of_counts)
     values = per_image[:, None]
     if METRICS[key].form == "max":
         values = evaluation.image_curves[_curve_name(key)].to_numpy().astype(np.float64)[order]
@@ -241,8 +246,8 @@ def resample(scores: Sequence[Score], resamples: int, seed: int) -> Values:
     All scores must be of the same images in the same order: a resample draws the same images for all
     of them. NaN where a resample has no image on which the score is defined.
     """
-    resamples = check_whole("resamples", resamples, least=1, most=_MAX_RESAMPLES)
-    seed = check_whole("seed", seed, least=0)
+    resamples = check_int("resamples", resamples, least=1, most=_MAX_RESAMPLES)
+    seed = check_int("seed", seed, least=0)
     n_images = len(scores[0].per_image)
     rng = np.random.default_rng(seed)
     table, columns = share_columns(scores)
@@ -251,28 +256,93 @@ def resample(scores: Sequence[Score], resamples: int, seed: int) -> Values:
     with progress_bar("resampling", resamples) as advance:
         for start in range(0, resamples, chunk):
             rows = slice(start, min(start + chunk, resamples))
-            sums = _draw(rng, rows.stop - start, n_images) @ table
+            n_rows = rows.stop - start
+            drawn = rng.integers(0, n_images, size=(n_rows, n_images))
+            drawn += np.arange(n_rows)[:, None] * n_images
+            counts = np.bincount(drawn.ravel(), minlength=n_rows * n_images)  # of each image
+            sums = counts.reshape(n_rows, n_images).astype(np.float64) @ table
             for index, score in enumerate(scores):
                 values[rows, index] = score.function(sums[:, columns[index]])
-            advance(rows.stop - start)
+            advance(n_rows)
     return values
 
 
-def interval(values: Values) -> tuple[float, float]:
-    """Return the 95 % percentile interval of resampled values; NaN if none is defined."""
-    defined = values[~np.isnan(values)]
-    if not len(defined):
-        return math.nan, math.nan
-    low, high = np.quantile(defined, [0.025, 0.975])
-    return float(low), float(high)
+def intervals(
+    scores: Sequence[Score], pairs: Sequence[tuple[int, int]], resamples: int, seed: int
+) -> tuple[Values, Values]:
+    """Return the resampled values of scores, and the 95 % intervals of scores and of differences.
+
+    An interval is never shorter than Student's, and does not leave the range of its metric. It is NaN if
+    fewer than two images define the score.
+
+    Args:
+        scores: all of the same images in the same order.
+        pairs: indices of two scores, whose difference (first minus second) gets an interval.
+        resamples: number of resamples.
+        seed: of the resampling.
+
+    Returns:
+        The values of `resample`, and an array of scores and pairs x (low, high).
+    """
+    sums = [score.table.sum(axis=0, keepdims=True) for score in scores]
+    observed = [score.function(row)[0] for score, row in zip(scores, sums, strict=True)]
+    # influence of an image: how much the value falls without it
+    influences = [
+        value - score.function(row - score.table)
+        for score, row, value in zip(scores, sums, observed, strict=True)
+    ]
+    defined = [~np.isnan(score.per_image) for score in scores]
+    bounds = [_bounds(score.key) for score in scores]
+    for a, b in pairs:
+        observed.append(observed[a] - observed[b])
+        influences.append(influences[a] - influences[b])
+        defined.append(defined[a] | defined[b])
+        span = bounds[a][1] - bounds[a][0]
+        bounds.append((-span, span))
+    squares = np.nan_to_num(np.square(influences), nan=-1.0)  # NaN would spread
+    columns = [replace(scores[0], table=row[:, None], function=np.ravel) for row in squares]
+    drawn = resample([*scores, *columns], resamples, seed)
+    ends = np.full((len(observed), 2), math.nan)
+    for i, value in enumerate(observed):
+        if squares[i].min() < 0 or (n_defined := int(defined[i].sum())) < 2:
+            continue
+        a, b = pairs[i - len(scores)] if i >= len(scores) else (i, -1)
+        values = drawn[:, a] - (drawn[:, b] if i >= len(scores) else 0.0)
+        width = _half_width(values - value, drawn[:, len(scores) + i], squares[i].sum(), n_defined)
+        low, high = bounds[i]
+        ends[i] = max(value - width, min(low, value)), min(value + width, max(high, value))
+    return drawn[:, : len(scores)], ends
 
 
-def _draw(rng: np.random.Generator, rows: int, n_images: int) -> Values:
-    """Counts of how often each image was drawn, one row per resample."""
-    drawn = rng.integers(0, n_images, size=(rows, n_images))
-    drawn += np.arange(rows)[:, None] * n_images
-    counts = np.bincount(drawn.ravel(), minlength=rows * n_images)
-    return counts.reshape(rows, n_images).astype(np.float64)
+def _half_width(deviations: Values, squares: Values, square: float, n_images: int) -> float:
+    """Half of an interval, from resampled deviations, and sums of squared influences."""
+    student = _student_quantile(n_images - 1) * math.sqrt((n_images - 1) / n_images)
+    variances = squares - n_images * (deviations / (n_images - 1)) ** 2
+    known = variances > 1e-9 * square  # not where the same value was drawn throughout; NaN is not
+    ratios = np.abs(deviations[known]) / np.sqrt(variances[known])
+    quantile = float(np.quantile(ratios, 0.95)) if len(ratios) else 0.0
+    return float(max(quantile, student) * math.sqrt(square))
+
+
+def _student_quantile(freedom: int) -> float:
+    """The 97.5 % quantile of Student's distribution, as a series (Fisher and Cornish 1960)."""
+    z = NormalDist().inv_cdf(0.975)
+    terms = (
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
+    )
+    return float(z + sum(term / freedom**power for power, term in enumerate(terms, start=1)))
+
+
+def _bounds(key: str) -> tuple[float, float]:
+    """The least and the greatest possible value of a score."""
+    family = METRICS[OBJECT_SCORES.get(key, key)].family
+    if family.kind == "custom":
+        return -math.inf, math.inf
+    least = -1.0 if family.key == "kappa" else 0.0
+    return least, math.inf if key in COUNTS or family.key == "hce" else 1.0
 
 
 def share_columns(scores: Sequence[Score]) -> tuple[Values, list[NDArray[np.int64]]]:
@@ -280,19 +350,12 @@ def share_columns(scores: Sequence[Score]) -> tuple[Values, list[NDArray[np.int6
 
     Most scores share some columns, such as the numbers of objects.
     """
-    known: dict[bytes, int] = {}
-    distinct: list[Values] = []
+    distinct: dict[bytes, tuple[int, Values]] = {}
     columns = []
     for score in scores:
-        indices = []
-        for column in np.ascontiguousarray(score.table.T):
-            content = column.tobytes()
-            if content not in known:
-                known[content] = len(distinct)
-                distinct.append(column)
-            indices.append(known[content])
-        columns.append(np.array(indices))
-    return np.stack(distinct, axis=1), columns
+        own = [(column.tobytes(), column) for column in np.ascontiguousarray(score.table.T)]
+        columns.append(np.array([distinct.setdefault(k, (len(distinct), c))[0] for k, c in own]))
+    return np.stack([column for _, column in distinct.values()], axis=1), columns
 
 
 def block_size(table: Values) -> int:
@@ -301,15 +364,21 @@ def block_size(table: Values) -> int:
     return max(1, _MAX_COUNTS // longest)
 
 
-def _object_score(evaluation: "Evaluation", key: str, order: NDArray[np.int64]) -> Score:
+def object_score(
+    evaluation: "Evaluation",
+    key: str,
+    order: NDArray[np.int64],
+    members: NDArray[np.bool_] | None = None,
+) -> Score:
+    """Read a score over objects, or over those of them that are `members`, its images sorted."""
     values = evaluation.objects[OBJECT_SCORES[key]].to_numpy()
     if key == "found":
         values = is_found(values)
     n_images = evaluation.images.height
-    members = np.repeat(np.arange(n_images), evaluation.images["n_objects"].to_numpy())
-    defined = ~np.isnan(values)
-    sums = np.bincount(members[defined], weights=values[defined], minlength=n_images).astype(np.float64)
-    counts = np.bincount(members[defined], minlength=n_images).astype(np.float64)
+    images = np.repeat(np.arange(n_images), evaluation.images["n_objects"].to_numpy())
+    chosen = ~np.isnan(values) & (True if members is None else members)
+    sums = np.bincount(images[chosen], weights=values[chosen], minlength=n_images).astype(np.float64)
+    counts = np.bincount(images[chosen], minlength=n_images).astype(np.float64)
     value = float(sums.sum() / counts.sum()) if counts.any() else math.nan
     sums, counts = sums[order], counts[order]
     per_image = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
@@ -321,10 +390,6 @@ def _largest_mean(sums: Values) -> Values:
     parts, counts = np.split(sums, 2, axis=1)
     # fmax ignores NaN, and is NaN only where nothing is defined
     return np.asarray(np.fmax.reduce(parts / np.where(counts == 0, np.nan, counts), axis=1))
-
-
-def _value_of_counts(function: Callable[..., Values], widths: dict[str, int], sums: Values) -> Values:
-    return function(split_counts(sums, widths))
 
 
 def _has_sums(key: str) -> bool:

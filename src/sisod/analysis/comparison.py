@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,17 +15,15 @@ from sisod.analysis.bootstrap import (
     direction,
     distinct_keys,
     heading,
-    interval,
+    intervals,
     read_score,
-    resample,
     symbol,
     title,
 )
-from sisod.analysis.same_images import check_same_images
-from sisod.analysis.significance import MAX_EXACT, TOLERANCE, holm, permutation_tests, sign_test
+from sisod.analysis.significance import LEVEL, MAX_EXACT, TOLERANCE, holm, permutation_tests, sign_test
 from sisod.analysis.verdict import find_verdict, verdict_lines
-from sisod.common.arguments import shown
-from sisod.common.errors import UsageError, counted, printable
+from sisod.common.arguments import short_repr
+from sisod.common.exceptions import InputError, UsageError, pluralize, printable, shorten_list
 from sisod.common.grid import (
     Format,
     Grid,
@@ -39,7 +37,7 @@ from sisod.common.grid import (
 )
 from sisod.evaluation.notes import DefinedCounts, undefined_notes
 from sisod.evaluation.results import Result
-from sisod.scoring.metrics import METRICS, Direction
+from sisod.scoring.metrics import METRICS
 
 if TYPE_CHECKING:
     import polars as pl
@@ -49,7 +47,7 @@ if TYPE_CHECKING:
 
 Values = NDArray[np.float64]
 RESAMPLES = 10_000
-_FEW_IMAGES = 20  # with fewer, an interval says little
+_FEW_IMAGES = 15  # with fewer, intervals may cover less than 93 %
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,8 +62,8 @@ class Comparison:
             where both are defined), `a_gain` and `b_gain` (the mean advantage of each on the images
             that it wins), `p` of the sign test (who wins more images), `p_mean` of the permutation test
             (of the difference), `p_holm`, the p of the sign test corrected for the number of pairs
-            within the metric, and `verdict`: whether a is "better" or "worse", where the interval
-            excludes zero, or "undecided". Of a metric for which neither higher nor lower is better,
+            within the metric, and `verdict`: whether a is "better" or "worse", where `p_mean` is at
+            most 0.05, or "undecided". Of a metric for which neither higher nor lower is better,
             nobody leads or wins: shares and p are NaN, numbers of images 0, the verdict is "".
         intervals: one row per method and metric: `method`, `metric`, `value`, `low`, `high`.
         images: number of images.
@@ -83,14 +81,13 @@ class Comparison:
     notes: tuple[str, ...] = ()
 
     def grid(self) -> Grid:
-        """Return the table as text; in bold the better value where the interval excludes zero."""
+        """Return the table as text; in bold the better value where the verdict is decided."""
         many = len(self.methods) > 2
         names = ("method", "other") if many else self.methods
-        pair = (*names, "value", "other's value") if many else names
         headings = (
-            "metric", *pair, "difference", "95 % interval", f"{names[0]} leads",
-            f"{names[0]} wins", f"{names[1]} wins", "p, images", "p, mean",
-            *(("p, images, Holm",) * many),
+            "metric", *(("method", "other", "value", "other's value") if many else names),
+            "difference", "95 % interval", f"{names[0]} leads", f"{names[0]} wins", f"{names[1]} wins",
+            "p, images", "p, mean", *(("p, images, Holm",) * many),
         )  # fmt: skip
         rows = list(self.table.iter_rows(named=True))
         n_text = 3 if many else 1
@@ -105,9 +102,9 @@ class Comparison:
     def verdicts(self) -> list[str]:
         """Return lines of text: the verdict of every pair of methods, and where its two tests disagree.
 
-        A metric is judged if the 95 % interval of the difference excludes zero. Indented lines name
-        the metrics by which one method wins more images, but the other has the better value, and those
-        by which only one of the two tests is significant.
+        The permutation test decides at 5 %. Indented lines name the metrics by which one method wins
+        more images, but the other has the better value, those by which only one of the two tests is
+        significant, and those whose interval disagrees with the verdict.
         """
         return verdict_lines(self.table.iter_rows(named=True))
 
@@ -139,23 +136,25 @@ class Comparison:
 
     def caption(self) -> str:
         """Return the numbers of images and resamples and the seed, in one line."""
-        images = counted(self.images, "image")
+        images = pluralize(self.images, "image")
         return f"{images}, {self.resamples} bootstrap resamples, seed {self.seed}"
 
     def legend(self) -> list[str]:
         """Return lines of text on the two tests and the rule of the verdicts."""
-        n_metrics = self.table["metric"].n_unique()
+        counts = [pluralize(self.table["metric"].n_unique(), "metric")]
+        if len(self.methods) > 2:
+            counts.append(pluralize(math.comb(len(self.methods), 2), "pair"))
         exchanges = "all" if self.images <= MAX_EXACT else f"{self.resamples} random"
         return [
             "p, images: sign test of who wins more images; p, mean: permutation test of the difference, "
             f"{exchanges} exchanges",
-            "better or worse: the 95 % interval excludes zero (not corrected for the "
-            f"{n_metrics} metric{'' if n_metrics == 1 else 's'} compared)",
+            f"better or worse: p, mean is at most {LEVEL} (not corrected for the "
+            f"{' and '.join(counts)} compared); interval: studentised bootstrap",
         ]
 
     def plot(self) -> "Figure":
         """Draw every difference with its interval; right of zero the first method is better."""
-        from sisod.report.forest import comparison_figure
+        from sisod.report.drawing.forest import comparison_figure
 
         return comparison_figure(self)
 
@@ -189,8 +188,9 @@ def compare(
 ) -> Comparison:
     """Compare two results on the same images.
 
-    Bootstrap over images: each resample draws whole images with replacement, the same ones for both, so
-    that an image that is difficult for both does not count as a difference.
+    The verdict is that of a permutation test of the difference at 5 %. Intervals are those of a
+    studentised bootstrap over images: each resample draws whole images with replacement, the same ones
+    for both, so that an image that is difficult for both does not count as a difference.
 
     Args:
         a: the first result.
@@ -203,10 +203,12 @@ def compare(
         seed: of the resampling and the permutations; the same seed gives the same numbers.
         names: of the two results.
     """
-    if isinstance(names, str) or len(names) != 2 or not all(isinstance(name, str) for name in names):
-        raise UsageError(f"names must be two texts, got {shown(names)}")
-    if names[0] == names[1]:
-        raise UsageError(f"both results are called {names[0]!r}; give them different names")
+    if (
+        not isinstance(names, tuple)
+        or len(set(names)) != 2
+        or not all(isinstance(n, str) for n in names)
+    ):
+        raise UsageError(f"names must be two different strings, got {short_repr(names)}")
     return compare_many({names[0]: a, names[1]: b}, metrics=metrics, resamples=resamples, seed=seed)
 
 
@@ -223,36 +225,85 @@ def compare_many(
     if len(evaluations) < 2:
         raise UsageError(f"expected two or more results to compare, got {len(evaluations)}")
     orders = check_same_images(evaluations)
-    results = [Result("", method, evaluation) for method, evaluation in evaluations.items()]
-    keys = distinct_keys(chosen_keys(metrics, results))
-    names = next(iter(evaluations.values())).images["image"].to_list()
-    by_name = np.array(sorted(range(len(names)), key=names.__getitem__))  # any order: the same numbers
+    keys = distinct_keys(chosen_keys(metrics, [Result("", m, e) for m, e in evaluations.items()]))
     scores = {
-        name: [read_score(evaluation, key, orders[name][by_name]) for key in keys]
+        name: [read_score(evaluation, key, orders[name]) for key in keys]
         for name, evaluation in evaluations.items()
     }
-    drawn = resample([score for row in scores.values() for score in row], resamples, seed)
-    values = dict(zip(scores, np.split(drawn, len(scores), axis=1), strict=True))
+    flat = [score for row in scores.values() for score in row]
+    at = {name: index * len(keys) for index, name in enumerate(scores)}  # of its first score
+    pairs = list(product(range(len(keys)), combinations(scores, 2)))
+    drawn, ends = intervals(flat, [(at[a] + i, at[b] + i) for i, (a, b) in pairs], resamples, seed)
     p_means = permutation_tests(scores, resamples, seed)
     rows = []
-    for i, key in enumerate(keys):
-        methods = {name: (scores[name][i], values[name][:, i]) for name in scores}
-        rows += _pair_rows(key, methods, {pair: float(p[i]) for pair, p in p_means.items()})
-    intervals = [
-        {"method": name} | _interval_row(score, values[name][:, i])
-        for name, row in scores.items()
-        for i, score in enumerate(row)
-    ]
+    for (i, (a, b)), interval in zip(pairs, ends[len(flat) :].tolist(), strict=True):
+        first, second = at[a] + i, at[b] + i
+        leads = _gains(drawn[:, first] - drawn[:, second], keys[i])
+        p_mean = math.nan if direction(keys[i]) == "none" else float(p_means[a, b][i])
+        rows.append(
+            {"metric": keys[i], "a": a, "b": b}
+            | _pair_row(flat[first], flat[second], leads, interval, p_mean)
+        )
+    n_pairs = math.comb(len(scores), 2)  # the rows of a metric are adjacent
+    p_holm = [holm([row["p"] for row in rows[i : i + n_pairs]]) for i in range(0, len(rows), n_pairs)]
+    for row, p in zip(rows, np.concatenate(p_holm).tolist(), strict=True):
+        row["p_holm"] = p
+        row["verdict"] = find_verdict(row["metric"], row["difference"], row["p_mean"])
     n_images = next(iter(evaluations.values())).images.height
+    methods = [name for name, row in scores.items() for _ in row]
     return Comparison(
         methods=tuple(evaluations),
         table=pl.DataFrame(rows),
-        intervals=pl.DataFrame(intervals),
+        intervals=_interval_table(flat, ends[: len(flat)]).insert_column(
+            0, pl.Series("method", methods)
+        ),
         images=n_images,
         resamples=resamples,
         seed=seed,
-        notes=_notes(n_images, scores, evaluations),
+        notes=_notes(n_images, resamples, scores, evaluations),
     )
+
+
+def check_same_images(evaluations: "Mapping[str, Evaluation]") -> dict[str, NDArray[np.int64]]:
+    """Return the order that sorts the images of each result by name.
+
+    Raises:
+        InputError: the results are of different images, protocols or ground truths.
+    """
+    if not evaluations:
+        raise UsageError("there are no results to compare; pass at least one")
+    orders, truths = {}, {}
+    for method, evaluation in evaluations.items():
+        names = evaluation.images["image"].to_list()
+        orders[method] = np.array(sorted(range(len(names)), key=names.__getitem__), dtype=np.int64)
+        truths[method] = evaluation.images.select("image", "height", "width", "n_objects")[
+            orders[method]
+        ]
+    (first, base), *others = evaluations.items()
+    for other, evaluation in others:
+        here, there = (set(truths[method]["image"]) for method in (first, other))
+        if here != there:
+            lists = {first: sorted(here - there), other: sorted(there - here)}
+            only = [f"{len(v)} only in {k!r} ({shorten_list(v)})" for k, v in lists.items() if v]
+            raise InputError(
+                f"{first!r} and {other!r} are of different images: {', '.join(only)}; "
+                "evaluate both on the same"
+            )
+        if evaluation.protocol != base.protocol:
+            raise InputError(
+                f"{first!r} was scored under the protocol {base.protocol.name!r} and {other!r} under "
+                f"{evaluation.protocol.name!r}; evaluate both under one"
+            )
+        differ = [
+            a[0] for a, b in zip(truths[first].rows(), truths[other].rows(), strict=True) if a != b
+        ]
+        if differ:
+            raise InputError(
+                f"{first!r} and {other!r} were scored against different ground truths: {len(differ)} "
+                f"images differ in size or number of objects, the first is {printable(differ[0])}; "
+                "evaluate them again"
+            )
+    return orders
 
 
 def bootstrap_intervals(
@@ -268,72 +319,49 @@ def bootstrap_intervals(
     objects, `f_max` and `si_f_max` (not the other maxima of mean curves, whose curves are not saved for
     each image).
     """
-    import polars as pl
-
     keys = chosen_keys("all" if metrics is None else metrics, [Result("", "", evaluation)])
     scores = [read_score(evaluation, key) for key in keys]
-    drawn = resample(scores, resamples, seed)
-    return pl.DataFrame([_interval_row(score, drawn[:, i]) for i, score in enumerate(scores)])
+    return _interval_table(scores, intervals(scores, [], resamples, seed)[1])
 
 
-def _pair_rows(
-    key: str,
-    methods: Mapping[str, tuple[Score, Values]],
-    p_means: Mapping[tuple[str, str], float],
-) -> list[dict[str, Any]]:
-    rows = [
-        _pair_row(key, a, methods[a], b, methods[b]) | {"p_mean": _judged(key, p_means[a, b])}
-        for a, b in combinations(methods, 2)
-    ]
-    corrected = holm([row["p"] for row in rows]).tolist()
-    return [
-        row | {"p_holm": p, "verdict": find_verdict(key, row["low"], row["high"])}
-        for row, p in zip(rows, corrected, strict=True)
-    ]
+def _interval_table(scores: Sequence[Score], ends: Values) -> "pl.DataFrame":
+    import polars as pl
 
-
-def _judged(key: str, p: float) -> float:
-    """The p of a metric; NaN if neither more nor less is better."""
-    return math.nan if direction(key) == "none" else p
+    values = {"metric": [score.key for score in scores], "value": [score.value for score in scores]}
+    return pl.DataFrame(values | {"low": ends[:, 0], "high": ends[:, 1]})
 
 
 def _pair_row(
-    key: str, a: str, scores_a: tuple[Score, Values], b: str, scores_b: tuple[Score, Values]
+    a: Score, b: Score, leads: Values, interval: Sequence[float], p_mean: float
 ) -> dict[str, Any]:
-    (score_a, drawn_a), (score_b, drawn_b) = scores_a, scores_b
-    low, high = interval(drawn_a - drawn_b)
-    drawn_gains, gains = (
-        _gains(drawn_a - drawn_b, key),
-        _gains(score_a.per_image - score_b.per_image, key),
-    )
-    leads_a, leads_b, level = _count_wins(drawn_gains)
+    """The columns of a pair from `value_a` to `p_mean`; `leads` are the gains of the resamples."""
+    leads_a, leads_b, _ = _count_wins(leads)
+    gains = _gains(a.per_image - b.per_image, a.key)
     wins_a, wins_b, ties = _count_wins(gains)
-    defined = leads_a + leads_b + level
     return {
-        "metric": key,
-        "a": a,
-        "b": b,
-        "value_a": score_a.value,
-        "value_b": score_b.value,
-        "difference": score_a.value - score_b.value,
-        "low": low,
-        "high": high,
-        "a_leads": leads_a / defined if defined else math.nan,
-        "b_leads": leads_b / defined if defined else math.nan,
+        "value_a": a.value,
+        "value_b": b.value,
+        "difference": a.value - b.value,
+        "low": interval[0],
+        "high": interval[1],
+        "a_leads": leads_a / len(leads) if len(leads) else math.nan,
+        "b_leads": leads_b / len(leads) if len(leads) else math.nan,
         "a_wins": wins_a,
         "b_wins": wins_b,
         "ties": ties,
         "a_gain": float(gains[gains > TOLERANCE].mean()) if wins_a else math.nan,
         "b_gain": float(-gains[gains < -TOLERANCE].mean()) if wins_b else math.nan,
-        "p": sign_test(wins_a, wins_b) if wins_a + wins_b + ties else math.nan,
+        "p": sign_test(wins_a, wins_b) if len(gains) else math.nan,
+        "p_mean": p_mean,
     }
 
 
 def _gains(differences: Values, key: str) -> Values:
     """Advantages of a, where both are defined; none if neither more nor less is better."""
-    defined = differences[~np.isnan(differences)]
-    gains: dict[Direction, Values] = {"up": defined, "down": -defined, "none": defined[:0]}
-    return gains[direction(key)]
+    defined: Values = differences[~np.isnan(differences)]
+    if direction(key) == "none":
+        return defined[:0]
+    return defined if direction(key) == "up" else -defined
 
 
 def _count_wins(gains: Values) -> tuple[int, int, int]:
@@ -342,15 +370,19 @@ def _count_wins(gains: Values) -> tuple[int, int, int]:
     return wins, losses, len(gains) - wins - losses
 
 
-def _interval_row(score: Score, drawn: Values) -> dict[str, Any]:
-    low, high = interval(drawn)
-    return {"metric": score.key, "value": score.value, "low": low, "high": high}
-
-
 def _notes(
-    n_images: int, scores: Mapping[str, Sequence[Score]], evaluations: "Mapping[str, Evaluation]"
+    n_images: int,
+    resamples: int,
+    scores: Mapping[str, Sequence[Score]],
+    evaluations: "Mapping[str, Evaluation]",
 ) -> tuple[str, ...]:
     notes = []
+    least_p = 2 / 2**n_images if n_images <= MAX_EXACT else 1 / (1 + resamples)
+    if least_p > LEVEL:
+        more = "images" if n_images <= MAX_EXACT else "resamples"
+        notes.append(
+            f"no difference can be decided, as no p is below {min(least_p, 1.0):.3g}; use more {more}"
+        )
     if n_images < _FEW_IMAGES:
         count = "1 image is" if n_images == 1 else f"{n_images} images are"
         notes.append(f"{count} too few for intervals to be trusted")

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sisod.analysis.bootstrap import OBJECT_SCORES, Score, interval, read_score, resample
-from sisod.analysis.groups import group_of, is_found, number_groups
+from sisod.analysis.bootstrap import OBJECT_SCORES, Score, intervals, object_score, read_score
+from sisod.analysis.groups import group_of, number_groups
 from sisod.common.arguments import check_known
 
 if TYPE_CHECKING:
     from sisod.evaluation.result import Evaluation
 
 Values = NDArray[np.float64]
-LEAST_IMAGES = 5  # with fewer, a bootstrap repeats so few values that its interval is far too short
+LEAST_IMAGES = 5  # with fewer, an interval says nothing
 _RESAMPLES = 1000
 
 
@@ -34,22 +34,10 @@ def size_intervals(
         seed: of the random numbers.
     """
     check_known("score of objects", key, OBJECT_SCORES)
-    objects = evaluation.objects
     bounds = np.asarray(edges, dtype=np.float64)
-    groups = group_of(objects["share"].to_numpy(), bounds)
-    values = objects[OBJECT_SCORES[key]].to_numpy()
-    if key == "found":
-        values = is_found(values)
-    n_images = evaluation.images.height
-    images = np.repeat(np.arange(n_images), evaluation.images["n_objects"].to_numpy())
-    score = read_score(evaluation, key)
-    scores = []
-    for group in range(len(bounds) - 1):
-        chosen = (groups == group) & ~np.isnan(values)
-        sums = np.bincount(images[chosen], weights=values[chosen], minlength=n_images)
-        counts = np.bincount(images[chosen], minlength=n_images)
-        table = np.stack([sums, counts], axis=1).astype(np.float64)
-        scores.append((dataclasses.replace(score, table=table), int((counts > 0).sum())))
+    groups = group_of(evaluation.objects["share"].to_numpy(), bounds)
+    order = np.arange(evaluation.images.height)
+    scores = [object_score(evaluation, key, order, groups == g) for g in range(len(bounds) - 1)]
     return _intervals(scores, resamples, seed)
 
 
@@ -69,22 +57,22 @@ def number_intervals(
     """
     names, members = number_groups(evaluation.images["n_objects"].to_numpy())
     score = read_score(evaluation, key)
-    scores = []
-    for group in range(len(names)):
-        chosen = members == group
-        # every score is a function of sums over images, so images of other groups become zeros
-        table = np.where(chosen[:, None], score.table, 0.0)
-        n_defined = int((chosen & ~np.isnan(score.per_image)).sum())
-        scores.append((dataclasses.replace(score, table=table), n_defined))
+    # every score is a function of sums over images, so images of other groups become zeros
+    scores = [
+        dataclasses.replace(
+            score,
+            table=np.where((members == group)[:, None], score.table, 0.0),
+            per_image=np.where(members == group, score.per_image, np.nan),
+        )
+        for group in range(len(names))
+    ]
     return _intervals(scores, resamples, seed)
 
 
-def _intervals(scores: list[tuple[Score, int]], resamples: int, seed: int) -> Values:
+def _intervals(scores: list[Score], resamples: int, seed: int) -> Values:
     """Interval of each score that enough images define."""
     ends = np.full((len(scores), 2), np.nan)
-    enough = [i for i, (_, n_images) in enumerate(scores) if n_images >= LEAST_IMAGES]
+    enough = [i for i, one in enumerate(scores) if (~np.isnan(one.per_image)).sum() >= LEAST_IMAGES]
     if enough:
-        values = resample([scores[i][0] for i in enough], resamples, seed)
-        for column, i in enumerate(enough):
-            ends[i] = interval(values[:, column])
+        ends[enough] = intervals([scores[i] for i in enough], [], resamples, seed)[1]
     return ends

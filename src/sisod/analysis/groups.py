@@ -15,11 +15,11 @@ from sisod.analysis.object_counts import (
     no_predicted_objects,
     sum_counts,
 )
-from sisod.common.arguments import check_known, shown
-from sisod.common.errors import UsageError
+from sisod.common.arguments import check_known, short_repr
+from sisod.common.exceptions import UsageError
 from sisod.evaluation.rows import split_counts
+from sisod.scoring.counting.objects import HALF
 from sisod.scoring.metrics import METRICS, check_metric, listed_keys
-from sisod.scoring.objects import HALF
 
 if TYPE_CHECKING:
     import polars as pl
@@ -54,9 +54,12 @@ def size_edges(kind: SizeKind, shares: ArrayLike | None = None) -> Values:
     if kind == "log":
         return np.array(_LOG_EDGES, dtype=np.float64)
     check_known("size groups", kind, get_args(SizeKind))
-    if shares is None:
-        raise UsageError("quantiles need the objects' shares of the image; pass shares=")
-    sizes = _check_shares("shares", shares)
+    sizes = np.asarray(shares, dtype=np.float64)
+    if sizes.ndim != 1 or not ((sizes >= 0) & (sizes <= 1)).all():  # NaN is neither
+        raise UsageError(
+            "quantiles need shares=, a one-dimensional array of the objects' shares of the image in "
+            f"[0, 1]; got {short_repr(shares)}"
+        )
     inner = np.quantile(sizes, np.arange(1, _N_GROUPS) / _N_GROUPS) if len(sizes) else np.empty(0)
     return np.unique(np.concatenate([[0.0], inner, [1.0]]))
 
@@ -68,8 +71,7 @@ def by_size(evaluation: "Evaluation", *, groups: SizeKind | ArrayLike = "paper")
     `found` (the share of objects with recall_binary >= 0.5), the mean of each metric of the object table
     over the objects where it is defined (NaN if there is none), and `n_` + metric, the number of these
     objects. `biou` is among them if `si_biou` was evaluated, and metrics of your own with a
-    size-invariant form. The background belongs to no
-    group.
+    size-invariant form. The background belongs to no group.
 
     Args:
         evaluation: the result; only its object table is read.
@@ -87,11 +89,9 @@ def by_size(evaluation: "Evaluation", *, groups: SizeKind | ArrayLike = "paper")
         "objects": np.bincount(members[members >= 0], minlength=count),
         "found": _group_means(found, members, count)[0],
     }
-    si_keys = {f"si_{key}": key for key in objects.columns}
-    more = (
-        si_keys[key] for key in evaluation.summary if key in si_keys and METRICS[key].family.per_object
-    )
-    keys = (*OBJECT_METRICS, *more)
+    si_keys = [key for key in evaluation.summary if key.startswith("si_")]
+    more = [key.removeprefix("si_") for key in si_keys if METRICS[key].family.per_object]
+    keys = (*OBJECT_METRICS, *(key for key in more if key in objects.columns))
     columns |= _mean_columns({key: objects[key].to_numpy() for key in keys}, members, count)
     return pl.DataFrame(columns)
 
@@ -158,7 +158,12 @@ def by_number(evaluation: "Evaluation", *, metrics: Sequence[str] | None = None)
         "objects": np.bincount(members, weights=numbers, minlength=count).astype(np.int64),
     }
     columns |= _mean_columns({key: images[key].to_numpy() for key in keys}, members, count)
-    columns |= _summed_columns(evaluation, [key for key in keys if is_summed(key)], members, count)
+    if summed := [key for key in keys if is_summed(key)]:
+        curves = any(METRICS[key].family.on_request for key in summed)
+        widths, counts = counts_matrix(evaluation, curves=curves)
+        sums = np.stack([sum_counts(counts[members == group]) for group in range(count)])
+        by_name = split_counts(sums, widths)
+        columns |= {key: METRICS[key].family.function(by_name) for key in summed}
     return pl.DataFrame(columns)
 
 
@@ -236,18 +241,9 @@ def group_edges(groups: SizeKind | ArrayLike, shares: Values) -> Values:
     if edges.ndim != 1 or len(edges) < 2 or not (np.diff(edges) > 0).all():
         raise UsageError(
             "groups must be two or more increasing edges, as shares of the image, or one of "
-            f"{', '.join(get_args(SizeKind))}; got {shown(groups)}"
+            f"{', '.join(get_args(SizeKind))}; got {short_repr(groups)}"
         )
     return edges
-
-
-def _check_shares(name: str, values: ArrayLike) -> Values:
-    shares = np.asarray(values, dtype=np.float64)
-    if shares.ndim != 1 or not ((shares >= 0) & (shares <= 1)).all():  # NaN is neither
-        raise UsageError(
-            f"{name} must be a one-dimensional array of shares in [0, 1], got {shown(values)}"
-        )
-    return shares
 
 
 def size_columns(edges: Values) -> dict[str, Any]:
@@ -276,19 +272,6 @@ def _mean_columns(
     columns = {key: _group_means(column, members, count) for key, column in values.items()}
     means: dict[str, NDArray[Any]] = {key: mean for key, (mean, _) in columns.items()}
     return means | {f"n_{key}": n_defined for key, (_, n_defined) in columns.items()}
-
-
-def _summed_columns(
-    evaluation: "Evaluation", keys: Sequence[str], members: NDArray[np.int64], count: int
-) -> dict[str, Values]:
-    """Metrics of objects of each group, from the sums of its images' counts."""
-    if not keys:
-        return {}
-    curves = any(METRICS[key].family.on_request for key in keys)
-    widths, counts = counts_matrix(evaluation, curves=curves)
-    sums = np.stack([sum_counts(counts[members == group]) for group in range(count)])
-    by_name = split_counts(sums, widths)
-    return {key: METRICS[key].family.function(by_name) for key in keys}
 
 
 def average_ranks(values: ArrayLike) -> Values:

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from sisod.analysis.groups import size_columns, size_edges
 from sisod.common.grid import Format, Grid, is_nan, number, render
 from sisod.common.progress import progress_bar
-from sisod.data.images import where
+from sisod.data.images import display_path
 from sisod.data.pairs import find_masks
-from sisod.data.truths import PLAIN, Meaning, read_truth
+from sisod.data.truths import BINARY_MASK, TruthFormat, read_truth
 from sisod.scoring.arrays import has_grey_area
 from sisod.scoring.protocols import Protocol, find_protocol
 
@@ -26,7 +26,7 @@ class MaskStatistics:
     Attributes:
         n_objects: number of frames, one value per image.
         shares: share of the image that a component covers, one value per component.
-        fills: share of its frame that a component fills, one value per component.
+        frame_salient: salient share of a frame, one value per frame.
         salient: salient share of an image, one value per image with objects.
         n_left_out: number of components without a frame, below the protocol's `min_area`.
         n_grey: masks that are grey in more than the edges of their objects.
@@ -35,7 +35,7 @@ class MaskStatistics:
 
     n_objects: NDArray[np.int64]
     shares: NDArray[np.float64]
-    fills: NDArray[np.float64]
+    frame_salient: NDArray[np.float64]
     salient: NDArray[np.float64]
     n_left_out: int = 0
     n_grey: int = 0
@@ -48,8 +48,8 @@ class MaskStatistics:
 
     @property
     def rho(self) -> float:
-        """Rho of Theorem 4.2, the least fill of a frame; NaN without objects."""
-        return float(self.fills.min()) if len(self.fills) else math.nan
+        """Rho of Theorem 4.2, the least salient share of a frame; NaN without objects."""
+        return float(self.frame_salient.min()) if len(self.frame_salient) else math.nan
 
     @property
     def rho_image(self) -> float:
@@ -78,7 +78,7 @@ def mask_statistics(
     *,
     gt_suffix: str = "",
     names: Sequence[str] | None = None,
-    meaning: Meaning = PLAIN,
+    meaning: TruthFormat = BINARY_MASK,
 ) -> MaskStatistics:
     """Return the statistics of a folder of masks.
 
@@ -89,66 +89,62 @@ def mask_statistics(
         names: only these images.
         meaning: of the values of the masks.
     """
-    rules = find_protocol(protocol)
+    protocol = find_protocol(protocol)
     files = find_masks(gt_root, gt_suffix=gt_suffix, names=names)
     n_left_out = n_grey = n_emptied = 0
-    n_objects, shares, fills, salient = [], [], [], []
+    n_objects, shares, frame_salient, salient = [], [], [], []
     with progress_bar("reading masks", len(files)) as advance:
         for file in files.values():
             truth = read_truth(gt_root, file.path, meaning)
-            mask = truth.mask(where(gt_root, file.path), level=rules.gt_level)
+            mask = truth.mask(display_path(gt_root, file.path), level=protocol.gt_level)
             if has_grey_area(truth.array):
                 n_grey += 1
                 n_emptied += not mask.any()
-            parts = rules.partition(mask, truth.labels)
+            parts = protocol.partition(mask, truth.labels)
             n_objects.append(len(parts))
             shares.append(parts.areas / mask.size)
-            fills.append(parts.areas / parts.frame_areas)
+            frame_salient.append(parts.salient_shares(mask))
             n_left_out += len(parts.components) - len(parts)
             if len(parts):
                 salient.append(float(mask.mean()))
             advance(1)
-    return MaskStatistics(
+    arrays = (
         np.array(n_objects),
         np.concatenate(shares),
-        np.concatenate(fills),
+        np.concatenate(frame_salient),
         np.array(salient),
-        n_left_out,
-        n_grey,
-        n_emptied,
     )
+    return MaskStatistics(*arrays, n_left_out, n_grey, n_emptied)
 
 
 def statistics_grids(statistics: MaskStatistics) -> tuple[Grid, ...]:
     """Return tables of an overview, of objects by size (twice), and of images by number of objects."""
-    n_images, n_objects = len(statistics.n_objects), len(statistics.shares)
-    overview = (
-        ("images", str(n_images)),
-        ("objects", str(n_objects)),
-        ("components below min_area, left out", str(statistics.n_left_out)),
-        ("masks with grey areas", str(statistics.n_grey)),
-        ("objects per image, mean", f"{float(statistics.n_objects.mean()):.2f}"),
-        ("rho, least fill of a frame", number(statistics.rho)),
-        ("rho', least salient share of an image", number(statistics.rho_image)),
+    record = _record(statistics)
+    overview = {
+        "images": str(record["images"]),
+        "objects": str(record["objects"]),
+        "components below min_area, left out": str(record["left_out"]),
+        "masks with grey areas": str(record["grey_masks"]),
+        "objects per image, mean": f"{record['objects_per_image']:.2f}",
+        "rho, least salient share of a frame": number(statistics.rho),
+        "rho', least salient share of an image": number(statistics.rho_image),
+    }
+    by_percent = record["objects_by_percent_of_image"]
+    sizes = {f"{group} % of the image": count for group, count in by_percent.items()}
+    tables = (
+        ("size of the object", "objects", sizes),
+        ("the same, small ones apart", "objects", record["objects_by_log_size"]),
+        ("objects in the image", "images", record["images_by_objects"]),
     )
-    sizes = tuple(
-        (f"{10 * i}-{10 * i + 10} % of the image", str(count), f"{count / max(1, n_objects):.1%}")
-        for i, count in enumerate(statistics.size_groups().tolist())
-    )
-    log_sizes = tuple(
-        (group, str(count), f"{count / max(1, n_objects):.1%}")
-        for group, count in statistics.log_size_groups().items()
-    )
-    numbers = tuple(
-        (group, str(count), f"{count / n_images:.1%}")
-        for group, count in statistics.number_groups().items()
-    )
-    return (
-        Grid(("statistic", "value"), overview, n_text=1),
-        Grid(("size of the object", "objects", "share"), sizes, n_text=1),
-        Grid(("the same, small ones apart", "objects", "share"), log_sizes, n_text=1),
-        Grid(("objects in the image", "images", "share"), numbers, n_text=1),
-    )
+    grids = [
+        Grid(
+            (first, what, "share"),
+            tuple((group, str(n), f"{n / max(1, record[what]):.1%}") for group, n in counts.items()),
+            n_text=1,
+        )
+        for first, what, counts in tables
+    ]
+    return (Grid(("statistic", "value"), tuple(overview.items()), n_text=1), *grids)
 
 
 def render_statistics(statistics: MaskStatistics, protocol: Protocol, kind: Format) -> str:
@@ -157,14 +153,16 @@ def render_statistics(statistics: MaskStatistics, protocol: Protocol, kind: Form
     if kind in ("md", "latex"):
         return "\n\n".join(render(grid, (), None, kind) for grid in grids)
     content = {"protocol": protocol.name, **_record(statistics)}
-    rows: list[dict[str, Any]] = []
-    for name, value in content.items():
-        groups = value if isinstance(value, dict) else {"": value}
-        rows += [{"statistic": name, "group": group, "value": one} for group, one in groups.items()]
+    rows = [
+        {"statistic": name, "group": group, "value": one}
+        for name, value in content.items()
+        for group, one in (value if isinstance(value, dict) else {"": value}).items()
+    ]
     return render(grids[0], rows, content, kind)
 
 
 def _record(statistics: MaskStatistics) -> dict[str, Any]:
+    sizes = enumerate(statistics.size_groups().tolist())
     values = {
         "images": len(statistics.n_objects),
         "objects": len(statistics.shares),
@@ -175,10 +173,8 @@ def _record(statistics: MaskStatistics) -> dict[str, Any]:
         "objects_per_image": float(statistics.n_objects.mean()),
         "rho": statistics.rho,
         "rho_image": statistics.rho_image,
-    }
-    sizes = enumerate(statistics.size_groups().tolist())
-    return {key: None if is_nan(value) else value for key, value in values.items()} | {
         "objects_by_percent_of_image": {f"{10 * i}-{10 * i + 10}": count for i, count in sizes},
         "objects_by_log_size": statistics.log_size_groups(),
         "images_by_objects": statistics.number_groups(),
     }
+    return {key: None if is_nan(value) else value for key, value in values.items()}

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from sisod.common.errors import InputError
+from sisod.common.exceptions import InputError
 from sisod.evaluation.rows import Sums, join_counts, split_counts
-from sisod.scoring.errors import ERROR_COUNTS
+from sisod.scoring.counting.error_breakdown import ERROR_COUNTS
+from sisod.scoring.counting.objects import THRESHOLDS
+from sisod.scoring.families.objects import curve, harmonic_mean
 from sisod.scoring.metrics import METRICS
-from sisod.scoring.object_metrics import curve, harmonic_mean
-from sisod.scoring.objects import N_THRESHOLDS
 
 if TYPE_CHECKING:
     import polars as pl
@@ -36,13 +36,9 @@ def needs_predicted(key: str) -> bool:
 
 def no_predicted_objects(evaluation: "Evaluation", what: str) -> InputError:
     """Return the error of a result without predicted objects."""
-    if evaluation.protocol.released_code:
-        return InputError(
-            f"the protocol {evaluation.protocol.name!r} has no predicted objects, so the result has no "
-            f"{what}; evaluate again under another protocol"
-        )
     return InputError(
-        f"the result was saved before predicted objects existed, so it has no {what}; evaluate again"
+        f"the protocol {evaluation.protocol.name!r} has no predicted objects, so the result has no "
+        f"{what}; evaluate again under another protocol"
     )
 
 
@@ -69,9 +65,10 @@ def sum_counts(rows: Values) -> Values:
 def object_curve(evaluation: "Evaluation") -> "pl.DataFrame":
     """Return recall and precision of objects at every threshold, one row each.
 
-    Columns: `threshold` 0, 1/32 ... 31/32 (objects are components of p > threshold), `recall`,
-    `precision`, their harmonic mean `f1`, and the same with `_small` for objects, and predicted ones,
-    below 1 % of the image. NaN where nothing is predicted, or there are no objects.
+    Columns: `threshold`, 1 / (1 + exp(-l)) for l = -12, -11.5, ..., 12 (objects are components of
+    p > threshold), `recall`, `precision`, their harmonic mean `f1`, and the same with `_small` for
+    objects, and predicted ones, below 1 % of the image. NaN where nothing is predicted, or there are no
+    objects.
     """
     import polars as pl
 
@@ -83,7 +80,7 @@ def object_curve(evaluation: "Evaluation") -> "pl.DataFrame":
         )
     widths, matrix = counts_matrix(evaluation, curves=True)
     sums = split_counts(sum_counts(matrix), widths)
-    columns = {"threshold": np.arange(N_THRESHOLDS) / N_THRESHOLDS}
+    columns = {"threshold": THRESHOLDS}
     for suffix in ("", "_small"):
         recall, precision = curve(sums, suffix)
         columns[f"recall{suffix}"], columns[f"precision{suffix}"] = recall, precision

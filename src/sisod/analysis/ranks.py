@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from sisod.analysis.comparison import check_same_images
 from sisod.analysis.groups import average_ranks
-from sisod.analysis.same_images import check_same_images
-from sisod.common.errors import InputError, UsageError
+from sisod.common.exceptions import InputError, UsageError
 from sisod.scoring.metrics import METRICS, check_metric, listed_keys
 
 if TYPE_CHECKING:
@@ -70,19 +70,25 @@ def rank_changes(
     if len(keys) < 2:
         raise UsageError(f"expected two or more metrics to rank by, got {len(keys)}")
     check_same_images(evaluations)
-    columns: dict[str, Any] = {"method": list(evaluations)}
-    ranks: dict[str, Values] = {}
-    for key in keys:
-        values = np.array([_summary_value(name, e, key) for name, e in evaluations.items()])
-        ranks[key] = _ranks_best_first(values, key)
-        columns |= {key: values, f"rank_{key}": ranks[key]}
-    pairs = list(combinations(ranks, 2))
     names = list(evaluations)
-    return RankChanges(
-        pl.DataFrame(columns),
-        {pair: kendall_tau(ranks[pair[0]], ranks[pair[1]]) for pair in pairs},
-        {pair: _swaps(names, ranks[pair[0]], ranks[pair[1]]) for pair in pairs},
-    )
+    columns: dict[str, Any] = {"method": names}
+    for key in keys:
+        check_metric(key, METRICS)
+        if METRICS[key].better == "none":
+            reason = METRICS[key].trivial or "neither more nor less is better"
+            raise UsageError(f"methods cannot be ranked by {key}: {reason}; choose another metric")
+        for name, evaluation in evaluations.items():
+            if key not in evaluation.summary:
+                raise InputError(f"the result of {name!r} has no {key}; evaluate it with this metric")
+        columns[key] = np.array([evaluation.summary[key] for evaluation in evaluations.values()])
+        columns[f"rank_{key}"] = _ranks_best_first(columns[key], key)
+    tau, swaps = {}, {}
+    for pair in combinations(keys, 2):
+        a, b = (columns[f"rank_{key}"] for key in pair)
+        tau[pair] = kendall_tau(a, b)
+        ordered = [(i, j) if a[i] < a[j] else (j, i) for i, j in combinations(range(len(names)), 2)]
+        swaps[pair] = tuple((names[i], names[j]) for i, j in ordered if a[i] < a[j] and b[i] > b[j])
+    return RankChanges(pl.DataFrame(columns), tau, swaps)
 
 
 def kendall_tau(a: ArrayLike, b: ArrayLike) -> float:
@@ -104,24 +110,9 @@ def kendall_tau(a: ArrayLike, b: ArrayLike) -> float:
     return float((dx * dy).sum()) / untied if untied else math.nan
 
 
-def _summary_value(name: str, evaluation: "Evaluation", key: str) -> float:
-    check_metric(key, METRICS)
-    if METRICS[key].better == "none":
-        reason = METRICS[key].trivial or "neither more nor less is better"
-        raise UsageError(f"methods cannot be ranked by {key}: {reason}; choose another metric")
-    if key not in evaluation.summary:
-        raise InputError(f"the result of {name!r} has no {key}; evaluate it again with this metric")
-    return evaluation.summary[key]
-
-
 def _ranks_best_first(values: Values, key: str) -> Values:
     ranks = np.full(len(values), math.nan)
     defined = ~np.isnan(values)
     ordered = -values[defined] if METRICS[key].direction == "up" else values[defined]
     ranks[defined] = average_ranks(ordered)
     return ranks
-
-
-def _swaps(names: Sequence[str], a: Values, b: Values) -> tuple[tuple[str, str], ...]:
-    pairs = [(i, j) if a[i] < a[j] else (j, i) for i, j in combinations(range(len(names)), 2)]
-    return tuple((names[i], names[j]) for i, j in pairs if a[i] < a[j] and b[i] > b[j])

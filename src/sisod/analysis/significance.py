@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sisod.analysis.bootstrap import Score, block_size, share_columns
-from sisod.common.arguments import check_whole, shown
-from sisod.common.errors import UsageError
+from sisod.common.arguments import check_int, short_repr
+from sisod.common.exceptions import UsageError
 
 Values = NDArray[np.float64]
+LEVEL = 0.05  # of every test: a p up to it is significant, and decides
 TOLERANCE = 1e-12  # smaller differences are the rounding of sums: a tie
 MAX_EXACT = 12  # images up to which all exchanges are enumerated: 2^12 of them
 
@@ -25,7 +26,7 @@ def sign_test(wins: int, losses: int) -> float:
         >>> sign_test(5, 0)
         0.0625
     """
-    wins, losses = check_whole("wins", wins, least=0), check_whole("losses", losses, least=0)
+    wins, losses = check_int("wins", wins, least=0), check_int("losses", losses, least=0)
     count, fewer = wins + losses, min(wins, losses)
     ways = total = 1
     for k in range(fewer):
@@ -73,11 +74,7 @@ def permutation_tests(
     )
     least = observed - TOLERANCE * np.maximum(1, observed)
     n_extreme, n_defined = np.zeros(observed.shape), np.zeros(observed.shape)
-    exact = n_images <= MAX_EXACT
-    blocks = _all_exchanges(n_images)
-    if not exact:
-        blocks = _random_exchanges(n_images, permutations, seed, block_size(table))
-    for exchanged in blocks:
+    for exchanged in _exchanges(n_images, permutations, seed, block_size(table)):
         moved = exchanged @ table
         for i, pair in enumerate(pairs):
             for key in range(n_keys):
@@ -85,18 +82,20 @@ def permutation_tests(
                 n_extreme[i, key] += np.count_nonzero(sizes >= least[i, key])  # NaN is not
                 n_defined[i, key] += np.count_nonzero(~np.isnan(sizes))
     with np.errstate(invalid="ignore"):  # a score that is defined for no exchange
-        p = n_extreme / n_defined if exact else (1 + n_extreme) / (1 + n_defined)
+        own = 0 if n_images <= MAX_EXACT else 1  # the observed one is among all exchanges
+        p = (own + n_extreme) / (own + n_defined)
     p[np.isnan(observed)] = math.nan
     return {(methods[a], methods[b]): p[i] for i, (a, b) in enumerate(pairs)}
 
 
-def _all_exchanges(n_images: int) -> Iterator[Values]:
-    """All 2^n choices of images, one row each, in one block."""
-    yield ((np.arange(1 << n_images)[:, None] >> np.arange(n_images)) & 1).astype(np.float64)
+def _exchanges(n_images: int, permutations: int, seed: int, rows: int) -> Iterator[Values]:
+    """Choices of images, one row each: all 2^n if the images are few, else random ones, in blocks.
 
-
-def _random_exchanges(n_images: int, permutations: int, seed: int, rows: int) -> Iterator[Values]:
-    """Random choices of images, one row each, in blocks that do not change the numbers."""
+    The blocks do not change the numbers.
+    """
+    if n_images <= MAX_EXACT:
+        yield ((np.arange(1 << n_images)[:, None] >> np.arange(n_images)) & 1).astype(np.float64)
+        return
     rng = np.random.default_rng([seed, 1])  # other numbers than those of the bootstrap
     words = -(-n_images // 64)
     for start in range(0, permutations, rows):
@@ -114,7 +113,7 @@ def holm(p_values: ArrayLike) -> Values:
     p = np.asarray(p_values, dtype=np.float64)
     if p.ndim != 1 or ((p < 0) | (p > 1)).any():
         raise UsageError(
-            f"p_values must be a one-dimensional array of numbers in [0, 1], got {shown(p_values)}"
+            f"p_values must be a one-dimensional array of numbers in [0, 1], got {short_repr(p_values)}"
         )
     corrected = np.full(len(p), math.nan)
     defined = np.flatnonzero(~np.isnan(p))

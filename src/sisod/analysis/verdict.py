@@ -1,4 +1,4 @@
-"""The verdict of a comparison in words: where a method is better, and where two tests disagree."""
+"""The verdict of a comparison in words: where a method is better, and what disagrees with that."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -6,35 +6,37 @@ from typing import Any, Literal
 
 from sisod.analysis.bootstrap import OBJECT_SCORES, direction, title
 from sisod.analysis.object_counts import is_summed
-from sisod.analysis.significance import TOLERANCE
-from sisod.common.errors import printable
+from sisod.analysis.significance import LEVEL
+from sisod.common.exceptions import printable
 from sisod.common.grid import number
 from sisod.scoring.metrics import METRICS
 
 Verdict = Literal["better", "worse", "undecided", ""]
 Row = Mapping[str, Any]  # of `Comparison.table`
-_LEVEL = 0.05  # of both tests
 
 
-def find_verdict(key: str, low: float, high: float) -> Verdict:
-    """Return whether the first of two methods is better by a score, from the interval of a difference.
+def find_verdict(key: str, difference: float, p: float) -> Verdict:
+    """Return whether the first of two methods is better by a score, from the permutation test.
 
-    "better" or "worse" if the interval excludes zero, else "undecided"; "" if there is no interval, or
-    neither more nor less is better.
+    "better" or "worse" if p is at most 0.05, else "undecided"; "" if p is NaN, or neither more nor less
+    is better.
 
     Example:
-        >>> find_verdict("mae", -0.02, -0.01), find_verdict("mae", -0.02, 0.01)
+        >>> find_verdict("mae", -0.02, 0.01), find_verdict("mae", -0.02, 0.2)
         ('better', 'undecided')
     """
-    if direction(key) == "none" or math.isnan(low):
+    if direction(key) == "none" or math.isnan(p):
         return ""
-    if low <= TOLERANCE and high >= -TOLERANCE:
+    if p > LEVEL:
         return "undecided"
-    return "better" if (low > 0) == (direction(key) == "up") else "worse"
+    return "better" if (difference > 0) == (direction(key) == "up") else "worse"
 
 
 def verdict_lines(rows: Iterable[Row]) -> list[str]:
-    """Return the verdict of every pair of methods, each followed by the disagreements of its tests."""
+    """Return the verdict of every pair of methods, each followed by the disagreements of its tests.
+
+    The last lines of a pair say where its verdict and the interval of the difference disagree.
+    """
     by_pair: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         by_pair.setdefault((row["a"], row["b"]), []).append(row)
@@ -43,44 +45,38 @@ def verdict_lines(rows: Iterable[Row]) -> list[str]:
         lines.append(_verdict_line(group))
         opposite = {row["metric"]: text for row in group if (text := disagreement(row))}
         others = [row for row in group if row["metric"] not in opposite]
-        lines += [f"  {text}" for text in (*opposite.values(), *one_test_lines(others))]
+        notes = (*opposite.values(), *one_test_lines(others), *_interval_lines(group))
+        lines += [f"  {text}" for text in notes]
     return lines
 
 
 def _verdict_line(rows: Sequence[Row]) -> str:
     """The verdict of one pair: `EDN against ICON: better on SI-MAE and F mean; undecided on MAE`."""
-    keys = {
-        verdict: [title(row["metric"]) for row in rows if row["verdict"] == verdict]
-        for verdict in ("better", "worse", "undecided")
-    }
-    n_judged = sum(map(len, keys.values()))
-    everything = "both metrics" if n_judged == 2 else f"all {n_judged} metrics"
-    parts = [
-        f"{verdict} on " + (listed(names) if len(names) < n_judged or n_judged == 1 else everything)
-        for verdict, names in keys.items()
-        if names
-    ]
-    return f"{_against(rows[0])}: {'; '.join(parts) or 'no metric can be judged'}"
+    judged = [row for row in rows if row["verdict"]]
+    everything = "both metrics" if len(judged) == 2 else f"all {len(judged)} metrics"
+    parts = []
+    for verdict in ("better", "worse", "undecided"):
+        names = [title(row["metric"]) for row in judged if row["verdict"] == verdict]
+        if names:
+            is_all = len(names) == len(judged) > 1
+            parts.append(f"{verdict} on {everything if is_all else listed(names)}")
+    pair = f"{printable(rows[0]['a'])} against {printable(rows[0]['b'])}"
+    return f"{pair}: {'; '.join(parts) or 'no metric can be judged'}"
 
 
 def disagreement(row: Row) -> str:
     """Say that one method wins more images and the other has the better value, and why; "" if not so.
 
-    Nothing is said if the sign test does not decide who wins more images.
+    Nothing is said unless both tests decide.
     """
-    wins, losses = row["a_wins"], row["b_wins"]
-    gain = row["difference"] if direction(row["metric"]) == "up" else -row["difference"]
-    if not (row["p"] < _LEVEL and (gain < -TOLERANCE if wins > losses else gain > TOLERANCE)):
+    a_wins = row["a_wins"] > row["b_wins"]
+    if not (row["p"] <= LEVEL and row["verdict"] == ("worse" if a_wins else "better")):
         return ""
-    a_wins = wins > losses
-    name = printable(row["a" if a_wins else "b"])
-    share = max(wins, losses) / (wins + losses + row["ties"])
-    mean = _value_name(row["metric"])
-    worse = "worse" if row["verdict"] != "undecided" else "worse, but undecided"
-    won, lost = (row["a_gain"], row["b_gain"]) if a_wins else (row["b_gain"], row["a_gain"])
+    leader, other = ("a", "b") if a_wins else ("b", "a")
+    reason = _reason(row["metric"], row[f"{leader}_gain"], row[f"{other}_gain"])
     return (
-        f"{title(row['metric'])}: {name} is better on {100 * share:.0f} % of the images, but its "
-        f"{mean} is {worse}: {_reason(row['metric'], won, lost)}"
+        f"{title(row['metric'])}: {printable(row[leader])} is better on {_share_text([row], leader)}, "
+        f"but its {_value_name(row['metric'])} is worse: {reason}"
     )
 
 
@@ -88,33 +84,52 @@ def one_test_lines(rows: Iterable[Row]) -> list[str]:
     """Say where exactly one of the two tests is significant; a line for each test and leading method."""
     groups: dict[tuple[str, bool], list[Row]] = {}
     for row in rows:
-        if math.isnan(row["p"] + row["p_mean"]) or (row["p"] < _LEVEL) == (row["p_mean"] < _LEVEL):
+        by_images, by_mean = row["p"] <= LEVEL, row["p_mean"] <= LEVEL
+        if math.isnan(row["p"] + row["p_mean"]) or by_images == by_mean:
             continue
-        by_images = row["p"] < _LEVEL
         gain = row["difference"] if direction(row["metric"]) == "up" else -row["difference"]
         a_leads = row["a_wins"] > row["b_wins"] if by_images else gain > 0
         groups.setdefault(("a" if a_leads else "b", by_images), []).append(row)
-    return [
-        _one_test_line(members, leader, by_images=by_images)
-        for (leader, by_images), members in groups.items()
-    ]
+    lines = []
+    for (leader, by_images), members in groups.items():
+        names = {_value_name(row["metric"]) for row in members}
+        value = names.pop() if len(names) == 1 else "value"
+        images = _share_text(members, leader)
+        if by_images:
+            text = f"is better on {images}, but the difference in the {value} is not significant"
+        else:
+            only = f"only {images}, not significant by the sign test"
+            text = f"has the better {value}, but is better on {only}"
+        reasons = {_one_test_reason(row, leader, by_images=by_images) for row in members}
+        reason = reasons.pop() if len(reasons) == 1 else ""  # only what holds for every metric
+        start = f"{listed([title(row['metric']) for row in members])}: {printable(members[0][leader])}"
+        lines.append(f"{start} {text}{reason and f': {reason}'}")
+    return lines
 
 
-def _one_test_line(rows: Sequence[Row], leader: str, *, by_images: bool) -> str:
-    """`MAE and AUC: EDN is better on 60 to 63 % of the images, but the difference of the means ...`."""
-    shares = [row[f"{leader}_wins"] / (row["a_wins"] + row["b_wins"] + row["ties"]) for row in rows]
-    low, high = (f"{100 * share:.0f}" for share in (min(shares), max(shares)))
-    images = f"{low if low == high else f'{low} to {high}'} % of the images"
-    start = f"{listed([title(row['metric']) for row in rows])}: {printable(rows[0][leader])}"
-    names = {_value_name(row["metric"]) for row in rows}
-    value = names.pop() if len(names) == 1 else "value"
-    reasons = {_one_test_reason(row, leader, by_images=by_images) for row in rows}
-    reason = reasons.pop() if len(reasons) == 1 else ""  # only what holds for every metric of the line
-    if by_images:
-        text = f"is better on {images}, but the difference in the {value} is not significant"
-    else:
-        text = f"has the better {value}, but is better on {images} only (sign test not significant)"
-    return f"{start} {text}{reason and f': {reason}'}"
+def _share_text(rows: Sequence[Row], leader: str) -> str:
+    """`60 to 63 % of the images (up to 5 % tie)`: where the leader wins, and where nobody does."""
+    counts = [(row[f"{leader}_wins"], row["ties"], row["a_wins"] + row["b_wins"]) for row in rows]
+    wins = sorted(round(100 * won / (decided + ties)) for won, ties, decided in counts)
+    most_ties = max(round(100 * ties / (decided + ties)) for _, ties, decided in counts)
+    share = f"{wins[0]}" if wins[0] == wins[-1] else f"{wins[0]} to {wins[-1]}"
+    tied = f" ({'up to ' if len(rows) > 1 else ''}{most_ties} % tie)" if most_ties else ""
+    return f"{share} % of the images{tied}"
+
+
+def _interval_lines(rows: Iterable[Row]) -> list[str]:
+    """Say where the verdict and the interval of the difference disagree."""
+    names: dict[bool, list[str]] = {}
+    for row in rows:
+        decided = row["verdict"] in ("better", "worse")
+        excluded = row["low"] > 0 or row["high"] < 0  # NaN: no interval
+        if row["verdict"] and not math.isnan(row["low"]) and decided != excluded:
+            names.setdefault(decided, []).append(title(row["metric"]))
+    texts = {
+        True: "the permutation test decides, although the 95 % interval contains zero",
+        False: "the permutation test does not decide, although the 95 % interval excludes zero",
+    }
+    return [f"{listed(metrics)}: {texts[decided]}" for decided, metrics in names.items()]
 
 
 def _one_test_reason(row: Row, leader: str, *, by_images: bool) -> str:
@@ -144,10 +159,6 @@ def _reason(key: str, won: float, lost: float) -> str:
 def _value_name(key: str) -> str:
     is_mean = key not in OBJECT_SCORES and not is_summed(key) and METRICS[key].form != "max"
     return "mean" if is_mean else "value over the data set"
-
-
-def _against(row: Row) -> str:
-    return f"{printable(row['a'])} against {printable(row['b'])}"
 
 
 def listed(names: Sequence[str]) -> str:

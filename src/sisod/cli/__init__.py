@@ -21,8 +21,8 @@ from sisod.cli import (
     table,
     train,
 )
-from sisod.cli.parser import HELP_OPTIONS, Command, Commands
-from sisod.cli.shared import RUNNING, exit_on_user_error
+from sisod.cli.shared import exit_on_user_error
+from sisod.common.streams import usable_streams
 from sisod.common.version import __version__
 
 # every command, in the order and the groups of the help: a new command is one line here
@@ -61,15 +61,13 @@ app = typer.Typer(
     help="Evaluate and train segmentation so that small objects count.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    context_settings=HELP_OPTIONS,
-    cls=Commands,
+    context_settings={"help_option_names": ["--help", "-h"]},
 )
 
 
 def _print_version(requested: bool) -> None:  # noqa: FBT001  (typer passes the flag)
     if requested:
-        with exit_on_user_error():
-            typer.echo(f"sisod {__version__}")
+        typer.echo(f"sisod {__version__}")
         raise typer.Exit
 
 
@@ -83,9 +81,13 @@ def main(
     ] = False,
 ) -> None:
     """Evaluate and train segmentation so that small objects count."""
-    RUNNING.set(context.invoked_subcommand or "")
+    context.with_resource(usable_streams())
+    name = context.invoked_subcommand
+    functions = {key: value for group in COMMANDS.values() for key, value in group.items()}
+    resumable = name in functions and "resume" in functions[name].__annotations__
+    context.with_resource(exit_on_user_error(f"sisod {name}", resumable=resumable))
 
 
 for _group, _functions in COMMANDS.items():
     for _name, _function in _functions.items():
-        app.command(_name, rich_help_panel=_group, cls=Command)(_function)
+        app.command(_name, rich_help_panel=_group)(_function)

@@ -7,23 +7,23 @@ import typer
 
 from sisod.cli.shared import (
     AgainstPaperFlag,
-    Format,
     FormatName,
-    exit_on_user_error,
     metrics_option,
     print_grids,
 )
+from sisod.common.grid import Format
 
 if TYPE_CHECKING:
     from sisod.analysis.comparison import Comparison
     from sisod.evaluation.result import Evaluation
+    from sisod.evaluation.results import Result
 
 
 def compare(
     results: Annotated[
         list[str],
         typer.Argument(
-            metavar="[NAME=]DIR...",
+            metavar="[NAME=]DIR",
             help="Two or more result folders of 'sisod evaluate', of the same images; or folders that "
             "contain them as <dataset>/<method>, compared for each data set.",
         ),
@@ -43,11 +43,7 @@ def compare(
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the resampling.")] = 0,
     plot: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Draw to this .pdf, .png or .svg file: every difference with its interval; with "
-            "several data sets, one file for each.",
-        ),
+        typer.Option(metavar="FILE", help="Draw to this .pdf, .png or .svg file: every difference."),
     ] = None,
     against_paper: AgainstPaperFlag = False,
     fmt: FormatName = None,
@@ -59,87 +55,102 @@ def compare(
     Example:
         sisod compare results/MSOD/EDN results/MSOD/ICON --plot forest.pdf
     """
-    from sisod.common.errors import UsageError
-    from sisod.evaluation.benchmark import split_name
-    from sisod.report.style import check_plot_path
+    from sisod.common.exceptions import UsageError
 
-    with exit_on_user_error():
+    if against_paper:
         if plot is not None:
-            check_plot_path(plot)
-        if against_paper:
-            if len(results) != 1:
-                raise UsageError(f"--against-paper takes one result, got {len(results)}")
-            folder = Path(split_name(results[0])[1])
-            if folder.is_dir() and not _is_result(folder):
-                raise UsageError(
-                    f"--against-paper takes the folder of one result, as results/MSOD/EDN; "
-                    f"{str(folder)!r} is not one"
-                )
-            if plot is not None:
-                raise UsageError("--plot draws differences of methods; leave out --against-paper")
-            _compare_with_paper(results, fmt)
-            return
-        comparisons = _compare_datasets(results, metrics, resamples, seed)
-        _show(comparisons, fmt)
-        for name, comparison in comparisons.items():
-            start = f"{name}: " if len(comparisons) > 1 else ""
-            for note in comparison.notes:
-                typer.echo(f"warning: {start}{note}", err=True)
-        if plot is not None:
-            _draw(comparisons, plot)
+            raise UsageError("--plot draws differences of methods; leave out --against-paper")
+        _compare_with_paper(results, fmt)
+        return
+    if plot is not None:
+        from sisod.report.style import check_plot_path
+
+        check_plot_path(plot)
+    comparisons = _compare_datasets(results, metrics, resamples, seed)
+    _show(comparisons, fmt)
+    for name, comparison in comparisons.items():
+        start = f"{name}: " if len(comparisons) > 1 else ""
+        for note in comparison.notes:
+            typer.echo(f"warning: {start}{note}", err=True)
+    if plot is not None:
+        _draw(comparisons, plot)
 
 
-def _compare_with_paper(results: list[str], fmt: Format | None) -> None:
-    from sisod.evaluation.benchmark import split_name
+def _compare_with_paper(paths: list[str], fmt: Format | None) -> None:
+    from sisod.common.exceptions import UsageError
     from sisod.paper.against import against_paper
 
-    ((network, evaluation),) = load_named(results).items()
-    dataset = Path(split_name(results[0])[1]).resolve().parent.name
-    comparison = against_paper(evaluation, f"{dataset}/{network}")
+    results = _load(paths)
+    if len(results) > 1:
+        raise UsageError(f"--against-paper takes one result, as results/MSOD/EDN, got {len(results)}")
+    (result,) = results
+    comparison = against_paper(result.evaluation, f"{result.dataset}/{result.method}")
     if fmt is None:
         print_grids(comparison.grid())
         typer.echo(comparison.caption())
     else:
-        typer.echo(comparison.render(fmt.value))
+        typer.echo(comparison.render(fmt))
 
 
 def _compare_datasets(
-    results: list[str], metrics: str | None, resamples: int, seed: int
+    paths: list[str], metrics: str | None, resamples: int, seed: int
 ) -> "dict[str, Comparison]":
-    """Return data set -> comparison of its methods."""
+    """Return data set -> comparison; results given one by one are compared with each other."""
     from sisod.analysis.bootstrap import chosen_keys
     from sisod.analysis.comparison import compare_many
-    from sisod.common.errors import InputError, printable
-    from sisod.evaluation.results import Result
+    from sisod.common.exceptions import UsageError, printable
 
-    datasets = load_datasets(results)
-    compared = {name: methods for name, methods in datasets.items() if len(methods) > 1}
-    if len(datasets) > 1 and not compared:
-        raise InputError(
-            f"expected two or more methods on the same data set, got one on each of {len(datasets)}"
-        )
-    for name in datasets if compared else ():
-        if name not in compared:
-            typer.echo(f"warning: {printable(name)} has one method only and is not compared", err=True)
-    if (
-        metrics is not None and compared
-    ):  # of all data sets, so that the message names every result without one
-        chosen_keys(metrics, [Result(d, m, e) for d, ms in compared.items() for m, e in ms.items()])
+    results = _load(paths)
+    single = len(results) == len(paths)
+    datasets: dict[str, dict[str, Evaluation]] = {}
+    for result in results:
+        methods = datasets.setdefault("" if single else result.dataset, {})
+        if result.method in methods:
+            raise UsageError(
+                f"two results on {result.dataset!r} are called {result.method!r}; give one a name, as "
+                "NAME=DIR"
+            )
+        methods[result.method] = result.evaluation
+    compared = {name: methods for name, methods in datasets.items() if len(methods) > 1} or datasets
+    for name in datasets.keys() - compared.keys():
+        typer.echo(f"warning: {printable(name)} has one method only and is not compared", err=True)
+    if metrics is not None and len(results) > 1:  # so that a message names every result without one
+        chosen_keys(metrics, [result for result in results if single or result.dataset in compared])
     return {
         name: compare_many(methods, metrics=metrics, resamples=resamples, seed=seed)
-        for name, methods in (compared or datasets).items()
+        for name, methods in compared.items()
     }
+
+
+def _load(paths: list[str]) -> "list[Result]":
+    """Load result folders, each under its name, and the results in folders that contain them."""
+    from sisod.common.arguments import check_utf8
+    from sisod.common.exceptions import UsageError
+    from sisod.evaluation.benchmark import split_name
+    from sisod.evaluation.results import Result, load_results
+
+    results = []
+    for path in paths:
+        name, folder = split_name(path)
+        check_utf8(name, "the name")
+        loaded = load_results([folder])
+        if Path(folder, "run.json").is_file():
+            loaded = [Result(loaded[0].dataset, name, loaded[0].evaluation)]
+        elif path != folder:
+            raise UsageError(f"{path!r} names one method, but the folder contains results; leave it out")
+        results += loaded
+    return results
 
 
 def _show(comparisons: "dict[str, Comparison]", fmt: Format | None) -> None:
     from sisod.analysis.comparison import render_datasets
-    from sisod.common.errors import printable
+    from sisod.common.exceptions import printable
 
     if fmt is not None and len(comparisons) == 1:
         (comparison,) = comparisons.values()
-        typer.echo(comparison.render(fmt.value))
+        typer.echo(comparison.render(fmt))
     elif fmt is not None:
-        typer.echo(render_datasets(comparisons, fmt.value))
+        typer.echo(render_datasets(comparisons, fmt))
     else:
         for name, comparison in comparisons.items():
             if len(comparisons) > 1:
@@ -149,65 +160,10 @@ def _show(comparisons: "dict[str, Comparison]", fmt: Format | None) -> None:
 
 
 def _draw(comparisons: "dict[str, Comparison]", path: Path) -> None:
-    from sisod.report.forest import comparison_figure
+    from sisod.report.drawing.forest import comparison_figure
     from sisod.report.style import save_figure
 
     for name, comparison in comparisons.items():
-        out = path
-        if len(comparisons) > 1:
-            out = path.with_name(f"{path.stem}-{name}{path.suffix}")
+        out = path if len(comparisons) == 1 else path.with_name(f"{path.stem}-{name}{path.suffix}")
         save_figure(comparison_figure(comparison), out)
         typer.echo(f"drawn to {out}", err=True)
-
-
-def load_datasets(results: list[str]) -> "dict[str, dict[str, Evaluation]]":
-    """Load results by data set and method.
-
-    Result folders that are given themselves are compared with each other, under the data set "". If a
-    folder contains results, every result belongs to the data set that its parent folder is named after.
-    """
-    from sisod.common.errors import UsageError
-    from sisod.evaluation.benchmark import split_name
-    from sisod.evaluation.results import load_results
-
-    folders = {text: Path(split_name(text)[1]) for text in results}
-    parents = {text for text, path in folders.items() if path.is_dir() and not _is_result(path)}
-    if not parents:
-        return {"": load_named(results)}
-    datasets: dict[str, dict[str, Evaluation]] = {}
-    for text in dict.fromkeys(results):
-        if text not in parents:
-            loaded = [(folders[text].resolve().parent.name, *load_named([text]).popitem())]
-        elif text != str(split_name(text)[1]):
-            raise UsageError(f"{text!r} names one method, but the folder contains results; leave it out")
-        else:
-            loaded = [(r.dataset, r.method, r.evaluation) for r in load_results([folders[text]])]
-        for dataset, method, evaluation in loaded:
-            if method in datasets.setdefault(dataset, {}):
-                raise UsageError(
-                    f"two results on {dataset!r} are called {method!r}; give one a name, as NAME=DIR"
-                )
-            datasets[dataset][method] = evaluation
-    return datasets
-
-
-def _is_result(folder: Path) -> bool:
-    return (folder / "run.json").is_file()
-
-
-def load_named(results: list[str]) -> "dict[str, Evaluation]":
-    """Load result folders, each under its name."""
-    from sisod.common.arguments import check_utf8
-    from sisod.common.errors import InputError, UsageError
-    from sisod.evaluation.benchmark import split_name
-    from sisod.evaluation.result import Evaluation
-
-    evaluations: dict[str, Evaluation] = {}
-    for name, folder in map(split_name, results):
-        check_utf8(name, "the name")
-        if name in evaluations:
-            raise UsageError(f"two results are called {name!r}; give them names, as NAME=DIR")
-        if not Path(folder).is_dir():
-            raise InputError(f"{folder!r} is not a folder; expected one that 'sisod evaluate' wrote")
-        evaluations[name] = Evaluation.load(folder)
-    return evaluations

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from sisod.cli.shared import exit_on_user_error, out_option, print_tables, quick_option
-from sisod.common.errors import TRAINING, MissingExtraError, require
+from sisod.cli.shared import out_option, print_tables, quick_option
+from sisod.common.exceptions import TRAINING, MissingExtraError, require
 
 
 def demo(
@@ -19,26 +19,25 @@ def demo(
     Example:
         sisod demo --quick
     """
-    from sisod.report.summary import Line, terminal_tables
+    from sisod.report.summary import SummaryRow, terminal_tables
     from sisod.reproduction.demo import KEYS, preferred, run_demo
     from sisod.scoring.metrics import METRICS
 
-    with exit_on_user_error():
-        methods = run_demo(out)
-        titles = {"A": "A, large only", "B": "B, all, coarsely"}
-        lines = [
-            Line("synthetic", titles[method], result.summary, result.defined)
-            for method, result in methods.results.items()
-        ]
-        print_tables(lambda width: terminal_tables(lines, [KEYS], width=width))
-        for method in methods.results:
-            keys = [key for key in KEYS if preferred(methods.results, key) == method]
-            if keys:
-                names = ", ".join(METRICS[key].title for key in keys)
-                typer.echo(f"Method {method} is preferred by {names}.")
-        typer.echo(f"The picture of both methods: {methods.figure}")
-        if not quick:
-            _demo_training(out / "trained")
+    methods = run_demo(out)
+    titles = {"A": "A, large only", "B": "B, all, coarsely"}
+    lines = [
+        SummaryRow("synthetic", titles[method], result.summary, result.defined)
+        for method, result in methods.results.items()
+    ]
+    print_tables(lambda width: terminal_tables(lines, [KEYS], width=width))
+    for method in methods.results:
+        keys = [key for key in KEYS if preferred(methods.results, key) == method]
+        if keys:
+            names = ", ".join(METRICS[key].title for key in keys)
+            typer.echo(f"Method {method} is preferred by {names}.")
+    typer.echo(f"The picture of both methods: {methods.figure}")
+    if not quick:
+        _demo_training(out / "trained")
 
 
 def _demo_training(folder: Path) -> None:

@@ -21,7 +21,6 @@ from sisod.cli.shared import (
     ProtocolName,
     Resume,
     chosen_protocol,
-    exit_on_user_error,
     metrics_option,
     out_option,
     print_left_out,
@@ -91,7 +90,9 @@ def evaluate(
     overwrite: Overwrite = False,
     cluster: Annotated[
         str | None,
-        typer.Option(metavar="ADDRESS", help="Address of a Dask scheduler, like tcp://host:8786."),
+        typer.Option(
+            metavar="ADDRESS", help="Of a Dask scheduler, like tcp://host:8786; ray or ray://host:port."
+        ),
     ] = None,
 ) -> None:
     """Score folders of maps; print the table, write summary, images, objects and curves.
@@ -104,53 +105,49 @@ def evaluate(
     from sisod.evaluation.benchmark import read_benchmark, score_benchmark
     from sisod.evaluation.notes import DefinedCounts, undefined_notes
     from sisod.evaluation.request import Options
-    from sisod.evaluation.saved import read_run, read_summary
-    from sisod.report.summary import Line, render, shown_keys, terminal_tables
+    from sisod.report.summary import SummaryRow, render, shown_keys, terminal_tables
 
     keep_freed_memory()
-    with exit_on_user_error("; what was finished is kept, go on with --resume"):
-        benchmark = read_benchmark(
-            paths,
-            dataset=dataset,
-            pred_suffix=pred_suffix,
-            gt_suffix=gt_suffix,
-            labels=labels,
-            classes=_listed(category, classes),
-        )
-        options = Options(jobs=jobs, resume=resume, overwrite=overwrite, cluster=cluster)
-        rules = chosen_protocol(
-            protocol or benchmark.protocol,
-            min_area=min_area,
-            connectivity=connectivity,
-            normalize=normalize,
-        )
-        chosen = ",".join(metrics) if metrics else benchmark.metrics
-        requests = benchmark.requests(
-            protocol=rules,
-            metrics=chosen,
-            names=None if names is None else read_names(names),
-            allow_missing=allow_missing,
-            strict=strict,
-        )
-        lines, left_out, defined = [], [], []
-        for name, notes in score_benchmark(requests, out, options):
-            for note in notes:
-                typer.echo(f"warning: {note}", err=True)
-            lines.append(Line(*name, *read_summary(out.joinpath(*name))))
-            record = read_run(out.joinpath(*name))
-            counts = record.get("left_out", 0), record.get("components", 0)
-            left_out.append((requests[name].gt_root, *counts))
-            n_images = record.get("images", max(lines[-1].defined.values()))
-            defined.append(DefinedCounts(*name, lines[-1].defined, n_images))
-        for gt_root, n_left_out, n_components in dict.fromkeys(left_out):  # once for all methods
-            print_left_out(gt_root, rules, n_left_out, n_components)
-        keys = next(iter(requests.values())).keys
-        shown = shown_keys(keys, chosen=chosen is not None)
-        if fmt is None:
-            print_tables(lambda width: terminal_tables(lines, shown, width=width))
-            if is_terminal(sys.stderr):
-                typer.echo(f"all {len(keys)} metrics, tables and curves are in {out}", err=True)
-        else:
-            typer.echo(render(lines, shown, fmt.value))
-        for note in undefined_notes(defined, [key for table in shown for key in table]):
-            typer.echo(note, err=True)
+    benchmark = read_benchmark(
+        paths,
+        dataset=dataset,
+        pred_suffix=pred_suffix,
+        gt_suffix=gt_suffix,
+        labels=labels,
+        classes=_listed(category, classes),
+    )
+    options = Options(jobs=jobs, resume=resume, overwrite=overwrite, cluster=cluster)
+    conventions = chosen_protocol(
+        protocol or benchmark.protocol,
+        min_area=min_area,
+        connectivity=connectivity,
+        normalize=normalize,
+    )
+    chosen = ",".join(metrics) if metrics else benchmark.metrics
+    requests = benchmark.requests(
+        protocol=conventions,
+        metrics=chosen,
+        names=None if names is None else read_names(names),
+        allow_missing=allow_missing,
+        strict=strict,
+    )
+    lines, left_out, defined = [], [], []
+    for name, result, notes in score_benchmark(requests, out, options):
+        for note in notes:
+            typer.echo(f"warning: {note}", err=True)
+        lines.append(SummaryRow(*name, result.summary, result.defined))
+        run = result.run
+        left_out.append((requests[name].gt_root, run["left_out"], run["components"]))
+        defined.append(DefinedCounts(*name, result.defined, run["images"]))
+    for gt_root, n_left_out, n_components in dict.fromkeys(left_out):  # once for all methods
+        print_left_out(gt_root, conventions, n_left_out, n_components)
+    keys = next(iter(requests.values())).keys
+    shown = shown_keys(keys, chosen=chosen is not None)
+    if fmt is None:
+        print_tables(lambda width: terminal_tables(lines, shown, width=width))
+        if is_terminal(sys.stderr):
+            typer.echo(f"all {len(keys)} metrics, tables and curves are in {out}", err=True)
+    else:
+        typer.echo(render(lines, shown, fmt))
+    for note in undefined_notes(defined, [key for table in shown for key in table]):
+        typer.echo(note, err=True)

@@ -16,13 +16,15 @@ from sisod.cli.shared import (
     ProtocolName,
     chosen_meaning,
     chosen_protocol,
-    exit_on_user_error,
     images_option,
     out_option,
     print_grids,
     print_left_out,
-    print_tables,
 )
+
+Masks = Annotated[
+    str, typer.Argument(metavar="GT", help="Folder of masks, or a .parquet, .tar or COCO .json file.")
+]
 
 
 def show_datasets(
@@ -35,33 +37,29 @@ def show_datasets(
     Example:
         sisod datasets data
     """
-    from sisod.common.errors import InputError
-    from sisod.data.inspection import inspect_datasets, render_report, report_table
+    from sisod.common.exceptions import InputError
+    from sisod.data.inspection import inspect_datasets, render_report, report_grid
 
-    with exit_on_user_error():
-        inspections = inspect_datasets(root)
-        if fmt is None:
-            print_tables(lambda _: [report_table(inspections, root)])
-        else:
-            typer.echo(render_report(inspections, root, fmt.value))
-        for inspection in inspections:
-            if inspection.note:
-                typer.echo(inspection.note, err=True)
-        unusable = [one for one in inspections if one.trouble]
-        if unusable:
-            first = unusable[0]
-            n_datasets = sum(one.folders is not None for one in inspections)
-            raise InputError(
-                f"{len(unusable)} of {n_datasets} data sets found cannot be used as they are "
-                f"({first.known.name}: {first.trouble}); --format json names all files"
-            )
+    inspections = inspect_datasets(root)
+    if fmt is None:
+        print_grids(report_grid(inspections, root))
+    else:
+        typer.echo(render_report(inspections, root, fmt))
+    for inspection in inspections:
+        if inspection.note:
+            typer.echo(inspection.note, err=True)
+    unusable = [one for one in inspections if one.trouble]
+    if unusable:
+        first = unusable[0]
+        n_datasets = sum(one.folders is not None for one in inspections)
+        raise InputError(
+            f"{len(unusable)} of {n_datasets} data sets found cannot be used as they are "
+            f"({first.known.name}: {first.trouble}); --format json names all files"
+        )
 
 
 def frames(
-    gt: Annotated[
-        str,
-        typer.Argument(metavar="GT", help="Folder of masks, or a .parquet, .tar or COCO .json file."),
-    ],
+    gt: Masks,
     *,
     out: Annotated[Path, out_option("the pictures")],
     images: Annotated[str | None, images_option("draw on these instead of the masks")] = None,
@@ -82,38 +80,33 @@ def frames(
     from sisod.data.pairs import read_names
     from sisod.report.frames import draw_folder, render_pictures
 
-    with exit_on_user_error():
-        rules = chosen_protocol(protocol, min_area=min_area)
-        pictures = draw_folder(
-            gt,
-            out,
-            protocol=rules,
-            image_root=images,
-            gt_suffix=gt_suffix,
-            names=None if names is None else read_names(names),
-            meaning=chosen_meaning(gt, labels=labels, category=category),
-            overwrite=overwrite,
-        )
-        n_components = sum(picture.components for picture in pictures)
-        n_left_out = n_components - sum(picture.frames for picture in pictures)
-        print_left_out(gt, rules, n_left_out, n_components)
-        if fmt is None:
-            typer.echo(f"{len(pictures)} pictures in {out}")
-        else:
-            typer.echo(render_pictures(pictures, fmt.value))
+    chosen = chosen_protocol(protocol, min_area=min_area)
+    pictures = draw_folder(
+        gt,
+        out,
+        protocol=chosen,
+        image_root=images,
+        gt_suffix=gt_suffix,
+        names=None if names is None else read_names(names),
+        meaning=chosen_meaning(gt, labels=labels, category=category),
+        overwrite=overwrite,
+    )
+    n_components = sum(picture.components for picture in pictures)
+    n_left_out = n_components - sum(picture.frames for picture in pictures)
+    print_left_out(gt, chosen, n_left_out, n_components)
+    if fmt is None:
+        typer.echo(f"{len(pictures)} pictures in {out}")
+    else:
+        typer.echo(render_pictures(pictures, fmt))
 
 
 def stats(
-    gt: Annotated[
-        str,
-        typer.Argument(metavar="GT", help="Folder of masks, or a .parquet, .tar or COCO .json file."),
-    ],
+    gt: Masks,
     *,
     plot: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE",
-            help="Draw to this .pdf, .png or .svg file: the two panels of the paper's Figure 1.",
+            metavar="FILE", help="Draw to this .pdf, .png or .svg file: Figure 1 of the paper."
         ),
     ] = None,
     protocol: ProtocolName = None,
@@ -132,27 +125,27 @@ def stats(
     from sisod.analysis.masks import mask_statistics, render_statistics, statistics_grids
     from sisod.data.pairs import read_names
     from sisod.evaluation.notes import grey_masks_note
-    from sisod.report.style import check_plot_path, plot_statistics
+    from sisod.report.drawing.statistics import plot_statistics
+    from sisod.report.style import check_plot_path
 
-    with exit_on_user_error():
-        if plot is not None:
-            check_plot_path(plot)
-        rules = chosen_protocol(protocol, min_area=min_area)
-        statistics = mask_statistics(
-            gt,
-            rules,
-            gt_suffix=gt_suffix,
-            names=None if names is None else read_names(names),
-            meaning=chosen_meaning(gt, labels=labels, category=category),
-        )
-        print_left_out(gt, rules, statistics.n_left_out, statistics.n_components)
-        if statistics.n_grey:
-            n_masks, n_emptied = len(statistics.n_objects), statistics.n_emptied
-            typer.echo(grey_masks_note(gt, rules, statistics.n_grey, n_masks, n_emptied), err=True)
-        if fmt is None:
-            print_grids(*statistics_grids(statistics))
-        else:
-            typer.echo(render_statistics(statistics, rules, fmt.value))
-        if plot is not None:
-            plot_statistics(statistics, plot)
-            typer.echo(f"drawn to {plot}", err=True)
+    if plot is not None:
+        check_plot_path(plot)
+    chosen = chosen_protocol(protocol, min_area=min_area)
+    statistics = mask_statistics(
+        gt,
+        chosen,
+        gt_suffix=gt_suffix,
+        names=None if names is None else read_names(names),
+        meaning=chosen_meaning(gt, labels=labels, category=category),
+    )
+    print_left_out(gt, chosen, statistics.n_left_out, statistics.n_components)
+    if statistics.n_grey:
+        n_masks, n_emptied = len(statistics.n_objects), statistics.n_emptied
+        typer.echo(grey_masks_note(gt, chosen, statistics.n_grey, n_masks, n_emptied), err=True)
+    if fmt is None:
+        print_grids(*statistics_grids(statistics))
+    else:
+        typer.echo(render_statistics(statistics, chosen, fmt))
+    if plot is not None:
+        plot_statistics(statistics, plot)
+        typer.echo(f"drawn to {plot}", err=True)

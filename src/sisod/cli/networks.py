@@ -1,37 +1,21 @@
 """The subcommands about networks: parse, call, print. PyTorch is imported only when one runs."""
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from sisod.cli import completion
-from sisod.cli.shared import Overwrite, exit_on_user_error, load_pytorch, print_rich
-from sisod.common.errors import InputError, MissingExtraError, UsageError, require
+from sisod.cli.shared import Overwrite, complete_network, load_pytorch, print_rich
+from sisod.common.exceptions import InputError, MissingExtraError, UsageError, require
 
-
-class Origin(StrEnum):
-    """Whose checkpoint it is; authors and paper prepared images differently."""
-
-    AUTHORS = "authors"
-    SI_SOD = "si-sod"
-
-
-class EncoderName(StrEnum):
-    """The available encoders."""
-
-    RESNET50 = "resnet50"
-    EFFICIENTNET_LITE0 = "efficientnet_lite0"
-
-
+Origin = Literal["authors", "si-sod"]  # of a checkpoint; the two prepared images differently
 NetworkName = Annotated[
     str | None,
     typer.Option(
         "--network",
         metavar="NAME",
         help="Network of an authors' checkpoint; by default recognised by the key names.",
-        autocompletion=completion.networks,
+        autocompletion=complete_network,
     ),
 ]
 OriginName = Annotated[
@@ -62,8 +46,9 @@ _SIDE_HELP = (
 def show_networks(
     *,
     encoder: Annotated[
-        EncoderName, typer.Option(help="Encoder of all networks except tiny.")
-    ] = EncoderName.RESNET50,
+        Literal["resnet50", "efficientnet_lite0"],
+        typer.Option(help="Encoder of all networks except tiny."),
+    ] = "resnet50",
 ) -> None:
     """List the networks: parameters, multiply-adds at 384 x 384, maps, paper, licence of the weights.
 
@@ -75,15 +60,13 @@ def show_networks(
     """
     from rich.console import Console
 
-    with exit_on_user_error():
-        from sisod.networks.others.kinds import kinds_table
-        from sisod.networks.registry import missing_module
-        from sisod.networks.summary import networks_table
+    from sisod.networks.adapters.kinds import kinds_table
+    from sisod.networks.registry import missing_module, networks_table
 
-        module = missing_module()
-        if module is not None:
-            typer.echo(f"note: {MissingExtraError('counting parameters', module)}", err=True)
-        print_rich(Console(width=120), [networks_table(encoder.value), kinds_table()])
+    module = missing_module()
+    if module is not None:
+        typer.echo(f"note: {MissingExtraError('counting parameters', module)}", err=True)
+    print_rich(Console(width=120), [networks_table(encoder), kinds_table()])
 
 
 def convert(
@@ -91,7 +74,7 @@ def convert(
     out: Annotated[Path, typer.Argument(metavar="OUT.safetensors", help="The file to write.")],
     *,
     network: NetworkName = None,
-    origin: OriginName = Origin.AUTHORS,
+    origin: OriginName = "authors",
     overwrite: Overwrite = False,
 ) -> None:
     """Convert a published checkpoint to a safetensors file that names its network and input.
@@ -99,14 +82,11 @@ def convert(
     Example:
         sisod convert EDN.pth edn.safetensors
     """
-    with exit_on_user_error():
-        _check_out(out, ".safetensors", overwrite=overwrite)
-        from sisod.networks.saved import convert_published
+    _check_out(out, ".safetensors", overwrite=overwrite)
+    from sisod.networks.saved import convert_published
 
-        converted = convert_published(checkpoint, out, name=network, origin=origin.value)
-        typer.echo(
-            f"{converted.facts.title} of {origin.value}, {len(converted.state_dict())} tensors: {out}"
-        )
+    converted = convert_published(checkpoint, out, name=network, origin=origin)
+    typer.echo(f"{converted.facts.title} of {origin}, {len(converted.state_dict())} tensors: {out}")
 
 
 def export(
@@ -135,25 +115,24 @@ def export(
     Example:
         sisod export edn.safetensors edn.onnx --dynamic-size
     """
-    with exit_on_user_error():
-        _check_out(out, ".onnx", overwrite=overwrite)
-        require("sisod export", "torch", "onnx", "onnxscript")
-        load_pytorch()
-        from sisod import networks
+    _check_out(out, ".onnx", overwrite=overwrite)
+    require("sisod export", "torch", "onnx", "onnxscript")
+    load_pytorch()
+    from sisod import networks
 
-        network = networks.from_pretrained(checkpoint, factory=factory)
-        from sisod.networks.export import export_onnx
-        from sisod.networks.predict import default_size
+    network = networks.from_pretrained(checkpoint, factory=factory)
+    from sisod.networks.export import export_onnx
+    from sisod.networks.predict import DEFAULT_SIZE
 
-        own = default_size(network, checkpoint)
-        size = (height or own[0], width or own[1])
-        export_onnx(network, out, size=size, dynamic_size=dynamic_size)
-        free = "any size" if dynamic_size else f"{size[0]} x {size[1]}"
-        typer.echo(f"{network.facts.title}, any batch of {free}: {out}")
+    own = network.input_size or DEFAULT_SIZE
+    size = (height or own[0], width or own[1])
+    export_onnx(network, out, size=size, dynamic_size=dynamic_size)
+    free = "any size" if dynamic_size else f"{size[0]} x {size[1]}"
+    typer.echo(f"{network.facts.title}, any batch of {free}: {out}")
 
 
 def _check_out(path: Path, suffix: str, *, overwrite: bool) -> None:
-    """Refuse a wrong output path before anything slow starts."""
+    """Raise for a wrong output path before anything slow starts."""
     if path.suffix != suffix:
         raise UsageError(f"the output must end in {suffix}, got {str(path)!r}")
     if path.is_dir():

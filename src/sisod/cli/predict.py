@@ -1,17 +1,14 @@
-"""The subcommands that use a network: parse, call, print. PyTorch is imported only when one runs."""
+"""The subcommand predict: parse, call, print. PyTorch is imported only when it runs."""
 
-from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Any, Literal, cast
 
 import typer
 
-from sisod.cli.networks import FactoryName, NetworkName, Origin, OriginName
-from sisod.cli.shared import Overwrite, Resume, exit_on_user_error, load_pytorch
-from sisod.common.errors import UsageError
-
-if TYPE_CHECKING:
-    from sisod.networks.map_shards import Container
+from sisod.cli.networks import FactoryName, NetworkName, OriginName
+from sisod.cli.shared import Overwrite, Resume, load_pytorch
+from sisod.common.exceptions import UsageError
 
 Batch = Annotated[int, typer.Option("--batch", metavar="N", min=1, help="Images per batch.")]
 Device = Annotated[
@@ -22,21 +19,6 @@ Device = Annotated[
 ]
 
 
-class ContainerName(StrEnum):
-    """Formats of shards."""
-
-    PARQUET = "parquet"
-    TAR = "tar"
-
-
-class ActivationName(StrEnum):
-    """What turns the values of a model into probabilities."""
-
-    SIGMOID = "sigmoid"
-    SOFTMAX = "softmax"
-    NONE = "none"
-
-
 def predict(
     model: Annotated[
         str,
@@ -44,7 +26,7 @@ def predict(
             metavar="MODEL",
             help="A run folder of train, a safetensors file, a folder of save_pretrained, a repository "
             "on the Hugging Face hub, an authors' checkpoint; or a model of yours: onnx:FILE, "
-            "hf:FOLDER, smp:FOLDER, py:MODULE:FUNCTION (see sisod networks).",
+            "hf:FOLDER, py:MODULE:FUNCTION (see sisod networks).",
         ),
     ],
     images: Annotated[
@@ -64,10 +46,18 @@ def predict(
     batch: Batch = 8,
     device: Device = "auto",
     container: Annotated[
-        ContainerName | None,
+        Literal["parquet", "tar"] | None,
         typer.Option(
             help="Pack the maps into shards of 500 in OUT instead of single files; evaluate takes OUT "
             "as before."
+        ),
+    ] = None,
+    bits: Annotated[
+        int | None,
+        typer.Option(
+            metavar="8|16",
+            help="Depth of the maps: 8, and 16 if calibrated, by default; 16 to compare networks by "
+            "metrics over all thresholds, such as object_f1_max.",
         ),
     ] = None,
     mean: Annotated[
@@ -96,16 +86,15 @@ def predict(
         ),
     ] = None,
     activation: Annotated[
-        ActivationName | None,
+        Literal["sigmoid", "softmax", "none"] | None,
         typer.Option(
             help="What turns the values of a model of yours into probabilities; none if they are "
             "probabilities; by default its own configuration's, or sigmoid."
         ),
     ] = None,
     normalize: Annotated[
-        str | None,
+        Literal["minmax", "none"] | None,
         typer.Option(
-            metavar="minmax|none",
             help="Whether predictions are stretched to [0, 1]: minmax is for models such as U2-Net; by "
             "default none.",
         ),
@@ -118,73 +107,55 @@ def predict(
         ),
     ] = False,
     network: NetworkName = None,
-    origin: OriginName = Origin.AUTHORS,
+    origin: OriginName = "authors",
     factory: FactoryName = None,
     resume: Resume = False,
     overwrite: Overwrite = False,
 ) -> None:
-    """Write a map for every image of a folder, at its size: 8-bit, or 16-bit if calibrated.
+    """Write a map for every image of a folder, at its size.
 
     Example:
         sisod predict runs/edn data/MSOD/image maps/edn
     """
-    with exit_on_user_error("; the maps written so far are kept, go on with --resume"):
-        from sisod.networks.others.kinds import (
-            KINDS,
-            ModelOptions,
-            refuse_checkpoint_options,
-            split_kind,
-        )
+    from sisod.networks.adapters.kinds import ModelOptions, check_model
 
-        options = ModelOptions(
-            size=size,
-            mean=_three_numbers("mean", mean),
-            std=_three_numbers("std", std),
-            output=_position_or_name(output),
-            activation=None if activation is None else activation.value,
-            normalize=_normalization(normalize),
-            channel=channel,
-            trust_remote_code=trust_remote_code,
-        )
-        packed: Container | None = None if container is None else container.value
-        kind = split_kind(model)[0]
-        if kind is not None:
-            KINDS[kind].check_installed()
-        if kind == "onnx":
-            from sisod.networks.onnx_model import open_onnx, predict_onnx
+    options = ModelOptions(
+        size=size,
+        mean=_three_numbers("mean", mean),
+        std=_three_numbers("std", std),
+        output=_position_or_name(output),
+        activation=activation,
+        normalize=normalize,
+        channel=channel,
+        trust_remote_code=trust_remote_code,
+        network=network,
+        origin=origin,
+        factory=factory,
+    )
+    if check_model(model, options)[0] == "onnx":
+        from sisod.networks.onnx_model import open_onnx, predict_onnx
 
-            refuse_checkpoint_options(model, network=network, factory=factory)
-            opened = open_onnx(model, options, device=device)
-            done = predict_onnx(
-                opened,
-                images,
-                out,
-                batch=batch,
-                resume=resume,
-                overwrite=overwrite,
-                container=packed,
-            )
-            title = opened.title
-        else:
-            load_pytorch()
-            from sisod.networks.others.load import load_model
-            from sisod.networks.predict import default_size, predict_folder
+        opened = open_onnx(model, options, device=device)
+        title, write = opened.title, partial(predict_onnx, opened)
+    else:
+        load_pytorch()
+        from sisod.networks.adapters.load import load_model
+        from sisod.networks.predict import predict_folder
 
-            loaded = load_model(model, options, network=network, origin=origin.value, factory=factory)
-            done = predict_folder(
-                loaded,
-                images,
-                out,
-                size=size or default_size(loaded, model),
-                batch=batch,
-                device=device,
-                resume=resume,
-                overwrite=overwrite,
-                container=packed,
-            )
-            title = loaded.facts.title
-        kept = f", {done.n_kept} kept from before" if done.n_kept else ""
-        typer.echo(f"{done.n_new} maps of {title} in {out}{kept}")
+        loaded = load_model(model, options)
+        title = loaded.facts.title
+        write = partial(predict_folder, loaded, size=size, device=device)
+    done = write(
+        images,
+        out,
+        batch=batch,
+        resume=resume,
+        overwrite=overwrite,
+        container=container,
+        bits=cast("Any", bits),  # checked with the other arguments
+    )
+    kept = f", {done.n_kept} kept from before" if done.n_kept else ""
+    typer.echo(f"{done.n_new} maps of {title} in {out}{kept}")
 
 
 def _three_numbers(name: str, text: str | None) -> tuple[float, float, float] | None:
@@ -197,13 +168,6 @@ def _three_numbers(name: str, text: str | None) -> tuple[float, float, float] | 
             f"--{name} must be three numbers with commas, like 0.485,0.456,0.406, got {text!r}"
         ) from None
     return red, green, blue
-
-
-def _normalization(text: str | None) -> Literal["none", "minmax"] | None:
-    match text:
-        case None | "none" | "minmax":
-            return text
-    raise UsageError(f"--normalize must be 'minmax' or 'none', got {text!r}")
 
 
 def _position_or_name(text: str | None) -> int | str | None:

@@ -1,16 +1,15 @@
 """Subcommands that show results: errors, plot, report."""
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from sisod.cli import completion
 from sisod.cli.shared import (
     AgainstPaperFlag,
     FormatName,
-    exit_on_user_error,
+    complete_figure,
+    complete_score,
     images_option,
     out_option,
     print_grids,
@@ -19,8 +18,8 @@ from sisod.cli.shared import (
 Results = Annotated[
     list[Path],
     typer.Argument(
-        metavar="DIR...",
-        help="Result folders of 'sisod evaluate', or folders that contain them as <dataset>/<method>.",
+        metavar="DIR",
+        help="Results of 'sisod evaluate', or folders that contain them as <dataset>/<method>.",
     ),
 ]
 Images = Annotated[
@@ -34,123 +33,97 @@ Ablation = Annotated[
 
 Fetch = Annotated[
     bool,
-    typer.Option(
-        "--fetch",
-        help="Also read maps and masks from URLs; without it no other machine is contacted.",
-    ),
+    typer.Option("--fetch", help="Also read maps and masks from URLs of other machines."),
 ]
 
 
-class FigureFormat(StrEnum):
-    """Formats of figures."""
+FigureFormat = Literal["pdf", "png", "svg"]
 
-    PDF = "pdf"
-    PNG = "png"
-    SVG = "svg"
+FigureWidth = Literal["single", "double"]
 
-
-class FigureWidth(StrEnum):
-    """Widths of figures."""
-
-    SINGLE = "single"
-    DOUBLE = "double"
-
-
-class ErrorGroups(StrEnum):
-    """Groups of objects."""
-
-    SIZE = "size"
+ErrorGroups = Literal["size"]
 
 
 def plot(
     paths: Results,
     *,
-    out: Annotated[
-        Path,
-        out_option("all figures; with --figure, a .pdf, .png or .svg file"),
-    ],
+    out: Annotated[Path, out_option("all figures; with --figure, a .pdf, .png or .svg file")],
     figure: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            autocompletion=completion.figures,
+            autocompletion=complete_figure,
             help="Draw only this figure: pr, roc, f, iou, size, size-log, size-quantile, number, "
             "objects, false-objects, errors, errors-size, ablation, examples.",
         ),
     ] = None,
     fmt: Annotated[
         FigureFormat, typer.Option("--format", help="Format of the figures in a folder.")
-    ] = FigureFormat.PDF,
+    ] = "pdf",
     images: Images = None,
     ablation: Ablation = None,
     example: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="IMAGE",
-            help="Name of an image for the examples; may be repeated. By default those on which the "
-            "methods differ most.",
-        ),
+        typer.Option(metavar="IMAGE", help="Image for the examples; may be repeated."),
     ] = None,
     fetch: Fetch = False,
     metric: Annotated[
         list[str] | None,
         typer.Option(
             metavar="KEY",
-            autocompletion=completion.scores,
-            help="Score of the figures size, size-log, size-quantile (such as found or f_mean), number, "
-            "examples, ablation; may be repeated.",
+            autocompletion=complete_score,
+            help="Score of the figures of sizes, numbers, examples and ablation; may be repeated.",
         ),
     ] = None,
     methods: Annotated[
         str | None,
-        typer.Option(metavar="A,B,...", help="Methods to draw, in this order. By default all."),
+        typer.Option(metavar="A,B,...", help="Methods to draw, in this order."),
     ] = None,
     width: Annotated[
         FigureWidth, typer.Option(help="Width of one column, or of both columns, of a paper.")
-    ] = FigureWidth.DOUBLE,
+    ] = "double",
 ) -> None:
     """Draw figures for a paper: curves, scores by size and number, objects, the ablation, examples.
 
     Example:
         sisod plot results --out figures --images MSOD=data/MSOD/image
     """
-    with exit_on_user_error():
-        from sisod.common.arguments import check_known
-        from sisod.common.errors import UsageError
-        from sisod.evaluation.results import datasets_of, load_results
-        from sisod.report.gallery import (
-            FigureRequest,
-            figure_names,
-            image_folders,
-            write_figure,
-            write_figures,
-        )
-        from sisod.report.style import check_plot_path
+    from sisod.common.arguments import check_known
+    from sisod.common.exceptions import UsageError
+    from sisod.evaluation.results import datasets_of, load_results
+    from sisod.report.gallery import (
+        FigureRequest,
+        figure_names,
+        image_folders,
+        write_figure,
+        write_figures,
+    )
+    from sisod.report.style import check_plot_path
 
-        if figure is not None:
-            check_known("figure", figure, figure_names())
-            check_plot_path(out)
-        elif out.suffix.lower() in (".pdf", ".png", ".svg"):
-            raise UsageError(f"{str(out)!r} is one file; choose its figure with --figure")
-        results = load_results(paths)
-        request = FigureRequest(
-            results,
-            image_folders(images or [], datasets_of(results)),
-            ablation,
-            tuple(example or ()),
-            fetch,
-            tuple(metric or ()),
-            () if methods is None else tuple(methods.split(",")),
-            width.value,
-        )
-        if figure is None:
-            written, missing = write_figures(out, fmt.value, request)
-        else:
-            written, missing = [out], write_figure(out, figure, request)
-        for note in missing:
-            typer.echo(f"warning: {note}", err=True)
-        for path in written:
-            typer.echo(str(path))
+    if figure is not None:
+        check_known("figure", figure, figure_names())
+        check_plot_path(out)
+    elif out.suffix.lower() in (".pdf", ".png", ".svg"):
+        raise UsageError(f"{str(out)!r} is one file; choose its figure with --figure")
+    results = load_results(paths)
+    request = FigureRequest(
+        results,
+        image_folders(images or [], datasets_of(results)),
+        ablation,
+        tuple(example or ()),
+        fetch,
+        tuple(metric or ()),
+        () if methods is None else tuple(methods.split(",")),
+        width,
+    )
+    if figure is None:
+        written, missing = write_figures(out, fmt, request)
+    else:
+        written, missing = [out], write_figure(out, figure, request)
+    for note in missing:
+        typer.echo(f"warning: {note}", err=True)
+    for path in written:
+        typer.echo(str(path))
 
 
 def report(
@@ -170,25 +143,24 @@ def report(
     Example:
         sisod report results --out report.html --images MSOD=data/MSOD/image
     """
-    with exit_on_user_error():
-        from sisod.evaluation.results import datasets_of, load_results
-        from sisod.report import write_report
-        from sisod.report.gallery import image_folders
+    from sisod.evaluation.results import datasets_of, load_results
+    from sisod.report import write_report
+    from sisod.report.gallery import image_folders
 
-        results = load_results(paths)
-        folders = image_folders(images or [], datasets_of(results))
-        notes = write_report(
-            results,
-            out,
-            image_roots=folders,
-            ablation=ablation,
-            against_paper=against_paper,
-            title=title,
-            fetch=fetch,
-        )
-        for note in notes:
-            typer.echo(f"warning: {note}", err=True)
-        typer.echo(str(out))
+    results = load_results(paths)
+    folders = image_folders(images or [], datasets_of(results))
+    notes = write_report(
+        results,
+        out,
+        image_roots=folders,
+        ablation=ablation,
+        against_paper=against_paper,
+        title=title,
+        fetch=fetch,
+    )
+    for note in notes:
+        typer.echo(f"warning: {note}", err=True)
+    typer.echo(str(out))
 
 
 def errors(
@@ -205,21 +177,21 @@ def errors(
     Example:
         sisod errors results --by size
     """
-    with exit_on_user_error():
-        from sisod.analysis.errors import has_errors
-        from sisod.evaluation.results import load_results
-        from sisod.report.errors import error_grid, error_size_grid, missing_errors, render_errors
-        from sisod.report.summary import protocol_notes
+    from sisod.analysis.error_breakdown import has_errors
+    from sisod.evaluation.results import load_results
+    from sisod.report.error_breakdown import error_grid, error_size_grid, render_errors
+    from sisod.report.missing import missing_errors
+    from sisod.report.summary import protocol_notes
 
-        results = load_results(paths)
-        if fmt is not None:
-            typer.echo(render_errors(results, fmt.value, by_size=by is not None))
-        elif by is None:
-            print_grids(error_grid(results))
-            typer.echo("objects: with their share, invented ones included; pixels: share of all pixels")
-        else:
-            print_grids(error_size_grid(results))
-            typer.echo("shares of the objects of a size, invented ones included")
-        protocols = [r.evaluation.protocol.name for r in results if has_errors(r.evaluation)]
-        for note in [*missing_errors(results), *protocol_notes(protocols)]:
-            typer.echo(f"warning: {note}", err=True)
+    results = load_results(paths)
+    if fmt is not None:
+        typer.echo(render_errors(results, fmt, by_size=by is not None))
+    elif by is None:
+        print_grids(error_grid(results))
+        typer.echo("objects: with their share, invented ones included; pixels: share of all pixels")
+    else:
+        print_grids(error_size_grid(results))
+        typer.echo("shares of the objects of a size, invented ones included")
+    protocols = [r.evaluation.protocol.name for r in results if has_errors(r.evaluation)]
+    for note in [*missing_errors(results), *protocol_notes(protocols)]:
+        typer.echo(f"warning: {note}", err=True)

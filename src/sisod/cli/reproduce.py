@@ -4,33 +4,27 @@ import math
 import shlex
 import tempfile
 from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from sisod.cli.shared import (
     FormatName,
     data_option,
-    exit_on_user_error,
     out_option,
     print_tables,
     quick_option,
 )
 from sisod.cli.train import Workers
-from sisod.common.errors import InputError, UsageError
+from sisod.common.exceptions import InputError, UsageError
 
 if TYPE_CHECKING:
     from sisod.reproduction.cells import GridCell
-    from sisod.reproduction.run import Work
+    from sisod.reproduction.run import Reproduction
 
 
-class ScaleName(StrEnum):
-    """How large the grid is."""
-
-    FULL = "full"
-    TINY = "tiny"
+ScaleName = Literal["full", "tiny"]
 
 
 def reproduce(
@@ -39,7 +33,7 @@ def reproduce(
     data: Annotated[Path | None, data_option("it holds DUTS-TR and the data sets to test on")] = None,
     scale: Annotated[
         ScaleName, typer.Option(help="tiny: all cells in minutes, on synthetic scenes, as a test.")
-    ] = ScaleName.FULL,
+    ] = "full",
     cell: Annotated[
         str | None, typer.Option(metavar="CELL", help="Only this cell; --dry-run lists them.")
     ] = None,
@@ -51,9 +45,7 @@ def reproduce(
     ] = False,
     tflops: Annotated[
         float | None,
-        typer.Option(
-            metavar="X", min=0.1, help="For --dry-run: TFLOP/s that the GPU sustains; by default 10."
-        ),
+        typer.Option(metavar="X", min=0.1, help="For --dry-run: TFLOP/s of the GPU; by default 10."),
     ] = None,
     precision: Annotated[
         str,
@@ -66,43 +58,57 @@ def reproduce(
     Example:
         sisod reproduce --data data --out reproduction --dry-run
     """
-    with exit_on_user_error("; the same command goes on"):
-        _check_usage(data, scale, cell, dry_run=dry_run, commands=commands)
-        if tflops is not None and not (dry_run and math.isfinite(tflops)):
-            raise UsageError(f"--tflops is a finite number for --dry-run, got {tflops:g}")
-        from sisod.reproduction.cells import SCALES, find_cell, grid
-        from sisod.reproduction.run import Work, check_folder, prepare, shared_settings
-        from sisod.reproduction.sets import find_sets, write_synthetic_sets
+    if (data is None) != (scale == "tiny"):
+        raise UsageError(
+            "--data is the folder that holds DUTS-TR and the paper's test sets; --scale tiny makes its "
+            "own data: give one of the two"
+        )
+    if sum((cell is not None, dry_run, commands)) > 1:
+        raise UsageError("--cell, --dry-run and --commands exclude each other; choose one")
+    if tflops is not None and not (dry_run and math.isfinite(tflops)):
+        raise UsageError(f"--tflops is a finite number for --dry-run, got {tflops:g}")
+    from sisod.reproduction.cells import SCALES, find_cell, grid
+    from sisod.reproduction.run import Reproduction, open_reproduction
+    from sisod.reproduction.sets import find_sets, write_synthetic_sets
 
-        cells = grid() if cell is None else (find_cell(cell),)
-        settings = shared_settings(SCALES[scale.value], data or out / "data", precision)
-        exists, runs = check_folder(out, settings), not (dry_run or commands)
-        with tempfile.TemporaryDirectory() as scratch:  # for synthetic sets that are only counted
-            if data is None and runs:
-                prepare(out, settings)
-            synthetic = out / "data" if exists or runs else Path(scratch)
-            sets = find_sets(data or write_synthetic_sets(synthetic))
-            work = Work(out, SCALES[scale.value], sets, precision, workers)
-            for note in (*sets.notes, sets.incomplete if data else ""):
-                if note:
-                    typer.echo(f"warning: {note}", err=True)
-            if commands:
-                for job in cells:
-                    typer.echo(_command(job, work, data))
-            elif dry_run:
-                _print_costs(cells, work, tflops)
-            else:
-                prepare(out, settings)
-                _run(cells, work)
+    cells = grid() if cell is None else (find_cell(cell),)
+    root, runs = data or out / "data", not (dry_run or commands)
+    exists = open_reproduction(out, SCALES[scale], root, precision, write=runs and data is None)
+    with tempfile.TemporaryDirectory() as scratch:  # for synthetic sets that are only counted
+        if data is None:
+            root = write_synthetic_sets(root if exists or runs else Path(scratch))
+        sets = find_sets(root)
+        work = Reproduction(out, SCALES[scale], sets, precision, workers)
+        for note in (*sets.notes, sets.incomplete if data else ""):
+            if note:
+                typer.echo(f"warning: {note}", err=True)
+        if commands:
+            for job in cells:
+                typer.echo(_command(job, work, data))
+        elif dry_run:
+            _print_costs(cells, work, tflops)
+        else:
+            open_reproduction(out, work.scale, root, precision, write=True)
+            _run(cells, work)
 
 
-def _run(cells: "Sequence[GridCell]", work: "Work") -> None:
+def _run(cells: "Sequence[GridCell]", work: "Reproduction") -> None:
     from sisod.reproduction.run import run_cells
-    from sisod.reproduction.tables import has_results
+    from sisod.reproduction.tables import make_tables
 
-    failed = run_cells([cell for cell in cells if cell.kind != "tables"], work, _print_progress)
-    if cells[-1].kind == "tables" and (not failed or has_results(work)):
-        _print_tables(work)
+    def report(text: str) -> None:
+        typer.echo(text, err=True)  # stdout is for the tables
+
+    failed = run_cells([cell for cell in cells if cell.kind != "tables"], work, report)
+    if cells[-1].kind == "tables" and (not failed or work.has_results):
+        tables = make_tables(work)
+        tables.write(work)
+        for title, grid in tables.grids().items():
+            typer.echo(f"\n{title}")
+            print_tables(grid.terminal)
+        typer.echo(
+            f"{tables.caption} All tables, those under the protocol default too: {work.out / 'tables'}"
+        )
     if failed:
         raise InputError(
             f"{len(failed)} of {len(cells)} cells failed ({', '.join(failed)}); repair what is reported "
@@ -111,28 +117,7 @@ def _run(cells: "Sequence[GridCell]", work: "Work") -> None:
         )
 
 
-def _check_usage(
-    data: Path | None, scale: ScaleName, cell: str | None, *, dry_run: bool, commands: bool
-) -> None:
-    if data is None and scale is ScaleName.FULL:
-        raise UsageError("--data is missing: the folder that holds DUTS-TR and the paper's test sets")
-    if data is not None and scale is ScaleName.TINY:
-        raise UsageError("--scale tiny makes its own data; leave --data out")
-    given = [
-        name
-        for name, value in (("--cell", cell), ("--dry-run", dry_run), ("--commands", commands))
-        if value
-    ]
-    if len(given) > 1:
-        raise UsageError(f"{' and '.join(given)} exclude each other; choose one")
-
-
-def _print_progress(text: str) -> None:
-    """Print to stderr; stdout is for the tables."""
-    typer.echo(text, err=True)
-
-
-def _command(cell: "GridCell", work: "Work", data: Path | None) -> str:
+def _command(cell: "GridCell", work: "Reproduction", data: Path | None) -> str:
     """Return the command of a scheduler's job; paths are absolute, since it starts in another folder."""
     words = ["sisod", "reproduce", "--out", str(work.out.absolute())]
     words += ["--scale", work.scale.name] if data is None else ["--data", str(data.absolute())]
@@ -144,7 +129,7 @@ def _command(cell: "GridCell", work: "Work", data: Path | None) -> str:
     return shlex.join([*words, "--cell", cell.name]) + (f"  # after {first}" if first else "")
 
 
-def _print_costs(cells: "Sequence[GridCell]", work: "Work", tflops: float | None) -> None:
+def _print_costs(cells: "Sequence[GridCell]", work: "Reproduction", tflops: float | None) -> None:
     from sisod.reproduction.costs import TFLOPS, costs_grid
     from sisod.reproduction.run import cell_state
     from sisod.reproduction.sets import TRAINING
@@ -154,29 +139,12 @@ def _print_costs(cells: "Sequence[GridCell]", work: "Work", tflops: float | None
     states = {cell.name: cell_state(cell, work) for cell in cells}
     grid = costs_grid(cells, work.scale, counts, tflops=tflops or TFLOPS, states=states)
     print_tables(grid.terminal)
-    typer.echo(f"{counts[TRAINING]} images to train on, to test on: {_join_counts(counts, TRAINING)}.")
+    tests = ", ".join(f"{name} {count}" for name, count in counts.items() if name != TRAINING)
+    typer.echo(f"{counts[TRAINING]} images to train on, to test on: {tests}.")
     source = "about the median of what the paper's own epochs on a GeForce RTX 3090 come to, 3.8 to 18.3"
     typer.echo(
         f"GPU hours from multiply-adds at {tflops or TFLOPS:g} TFLOP/s"
         + (f" ({source})." if tflops is None else ".")
-    )
-
-
-def _join_counts(counts: dict[str, int], without: str) -> str:
-    return ", ".join(f"{name} {count}" for name, count in counts.items() if name != without)
-
-
-def _print_tables(work: "Work") -> None:
-    from sisod.reproduction.tables import caption, make_tables, write_tables
-
-    tables = make_tables(work)
-    write_tables(tables, work)
-    for title, grid in tables.grids().items():
-        typer.echo(f"\n{title}")
-        print_tables(grid.terminal)
-    typer.echo(
-        f"{caption(work, tables)} All tables, those under the protocol default too: "
-        f"{work.out / 'tables'}"
     )
 
 
@@ -190,13 +158,12 @@ def bench(
     Example:
         sisod bench --quick --format md
     """
-    with exit_on_user_error():
-        from sisod.reproduction.loss_time import FULL, QUICK, run_bench
+    from sisod.reproduction.loss_time import FULL, QUICK, run_bench
 
-        measured = run_bench(QUICK if quick else FULL)
-        if fmt is None:
-            for grid in measured.grids():
-                print_tables(grid.terminal)
-            typer.echo(measured.caption())
-        else:
-            typer.echo(measured.render(fmt.value))
+    measured = run_bench(QUICK if quick else FULL)
+    if fmt is None:
+        for grid in measured.grids():
+            print_tables(grid.terminal)
+        typer.echo(measured.caption())
+    else:
+        typer.echo(measured.render(fmt))

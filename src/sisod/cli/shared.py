@@ -5,28 +5,19 @@ import importlib
 import os
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from contextvars import ContextVar
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
 
-from sisod.cli import completion
-from sisod.common.arguments import shown
-from sisod.common.errors import (
-    EXTRAS,
-    InputError,
-    InputWarning,
-    MissingExtraError,
-    UsageError,
-    is_missing,
-)
-from sisod.common.grid import UNLIMITED
+from sisod.common.exceptions import EXTRAS, InputError, InputWarning, MissingExtraError, UsageError
+from sisod.common.grid import UNLIMITED, Format
+from sisod.common.memory import readable_memory_errors
 from sisod.common.progress import status
 from sisod.common.streams import is_terminal
+from sisod.scoring.metrics import METRIC_SETS, METRICS
 from sisod.scoring.protocols import (
     PROTOCOLS,
     Protocol,
@@ -40,11 +31,60 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from sisod.common.grid import Grid
-    from sisod.data.truths import Meaning
+    from sisod.data.truths import TruthFormat
 
-# errors of standard output, if they name no file; the writers of files report their own
-_OUTPUT_ERRORS = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
-RUNNING: ContextVar[str] = ContextVar("RUNNING", default="")  # name of the subcommand
+# of standard output, if they name no file; the writers of files report their own
+_OUTPUT_ERRORS = (errno.EPIPE, errno.ENOSPC, errno.EIO, errno.EBADF)
+
+
+def complete_protocol(incomplete: str) -> list[str]:
+    """Return the protocols that begin like this."""
+    return _beginning(incomplete, PROTOCOLS)
+
+
+def complete_metrics(incomplete: str) -> list[str]:
+    """Return the metrics that begin like the last of a list with commas.
+
+    Example:
+        >>> complete_metrics("mae,si_ma")
+        ['mae,si_mae']
+    """
+    listed, comma, last = incomplete.rpartition(",")
+    names = METRICS if comma else (*METRIC_SETS, "all", *METRICS)
+    return [f"{listed}{comma}{name}" for name in _beginning(last, names)]
+
+
+def complete_score(incomplete: str) -> list[str]:
+    """Return the scores of figures that begin like this."""
+    return _beginning(incomplete, ("found", *METRICS))
+
+
+def complete_network(incomplete: str) -> list[str]:
+    """Return the networks that begin like this."""
+    from sisod.networks.registry import names
+
+    return _beginning(incomplete, names())
+
+
+def complete_recipe(incomplete: str) -> list[str]:
+    """Return the recipes that begin like this; without PyTorch there are none."""
+    with suppress(ImportError):
+        from sisod.training.recipe import names
+
+        return _beginning(incomplete, names())
+    return []
+
+
+def complete_figure(incomplete: str) -> list[str]:
+    """Return the figures that begin like this."""
+    from sisod.report.gallery import figure_names
+
+    return _beginning(incomplete, figure_names())
+
+
+def _beginning(start: str, names: Iterable[str]) -> list[str]:
+    return [name for name in names if name.startswith(start)]
+
 
 # Options of more than one command: the same name, metavar, type and meaning everywhere. What a command
 # adds to a help text follows a common beginning.
@@ -54,7 +94,7 @@ ProtocolName = Annotated[
         "--protocol",
         metavar="NAME",
         help=f"Conventions of scoring: {', '.join(PROTOCOLS)}; by default the first.",
-        autocompletion=completion.protocols,
+        autocompletion=complete_protocol,
     ),
 ]
 MinArea = Annotated[
@@ -62,23 +102,16 @@ MinArea = Annotated[
     typer.Option(
         "--min-area",
         metavar="PIXELS|SHARE",
-        help="Leave out smaller components: 12 is pixels, 0.001 a share of the image, 0 none; "
-        "by default the protocol's.",
+        help="Leave out smaller components: 12 (pixels), 0.001 (of the image), 0 (none).",
     ),
 ]
 Connectivity = Annotated[
     str | None,
-    typer.Option(
-        "--connectivity", metavar="4|8", help="4 or 8, of components; by default the protocol's."
-    ),
+    typer.Option("--connectivity", metavar="4|8", help="Connectivity of components."),
 ]
 Normalize = Annotated[
-    str | None,
-    typer.Option(
-        "--normalize",
-        metavar="minmax|none",
-        help="Whether predictions are stretched to [0, 1]: by default the protocol's.",
-    ),
+    Literal["minmax", "none"] | None,
+    typer.Option("--normalize", help="Whether predictions are stretched to [0, 1]: as the protocol."),
 ]
 PredSuffix = Annotated[
     str, typer.Option("--pred-suffix", metavar="TEXT", help="End of prediction names, like _sal.")
@@ -88,19 +121,11 @@ GtSuffix = Annotated[
 ]
 LabelMaps = Annotated[
     bool,
-    typer.Option(
-        "--label-maps",
-        help="Ground truths are label maps: every value but 0 is one object, whether it touches others "
-        "or not. A COCO file says that itself.",
-    ),
+    typer.Option("--label-maps", help="Ground truths are label maps: every value but 0 is an object."),
 ]
 ClassName = Annotated[
     str | None,
-    typer.Option(
-        "--class",
-        metavar="CLASS",
-        help="Only this class: a number of class maps, or a name or number of a COCO file.",
-    ),
+    typer.Option("--class", metavar="CLASS", help="Only this class of class maps or a COCO file."),
 ]
 NameList = Annotated[
     Path | None,
@@ -112,13 +137,13 @@ Jobs = Annotated[
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace existing output.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on with an unfinished run.")]
+FormatName = Annotated[
+    Format | None,
+    typer.Option("--format", help="Print this format instead of a table for the terminal."),
+]
 AgainstPaperFlag = Annotated[
     bool,
-    typer.Option(
-        "--against-paper",
-        help="Compare results under the protocol official with the published rows of the same name, "
-        "such as MSOD/EDN+SI.",
-    ),
+    typer.Option("--against-paper", help="Compare with the published row, such as MSOD/EDN+SI."),
 ]
 
 
@@ -134,7 +159,7 @@ def metrics_option(default: str) -> Any:
         metavar="KEYS",
         help=f"Metrics: paper, sod (salient objects: S, wF, E, F, MAE), dis (high resolution: also HCE, "
         f"BIoU, MBA), all, or keys with commas; by default {default}.",
-        autocompletion=completion.metrics,
+        autocompletion=complete_metrics,
     )
 
 
@@ -153,47 +178,32 @@ def quick_option(difference: str) -> Any:
     return typer.Option("--quick", help=f"A short run: {difference}.")
 
 
-class Format(StrEnum):
-    """Formats for documents and programs."""
-
-    MD = "md"
-    LATEX = "latex"
-    CSV = "csv"
-    JSON = "json"
-
-
-FormatName = Annotated[
-    Format | None,
-    typer.Option(
-        "--format",
-        metavar="md|latex|csv|json",
-        help="Print this format instead of a table for the terminal.",
-    ),
-]
-
-
 @contextmanager
-def exit_on_user_error(after_interrupt: str = "") -> Iterator[None]:
+def exit_on_user_error(command: str = "this", *, resumable: bool = False) -> Iterator[None]:
     """Print an error that the user can repair as one sentence; exit with 1, or 2 for wrong usage."""
     try:
-        with name_missing_extra(), _warnings_as_lines():
+        with readable_memory_errors(), _warnings_as_lines():
             yield
     except InputError as error:
-        typer.echo(f"error: {error}", err=True)
-        raise typer.Exit(2 if isinstance(error, UsageError) else 1) from None
-    except OSError as error:
-        if error.errno == errno.ENAMETOOLONG:
-            name = shown(str(error.filename))
-            typer.echo(f"error: the path {name} is too long for this system; shorten it", err=True)
-            raise typer.Exit(1) from None
-        if error.filename is not None or error.errno not in _OUTPUT_ERRORS:
+        _exit(f"error: {error}", 2 if isinstance(error, UsageError) else 1)
+    except ModuleNotFoundError as error:  # any other module than those of the extras is a bug
+        if error.name not in EXTRAS:
             raise
-        typer.echo(f"error: cannot write to standard output: {error.strerror}", err=True)
-        _drop_output()
-        raise typer.Exit(1) from None
+        _exit(f"error: {MissingExtraError(command, error.name)}", 1)
+    except OSError as error:
+        if error.filename is not None or error.errno not in _OUTPUT_ERRORS:
+            _exit(f"error: {error}", 1)
+        with suppress(OSError, ValueError):  # what is buffered would fail again when Python exits
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _exit(f"error: cannot write to standard output: {error.strerror}", 1)
     except KeyboardInterrupt:
-        typer.echo(f"stopped{after_interrupt}", err=True)
-        raise typer.Exit(130) from None
+        kept = "; what was finished is kept, go on with --resume" if resumable else ""
+        _exit(f"stopped{kept}", 130)
+
+
+def _exit(message: str, code: int) -> NoReturn:
+    typer.echo(message, err=True)
+    raise typer.Exit(code) from None
 
 
 @contextmanager
@@ -214,22 +224,6 @@ def _warnings_as_lines() -> Iterator[None]:
         yield
 
 
-@contextmanager
-def name_missing_extra() -> Iterator[None]:
-    """Name the extra that a command needs; any other failed import is a bug and is not caught."""
-    command = f"sisod {RUNNING.get()}" if RUNNING.get() else "this"
-    try:
-        yield
-    except MissingExtraError as error:
-        if str(error).startswith("sisod."):  # a module of ours, which the user does not know
-            raise MissingExtraError(command, str(error.name)) from None
-        raise
-    except ModuleNotFoundError as error:
-        if error.name in EXTRAS and is_missing(error.name):
-            raise MissingExtraError(command, error.name) from None
-        raise
-
-
 def load_pytorch() -> None:
     """Import PyTorch with a note, because it takes seconds."""
     with status("loading PyTorch"):
@@ -243,11 +237,11 @@ def chosen_protocol(name: str | None, **settings: str | None) -> Protocol:
     return change_protocol(protocol, **values)
 
 
-def chosen_meaning(gt_root: str, *, labels: bool, category: str | None) -> "Meaning":
+def chosen_meaning(gt_root: str, *, labels: bool, category: str | None) -> "TruthFormat":
     """Return what the values of ground truths mean, by the options --label-maps and --class."""
-    from sisod.data.truths import Meaning, check_category
+    from sisod.data.truths import TruthFormat, check_category
 
-    meaning = Meaning(labels, category or "")
+    meaning = TruthFormat(labels, category or "")
     if category is not None:
         check_category(gt_root, category)
     return meaning
@@ -283,10 +277,3 @@ def print_rich(console: "Console", tables: "Sequence[Table]") -> None:
             console.print(table)
     sys.stdout.write(text.get())  # typer's echo would write UTF-8 whatever the stream's encoding
     sys.stdout.flush()
-
-
-def _drop_output() -> None:
-    """Discard buffered standard output, so that Python does not fail again when it exits."""
-    # in a test, standard output is not a file
-    with suppress(OSError, ValueError), open(os.devnull, "wb") as null:  # noqa: PTH123
-        os.dup2(null.fileno(), sys.stdout.fileno())

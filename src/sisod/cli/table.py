@@ -1,26 +1,15 @@
 """Subcommands that print tables without scoring: table, metrics."""
 
-from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from sisod.cli.report import Results
-from sisod.cli.shared import FormatName, exit_on_user_error, metrics_option, print_tables
+from sisod.cli.shared import FormatName, metrics_option, print_tables
 
+Group = Literal["dataset", "method"]
 
-class Group(StrEnum):
-    """What forms groups of columns, or sections."""
-
-    DATASET = "dataset"
-    METHOD = "method"
-
-
-class MetricLayout(StrEnum):
-    """Whether metrics are the rows or the columns."""
-
-    ROWS = "rows"
-    COLUMNS = "columns"
+MetricLayout = Literal["rows", "columns"]
 
 
 def table(
@@ -33,35 +22,19 @@ def table(
     fmt: FormatName = None,
     digits: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            min=0,
-            max=17,
-            help="Digits after the point; by default 4, and all of them in csv and json.",
-        ),
+        typer.Option(metavar="N", min=0, max=17, help="Digits; by default 4, in csv and json all."),
     ] = None,
     group: Annotated[
         Group | None,
-        typer.Option(
-            metavar="dataset|method",
-            help="Groups of columns in LaTeX, sections elsewhere; by default data sets.",
-        ),
+        typer.Option(help="What forms sections, or groups of columns in LaTeX; by default dataset."),
     ] = None,
     rank: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            min=0,
-            max=2,
-            help="2: best bold, second best underlined; 1: only the best; 0: no marks; by default 2.",
-        ),
+        typer.Option(metavar="N", min=0, max=2, help="Mark the best (1), also the second (2), or none."),
     ] = None,
     layout: Annotated[
         MetricLayout | None,
-        typer.Option(
-            metavar="rows|columns",
-            help="Metrics as rows or as columns; by default rows if columns are too wide.",
-        ),
+        typer.Option(help="Metrics as rows or columns; by default rows if columns are too wide."),
     ] = None,
 ) -> None:
     """Print a table of saved results, of any stored metrics, without scoring again.
@@ -69,37 +42,36 @@ def table(
     Example:
         sisod table results --metrics mae,maxf,em --format latex --digits 3
     """
-    with exit_on_user_error():
-        from sisod.evaluation.notes import DefinedCounts, undefined_notes
-        from sisod.evaluation.results import find_results
-        from sisod.evaluation.saved import read_run, read_summary
-        from sisod.report.summary import Line, TableStyle, choose_tables, render, terminal_tables
+    from sisod.evaluation.notes import DefinedCounts, undefined_notes
+    from sisod.evaluation.results import find_results
+    from sisod.evaluation.saved import read_run, read_summary
+    from sisod.report.summary import SummaryRow, TableStyle, choose_tables, render, terminal_tables
 
-        folders = find_results(results)
-        runs = {name: read_run(folder) for name, folder in folders.items()}
-        lines = [
-            Line(*name, *read_summary(folder), runs[name]["protocol"]["name"])
-            for name, folder in folders.items()
-        ]
-        tables, notes = choose_tables(folders, lines, ",".join(metrics) if metrics else None)
-        style = TableStyle(
-            group=None if group is None else group.value,
-            layout=None if layout is None else layout.value,
-            rank=rank,
-            digits=digits,
-        )
-        if fmt is None:
-            print_tables(lambda width: terminal_tables(lines, tables, width=width, style=style))
-        else:
-            typer.echo(render(lines, tables, fmt.value, style))
-        for note in notes:
-            typer.echo(f"warning: {note}", err=True)
-        counts = [
-            DefinedCounts(*name, line.defined, run.get("images", max(line.defined.values(), default=0)))
-            for (name, run), line in zip(runs.items(), lines, strict=True)
-        ]
-        for note in undefined_notes(counts, [key for table in tables for key in table]):
-            typer.echo(note, err=True)
+    folders = find_results(results)
+    runs = {name: read_run(folder) for name, folder in folders.items()}
+    lines = [
+        SummaryRow(*name, *read_summary(folder), runs[name]["protocol"]["name"])
+        for name, folder in folders.items()
+    ]
+    tables, notes = choose_tables(folders, lines, ",".join(metrics) if metrics else None)
+    style = TableStyle(
+        group=group,
+        layout=layout,
+        rank=rank,
+        digits=digits,
+    )
+    if fmt is None:
+        print_tables(lambda width: terminal_tables(lines, tables, width=width, style=style))
+    else:
+        typer.echo(render(lines, tables, fmt, style))
+    for note in notes:
+        typer.echo(f"warning: {note}", err=True)
+    counts = [
+        DefinedCounts(*name, line.defined, run["images"])
+        for (name, run), line in zip(runs.items(), lines, strict=True)
+    ]
+    for note in undefined_notes(counts, [key for table in tables for key in table]):
+        typer.echo(note, err=True)
 
 
 def show_metrics(*, fmt: FormatName = None) -> None:
@@ -114,10 +86,9 @@ def show_metrics(*, fmt: FormatName = None) -> None:
     Example:
         sisod metrics --format md
     """
-    with exit_on_user_error():
-        from sisod.report.metric_list import metric_grid, render_metrics
+    from sisod.report.metric_list import metric_grid, render_metrics
 
-        if fmt is None:
-            print_tables(lambda width: metric_grid(width).terminal(width))
-        else:
-            typer.echo(render_metrics(fmt.value))
+    if fmt is None:
+        print_tables(lambda width: metric_grid(width).terminal(width))
+    else:
+        typer.echo(render_metrics(fmt))

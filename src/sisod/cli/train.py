@@ -1,44 +1,31 @@
 """The subcommands that train: parse, call, print. PyTorch is imported only when one runs."""
 
 import sys
-from enum import StrEnum
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from sisod.cli import completion
 from sisod.cli.networks import FactoryName
 from sisod.cli.shared import (
     Overwrite,
     Resume,
+    complete_recipe,
     data_option,
-    exit_on_user_error,
     load_pytorch,
     out_option,
     print_rich,
 )
-from sisod.common.errors import counted
+from sisod.common.exceptions import UsageError, pluralize
 from sisod.common.streams import is_terminal
 
+LossName = Literal["si", "balanced", "plain"]
 
-class LossName(StrEnum):
-    """The loss to train with; nothing else differs."""
-
-    SI = "si"
-    BALANCED = "balanced"
-    PLAIN = "plain"
-
-
-class LoggerName(StrEnum):
-    """Additional loggers; metrics.csv is always written."""
-
-    CSV = "csv"
-    TENSORBOARD = "tensorboard"
-
+LoggerName = Literal["csv", "tensorboard"]
 
 Data = Annotated[
-    Path,
+    list[Path],
     data_option("a data set, a root that holds DUTS-TR, or images with --masks beside them"),
 ]
 Masks = Annotated[
@@ -49,8 +36,7 @@ Settings = Annotated[
     typer.Option(
         "--set",
         metavar="KEY=VALUE",
-        help="Replace a value of the recipe, like train.epochs=5 or optimizer.lr=1e-4. May "
-        "be repeated; the run's recipe.toml lists all keys.",
+        help="Replace a value of the recipe, like optimizer.lr=1e-4; may be repeated.",
     ),
 ]
 RecipeName = Annotated[
@@ -59,7 +45,7 @@ RecipeName = Annotated[
         metavar="RECIPE",
         help="A recipe that comes with sisod (edn, fpn, gatenet, icon, ldf, poolnet, each also with "
         "-lite, for a small encoder; tiny), or a TOML file.",
-        autocompletion=completion.recipes,
+        autocompletion=complete_recipe,
     ),
 ]
 Limit = Annotated[int | None, typer.Option(metavar="N", min=1, help="Use at most N images.")]
@@ -81,6 +67,15 @@ Workers = Annotated[
 ]
 
 
+def only_one(folders: Sequence[Path]) -> Path:
+    """Return the folder of `--data`; raise if it is given several times."""
+    if len(folders) > 1:
+        raise UsageError(
+            f"--data is given {len(folders)} times; expected one data set; give one of them"
+        )
+    return folders[0]
+
+
 def train(
     recipe: RecipeName,
     *,
@@ -90,25 +85,20 @@ def train(
     loss: Annotated[
         LossName,
         typer.Option(
-            help="si: the paper's size-invariant loss; balanced: BCE and Tversky over cells and the "
-            "image, for fewer false objects; plain."
+            help="si: size-invariant (--set loss.normalize=false: Eq. 16 of the paper as printed); "
+            "balanced: BCE and Tversky over cells and the image, for fewer false objects; plain."
         ),
-    ] = LossName.SI,
+    ] = "si",
     settings: Settings = None,
     factory: FactoryName = None,
     val: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Data set to validate on; the checkpoint with the lowest SI-MAE is kept.",
-        ),
+        typer.Option(metavar="DIR", help="Data set to validate on; keeps the lowest SI-MAE."),
     ] = None,
     limit: Limit = None,
     labels: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR", help="Folder labels of another run of LDF, to use its labels again."
-        ),
+        typer.Option(metavar="DIR", help="Folder labels of another run of LDF, used again."),
     ] = None,
     skip_bad: SkipBad = False,
     devices: Devices = "auto",
@@ -116,9 +106,7 @@ def train(
     strategy: Strategy = "auto",
     precision: RecipePrecision = None,
     workers: Workers = None,
-    logger: Annotated[
-        LoggerName, typer.Option(help="Logger in addition to metrics.csv.")
-    ] = LoggerName.CSV,
+    logger: Annotated[LoggerName, typer.Option(help="Logger in addition to metrics.csv.")] = "csv",
     resume: Resume = False,
     overwrite: Overwrite = False,
 ) -> None:
@@ -127,44 +115,43 @@ def train(
     Example:
         sisod train edn --data data/DUTS-TR --out runs/edn
     """
-    with exit_on_user_error(f"; go on with --resume --out {out}"):
-        from sisod.training.recipe import BALANCED_LOSS, find_recipe
+    from sisod.training.recipe import BALANCED_LOSS, find_recipe
 
-        is_balanced = loss is LossName.BALANCED
-        loss_settings = BALANCED_LOSS if is_balanced else ()
-        chosen_recipe = find_recipe(recipe, [*loss_settings, *(settings or ())], factory=factory)
-        load_pytorch()
-        from sisod.training.train import Machine, TrainingRequest, is_first_process
-        from sisod.training.train import train as run
+    is_balanced = loss == "balanced"
+    loss_settings = BALANCED_LOSS if is_balanced else ()
+    chosen_recipe = find_recipe(recipe, [*loss_settings, *(settings or ())], factory=factory)
+    load_pytorch()
+    from sisod.training.train import Machine, TrainingRequest
+    from sisod.training.train import train as run
 
-        machine = Machine(devices, nodes, strategy, precision, workers, logger.value)
-        record = run(
-            chosen_recipe,
-            TrainingRequest(
-                data=data,
-                out=out,
-                masks=masks,
-                loss=LossName.SI.value if is_balanced else loss.value,
-                val=val,
-                limit=limit,
-                labels=labels,
-                skip_bad=skip_bad,
-                resume=resume,
-                overwrite=overwrite,
-            ),
-            machine,
-        )
-        if not is_first_process(machine):
-            return
-        if record["skipped"]:
-            typer.echo(
-                f"warning: {len(record['skipped'])} images left out: {record['skipped'][0]}", err=True
-            )
+    machine = Machine(devices, nodes, strategy, precision, workers, logger)
+    record = run(
+        chosen_recipe,
+        TrainingRequest(
+            data=only_one(data),
+            out=out,
+            masks=masks,
+            loss="si" if is_balanced else loss,
+            val=val,
+            limit=limit,
+            labels=labels,
+            skip_bad=skip_bad,
+            resume=resume,
+            overwrite=overwrite,
+        ),
+        machine,
+    )
+    if not machine.is_first_process:
+        return
+    if record["skipped"]:
         typer.echo(
-            f"{chosen_recipe.name}, {loss.value} loss: {counted(record['steps'], 'step')} on "
-            f"{counted(record['images'], 'image')} in {record['seconds']:.0f} s; "
-            f"the network of the {record['model']} epoch is in {out}"
+            f"warning: {len(record['skipped'])} images left out: {record['skipped'][0]}", err=True
         )
+    typer.echo(
+        f"{chosen_recipe.name}, {loss} loss: {pluralize(record['steps'], 'step')} on "
+        f"{pluralize(record['images'], 'image')} in {record['seconds']:.0f} s; "
+        f"the network of the {record['model']} epoch is in {out}"
+    )
 
 
 def ablate(
@@ -193,22 +180,21 @@ def ablate(
     Example:
         sisod ablate edn --data data/DUTS-TR --test data/MSOD --out ablation
     """
-    with exit_on_user_error(f"; go on with --resume --out {out}"):
-        from sisod.training.recipe import find_recipe
+    from sisod.training.recipe import find_recipe
 
-        chosen_recipe = find_recipe(recipe, settings or (), factory=factory)
-        load_pytorch()
-        from rich.console import Console
+    chosen_recipe = find_recipe(recipe, settings or (), factory=factory)
+    load_pytorch()
+    from rich.console import Console
 
-        from sisod.training.ablate import ablate as run
-        from sisod.training.ablate import ablation_table
-        from sisod.training.train import Machine, TrainingRequest
+    from sisod.training.ablate import ablate as run
+    from sisod.training.ablate import ablation_table
+    from sisod.training.train import Machine, TrainingRequest
 
-        request = TrainingRequest(
-            data=data, out=out, masks=masks, limit=limit, skip_bad=skip_bad, resume=resume
-        )
-        machine = Machine(devices, nodes, strategy, precision, workers)
-        rows = run(chosen_recipe, request, test, n_seeds=seeds, machine=machine)
-        console = Console(width=None if is_terminal(sys.stdout) else 200)
-        tested = dict.fromkeys(row.dataset for row in rows)
-        print_rich(console, [ablation_table(rows, dataset, chosen_recipe.name) for dataset in tested])
+    request = TrainingRequest(
+        data=only_one(data), out=out, masks=masks, limit=limit, skip_bad=skip_bad, resume=resume
+    )
+    machine = Machine(devices, nodes, strategy, precision, workers)
+    rows = run(chosen_recipe, request, test, n_seeds=seeds, machine=machine)
+    console = Console(width=None if is_terminal(sys.stdout) else 200)
+    tested = dict.fromkeys(row.dataset for row in rows)
+    print_rich(console, [ablation_table(rows, dataset, chosen_recipe.name) for dataset in tested])

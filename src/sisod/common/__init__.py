@@ -1,1 +1,1 @@
-"""What every room builds on: errors, output, tables of text, settings, processes."""
+"""What every subpackage builds on: exceptions, output, tables of text, settings, processes."""

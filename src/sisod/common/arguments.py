@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import numpy as np
 
-from sisod.common.errors import InputError, UsageError, printable
+from sisod.common.exceptions import InputError, UsageError, printable
 
 
 def check_choice(name: str, value: object, known: Sequence[object]) -> None:
@@ -17,29 +17,29 @@ def check_choice(name: str, value: object, known: Sequence[object]) -> None:
     Example:
         >>> check_choice("normalize", "min-max", ("minmax", "none"))
         Traceback (most recent call last):
-        sisod.common.errors.UsageError: normalize must be 'minmax' or 'none', got 'min-max'
+        sisod.common.exceptions.UsageError: normalize must be 'minmax' or 'none', got 'min-max'
     """
     # True is equal to 1, and an array cannot be compared
     if not any(type(value) is type(choice) and value == choice for choice in known):
         *others, last = (repr(choice) for choice in known)
         listed = f"{', '.join(others)} or {last}" if others else last
-        raise UsageError(f"{name} must be {listed}, got {shown(value)}")
+        raise UsageError(f"{name} must be {listed}, got {short_repr(value)}")
 
 
-def check_whole(name: str, value: object, *, least: int, most: int | None = None) -> int:
-    """Return a whole number, also one of NumPy, within bounds.
+def check_int(name: str, value: object, *, least: int, most: int | None = None) -> int:
+    """Return an integer, also one of NumPy, within bounds.
 
     Example:
-        >>> check_whole("gt_level", 300, least=1, most=255)
+        >>> check_int("gt_level", 300, least=1, most=255)
         Traceback (most recent call last):
-        sisod.common.errors.UsageError: gt_level must be at most 255, got 300
+        sisod.common.exceptions.UsageError: gt_level must be at most 255, got 300
     """
     if not isinstance(value, int | np.integer) or isinstance(value, bool):
-        raise UsageError(f"{name} must be a whole number, got {shown(value)}")
+        raise UsageError(f"{name} must be an integer, got {short_repr(value)}")
     if value < least:
-        raise UsageError(f"{name} must be at least {least}, got {shown(value)}")
+        raise UsageError(f"{name} must be at least {least}, got {short_repr(value)}")
     if most is not None and value > most:
-        raise UsageError(f"{name} must be at most {most}, got {shown(value)}")
+        raise UsageError(f"{name} must be at most {most}, got {short_repr(value)}")
     return int(value)
 
 
@@ -51,7 +51,7 @@ def check_number(
     Example:
         >>> check_number("epsilon", float("nan"), above=True)
         Traceback (most recent call last):
-        sisod.common.errors.UsageError: epsilon must be a number above 0, got nan
+        sisod.common.exceptions.UsageError: epsilon must be a number above 0, got nan
     """
     if is_number(value):
         number = float(value)  # type: ignore[arg-type]
@@ -64,7 +64,7 @@ def check_number(
         bounds = f"a number above {least:g}{end}" if above else f"a number {least:g} or more"
         if end and not above:
             bounds = f"a number from {least:g} to {most:g}"
-    raise UsageError(f"{name} must be {bounds}, got {shown(value)}")
+    raise UsageError(f"{name} must be {bounds}, got {short_repr(value)}")
 
 
 def check_flag(name: str, value: object) -> None:
@@ -73,16 +73,16 @@ def check_flag(name: str, value: object) -> None:
     Example:
         >>> check_flag("strict", "false")
         Traceback (most recent call last):
-        sisod.common.errors.UsageError: strict must be True or False, got 'false'
+        sisod.common.exceptions.UsageError: strict must be True or False, got 'false'
     """
     if not isinstance(value, bool | np.bool_):
-        raise UsageError(f"{name} must be True or False, got {shown(value)}")
+        raise UsageError(f"{name} must be True or False, got {short_repr(value)}")
 
 
 def check_text(name: str, value: object) -> None:
     """Refuse a value that is not text."""
     if not isinstance(value, str):
-        raise UsageError(f"{name} must be text, got {shown(value)}")
+        raise UsageError(f"{name} must be text, got {short_repr(value)}")
 
 
 def is_number(value: object) -> bool:
@@ -92,25 +92,25 @@ def is_number(value: object) -> bool:
     return isinstance(value, float | np.integer | np.floating)
 
 
-def shown(value: object, *, most: int = 80) -> str:
+def short_repr(value: object, *, most: int = 80) -> str:
     """Return a value as a message shows it: in one short line.
 
     Example:
-        >>> len(shown("x" * 5000))
+        >>> len(short_repr("x" * 5000))
         80
     """
     try:
         text = repr(value)
     except (ValueError, RecursionError):  # a number of thousands of digits, lists in lists in lists
         text = f"a {type(value).__name__} that is too long to show"
-    return brief(text, most=most)
+    return one_line(text, most=most)
 
 
-def brief(text: str, *, most: int = 80) -> str:
+def one_line(text: str, *, most: int = 80) -> str:
     r"""Return a text as one printable line of at most `most` characters.
 
     Example:
-        >>> brief("two\nlines")
+        >>> one_line("two\nlines")
         'two lines'
     """
     text = printable(" ".join(text[:10_000].split()))
@@ -150,7 +150,7 @@ def unknown_name_message(
     listed = ", ".join(names)
     if len(names) > _MOST_LISTED:
         listed = f"{len(names)} names" + (f", listed by {command!r}" if command else "")
-    return f"unknown {what} {shown(name)};{hint} available: {listed}"
+    return f"unknown {what} {short_repr(name)};{hint} available: {listed}"
 
 
 def similar_names(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> list[str]:

@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
-from sisod.common.errors import printable
+from sisod.common.exceptions import printable
 
 if TYPE_CHECKING:
     import polars as pl
@@ -271,12 +271,32 @@ def json_text(content: Any) -> str:
 
 
 def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return records as CSV in full precision, empty where undefined."""
-    file = io.StringIO()
-    writer = csv.DictWriter(file, list(rows[0]) if rows else [], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows({key: "" if is_nan(value) else value for key, value in row.items()} for row in rows)
-    return file.getvalue().rstrip("\n")
+    """Return records as CSV in full precision, empty where undefined.
+
+    Text that a spreadsheet would take for a formula begins with an apostrophe.
+
+    Example:
+        >>> print(csv_text([{"method": "=A1", "mae": -0.5, "auc": float("nan")}]))
+        method,mae,auc
+        '=A1,-0.5,
+    """
+    keys = list(rows[0]) if rows else []
+    return "\n".join(
+        _csv_line(cells) for cells in [keys, *([row.get(key, "") for key in keys] for row in rows)]
+    )
+
+
+def _csv_line(cells: Iterable[Any]) -> str:
+    line = io.StringIO()
+    # with this end of a line, carriage returns and line feeds in cells are quoted
+    writer = csv.writer(line, lineterminator="\r\n")
+    writer.writerow("" if is_nan(cell) else _harmless(cell) for cell in cells)
+    return line.getvalue().removesuffix("\r\n")
+
+
+def _harmless(cell: Any) -> Any:
+    is_formula = isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r"))
+    return f"'{cell}" if is_formula else cell
 
 
 def json_rows(table: "pl.DataFrame") -> list[dict[str, Any]]:
@@ -311,7 +331,7 @@ _LATEX = str.maketrans(
 
 def markdown_text(text: str) -> str:
     """Return a text that Markdown shows as it is, on one line."""
-    return re.sub(r"([\\`*_\[\]|~<&])", r"\\\1", " ".join(text.split()))
+    return re.sub(r"([\\`*_\[\]|~<&])", r"\\\1", printable(" ".join(text.split())))
 
 
 def latex_text(text: str) -> str:

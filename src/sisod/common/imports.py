@@ -8,8 +8,8 @@ from importlib.machinery import PathFinder
 from types import ModuleType
 from typing import Any
 
-from sisod.common.arguments import brief, shown, unknown_name_message
-from sisod.common.errors import InputError, UsageError
+from sisod.common.arguments import one_line, short_repr, unknown_name_message
+from sisod.common.exceptions import InputError, UsageError
 
 _NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")  # module:attribute
 
@@ -44,12 +44,14 @@ def import_attribute(name: str, what: str) -> Any:
 def check_import_name(name: str) -> None:
     """Refuse what does not have the form `module:attribute`; imports nothing."""
     if not _NAME.fullmatch(name):
-        raise UsageError(f"{shown(name)} does not name a function; expected package.module:function")
+        raise UsageError(
+            f"{short_repr(name)} does not name a function; expected package.module:function"
+        )
 
 
 def describe_error(error: BaseException) -> str:
     """Return the kind and the text of an exception in one short line."""
-    return brief(f"{type(error).__name__}: {error}".removesuffix(": "), most=200)
+    return one_line(f"{type(error).__name__}: {error}".removesuffix(": "), most=200)
 
 
 def _import_module(name: str) -> ModuleType:

@@ -1,8 +1,14 @@
-"""Settings of the memory allocator, and the amount of available memory."""
+"""Settings of the memory allocator, the amount of available memory, and what happens without any."""
 
 import ctypes
 import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from sisod.common.exceptions import InputError
+from sisod.common.imports import describe_error
 
 _MEGA = 1 << 20
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
@@ -34,3 +40,23 @@ def available_memory() -> int | None:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")  # all of it, on other systems
     except (AttributeError, OSError, ValueError):
         return None
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Tell whether memory ran out: in Python and NumPy, or in OpenCV and PyTorch, which only say so."""
+    said = re.search("(insufficient|not enough|out of) memory", str(error), re.IGNORECASE)
+    return not isinstance(error, InputError) and (isinstance(error, MemoryError) or said is not None)
+
+
+@contextmanager
+def readable_memory_errors() -> Iterator[None]:
+    """Turn an error for want of memory into one sentence."""
+    try:
+        yield
+    except Exception as error:
+        if not is_out_of_memory(error):
+            raise
+        raise InputError(
+            f"there is not enough memory ({describe_error(error)}); use fewer --jobs, smaller images or "
+            "a larger machine"
+        ) from error

@@ -3,19 +3,16 @@
 import errno
 import json
 import os
-import platform
 import re
 import secrets
 import shutil
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sisod.common.errors import InputError
+from sisod.common.exceptions import InputError
 from sisod.common.version import __version__
 
 if TYPE_CHECKING:
@@ -25,8 +22,6 @@ if TYPE_CHECKING:
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _LEAST_ROOM = 1 << 16  # bytes; a disk with less is full
 _TEMPORARY = re.compile(r"\.sisod-[0-9a-f]{16}\.tmp")
-_HOLDER = re.compile(r"sisod (\d+) (.*)\n")  # content of a lock file: process and machine
-_POLL = 0.1  # seconds between two attempts to take a lock
 
 
 def write_atomically(path: Path, data: bytes) -> None:
@@ -60,7 +55,7 @@ def write_output(path: Path, data: bytes) -> None:
     """Write a file that the user named; a link to a file is followed."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(followed(path), data)
+        write_atomically(resolve_link(path), data)
     except OSError as error:
         raise InputError(f"cannot write {str(path)!r}: {error.strerror or error}") from error
 
@@ -69,7 +64,7 @@ def write_output(path: Path, data: bytes) -> None:
 def write_file(path: Path) -> Iterator[Path]:
     """Yield a temporary path to write to, which replaces the file at the end."""
     with readable_errors(path, "make room there or give another file"):
-        target = followed(path)
+        target = resolve_link(path)
         target.parent.mkdir(parents=True, exist_ok=True)
         folder = _temporary(target)
         folder.mkdir()
@@ -140,7 +135,7 @@ def output_path(folder: Path, name: str, suffix: str = "") -> Path:
         >>> output_path(Path("maps"), "night/im1", ".png").as_posix()
         'maps/night/im1.png'
     """
-    if not stays_inside(name):
+    if not is_safe_relative_path(name):
         raise InputError(
             f"the name {name!r} does not lead to a place inside the output folder; rename the file"
         )
@@ -154,11 +149,11 @@ def output_path(folder: Path, name: str, suffix: str = "") -> Path:
     return path
 
 
-def stays_inside(name: str) -> bool:
+def is_safe_relative_path(name: str) -> bool:
     """Tell whether a name used as a relative path stays inside the folder.
 
     Example:
-        >>> [stays_inside(name) for name in ("night/im1", "../im1", "/im1", "night/")]
+        >>> [is_safe_relative_path(name) for name in ("night/im1", "../im1", "/im1", "night/")]
         [True, False, False, False]
     """
     if "\0" in name or (sys.platform == "win32" and ("\\" in name or ":" in name)):
@@ -166,7 +161,12 @@ def stays_inside(name: str) -> bool:
     return all(part not in ("", ".", "..") for part in name.split("/"))
 
 
-def followed(path: Path) -> Path:
+def is_url(root: str | Path) -> bool:
+    """Tell whether a root is a URL rather than a local folder."""
+    return "://" in str(root)
+
+
+def resolve_link(path: Path) -> Path:
     """Return the target of a link, and an absolute path for one that ends in a dot or two."""
     if not path.is_symlink() and path.name not in ("", ".."):
         return path
@@ -191,117 +191,31 @@ def lock(folder: Path, *, wait: bool = False) -> Iterator[None]:
 
     Args:
         folder: need not exist.
-        wait: wait until the other process has ended instead of refusing.
+        wait: wait until the other process has ended instead of raising.
     """
+    from filelock import FileLock, Timeout
+
     path = folder.parent / f".{folder.name}.sisod-lock"
     folder.parent.mkdir(parents=True, exist_ok=True)
-    while True:
-        try:
-            file = _open_locked(path)
-            break
-        except BlockingIOError as error:
-            if not wait:
-                raise InputError(
-                    f"another sisod process{error.strerror} is writing to {str(folder)!r}; "
-                    "wait for it or give another folder"
-                ) from None
-            time.sleep(_POLL)
+    # without a soft lock, which would outlive a killed process
+    held = FileLock(path, timeout=-1 if wait else 0, fallback_to_soft=False, is_singleton=False)
+    try:
+        held.acquire(poll_interval=0.02)
+    except Timeout:
+        raise InputError(
+            f"another sisod process is writing to {str(folder)!r}; wait for it or give another folder"
+        ) from None
+    except (OSError, NotImplementedError):  # writing to the folder will say what is wrong with it
+        yield
+        return
     try:
         yield
     finally:
-        if file is not None:
-            _release(file, path)
-
-
-_held: set[FileIO] = set()
-
-
-def _close_in_child() -> None:
-    """Close the lock files of the parent: a child that outlives it must not keep its locks."""
-    for file in _held:
-        file.close()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_close_in_child)
-
-
-def _open_locked(path: Path) -> FileIO | None:
-    """Open and lock a file; None if impossible, BlockingIOError naming the holder if it is locked."""
-    while True:
-        try:
-            file = path.open("a+b", buffering=0)
-        except OSError:  # writing to the folder will say what is wrong
-            return None
-        try:
-            _try_lock(file)
-        except BlockingIOError:
-            holder = _holder(file)
-            file.close()
-            raise BlockingIOError(errno.EAGAIN, holder) from None
-        except OSError:  # the disk does not support locks
-            is_empty = not file.seek(0, os.SEEK_END)
-            file.close()
-            if is_empty:
-                path.unlink(missing_ok=True)
-            return None
-        if file.seek(0, os.SEEK_END) and not _holder(file):  # not a lock file of sisod
-            file.close()
-            return None
-        if _is_at(path, file):
-            with suppress(OSError):  # on a full disk the holder is not named
-                file.truncate(0)
-                file.write(f"sisod {os.getpid()} {platform.node()}\n".encode())
-            _held.add(file)
-            return file
-        file.close()  # its last holder has just removed it
-
-
-def _is_at(path: Path, file: FileIO) -> bool:
-    try:
-        return os.path.samestat(os.fstat(file.fileno()), path.stat())
-    except OSError:
-        return False
-
-
-def _holder(file: FileIO) -> str:
-    """Return the process that has the lock, and its machine if it is another; empty if unknown."""
-    with suppress(OSError):
-        file.seek(0)
-        if match := _HOLDER.fullmatch(file.read(1000).decode(errors="replace")):
-            machine = "" if match[2] == platform.node() else f" on {match[2]}"
-            return f" (pid {match[1]}{machine})"
-    return ""
-
-
-def _try_lock(file: FileIO) -> None:
-    """Lock a file, or raise BlockingIOError at once."""
-    if sys.platform == "win32":
-        import msvcrt
-
-        file.seek(1 << 30)  # beyond the content, which other processes may then read
-        try:
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-        except OSError as error:
-            if error.errno in (errno.EACCES, errno.EDEADLK):
-                raise BlockingIOError(errno.EAGAIN, "locked") from None
-            raise
-    else:
-        import fcntl
-
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-def _release(file: FileIO, path: Path) -> None:
-    """Remove the file of a lock, then release it."""
-    if file.closed:  # in a child
-        return
-    _held.discard(file)
-    if sys.platform == "win32":  # an open file cannot be removed there
-        file.close()
-    with suppress(OSError):
-        path.unlink()
-    file.close()
+        if held.is_locked:  # not in a forked child
+            with suppress(OSError):  # Windows removes no open file
+                if path.stat().st_size == 0:  # a file of ours
+                    path.unlink()
+            held.release()
 
 
 # ----------------------------------------------------------------------------------------------- errors
@@ -342,5 +256,9 @@ def write_run(folder: Path, content: dict[str, Any]) -> None:
 
 def write_json(path: Path, content: Any) -> None:
     """Write an indented JSON file, the same on every system."""
-    text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
-    path.write_text(text, encoding="utf-8", newline="\n")
+    path.write_bytes(json_bytes(content))
+
+
+def json_bytes(content: Any) -> bytes:
+    """Return indented JSON."""
+    return (json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode()

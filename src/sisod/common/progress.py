@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from sisod.common.errors import printable
+from sisod.common.exceptions import printable
 from sisod.common.streams import is_terminal
 
 

@@ -1,16 +1,15 @@
 """FmeasureV2 of PySODMetrics, its handlers, and its size-invariant form."""
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from sisod.common.arguments import shown
-from sisod.compat.pairs import Confusion, WindowCounts, shared_pair
-
-Values = NDArray[np.float64]
+from sisod.compat.pairs import CheckedPair, WindowCounts, shared_pair
+from sisod.scoring.arrays import Values
 
 
 class Handler(Protocol):
@@ -25,7 +24,7 @@ class Handler(Protocol):
         """Return the metric of one or several confusion matrices."""
 
 
-class _RatioHandler:
+class _RatioHandler(ABC):
     """Settings and results of a handler; the metric itself is its call."""
 
     def __init__(
@@ -43,83 +42,81 @@ class _RatioHandler:
         if with_binary:
             self.binary_results = [] if sample_based else {"tp": 0, "fp": 0, "tn": 0, "fn": 0}
 
+    def __call__(self, tp: Any, fp: Any, tn: Any, fn: Any) -> Values:
+        """Return the metric of one or several confusion matrices."""
+        return self._score(tp, fp, tn, fn)
+
+    @abstractmethod
+    def _score(self, tp: Any, fp: Any, tn: Any, fn: Any) -> Values: ...
+
 
 class IOUHandler(_RatioHandler):
-    """Intersection over union."""
+    """Intersection over union: TP / (TP + FP + FN)."""
 
-    def __call__(self, tp: Any, fp: Any, tn: Any, fn: Any) -> Values:  # noqa: ARG002
-        """Return TP / (TP + FP + FN)."""
+    def _score(self, tp: Any, fp: Any, tn: Any, fn: Any) -> Values:  # noqa: ARG002
         return _ratio(tp, tp + fp + fn)
 
 
 class SpecificityHandler(_RatioHandler):
-    """Specificity, the true negative rate."""
+    """Specificity, the true negative rate: TN / (TN + FP)."""
 
-    def __call__(self, tp: Any, fp: Any, tn: Any, fn: Any) -> Values:  # noqa: ARG002
-        """Return TN / (TN + FP)."""
+    def _score(self, tp: Any, fp: Any, tn: Any, fn: Any) -> Values:  # noqa: ARG002
         return _ratio(tn, tn + fp)
 
 
 class DICEHandler(_RatioHandler):
-    """Dice coefficient."""
+    """Dice coefficient: 2 TP / (2 TP + FP + FN)."""
 
-    def __call__(self, tp: Any, fp: Any, tn: Any, fn: Any) -> Values:  # noqa: ARG002
-        """Return 2 TP / (2 TP + FP + FN)."""
+    def _score(self, tp: Any, fp: Any, tn: Any, fn: Any) -> Values:  # noqa: ARG002
         return _ratio(2 * tp, 2 * tp + fp + fn)
 
 
 class OverallAccuracyHandler(_RatioHandler):
-    """Share of pixels that are classified correctly."""
+    """Share of pixels that are classified correctly: (TP + TN) / all."""
 
-    def __call__(self, tp: Any, fp: Any, tn: Any, fn: Any) -> Values:
-        """Return (TP + TN) / all."""
+    def _score(self, tp: Any, fp: Any, tn: Any, fn: Any) -> Values:
         return _ratio(tp + tn, tp + fp + tn + fn)
 
 
 class KappaHandler(_RatioHandler):
     """Cohen's kappa; PySODMetrics 1.6.2 has a term of the expected agreement wrong."""
 
-    def __call__(self, tp: Any, fp: Any, tn: Any, fn: Any) -> Values:
-        """Return (observed - expected agreement) / (1 - expected agreement)."""
+    def _score(self, tp: Any, fp: Any, tn: Any, fn: Any) -> Values:
         # products of the counts of a whole data set exceed 64 bits
         tp, fp, tn, fn = (np.asarray(count, dtype=np.float64) for count in (tp, fp, tn, fn))
         return _ratio(2 * (tp * tn - fp * fn), (tp + fp) * (fp + tn) + (tp + fn) * (fn + tn))
 
 
 class PrecisionHandler(_RatioHandler):
-    """Precision."""
+    """Precision: TP / (TP + FP)."""
 
-    def __call__(self, tp: Any, fp: Any, tn: Any, fn: Any) -> Values:  # noqa: ARG002
-        """Return TP / (TP + FP)."""
+    def _score(self, tp: Any, fp: Any, tn: Any, fn: Any) -> Values:  # noqa: ARG002
         return _ratio(tp, tp + fp)
 
 
 class RecallHandler(_RatioHandler):
-    """Recall, the true positive rate or sensitivity."""
+    """Recall, the true positive rate or sensitivity: TP / (TP + FN)."""
 
-    def __call__(self, tp: Any, fp: Any, tn: Any, fn: Any) -> Values:  # noqa: ARG002
-        """Return TP / (TP + FN)."""
+    def _score(self, tp: Any, fp: Any, tn: Any, fn: Any) -> Values:  # noqa: ARG002
         return _ratio(tp, tp + fn)
 
 
 class FPRHandler(_RatioHandler):
-    """False positive rate."""
+    """False positive rate: FP / (FP + TN)."""
 
-    def __call__(self, tp: Any, fp: Any, tn: Any, fn: Any) -> Values:  # noqa: ARG002
-        """Return FP / (FP + TN)."""
+    def _score(self, tp: Any, fp: Any, tn: Any, fn: Any) -> Values:  # noqa: ARG002
         return _ratio(fp, fp + tn)
 
 
 class BERHandler(_RatioHandler):
-    """Balanced error rate."""
+    """Balanced error rate: 1 - (recall + specificity) / 2, where a rate without pixels is 0."""
 
-    def __call__(self, tp: Any, fp: Any, tn: Any, fn: Any) -> Values:
-        """Return 1 - (recall + specificity) / 2, where a rate without pixels is 0."""
+    def _score(self, tp: Any, fp: Any, tn: Any, fn: Any) -> Values:
         return 1 - (_ratio(tp, tp + fn) + _ratio(tn, tn + fp)) / 2
 
 
 class FmeasureHandler(_RatioHandler):
-    """F-measure; `beta` is the square of the weight of recall, as in PySODMetrics."""
+    """F-measure, (1 + beta) P R / (beta P + R): `beta` is the square of the weight of recall."""
 
     def __init__(
         self,
@@ -133,13 +130,32 @@ class FmeasureHandler(_RatioHandler):
         super().__init__(with_dynamic, with_adaptive, with_binary=with_binary, sample_based=sample_based)
         self.beta = beta
 
-    def __call__(self, tp: Any, fp: Any, tn: Any, fn: Any) -> Values:  # noqa: ARG002
-        """Return (1 + beta) P R / (beta P + R)."""
+    def _score(self, tp: Any, fp: Any, tn: Any, fn: Any) -> Values:  # noqa: ARG002
         return f_measure(_ratio(tp, tp + fp), _ratio(tp, tp + fn), self.beta)
 
 
 TNRHandler = SpecificityHandler
 TPRHandler = SensitivityHandler = RecallHandler
+
+
+class ImageMetric(ABC):
+    """A metric of one value per image; `values` has another name in every class, as in PySODMetrics."""
+
+    result = ""  # name of the mean
+
+    def __init__(self) -> None:
+        self.values: list[float] = []
+
+    def step(self, pred: ArrayLike, gt: ArrayLike, normalize: bool = True) -> None:
+        """Score one pair."""
+        self.values.append(float(self._score(shared_pair(pred, gt, normalize=normalize))))
+
+    def get_results(self) -> dict[str, np.float64]:
+        """Return the mean over images."""
+        return {self.result: mean_result(self.values)}
+
+    @abstractmethod
+    def _score(self, pair: CheckedPair) -> Any: ...
 
 
 class FmeasureV2:
@@ -155,11 +171,6 @@ class FmeasureV2:
     """
 
     def __init__(self, metric_handlers: dict[str, Any] | None = None) -> None:
-        if metric_handlers is not None and not isinstance(metric_handlers, dict):
-            raise TypeError(
-                "metric_handlers must be a dictionary of names and handlers, "
-                f"got {shown(metric_handlers)}"
-            )
         self._metric_handlers: dict[str, Any] = metric_handlers or {}
 
     def add_handler(self, handler_name: str, metric_handler: Handler) -> None:
@@ -168,39 +179,50 @@ class FmeasureV2:
 
     def step(self, pred: ArrayLike, gt: ArrayLike, normalize: bool = True) -> None:
         """Score one pair."""
-        self._check_handlers()
-        image = shared_pair(pred, gt, normalize=normalize).image
-        for handler in self._metric_handlers.values():
-            if handler.dynamic_results is not None:
-                handler.dynamic_results.append(handler(**image.dynamic))
-            if handler.adaptive_results is not None:
-                handler.adaptive_results.append(handler(**image.adaptive))
-            if handler.binary_results is not None:
-                if handler.sample_based:
-                    handler.binary_results.append(handler(**image.binary))
-                else:
-                    _add_counts(handler.binary_results, image.binary)
-
-    def get_results(self) -> dict[str, dict[str, Any]]:
-        """Return name -> `dynamic` (256 values, from threshold 255 down), `adaptive`, `binary`."""
-        return {name: self._results(handler) for name, handler in self._metric_handlers.items()}
-
-    def _results(self, handler: Any) -> dict[str, Any]:
-        results: dict[str, Any] = {}
-        if handler.dynamic_results is not None:
-            results["dynamic"] = mean_result(handler.dynamic_results)
-        if handler.adaptive_results is not None:
-            results["adaptive"] = mean_result(handler.adaptive_results)
-        if handler.binary_results is not None:
-            results["binary"] = _binary_result(handler)
-        return results
-
-    def _check_handlers(self) -> None:
         if not self._metric_handlers:
             raise ValueError(
                 f"{type(self).__name__} has no handler; pass metric_handlers, or call add_handler "
                 "before step"
             )
+        windows = self._windows(shared_pair(pred, gt, normalize=normalize))
+        for handler in self._metric_handlers.values():
+            if handler.dynamic_results is not None:
+                self._add_curves(handler, [handler(**window.dynamic) for window in windows])
+            if handler.adaptive_results is not None:
+                adaptive = [handler(**window.adaptive) for window in windows]
+                handler.adaptive_results.append(mean_result(adaptive))
+            if handler.binary_results is not None and handler.sample_based:
+                binary = [handler(**window.binary) for window in windows]
+                handler.binary_results.append(mean_result(binary))
+            elif handler.binary_results is not None:
+                for window in windows:
+                    for key, count in window.binary.items():
+                        handler.binary_results[key] += count
+
+    def get_results(self) -> dict[str, dict[str, Any]]:
+        """Return name -> `dynamic` (256 values, from threshold 255 down), `adaptive`, `binary`."""
+        return {name: self._results(handler) for name, handler in self._metric_handlers.items()}
+
+    def _windows(self, pair: CheckedPair) -> list[WindowCounts]:
+        return [pair.image]
+
+    def _add_curves(self, handler: Any, curves: list[Any]) -> None:
+        handler.dynamic_results.extend(curves)
+
+    def _curves(self, handler: Any) -> Any:
+        return mean_result(handler.dynamic_results)
+
+    def _results(self, handler: Any) -> dict[str, Any]:
+        results: dict[str, Any] = {}
+        if handler.dynamic_results is not None:
+            results["dynamic"] = self._curves(handler)
+        if handler.adaptive_results is not None:
+            results["adaptive"] = mean_result(handler.adaptive_results)
+        if handler.binary_results is not None and handler.sample_based:
+            results["binary"] = mean_result(handler.binary_results)
+        elif handler.binary_results is not None:
+            results["binary"] = np.mean(handler(**handler.binary_results))
+        return results
 
 
 class SizeInvarianceFmeasureV2(FmeasureV2):
@@ -210,52 +232,17 @@ class SizeInvarianceFmeasureV2(FmeasureV2):
     mean curve over all targets of all images.
     """
 
-    def step(self, pred: ArrayLike, gt: ArrayLike, normalize: bool = True) -> None:
-        """Score every target of one pair."""
-        self._check_handlers()
-        targets = shared_pair(pred, gt, normalize=normalize).targets
-        for handler in self._metric_handlers.values():
-            if handler.dynamic_results is not None:
-                curves = [handler(**target.dynamic) for target in targets]
-                if handler.sample_based:
-                    handler.dynamic_results.append(np.array(curves, dtype=np.float64))
-                else:
-                    handler.dynamic_results.extend(curves)
-            if handler.adaptive_results is not None:
-                adaptive = [handler(**target.adaptive) for target in targets]
-                handler.adaptive_results.append(mean_result(adaptive))
-            if handler.binary_results is not None:
-                _add_binary(handler, targets)
+    def _windows(self, pair: CheckedPair) -> list[WindowCounts]:
+        return pair.targets
 
-    def _results(self, handler: Any) -> dict[str, Any]:
-        results: dict[str, Any] = {}
-        if handler.dynamic_results is not None:
-            per_image = handler.dynamic_results
-            results["dynamic"] = per_image if handler.sample_based else mean_result(per_image)
-        if handler.adaptive_results is not None:
-            results["adaptive"] = mean_result(handler.adaptive_results)
-        if handler.binary_results is not None:
-            results["binary"] = _binary_result(handler)
-        return results
+    def _add_curves(self, handler: Any, curves: list[Any]) -> None:
+        if handler.sample_based:
+            handler.dynamic_results.append(np.array(curves, dtype=np.float64))
+        else:
+            handler.dynamic_results.extend(curves)
 
-
-def _add_binary(handler: Any, targets: Sequence[WindowCounts]) -> None:
-    if handler.sample_based:
-        handler.binary_results.append(mean_result([handler(**target.binary) for target in targets]))
-        return
-    for target in targets:
-        _add_counts(handler.binary_results, target.binary)
-
-
-def _add_counts(total: dict[str, int], counts: Confusion) -> None:
-    for key, count in counts.items():
-        total[key] += count
-
-
-def _binary_result(handler: Any) -> Any:
-    if handler.sample_based:
-        return mean_result(handler.binary_results)
-    return np.mean(handler(**handler.binary_results))
+    def _curves(self, handler: Any) -> Any:
+        return handler.dynamic_results if handler.sample_based else super()._curves(handler)
 
 
 def f_measure(precision: Values, recall: Values, beta: float) -> Values:

@@ -1,6 +1,6 @@
-"""Pairs of prediction and ground truth by the rules of PySODMetrics, counted once for all metrics."""
+"""Pairs of prediction and ground truth as PySODMetrics reads them, counted once for all metrics."""
 
-import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -8,20 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sisod.scoring.arrays import as_array, check_same_shape, grey_table
-from sisod.scoring.count_metrics import confusion_counts, e_measure
-from sisod.scoring.histograms import LEVELS, count_codes, histogram, quarter
+from sisod.scoring.arrays import Mask, Values, Window, as_array, check_same_shape, grey_table
+from sisod.scoring.counting.histograms import LEVELS, count_classes, histogram
+from sisod.scoring.families.counts import confusion_counts, e_measure
+from sisod.scoring.families.pixels import WHOLE, Pixels
 from sisod.scoring.partition import Partition
 from sisod.scoring.protocols import PROTOCOLS
 from sisod.scoring.size_invariant import separable
-from sisod.scoring.structure import Pixels
 
-Values = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 Grey = NDArray[np.uint8]
-Window = tuple[slice, slice]
 Confusion = dict[str, Any]  # tp, fp, tn, fn: arguments of a handler
-_WHOLE = (slice(None), slice(None))
 _LEAST_P = grey_table(0, 255, normalize="none")
 _NEAR = 1e-9  # far more than the rounding of a mean, far less than the distance of two grey values
 
@@ -45,11 +41,11 @@ class CheckedPair:
     @cached_property
     def image(self) -> "WindowCounts":
         """Counts of the whole image."""
-        return WindowCounts(self, _WHOLE)
+        return WindowCounts(self, WHOLE)
 
     @cached_property
     def partition(self) -> Partition:
-        """Frames and background by the rules of PySODMetrics."""
+        """Frames and background of PySODMetrics."""
         return PROTOCOLS["pysodmetrics"].partition(self.gt)
 
     @cached_property
@@ -60,23 +56,10 @@ class CheckedPair:
         return [WindowCounts(self, frames[index].window) for index in order] or [self.image]
 
     @cached_property
-    def joint(self) -> NDArray[np.uint16]:
-        """The code of every pixel, 256 more if it is salient."""
-        joint = np.multiply(self.gt, LEVELS, dtype=np.uint16)
-        joint += self.codes
-        return joint
-
-    @cached_property
-    def quadrants(self) -> Values:
-        """Pixels by code, not salient and salient, of the four parts around the centroid."""
-        parts = [count_codes(self.joint[part], 2 * LEVELS) for part in quarter(self.gt)]
-        return np.array(parts).reshape(4, 2, LEVELS)
-
-    @cached_property
     def pixels(self) -> Pixels:
         """The pair as the metrics of the engine take it."""
         if self.p is None:
-            return Pixels(self.codes, self.gt, "minmax", self.quadrants[None])
+            return Pixels(self.codes, self.gt, "minmax")
         exact = self.p.dtype in (np.float32, np.float64)
         return Pixels(self.p if exact else self.p.astype(np.float64), self.gt, "none")
 
@@ -129,9 +112,7 @@ class WindowCounts:
     @cached_property
     def by_code(self) -> Values:
         """Pixels of the window by code: not salient, salient."""
-        if self._n_outside == 0:
-            return np.asarray(self._pair.quadrants.sum(axis=0))
-        return count_codes(self._pair.joint[self._window], 2 * LEVELS).reshape(2, LEVELS)
+        return count_classes(self._pair.codes[self._window], self._gt, LEVELS)
 
     @cached_property
     def n_positive(self) -> int:
@@ -158,17 +139,12 @@ class WindowCounts:
     @cached_property
     def adaptive(self) -> Confusion:
         """Confusion matrix at p >= twice the mean of the map, at most 1."""
-        threshold = self.adaptive_threshold
-        if self._pair.p is None:
-            return self._of_codes(self._pair.table >= threshold, everywhere=threshold <= 0)
-        return self._of_pixels(self._pair.p[self._window] >= threshold, everywhere=threshold <= 0)
+        return self._at(lambda p: p >= self.adaptive_threshold)
 
     @cached_property
     def binary(self) -> Confusion:
         """Confusion matrix at p > 0.5."""
-        if self._pair.p is None:
-            return self._of_codes(self._pair.table > 0.5)
-        return self._of_pixels(self._pair.p[self._window] > 0.5)
+        return self._at(lambda p: p > 0.5)
 
     @cached_property
     def adaptive_threshold(self) -> float:
@@ -192,14 +168,16 @@ class WindowCounts:
         masked[self._window] = p[self._window]
         return masked
 
-    def _of_codes(self, predicted: Mask, *, everywhere: bool = False) -> Confusion:
-        fp, tp = self.by_code[:, predicted].sum(axis=1).astype(np.int64).tolist()
-        return self._confusion(tp, fp + self._n_outside * everywhere)
-
-    def _of_pixels(self, predicted: Mask, *, everywhere: bool = False) -> Confusion:
-        tp = int(np.count_nonzero(predicted & self._gt))
-        fp = int(np.count_nonzero(predicted)) - tp
-        return self._confusion(tp, fp + self._n_outside * everywhere)
+    def _at(self, is_predicted: Callable[[NDArray[Any]], Mask]) -> Confusion:
+        """Return the confusion matrix of the pixels with a predicted p; those outside have 0."""
+        if self._pair.p is None:
+            predicted = is_predicted(self._pair.table)
+            fp, tp = self.by_code[:, predicted].sum(axis=1).astype(np.int64).tolist()
+        else:
+            predicted = is_predicted(self._pair.p[self._window])
+            tp = int(np.count_nonzero(predicted & self._gt))
+            fp = int(np.count_nonzero(predicted)) - tp
+        return self._confusion(tp, fp + self._n_outside * bool(is_predicted(np.zeros(1))[0]))
 
     def _confusion(self, tp: Any, fp: Any) -> Confusion:
         return {"tp": tp, "fp": fp, "tn": self.n_negative - fp, "fn": self.n_positive - tp}
@@ -210,32 +188,10 @@ def _level_table(table: Values) -> Grey:
     return (table * 255).astype(np.uint8)
 
 
-@dataclass(frozen=True, eq=False)
-class _Step:
-    """A pair as it was given to the last `step`."""
+class _Last:
+    """The last pair as it was given, with `normalize`, and as it was checked; shared by all threads."""
 
-    pred: NDArray[Any]
-    gt: NDArray[Any]
-    normalize: bool
-    pair: CheckedPair
-
-    def holds(self, pred: NDArray[Any], gt: NDArray[Any], *, normalize: bool) -> bool:
-        """Return whether the pair is the same, to the last pixel."""
-        return (
-            self.normalize == normalize
-            and (self.pred.dtype, self.gt.dtype) == (pred.dtype, gt.dtype)
-            and np.array_equal(self.pred, pred)
-            and np.array_equal(self.gt, gt)
-        )
-
-
-class _LastStep(threading.local):
-    """The last pair of each thread."""
-
-    step: _Step | None = None
-
-
-_LAST = _LastStep()
+    step: tuple[NDArray[Any], NDArray[Any], bool, CheckedPair] | None = None
 
 
 def shared_pair(pred: ArrayLike, gt: ArrayLike, *, normalize: bool) -> CheckedPair:
@@ -255,16 +211,22 @@ def shared_pair(pred: ArrayLike, gt: ArrayLike, *, normalize: bool) -> CheckedPa
         False
     """
     given_pred, given_gt, normalize = as_array(pred, "pred"), as_array(gt, "gt"), bool(normalize)
-    last = _LAST.step
-    if last is not None and last.holds(given_pred, given_gt, normalize=normalize):
-        return last.pair
-    _LAST.step = None  # a pair that is refused must not leave the last one in memory
+    last, _Last.step = _Last.step, None  # a pair that is refused must not leave the last one in memory
+    if (
+        last is not None
+        and normalize == last[2]
+        and (given_pred.dtype, given_gt.dtype) == (last[0].dtype, last[1].dtype)
+        and np.array_equal(given_pred, last[0])
+        and np.array_equal(given_gt, last[1])
+    ):
+        _Last.step = last
+        return last[3]
     _check_plane(given_pred, "pred")
     _check_plane(given_gt, "gt")
     check_same_shape(given_pred, given_gt)
     kept_pred, kept_gt = given_pred.copy(order="C"), given_gt.copy(order="C")
     pair = _normalized(kept_pred, kept_gt) if normalize else _unchanged(kept_pred, kept_gt)
-    _LAST.step = _Step(kept_pred, kept_gt, normalize, pair)
+    _Last.step = kept_pred, kept_gt, normalize, pair
     return pair
 
 
@@ -285,47 +247,38 @@ def _normalized(pred: NDArray[Any], gt: NDArray[Any]) -> CheckedPair:
         raise ValueError("pred contains NaN or infinite pixels; expected finite values; replace them")
     mask = _salient(gt)
     if pred.dtype == np.bool_:
-        grey = pred.view(np.uint8) * np.uint8(255)
-        return CheckedPair(grey, _grey_table(grey), None, mask)
+        pred = pred.view(np.uint8) * np.uint8(255)
     if pred.dtype.kind in "iu" and low >= 0 and high <= 255:
         grey = pred.astype(np.uint8, copy=False)
-        return CheckedPair(grey, _grey_table(grey), None, mask)
+        table = grey_table(int(grey.min()), int(grey.max()), normalize="minmax")
+        return CheckedPair(grey, table, None, mask)
     p = pred / 255  # in the precision of the map, as PySODMetrics
     low, high = p.min(), p.max()
     if low != high:
         p = (p - low) / (high - low)
     elif not 0 <= low <= 1:
-        raise ValueError(
-            f"pred is {pred.flat[0]:g} everywhere, which cannot be stretched; expected grey values from "
-            "0 to 255"
-        )
+        raise ValueError(f"pred is {pred.flat[0]:g} everywhere; expected grey values from 0 to 255")
     return CheckedPair(_codes(p), _LEAST_P, p, mask)
-
-
-def _grey_table(grey: Grey) -> Values:
-    return grey_table(int(grey.min()), int(grey.max()), normalize="minmax")
 
 
 def _salient(gt: NDArray[Any]) -> Mask:
     if gt.dtype == np.bool_:
         return gt
     highest = gt.max()
-    if np.isnan(highest):
-        raise ValueError("gt contains NaN pixels; expected 0 and 255; replace them first")
-    if 0 < highest <= 1:
+    if np.isnan(highest) or 0 < highest <= 1:
         raise ValueError(
-            f"gt has dtype {gt.dtype} and maximum {highest:g}: it looks like 0/1, but only pixels above "
-            "128 are salient; pass gt > 0, or multiply by 255"
+            f"gt has dtype {gt.dtype} and maximum {highest:g}, but only pixels above 128 are salient; "
+            "pass gt > 0, or multiply by 255"
         )
     return np.asarray(gt > 128)
 
 
 def _unchanged(pred: NDArray[Any], gt: NDArray[Any]) -> CheckedPair:
     """Return a pair that is ready: a map in [0, 1] and a boolean mask."""
-    if pred.dtype not in (np.float32, np.float64):
+    if pred.dtype not in (np.float32, np.float64) or gt.dtype != np.bool_:
         raise TypeError(
-            f"pred has dtype {pred.dtype}; with normalize=False expected float32 or float64 in [0, 1]; "
-            "leave normalize out for grey values"
+            f"pred has dtype {pred.dtype} and gt {gt.dtype}; with normalize=False expected float32 or "
+            "float64 in [0, 1], and bool; leave normalize out for grey values"
         )
     low, high = float(pred.min()), float(pred.max())
     if not (low >= 0 and high <= 1):  # also for NaN
@@ -333,8 +286,6 @@ def _unchanged(pred: NDArray[Any], gt: NDArray[Any]) -> CheckedPair:
             f"pred has values from {low:g} to {high:g}; with normalize=False expected [0, 1]; "
             "divide grey values by 255"
         )
-    if gt.dtype != np.bool_:
-        raise TypeError(f"gt has dtype {gt.dtype}; with normalize=False expected bool; pass gt > 128")
     return CheckedPair(_codes(pred), _LEAST_P, pred, gt)
 
 

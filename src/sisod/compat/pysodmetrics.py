@@ -5,13 +5,13 @@ that get the same prediction and ground truth one after another share their coun
 the few differences.
 """
 
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from sisod.common.arguments import shown
-from sisod.common.errors import UsageError
+from sisod.common.arguments import short_repr
+from sisod.common.exceptions import UsageError
 from sisod.compat.context import ContextMeasure
 from sisod.compat.handlers import (
     BERHandler,
@@ -19,6 +19,7 @@ from sisod.compat.handlers import (
     FmeasureHandler,
     FmeasureV2,
     FPRHandler,
+    ImageMetric,
     IOUHandler,
     KappaHandler,
     OverallAccuracyHandler,
@@ -33,42 +34,21 @@ from sisod.compat.handlers import (
     mean_result,
 )
 from sisod.compat.pairs import CheckedPair, shared_pair
-from sisod.scoring.correction_effort import human_correction_effort
-from sisod.scoring.structure import compare_edges, edge_pyramid, s_measure
-from sisod.scoring.weighted_f import weighted_f
+from sisod.scoring.arrays import Mask, Values
+from sisod.scoring.families.correction_effort import human_correction_effort
+from sisod.scoring.families.structure import compare_edges, edge_pyramid, s_measure
+from sisod.scoring.families.weighted_f import weighted_f
 
 __all__ = [
-    "MAE",
-    "BERHandler",
-    "CamouflageContextMeasure",
-    "ContextMeasure",
-    "DICEHandler",
-    "Emeasure",
-    "FPRHandler",
-    "Fmeasure",
-    "FmeasureHandler",
-    "FmeasureV2",
-    "HumanCorrectionEffortMeasure",
-    "IOUHandler",
-    "KappaHandler",
-    "MSIoU",
-    "OverallAccuracyHandler",
-    "PrecisionHandler",
-    "RecallHandler",
-    "SensitivityHandler",
-    "SizeInvarianceFmeasureV2",
-    "SizeInvarianceMAE",
-    "Smeasure",
-    "SpecificityHandler",
-    "TNRHandler",
-    "TPRHandler",
-    "WeightedFmeasure",
-]
-
-Values = NDArray[np.float64]
+    "MAE", "BERHandler", "CamouflageContextMeasure", "ContextMeasure", "DICEHandler", "Emeasure",
+    "FPRHandler", "Fmeasure", "FmeasureHandler", "FmeasureV2", "HumanCorrectionEffortMeasure",
+    "IOUHandler", "KappaHandler", "MSIoU", "OverallAccuracyHandler", "PrecisionHandler", "RecallHandler",
+    "SensitivityHandler", "SizeInvarianceFmeasureV2", "SizeInvarianceMAE", "Smeasure",
+    "SpecificityHandler", "TNRHandler", "TPRHandler", "WeightedFmeasure",
+]  # fmt: skip
 
 
-class MAE:
+class MAE(ImageMetric):
     """Mean absolute error.
 
     Example:
@@ -78,63 +58,51 @@ class MAE:
         0.0667
     """
 
+    result = "mae"
+
     def __init__(self) -> None:
-        self.maes: list[float] = []
+        super().__init__()
+        self.maes = self.values
 
-    def step(self, pred: ArrayLike, gt: ArrayLike, normalize: bool = True) -> None:
-        """Score one pair."""
-        self.maes.append(shared_pair(pred, gt, normalize=normalize).mae)
-
-    def get_results(self) -> dict[str, np.float64]:
-        """Return `mae`, the mean over images."""
-        return {"mae": mean_result(self.maes)}
+    def _score(self, pair: CheckedPair) -> float:
+        return pair.mae
 
 
 class SizeInvarianceMAE(MAE):
     """Mean absolute error in which every target has the same weight."""
 
-    def step(self, pred: ArrayLike, gt: ArrayLike, normalize: bool = True) -> None:
-        """Score one pair."""
-        self.maes.append(shared_pair(pred, gt, normalize=normalize).si_mae)
+    result = "si_mae"
 
-    def get_results(self) -> dict[str, np.float64]:
-        """Return `si_mae`, the mean over images."""
-        return {"si_mae": mean_result(self.maes)}
+    def _score(self, pair: CheckedPair) -> float:
+        return pair.si_mae
 
 
-class Smeasure:
+class Smeasure(ImageMetric):
     """Structure measure; `alpha` is the weight of the object similarity."""
 
+    result = "sm"
+
     def __init__(self, alpha: float = 0.5) -> None:
-        self.sms: list[float] = []
+        super().__init__()
+        self.sms = self.values
         self.alpha = alpha
 
-    def step(self, pred: ArrayLike, gt: ArrayLike, normalize: bool = True) -> None:
-        """Score one pair."""
-        pixels = shared_pair(pred, gt, normalize=normalize).pixels
-        self.sms.append(float(s_measure(pixels, (), alpha=self.alpha)[0]))
-
-    def get_results(self) -> dict[str, np.float64]:
-        """Return `sm`, the mean over images."""
-        return {"sm": mean_result(self.sms)}
+    def _score(self, pair: CheckedPair) -> Any:
+        return s_measure(pair.pixels, (), alpha=self.alpha)[0]
 
 
-class WeightedFmeasure:
+class WeightedFmeasure(ImageMetric):
     """Weighted F-measure; 0 for an image without an object."""
 
+    result = "wfm"
+
     def __init__(self, beta: float = 1) -> None:
+        super().__init__()
         self.beta = beta
-        self.weighted_fms: list[float] = []
+        self.weighted_fms = self.values
 
-    def step(self, pred: ArrayLike, gt: ArrayLike, normalize: bool = True) -> None:
-        """Score one pair."""
-        pixels = shared_pair(pred, gt, normalize=normalize).pixels
-        value = weighted_f(pixels, (), beta2=self.beta)[0] if pixels.gt.any() else 0.0
-        self.weighted_fms.append(float(value))
-
-    def get_results(self) -> dict[str, np.float64]:
-        """Return `wfm`, the mean over images."""
-        return {"wfm": mean_result(self.weighted_fms)}
+    def _score(self, pair: CheckedPair) -> Any:
+        return weighted_f(pair.pixels, (), beta2=self.beta)[0] if pair.gt.any() else 0.0
 
 
 class Emeasure:
@@ -199,7 +167,7 @@ class MSIoU:
         num_levels: int = 10,
     ) -> None:
         if num_levels < 2:
-            raise ValueError(f"num_levels must be at least 2, got {shown(num_levels)}")
+            raise ValueError(f"num_levels must be at least 2, got {short_repr(num_levels)}")
         self.dynamic_results: list[Values] | None = [] if with_dynamic else None
         self.adaptive_results: list[float] | None = [] if with_adaptive else None
         self.binary_results: list[float] | None = [] if with_binary else None
@@ -227,11 +195,11 @@ class MSIoU:
         }
         return {key: mean_result(values) for key, values in chosen.items() if values is not None}
 
-    def _edges(self, mask: NDArray[np.bool_]) -> list[NDArray[np.bool_]]:
+    def _edges(self, mask: Mask) -> list[Mask]:
         pyramid = edge_pyramid(mask)
         return [pyramid[int(size).bit_length() - 1] for size in self.cell_sizes]
 
-    def _curve(self, pair: CheckedPair, gt_edges: list[NDArray[np.bool_]]) -> Values:
+    def _curve(self, pair: CheckedPair, gt_edges: list[Mask]) -> Values:
         """Return the value at every threshold; masks change only at levels that occur."""
         used = np.flatnonzero(np.bincount(pair.levels.ravel(), minlength=256))
         values = [compare_edges(self._edges(pair.levels >= level), gt_edges) for level in used]
@@ -239,27 +207,24 @@ class MSIoU:
         return np.array(values)[np.searchsorted(used, np.arange(257))]
 
 
-class HumanCorrectionEffortMeasure:
+class HumanCorrectionEffortMeasure(ImageMetric):
     """Number of clicks that correct the map."""
+
+    result = "hce"
 
     def __init__(self, relax: int = 5, epsilon: float = 2.0) -> None:
         if (relax, epsilon) != (5, 2.0):
             raise ValueError(
-                f"relax and epsilon are {shown(relax)} and {shown(epsilon)}; expected 5 and 2.0, as "
-                "in the paper; for others use py_sod_metrics.HumanCorrectionEffortMeasure"
+                f"relax and epsilon are {short_repr(relax)} and {short_repr(epsilon)}; expected 5 and "
+                "2.0, as in the paper; for others use py_sod_metrics.HumanCorrectionEffortMeasure"
             )
-        self.hces: list[float] = []
+        super().__init__()
+        self.hces = self.values
         self.relax = relax
         self.epsilon = epsilon
 
-    def step(self, pred: ArrayLike, gt: ArrayLike, normalize: bool = True) -> None:
-        """Score one pair."""
-        pixels = shared_pair(pred, gt, normalize=normalize).pixels
-        self.hces.append(float(human_correction_effort(pixels, ())[0]))
-
-    def get_results(self) -> dict[str, np.float64]:
-        """Return `hce`, the mean over images."""
-        return {"hce": mean_result(self.hces)}
+    def _score(self, pair: CheckedPair) -> Any:
+        return human_correction_effort(pair.pixels, ())[0]
 
 
 class CamouflageContextMeasure:
@@ -271,10 +236,3 @@ class CamouflageContextMeasure:
             "metrics of a prediction and its ground truth alone; use the class of PySODMetrics beside "
             "them: from py_sod_metrics import CamouflageContextMeasure"
         )
-
-
-def __getattr__(name: str) -> NoReturn:
-    raise AttributeError(
-        f"sisod.compat.pysodmetrics has no {name!r}; it has the classes that py_sod_metrics exports "
-        f"({', '.join(__all__)}), but not its modules and helpers"
-    )

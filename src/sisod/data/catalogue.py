@@ -120,20 +120,8 @@ KNOWN: dict[str, Known] = {
 
 # names of folders of images and of masks, without case and punctuation
 IMAGE_WORDS = frozenset(
-    {
-        "image",
-        "images",
-        "img",
-        "imgs",
-        "im",
-        "ims",
-        "picture",
-        "pictures",
-        "photo",
-        "photos",
-        "rgb",
-        "src",
-    }
+    {"image", "images", "img", "imgs", "im", "ims", "picture", "pictures"}
+    | {"photo", "photos", "rgb", "src"}
 )
 MASK_WORDS = frozenset(
     {"mask", "masks", "gt", "gts", "groundtruth", "groundtruths", "groundtruthmask", "groundtruthmasks"}

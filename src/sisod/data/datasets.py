@@ -2,18 +2,19 @@
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sisod.common.arguments import check_utf8, unknown_name_message
-from sisod.common.errors import InputError, UsageError, shorten_list
+from sisod.common.arguments import check_known, check_utf8
+from sisod.common.exceptions import InputError, shorten_list
 from sisod.data.catalogue import IMAGE_WORDS, KNOWN, MASK_WORDS, Known, normalise, recognise
 from sisod.data.containers import is_container, is_shard, list_selections, plain_root, split_root
 from sisod.data.images import EXTENSIONS
 from sisod.data.pairs import files_by_name, find_photographs
 from sisod.data.storage import StoredFile, is_local_root, list_shards
-from sisod.data.stored_file import is_system_file
+from sisod.data.stored_file import is_hidden
+from sisod.data.urls import url_errors
 
 _DEEPEST = 3  # folders between a root and a data set's own
 
@@ -66,19 +67,30 @@ def open_dataset(
             folder that holds one of `prefer`; or a folder of images, with `masks` beside it.
         masks: the folder of masks, if `root` is a folder of images.
         prefer: which of the known data sets to take below `root`, the first that exists.
+
+    Raises:
+        InputError: there is no data set, or not every image has its mask.
     """
     folders = _given(Path(root), Path(masks)) if masks is not None else _search(Path(root), prefer)
-    if folders.problem is not None:
-        raise InputError(folders.problem)
-    if folders.mask_dir is None:
+    if folders.problem is not None or folders.mask_dir is None:
         raise InputError(
-            f"{str(folders.image_dir)!r} has images but no folder of masks beside it; "
-            "expected one called mask, gt, masks or the like; name it if it is elsewhere"
+            folders.problem
+            or f"{str(folders.image_dir)!r} has images but no folder of masks beside it; expected one "
+            "called mask, gt, masks or the like; name it if it is elsewhere"
         )
     matching = match_files(folders.image_dir, folders.mask_dir)
-    if not matching.samples and not matching.without_mask:
-        raise InputError(f"{str(folders.image_dir)!r} has no image files; expected jpg, png or the like")
-    _check_partners(matching, folders.image_dir, folders.mask_dir)
+    problems = [
+        f"{len(names)} of {len(matching.samples) + len(names)} {what} in {str(folder)!r} "
+        f"({shorten_list(list(names))})"
+        for names, what, folder in (
+            (matching.without_mask, "images have no mask", folders.mask_dir),
+            (matching.without_image, "masks have no image", folders.image_dir),
+        )
+        if names
+    ]
+    if problems or not matching.samples:
+        problem = " and ".join(problems) or f"{str(folders.image_dir)!r} has no image files"
+        raise InputError(f"{problem}; add what is missing, or move the others away")
     return Dataset(folders.name, folders.image_dir, folders.mask_dir, matching.samples)
 
 
@@ -92,49 +104,105 @@ def find_images(root: Path | str) -> Path:
         raise
 
 
+def visible_photographs(root: str | Path) -> dict[str, StoredFile]:
+    """Return the photographs below a folder or URL by name, without hidden ones; one for each image."""
+    files = find_photographs(root).files
+    for file in files.values():
+        check_utf8(file.path, f"{root}: the file name")
+    return files
+
+
 def match_files(image_dir: Path, mask_dir: Path) -> Matching:
     """Pair images and masks by their path below each folder, whatever the extension."""
-    images, masks = visible_photographs(image_dir), visible_masks(mask_dir)
+    images, masks = visible_photographs(image_dir), files_by_name(mask_dir)
     samples = tuple(
         Sample(name, image_dir / images[name].path, mask_dir / masks[name].path)
         for name in sorted(images.keys() & masks.keys())
     )
-    return Matching(
-        samples,
-        tuple(sorted(images.keys() - masks.keys())),
-        tuple(sorted(masks.keys() - images.keys())),
-    )
+    without_mask, without_image = images.keys() - masks.keys(), masks.keys() - images.keys()
+    return Matching(samples, tuple(sorted(without_mask)), tuple(sorted(without_image)))
 
 
 def find_known(root: Path | str) -> dict[str, DatasetFolders]:
-    """Return the folders of the known data sets at or below a folder, by name."""
+    """Return the folders of the known data sets at or below a folder, by name.
+
+    One that cannot be read has a `problem`: the others can still be read.
+    """
     _check_folder(Path(root))
-    by_name: dict[str, DatasetFolders] = {}
-    if is_container(root):
-        levels: Iterable[Path] = ()
-        _add_container(by_name, Path(root).absolute())
-    else:
-        levels = _folders(Path(root).absolute(), _DEEPEST)
-    for folder in levels:
+    top = Path(root).absolute()
+    found: dict[str, DatasetFolders] = {}
+    if is_container(top):
+        _add_container(found, top)
+        return found
+    for folder in _folders(top):
         for known in KNOWN.values():
-            if known.name not in by_name and (folders := _folders_of(known, folder)):
-                by_name[known.name] = folders
+            if known.name not in found and (folders := _folders_of(known, folder)):
+                found[known.name] = folders
         for path in (folder, *_shard_files(folder)):
-            _add_container(by_name, path)
-    return {name: by_name[name] for name in KNOWN if name in by_name}
+            _add_container(found, path)
+    return {name: found[name] for name in KNOWN if name in found}
 
 
-def _add_container(by_name: dict[str, DatasetFolders], path: Path) -> None:
+def _given(image_dir: Path, mask_dir: Path) -> DatasetFolders:
+    for folder in (image_dir, mask_dir):
+        _check_folder(folder)
+    owner = Path(plain_root(image_dir.absolute()))
+    owner = owner.parent if normalise(owner.name) in IMAGE_WORDS else owner
+    return DatasetFolders(_title(owner), image_dir, mask_dir)
+
+
+def _search(root: Path, prefer: Sequence[str]) -> DatasetFolders:
+    for name in prefer:
+        check_known("data set", name, KNOWN)
+    _check_folder(root)
+    if _holds_shards(root):
+        return _split_container(root, _title(Path(plain_root(root.absolute()))))
+    pair = _pair(root)
+    if pair is not None and pair[1] is not None:
+        return DatasetFolders(_title(root.absolute()), *pair)
+    known = find_known(root)
+    own = recognise(root.absolute().name, root.absolute().parent.name)
+    for name in (*prefer, *([own.name] if own else ())):
+        if name in known:
+            return known[name]
+    if (pair := _pair(root, by_last_word=True)) is not None:
+        return DatasetFolders(_title(root.absolute()), *pair)
+    advice = "give a folder that has folders of images and masks inside"
+    if known:
+        advice = f"it holds {', '.join(known)}: give the folder of one of them"
+    elif any(not is_hidden(path.name) and path.suffix.lower() in EXTENSIONS for path in root.iterdir()):
+        advice = "it holds images itself: name the folder of their masks too, with --masks"
+    preferred = f" and does not hold {' or '.join(prefer)}" if prefer else ""
+    raise InputError(
+        f"{str(root)!r} has no folder of images (image, images, imgs or the like){preferred}; {advice}"
+    )
+
+
+def _check_folder(folder: Path) -> None:
+    if not is_local_root(folder):
+        state = "is a file" if folder.exists() else "does not exist"
+        raise InputError(f"{str(folder)!r} {state}; expected a folder of images or of data sets")
+
+
+def _title(folder: Path) -> str:
+    known = recognise(folder.name, folder.parent.name)
+    return known.name if known else folder.name or "data"
+
+
+# ------------------------------------------------------------------------------------------- containers
+
+
+def _add_container(found: dict[str, DatasetFolders], path: Path) -> None:
     """Add the data set that a container is called after, unless there is one already."""
     plain = Path(plain_root(path))
     known = recognise(plain.name, plain.parent.name)
-    if known is None or known.name in by_name:
+    if known is None or known.name in found:
         return
     try:
         if _holds_shards(path):
-            by_name[known.name] = _split_container(path, known.name)
-    except InputError as error:  # the other data sets can still be read
-        by_name[known.name] = DatasetFolders(known.name, path, None, str(error))
+            found[known.name] = _split_container(path, known.name)
+    except InputError as error:
+        found[known.name] = DatasetFolders(known.name, path, None, str(error))
 
 
 def _holds_shards(root: Path) -> bool:
@@ -146,9 +214,7 @@ def _holds_shards(root: Path) -> bool:
 
 
 def _shard_files(folder: Path) -> list[Path]:
-    with os.scandir(folder) as entries:
-        shards = [e for e in entries if is_shard(e.name) and not is_system_file(e.name) and e.is_file()]
-    return sorted(Path(entry.path) for entry in shards)
+    return [Path(entry.path) for entry in _entries(folder) if is_shard(entry.name) and entry.is_file()]
 
 
 def _split_container(root: Path, title: str) -> DatasetFolders:
@@ -169,58 +235,21 @@ def _split_container(root: Path, title: str) -> DatasetFolders:
     return DatasetFolders(title, Path(f"{base}#{images[0]}"), mask_dir)
 
 
-def _given(image_dir: Path, mask_dir: Path) -> DatasetFolders:
-    for folder in (image_dir, mask_dir):
-        _check_folder(folder)
-    owner = Path(plain_root(image_dir.absolute()))
-    return DatasetFolders(
-        _title(owner.parent if normalise(owner.name) in IMAGE_WORDS else owner), image_dir, mask_dir
-    )
-
-
-def _search(root: Path, prefer: Sequence[str]) -> DatasetFolders:
-    for name in prefer:
-        if name not in KNOWN:
-            raise UsageError(unknown_name_message("data set", name, KNOWN))
-    _check_folder(root)
-    if _holds_shards(root):
-        return _split_container(root, _title(Path(plain_root(root.absolute()))))
-    pair = _pair(root)
-    if pair is not None and pair[1] is not None:
-        return DatasetFolders(_title(root.absolute()), *pair)
-    known = find_known(root)
-    own = recognise(root.absolute().name, root.absolute().parent.name)
-    for name in (*prefer, *([own.name] if own else ())):
-        if name in known:
-            return known[name]
-    if (pair := _pair(root, by_last_word=True)) is not None:
-        return DatasetFolders(_title(root.absolute()), *pair)
-    raise InputError(_not_found_message(root, prefer, list(known)))
-
-
-def _not_found_message(root: Path, prefer: Sequence[str], known: Sequence[str]) -> str:
-    if known:
-        advice = f"it holds {', '.join(known)}: give the folder of one of them"
-    elif any(_is_visible(path.name) and path.suffix.lower() in EXTENSIONS for path in root.iterdir()):
-        advice = "it holds images itself: name the folder of their masks too, with --masks"
-    else:
-        advice = "give a folder that has folders of images and masks inside"
-    preferred = f" and does not hold {' or '.join(prefer)}" if prefer else ""
-    return (
-        f"{str(root)!r} has no folder of images (image, images, imgs or the like){preferred}; {advice}"
-    )
+# ---------------------------------------------------------------------------------------------- folders
 
 
 def _folders_of(known: Known, folder: Path) -> DatasetFolders | None:
     """Return a data set's two folders if `folder` is the set's own, or holds them by the set's name."""
-    for layout in known.layouts:
-        image_dir, mask_dir = (_below(folder, part) for part in layout)
-        if image_dir is not None:
-            return DatasetFolders(known.name, image_dir, mask_dir)
+    for image_dir, mask_dir in known.layouts:
+        if (folder / image_dir).is_dir():
+            has_masks = (folder / mask_dir).is_dir()
+            return DatasetFolders(
+                known.name, folder / image_dir, folder / mask_dir if has_masks else None
+            )
     own = recognise(folder.name, folder.parent.name) == known
     try:
         pair = _pair(folder, strip=known.spellings, only_stripped=not own, by_last_word=own)
-    except InputError as error:  # the other data sets can still be read
+    except InputError as error:
         return DatasetFolders(known.name, folder, None, str(error))
     return None if pair is None else DatasetFolders(known.name, *pair)
 
@@ -232,16 +261,24 @@ def _pair(
     only_stripped: bool = False,
     by_last_word: bool = False,
 ) -> tuple[Path, Path | None] | None:
-    """Return the folders of images and masks inside a folder, by their names."""
-    subfolders = _subfolders(folder)
+    """Return the folders of images and masks inside a folder, by their names.
+
+    Args:
+        folder: to look into.
+        strip: names of a data set; what follows one of them counts too, as in `DUTS-TR-Image`.
+        only_stripped: nothing else counts.
+        by_last_word: the last word of a name counts too, if nothing else fits.
+    """
+    names = [(normalise(sub.name), sub) for sub in _subfolders(folder)]
 
     def choose(words: frozenset[str]) -> Path | None:
-        candidates = [
-            [] if only_stripped else [sub for sub in subfolders if normalise(sub.name) in words],
-            [sub for sub in subfolders if any(_rest(sub.name, prefix) in words for prefix in strip)],
-            [sub for sub in subfolders if by_last_word and _last_word(sub.name) in words],
+        stripped = {prefix + word for prefix in strip for word in words}
+        groups = [
+            [] if only_stripped else [sub for name, sub in names if name in words],
+            [sub for name, sub in names if name in stripped],
+            [sub for _, sub in names if by_last_word and _last_word(sub.name) in words],
         ]
-        fitting = next((group for group in candidates if group), [])
+        fitting = next((group for group in groups if group), [])
         if len(fitting) > 1:
             raise InputError(
                 f"{str(folder)!r} has {len(fitting)} folders that could hold the same thing "
@@ -253,10 +290,6 @@ def _pair(
     return None if images is None else (images, choose(MASK_WORDS))
 
 
-def _rest(name: str, prefix: str) -> str:
-    return normalise(name).removeprefix(prefix) if normalise(name).startswith(prefix) else ""
-
-
 def _last_word(name: str) -> str:
     return re.split(r"[\W_]+", name.lower())[-1]
 
@@ -264,83 +297,26 @@ def _last_word(name: str) -> str:
 def _skip_wrappers(folder: Path) -> Path:
     """Go down as long as a folder holds one folder only, as some unpacked archives do."""
     for _ in range(_DEEPEST):
-        with os.scandir(folder) as entries:
-            visible = [entry for entry in entries if _is_visible(entry.name)]
-        if len(visible) != 1 or not visible[0].is_dir():
+        entries = _entries(folder)
+        if len(entries) != 1 or not entries[0].is_dir():
             break
-        folder = Path(visible[0].path)
+        folder = Path(entries[0].path)
     return folder
 
 
-def _below(folder: Path, path: str) -> Path | None:
-    """Return a path below a folder, whatever its case."""
-    for part in path.split("/"):
-        fitting = [sub for sub in _subfolders(folder) if sub.name.lower() == part]
-        if not fitting:
-            return None
-        folder = fitting[0]
-    return folder
-
-
-def _folders(root: Path, deepest: int) -> Iterator[Path]:
+def _folders(root: Path) -> Iterator[Path]:
     """Yield a folder and those below it, the nearest first."""
     level = [root]
-    for _ in range(deepest + 1):
+    for _ in range(_DEEPEST + 1):
         yield from level
         level = [sub for folder in level for sub in _subfolders(folder)]
 
 
 def _subfolders(folder: Path) -> list[Path]:
-    try:
-        with os.scandir(folder) as entries:
-            paths = [entry.path for entry in entries if _is_visible(entry.name) and entry.is_dir()]
-    except OSError as error:
-        raise InputError(f"{str(folder)!r} cannot be read: {error.strerror}") from error
-    return [Path(path) for path in sorted(paths)]
+    return [Path(entry.path) for entry in _entries(folder) if entry.is_dir()]
 
 
-def _is_visible(name: str) -> bool:
-    """Tell whether a name is not hidden; `..`, in an archive, is not hidden but leads elsewhere."""
-    return name == ".." or (not name.startswith(".") and name != "__MACOSX")  # added by macOS
-
-
-def visible_photographs(root: str | Path) -> dict[str, StoredFile]:
-    """Return the photographs below a folder or URL by name, without hidden ones; one for each image."""
-    return _visible(root, find_photographs(root).files)
-
-
-def visible_masks(root: str | Path) -> dict[str, StoredFile]:
-    """Return the masks below a folder by name, without hidden ones; two for one image are an error."""
-    return _visible(root, files_by_name(root, all_used=False))
-
-
-def _visible(root: str | Path, files: dict[str, StoredFile]) -> dict[str, StoredFile]:
-    visible = {name: file for name, file in files.items() if all(map(_is_visible, name.split("/")))}
-    for file in visible.values():
-        check_utf8(file.path, f"{root}: the file name")
-    return visible
-
-
-def _title(folder: Path) -> str:
-    known = recognise(folder.name, folder.parent.name)
-    return known.name if known else folder.name or "data"
-
-
-def _check_folder(folder: Path) -> None:
-    if not is_local_root(folder):
-        state = "is a file" if folder.exists() else "does not exist"
-        raise InputError(f"{str(folder)!r} {state}; expected a folder of images or of data sets")
-
-
-def _check_partners(matching: Matching, image_dir: Path, mask_dir: Path) -> None:
-    problems = [
-        f"{len(names)} of {len(matching.samples) + len(names)} {what} in {str(where)!r} "
-        f"({shorten_list(list(names))})"
-        for names, what, where in (
-            (matching.without_mask, "images have no mask", mask_dir),
-            (matching.without_image, "masks have no image", image_dir),
-        )
-        if names
-    ]
-    if problems:
-        raise InputError(f"{' and '.join(problems)}; add what is missing, or move the others away")
+def _entries(folder: Path) -> "list[os.DirEntry[str]]":
+    with url_errors(str(folder)), os.scandir(folder) as entries:
+        visible = [entry for entry in entries if not is_hidden(entry.name)]
+    return sorted(visible, key=lambda entry: entry.name)

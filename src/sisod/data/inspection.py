@@ -2,25 +2,23 @@
 
 import math
 import mmap
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from sisod.common.errors import InputError, shorten_list
+from sisod.common.exceptions import InputError, shorten_list
 from sisod.common.grid import Format, Grid, render
 from sisod.common.progress import progress_bar
 from sisod.data.catalogue import KNOWN, Known
 from sisod.data.containers import find_member
 from sisod.data.datasets import DatasetFolders, Sample, find_known, match_files, visible_photographs
-from sisod.data.headers import image_size
+from sisod.data.formats.headers import image_size
 from sisod.data.images import read_array
 from sisod.data.storage import read_bytes
+from sisod.data.urls import url_errors
 from sisod.scoring.arrays import has_grey_area
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 _MOST_LOOKED_AT = 50  # masks of a data set that are decoded
 
@@ -84,6 +82,9 @@ def inspect_datasets(root: Path | str) -> list[Inspection]:
 
     Args:
         root: a folder that holds data sets, or a data set's own folder.
+
+    Returns:
+        One inspection of each known data set, found or missing.
     """
     folders = find_known(root)
     return [
@@ -109,8 +110,8 @@ def _inspect(known: Known, folders: DatasetFolders) -> Inspection:
         len(matching.samples) + len(matching.without_mask),
         matching.without_mask,
         matching.without_image,
-        tuple(other_size),
-        tuple(unreadable),
+        other_size,
+        unreadable,
         n_looked_at=len(grey),
         n_grey=sum(grey),
     )
@@ -125,118 +126,79 @@ def _look_for_grey(masks: Sequence[Path]) -> list[bool]:
     return looked_at
 
 
-def _compare_sizes(title: str, samples: Iterable[Sample]) -> tuple[list[str], list[str]]:
+def _compare_sizes(title: str, samples: Sequence[Sample]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the samples whose mask has another size, and the files that are no images."""
     other_size, unreadable = [], []
-    samples = tuple(samples)
     with progress_bar(f"reading {title}", len(samples)) as advance:
         for sample in samples:
-            sizes = {}
-            for path in (sample.image, sample.mask):
-                if path.suffix.lower() == ".npy":
-                    continue  # has no header of an image
-                sizes[path] = _size(path)
-                if sizes[path] is None:
-                    unreadable.append(path.name)
-            if None not in sizes.values() and len(set(sizes.values())) > 1:
+            files = [path for path in (sample.image, sample.mask) if path.suffix.lower() != ".npy"]
+            sizes = [_size(path) for path in files]
+            unreadable += [path.name for path, size in zip(files, sizes, strict=True) if size is None]
+            if None not in sizes and len(set(sizes)) > 1:
                 other_size.append(sample.name)
             advance(1)
-    return other_size, unreadable
+    return tuple(other_size), tuple(unreadable)
 
 
 def _size(path: Path) -> tuple[int, int] | None:
-    try:
-        if find_member(str(path)) is not None:
-            return image_size(read_bytes(path.parent, path.name))
-        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+    if find_member(str(path)) is not None:
+        return image_size(read_bytes(path.parent, path.name))
+    with url_errors(str(path)), path.open("rb") as file:
+        if not path.stat().st_size:  # cannot be mapped
+            return None
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             return image_size(data)
-    except ValueError:  # an empty file
-        return None
-    except OSError as error:
-        raise InputError(f"{str(path)!r} cannot be read: {error.strerror}") from error
 
 
-def report_table(inspections: list[Inspection], root: Path) -> "Table":
-    """Return the table that `sisod datasets` prints."""
-    from rich.markup import escape
-    from rich.table import Table
-
-    grid = _report_grid(inspections, root)
-    table = Table(*grid.headings)
-    for column in table.columns[1:-1]:
-        column.justify = "right"
-    table.columns[-1].overflow = "fold"
-    for row in grid.rows:
-        table.add_row(*map(escape, row))
-    return table
-
-
-def _report_grid(inspections: list[Inspection], root: Path) -> Grid:
+def report_grid(inspections: Sequence[Inspection], root: Path) -> Grid:
+    """Return the table that `sisod datasets` prints; folders are relative to the root."""
+    headings = ("data set", "where, or where to get it", "images", "no mask", "no image", "other size")
     rows: list[tuple[str, ...]] = []
-    for inspection in inspections:
-        if inspection.folders is None:
-            missing = f"missing, {inspection.known.count}"
-            rows.append((inspection.known.name, missing, "", "", "", inspection.known.url))
+    for one in inspections:
+        if one.folders is None:
+            rows.append((one.known.name, one.known.url, f"missing, {one.known.count}", "", "", ""))
             continue
-        where = _where(inspection.folders, root)
-        if inspection.problem or inspection.folders.mask_dir is None:
-            where += f": {inspection.trouble}"
-        counts = (inspection.without_mask, inspection.without_image, inspection.other_size)
-        rows.append(
-            (
-                inspection.known.name,
-                f"{inspection.n_images} of {inspection.known.count}",
-                *(str(len(names) or "") for names in counts),
-                where,
-            )
-        )
-    headings = ("data set", "images", "no mask", "no image", "other size", "where, or where to get it")
-    return Grid(headings, tuple(rows), n_text=1)
+        paths = [path for path in (one.folders.image_dir, one.folders.mask_dir) if path is not None]
+        where = ", ".join(_relative(path, root.absolute()) for path in paths)
+        if one.problem or one.folders.mask_dir is None:
+            where += f": {one.trouble}"
+        counts = (one.without_mask, one.without_image, one.other_size)
+        n_images = f"{one.n_images} of {one.known.count}"
+        rows.append((one.known.name, where, n_images, *(str(len(names) or "") for names in counts)))
+    return Grid(headings, tuple(rows), n_text=2)
 
 
-def render_report(inspections: list[Inspection], root: Path, kind: Format) -> str:
+def render_report(inspections: Sequence[Inspection], root: Path, kind: Format) -> str:
     """Return the table for a document; for a program, all facts: in CSV lists of files as counts."""
-    content = _report_json(inspections)
+    content = [_facts(inspection) for inspection in inspections]
     records = [
-        {key: len(value) if isinstance(value, list) else value for key, value in record.items()}
-        for record in content
+        {key: len(value) if isinstance(value, tuple) else value for key, value in facts.items()}
+        for facts in content
     ]
-    return render(_report_grid(inspections, root), records, content, kind)
+    return render(report_grid(inspections, root), records, content, kind)
 
 
-def _report_json(inspections: list[Inspection]) -> list[dict[str, Any]]:
-    return [
-        {
-            "name": inspection.known.name,
-            "title": inspection.known.title,
-            "description": inspection.known.description,
-            "url": inspection.known.url,
-            "expected": inspection.known.count,
-            "images": inspection.n_images,
-            "image_dir": None if inspection.folders is None else str(inspection.folders.image_dir),
-            "mask_dir": None
-            if inspection.folders is None or inspection.folders.mask_dir is None
-            else str(inspection.folders.mask_dir),
-            "without_mask": list(inspection.without_mask),
-            "without_image": list(inspection.without_image),
-            "other_size": list(inspection.other_size),
-            "unreadable": list(inspection.unreadable),
-            "masks_looked_at": inspection.n_looked_at,
-            "grey_masks": inspection.n_grey,
-            "trouble": inspection.trouble,
-        }
-        for inspection in inspections
-    ]
+def _facts(one: Inspection) -> dict[str, Any]:
+    image_dir = one.folders and str(one.folders.image_dir)
+    mask_dir = one.folders and one.folders.mask_dir and str(one.folders.mask_dir)
+    return {
+        "name": one.known.name,
+        "title": one.known.title,
+        "description": one.known.description,
+        "url": one.known.url,
+        "expected": one.known.count,
+        "images": one.n_images,
+        "image_dir": image_dir,
+        "mask_dir": mask_dir,
+        "without_mask": one.without_mask,
+        "without_image": one.without_image,
+        "other_size": one.other_size,
+        "unreadable": one.unreadable,
+        "masks_looked_at": one.n_looked_at,
+        "grey_masks": one.n_grey,
+        "trouble": one.trouble,
+    }
 
 
-def _where(folders: DatasetFolders, root: Path) -> str:
-    """Return the folders as text, relative to the root."""
-    images, masks = (
-        None if folder is None else _relative(folder, root)
-        for folder in (folders.image_dir, folders.mask_dir)
-    )
-    return f"{images}, {masks}" if masks is not None else f"{images}"
-
-
-def _relative(folder: Path, root: Path) -> str:
-    base = root.absolute()
+def _relative(folder: Path, base: Path) -> str:
     return folder.relative_to(base).as_posix() if folder.is_relative_to(base) else str(folder)

@@ -2,15 +2,16 @@
 
 import unicodedata
 import warnings
-from collections.abc import Container, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sisod.common.arguments import check_text, check_utf8, shown
-from sisod.common.errors import InputError, InputWarning, counted, shorten_list
+from sisod.common.arguments import check_text, check_utf8, short_repr
+from sisod.common.exceptions import InputError, InputWarning, pluralize, shorten_list
 from sisod.data.containers.coco import is_coco, list_results
 from sisod.data.images import EXTENSIONS
 from sisod.data.storage import StoredFile, list_files
+from sisod.data.urls import read_file
 
 # of two photographs of one image the first of these is taken; JPEG first, since some data sets keep the
 # masks, as PNG, beside their photographs
@@ -35,6 +36,14 @@ class Pairing:
     extra: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class Photographs:
+    """One file for each image, by name; and how many images have more than one."""
+
+    files: dict[str, StoredFile]
+    n_doubled: int
+
+
 def pair_files(
     pred_root: str | Path,
     gt_root: str | Path,
@@ -47,37 +56,35 @@ def pair_files(
     """Pair files by their path below each root, whatever the extension.
 
     Args:
-        pred_root: folder or URL of the predictions.
-        gt_root: folder or URL of the ground truths.
+        pred_root: folder, container or URL of the predictions; or a COCO result file.
+        gt_root: folder, container or URL of the ground truths; or a COCO annotation file.
         pred_suffix: end of every prediction's name that is not part of the image's, like `_sal`.
         gt_suffix: the same for ground truths, like `_mask`.
         names: only these images; each must have a ground truth.
         allow_missing: go on without the images that have no prediction.
+
+    Raises:
+        InputError: there is nothing to pair, or predictions are missing.
     """
     truths = files_by_name(gt_root, gt_suffix, all_used=names is None)
-    if not truths:
-        raise InputError(
-            f"{str(gt_root)!r} has no image files{_ending(gt_suffix)}; expected ground truths as "
-            + ", ".join(extension[1:] for extension in EXTENSIONS)
-        )
+    expected = sorted(_chosen(truths, names, gt_root, gt_suffix))
     if is_coco(pred_root):
         results = {file.path: file for file in list_results(pred_root, gt_root)}
         preds = {name: results[file.path] for name, file in truths.items()}
     else:
         preds = files_by_name(pred_root, pred_suffix, all_used=False)
-    expected = sorted(truths) if names is None else _listed(names, truths, gt_root)
     missing = [name for name in expected if name not in preds]
     pairs = tuple(Pair(name, preds[name], truths[name]) for name in expected if name in preds)
-    if not pairs:
-        raise InputError(
-            f"none of the {len(expected)} ground truths has a prediction in {str(pred_root)!r}; "
-            f"{_mismatch(sorted(preds), expected)}{_spelling_note(expected, preds)}"
-        )
-    if missing and not allow_missing:
+    if missing and not (pairs and allow_missing):
+        advice = f"use --allow-missing to score the other {len(pairs)}"
+        if not pairs:
+            advice = (
+                f"it has {shorten_list(sorted(preds), most=2) or 'no image files at all'}; if names end "
+                "differently use --pred-suffix or --gt-suffix"
+            )
         raise InputError(
             f"{len(missing)} of {len(expected)} ground truths have no prediction in {str(pred_root)!r} "
-            f"({shorten_list(missing)}); use --allow-missing to score the other {len(pairs)}"
-            f"{_spelling_note(missing, preds)}"
+            f"({shorten_list(missing)}); {advice}{_spelling_note(missing, preds)}"
         )
     with_truth = set(expected) if names is None else set(truths)
     extra = sorted(name.encode(errors="backslashreplace").decode() for name in preds.keys() - with_truth)
@@ -87,29 +94,51 @@ def pair_files(
 def find_masks(
     gt_root: str | Path, *, gt_suffix: str = "", names: Sequence[str] | None = None
 ) -> dict[str, StoredFile]:
-    """Return the masks of a folder by the names of their images; with `names`, only these."""
+    """Return the masks of a root by the names of their images.
+
+    Args:
+        gt_root: folder, container or URL; or a COCO annotation file.
+        gt_suffix: end of every file's name that is not part of the image's, like `_mask`.
+        names: only these images.
+
+    Raises:
+        InputError: there are no masks, or not for all of the names.
+    """
     check_text("gt_suffix", gt_suffix)
     files = files_by_name(gt_root, gt_suffix, all_used=names is None)
-    if not files:
+    return {name: files[name] for name in _chosen(files, names, gt_root, gt_suffix)}
+
+
+def _chosen(
+    files: dict[str, StoredFile], names: Sequence[str] | None, root: str | Path, suffix: str
+) -> list[str]:
+    """Return the names of the ground truths to use; raise if there are none, or if one is missing."""
+    if not files or (names is not None and not names):
+        ending = f" ending in {short_repr(suffix)}" if suffix else ""
+        subject = "names is empty" if files else f"{str(root)!r} has no image files{ending}"
+        extensions = ", ".join(extension[1:] for extension in EXTENSIONS)
+        raise InputError(f"{subject}; expected ground truths as {extensions}")
+    if names is None:
+        return list(files)
+    if unknown := [name for name in names if name not in files]:
         raise InputError(
-            f"{str(gt_root)!r} has no image files{_ending(gt_suffix)}; expected a folder of masks"
+            f"{len(unknown)} of {len(names)} listed images have no ground truth in {str(root)!r} "
+            f"({shorten_list(unknown)}); correct the list{_spelling_note(unknown, files)}"
         )
-    return files if names is None else {name: files[name] for name in _listed(names, files, gt_root)}
+    for name in names:
+        check_utf8(files[name].path, f"{root}: the file name")
+    return sorted(set(names))
 
 
 def read_names(path: Path) -> list[str]:
     """Read a list of image names, one a line; blank lines are left out, known extensions dropped."""
-    try:
-        lines = path.read_text(encoding="utf-8-sig").split(
-            "\n"
-        )  # names may contain other line separators
-    except OSError as error:
-        raise InputError(f"list file {str(path)!r} cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"list file {str(path)!r} cannot be read: it is not utf-8 text") from error
+    try:  # only a newline ends a line: names may contain other line separators
+        lines = read_file(path).decode("utf-8-sig").split("\n")
+    except UnicodeDecodeError:
+        lines = []
     names = [_without_extension(line.strip()) for line in lines if line.strip()]
     if not names:
-        raise InputError(f"list file {str(path)!r} names no image; expected one name a line")
+        raise InputError(f"list file {str(path)!r} names no image; expected one a line, in utf-8")
     return names
 
 
@@ -118,6 +147,11 @@ def files_by_name(root: str | Path, suffix: str = "", *, all_used: bool = True) 
 
     Tables and JSON cannot hold a name that is not UTF-8. If all files are used, such a name is an error;
     if files are only looked up by name, it is never looked up.
+
+    Args:
+        root: folder, container, COCO file or URL.
+        suffix: end of every file's name that is not part of the image's.
+        all_used: whether all files are used; then there is a warning about those without the suffix.
     """
     files: dict[str, StoredFile] = {}
     others = []
@@ -134,41 +168,34 @@ def files_by_name(root: str | Path, suffix: str = "", *, all_used: bool = True) 
                 f"{file.path!r}; keep one of them"
             )
         files[name] = file
-    if files and all_used:
-        _note_unused(root, suffix, sorted(name for name in others if name and not _belongs(name, files)))
+    # a file whose name begins like that of a known image is its photograph, or another map of it
+    unused = sorted(
+        name
+        for name in others
+        if name and not any(name[:end] in files for end in range(1, len(name) + 1))
+    )
+    if files and all_used and unused:
+        warnings.warn(
+            f"not used: {pluralize(len(unused), 'file')} in {str(root)!r} whose name does not end in "
+            f"{short_repr(suffix)} ({shorten_list(unused)})",
+            InputWarning,
+            stacklevel=3,
+        )
     return files
 
 
-def _belongs(name: str, images: Container[str]) -> bool:
-    """Tell whether a file is of a known image: its photograph, or its prediction with another suffix."""
-    return any(name[:end] in images for end in range(1, len(name) + 1))
-
-
-def _note_unused(root: str | Path, suffix: str, names: list[str]) -> None:
-    if names:
-        warnings.warn(
-            f"not used: {counted(len(names), 'file')} in {str(root)!r} whose name does not end in "
-            f"{shown(suffix)} ({shorten_list(names)})",
-            InputWarning,
-            stacklevel=4,
-        )
-
-
 def image_name(file: StoredFile, suffix: str = "") -> str | None:
-    """Return the name of the image that a file holds; None for another file, or another suffix."""
+    """Return the name of the image that a file holds; None for another file, or another suffix.
+
+    Example:
+        >>> image_name(StoredFile("night/im1_sal.png", stamp=""), "_sal")
+        'night/im1'
+    """
     name = _without_extension(file.name)
     is_image = file.is_image or name != file.name
     if not is_image or not name.endswith(suffix):
         return None
     return name.removesuffix(suffix) or None
-
-
-@dataclass(frozen=True)
-class Photographs:
-    """One file for each image, by name; and how many images have more than one."""
-
-    files: dict[str, StoredFile]
-    n_doubled: int
 
 
 def find_photographs(root: str | Path) -> Photographs:
@@ -179,12 +206,10 @@ def find_photographs(root: str | Path) -> Photographs:
     files: dict[str, StoredFile] = {}
     replaced: dict[str, StoredFile] = {}
     for file in list_files(root):
-        name = _without_extension(file.name)
-        if name == file.name and not file.is_image:
-            continue
+        name = image_name(file)
         if name in files:
             files[name], replaced[name] = sorted((files[name], file), key=_photograph_rank)
-        else:
+        elif name is not None:
             files[name] = file
     if replaced:
         first = min(replaced)
@@ -203,10 +228,6 @@ def _photograph_rank(file: StoredFile) -> tuple[int, str]:
     return next(ranks, len(PHOTOGRAPH_ORDER)), file.path
 
 
-def _ending(suffix: str) -> str:
-    return f" ending in {shown(suffix)}" if suffix else ""
-
-
 def _without_extension(path: str) -> str:
     # only a known extension is one: the name of 'a.b.png' is 'a.b'
     for extension in EXTENSIONS:
@@ -215,35 +236,12 @@ def _without_extension(path: str) -> str:
     return path
 
 
-def _listed(names: Sequence[str], truths: dict[str, StoredFile], gt_root: str | Path) -> list[str]:
-    if not names:
-        raise InputError("names is empty; name at least one image, or pass None for all")
-    unknown = [name for name in names if name not in truths]
-    if unknown:
-        raise InputError(
-            f"{len(unknown)} of {len(names)} listed images have no ground truth in {str(gt_root)!r} "
-            f"({shorten_list(unknown)}); correct the list{_spelling_note(unknown, truths)}"
-        )
-    for name in names:
-        check_utf8(truths[name].path, f"{gt_root}: the file name")
-    return sorted(set(names))
-
-
 def _spelling_note(missing: Iterable[str], others: Iterable[str]) -> str:
     """Return a note on names that look like those of other files; "" if there are none."""
     normal = {unicodedata.normalize("NFC", name) for name in others}
-    if any(unicodedata.normalize("NFC", name) in normal for name in missing):
-        return (
-            "; names that look the same differ in the Unicode form of their accents (NFC, or NFD as "
-            "macOS writes it): rename the files to one form"
-        )
-    return ""
-
-
-def _mismatch(preds: list[str], expected: list[str]) -> str:
-    if not preds:
-        return "it has no image files at all"
+    if normal.isdisjoint(unicodedata.normalize("NFC", name) for name in missing):
+        return ""
     return (
-        f"it has {shorten_list(preds, most=2)} where {shorten_list(expected, most=2)} were expected; "
-        "if names end differently use --pred-suffix or --gt-suffix"
+        "; names that look the same differ in the Unicode form of their accents (NFC, or NFD as macOS "
+        "writes it): rename the files to one form"
     )

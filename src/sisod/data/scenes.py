@@ -6,8 +6,8 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from sisod.common.arguments import check_whole, shown
-from sisod.common.errors import UsageError
+from sisod.common.arguments import check_int, short_repr
+from sisod.common.exceptions import UsageError
 
 Image = NDArray[np.uint8]
 _GAP = 4  # pixels between objects, so that each is a component of its own
@@ -26,6 +26,11 @@ class Scene:
 def make_scenes(count: int, *, seed: int = 0, shape: tuple[int, int] = (240, 320)) -> list[Scene]:
     """Return scenes of one or two large objects and two to five small ones, the same for a seed.
 
+    Args:
+        count: number of scenes.
+        seed: of all random numbers.
+        shape: height and width of a scene.
+
     Example:
         >>> scene = make_scenes(1, seed=3)[0]
         >>> scene.image.shape, scene.mask.shape, int(scene.labels.max()) >= 3
@@ -37,13 +42,13 @@ def make_scenes(count: int, *, seed: int = 0, shape: tuple[int, int] = (240, 320
 
 
 def check_scenes(count: int, seed: int, shape: tuple[int, int]) -> None:
-    """Refuse counts, seeds and shapes for which no scene can be generated."""
-    check_whole("count", count, least=0)
-    check_whole("seed", seed, least=0)
+    """Raise if no scenes can be generated with this count, seed and shape."""
+    check_int("count", count, least=0)
+    check_int("seed", seed, least=0)
     if not isinstance(shape, tuple | list) or len(shape) != 2:
-        raise UsageError(f"shape must be height and width, got {shown(shape)}")
+        raise UsageError(f"shape must be height and width, got {short_repr(shape)}")
     for side in shape:
-        check_whole("every side of shape", side, least=8)  # smaller objects would all look the same
+        check_int("every side of shape", side, least=8)  # smaller objects would all look the same
 
 
 def sees_only_large(scene: Scene) -> Image:

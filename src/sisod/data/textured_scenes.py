@@ -27,6 +27,11 @@ def textured_scenes(
 ) -> Iterator[Scene]:
     """Yield scenes of one to six objects; a scene depends on the seed and its index only.
 
+    Args:
+        count: number of scenes.
+        seed: of all random numbers.
+        shape: height and width of a scene.
+
     Example:
         >>> scene = next(textured_scenes(1, seed=1))
         >>> scene.image.shape, scene.mask.shape, 1 <= int(scene.labels.max()) <= 6
@@ -41,7 +46,20 @@ def textured_scenes(
 def write_scenes(
     folder: Path | str, count: int, *, seed: int = 0, shape: tuple[int, int] = (128, 128)
 ) -> Path:
-    """Write scenes as a data set, `image/` and `mask/`, and return its folder."""
+    """Write scenes as a data set, `image/` and `mask/`, and return its folder.
+
+    Args:
+        folder: is created if it does not exist.
+        count: number of scenes.
+        seed: of all random numbers.
+        shape: height and width of a scene.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as root:
+        ...     sorted(path.name for path in write_scenes(root, 2).rglob("*.png"))
+        ['made00000.png', 'made00000.png', 'made00001.png', 'made00001.png']
+    """
     target = Path(folder)
     for kind in ("image", "mask"):
         (target / kind).mkdir(parents=True, exist_ok=True)

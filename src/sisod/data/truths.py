@@ -5,8 +5,7 @@ file holds the numbers of classes and only that class is salient. A COCO file ho
 categories, and needs neither.
 """
 
-import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,30 +13,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sisod.common.arguments import shown
-from sisod.common.errors import InputError, UsageError
+from sisod.common.arguments import short_repr
+from sisod.common.exceptions import InputError, UsageError
 from sisod.data.containers.coco import find_category, is_coco, read_instances, read_results
 from sisod.data.images import (
     MAP_ARRAYS,
     TRUTH_ARRAYS,
     decode,
-    read_array,
-    read_map,
+    display_path,
     to_map,
     to_mask,
-    where,
 )
+from sisod.data.storage import read_bytes
 from sisod.scoring.arrays import Map, as_map
 
 _LABEL_ARRAYS = ("labels", "mask")
-_LOSSY = (".jpg", ".jpeg")
 _MOST_CLASS = 65535
 _MOST_CLASSES = 128  # in one image; saliency maps of networks have more levels, class maps far fewer
-_Read = Callable[..., NDArray[Any]]  # reads a file; takes the options of `decode`
 
 
 @dataclass(frozen=True)
-class Meaning:
+class TruthFormat:
     """What the values of ground truths mean.
 
     Attributes:
@@ -52,7 +48,7 @@ class Meaning:
     def __post_init__(self) -> None:
         if self.labels and self.category:
             raise UsageError(
-                f"labels and a class, {shown(self.category)}, exclude each other: a file holds the "
+                f"labels and a class, {short_repr(self.category)}, exclude each other: a file holds the "
                 "numbers of objects or those of classes; a COCO file has both and needs no labels"
             )
 
@@ -62,7 +58,7 @@ class Meaning:
         return {key: value for key, value in given.items() if value}
 
 
-PLAIN = Meaning()
+BINARY_MASK = TruthFormat()
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,17 +80,23 @@ class Truth:
         return to_mask(self.array, name, level=level)
 
 
-def read_truth(root: str | Path, path: str, meaning: Meaning = PLAIN) -> Truth:
+def read_truth(root: str | Path, path: str, meaning: TruthFormat = BINARY_MASK) -> Truth:
     """Read one ground truth below a root."""
     if is_coco(root):
         instances = read_instances(root, path, meaning.category)
         return Truth(instances.labels != 0, instances.labels, instances.ignored)
-    return _truth(functools.partial(read_array, root, path), where(root, path), meaning)
+    return decode_truth(read_bytes(root, path), display_path(root, path), meaning)
 
 
-def decode_truth(data: bytes, name: str, meaning: Meaning = PLAIN) -> Truth:
+def decode_truth(data: bytes, name: str, meaning: TruthFormat = BINARY_MASK) -> Truth:
     """Turn the content of a file into a ground truth; `name` is for messages."""
-    return _truth(functools.partial(decode, data, name), name, meaning)
+    if meaning.labels:
+        labels = _decode_numbers(data, name, _LABEL_ARRAYS, "labels of objects")
+        return Truth(labels != 0, labels)
+    if meaning.category:
+        classes = _decode_numbers(data, name, TRUTH_ARRAYS, "numbers of classes")
+        return Truth(classes == class_number(meaning.category))
+    return Truth(decode(data, name))
 
 
 def read_prediction(
@@ -102,7 +104,7 @@ def read_prediction(
     path: str,
     *,
     gt_root: str | Path,
-    meaning: Meaning = PLAIN,
+    meaning: TruthFormat = BINARY_MASK,
     class_maps: bool = False,
 ) -> Map:
     """Read one prediction below a root.
@@ -116,62 +118,47 @@ def read_prediction(
     """
     if is_coco(root):
         return read_results(root, gt_root, path, meaning.category)
-    if not class_maps:
-        return read_map(root, path)
-    category = meaning.category
-    number = find_category(gt_root, category) if is_coco(gt_root) else class_number(category)
-    return _class_map(functools.partial(read_array, root, path), where(root, path), number, category)
+    data, name = read_bytes(root, path), display_path(root, path)
+    if class_maps and is_coco(gt_root):
+        return _decode_class(data, name, find_category(gt_root, meaning.category), meaning.category)
+    return decode_prediction(data, name, meaning if class_maps else BINARY_MASK)
 
 
-def decode_prediction(data: bytes, name: str, meaning: Meaning = PLAIN) -> Map:
+def decode_prediction(data: bytes, name: str, meaning: TruthFormat = BINARY_MASK) -> Map:
     """Turn the content of a file into a prediction; one with a category is a class map."""
-    read = functools.partial(decode, data, name)
     if meaning.category:
-        return _class_map(read, name, class_number(meaning.category), meaning.category)
-    return to_map(read(arrays=MAP_ARRAYS), name)
+        return _decode_class(data, name, class_number(meaning.category), meaning.category)
+    return to_map(decode(data, name, arrays=MAP_ARRAYS), name)
 
 
-def _truth(read: _Read, name: str, meaning: Meaning) -> Truth:
-    if meaning.labels:
-        labels = _numbers(read, name, _LABEL_ARRAYS, "labels of objects")
-        return Truth(labels != 0, labels)
-    if meaning.category:
-        classes = _numbers(read, name, TRUTH_ARRAYS, "numbers of classes")
-        return Truth(classes == class_number(meaning.category))
-    return Truth(read())
-
-
-def _class_map(read: _Read, name: str, number: int, category: str) -> Map:
-    classes = _numbers(read, name, MAP_ARRAYS, "numbers of classes")
-    n_values = _count_values(classes)
+def _decode_class(data: bytes, name: str, number: int, category: str) -> Map:
+    classes = _decode_numbers(data, name, MAP_ARRAYS, "numbers of classes")
+    is_small = classes.dtype in (np.uint8, np.uint16)  # then counting is twice as fast as sorting
+    n_values = np.count_nonzero(np.bincount(classes.ravel())) if is_small else len(np.unique(classes))
     if n_values > _MOST_CLASSES:
         raise InputError(
             f"{name!r} has {n_values} different values, as saliency maps have; expected a class map, of "
-            f"at most {_MOST_CLASSES} classes; maps of the class {shown(category)} belong in a folder "
-            f"{category!r} among the predictions"
+            f"at most {_MOST_CLASSES} classes; maps of the class {short_repr(category)} belong in a "
+            f"folder {category!r} among the predictions"
         )
     return as_map(classes == number)
 
 
-def _count_values(classes: NDArray[np.integer]) -> int:
-    """Return how many different values an array has."""
-    if classes.dtype in (np.uint8, np.uint16):  # twice as fast
-        return int(np.count_nonzero(np.bincount(classes.ravel())))
-    return len(np.unique(classes))
-
-
 def check_category(gt_root: str | Path, category: str) -> None:
-    """Refuse a class that the ground truths cannot have."""
-    if not category:
-        raise UsageError("the class is empty; expected a number of class maps, or a name of a COCO file")
-    if is_coco(gt_root):
+    """Raise if the ground truths cannot have a class."""
+    if is_coco(gt_root) and category:
         find_category(gt_root, category)
     else:
         class_number(category)
 
 
 def class_number(category: str) -> int:
-    """Return the number of a class in class maps."""
+    """Return the number of a class in class maps.
+
+    Example:
+        >>> class_number("17")
+        17
+    """
     if not category.isascii() or not category.isdigit() or int(category) > _MOST_CLASS:
         raise UsageError(
             f"class {category!r} is not a number from 0 to {_MOST_CLASS}; class maps hold numbers, and "
@@ -180,18 +167,14 @@ def class_number(category: str) -> int:
     return int(category)
 
 
-def _numbers(read: _Read, name: str, arrays: Sequence[str], what: str) -> NDArray[np.integer]:
-    """Read a file of whole numbers."""
-    if name.lower().endswith(_LOSSY):
-        raise InputError(f"{name!r} is a JPEG file, which changes {what}; save them as PNG")
-    numbers = read(arrays=arrays, indices=True)
+def _decode_numbers(data: bytes, name: str, arrays: Sequence[str], what: str) -> NDArray[np.integer]:
+    numbers = decode(data, name, arrays=arrays, indices=True)
     if numbers.dtype.kind == "b":
         return numbers.astype(np.uint8)
-    if numbers.dtype.kind not in "iu" or numbers.size == 0:
+    if numbers.dtype.kind not in "iu" or numbers.size == 0 or numbers.min() < 0:
+        least = numbers.min() if numbers.size else "none"
         raise InputError(
-            f"{name!r} has shape {numbers.shape} and dtype {numbers.dtype}; expected {what}, which are "
-            "whole numbers"
+            f"{name!r} has shape {numbers.shape}, dtype {numbers.dtype} and least value {least}; "
+            f"expected {what}, which are integers >= 0"
         )
-    if numbers.min() < 0:
-        raise InputError(f"{name!r} holds {numbers.min()}; expected {what}, from 0 on")
     return numbers

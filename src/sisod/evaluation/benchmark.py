@@ -9,14 +9,14 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
-from sisod.common.arguments import check_utf8, shown
-from sisod.common.errors import InputError, UsageError
-from sisod.common.folders import is_url
-from sisod.common.output import stays_inside
+from sisod.common.arguments import check_utf8, short_repr
+from sisod.common.exceptions import InputError, UsageError
+from sisod.common.output import is_safe_relative_path, is_url
 from sisod.data.containers import plain_root
 from sisod.data.containers.coco import is_coco
 from sisod.evaluation.benchmark_file import Benchmark, read_benchmark_file
-from sisod.evaluation.driver import check_request, evaluate_to
+from sisod.evaluation.driver import check_request, evaluate_request
+from sisod.evaluation.notes import run_notes
 from sisod.evaluation.request import Folders, Options, Request
 from sisod.evaluation.result import Evaluation
 from sisod.scoring.metrics import MetricChoice
@@ -105,7 +105,7 @@ def _checked_classes(classes: Sequence[str]) -> list[str]:
                 "one of the classes is empty; expected names or numbers with commas, like 1,2"
             )
         if category in chosen[:index]:
-            raise UsageError(f"the class {shown(category)} is named twice; name it once")
+            raise UsageError(f"the class {short_repr(category)} is named twice; name it once")
     return chosen
 
 
@@ -143,9 +143,10 @@ def evaluate_benchmark(
     Returns:
         The result of each data set and method, in the order of the file.
     """
-    options = Options(jobs=jobs, resume=resume, overwrite=overwrite, cluster=cluster)
     if not str(file).lower().endswith(".toml"):
-        raise UsageError(f"file must be a TOML file of methods and data sets, got {shown(str(file))}")
+        raise UsageError(
+            f"file must be a TOML file of methods and data sets, got {short_repr(str(file))}"
+        )
     requests = read_benchmark([str(file)]).requests(
         protocol=protocol,
         metrics=metrics,
@@ -153,28 +154,30 @@ def evaluate_benchmark(
         allow_missing=allow_missing,
         strict=strict,
     )
+    options = Options(jobs=jobs, resume=resume, overwrite=overwrite, cluster=cluster)
     results = {}
-    for (dataset, method), notes in score_benchmark(requests, Path(out), options):
+    for (dataset, method), result, notes in score_benchmark(requests, Path(out), options):
         for note in notes:
             warnings.warn(f"{method} on {dataset}: {note}", UserWarning, stacklevel=2)
-        results[dataset, method] = Evaluation.load(Path(out, dataset, method))
+        results[dataset, method] = result
     return results
 
 
 def score_benchmark(
     requests: Mapping[tuple[str, str], Request], out: Path, options: Options
-) -> Iterator[tuple[tuple[str, str], list[str]]]:
-    """Score to OUT/<dataset>/<method>; give the names of each and what the user should be warned of.
+) -> Iterator[tuple[tuple[str, str], Evaluation, list[str]]]:
+    """Score to OUT/<dataset>/<method>; give the names of each, the result and what to warn of.
 
     All requests are checked before the first is scored.
     """
-    checked = []
+    plans = {
+        name: check_request(request, options, out.joinpath(*name)) for name, request in requests.items()
+    }
     for (dataset, method), request in requests.items():
         titled = dataclasses.replace(options, title=f"{method} on {dataset}")
-        folder = out / dataset / method
-        checked.append((folder, request, titled, check_request(folder, request, titled)))
-    for name, (folder, request, titled, pairing) in zip(requests, checked, strict=True):
-        yield name, evaluate_to(folder, request, titled, pairing=pairing)
+        plan = plans.pop((dataset, method))
+        result = evaluate_request(request, titled, out / dataset / method, plan)
+        yield (dataset, method), result, run_notes(result.run, request)
 
 
 def dataset_name(gt_root: str) -> str:
@@ -216,7 +219,7 @@ def _check_names(names: Sequence[tuple[str, str]], *, windows: bool = sys.platfo
             check_utf8(name, f"{what} name")
             if len(name.encode()) > _LONGEST_NAME:
                 raise InputError(f"{what} name {name[:20]!r}... is too long for a folder; shorten it")
-            if not stays_inside(name) or "/" in name or name.startswith("."):
+            if not is_safe_relative_path(name) or "/" in name or name.startswith("."):
                 raise InputError(f"{what} name {name!r} cannot name a folder; give it another")
             if windows and _NOT_ON_WINDOWS.match(name):
                 raise InputError(

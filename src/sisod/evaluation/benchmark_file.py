@@ -14,21 +14,18 @@
 Paths are relative to the file.
 """
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sisod.common.arguments import brief, shown
-from sisod.common.config import read_toml
-from sisod.common.errors import InputError
-from sisod.common.folders import is_url
-from sisod.evaluation.request import Folders, Request, checked_names
-from sisod.scoring.custom import find_custom
-from sisod.scoring.engine import find_scorer
+from sisod.common.arguments import one_line, short_repr
+from sisod.common.exceptions import InputError
+from sisod.common.files import read_toml
+from sisod.common.output import is_url
+from sisod.evaluation.request import Folders, Request, make_request
 from sisod.scoring.metrics import METRIC_SETS, MetricChoice
-from sisod.scoring.protocols import Protocol, find_protocol
+from sisod.scoring.protocols import Protocol
 
 _KNOWN = {
     "": {"metrics", "protocol", "datasets", "methods"},
@@ -61,15 +58,13 @@ class Benchmark:
         strict: bool = False,
     ) -> dict[tuple[str, str], Request]:
         """Return a request for each method on each data set; the arguments go before the file."""
-        rules = find_protocol(protocol or self.protocol or "default")
-        keys = find_scorer(rules, metrics or self.metrics).keys
+        protocol, metrics = protocol or self.protocol or "default", metrics or self.metrics
         return {
-            name: Request(
-                **dataclasses.asdict(folders),
-                protocol=rules,
-                keys=keys,
-                custom=find_custom(keys),
-                names=checked_names(names),
+            name: make_request(
+                folders,
+                protocol=protocol,
+                metrics=metrics,
+                names=names,
                 allow_missing=allow_missing,
                 strict=strict,
             )
@@ -101,7 +96,7 @@ def read_benchmark_file(path: Path) -> Benchmark:
         raise InputError(f"{path.name}: no method has predictions for any data set; give some a pred")
     protocol = content.get("protocol")
     if protocol is not None and not isinstance(protocol, str):
-        raise InputError(f"{path.name}: protocol must be a name in quotes, got {shown(protocol)}")
+        raise InputError(f"{path.name}: protocol must be a name in quotes, got {short_repr(protocol)}")
     return Benchmark(folders, _metrics(path, content.get("metrics")), protocol)
 
 
@@ -115,8 +110,8 @@ def _category(path: Path, table: dict[str, Any], where: str) -> str | None:
     category = _text(path, table, "class", where)
     if not category:
         raise InputError(
-            f"{path.name}: [{brief(where)}] class is empty; expected a number of class maps or a name "
-            "of a COCO file; leave it out to score all"
+            f"{path.name}: [{one_line(where)}] class is empty; expected a number of class maps or a "
+            "name of a COCO file; leave it out to score all"
         )
     return category
 
@@ -125,7 +120,7 @@ def _flag(path: Path, table: dict[str, Any], key: str, where: str) -> bool:
     value = table.get(key, False)
     if not isinstance(value, bool):
         raise InputError(
-            f"{path.name}: [{brief(where)}] {key} must be true or false, got {shown(value)}"
+            f"{path.name}: [{one_line(where)}] {key} must be true or false, got {short_repr(value)}"
         )
     return value
 
@@ -143,7 +138,7 @@ def _metrics(path: Path, metrics: Any) -> str | tuple[str, ...] | None:
         return metrics
     sets = ", ".join(f'"{name}"' for name in METRIC_SETS)
     raise InputError(
-        f'{path.name}: metrics must be {sets}, "all" or a list of keys in quotes, got {shown(metrics)}'
+        f'{path.name}: metrics must be {sets}, "all" or a list of keys, got {short_repr(metrics)}'
     )
 
 
@@ -152,7 +147,7 @@ def _tables(path: Path, content: dict[str, Any], part: str) -> dict[str, dict[st
     if not isinstance(tables, dict) or not tables:
         raise InputError(f"{path.name}: expected at least one [{part}.NAME]")
     for name, table in tables.items():
-        title = brief(f"{part}.{name}")
+        title = one_line(f"{part}.{name}")
         if not isinstance(table, dict):
             raise InputError(f"{path.name}: {title} must be a table like [{title}]")
         _check_keys(path, table, part, f"in [{title}]")
@@ -163,14 +158,14 @@ def _check_keys(path: Path, table: dict[str, Any], part: str, where: str) -> Non
     for key in table:
         if key not in _KNOWN[part]:
             known = ", ".join(sorted(_KNOWN[part]))
-            raise InputError(f"{path.name}: unknown key {shown(key)} {where}; expected {known}")
+            raise InputError(f"{path.name}: unknown key {short_repr(key)} {where}; expected {known}")
 
 
 def _text(path: Path, table: dict[str, Any], key: str, where: str, *, default: str | None = None) -> str:
     value = table.get(key, default)
     if not isinstance(value, str):
-        got = "which is missing" if value is None else f"got {shown(value)}"
-        raise InputError(f'{path.name}: [{brief(where)}] needs {key} = "...", {got}')
+        got = "which is missing" if value is None else f"got {short_repr(value)}"
+        raise InputError(f'{path.name}: [{one_line(where)}] needs {key} = "...", {got}')
     return value
 
 
@@ -183,8 +178,8 @@ def _pred(
     for name in pred:
         if name not in datasets:
             raise InputError(
-                f"{path.name}: {brief(f'methods.{method}')} names the data set {shown(name)}; "
-                f"expected {brief(', '.join(sorted(datasets)))}"
+                f"{path.name}: {one_line(f'methods.{method}')} names the data set {short_repr(name)}; "
+                f"expected {one_line(', '.join(sorted(datasets)))}"
             )
     return _text(path, pred, dataset, f"methods.{method}.pred") if dataset in pred else None
 

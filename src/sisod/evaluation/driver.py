@@ -1,47 +1,29 @@
 """Folders -> results: paired, scored in parallel, resumable, written whole or not at all."""
 
-import dataclasses
-import json
-import secrets
-import shutil
 import warnings
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from sisod.common import folders
 from sisod.common.arguments import check_utf8, is_number
-from sisod.common.errors import InputError, UsageError, require
-from sisod.common.forks import check_not_forked
-from sisod.common.output import followed, lock, readable_errors, write_atomically
+from sisod.common.exceptions import InputError, UsageError
+from sisod.common.output import write_atomically
 from sisod.common.progress import progress_bar
+from sisod.common.run_folder import Run, open_run, read_run
 from sisod.data.containers.coco import count_crowds, is_coco
-from sisod.data.pairs import Pairing
 from sisod.data.storage import is_below, list_shards, resolved_root
-from sisod.evaluation.answers import Answers, AnyPairing, Task, count_items, make_tasks
+from sisod.evaluation.executors import check_cluster, run_tasks
 from sisod.evaluation.notes import run_notes
-from sisod.evaluation.request import Folders, Options, Request, checked_names
-from sisod.evaluation.result import (
-    KIND,
-    Evaluation,
-    ResultWriter,
-    curve_table,
-    file_table,
-    make_tables,
-    run_record,
-    sorted_by_name,
-)
-from sisod.evaluation.resume import check_resumable, is_finished, make_plan, plan_digest, shard_path
-from sisod.evaluation.rows import Rows
-from sisod.evaluation.saved import FILES, read_run
-from sisod.evaluation.shards import pair_shards
-from sisod.scoring.custom import find_custom
-from sisod.scoring.engine import find_scorer
+from sisod.evaluation.request import Folders, Options, Request, make_request
+from sisod.evaluation.result import Evaluation
+from sisod.evaluation.rows import join_tables, unpack
+from sisod.evaluation.saved import KIND
+from sisod.evaluation.tasks import EXTRA, TaskPlan, make_plan
 from sisod.scoring.metrics import MetricChoice
-from sisod.scoring.protocols import Protocol, find_protocol
+from sisod.scoring.protocols import Protocol
 
-if TYPE_CHECKING:
-    from sisod.evaluation.runners import Deliver
+_N_EXTRA = 4  # names of predictions without a ground truth that are kept
 
 
 def evaluate(
@@ -71,8 +53,7 @@ def evaluate(
         gt_dir: folder (or URL) of masks; files are paired by their path without extension. Or a COCO
             annotation file.
         protocol: see `sisod.score`.
-        metrics: see `sisod.score`. Processes import a function of your own by its name; one that is not
-            at the top of a module is scored in this process only.
+        metrics: see `sisod.score`.
         jobs: processes; by default one for each core.
         out: folder for the result; by default nothing is left on disk.
         pred_suffix: end of the predictions' names that is not part of the image's name.
@@ -85,222 +66,116 @@ def evaluate(
         strict: refuse predictions of another size instead of resizing them bilinearly.
         resume: go on with an unfinished run to the same `out`.
         overwrite: replace a finished or unfinished result.
-        cluster: address of a Dask scheduler that does the work instead of this machine.
+        cluster: a Dask scheduler, `tcp://HOST:PORT`, or Ray, `ray` or `ray://HOST:PORT`, instead of
+            this machine.
     """
-    rules = find_protocol(protocol)
-    keys = find_scorer(rules, metrics).keys
-    roots = Folders(str(pred_dir), str(gt_dir), pred_suffix, gt_suffix, labels)
-    if category is not None:
-        roots = roots.of_class(str(category))
-    request = Request(
-        **dataclasses.asdict(roots),
-        protocol=rules,
-        keys=keys,
-        custom=find_custom(keys),
-        names=checked_names(names),
+    folders = Folders(str(pred_dir), str(gt_dir), pred_suffix, gt_suffix, labels)
+    request = make_request(
+        folders if category is None else folders.of_class(str(category)),
+        protocol=protocol,
+        metrics=metrics,
+        names=names,
         allow_missing=allow_missing,
         strict=strict,
     )
     options = Options(jobs=jobs, resume=resume, overwrite=overwrite, cluster=cluster)
-    if out is None:
-        result = _evaluate_in_memory(request, options)
-        notes = run_notes(result.run, request)
-    else:
-        notes = evaluate_to(Path(out), request, options)
-        result = Evaluation.load(out)
-    for note in notes:
+    result = evaluate_request(request, options, None if out is None else Path(out))
+    for note in run_notes(result.run, request):
         warnings.warn(note, UserWarning, stacklevel=2)
     return result
 
 
-def _evaluate_in_memory(request: Request, options: Options) -> Evaluation:
-    pairing = _find_pairs(request, options)
-    answers: dict[int, bytes] = {}
-
-    def keep(task: Task, data: bytes) -> None:
-        answers[task.index] = data
-
-    _score(request, make_tasks(pairing), keep, options)
-    reader = Answers(pairing)
-    parts = list(reader.parts(("an answer", answers.pop(index)) for index in sorted(answers)))
-    rows = Rows.joined([part for part, _ in parts])
-    result = Evaluation.from_rows(rows, protocol=request.protocol, custom=request.custom)
-    run = _record(reader, request, make_plan(request, pairing))
-    if isinstance(pairing, Pairing):
-        return dataclasses.replace(result, run=run, files=file_table(pairing.pairs))
-    import polars as pl
-
-    files = pl.concat([files for _, files in parts])
-    return sorted_by_name(dataclasses.replace(result, run=run, files=files))
-
-
-def check_request(out: Path, request: Request, options: Options) -> AnyPairing:
-    """Find the pairs, and refuse now what would be refused after hours of other work."""
+def check_request(request: Request, options: Options, out: Path | None) -> TaskPlan:
+    """Find the files, and validate before scoring starts that the result can be written."""
+    plan = make_plan(request)
+    if options.cluster is not None:
+        check_cluster(options.cluster)
+    if out is None:
+        return plan
     check_utf8(str(out.absolute()), "the folder name")  # of the tables, which are written last
-    pairing = _find_pairs(request, options)
     for root in (request.pred_root, request.gt_root):
         if is_below(out, root) and list_shards(root):
             raise UsageError(
                 f"the result would go into {root!r}, a folder of shards, and its tables would be taken "
                 "for shards; give a folder outside with --out"
             )
-    out = followed(out)
-    if out.parent.is_dir():
-        with readable_errors(out, ""), lock(out):
-            _check_free(out, request, options)
-    return pairing
+    if not out.parent.is_dir():
+        return plan
+    with _open(out, request, options) as run:
+        if run.finished and run.record.get("files") != plan.digest():
+            raise InputError(
+                f"{str(out)!r} holds the result of other images or files; use --overwrite to replace "
+                "it, or give another folder"
+            )
+        return plan
 
 
-def _find_pairs(request: Request, options: Options) -> AnyPairing:
-    check_not_forked()
-    if options.cluster is not None:
-        require("--cluster", "dask", "distributed")  # before the files are listed
-        if unnamed := _unnamed_metrics(request):
-            raise UsageError(f"{unnamed}, so a cluster cannot compute it; move it to a module")
-    pairing = pair_shards(request) or request.pairing()
-    if options.cluster is not None:
-        from sisod.evaluation.cluster import check_scheduler
-
-        check_scheduler(options.cluster)
-    return pairing
+def _open(out: Path, request: Request, options: Options) -> AbstractContextManager[Run]:
+    return open_run(
+        out,
+        kind=KIND,
+        config=request.config(),
+        resume=options.resume,
+        overwrite=options.overwrite,
+        inputs=(request.pred_root, request.gt_root),
+    )
 
 
-def _check_free(out: Path, request: Request, options: Options) -> None:
-    folders.recover(out)
-    if not options.resume:
-        inputs = (request.pred_root, request.gt_root)
-        folders.check_free(out, kind=KIND, overwrite=options.overwrite, inputs=inputs)
+def evaluate_request(
+    request: Request, options: Options, out: Path | None = None, plan: TaskPlan | None = None
+) -> Evaluation:
+    """Score; write the result to `out` unless that is None.
 
-
-def evaluate_to(
-    out: Path, request: Request, options: Options, *, pairing: AnyPairing | None = None
-) -> list[str]:
-    """Evaluate into a folder; return what the user should be warned of.
-
-    The work is kept in a hidden folder beside `out`, one file per batch, until all is done.
+    Until all is done, answers are kept in a hidden folder beside `out`, one file per task. The plan is
+    what `check_request` returned, if it was called before.
     """
-    if pairing is None:
-        pairing = check_request(out, request, options)
-    plan = make_plan(request, pairing)
-    out = followed(out)
-    work = folders.partial_folder(out)
-    full = "what was finished is kept, make room and use --resume"
-    with readable_errors(out, full), lock(out):
-        _check_free(out, request, options)
-        folders.check_partial(work, KIND)
-        if options.resume and is_finished(out, plan):
-            folders.discard(work)  # of a run ended just before it removed it
-            return run_notes(read_run(out), request)
-        token = _prepare(work, plan, options)
-        tasks = make_tasks(pairing)
-        answers = [shard_path(work, token, task.index) for task in tasks]
-        unscored = [task for task in tasks if not answers[task.index].exists()]
-
-        def store(task: Task, data: bytes) -> None:
-            write_atomically(answers[task.index], data)
-
-        n_scored = count_items(tasks) - count_items(unscored)
-        _score(request, unscored, store, options, n_scored=n_scored)
-        run = _write_result(work / "result", answers, request, pairing, plan)
-        folders.put_in_place(work / "result", out)
-        folders.discard(work)
-    return run_notes(run, request)
+    plan = plan or check_request(request, options, out)
+    if out is None:
+        return _result(request, plan, _score(request, options, plan))
+    with _open(out, request, options) as run:
+        if run.finished:
+            return Evaluation.load(run.path)
+        run.begin()
+        run.scratch.mkdir(exist_ok=True)
+        result = _result(request, plan, _score(request, options, plan, run.scratch))
+        result.write(run, files=plan.digest())
+    return result
 
 
 def _score(
-    request: Request,
-    tasks: Sequence[Task],
-    store: "Deliver",
-    options: Options,
-    *,
-    n_scored: int = 0,
-) -> None:
-    """Score with a progress bar; `n_scored` images or shards were scored by an earlier run."""
-    from sisod.evaluation.runners import default_jobs, run_here, run_processes
-
-    total = n_scored + count_items(tasks)
-    jobs = min(options.jobs or default_jobs(), len(tasks))
-    unnamed = _unnamed_metrics(request)
-    if unnamed and jobs > 1 and options.cluster is None:
-        warnings.warn(
-            f"{unnamed}, so all is scored in one process instead of {jobs}; move it to a module",
-            UserWarning,
-            stacklevel=4,
-        )
-    with progress_bar(options.title, total, done=n_scored) as advance:
-
-        def deliver(task: Task, data: bytes) -> None:
-            store(task, data)
-            advance(count_items([task]))
-
-        if options.cluster is not None:
-            from sisod.evaluation.cluster import run_cluster
-
-            run_cluster(request, tasks, deliver, address=options.cluster)
-        elif jobs <= 1 or unnamed:
-            run_here(request, tasks, deliver)
-        else:
-            run_processes(request, tasks, deliver, jobs=jobs)
+    request: Request, options: Options, plan: TaskPlan, folder: Path | None = None
+) -> list[dict[str, Any]]:
+    """Return the tables of all tasks, in their order; an earlier run has left some in the folder."""
+    answers: dict[int, bytes] = {}
+    # by what is read: what changed since an earlier run is scored again
+    names = {task.index: f"{task.index:07d}-{task.digest()}.arrow" for task in plan.tasks}
+    paths = {index: (folder or Path()) / name for index, name in names.items()}
+    if folder is not None:
+        answers = {index: path.read_bytes() for index, path in paths.items() if path.exists()}
+    unscored = [task for task in plan.tasks if task.index not in answers]
+    total, left = sum(map(len, plan.tasks)), sum(map(len, unscored))
+    with progress_bar(options.title, total, done=total - left) as advance:
+        for task, data in run_tasks(request, unscored, jobs=options.jobs, cluster=options.cluster):
+            answers[task.index] = data
+            if folder is not None:
+                write_atomically(paths[task.index], data)
+            advance(len(task))
+    return [unpack(answers[index], where=repr(str(paths[index]))) for index in sorted(answers)]
 
 
-def _unnamed_metrics(request: Request) -> str:
-    """Say which metric of the user other processes cannot import; "" if they can import all."""
-    names = [metric.key for metric in request.custom if metric.import_name() is None]
-    return f"the function of {names[0]!r} cannot be imported by its name" if names else ""
-
-
-def _prepare(work: Path, plan: dict[str, Any], options: Options) -> str:
-    """Set up the work folder; return the token that marks the batches of this run.
-
-    Where a disk knows no locks, the token keeps the batches of another run apart.
-    """
-    if options.overwrite:
-        folders.discard(work)
-    if not folders.is_free(work) and not options.resume:
-        raise InputError(
-            f"a run into {str(work)!r} is unfinished, or still at work; use --resume to go on with it, "
-            "or --overwrite to begin again"
-        )
-    token = secrets.token_hex(4)
-    if (work / "plan.json").exists():
-        token = check_resumable(work, plan)
-    folders.begin(work, KIND)
-    shutil.rmtree(work / "result", ignore_errors=True)  # of a run ended while writing its tables
-    write_atomically(work / "plan.json", json.dumps(plan | {"token": token}).encode())
-    return token
-
-
-def _write_result(
-    result: Path,
-    answers: Sequence[Path],
-    request: Request,
-    pairing: AnyPairing,
-    plan: dict[str, Any],
-) -> dict[str, Any]:
-    """Write everything into the folder that will be the result, group by group; return its record."""
-    result.mkdir(parents=True)
-    writer = ResultWriter(result, by_name=True)
-    reader = Answers(pairing)
-    for rows, files in reader.parts((str(path), path.read_bytes()) for path in answers):
-        writer.add(make_tables(rows) | {FILES: files})
-    totals = reader.totals
-    run = _record(reader, request, plan)
-    writer.finish(totals.summary(), totals.defined(), curve_table(totals), None, run)
-    return run
-
-
-def _record(reader: Answers, request: Request, plan: dict[str, Any]) -> dict[str, Any]:
-    """Return the content of run.json, after all answers were read."""
-    unpaired = reader.unpaired
+def _result(request: Request, plan: TaskPlan, parts: Sequence[dict[str, Any]]) -> Evaluation:
+    extra = [*plan.extra, *(name for part in parts for name in part[EXTRA]["image"].to_list())]
+    scored = [part for part in parts if "images" in part]
+    if not scored:
+        raise InputError("the shards hold no ground truths; expected image files in them")
     inputs = {
         "predictions": resolved_root(request.pred_root),
         "ground_truths": resolved_root(request.gt_root),
         "pred_suffix": request.pred_suffix,
         "gt_suffix": request.gt_suffix,
-        "missing": list(unpaired.missing),
-        "extra": unpaired.n_extra,
-        "extra_names": list(unpaired.extra),
-        FILES: f"{FILES}.parquet",
+        "missing": list(plan.missing),
+        "extra": len(extra),
+        "extra_names": sorted(extra)[:_N_EXTRA],
     }
     inputs |= request.value_settings()
     if is_coco(request.gt_root):
@@ -309,13 +184,13 @@ def _record(reader: Answers, request: Request, plan: dict[str, Any]) -> dict[str
         inputs["listed"] = len(request.names)
     if calibration := stored_calibration(request.pred_root):
         inputs["calibration"] = calibration
-    record = run_record(reader.totals, request.protocol, request.custom)
-    return record | {"inputs": inputs, "digest": plan_digest(plan)}
+    tables = join_tables(scored)
+    return Evaluation.from_tables(tables, request.protocol, request.custom, {"inputs": inputs})
 
 
 def stored_calibration(pred_root: str) -> dict[str, float] | None:
     """Return temperature and shift of maps that `sisod predict` or `sisod calibrate` calibrated."""
-    stored = {} if folders.is_url(pred_root) else folders.read_run(Path(pred_root)).get("calibration")
+    stored = {} if "://" in pred_root else read_run(Path(pred_root)).get("calibration")
     numbers = stored if isinstance(stored, dict) else {}
     if not all(is_number(numbers.get(key)) for key in ("temperature", "shift")):
         return None

@@ -1,10 +1,13 @@
 """Scores of pairs of arrays, collected one by one, merged, and turned into tables."""
 
+import threading
+from typing import Any
+
 from numpy.typing import ArrayLike
 
-from sisod.common.arguments import shown
+from sisod.common.arguments import short_repr
 from sisod.evaluation.result import Evaluation
-from sisod.evaluation.rows import PixelFacts, Rows
+from sisod.evaluation.rows import PairDiagnostics, Rows
 from sisod.scoring.arrays import as_array, has_grey_area, warn_binary
 from sisod.scoring.custom import CustomMetricError, find_custom
 from sisod.scoring.engine import find_scorer, score_pair
@@ -16,7 +19,7 @@ _FOLD = 32  # images; single rows hold all their curves, joined ones only the su
 
 
 class Evaluator:
-    """Collects the scores of many images.
+    """Collects the scores of many images; threads may share one.
 
     Example:
         >>> import numpy as np
@@ -37,9 +40,22 @@ class Evaluator:
         self._known: set[str] = set()
         self._parts: list[Rows] = []
         self._single = 0  # how many rows at the end of the parts are not joined yet
+        self._lock = threading.Lock()  # for the three above; pairs are scored outside of it
+
+    def __getstate__(self) -> dict[str, Any]:
+        known, parts, single = self._state()
+        return self.__dict__ | {"_known": known, "_parts": parts, "_single": single, "_lock": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ |= state | {"_lock": threading.Lock()}
+
+    def _state(self) -> tuple[set[str], list[Rows], int]:
+        """Return copies of names and parts, and the number of single rows, all of the same moment."""
+        with self._lock:
+            return self._known.copy(), self._parts.copy(), self._single
 
     def __len__(self) -> int:
-        return sum(len(part) for part in self._parts)
+        return sum(len(part) for part in self._state()[1])
 
     def update(
         self,
@@ -52,7 +68,7 @@ class Evaluator:
         """Score one pair and keep the result; see `sisod.score` for what is accepted.
 
         Images without a name are numbered by their position, `000000`, `000001`, ...
-        Frames of a `partition` are never counted in `run["tiny"]`: the least size is the protocol's.
+        Frames of a `partition` are never counted in `run["kept_below_min_area"]`.
         """
         if name is not None:
             self._check_name(name)
@@ -63,52 +79,56 @@ class Evaluator:
             raise CustomMetricError(f"image {image!r}: {error}") from error
         if scores.looks_binary[0]:
             warn_binary(name)
-        if name is not None:
-            self._known.add(name)
         truth = as_array(gt, "gt")
-        facts = PixelFacts.from_arrays(
+        facts = PairDiagnostics.from_arrays(
             as_array(pred, "pred"), truth, is_grey=has_grey_area(truth), level=self.protocol.gt_level
         )
-        self._parts.append(Rows.from_scores([name], scores, [facts]))
-        self._single += 1
-        if self._single == _FOLD:
-            self._parts[-_FOLD:] = [Rows.joined(self._parts[-_FOLD:])]
-            self._single = 0
+        rows = Rows.from_scores([name], scores, [facts])
+        with self._lock:
+            if name is not None:
+                if name in self._known:
+                    raise ValueError(f"an image named {name!r} was already scored; names must differ")
+                self._known.add(name)
+            self._parts.append(rows)
+            self._single += 1
+            if self._single == _FOLD:
+                self._parts[-_FOLD:] = [Rows.joined(self._parts[-_FOLD:])]
+                self._single = 0
 
     def _check_name(self, name: str) -> None:
         if not isinstance(name, str):
-            raise TypeError(f"the name of an image must be text, got {shown(name)}")
+            raise TypeError(f"the name of an image must be a string, got {short_repr(name)}")
         try:
             name.encode("utf-8")
         except UnicodeEncodeError:
             raise ValueError(
                 f"the name {name!r} is not valid UTF-8, which tables cannot hold; give another name"
             ) from None
-        if name in self._known:
-            raise ValueError(f"an image named {name!r} was already scored; names must differ")
 
     def merge(self, other: "Evaluator") -> "Evaluator":
         """Append the images of another evaluator; return self."""
         if not isinstance(other, Evaluator):
-            raise TypeError(f"only another Evaluator can be merged, got {shown(other)}")
+            raise TypeError(f"only another Evaluator can be merged, got {short_repr(other)}")
         if (other.protocol, other._scorer) != (self.protocol, self._scorer):
             raise ValueError("evaluators differ in protocol or metrics; only equal ones can be merged")
-        shared = self._known & other._known
-        if shared:
-            raise ValueError(f"both evaluators scored {min(shared)!r}; names must differ")
         if other is self:
             raise ValueError("only another Evaluator can be merged; these images would count twice")
-        self._known |= other._known
-        self._parts += other._parts
-        self._single = 0
+        known, parts, _ = other._state()
+        with self._lock:
+            if shared := self._known & known:
+                raise ValueError(f"both evaluators scored {min(shared)!r}; names must differ")
+            self._known |= known
+            self._parts += parts
+            self._single = 0
         return self
 
     def rows(self) -> Rows:
         """Return the scores of all images so far, column-wise."""
-        if not self._parts:
+        _, parts, _ = self._state()
+        if not parts:
             raise ValueError("nothing was scored; call update(pred, gt) first")
-        return Rows.joined(self._parts)
+        return Rows.joined(parts)
 
     def result(self) -> Evaluation:
         """Return the tables and the summary of everything scored so far."""
-        return Evaluation.from_rows(self.rows(), protocol=self.protocol, custom=self._custom)
+        return Evaluation.from_tables(self.rows().to_tables(), self.protocol, self._custom)

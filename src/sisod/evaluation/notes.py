@@ -2,17 +2,22 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from sisod.common.errors import counted, printable, shorten_list
+from sisod.common.exceptions import pluralize, printable, shorten_list
+from sisod.data.catalogue import MASK_WORDS, normalise
+from sisod.data.containers import plain_root, split_root
 from sisod.data.containers.coco import is_coco
 from sisod.data.storage import resolved_root
 from sisod.evaluation.request import Request
 from sisod.scoring.arrays import GREY, GREY_SIDE
 from sisod.scoring.metrics import METRICS
 from sisod.scoring.protocols import Protocol
+from sisod.scoring.scores import INVERTED_AUC
 
 _NEARLY_ALL = 0.9  # share of the images that have to look swapped
+_MOST = 0.75  # share of the images that have to look inverted; those without an object never do
 _MOST_TITLES = 6  # metrics that a note lists
 
 
@@ -31,14 +36,15 @@ def run_notes(run: Mapping[str, Any], request: Request) -> list[str]:
         )
     if missing := inputs.get("missing"):
         notes.append(
-            f"no prediction {where} for {counted(len(missing), 'ground truth')} "
+            f"no prediction {where} for {pluralize(len(missing), 'ground truth')} "
             f"({shorten_list(missing)}), left out"
         )
     if n_extra := inputs.get("extra"):
         have, were = ("has", "was") if n_extra == 1 else ("have", "were")
         names = shorten_list(inputs.get("extra_names", []))
         notes.append(
-            f"{counted(n_extra, 'file')} {where} {have} no ground truth ({names}) and {were} not scored"
+            f"{pluralize(n_extra, 'file')} {where} {have} no ground truth ({names}) and "
+            f"{were} not scored"
         )
     if request.class_maps and is_coco(request.gt_root):
         # nothing else tells maps of the class, a natural mistake, from class maps
@@ -52,10 +58,11 @@ def run_notes(run: Mapping[str, Any], request: Request) -> list[str]:
             f"class maps, since there is no folder {request.category!r} of maps in it; if they are "
             "saliency maps of this class, move them there"
         )
-    if n_resized := run.get("resized"):
+    # the released codes resize every pair to a grid of their own
+    if (n_resized := run.get("resized")) and not request.protocol.released_code:
         their, were = ("its", "was") if n_resized == 1 else ("their", "were")
         notes.append(
-            f"{counted(n_resized, 'prediction')} {where} had another size than {their} ground truth "
+            f"{pluralize(n_resized, 'prediction')} {where} had another size than {their} ground truth "
             f"and {were} resized"
         )
     if run.get("looks_binary"):
@@ -63,21 +70,37 @@ def run_notes(run: Mapping[str, Any], request: Request) -> list[str]:
             f"{run['looks_binary']} predictions {where} are integers with maximum 1: "
             "they look like 0/1 instead of 0/255"
         )
-    if run.get("tiny"):
+    if run.get("kept_below_min_area"):
         least = request.protocol.min_area
         size = f"{least} pixels" if isinstance(least, int) else f"{100 * least:g} % of the image"
         notes.append(
-            f"{run['tiny']} objects are scored only because their ground truth in "
+            f"{run['kept_below_min_area']} objects are scored only because their ground truth in "
             f"{request.gt_root!r} has no component of {size} or more; smaller ones beside them "
             "are not scored; --min-area 0 scores all"
         )
     if run.get("components") == 0:
         notes.append(_empty_note(request))
+    if 0 < _MOST * run.get("images", 0) <= run.get("looks_inverted", 0):
+        notes.append(
+            f"the maps {where} look inverted: in {run['looks_inverted']} of {run['images']} images they "
+            f"are darker on objects than beside them (AUC below {INVERTED_AUC}); expected maps that are "
+            "bright on objects"
+        )
     if looks_swapped(run):
         notes.append(
             f"predictions and ground truths look swapped: in {run['looks_swapped']} of {run['images']} "
             f"images the ground truth, in {request.gt_root!r}, has grey areas and the prediction, "
             f"{where}, has none; give the predictions first, the ground truths last"
+        )
+    elif (
+        _is_named_like_truths(request.pred_root)
+        and not _is_named_like_truths(request.gt_root)
+        and not is_coco(request.pred_root)
+    ):  # of two binary maps, nothing else tells which is the prediction
+        notes.append(
+            f"predictions and ground truths may be swapped: {request.pred_root!r}, given for the "
+            f"predictions, is called like ground truths, and {request.gt_root!r} is not; give the "
+            "predictions first, the ground truths last"
         )
     elif run.get("grey_masks"):
         notes.append(
@@ -101,6 +124,12 @@ def run_notes(run: Mapping[str, Any], request: Request) -> list[str]:
 def _is_same_root(request: Request) -> bool:
     ends = request.pred_suffix, request.gt_suffix
     return ends[0] == ends[1] and resolved_root(request.pred_root) == resolved_root(request.gt_root)
+
+
+def _is_named_like_truths(root: str) -> bool:
+    """Tell from the name of a folder or a column; a COCO file says itself what it is."""
+    name = split_root(root)[1] or Path(plain_root(resolved_root(root))).name
+    return normalise(name) in MASK_WORDS or is_coco(root)
 
 
 def _empty_note(request: Request) -> str:

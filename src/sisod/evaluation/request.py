@@ -5,14 +5,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sisod.common.arguments import check_flag, check_text, check_whole, shown
-from sisod.common.errors import UsageError
+from sisod.common.arguments import check_flag, check_int, check_text, short_repr
+from sisod.common.exceptions import UsageError
 from sisod.data.containers.coco import is_coco
 from sisod.data.pairs import Pairing, pair_files
 from sisod.data.storage import has_folder, resolved_root
-from sisod.data.truths import Meaning, check_category
-from sisod.scoring.custom import CustomMetric, register_metric
-from sisod.scoring.protocols import Protocol
+from sisod.data.truths import TruthFormat, check_category
+from sisod.scoring.custom import CustomMetric, find_custom
+from sisod.scoring.engine import find_scorer
+from sisod.scoring.metrics import MetricChoice
+from sisod.scoring.protocols import Protocol, find_protocol
 
 
 @dataclass(frozen=True)
@@ -20,8 +22,8 @@ class Folders:
     """Folders (or URLs) of predictions and ground truths, the ends of their files' names, their values.
 
     A suffix is the end of every file name that is not part of the image's name, such as `_mask`. For
-    `labels` and `category` see `sisod.data.truths.Meaning`; `class_maps` says that predictions hold the
-    numbers of classes too.
+    `labels` and `category` see `sisod.data.truths.TruthFormat`; `class_maps` says that predictions hold
+    the numbers of classes too.
     """
 
     pred_root: str
@@ -37,16 +39,16 @@ class Folders:
             check_text(name, getattr(self, name))
         for name in ("labels", "class_maps"):
             check_flag(name, getattr(self, name))
-        Meaning(self.labels, self.category)
+        TruthFormat(self.labels, self.category)
 
     def value_settings(self) -> dict[str, Any]:
         """Return what is not the default about the values of the files, as `run.json` stores it."""
         return self.meaning.settings() | ({"class_maps": True} if self.class_maps else {})
 
     @property
-    def meaning(self) -> Meaning:
+    def meaning(self) -> TruthFormat:
         """What the values of the ground truths mean."""
-        return Meaning(self.labels, self.category)
+        return TruthFormat(self.labels, self.category)
 
     def of_class(self, category: str) -> "Folders":
         """Return the folders of one class: maps in a folder of its name, or else class maps."""
@@ -101,19 +103,18 @@ class Request(Folders):
         pred_root, gt_root = resolved_root(self.pred_root), resolved_root(self.gt_root)
         return dataclasses.replace(self, pred_root=pred_root, gt_root=gt_root)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return plain data for other processes; without `names`, for they are sent pairs of files."""
-        data = dataclasses.asdict(dataclasses.replace(self, names=None, custom=()))
-        return data | {"custom": [metric.to_json() for metric in self.custom]}
-
-    @classmethod
-    def from_json(cls, data: dict[str, Any]) -> "Request":
-        """Return the request that `to_json` described; metrics of the user are imported."""
-        protocol = Protocol(**data["protocol"])
-        custom = tuple(map(CustomMetric.from_json, data["custom"]))
-        for metric in custom:
-            register_metric(metric)
-        return cls(**(data | {"protocol": protocol, "keys": tuple(data["keys"]), "custom": custom}))
+    def config(self) -> dict[str, Any]:
+        """Return what decides the result beside the content of the files, as run.json stores it."""
+        config = {
+            "predictions": resolved_root(self.pred_root),
+            "ground_truths": resolved_root(self.gt_root),
+            "suffixes": [self.pred_suffix, self.gt_suffix],
+            "protocol": dataclasses.asdict(self.protocol),
+            "metrics": list(self.keys),
+            "strict": self.strict,
+        }
+        functions = {f"function of {metric.key}": metric.digest() for metric in self.custom}
+        return config | functions | self.value_settings()
 
 
 @dataclass(frozen=True)
@@ -128,15 +129,33 @@ class Options:
 
     def __post_init__(self) -> None:
         if self.jobs is not None:
-            check_whole("jobs", self.jobs, least=1)
+            check_int("jobs", self.jobs, least=1)
         for name in ("resume", "overwrite"):
             check_flag(name, getattr(self, name))
         if self.resume and self.overwrite:
             raise UsageError("--resume goes on with a run and --overwrite begins again; choose one")
 
 
-def checked_names(names: Sequence[str] | None) -> tuple[str, ...] | None:
-    """Return the names of images; a single text would be taken for a list of letters."""
-    if isinstance(names, str):
-        raise UsageError(f"names must be a list of names, got the text {shown(names)}")
-    return None if names is None else tuple(names)
+def make_request(
+    folders: Folders,
+    *,
+    protocol: str | Protocol = "default",
+    metrics: MetricChoice = None,
+    names: Sequence[str] | None = None,
+    allow_missing: bool = False,
+    strict: bool = False,
+) -> Request:
+    """Return a request with the protocol and the metrics that are named."""
+    if isinstance(names, str):  # it would be taken for a list of letters
+        raise UsageError(f"names must be a list of names, got the string {short_repr(names)}")
+    protocol = find_protocol(protocol)
+    keys = find_scorer(protocol, metrics).keys
+    return Request(
+        **vars(folders),
+        protocol=protocol,
+        keys=keys,
+        custom=find_custom(keys),
+        names=None if names is None else tuple(names),
+        allow_missing=allow_missing,
+        strict=strict,
+    )

@@ -1,6 +1,7 @@
 """Saved results below folders, by data set and method, and the image files they were scored from."""
 
 import shlex
+import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,13 +12,12 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from sisod.common.errors import InputError, counted, shorten_list
-from sisod.common.folders import is_url
+from sisod.common.exceptions import InputError, InputWarning, pluralize, shorten_list
 from sisod.data.containers.coco import is_coco, list_results
-from sisod.data.images import read_colour, where
-from sisod.data.pairs import files_by_name, find_photographs
+from sisod.data.images import display_path, read_colour
+from sisod.data.pairs import find_photographs
 from sisod.data.storage import StoredFile, is_remote, list_files
-from sisod.data.truths import Meaning, read_prediction, read_truth
+from sisod.data.truths import TruthFormat, read_prediction, read_truth
 from sisod.evaluation.result import Evaluation
 from sisod.scoring.arrays import Map, grey_table, unit_values
 from sisod.scoring.engine import find_scorer
@@ -113,7 +113,7 @@ def require_metrics(results: Sequence[StoredMetrics], keys: Sequence[str]) -> No
     predictions = inputs.get(PREDICTIONS, "PRED")
     listed = ""
     if "listed" in inputs:
-        listed = f", where FILE is the same list of {counted(inputs['listed'], 'image')},"
+        listed = f", where FILE is the same list of {pluralize(inputs['listed'], 'image')},"
     command = [
         *("sisod", "evaluate", f"{first.method}={predictions}" if first.method else predictions),
         inputs.get(TRUTHS, "GT"),
@@ -179,6 +179,26 @@ def _is_hidden(folder: Path, root: Path) -> bool:
     return any(part.startswith(".") for part in folder.relative_to(root).parts)
 
 
+def check_photographs(results: Sequence[Result], image_roots: Mapping[str, Path]) -> None:
+    """Raise if a folder has no photograph of its data set; warn of images without one."""
+    for dataset, root in image_roots.items():
+        tables = [result.evaluation.images for result in results if result.dataset == dataset]
+        names = sorted({name for table in tables for name in table["image"].to_list()})
+        photographs = find_photographs(root).files
+        missing = [name for name in names if name not in photographs]
+        found = (
+            f"{len(names) - len(missing)} of {len(names)} photographs of {dataset!r} found in "
+            f"{str(root)!r}"
+        )
+        if missing and len(missing) == len(names):
+            raise InputError(
+                f"{found}: it has {shorten_list(sorted(photographs), most=2) or 'no images'} where "
+                f"{shorten_list(names, most=2)} were expected; give the photographs of this data set"
+            )
+        if missing:
+            warnings.warn(f"{found} (not {shorten_list(missing)})", InputWarning, stacklevel=2)
+
+
 @dataclass(frozen=True, eq=False)
 class PixelFiles:
     """The files that one result was scored from, and the photographs if their folder is known.
@@ -220,7 +240,7 @@ class PixelFiles:
             return None
         root = self.evaluation.run["inputs"][TRUTHS]
         truth = read_truth(root, path, self._meaning)
-        return truth.mask(where(root, path), level=self.evaluation.protocol.gt_level)
+        return truth.mask(display_path(root, path), level=self.evaluation.protocol.gt_level)
 
     def prediction(self, name: str, shape: tuple[int, int]) -> Picture | None:
         """Return the map as it was scored, stretched and of the image's shape, in grey values."""
@@ -238,9 +258,9 @@ class PixelFiles:
         return grey(pred, shape, self.evaluation)
 
     @cached_property
-    def _meaning(self) -> Meaning:
+    def _meaning(self) -> TruthFormat:
         inputs = self.evaluation.run["inputs"]
-        return Meaning(bool(inputs.get("labels")), str(inputs.get("class", "")))
+        return TruthFormat(bool(inputs.get("labels")), str(inputs.get("class", "")))
 
     @cached_property
     def _images(self) -> dict[str, StoredFile]:
@@ -248,32 +268,23 @@ class PixelFiles:
 
     @cached_property
     def _masks(self) -> dict[str, str]:
-        return self._paths(TRUTHS, "ground_truth", "gt_suffix")
+        return self._paths(TRUTHS, "ground_truth")
 
     @cached_property
     def _predictions(self) -> dict[str, str]:
-        return self._paths(PREDICTIONS, "prediction", "pred_suffix")
+        return self._paths(PREDICTIONS, "prediction")
 
-    def _paths(self, what: str, column: str, suffix: str) -> dict[str, str]:
+    def _paths(self, what: str, column: str) -> dict[str, str]:
         """Return image -> path of its file, for the files that are unchanged since they were scored."""
-        inputs = self.evaluation.run.get("inputs", {})
-        root = inputs.get(what)
+        root = self.evaluation.run.get("inputs", {}).get(what)
         files = self.evaluation.files
         reasons = self._reasons[what]
-        if root is None:
+        if root is None or files is None:
             reasons.append("a result made in memory does not say where its maps are")
         elif is_remote(root) and not self.fetch:
             reasons.append(f"{root!r} is not asked for pictures; use --fetch to allow that")
-        elif files is None and not is_url(root) and not Path(root).is_absolute():
-            reasons.append(
-                f"this result of an older version does not say where its folder {root!r} is; "
-                "evaluate again to see pictures"
-            )
         else:
             try:
-                if files is None:
-                    named = files_by_name(root, inputs.get(suffix, ""), all_used=False)
-                    return {name: file.path for name, file in named.items()}
                 return self._unchanged(root, what, files[column], files[f"{column}_stamp"])
             except InputError as error:
                 reasons.append(str(error))

@@ -1,21 +1,29 @@
-"""Scores of many images, column-wise: joined, written to bytes and back, summed for the summary."""
+"""Scores of many images, column-wise: joined, turned into tables, summed for the summary."""
 
 import functools
-import json
+import io
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sisod.common.exceptions import InputError
 from sisod.scoring.arrays import as_mask, has_grey_area
+from sisod.scoring.counting.error_breakdown import OBJECT_CLASSES
 from sisod.scoring.metrics import METRICS
 from sisod.scoring.scores import Scores
 
+if TYPE_CHECKING:
+    import polars as pl
+
 Values = NDArray[np.float64]
+Columns = dict[str, NDArray[Any]]
 IMAGE_CURVES = ("f", "si_f")  # kept for every image, so that intervals of maxima need no pixels
+SUMS, FACTS = "sums", "facts"  # tables of a batch that become the summary and the record of a result
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,8 +66,91 @@ class Sums:
             return np.asarray(self.high / self.n_defined)
 
 
+@dataclass(frozen=True, eq=False)
+class Totals:
+    """Sums that the summary is computed from; small, however many images there are.
+
+    Attributes:
+        keys: the metrics.
+        curve_names: the curves.
+        values: sums of the metrics.
+        curves: sums of the curves.
+        count_widths: name of each count of objects -> its columns: 1, or one for each threshold.
+        counts: sums of the counts of objects, column by column; none if the protocol has none.
+    """
+
+    keys: tuple[str, ...]
+    curve_names: tuple[str, ...]
+    values: Sums
+    curves: Sums
+    count_widths: dict[str, int]
+    counts: Sums
+
+    def plus(self, other: "Totals") -> "Totals":
+        """Return the totals over the images of both."""
+        sums = (
+            getattr(self, name).plus(getattr(other, name)) for name in ("values", "curves", "counts")
+        )
+        values, curves, counts = sums
+        return Totals(self.keys, self.curve_names, values, curves, self.count_widths, counts)
+
+    def mean_curves(self) -> dict[str, Values]:
+        """Return the mean curves by name."""
+        return dict(zip(self.curve_names, self.curves.means(), strict=True))
+
+    def summary(self) -> dict[str, float]:
+        """Return each metric over the images.
+
+        The value is the mean of the images where it is defined; for `*_max`, the maximum of the mean
+        curve; for metrics of objects, the value of the counts summed over images.
+        """
+        summary = dict(zip(self.keys, self.values.means().tolist(), strict=True))
+        curves, sums = self.mean_curves(), split_counts(self.counts.high, self.count_widths)
+        for key in self.keys:
+            if METRICS[key].family.kind == "objects":
+                summary[key] = float(METRICS[key].family.function(sums))
+            elif METRICS[key].form == "max":
+                family = METRICS[key].family.key
+                curve = curves[f"si_{family}" if METRICS[key].size_invariant else family]
+                defined = curve[~np.isnan(curve)]
+                summary[key] = float(defined.max()) if len(defined) else math.nan
+        return summary
+
+    def defined(self) -> dict[str, int]:
+        """Return on how many images each metric was defined."""
+        return dict(zip(self.keys, self.values.n_defined.tolist(), strict=True))
+
+    def to_table(self) -> "pl.DataFrame":
+        """Return the sums as a table of three rows, for `from_table` of another process."""
+        import polars as pl
+
+        sums = (self.values, self.curves, self.counts)
+        rows = {
+            "names": [list(self.keys), list(self.curve_names), list(self.count_widths)],
+            "widths": [[], [], list(self.count_widths.values())],
+            "high": [part.high.ravel() for part in sums],
+            "low": [part.low.ravel() for part in sums],
+            "n_defined": [part.n_defined.ravel() for part in sums],
+        }
+        kinds = (pl.String, pl.Int64, pl.Float64, pl.Float64, pl.Int64)
+        types = {name: pl.List(kind) for name, kind in zip(rows, kinds, strict=True)}
+        return pl.DataFrame(rows, schema=types)
+
+    @classmethod
+    def from_table(cls, table: "pl.DataFrame") -> "Totals":
+        """Return the sums that `to_table` wrote."""
+        keys, curves, counts = (tuple(names) for names in table["names"].to_list())
+
+        def read(row: int, *shape: int) -> Sums:
+            columns = (table[name][row].to_numpy() for name in ("high", "low", "n_defined"))
+            return Sums(*(column.reshape(shape) for column in columns))
+
+        widths = dict(zip(counts, table["widths"][2].to_list(), strict=True))
+        return cls(keys, curves, read(0, -1), read(1, len(curves), -1), widths, read(2, -1))
+
+
 @dataclass(frozen=True, slots=True)
-class PixelFacts:
+class PairDiagnostics:
     """What is noticed in the pixels of one pair, beside its scores.
 
     Attributes:
@@ -77,14 +168,14 @@ class PixelFacts:
     @classmethod
     def from_arrays(
         cls, pred: NDArray[Any], gt: NDArray[Any], *, is_grey: bool, level: int
-    ) -> "PixelFacts":
+    ) -> "PairDiagnostics":
         """Return the facts of a checked pair, as it was read.
 
         Args:
             pred: the prediction.
             gt: the ground truth, not yet a mask.
             is_grey: what `has_grey_area` says of the ground truth.
-            level: a pixel of the ground truth is salient from here on.
+            level: a pixel of the ground truth is salient at this value or above.
         """
         is_dark = gt.dtype == np.uint8 and 0 < int(gt.max()) < level
         return cls(
@@ -96,113 +187,18 @@ class PixelFacts:
 
 
 @dataclass(frozen=True, eq=False)
-class Totals:
-    """Sums and counts that the summary is computed from; small, however many images there are.
-
-    Attributes:
-        keys: the metrics.
-        curve_names: the curves.
-        values: sums of the metrics.
-        curves: sums of the curves.
-        count_widths: name of each count of objects -> its columns: 1, or one for each threshold.
-        counts: sums of the counts of objects, column by column; none if the protocol has none.
-        n_images: number of images.
-        n_objects: number of frames in all of them.
-        n_resized: predictions that had to be resized.
-        n_binary: integer predictions with maximum 1.
-        n_tiny: frames that exist only because their image has no component that is large enough;
-            frames of a partition that the caller passed are never counted.
-        n_left_out: components without a frame, because they are below the least area.
-        n_grey_masks: ground truths that are grey in more than the edges of their objects.
-        n_emptied_masks: ground truths that are grey or dark and have no salient pixel.
-        n_swapped: those of them whose prediction is not.
-    """
-
-    keys: tuple[str, ...]
-    curve_names: tuple[str, ...]
-    values: Sums
-    curves: Sums
-    count_widths: dict[str, int]
-    counts: Sums
-    n_images: int
-    n_objects: int
-    n_resized: int
-    n_binary: int
-    n_tiny: int = 0
-    n_left_out: int = 0
-    n_grey_masks: int = 0
-    n_emptied_masks: int = 0
-    n_swapped: int = 0
-
-    def plus(self, other: "Totals") -> "Totals":
-        """Return the totals over the images of both."""
-        return Totals(
-            keys=self.keys,
-            curve_names=self.curve_names,
-            values=self.values.plus(other.values),
-            curves=self.curves.plus(other.curves),
-            count_widths=self.count_widths,
-            counts=self.counts.plus(other.counts),
-            **{name: getattr(self, name) + getattr(other, name) for name in _COUNTS},
-        )
-
-    def mean_curves(self) -> dict[str, Values]:
-        """Return the mean curves by name."""
-        return dict(zip(self.curve_names, self.curves.means(), strict=True))
-
-    def summary(self) -> dict[str, float]:
-        """Return each metric over the images.
-
-        The value is the mean of the images where it is defined; for `*_max`, the maximum of the mean
-        curve; for metrics of objects, the value of the counts summed over images.
-        """
-        summary = dict(zip(self.keys, self.values.means().tolist(), strict=True))
-        curves, sums = self.mean_curves(), self.object_sums()
-        for key in self.keys:
-            if METRICS[key].family.kind == "objects":
-                summary[key] = float(METRICS[key].family.function(sums))
-            elif METRICS[key].form == "max":
-                family = METRICS[key].family.key
-                curve = curves[f"si_{family}" if METRICS[key].size_invariant else family]
-                defined = curve[~np.isnan(curve)]
-                summary[key] = float(defined.max()) if len(defined) else math.nan
-        return summary
-
-    def object_sums(self) -> dict[str, Values]:
-        """Return the counts of objects summed over the images, by name."""
-        return split_counts(self.counts.high, self.count_widths)
-
-    def defined(self) -> dict[str, int]:
-        """Return on how many images each metric was defined."""
-        return dict(zip(self.keys, self.values.n_defined.tolist(), strict=True))
-
-
-@dataclass(frozen=True, eq=False)
 class Rows:
-    """Scores of several images, column-wise.
+    """Scores of several images.
 
     Attributes:
         names: of the images; None for an image without a name.
-        shapes: height and width.
-        n_objects: frames of each image.
-        alphas: weight of the background of each image.
-        values: images x metrics.
-        curves: images x 2 x 256, the F and SI-F curves in float32.
-        counts: images x columns of the counts of objects; see `Totals.count_widths`.
-        objects: columns of the object table.
-        predicted: columns of the table of predicted objects.
-        totals: sums over the images, with the names of metrics and curves.
+        tables: the columns of `images`, `objects`, `curves`, `facts` and, unless the protocol has none,
+            `predicted` and `counts`; without the names of the images.
+        totals: sums over the images.
     """
 
     names: tuple[str | None, ...]
-    shapes: NDArray[np.int64]
-    n_objects: NDArray[np.int64]
-    alphas: Values
-    values: Values
-    curves: NDArray[np.float32]
-    counts: Values
-    objects: dict[str, NDArray[np.generic]]
-    predicted: dict[str, NDArray[np.generic]]
+    tables: dict[str, Columns]
     totals: Totals
 
     def __len__(self) -> int:
@@ -210,14 +206,35 @@ class Rows:
 
     @classmethod
     def from_scores(
-        cls,
-        names: Sequence[str | None],
-        scores: Scores,
-        files: "Sequence[PixelFacts]",
+        cls, names: Sequence[str | None], scores: Scores, noticed: Sequence[PairDiagnostics]
     ) -> "Rows":
         """Return the rows of scored images, and what was noticed in the pixels of each."""
         kept = [scores.curve_names.index(key) for key in IMAGE_CURVES]
+        curves = scores.curves[:, kept].astype(np.float32)
         widths, counts = join_counts(scores.object_counts, len(names))
+        tables: dict[str, Columns] = {
+            "images": {
+                "height": scores.shapes[:, 0],
+                "width": scores.shapes[:, 1],
+                "n_objects": scores.n_objects,
+                "alpha": scores.alphas,
+                **dict(zip(scores.keys, scores.values.T, strict=True)),
+            },
+            "objects": scores.objects,
+            "curves": {key: curves[:, index] for index, key in enumerate(IMAGE_CURVES)},
+            FACTS: {
+                "resized": np.array([one.resized for one in noticed], dtype=np.int64),
+                "looks_binary": scores.looks_binary.astype(np.int64),
+                "kept_below_min_area": scores.n_tiny,
+                "left_out": scores.n_left_out,
+                "grey_masks": np.array([one.grey_mask for one in noticed], dtype=np.int64),
+                "emptied_masks": np.array([one.emptied_mask for one in noticed], dtype=np.int64),
+                "looks_swapped": np.array([one.looks_swapped for one in noticed], dtype=np.int64),
+                "looks_inverted": scores.looks_inverted.astype(np.int64),
+            },
+        }
+        if scores.predicted:
+            tables |= {"predicted": scores.predicted, "counts": split_counts(counts, widths)}
         totals = Totals(
             keys=scores.keys,
             curve_names=scores.curve_names,
@@ -225,96 +242,109 @@ class Rows:
             curves=Sums.from_values(scores.curves),
             count_widths=widths,
             counts=Sums.from_values(counts),
-            n_images=len(names),
-            n_objects=int(scores.n_objects.sum()),
-            n_resized=sum(one.resized for one in files),
-            n_binary=int(np.count_nonzero(scores.looks_binary)),
-            n_tiny=int(scores.n_tiny.sum()),
-            n_left_out=int(scores.n_left_out.sum()),
-            n_grey_masks=sum(one.grey_mask for one in files),
-            n_emptied_masks=sum(one.emptied_mask for one in files),
-            n_swapped=sum(one.looks_swapped for one in files),
         )
-        return cls(
-            names=tuple(names),
-            shapes=scores.shapes,
-            n_objects=scores.n_objects,
-            alphas=scores.alphas,
-            values=scores.values,
-            curves=scores.curves[:, kept].astype(np.float32),
-            counts=counts,
-            objects=scores.objects,
-            predicted=scores.predicted,
-            totals=totals,
-        )
+        return cls(tuple(names), tables, totals)
 
     @classmethod
     def joined(cls, parts: "Sequence[Rows]") -> "Rows":
         """Return the images of all parts, in their order."""
-        arrays: dict[str, Any] = {
-            name: np.concatenate([getattr(part, name) for part in parts]) for name in _ARRAYS
+        tables = {
+            table: {
+                name: np.concatenate([part.tables[table][name] for part in parts]) for name in columns
+            }
+            for table, columns in parts[0].tables.items()
         }
-        return cls(
-            names=tuple(name for part in parts for name in part.names),
-            objects=_concatenated([part.objects for part in parts]),
-            predicted=_concatenated([part.predicted for part in parts]),
-            totals=functools.reduce(Totals.plus, (part.totals for part in parts)),
-            **arrays,
-        )
+        names = tuple(name for part in parts for name in part.names)
+        return cls(names, tables, functools.reduce(Totals.plus, (part.totals for part in parts)))
 
-    def to_bytes(self) -> bytes:
-        """Return everything as bytes: a line of JSON, then the raw arrays.
+    def to_tables(self) -> "dict[str, pl.DataFrame]":
+        """Return all tables with the names of the images; those without a name are numbered."""
+        import polars as pl
 
-        NumPy's own format for several arrays is a zip archive, which takes longer to write than an
-        image takes to score.
-        """
-        totals = self.totals
-        arrays: dict[str, NDArray[Any]] = {
-            **{name: getattr(self, name) for name in _ARRAYS},
-            **{f"values_{name}": getattr(totals.values, name) for name in _SUMS},
-            **{f"curves_{name}": getattr(totals.curves, name) for name in _SUMS},
-            **{f"counts_{name}": getattr(totals.counts, name) for name in _SUMS},
-            **{f"object_{key}": column for key, column in self.objects.items()},
-            **{f"predicted_{key}": column for key, column in self.predicted.items()},
-        }
-        header = {
-            "names": self.names,
-            "keys": totals.keys,
-            "curve_names": totals.curve_names,
-            "objects": list(self.objects),
-            "predicted": list(self.predicted),
-            "count_widths": totals.count_widths,
-            "counts": {name: getattr(totals, name) for name in _COUNTS},
-            "arrays": {name: (array.dtype.str, array.shape) for name, array in arrays.items()},
-        }
-        return b"".join([json.dumps(header).encode(), b"\n", *(a.tobytes() for a in arrays.values())])
+        names = _fill_names(self.names)
+        n_rows = {"objects": self.tables["images"]["n_objects"]}
+        if "counts" in self.tables:
+            n_rows["predicted"] = self.tables["counts"]["predicted"].astype(np.int64)
+        tables = {SUMS: self.totals.to_table()}
+        for table, columns in self.tables.items():
+            first: dict[str, Any] = {"image": names}
+            if table in n_rows:
+                counts = n_rows[table].tolist()
+                first = {
+                    "image": [name for name, n in zip(names, counts, strict=True) for _ in range(n)],
+                    "index": np.concatenate([np.arange(n) for n in counts]),
+                }
+            rest: dict[str, Any] = {key: np.ascontiguousarray(column) for key, column in columns.items()}
+            if table == "objects" and "error" in columns:  # the names of the classes of errors
+                classes = pl.Series("error", OBJECT_CLASSES, dtype=pl.Enum(OBJECT_CLASSES))
+                rest["error"] = classes[columns["error"].astype(np.int64)]
+            tables[table] = pl.DataFrame(first | rest, schema_overrides={"image": pl.String})
+        return tables
 
-    @classmethod
-    def from_bytes(cls, data: bytes) -> "Rows":
-        """Return the rows that `to_bytes` wrote."""
-        end = data.index(b"\n")
-        header = json.loads(data[:end])
-        arrays, offset = {}, end + 1
-        for name, (kind, shape) in header["arrays"].items():
-            flat = np.frombuffer(data, np.dtype(kind), math.prod(shape), offset)
-            arrays[name] = flat.reshape(shape)
-            offset += flat.nbytes
-        totals = Totals(
-            keys=tuple(header["keys"]),
-            curve_names=tuple(header["curve_names"]),
-            values=Sums(*(arrays[f"values_{name}"] for name in _SUMS)),
-            curves=Sums(*(arrays[f"curves_{name}"] for name in _SUMS)),
-            count_widths=header["count_widths"],
-            counts=Sums(*(arrays[f"counts_{name}"] for name in _SUMS)),
-            **header["counts"],
-        )
-        return cls(
-            names=tuple(header["names"]),
-            objects={key: arrays[f"object_{key}"] for key in header["objects"]},
-            predicted={key: arrays[f"predicted_{key}"] for key in header["predicted"]},
-            totals=totals,
-            **{name: arrays[name] for name in _ARRAYS},
-        )
+
+def _fill_names(names: Sequence[str | None]) -> list[str]:
+    """Number images without a name; a number that is the name of another gets an underscore."""
+    taken = set(names)
+
+    def numbered(index: int) -> str:
+        name = f"{index:06d}"
+        while name in taken:
+            name += "_"
+        return name
+
+    return [numbered(index) if name is None else name for index, name in enumerate(names)]
+
+
+def join_tables(parts: "Sequence[dict[str, pl.DataFrame]]") -> "dict[str, pl.DataFrame]":
+    """Return the tables of all parts together, the images in the order of their names."""
+    import polars as pl
+
+    tables = {}
+    for name in parts[0]:
+        if name == SUMS:
+            totals = (Totals.from_table(part[SUMS]) for part in parts)
+            tables[name] = functools.reduce(Totals.plus, totals).to_table()
+        else:
+            tables[name] = pl.concat([part[name] for part in parts])
+    names = tables["images"]["image"].to_list()
+    if any(name >= after for name, after in pairwise(names)):
+        for name, table in tables.items():
+            if name != SUMS:  # the objects of an image keep their order
+                tables[name] = table.sort("image", maintain_order=True)
+        names = tables["images"]["image"].to_list()
+    for name, after in pairwise(names):
+        if name == after:
+            raise InputError(
+                f"the image {name!r} was scored twice, from two shards or tables; keep one of them"
+            )
+    return tables
+
+
+def pack(cells: "Mapping[str, pl.DataFrame | bytes]") -> bytes:
+    """Return several tables as the bytes of one Arrow file: one row, a cell for each of them."""
+    import polars as pl
+
+    row = {name: [cell if isinstance(cell, bytes) else _arrow(cell)] for name, cell in cells.items()}
+    return _arrow(pl.DataFrame(row, schema=dict.fromkeys(row, pl.Binary)))
+
+
+def unpack(data: bytes, *, where: str, raw: Iterable[str] = ()) -> dict[str, Any]:
+    """Return the tables, or for names in `raw` the bytes, that `pack` wrote; `where` is for messages."""
+    import polars as pl
+
+    try:
+        row = pl.read_ipc(data).row(0, named=True)
+        return {name: cell if name in raw else pl.read_ipc(cell) for name, cell in row.items()}
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, TypeError) as error:
+        raise InputError(
+            f"{where} is damaged, or of another version; remove it and score it again"
+        ) from error
+
+
+def _arrow(table: "pl.DataFrame") -> bytes:
+    buffer = io.BytesIO()
+    table.write_ipc(buffer)
+    return buffer.getvalue()
 
 
 def join_counts(counts: dict[str, Values], n_images: int) -> tuple[dict[str, int], Values]:
@@ -332,15 +362,3 @@ def split_counts(matrix: Values, widths: dict[str, int]) -> dict[str, Values]:
         key: part[..., 0] if width == 1 else part
         for (key, width), part in zip(widths.items(), parts, strict=True)
     }
-
-
-def _concatenated(tables: Sequence[dict[str, NDArray[np.generic]]]) -> dict[str, NDArray[np.generic]]:
-    return {key: np.concatenate([table[key] for table in tables]) for key in tables[0]}
-
-
-_ARRAYS = ("shapes", "n_objects", "alphas", "values", "curves", "counts")
-_SUMS = ("high", "low", "n_defined")
-_COUNTS = (
-    *("n_images", "n_objects", "n_resized", "n_binary", "n_tiny", "n_left_out"),
-    *("n_grey_masks", "n_emptied_masks", "n_swapped"),
-)

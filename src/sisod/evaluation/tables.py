@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from numpy.typing import NDArray
 
-from sisod.common.arguments import check_flag, check_text, shown
-from sisod.common.errors import InputError, UsageError, printable, shorten_list
-from sisod.common.forks import check_not_forked
+from sisod.common.arguments import check_flag, check_text, short_repr
+from sisod.common.exceptions import InputError, UsageError, printable, shorten_list
 from sisod.data.images import MAP_ARRAYS, TRUTH_ARRAYS, decode, to_map
 from sisod.data.truths import Truth
-from sisod.evaluation.batches import BATCH, PairReader, score_readers
-from sisod.evaluation.result import Evaluation, make_tables, sorted_by_name
-from sisod.evaluation.rows import Rows
+from sisod.evaluation.result import Evaluation
+from sisod.evaluation.rows import Rows, join_tables, pack, unpack
+from sisod.evaluation.tasks import BATCH, PairReader, score_images
 from sisod.scoring.arrays import Map
 from sisod.scoring.custom import add_stored, custom_record, find_custom
 from sisod.scoring.engine import find_scorer
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
 
 Table = TypeVar("Table")
 DETAILS = "details"  # column with everything else of a result
+_SETTINGS = "settings"  # cell of the details
 _INTEGERS = ("height", "width", "n_objects")  # columns of scores, beside `image`; the others are float64
 
 
@@ -76,19 +76,25 @@ def score_table(
     """
     for option, value in (("strict", strict), ("details", details)):
         check_flag(option, value)
-    rules = find_protocol(protocol)
-    scorer = find_scorer(rules, metrics)
+    protocol = find_protocol(protocol)
+    scorer = find_scorer(protocol, metrics)
     files = _read_columns(_to_polars(batch), name=name, pred=pred, gt=gt)
+    starts = range(0, len(files), BATCH)
     parts = [
-        score_readers(
-            scorer, _readers(files, start, pred=pred, gt=gt), level=rules.gt_level, strict=strict
+        score_images(
+            scorer, _readers(files, at, pred=pred, gt=gt), level=protocol.gt_level, strict=strict
         )
-        for start in range(0, len(files), BATCH)
+        for at in starts
     ]
-    rows = Rows.joined(parts) if parts else None
-    images = _no_images(scorer) if rows is None else make_tables(rows)["images"]
+    tables = Rows.joined(parts).to_tables() if parts else {}
+    images = tables["images"] if tables else _no_images(scorer)
     if details:
-        images = _with_details(images, rows, rules, scorer)
+        settings = {
+            "protocol": dataclasses.asdict(protocol),
+            "metrics": list(scorer.keys),
+            "custom": custom_record(find_custom(scorer.keys)),
+        }
+        images = _with_details(images, tables, settings)
     converted: Table = _like(batch, images)
     return converted
 
@@ -114,7 +120,7 @@ def combine_scores(tables: Iterable[Any]) -> Evaluation:
     if isinstance(tables, Mapping) or hasattr(tables, "columns"):
         raise UsageError("tables must be a list of tables, got one table; pass [table]")
     names: list[str] = []
-    parts: list[tuple[dict[str, Any], Rows]] = []
+    parts: list[dict[str, Any]] = []
     for table in tables:
         frame = _to_polars(table)
         if missing := [column for column in ("image", DETAILS) if column not in frame.columns]:
@@ -123,74 +129,43 @@ def combine_scores(tables: Iterable[Any]) -> Evaluation:
                 "what score_table(..., details=True) returns"
             )
         names += frame["image"].to_list()
-        parts += [_read_details(cell) for cell in frame[DETAILS].drop_nulls().to_list()]
+        where = f"a cell of the column {DETAILS!r}"
+        cells = frame[DETAILS].drop_nulls().to_list()
+        parts += [unpack(cell, where=where, raw=[_SETTINGS]) for cell in cells]
     if not parts:
         raise InputError(
             "there are no scores to combine; pass what score_table(..., details=True) returns"
         )
-    settings = parts[0][0]
-    for other, _ in parts[1:]:
-        _check_same_settings(settings, other)
-    rows = Rows.joined([part for _, part in parts])
-    _check_names(names, rows)
-    return _combined(rows, settings)
-
-
-def _combined(rows: Rows, settings: Mapping[str, Any]) -> Evaluation:
-    add_stored(settings["custom"])
-    result = Evaluation.from_rows(rows, protocol=Protocol(**settings["protocol"]))
-    run = result.run | ({"custom": settings["custom"]} if settings["custom"] else {})
-    return sorted_by_name(dataclasses.replace(result, run=run))
-
-
-def _check_same_settings(settings: Mapping[str, Any], other: Mapping[str, Any]) -> None:
-    for key in settings:
-        if settings[key] != other[key]:
-            raise InputError(
-                f"scores of different {key} cannot be combined: {shown(settings[key])} and "
-                f"{shown(other[key])}; score all images in the same way"
-            )
-
-
-def _check_names(names: Sequence[str], rows: Rows) -> None:
-    """Refuse tables some of whose rows are missing, or passed twice."""
-    if sorted(names) != sorted(map(str, rows.names)):
+    all_settings = [json.loads(part.pop(_SETTINGS)) for part in parts]
+    settings = all_settings[0]
+    for other in all_settings[1:]:
+        for key in settings:
+            if settings[key] != other[key]:
+                raise InputError(
+                    f"scores of different {key} cannot be combined: {short_repr(settings[key])} and "
+                    f"{short_repr(other[key])}; score all images in the same way"
+                )
+    joined = join_tables(parts)
+    if sorted(names) != joined["images"]["image"].to_list():
         raise InputError(
-            f"the tables have {len(names)} rows, but the details of {len(rows)} images, not the same; "
-            "pass all rows that score_table returned, each once"
+            f"the tables have {len(names)} rows, but the details of {joined['images'].height} images, "
+            "not the same; pass all rows that score_table returned, each once"
         )
-
-
-# details: a line of JSON with the settings, then the bytes of the rows
+    add_stored(settings["custom"])
+    record = {"custom": settings["custom"]} if settings["custom"] else {}
+    return Evaluation.from_tables(joined, Protocol(**settings["protocol"]), record=record)
 
 
 def _with_details(
-    images: "pl.DataFrame", rows: Rows | None, protocol: Protocol, scorer: Scorer[Any]
+    images: "pl.DataFrame", tables: "dict[str, pl.DataFrame]", settings: Mapping[str, Any]
 ) -> "pl.DataFrame":
+    """Add the column of details: all tables of the batch in the cell of its first row."""
     import polars as pl
 
     cells: list[bytes | None] = [None] * len(images)
-    if rows is not None:
-        settings = {
-            "protocol": dataclasses.asdict(protocol),
-            "metrics": list(scorer.keys),
-            "custom": custom_record(find_custom(scorer.keys)),
-        }
-        cells[0] = json.dumps(settings).encode() + b"\n" + rows.to_bytes()
+    if tables:
+        cells[0] = pack(tables | {_SETTINGS: json.dumps(settings).encode()})
     return images.with_columns(pl.Series(DETAILS, cells, dtype=pl.Binary))
-
-
-def _read_details(cell: Any) -> tuple[dict[str, Any], Rows]:
-    try:
-        line, _, data = cell.partition(b"\n")
-        settings = json.loads(line)
-        if settings.keys() != {"protocol", "metrics", "custom"}:
-            raise ValueError
-        return settings, Rows.from_bytes(data)
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise InputError(
-            f"a cell of the column {DETAILS!r} is damaged, or of another version; score its batch again"
-        ) from error
 
 
 # columns of files
@@ -210,6 +185,8 @@ def _read_columns(
                 f"which column has the {_MEANING[option]}"
             )
     names = frame[name]
+    if names.dtype in (pl.Categorical, pl.Enum):  # dictionary-encoded
+        names = names.cast(pl.String)
     if names.dtype != pl.String and len(names):
         raise InputError(
             f"column {name!r} is of type {names.dtype}; expected the names of the images as text"
@@ -300,7 +277,6 @@ def _to_polars(table: Any) -> "pl.DataFrame":
     """Return any table as a polars DataFrame."""
     import polars as pl
 
-    check_not_forked()
     if isinstance(table, pl.DataFrame):
         return table
     if isinstance(table, Mapping):
@@ -312,7 +288,7 @@ def _to_polars(table: Any) -> "pl.DataFrame":
     if hasattr(table, "__arrow_c_stream__"):
         return pl.DataFrame(table)
     raise UsageError(
-        f"batch must be a table of Arrow, polars or pyarrow, or a dict of columns, got {shown(table)}"
+        f"batch must be a table of Arrow, polars or pyarrow, or a dict, got {short_repr(table)}"
     )
 
 

@@ -3,7 +3,7 @@
 Use `SizeInvariantLoss("bce", "dice")(logits, gt)` in place of the plain loss; see `docs/losses.md`.
 """
 
-from sisod.common.errors import require
+from sisod.common.exceptions import require
 
 try:
     import torch  # noqa: F401
@@ -14,7 +14,7 @@ except ModuleNotFoundError:
 from sisod.losses.boxes import boxes_of, collate_boxes
 from sisod.losses.labels import collate_labels, labels_of
 from sisod.losses.loss import PlainLoss, SizeInvariantLoss, plain_loss, size_invariant_loss
-from sisod.losses.terms import focal, region_term, tversky
+from sisod.losses.terms import dice, focal, region_term, tversky
 from sisod.losses.weight_maps import weight_map
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "boxes_of",
     "collate_boxes",
     "collate_labels",
+    "dice",
     "focal",
     "labels_of",
     "plain_loss",

@@ -5,9 +5,10 @@ times an indicator of columns: two small matrix products. Unlike in a summed-are
 subtracted, so in float32 the sum of a box of one pixel is as accurate as that of a million.
 """
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 import torch
@@ -21,6 +22,16 @@ _MAX_UNCUT = 24  # boxes of an image, up to which cutting it into bands costs mo
 _MIN_BAND = 48  # height of a band
 
 
+class PartLayout(Protocol):
+    """Where the parts of a batch are: a sum over each, and its transpose."""
+
+    def sum_map(self, values: Tensor) -> Tensor:
+        """Return the sum over each part."""
+
+    def spread(self, values: Tensor) -> Tensor:
+        """Return, for each pixel, the sum of the values of the parts that contain it."""
+
+
 @dataclass(frozen=True)
 class Frames:
     """The frames of a batch, prepared for sums over them.
@@ -32,7 +43,7 @@ class Frames:
         rows: (bands, slots, band height) indicators; a band is a strip of an image, or all of it.
         columns: (bands, slots, width) indicators.
         owner: (bands, slots) index of the frame in this slot; N for an empty slot.
-        whole: share of the plain loss; above 0 the last frames are the whole images.
+        image_weight: share of the plain loss; above 0 the last frames are the whole images.
     """
 
     shape: tuple[int, int, int]
@@ -41,28 +52,37 @@ class Frames:
     rows: Tensor
     columns: Tensor
     owner: Tensor
-    whole: float = 0.0
+    image_weight: float = 0.0
 
     def sums(self, values: Tensor, *factors: Tensor | None) -> tuple[Tensor, ...]:
         """Return, for each factor, the sums over each frame of `values * factor`; None stands for 1.
 
         A factor is a constant map such as the ground truth, or `values` itself for the sum of squares.
         """
-        layout = (self.rows, self.columns, self.owner, len(self.image))
-        if not use_own_gradient(values):
-            return tuple(_box_sum(multiply(values, factor), *layout) for factor in factors)
-        degrees = [2 if factor is values else 1 for factor in factors]
-        return cast(
-            "tuple[Tensor, ...]", cast("Any", _BoxSums.apply)(values, degrees, *layout, *factors)
-        )
+        if not can_use_custom_autograd(values):
+            return tuple(self.sum_map(multiply(values, factor)) for factor in factors)
+        return sums_with_gradient(self, values, factors)
 
     def sum(self, values: Tensor) -> Tensor:
         """Return the sum over each frame of any map."""
         return self.sums(values, None)[0]
 
+    def sum_map(self, values: Tensor) -> Tensor:
+        """Return the sum over each frame, by plain operations."""
+        strips = values.reshape(len(self.rows), self.rows.shape[2], self.columns.shape[2])
+        with no_autocast(values):
+            parts = (torch.bmm(self.rows, strips) * self.columns).sum(dim=2)
+        n_frames = len(self.image)
+        total = values.new_zeros(n_frames + 1).index_add(0, self.owner.flatten(), parts.flatten())
+        return total[:n_frames]
+
     def spread(self, values: Tensor) -> Tensor:
         """Return, for each pixel, the sum of the values of the frames that contain it."""
-        return _spread(values, self.rows, self.columns, self.owner).view(self.shape)
+        in_slots = self.columns * torch.cat([values, values.new_zeros(1)])[self.owner][..., None]
+        if self.rows.shape[1] == 1:  # an outer product, for which matrix libraries are slow
+            return (self.rows.transpose(1, 2) * in_slots).view(self.shape)
+        with no_autocast(values):
+            return torch.bmm(self.rows.transpose(1, 2), in_slots).view(self.shape)
 
     def per_image(self, values: Tensor) -> Tensor:
         """Return, for each image, the sum of the values of its frames."""
@@ -71,15 +91,15 @@ class Frames:
     def shares(self, counts: Tensor) -> Tensor:
         """Return the weight of each frame with count 1, and 0 for count 0.
 
-        It is (1 - whole)/K, K frames of its image count, and `whole` for the image itself.
+        It is (1 - image_weight)/K, K frames of its image count, and `image_weight` for the image itself.
         """
-        if not self.whole:
+        if not self.image_weight:
             return counts / self.per_image(counts).clamp(min=1)[self.image]
         n_frames = len(counts) - self.shape[0]
         image = self.image[:n_frames]
         n_counted = counts.new_zeros(self.shape[0]).index_add(0, image, counts[:n_frames])
         shares = counts[:n_frames] / n_counted.clamp(min=1)[image]
-        return torch.cat([(1 - self.whole) * shares, self.whole * counts[n_frames:]])
+        return torch.cat([(1 - self.image_weight) * shares, self.image_weight * counts[n_frames:]])
 
 
 class WholeImages:
@@ -174,7 +194,7 @@ def _largest_divisor(number: int, *, at_most: int) -> int:
     return next((n for n in range(at_most, 1, -1) if number % n == 0), 1)
 
 
-def use_own_gradient(values: Tensor) -> bool:
+def can_use_custom_autograd(values: Tensor) -> bool:
     """Say whether to use hand-written gradients; compiler and transforms need plain operations."""
     if torch.compiler.is_compiling() or are_transforms_active():
         return False
@@ -182,8 +202,8 @@ def use_own_gradient(values: Tensor) -> bool:
     return dual.tangent is None  # not in forward-mode differentiation
 
 
-class _BoxSums(torch.autograd.Function):
-    """Sums over boxes of values times constant maps, or times themselves (degree 2).
+class _PartSums(torch.autograd.Function):
+    """Sums over parts of values times constant maps, or times themselves (degree 2).
 
     Hand-written because autograd would allocate whole maps that are not needed. The gradient consists
     of operations that can be differentiated again (`factors` holds `values` with its graph), so
@@ -192,38 +212,40 @@ class _BoxSums(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        values: Tensor,
-        degrees: list[int],  # noqa: ARG004  (for the gradient)
-        rows: Tensor,
-        columns: Tensor,
-        owner: Tensor,
-        n_frames: int,
-        *factors: Tensor | None,
+        values: Tensor, degrees: list[int], layout: PartLayout, *factors: Tensor | None
     ) -> tuple[Tensor, ...]:
+        del degrees  # for the gradient
         results, buffer = [], None
         for factor in factors:
             # one buffer for all products: allocating new memory is slow
             product = values if factor is None else (buffer := torch.mul(values, factor, out=buffer))
-            results.append(_box_sum(product, rows, columns, owner, n_frames))
+            results.append(layout.sum_map(product))
         return tuple(results)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:  # noqa: ARG004
-        values, ctx.degrees, *layout, _ = inputs[:6]
-        ctx.shape = values.shape
-        ctx.save_for_backward(*layout, *inputs[6:])
+        _, ctx.degrees, ctx.layout, *factors = inputs
+        ctx.save_for_backward(*factors)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        rows, columns, owner, *factors = ctx.saved_tensors
+        factors = ctx.saved_tensors
         total: Tensor | None = None
         for gradient, degree, factor in zip(gradients, ctx.degrees, factors, strict=True):
-            spread = _spread(degree * gradient, rows, columns, owner).view(ctx.shape)
+            spread = ctx.layout.spread(degree * gradient)
             if total is None:
                 total = spread if factor is None else spread.mul_(factor)
             else:
                 total = total.add_(spread) if factor is None else total.addcmul_(spread, factor)
-        return (total, *[None] * (5 + len(factors)))
+        return (total, *[None] * (2 + len(factors)))
+
+
+def sums_with_gradient(
+    layout: PartLayout, values: Tensor, factors: Sequence[Tensor | None]
+) -> tuple[Tensor, ...]:
+    """Return, for each factor, the sums over each part of `values * factor`, by `_PartSums`."""
+    degrees = [2 if factor is values else 1 for factor in factors]
+    return cast("tuple[Tensor, ...]", cast("Any", _PartSums.apply)(values, degrees, layout, *factors))
 
 
 def multiply(values: Tensor, factor: Tensor | None) -> Tensor:
@@ -231,23 +253,7 @@ def multiply(values: Tensor, factor: Tensor | None) -> Tensor:
     return values if factor is None else values * factor
 
 
-def _box_sum(values: Tensor, rows: Tensor, columns: Tensor, owner: Tensor, n_frames: int) -> Tensor:
-    strips = values.reshape(len(rows), rows.shape[2], columns.shape[2])
-    with full_precision(values):
-        parts = (torch.bmm(rows, strips) * columns).sum(dim=2)
-    total = values.new_zeros(n_frames + 1).index_add(0, owner.flatten(), parts.flatten())
-    return total[:n_frames]
-
-
-def _spread(values: Tensor, rows: Tensor, columns: Tensor, owner: Tensor) -> Tensor:
-    in_slots = columns * torch.cat([values, values.new_zeros(1)])[owner][..., None]
-    if rows.shape[1] == 1:  # an outer product, for which matrix libraries are slow
-        return rows.transpose(1, 2) * in_slots
-    with full_precision(values):
-        return torch.bmm(rows.transpose(1, 2), in_slots)
-
-
-def full_precision(reference: Tensor) -> AbstractContextManager[object]:
+def no_autocast(reference: Tensor) -> AbstractContextManager[object]:
     """Return a context without autocast on the device of a tensor: matrix products stay in float32."""
     device = reference.device.type
     return torch.autocast(device, enabled=False) if is_autocast_available(device) else nullcontext()

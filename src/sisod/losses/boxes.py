@@ -86,7 +86,7 @@ def collate_boxes(boxes: Sequence[Tensor | ArrayLike]) -> Tensor:
 
 
 def check_boxes(boxes: Tensor, shape: Sequence[int]) -> None:
-    """Refuse boxes of a wrong shape or dtype and, where values may be read, boxes outside the image."""
+    """Raise if boxes have a wrong shape or dtype or, where values may be read, are outside the image."""
     check_tensor(boxes, "boxes")
     if boxes.ndim != 2 or boxes.shape[1] != 5 or boxes.is_floating_point() or boxes.dtype == torch.bool:
         raise ValueError(
@@ -109,7 +109,7 @@ def check_boxes(boxes: Tensor, shape: Sequence[int]) -> None:
 
 
 def refuse_vmap(tensor: Tensor, name: str) -> None:
-    """Refuse a tensor over which `torch.func.vmap` maps."""
+    """Raise if `torch.func.vmap` maps over a tensor."""
     if not torch.compiler.is_compiling() and is_batched(tensor):
         raise ValueError(
             f"torch.func.vmap maps over {name}, but images differ in their number of objects; map "

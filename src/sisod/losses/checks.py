@@ -1,10 +1,9 @@
 """Input validation, and the one warning. Values are read on the CPU only, outside compilation."""
 
 import functools
-import math
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -45,9 +44,9 @@ def as_array(tensor: Tensor) -> NDArray[Any]:
 
 def as_planes(logits: Maps, gt: Tensor, *, from_probs: bool) -> tuple[list[Tensor], Tensor]:
     """Return the side outputs and the ground truth as (B, H, W), in float32 or float64."""
-    _refuse_mappings(logits, gt)
-    maps = [logits] if isinstance(logits, Tensor) else list(logits)
-    names = ["logits"] if isinstance(logits, Tensor) else [f"logits[{i}]" for i in range(len(maps))]
+    is_single = isinstance(logits, Tensor | Mapping)
+    maps = cast("list[Tensor]", [logits] if is_single else list(logits))
+    names = ["logits"] if is_single else [f"logits[{i}]" for i in range(len(maps))]
     if not maps:
         raise ValueError("logits is an empty sequence; expected at least one map")
     target = _plane(gt, "gt")
@@ -75,33 +74,24 @@ def as_planes(logits: Maps, gt: Tensor, *, from_probs: bool) -> tuple[list[Tenso
 
 
 def check_unit_range(values: Tensor, name: str) -> None:
-    """Refuse NaN and values outside [0, 1], where reading them needs no synchronisation."""
+    """Raise if there is NaN or a value outside [0, 1], where reading needs no synchronisation."""
     if values.dtype == torch.bool or values.numel() == 0 or not is_readable(values):
         return
     low, high = (float(extreme) for extreme in torch.aminmax(values.detach()))
-    if math.isnan(low):
-        raise ValueError(f"{name} holds NaN; expected values in [0, 1]; replace it")
-    if low < 0 or high > 1:
+    if not (low >= 0 and high <= 1):
+        is_grey_mask = bool(((values == 0) | (values == 255)).all())  # 255 may mark pixels to ignore too
+        advice = "divide by 255" if is_grey_mask else "the loss is binary and takes no map of classes"
         raise ValueError(
-            f"{name} holds values from {low:g} to {high:g}; expected [0, 1]; divide grey values by 255"
-        )
-
-
-def _refuse_mappings(*arguments: object) -> None:
-    if any(isinstance(argument, Mapping) for argument in arguments):
-        raise TypeError(
-            "logits or gt is a mapping; expected tensors; mappings are for the loss of networks that "
-            "learn more than masks, see for_network"
+            f"{name} holds values from {low:g} to {high:g}; expected one mask per image, in [0, 1]; "
+            + advice
         )
 
 
 def check_tensor(value: object, name: str) -> None:
-    """Refuse arrays and lists."""
+    """Raise if a value is an array, a list or, for networks like LDF, a mapping of tensors."""
     if not isinstance(value, Tensor):
-        raise TypeError(
-            f"{name} is of type {type(value).__name__}; expected a tensor, for example "
-            f"torch.as_tensor({name})"
-        )
+        advice = "see for_network" if isinstance(value, Mapping) else f"use torch.as_tensor({name})"
+        raise TypeError(f"{name} is of type {type(value).__name__}; expected a tensor; {advice}")
 
 
 def _plane(map_: Tensor, name: str) -> Tensor:
@@ -113,13 +103,13 @@ def _plane(map_: Tensor, name: str) -> Tensor:
     if map_.ndim == 3:
         return map_
     raise ValueError(
-        f"{name} has shape {tuple(map_.shape)}; expected (B, 1, H, W) or (B, H, W); "
-        "give several maps as a sequence, for example logits.split(1, dim=1)"
+        f"{name} has shape {tuple(map_.shape)}; the loss is binary and takes one map per image, "
+        "(B, 1, H, W) or (B, H, W); classes and volumes are not supported"
     )
 
 
 def _check_values(maps: Sequence[Tensor], *, from_probs: bool) -> None:
-    """Refuse probabilities outside [0, 1]; warn once where logits look like probabilities."""
+    """Raise if probabilities are outside [0, 1]; warn once where logits look like probabilities."""
     if from_probs:
         for map_ in maps:
             if is_readable(map_) and not _in_unit_range(map_):

@@ -25,14 +25,14 @@ class LabelledParts:
         slots: the N labels, then one for each image: the pixels without a label.
         image: index of the image of each of the N parts.
         area: pixels of each part; 0 for a label that no pixel has.
-        whole: share of the plain loss; 0 leaves the images out.
+        image_weight: share of the plain loss; 0 leaves the images out.
     """
 
     kind: LabelKind
     slots: Slots
     image: Tensor
     area: Tensor
-    whole: float
+    image_weight: float
 
     def sums(self, values: Tensor, *factors: Tensor | None) -> tuple[Tensor, ...]:
         """Return, for each factor, the sums over each part of `values * factor`; None stands for 1."""
@@ -45,12 +45,14 @@ class LabelledParts:
     def shares(self, counts: Tensor) -> Tensor:
         """Return the weight of each part with count 1, and 0 for count 0.
 
-        It is (1 - whole)/K, K parts of its image count, and `whole` for the image itself.
+        It is (1 - image_weight)/K, K parts of its image count, and `image_weight` for the image itself.
         """
         parts = self._part_shares(counts[: len(self.image)])
-        if not self.whole:
+        if not self.image_weight:
             return parts
-        return torch.cat([(1 - self.whole) * parts, self.whole * counts[len(self.image) :]])
+        return torch.cat(
+            [(1 - self.image_weight) * parts, self.image_weight * counts[len(self.image) :]]
+        )
 
     def weights(self) -> Tensor:
         """Return the weight of every pixel over that of the plain loss: 1 for an image of one part."""
@@ -61,13 +63,13 @@ class LabelledParts:
         outside = in_every_part if self.kind == "blobs" else torch.zeros_like(in_every_part)
         outside = torch.where(self._per_image(exists) > 0, outside, 1)  # no parts: the plain loss
         weights = torch.cat([part_weight, outside])
-        return self.slots.spread(torch.lerp(weights, torch.ones_like(weights), self.whole))
+        return self.slots.spread(torch.lerp(weights, torch.ones_like(weights), self.image_weight))
 
     def _join(self, totals: Tensor) -> Tensor:
         """Return the sums over parts, and over images if they have a share, from those over slots."""
         parts, outside = totals[: len(self.image)], totals[len(self.image) :]
         joined = parts + outside[self.image] if self.kind == "blobs" else parts
-        return torch.cat([joined, self._per_image(parts) + outside]) if self.whole else joined
+        return torch.cat([joined, self._per_image(parts) + outside]) if self.image_weight else joined
 
     def _part_shares(self, counts: Tensor) -> Tensor:
         counts = counts * (self.area > 0)
@@ -78,7 +80,12 @@ class LabelledParts:
 
 
 def label_parts(
-    labels: Tensor, kind: LabelKind, *, reference: Tensor, boxes: Tensor | None = None, whole: float = 0
+    labels: Tensor,
+    kind: LabelKind,
+    *,
+    reference: Tensor,
+    boxes: Tensor | None = None,
+    image_weight: float = 0,
 ) -> LabelledParts:
     """Return the parts of checked labels (B, H, W), with device and dtype of the reference map.
 
@@ -90,7 +97,7 @@ def label_parts(
     area, outside = totals[: len(image)], totals[len(image) :]
     if kind == "blobs":
         area = torch.where(area > 0, area + outside[image], 0)  # the background alone is no blob
-    return LabelledParts(kind, slots, image, area, whole)
+    return LabelledParts(kind, slots, image, area, image_weight)
 
 
 def _run_slots(labels: Tensor) -> tuple[Slots, Tensor]:

@@ -11,8 +11,8 @@ from torch import Tensor
 from sisod.common.arguments import check_choice
 from sisod.losses.boxes import refuse_vmap, salient_masks
 from sisod.losses.checks import as_array, check_tensor, is_readable
+from sisod.scoring.counting.voronoi import nearest_component
 from sisod.scoring.partition import Partition, check_partition_settings, cut_mask
-from sisod.scoring.voronoi import nearest_component
 
 LabelKind = Literal["cells", "blobs"]
 PartLabels = NDArray[np.int16] | NDArray[np.int32]
@@ -50,21 +50,12 @@ def labels_of(
     check_partition_settings(kind="boxes", connectivity=connectivity, min_area=min_area, alpha="ratio")
     return collate_labels(
         [
-            mask_labels(np.ascontiguousarray(mask), parts, connectivity=connectivity, min_area=min_area)
+            partition_labels(
+                cut_mask(np.ascontiguousarray(mask), connectivity=connectivity, min_area=min_area), parts
+            )
             for mask in as_array(salient_masks(gt))
         ]
     )
-
-
-def mask_labels(
-    mask: NDArray[np.bool_],
-    parts: LabelKind,
-    *,
-    connectivity: Literal[4, 8] = 8,
-    min_area: float = 0.0002,
-) -> PartLabels:
-    """Return the labels of one mask, (H, W); see `labels_of`."""
-    return partition_labels(cut_mask(mask, connectivity=connectivity, min_area=min_area), parts)
 
 
 def partition_labels(partition: Partition, parts: LabelKind) -> PartLabels:
@@ -81,7 +72,7 @@ def collate_labels(labels: Sequence[PartLabels]) -> Tensor:
 
 
 def check_labels(labels: Tensor, shape: Sequence[int], parts: LabelKind) -> Tensor:
-    """Return labels as (B, H, W); refuse a wrong shape or dtype and, where readable, wrong values."""
+    """Return labels as (B, H, W); raise for a wrong shape or dtype and, where readable, wrong values."""
     check_tensor(labels, "labels")
     refuse_vmap(labels, "labels")
     planes = labels.squeeze(1) if labels.ndim == 4 and labels.shape[1] == 1 else labels
@@ -96,11 +87,11 @@ def check_labels(labels: Tensor, shape: Sequence[int], parts: LabelKind) -> Tens
 
 
 def _check_values(labels: Tensor, parts: LabelKind) -> None:
-    """Refuse values below -1 and the labels of the other kind; rows of labels are images."""
+    """Raise for values below -1 and the labels of the other kind; rows of labels are images."""
     low, high = labels.amin(dim=1), labels.amax(dim=1)
     if int(low.min()) < -1:
         raise ValueError(
-            f"labels holds {int(low.min())}; expected the index of a part from 0 on, or -1 for none"
+            f"labels holds {int(low.min())}; expected the index of a part, >= 0, or -1 for none"
         )
     advice = f"but parts is {parts!r}; give labels=labels_of(gt, {parts!r})"
     if parts == "cells" and bool(((low < 0) & (high >= 0)).any()):

@@ -1,13 +1,13 @@
-"""The losses: the sum over frames of the paper's Eq. 16, and the plain mean that it replaces."""
+"""The losses: the size-invariant loss, also as the paper's Eq. 16 prints it, and the plain mean."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TypeVar
+from typing import Any, Literal, TypeVar
 
 import torch
 from torch import Tensor, nn
 
-from sisod.losses.box_sums import WholeImages, full_precision, make_frames, with_images
+from sisod.losses.box_sums import WholeImages, make_frames, no_autocast, with_images
 from sisod.losses.boxes import boxes_of, check_boxes
 from sisod.losses.checks import Maps, as_planes
 from sisod.losses.decoupled import DecoupledLoss
@@ -26,10 +26,10 @@ from sisod.losses.weight_maps import frame_weights
 from sisod.scoring.loss_options import PartKind, check_weighting
 from sisod.scoring.partition import Alpha
 
-_find_boxes: Callable[[Tensor], Tensor] = torch.compiler.disable(  # type: ignore[no-untyped-call]
+_find_boxes: Callable[..., Tensor] = torch.compiler.disable(  # type: ignore[no-untyped-call]
     boxes_of, reason="components are found outside the graph; give boxes=boxes_of(gt) to the loss"
 )
-_find_labels: Callable[[Tensor, str], Tensor] = torch.compiler.disable(  # type: ignore[no-untyped-call]
+_find_labels: Callable[..., Tensor] = torch.compiler.disable(  # type: ignore[no-untyped-call]
     labels_of, reason="cells are found outside the graph; give boxes and labels to the loss"
 )
 
@@ -41,8 +41,10 @@ class Weighting:
     parts: PartKind = "boxes"
     alpha: Alpha = "ratio"
     normalize: bool = True
-    whole: float = 0.0
+    image_weight: float = 0.0
     gamma: float = 1.0
+    min_area: float = 0.0002
+    connectivity: Literal[4, 8] = 8
 
     def __post_init__(self) -> None:
         check_weighting(**asdict(self))
@@ -58,8 +60,10 @@ def size_invariant_loss(
     alpha: Alpha = "ratio",
     normalize: bool = True,
     parts: PartKind = "boxes",
-    whole: float = 0.0,
+    image_weight: float = 0.0,
     gamma: float = 1.0,
+    min_area: float = 0.0002,
+    connectivity: Literal[4, 8] = 8,
     from_probs: bool = False,
     weights: Sequence[float] | None = None,
 ) -> Tensor:
@@ -77,7 +81,7 @@ def size_invariant_loss(
         >>> size_invariant_loss(p, gt, terms=["l1"], from_probs=True)  # 1 / (2 + 47/17)
         tensor(0.2099)
     """
-    weighting = Weighting(parts, alpha, normalize, whole, gamma)
+    weighting = Weighting(parts, alpha, normalize, image_weight, gamma, min_area, connectivity)
     sorted_terms = sort_terms(terms, weights=weights, from_probs=from_probs)
     return _size_invariant(logits, gt, boxes, labels, sorted_terms, weighting)
 
@@ -90,7 +94,7 @@ def plain_loss(
     from_probs: bool = False,
     weights: Sequence[float] | None = None,
 ) -> Tensor:
-    """Return the ordinary loss of a batch; see `PlainLoss`."""
+    """Return the plain loss of a batch; see `PlainLoss`."""
     return _plain(logits, gt, sort_terms(terms, weights=weights, from_probs=from_probs))
 
 
@@ -100,7 +104,7 @@ class SizeInvariantLoss(nn.Module):
     For each image: a separable term (a mean over pixels) becomes (sum_k l_k + alpha l_back) over
     K + alpha, a region term its mean over the frames; then the mean over images. Side outputs are
     summed, each with the same frames. An image without objects has the plain separable loss and no
-    region terms.
+    region terms. The paper's Eq. 16 does not divide, which is `normalize=False`.
 
     Args:
         terms: `"bce"`, `"mse"`, `"l1"`, `focal(g)` (separable), `"dice"`, `"iou"`, `"auc"`,
@@ -110,10 +114,12 @@ class SizeInvariantLoss(nn.Module):
         parts: what the means are taken over. `"boxes"`, the paper's frames and the background between
             them; `"cells"`, every pixel in the cell of its nearest object, no background; `"blobs"`,
             each object with all pixels of no other object.
-        whole: share of the plain loss of the image in every term, (1 - whole) x parts + whole x image:
-            1 is the plain loss. An image without objects has `whole` times its plain region terms.
+        image_weight: share w of the plain loss of the image in every term, (1 - w) x parts + w x image:
+            1 is the plain loss. An image without objects has w times its plain region terms.
         gamma: weighs boxes in separable terms by S_k^(1 - gamma), and the background by K^(1 - gamma)
             alpha: 1 gives all boxes the same weight, 0 is the plain loss where none overlap.
+        min_area: smaller components are no objects, as for `sisod.partition`.
+        connectivity: of the components, 8 or 4.
         normalize: divide by K + alpha, and region terms by K. False is Eq. 16 as printed, in which
             images with smaller objects have more weight; `docs/losses.md` says how much more.
         from_probs: `logits` are probabilities.
@@ -121,8 +127,9 @@ class SizeInvariantLoss(nn.Module):
 
     Call with `logits`, a tensor (B, 1, H, W) or (B, H, W) or a sequence of them; `gt` of the same shape
     with values in [0, 1]; and `boxes`, rows (image, y0, x0, y1, x1) as from `boxes_of`, or, for cells
-    and blobs, `labels` as from `labels_of`. If not given they are computed from `gt`, which for tensors
-    on a device means waiting for it. Labels on a device are not read if the `boxes` are given too.
+    and blobs, `labels` as from `labels_of`. If not given they are computed from `gt`, by `min_area` and
+    `connectivity`, which for tensors on a device means waiting for it. Labels on a device are not read
+    if the `boxes` are given too.
 
     Example:
         >>> loss = SizeInvariantLoss("bce", "dice")
@@ -138,13 +145,15 @@ class SizeInvariantLoss(nn.Module):
         alpha: Alpha = "ratio",
         normalize: bool = True,
         parts: PartKind = "boxes",
-        whole: float = 0.0,
+        image_weight: float = 0.0,
         gamma: float = 1.0,
+        min_area: float = 0.0002,
+        connectivity: Literal[4, 8] = 8,
         from_probs: bool = False,
         weights: Sequence[float] | None = None,
     ) -> None:
         super().__init__()
-        self.weighting = Weighting(parts, alpha, normalize, whole, gamma)
+        self.weighting = Weighting(parts, alpha, normalize, image_weight, gamma, min_area, connectivity)
         self.terms = sort_terms(terms, weights=weights, from_probs=from_probs)
         self._description = _describe(
             terms, **asdict(self.weighting), from_probs=from_probs, weights=weights
@@ -156,30 +165,18 @@ class SizeInvariantLoss(nn.Module):
 
     @classmethod
     def for_network(
-        cls,
-        name: str,
-        *,
-        alpha: Alpha = "ratio",
-        normalize: bool = True,
-        parts: PartKind = "boxes",
-        whole: float = 0.0,
-        gamma: float = 1.0,
-        from_probs: bool = False,
+        cls, name: str, *, from_probs: bool = False, **options: Any
     ) -> "SizeInvariantLoss | DecoupledLoss":
-        """Return the loss that the paper trains one of its five networks with.
+        """Return the loss with the terms that the paper gives one of its five networks.
 
-        For a network that learns body and detail too, `gt` is a mapping of mask, body and detail; only
-        the mask maps get the size-invariant loss, see `DecoupledLoss`.
+        Args:
+            name: `"edn"`, `"icon"`, `"gatenet"`, `"ldf"` or `"poolnet"`. LDF learns body and detail too:
+                `gt` is a mapping of mask, body and detail, and only the mask maps get the
+                size-invariant loss, see `DecoupledLoss`.
+            from_probs: as for the class.
+            options: of the class; `normalize=False` is the paper's Eq. 16 as printed.
         """
-        loss = cls(
-            *network_terms(name),
-            alpha=alpha,
-            normalize=normalize,
-            parts=parts,
-            whole=whole,
-            gamma=gamma,
-            from_probs=from_probs,
-        )
+        loss = cls(*network_terms(name), from_probs=from_probs, **options)
         return _with_auxiliary_maps(loss, name, from_probs=from_probs)
 
     def forward(
@@ -257,13 +254,15 @@ def _size_invariant(
     weighting: Weighting,
 ) -> Tensor:
     maps, g = as_planes(logits, gt, from_probs=terms.from_probs)
-    with full_precision(g):
-        if weighting.whole == 1:
+    objects = {"connectivity": weighting.connectivity, "min_area": weighting.min_area}
+    with no_autocast(g):
+        if weighting.image_weight == 1:
             parts, weights = None, None
         elif weighting.parts == "boxes":
-            parts, weights = _boxes(g, _find_boxes(gt) if boxes is None else boxes, weighting)
+            found = _find_boxes(gt, **objects) if boxes is None else boxes
+            parts, weights = _boxes(g, found, weighting)
         else:
-            found = _find_labels(gt, weighting.parts) if labels is None else labels
+            found = _find_labels(gt, weighting.parts, **objects) if labels is None else labels
             parts, weights = _labelled(g, found, boxes, weighting)
         return _sum_terms(maps, g, terms, parts, weights, normalize=weighting.normalize)
 
@@ -275,11 +274,11 @@ def _boxes(g: Tensor, boxes: Tensor, weighting: Weighting) -> tuple[Parts, Pixel
     weight = frame_weights(
         frames, alpha=weighting.alpha, normalize=weighting.normalize, gamma=weighting.gamma
     )
-    if weighting.whole == 0:
+    if weighting.image_weight == 0:
         return frames, PixelWeights(weight, is_relative=False)
-    relative = torch.lerp(weight * (height * width), torch.ones_like(weight), weighting.whole)
+    relative = torch.lerp(weight * (height * width), torch.ones_like(weight), weighting.image_weight)
     both = make_frames(with_images(boxes, shape), shape, reference=g)
-    return replace(both, whole=weighting.whole), PixelWeights(relative, is_relative=True)
+    return replace(both, image_weight=weighting.image_weight), PixelWeights(relative, is_relative=True)
 
 
 def _labelled(
@@ -291,7 +290,9 @@ def _labelled(
         check_boxes(boxes, g.shape)
     if are_whole_images(planes, weighting.parts):
         return None, None
-    parts = label_parts(planes, weighting.parts, reference=g, boxes=boxes, whole=weighting.whole)
+    parts = label_parts(
+        planes, weighting.parts, reference=g, boxes=boxes, image_weight=weighting.image_weight
+    )
     return parts, PixelWeights(parts.weights(), is_relative=True)
 
 
@@ -302,7 +303,7 @@ def _weighted_sum(values: Tensor, shares: Tensor) -> Tensor:
 
 def _plain(logits: Maps, gt: Tensor, terms: Terms) -> Tensor:
     maps, g = as_planes(logits, gt, from_probs=terms.from_probs)
-    with full_precision(g):
+    with no_autocast(g):
         return _sum_terms(maps, g, terms, None, None)
 
 

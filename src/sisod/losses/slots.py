@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch._C._functorch import is_legacy_batchedtensor
 
-from sisod.losses.box_sums import multiply, use_own_gradient
+from sisod.losses.box_sums import can_use_custom_autograd, multiply, sums_with_gradient
 
 
 class SlotRuns(NamedTuple):
@@ -46,8 +46,13 @@ class Slots:
         """
         if not self._use_runs(values):
             return tuple(self._sum_pixels(multiply(values, factor)) for factor in factors)
-        degrees = [2 if factor is values else 1 for factor in factors]
-        return cast("tuple[Tensor, ...]", cast("Any", _SlotSums.apply)(values, degrees, self, *factors))
+        return sums_with_gradient(self, values, factors)
+
+    def sum_map(self, values: Tensor) -> Tensor:
+        """Return the sum over each slot, by runs."""
+        start, _, slot = cast("SlotRuns", self.layout)
+        of_runs = np.add.reduceat(values.detach().flatten().numpy(), start)
+        return torch.from_numpy(np.bincount(slot, of_runs, minlength=self.count)).to(values.dtype)
 
     def spread(self, values: Tensor) -> Tensor:
         """Return, for each pixel, the value of its slot."""
@@ -56,7 +61,7 @@ class Slots:
         return cast("Tensor", cast("Any", _Spread.apply)(values, self))
 
     def _use_runs(self, values: Tensor) -> bool:
-        if isinstance(self.layout, Tensor) or not use_own_gradient(values):
+        if isinstance(self.layout, Tensor) or not can_use_custom_autograd(values):
             return False
         return not is_legacy_batchedtensor(values)  # as in `torch.autograd.grad(is_grads_batched=True)`
 
@@ -69,44 +74,6 @@ class Slots:
         # in float64: a float32 sum of a hundred thousand values, one by one, loses three digits
         zeros = torch.zeros(self.count, dtype=torch.float64, device=values.device)
         return zeros.index_add(0, self._pixels(), values.flatten().double()).to(values.dtype)
-
-
-class _SlotSums(torch.autograd.Function):
-    """Sums over slots of values times constant maps, or times themselves (degree 2).
-
-    The gradient consists of operations that can be differentiated again, as in `_BoxSums`.
-    """
-
-    @staticmethod
-    def forward(
-        values: Tensor,
-        degrees: list[int],  # noqa: ARG004  (for the gradient)
-        slots: Slots,
-        *factors: Tensor | None,
-    ) -> tuple[Tensor, ...]:
-        results, buffer = [], None
-        for factor in factors:
-            # one buffer for all products: allocating new memory is slow
-            product = values if factor is None else (buffer := torch.mul(values, factor, out=buffer))
-            results.append(_sum_runs(product, slots))
-        return tuple(results)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:  # noqa: ARG004
-        _, ctx.degrees, ctx.slots, *factors = inputs
-        ctx.save_for_backward(*factors)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        factors = ctx.saved_tensors
-        total: Tensor | None = None
-        for gradient, degree, factor in zip(gradients, ctx.degrees, factors, strict=True):
-            spread = ctx.slots.spread(degree * gradient)
-            if total is None:
-                total = spread if factor is None else spread.mul_(factor)
-            else:
-                total = total.add_(spread) if factor is None else total.addcmul_(spread, factor)
-        return (total, *[None] * (2 + len(factors)))
 
 
 class _Spread(torch.autograd.Function):
@@ -125,9 +92,3 @@ class _Spread(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         return ctx.slots.sums(gradients[0], None)[0], None
-
-
-def _sum_runs(values: Tensor, slots: Slots) -> Tensor:
-    start, _, slot = cast("SlotRuns", slots.layout)
-    of_runs = np.add.reduceat(values.detach().flatten().numpy(), start)
-    return torch.from_numpy(np.bincount(slot, of_runs, minlength=slots.count)).to(values.dtype)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from sisod.common.arguments import check_flag, check_known, check_number, shown
+from sisod.common.arguments import check_flag, check_known, check_number, short_repr
 from sisod.scoring.loss_options import TERM_NAMES, check_term_numbers, parse_term
 
 EPS = 1e-7  # least denominator of a region term
@@ -74,11 +74,28 @@ def region_term(function: _Function) -> _Function:
     return function
 
 
+def dice(*, squared: bool = True) -> str:
+    """Return the name of the Dice loss, a region term.
+
+    Args:
+        squared: 1 - 2 sum pg / (sum p^2 + sum g^2), as the paper prints it; False leaves the squares
+            out, 1 - 2 sum pg / (sum p + sum g), as EDN's authors and the paper's released code do.
+
+    Example:
+        >>> dice()
+        'dice'
+        >>> dice(squared=False)  # in a recipe: terms = ["bce", "dice(squared=false)"]
+        'dice(squared=false)'
+    """
+    check_flag("squared", squared)
+    return "dice" if squared else "dice(squared=false)"
+
+
 def tversky(a: float, b: float) -> str:
     """Return the name of Tversky's loss, 1 - TP / (TP + a FP + b FN), a region term.
 
     TP = sum pg, FP = sum p(1 - g), FN = sum (1 - p)g. With b above a, missed pixels weigh more than
-    false alarms; 1 and 1 is `"iou"`, 0.5 and 0.5 is Dice without squares.
+    false alarms; 1 and 1 is `"iou"`, 0.5 and 0.5 is `dice(squared=False)`.
 
     Args:
         a: weight of false positives.
@@ -150,7 +167,7 @@ def l1(p: Tensor, g: Tensor, weights: PixelWeights | None) -> Tensor:
     return _reduce((p - g).abs(), weights)
 
 
-def dice(g: Tensor, parts: Parts) -> Prepared:
+def dice_loss(g: Tensor, parts: Parts) -> Prepared:
     """1 - 2 sum pg / (sum p^2 + sum g^2); the paper's appendix lacks the "1 -"."""
     (g_squared,) = parts.sums(g, g)
 
@@ -212,7 +229,7 @@ ON_INPUT: dict[str, tuple[Callable[..., Tensor], Callable[..., Tensor]]] = {
 }
 ON_PROBS: dict[str, Callable[..., Tensor]] = {"mse": mse, "l1": l1}
 REGION: dict[str, Callable[..., Prepared]] = {
-    "dice": dice,
+    "dice": dice_loss,
     "iou": iou,
     "auc": auc,
     "tversky": tversky_loss,
@@ -255,11 +272,11 @@ class Terms:
 def sort_terms(
     terms: Sequence[Term], *, weights: Sequence[float] | None = None, from_probs: bool = False
 ) -> Terms:
-    """Sort terms by kind; refuse unknown names."""
+    """Sort terms by kind; raise if a name is unknown."""
     if not terms:
         raise ValueError(f"a loss needs at least one term; available: {', '.join(sorted(TERM_NAMES))}")
     if isinstance(terms, str):
-        raise ValueError(f"terms is the text {terms!r}; expected a list of terms like [{terms!r}]")
+        raise ValueError(f"terms is the string {terms!r}; expected a list of terms like [{terms!r}]")
     check_flag("from_probs", from_probs)
     factors = [1.0] * len(terms) if weights is None else _factors(weights)
     if len(factors) != len(terms):
@@ -287,12 +304,12 @@ def sort_terms(
 
 def _factors(weights: object) -> list[float]:
     if isinstance(weights, str) or not isinstance(weights, Sequence):
-        raise ValueError(f"weights must be a list of numbers, one per term, got {shown(weights)}")
+        raise ValueError(f"weights must be a list of numbers, one per term, got {short_repr(weights)}")
     return [check_number("every weight", weight, least=-math.inf) for weight in weights]
 
 
 def network_terms(name: str) -> tuple[str, ...]:
-    """Return the terms of the paper's loss for the mask maps of a network.
+    """Return the terms that the paper gives the mask maps of a network.
 
     Example:
         >>> network_terms("edn")

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from sisod.common.arguments import check_whole
-from sisod.common.errors import UsageError
+from sisod.common.arguments import check_int
+from sisod.common.exceptions import UsageError
 from sisod.losses.box_sums import Frames, make_frames
 from sisod.losses.boxes import check_boxes
 from sisod.losses.label_sums import label_parts
@@ -22,7 +22,7 @@ def weight_map(
     alpha: Alpha = "ratio",
     normalize: bool = True,
     parts: PartKind = "boxes",
-    whole: float = 0.0,
+    image_weight: float = 0.0,
     gamma: float = 1.0,
     labels: Tensor | None = None,
 ) -> Tensor:
@@ -39,7 +39,7 @@ def weight_map(
         normalize: divide by K + alpha, so that the weights of an image sum to one; False is Eq. 16 as
             printed.
         parts: as for `SizeInvariantLoss`.
-        whole: as for `SizeInvariantLoss`.
+        image_weight: as for `SizeInvariantLoss`.
         gamma: as for `SizeInvariantLoss`.
         labels: of cells or blobs, as from `labels_of`.
 
@@ -53,11 +53,13 @@ def weight_map(
         tensor([[[0.0833, 0.0833, 0.0833, 0.2500],
                  [0.0833, 0.0833, 0.0833, 0.2500]]])
     """
-    check_weighting(parts=parts, alpha=alpha, normalize=normalize, whole=whole, gamma=gamma)
+    check_weighting(
+        parts=parts, alpha=alpha, normalize=normalize, image_weight=image_weight, gamma=gamma
+    )
     if len(shape) not in (3, 4) or (len(shape) == 4 and shape[1] != 1):
         raise ValueError(f"shape is {tuple(shape)}; expected (B, H, W) or (B, 1, H, W)")
     for side in shape:
-        check_whole("every side of shape", side, least=1)
+        check_int("every side of shape", side, least=1)
     planes = (shape[0], shape[-2], shape[-1])
     if parts == "boxes":
         if boxes is None:
@@ -66,7 +68,7 @@ def weight_map(
         frames = make_frames(boxes, planes, reference=torch.empty(0, device=boxes.device))
         weight = frame_weights(frames, alpha=alpha, normalize=normalize, gamma=gamma)
         plain = torch.full_like(weight, 1 / (planes[1] * planes[2]))
-        weight = torch.lerp(weight, plain, whole) if whole else weight
+        weight = torch.lerp(weight, plain, image_weight) if image_weight else weight
     else:
         if labels is None:
             raise UsageError(
@@ -76,7 +78,9 @@ def weight_map(
         if boxes is not None:
             check_boxes(boxes, planes)
         reference = torch.empty(planes, device=labels.device)
-        labelled = label_parts(labels, parts, reference=reference, boxes=boxes, whole=whole)
+        labelled = label_parts(
+            labels, parts, reference=reference, boxes=boxes, image_weight=image_weight
+        )
         weight = labelled.weights() / (planes[1] * planes[2])
     return weight.view(tuple(shape))
 

@@ -10,14 +10,14 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from sisod.common.errors import InputError, require
+from sisod.common.exceptions import InputError, require
 from sisod.common.imports import describe_error
 from sisod.common.output import write_file
 from sisod.networks.memory import check_memory
 from sisod.networks.network import Network, eval_mode
-from sisod.networks.onnx_model import LOGIT, METADATA_KEY, SIZE_KEY
-from sisod.networks.others.wrapped import WrappedNetwork, module_errors
+from sisod.networks.onnx_model import LOGIT
 from sisod.networks.predict import DEFAULT_SIZE
+from sisod.networks.specs import CONFIG_KEY, Size
 
 IMAGE = "image"
 SALIENCY = "saliency"
@@ -25,36 +25,21 @@ _BATCH = 2  # of the example input; the exporter would treat 1 as a constant
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence the exporter's messages about torchvision, its functions, and what it raises anyway."""
-    loggers = [logging.getLogger(name) for name in ("torch.onnx", "torch.export")]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.CRITICAL)
+def _readable(network: Network, size: Size) -> Iterator[None]:
+    """Silence the exporter's messages, and say in one sentence what it raises, a report of pages."""
+    logging.disable(logging.CRITICAL)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
-
-
-@contextmanager
-def _export_errors(network: Network, size: tuple[int, int]) -> Iterator[None]:
-    """Turn what the exporter raises about a wrapped module, a report of pages, into one sentence."""
-    try:
-        yield
     except Exception as error:
-        if not isinstance(network, WrappedNetwork):
-            raise
-        with module_errors(network, (_BATCH, 3, *size)), torch.no_grad():
-            Saliency(network).eval()(torch.rand(_BATCH, 3, *size))
         reason = error.__cause__ or error  # that of the module's code
         raise InputError(
-            f"{network.facts.title} cannot be exported by PyTorch ({describe_error(reason)}); it "
-            "computes maps, but not in a way that torch.export can follow"
+            f"{network.facts.title} cannot be exported for images of {size[0]} x {size[1]} "
+            f"({describe_error(reason)})"
         ) from error
+    finally:
+        logging.disable(logging.NOTSET)
 
 
 class Saliency(nn.Module):
@@ -74,7 +59,7 @@ def export_onnx(
     network: Network,
     path: str | Path,
     *,
-    size: tuple[int, int] | None = None,
+    size: Size | None = None,
     dynamic_size: bool = False,
 ) -> None:
     """Write the network as one ONNX file that takes any batch size.
@@ -91,12 +76,12 @@ def export_onnx(
         dynamic_size: allow any height and width.
     """
     require("export", "onnx", "onnxscript")  # PyTorch's exporter needs them
-    size = size or network.input_size or (DEFAULT_SIZE, DEFAULT_SIZE)
+    size = size or network.input_size or DEFAULT_SIZE
     height, width = size
     advice = "lower --height or --width"
     check_memory(network, batch=_BATCH, height=height, width=width, advice=advice)
     free = {0: "batch", 2: "height", 3: "width"} if dynamic_size else {0: "batch"}
-    with _quiet(), _export_errors(network, size), eval_mode(network):
+    with _readable(network, size), eval_mode(network):
         program = torch.onnx.export(
             Saliency(network).eval(),
             (torch.rand(_BATCH, 3, *size),),
@@ -107,7 +92,7 @@ def export_onnx(
             verbose=False,
         )
     assert program is not None  # noqa: S101  (for the type checker)
-    metadata = {METADATA_KEY: json.dumps(network.config(), sort_keys=True), SIZE_KEY: json.dumps(size)}
-    program.model.metadata_props.update(metadata)
+    config = network.config() | {"size": size}
+    program.model.metadata_props.update({CONFIG_KEY: json.dumps(config, sort_keys=True)})
     with write_file(Path(path)) as unfinished:
         program.save(unfinished, external_data=False)

@@ -3,40 +3,39 @@
 The runtime of the model is its own affair, so this module does without PyTorch.
 """
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, TypedDict, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sisod.common import folders
 from sisod.common.arguments import check_choice
-from sisod.common.errors import InputError, UsageError, shorten_list
-from sisod.common.folders import is_url
-from sisod.common.output import (
-    followed,
-    lock,
-    output_path,
-    readable_errors,
-    remove_temporary,
-    write_atomically,
-    write_png,
-)
+from sisod.common.exceptions import InputError, UsageError, shorten_list
+from sisod.common.output import is_url, output_path, write_png
 from sisod.common.progress import progress_bar
+from sisod.common.run_folder import OtherRunError, Run, discard, open_run
 from sisod.data.containers import split_root
 from sisod.data.datasets import visible_photographs
 from sisod.data.images import read_colour
 from sisod.networks.map_shards import CONTAINERS, Container, MapShards, packed_names
 
+Bits = Literal[8, 16]
 GreyMap = NDArray[np.uint8] | NDArray[np.uint16]
-KIND = "prediction"
+Probabilities = NDArray[np.float32]
 _THREADS = 4  # that read and write files while the model runs
 _NamedFiles = Sequence[tuple[str, str]]  # names and paths of the images of a batch
+
+
+class MapOptions(TypedDict, total=False):
+    """Where and how maps are written; see `predict_folder`."""
+
+    resume: bool
+    overwrite: bool
+    container: Container | None
+    bits: Bits | None
 
 
 class MapModel(Protocol):
@@ -58,7 +57,7 @@ class MapModel(Protocol):
 
     def predict(
         self, images: NDArray[Any], shapes: Sequence[tuple[int, int]]
-    ) -> list[Callable[[], GreyMap]]:
+    ) -> list[Callable[[], Probabilities]]:
         """Return for each prepared image the function that finishes its map, called in another thread.
 
         Each map gets the height and width in `shapes`.
@@ -92,65 +91,98 @@ def write_maps(
     resume: bool = False,
     overwrite: bool = False,
     container: Container | None = None,
+    bits: Bits | None = None,
 ) -> Prediction:
     """Write one PNG for each image, at the image's size; see `predict_folder`."""
-    target = followed(Path(out))
+    if bits is not None:
+        check_choice("bits", bits, get_args(Bits))
     if container is not None:
         check_choice("container", container, CONTAINERS)
-    if resume and overwrite:
-        raise UsageError("--resume goes on with a run and --overwrite begins again; choose one")
     files = visible_photographs(images)
     if not files:
         raise InputError(f"{str(images)!r} has no image files; expected jpg, png or the like")
-    _check_outside(target, images)
-    for name in files:
-        output_path(target, name, ".png")
-    height, width = model.size
-    settings = {
-        "command": "predict",
-        "images": str(images) if is_url(images) else str(Path(images).resolve()),
+    place = images if is_url(images) else Path(images).resolve()
+    if not is_url(images) and Path(out).resolve().is_relative_to(split_root(str(place))[0]):
+        raise UsageError(
+            f"the maps would go into the folder of images, {str(images)!r}; give a folder outside"
+        )
+    of_model, (height, width) = model.settings(), model.size
+    depth = bits or (16 if "calibration" in of_model else 8)
+    config = {
+        "images": str(place),
         "size": height if height == width else [height, width],
         "container": container,
-        **model.settings(),
+        "bits": depth,
+        **of_model,
     }
     stamps = {name: f"{file.path} {file.stamp}" for name, file in files.items()}
-    full = "free some room and go on with --resume"
-    with readable_errors(target / "maps", full), lock(target):
-        work = _prepare(target, settings, stamps, resume=resume, overwrite=overwrite)
-        kept = _map_names(work) & files.keys()
-        _write_run(work, model.versions, settings, finished=False, files=stamps)
+    # `sisod evaluate` copies the calibration
+    record = {**model.versions, "calibration": of_model.get("calibration"), "files": stamps}
+    with open_run(
+        out,
+        kind="prediction",
+        config=config,
+        resume=resume,
+        overwrite=overwrite,
+        inputs=[images],
+        in_place=True,
+    ) as run:
+        for name in files:
+            output_path(run.path, name, ".png")  # raises for names that lead elsewhere
+        kept = _kept_names(run, stamps)
+        run.begin()
+        run.save(finished=False, **record)
         # the batches are those of an uninterrupted run, so that every map is bit-identical
         listed = [(name, file.path) for name, file in files.items()]
         batches = [listed[begin : begin + batch] for begin in range(0, len(listed), batch)]
         waiting = [chunk for chunk in batches if not kept.issuperset(name for name, _ in chunk)]
-        shards = None if container is None else MapShards(work, container, list(files))
-        bar = progress_bar("predicting", len(files), done=len(kept))
-        with _discarded_if_empty(work), bar as advance:
-            for done in _predict(model, str(images), waiting, work, kept):
-                advance(done)
-                if shards is not None:
-                    shards.pack()
+        shards = None if container is None else MapShards(run.path, container, list(files))
+        try:
+            with progress_bar("predicting", len(files), done=len(kept)) as advance:
+                for done in _predict(model, str(images), waiting, run.path, kept, depth):
+                    advance(done)
+                    if shards is not None:
+                        shards.pack()
+        except InputError:
+            if not _map_names(run.path):  # so that the corrected command can be given
+                discard(run.path)
+            raise
         if shards is not None:
             shards.finish()
-        _write_run(work, model.versions, settings, finished=True, n_maps=len(files), files=stamps)
-        if work != target:
-            folders.put_in_place(work, target)
+        run.finish(n_maps=len(files))
     return Prediction(Path(out), len(files) - len(kept), len(kept))
 
 
-@contextmanager
-def _discarded_if_empty(work: Path) -> Iterator[None]:
-    """Remove a run that fails before its first map, so that the corrected command can be given."""
-    try:
-        yield
-    except InputError:
-        if not _map_names(work):
-            folders.discard(work)
-        raise
+def _kept_names(run: Run, stamps: dict[str, str]) -> set[str]:
+    """Return the names of the maps of an unfinished run; raise if their images changed since.
+
+    Images may be added.
+    """
+    if not run.resumed:
+        return set()
+    names, before = _map_names(run.path), run.record.get("files", {})
+    changed = sorted(name for name in names if before.get(name, "") != stamps.get(name))
+    if changed:
+        raise OtherRunError(
+            f"cannot resume into {str(run.path)!r}: {len(changed)} images were predicted and their "
+            f"files changed or are gone since ({shorten_list(changed)}); put them back, or --overwrite "
+            "to begin again"
+        )
+    return names
+
+
+def _map_names(folder: Path) -> set[str]:
+    single = {path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.png")}
+    return single | packed_names(folder)
 
 
 def _predict(
-    model: MapModel, root: str, batches: Sequence[_NamedFiles], out: Path, kept: set[str]
+    model: MapModel,
+    root: str,
+    batches: Sequence[_NamedFiles],
+    out: Path,
+    kept: set[str],
+    bits: Bits,
 ) -> Iterator[int]:
     """Predict batch by batch while others are read and written; yield the number of new maps of each."""
     writes: list[Future[None]] = []
@@ -159,14 +191,16 @@ def _predict(
             for loaded in _read_ahead(pool, model, root, batches):
                 stacked = np.stack([image.prepared for image in loaded])
                 finishers = model.predict(stacked, [image.shape for image in loaded])
-                _wait_for(writes)
+                for future in writes:
+                    future.result()
                 writes = [
-                    pool.submit(_write, output_path(out, image.name, ".png"), finish)
+                    pool.submit(_write, output_path(out, image.name, ".png"), finish, bits)
                     for image, finish in zip(loaded, finishers, strict=True)
                     if image.name not in kept
                 ]
                 yield len(writes)
-            _wait_for(writes)
+            for future in writes:
+                future.result()
         except BaseException:
             wait(writes)  # keep the maps that are computed
             pool.shutdown(cancel_futures=True)
@@ -178,13 +212,11 @@ def _read_ahead(
 ) -> Iterator[list[_LoadedImage]]:
     """Yield batches; the next one is being read meanwhile."""
     ahead: list[Future[_LoadedImage]] = []
-    for chunk in batches:
+    for chunk in (*batches, ()):
         reading = [pool.submit(_read, model, root, name, path) for name, path in chunk]
         if ahead:
             yield [future.result() for future in ahead]
         ahead = reading
-    if ahead:
-        yield [future.result() for future in ahead]
 
 
 def _read(model: MapModel, root: str, name: str, path: str) -> _LoadedImage:
@@ -193,86 +225,12 @@ def _read(model: MapModel, root: str, name: str, path: str) -> _LoadedImage:
     return _LoadedImage(name, model.prepare(image), (height, width))
 
 
-def _write(path: Path, finish: Callable[[], GreyMap]) -> None:
-    write_png(path, finish())
+def _write(path: Path, finish: Callable[[], Probabilities], bits: Bits) -> None:
+    write_png(path, to_grey(finish(), bits))
 
 
-def _wait_for(writes: Sequence[Future[None]]) -> None:
-    for future in writes:
-        future.result()
-
-
-def _check_outside(out: Path, images: str | Path) -> None:
-    if is_url(images):
-        return
-    if out.resolve().is_relative_to(Path(split_root(str(images))[0]).resolve()):
-        raise UsageError(
-            f"the maps would go into the folder of images, {str(images)!r}; give a folder outside"
-        )
-
-
-def _prepare(
-    target: Path, settings: dict[str, Any], stamps: dict[str, str], *, resume: bool, overwrite: bool
-) -> Path:
-    """Create the folder to write to, or find that of the run to resume."""
-    folders.recover(target)
-    if not (resume or overwrite or folders.is_free(target) or _is_finished(target)):
-        raise InputError(
-            f"a run into {str(target)!r} is unfinished; use --resume to go on with it, or "
-            "--overwrite to begin again"
-        )
-    work, goes_on = folders.choose_folder(
-        target,
-        kind=KIND,
-        resume=resume,
-        overwrite=overwrite,
-        differs=lambda folder: _difference(folder, settings, stamps),
-    )
-    if not goes_on:
-        folders.check_free(target, kind=KIND, overwrite=overwrite, inputs=(settings["images"],))
-        if work != target:
-            folders.discard(work)
-        folders.begin(work, KIND)
-    remove_temporary(work)  # of a run that was killed
-    return work
-
-
-def _map_names(folder: Path) -> set[str]:
-    single = {path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.png")}
-    return single | packed_names(folder)
-
-
-def _is_finished(folder: Path) -> bool:
-    return folders.kind_of(folder) != KIND or bool(folders.read_run(folder).get("finished"))
-
-
-def _difference(folder: Path, settings: dict[str, Any], stamps: dict[str, str]) -> str | None:
-    """Say why the maps in a folder do not belong to these settings and images; None if they do.
-
-    Images may be added; those already predicted must be unchanged, as for `sisod evaluate`.
-    """
-    before, advice = folders.read_run(folder), "or --overwrite to begin again"
-    for key, value in json.loads(json.dumps(settings)).items():
-        if before.get(key) != value:
-            return (
-                f"cannot resume into {str(folder)!r}: {key} differs from that of the maps there; "
-                f"use the settings of the unfinished run, {advice}"
-            )
-    earlier = before.get("files", {})
-    changed = sorted(
-        name for name in _map_names(folder) if name not in earlier or stamps.get(name) != earlier[name]
-    )
-    if changed:
-        return (
-            f"cannot resume into {str(folder)!r}: {len(changed)} images were predicted and their files "
-            f"changed or are gone since ({shorten_list(changed)}); put them back, {advice}"
-        )
-    return None
-
-
-def _write_run(out: Path, versions: dict[str, str], settings: dict[str, Any], **more: Any) -> None:
-    from sisod.common.version import __version__
-
-    content = {"sisod": __version__, "kind": KIND, **versions, **settings, **more}
-    text = json.dumps(content, indent=2, ensure_ascii=False)
-    write_atomically(out / folders.RUN_FILE, f"{text}\n".encode())
+def to_grey(p: Probabilities, bits: Bits) -> GreyMap:
+    """Return probabilities as a grey map: 255 is one in 8 bits, 65535 in 16."""
+    if bits == 8:
+        return np.rint(p * 255).astype(np.uint8)
+    return np.rint(p.astype(np.float64) * 65535).astype(np.uint16)

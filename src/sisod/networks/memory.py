@@ -1,4 +1,4 @@
-"""Input sizes for which the memory cannot suffice, refused before the system runs out of it."""
+"""Input sizes for which the memory cannot suffice: an error before the system runs out of it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from sisod.common.errors import UsageError
+from sisod.common.exceptions import UsageError
 from sisod.common.memory import available_memory
 from sisod.networks.network import Network
 
@@ -16,7 +16,7 @@ _GIGA = 1e9
 
 
 def check_memory(network: Network, *, batch: int, height: int, width: int, advice: str) -> None:
-    """Refuse a size that needs more than the available memory."""
+    """Raise if a size needs more than the available memory."""
     free = available_memory()
     if free is None or batch * height * width < _MIN_CHECKED:
         return

@@ -8,35 +8,36 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch
-from huggingface_hub import ModelCard, PyTorchModelHubMixin
+from huggingface_hub import PyTorchModelHubMixin
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from sisod.common.arguments import check_text, shown
-from sisod.common.errors import InputError, UsageError
+from sisod.common.arguments import short_repr
+from sisod.common.exceptions import InputError, UsageError
 from sisod.networks.calibration import Calibration
 from sisod.networks.checkpoints import (
+    WEIGHTS_FILE,
     Rules,
-    fetch,
+    find_weights,
     load_strictly,
-    read_calibration,
+    read_config,
     read_state,
     rename,
     write_state,
 )
 from sisod.networks.encoders.encoders import INPUTS, load_encoder_weights
-from sisod.networks.input_spec import InputSpec
 from sisod.networks.registry import Facts
+from sisod.networks.specs import InputSpec, NetworkConfig, Size
 
 Target = Literal["mask", "body", "detail"]
-WEIGHTS_FILE = "model.safetensors"
 _CARD = """
 ---
 {{ card_data }}
 ---
 
-A saliency network saved by sisod. Load it with {{ how_to_load }}; `config.json` says
-which network it is and how an image becomes its input.
+A saliency network saved by sisod. Load it with `sisod.networks.from_pretrained`, a module of your own
+with `factory=`, the function that builds it; `config.json` says which network it is and how an image
+becomes its input.
 """
 
 
@@ -61,7 +62,8 @@ class Network(
         renames: patterns that turn the authors' key names into ours.
         unused: prefixes of the names of parameters that no output depends on.
         input_spec: how an image becomes the input of these weights.
-        input_size: height and width that images are resized to for these weights; None if any will do.
+        input_size: height and width that images are resized to for these weights, by default those of
+            the training; None if any will do.
         encoder_name: `"resnet50"` or `"efficientnet_lite0"`.
         calibration: applied to the logits of the prediction by `predict` and `export`, not by `forward`;
             None if the network is not calibrated.
@@ -73,18 +75,17 @@ class Network(
     renames: ClassVar[Rules] = ()
     unused: ClassVar[tuple[str, ...]] = ()
     input_spec: InputSpec
-    input_size: tuple[int, int] | None = None
+    input_size: Size | None = None
     encoder_name: str
     encoder: nn.Module
     calibration: Calibration | None = None
 
     def __init__(self, encoder: str = "resnet50", input_spec: InputSpec | None = None) -> None:
         super().__init__()
-        check_text("encoder", encoder)
-        if input_spec is not None and not isinstance(input_spec, InputSpec):
-            raise UsageError(f"input_spec must be an InputSpec, got {shown(input_spec)}")
         self.encoder_name = encoder
         self.input_spec = input_spec or INPUTS.get(encoder, InputSpec())
+        if not isinstance(self.input_spec, InputSpec):
+            raise UsageError(f"input_spec must be an InputSpec, got {short_repr(input_spec)}")
 
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
         """Return the logit maps at the size of the input, the prediction first."""
@@ -106,6 +107,7 @@ class Network(
             "network": self.facts.name,
             "encoder": self.encoder_name,
             "input_spec": asdict(self.input_spec),
+            "size": self.input_size,
         }
         calibration = self.calibration
         return config if calibration is None else config | {"calibration": calibration.to_json()}
@@ -135,15 +137,9 @@ class Network(
             raise InputError(
                 f"{cls.facts.name} has no published weights of origin {origin!r}; there are: {known}"
             )
-        if not isinstance(state_dict, Mapping) or not all(
-            isinstance(key, str) and isinstance(value, Tensor) for key, value in state_dict.items()
-        ):
-            raise InputError(
-                f"state_dict of {cls.facts.name} must be names and tensors, got {shown(state_dict)}"
-            )
         network = cls(input_spec=cls.published_inputs[origin])
-        renamed, unexpected = rename(state_dict, cls.renames)
-        load_strictly(network, renamed, source=f"{cls.facts.name} checkpoint", unexpected=unexpected)
+        renamed, unknown = rename(state_dict, cls.renames)
+        load_strictly(network, renamed, source=f"{cls.facts.name} checkpoint", unknown=unknown)
         return network
 
     def save_pretrained(self, save_directory: str | Path, **options: Any) -> str | None:
@@ -151,35 +147,33 @@ class Network(
         # push_to_hub passes another config
         return super().save_pretrained(save_directory, **(options | {"config": self.config()}))
 
-    def generate_model_card(self, *args: Any, **options: Any) -> ModelCard:
-        """Return the README of a saved network, which says how to load it."""
-        return super().generate_model_card(*args, how_to_load=self.how_to_load(), **options)
-
-    def how_to_load(self) -> str:
-        """Return what loads a saved network, in Markdown."""
-        return "`sisod.networks.from_pretrained`"
-
     def _save_pretrained(self, save_directory: Path) -> None:
         write_state(save_directory / WEIGHTS_FILE, self.state_dict(), self.config())
 
     @classmethod
-    def _from_pretrained(
-        cls, *, model_id: str, map_location: str = "cpu", strict: bool = True, **options: Any
-    ) -> Self:
-        """Build the network and load its weights; the mixin's own method prints and is not strict."""
-        if not strict:
-            raise InputError(
-                "strict=False is not supported; every tensor of a network must be in its file"
-            )
-        hub = ("revision", "cache_dir", "force_download", "local_files_only", "token")
-        download = {key: options.pop(key) for key in hub if key in options}
-        path = Path(model_id) / WEIGHTS_FILE
-        if not Path(model_id).is_dir():
-            path = fetch(model_id, WEIGHTS_FILE, **download)
-        network = cls(**options)
-        load_strictly(network, read_state(path), source=str(path))
-        network.calibration = read_calibration(path)
-        return network.to(map_location).eval()
+    def from_pretrained(cls, path_or_id: str | Path, **hub_options: Any) -> Self:  # type: ignore[override]
+        """Return a saved network of this class; `networks.from_pretrained` finds the class itself."""
+        path = find_weights(path_or_id, **hub_options)
+        config = read_config(path)
+        return cls(config.encoder, config.input_spec).restore(path, config)
+
+    def restore(self, path: Path, config: NetworkConfig) -> Self:
+        """Load weights and calibration of a file of sisod, and return the network in eval mode."""
+        load_strictly(self, read_state(path), source=str(path))
+        self.calibration, self.input_size = config.calibration, config.size
+        return self.eval()
+
+    def count_macs(self, size: Size) -> int:
+        """Return the multiply-adds of convolutions and matrix products for one image.
+
+        The network must be on the device `meta`, which computes shapes only.
+        """
+        from torch.utils.flop_counter import FlopCounterMode
+
+        counter = FlopCounterMode(display=False)
+        with counter, torch.no_grad():
+            self.eval()(torch.empty(1, 3, *size, device="meta"))
+        return counter.get_total_flops() // 2
 
 
 @contextmanager
@@ -192,16 +186,3 @@ def eval_mode(network: nn.Module) -> Iterator[None]:
     finally:
         for part, mode in modes:
             part.training = mode
-
-
-def count_macs(network: nn.Module, size: tuple[int, int]) -> int:
-    """Return the multiply-adds of convolutions and matrix products for one image.
-
-    The network must be on the device `meta`, which computes shapes only.
-    """
-    from torch.utils.flop_counter import FlopCounterMode
-
-    counter = FlopCounterMode(display=False)
-    with counter, torch.no_grad():
-        network.eval()(torch.empty(1, 3, *size, device="meta"))
-    return counter.get_total_flops() // 2

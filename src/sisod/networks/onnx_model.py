@@ -1,47 +1,39 @@
 """Maps of an ONNX file, by onnxruntime alone: PyTorch need not be installed."""
 
 import hashlib
-import json
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from sisod.common.arguments import check_whole, shown
-from sisod.common.errors import InputError, UsageError, require, shorten_list
+from sisod.common.arguments import check_int, short_repr
+from sisod.common.exceptions import InputError, UsageError, require, shorten_list
 from sisod.common.imports import describe_error
 from sisod.data.images import resize
-from sisod.networks.map_folder import GreyMap, Prediction, write_maps
-from sisod.networks.map_shards import Container
-from sisod.networks.others.kinds import KINDS, ModelOptions, split_kind
-from sisod.networks.values import (
+from sisod.networks.adapters.kinds import ModelOptions, check_model
+from sisod.networks.map_folder import MapOptions, Prediction, Probabilities, write_maps
+from sisod.networks.specs import (
+    CONFIG_KEY,
     EPSILON,
-    IMAGENET_MEAN,
-    IMAGENET_STD,
+    IMAGENET,
     Activation,
+    InputSpec,
+    NetworkConfig,
     Normalization,
+    OutputSpec,
+    Size,
     Triple,
-    check_probabilities,
-    check_reading,
     check_size,
-    check_triple,
-    check_unit_mean,
-    object_channel,
 )
 
-# in files that `sisod export` wrote: the network's config, and height and width, as JSON
-METADATA_KEY = "sisod"
-SIZE_KEY = "sisod_size"
-LOGIT = "saliency_logit"  # output of such files that is resized, as the logits of a network are
-_OLDER_SIZE = (384, 384)  # of files for any size that do not say it
+LOGIT = "saliency_logit"  # output of exported files that is resized, as the logits of a network are
+_UNCHANGED = InputSpec(mean=(0.0, 0.0, 0.0), std=(1.0, 1.0, 1.0))
 _TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16}
-_CHUNK = 1 << 20
-
-Shape = tuple[int, int]
 
 
 class OnnxModel:
@@ -57,7 +49,7 @@ class OnnxModel:
         self,
         path: str | Path,
         *,
-        size: int | Shape | None = None,
+        size: int | Size | None = None,
         mean: Triple | None = None,
         std: Triple | None = None,
         output: int | str = 0,
@@ -69,7 +61,7 @@ class OnnxModel:
         """Open the file; nothing in it is run as Python code.
 
         Args:
-            path: the file; if `sisod export` wrote it, it says mean, std, activation and size itself.
+            path: the file; if `sisod export` wrote it, it says all of the following itself.
             size: side, or height and width, of a file that takes any size.
             mean: of each channel, of values in [0, 1]; by default ImageNet's.
             std: the same for the standard deviation.
@@ -84,30 +76,24 @@ class OnnxModel:
         self.path = Path(path)
         self.title = self.path.name
         self._session = _open_session(self.path, device)
-        reading = "sigmoid" if activation is None else activation
-        self._channel = check_reading(reading, normalize, channel)
-        config = _own_config(self._session)
-        is_own = config is not None
-        self._calibration = (config or {}).get("calibration")
-        names = [item.name for item in self._session.get_outputs()]
-        is_default = output == 0 and not isinstance(output, bool) and activation is None
-        has_logit = is_own and LOGIT in names and is_default
-        self._activation: Activation | None = activation or ("none" if is_own else None)
-        self._normalize = normalize
-        if has_logit:
-            output, self._activation = LOGIT, "sigmoid"
-            self._normalize = (config or {}).get("normalize", normalize)
-        if is_own and (mean or std):
-            raise UsageError(
-                f"{str(path)!r} was written by 'sisod export' and prepares its images itself; leave out "
-                "mean and std"
-            )
-        self._mean = check_triple("mean", mean or ((0.0,) * 3 if is_own else IMAGENET_MEAN))
-        check_unit_mean(self._mean)
-        self._std = check_triple("std", std or ((1.0,) * 3 if is_own else IMAGENET_STD))
-        self._input = _only_input(self._session, self.path)
+        self._input = self._only_input()
         self.batch = _fixed(self._input.shape[0])
-        self.size = self._input_size(check_size(size), is_own=is_own)
+        config = self._exported_config()
+        self.size = self._input_size(check_size(size), None if config is None else config.size)
+        self._calibration = None
+        self._is_guess = config is None and activation is None  # that the values are logits
+        if config is None:
+            self._input_spec = InputSpec(mean=mean or IMAGENET.mean, std=std or IMAGENET.std)
+            self._output_spec = OutputSpec(activation or "sigmoid", normalize, channel)
+        else:
+            if mean or std or output != 0 or activation or normalize != "none" or channel is not None:
+                raise UsageError(
+                    f"{str(path)!r} was written by 'sisod export' and says itself how images and maps "
+                    "are prepared; give no option but --size"
+                )
+            self._input_spec, output = _UNCHANGED, LOGIT  # the graph prepares and calibrates
+            self._output_spec = OutputSpec(normalize=config.output_spec.normalize)
+            self._calibration = config.calibration
         self._output = self._output_name(output)
 
     @property
@@ -119,36 +105,41 @@ class OnnxModel:
 
     def settings(self) -> dict[str, Any]:
         """Return what decides the maps, with the hash of the file and of its data beside it."""
+        digest = hashlib.sha256()
+        for end in ("", ".data", "_data"):
+            part = self.path.with_name(self.path.name + end)
+            if part.is_file():
+                with part.open("rb") as file:
+                    digest.update(hashlib.file_digest(file, "sha256").digest())
         config = {
             "network": "onnx",
             "source": f"onnx:{self.path.name}",
-            "mean": self._mean,
-            "std": self._std,
+            "input_spec": asdict(self._input_spec),
             "output": self._output,
-            "activation": self._activation or "sigmoid",
-            "normalize": self._normalize,
-            "channel": self._channel,
+            "output_spec": asdict(self._output_spec),
         }
-        settings = {"network": config, "weights": _digest(self.path)}
-        return settings if self._calibration is None else settings | {"calibration": self._calibration}
+        calibration = {} if self._calibration is None else {"calibration": asdict(self._calibration)}
+        return {"network": config, "weights": digest.hexdigest(), **calibration}
 
     def prepare(self, image: NDArray[np.uint8]) -> NDArray[Any]:
         """Return an image (BGR) as the file's input, without the batch."""
         rgb = resize(image, self.size)[..., ::-1].astype(np.float32) / np.float32(255)
-        values = (rgb - np.asarray(self._mean, np.float32)) / np.asarray(self._std, np.float32)
+        mean, std = (
+            np.asarray(values, np.float32) for values in (self._input_spec.mean, self._input_spec.std)
+        )
+        values = (rgb - mean) / std
         return np.ascontiguousarray(values.transpose(2, 0, 1), dtype=_TYPES[self._input.type])
 
-    def predict(self, images: NDArray[Any], shapes: Sequence[Shape]) -> list[Callable[[], GreyMap]]:
-        """Run the file on a batch; each function returned resizes one map and makes it grey levels."""
+    def predict(self, images: NDArray[Any], shapes: Sequence[Size]) -> list[Callable[[], Probabilities]]:
+        """Run the file on a batch; each function returned resizes one map."""
         maps = self.run(images)
-        if self._activation is None:
-            least, most = float(maps.min()), float(maps.max())
-            if least >= 0 and most <= 1:
-                raise InputError(
-                    f"the values of {self.title} are from {least:.3g} to {most:.3g}: say that they are "
-                    "probabilities with the activation none (--activation none), or logits with sigmoid"
-                )
-            self._activation = "sigmoid"
+        least, most = float(maps.min()), float(maps.max())
+        if self._is_guess and least >= 0 and most <= 1:
+            raise InputError(
+                f"the values of {self.title} are from {least:.3g} to {most:.3g}: say that they are "
+                "probabilities with the activation none (--activation none), or logits with sigmoid"
+            )
+        self._is_guess = False
         return [partial(self._finish, values, shape) for values, shape in zip(maps, shapes, strict=True)]
 
     def run(self, images: NDArray[Any]) -> NDArray[np.float32]:
@@ -157,31 +148,24 @@ class OnnxModel:
         if self.batch is not None and n_images < self.batch:  # the last batch
             images = np.concatenate([images, np.repeat(images[-1:], self.batch - n_images, axis=0)])
         try:
-            (values,) = self._session.run([self._output], {self._input.name: images})
+            (found,) = self._session.run([self._output], {self._input.name: images})
         except Exception as error:  # onnxruntime has a class for each status, without a common base
             raise InputError(
                 f"{self.title} failed on a batch of shape {images.shape}: {describe_error(error)}"
             ) from error
-        if isinstance(values, np.ndarray) and values.ndim == 3:
+        values = np.asarray(found)
+        if values.ndim == 3:
             values = values[:, None]
-        if (
-            not isinstance(values, np.ndarray)
-            or values.ndim != 4
-            or len(values) != len(images)
-            or not np.issubdtype(values.dtype, np.floating)
-            or 0 in values.shape
-        ):
-            shape = values.shape if isinstance(values, np.ndarray) else ()
-            kind = values.dtype if isinstance(values, np.ndarray) else type(values).__name__
-            names = shorten_list([item.name for item in self._session.get_outputs()], most=8)
+        is_map = values.ndim == 4 and values.size > 0 and np.issubdtype(values.dtype, np.floating)
+        if not is_map or len(values) != len(images):
             raise InputError(
-                f"the output {self._output!r} of {self.title} has shape {shape} and type {kind}; "
-                f"expected floating maps of shape ({len(images)}, 1, height, width); choose another "
-                f"with output, of {names}"
+                f"the output {self._output!r} of {self.title} has shape {values.shape} and type "
+                f"{values.dtype}; expected floating maps of shape ({len(images)}, 1, height, width); "
+                f"choose another with output, of {shorten_list(self._output_names(), most=8)}"
             )
         return values[:n_images].astype(np.float32, copy=False)
 
-    def _finish(self, values: NDArray[np.float32], shape: Shape) -> GreyMap:
+    def _finish(self, values: NDArray[np.float32], shape: Size) -> Probabilities:
         """Return the map of one image: the logits are resized, as for our own networks."""
         logits = np.ascontiguousarray(self._logits(values))
         if logits.shape != shape:
@@ -192,37 +176,51 @@ class OnnxModel:
                 f"the map of {self.title} is not finite; its weights are broken, or they do not fit an "
                 f"input of {self.size[0]} x {self.size[1]}"
             )
-        probs = _sigmoid(logits)
-        if self._normalize == "minmax":
-            least, most = probs.min(), probs.max()
-            if most - least >= EPSILON:
-                probs = (probs - least) / (most - least)
-        if self._calibration is not None:
-            return np.rint(probs.astype(np.float64) * 65535).astype(np.uint16)
-        return np.rint(probs * 255).astype(np.uint8)
+        small = np.exp(-np.abs(logits))  # of a negative number, which does not overflow
+        probs = np.asarray(np.where(logits >= 0, 1, small) / (1 + small), dtype=np.float32)
+        least, most = probs.min(), probs.max()
+        if self._output_spec.normalize == "minmax" and most - least >= EPSILON:
+            probs = (probs - least) / (most - least)
+        return probs
 
     def _logits(self, values: NDArray[np.float32]) -> NDArray[np.float32]:
-        activation = self._activation or "sigmoid"
-        channel = object_channel(len(values), self._channel, activation, self.title)
+        spec = self._output_spec
+        channel = spec.find_channel(len(values), self.title)
         chosen: NDArray[np.float32] = values[channel]
-        if activation == "sigmoid":
+        if spec.activation == "sigmoid":
             return chosen
-        if activation == "softmax":
+        if spec.activation == "softmax":
             others = np.delete(values, channel, axis=0)
             largest = others.max(axis=0)
             return np.asarray(chosen - np.log(np.exp(others - largest).sum(axis=0)) - largest)
-        check_probabilities(float(chosen.min()), float(chosen.max()), self.title)
+        spec.check_values(float(chosen.min()), float(chosen.max()), self.title)
         clipped = chosen.clip(EPSILON, 1 - EPSILON)
         return np.asarray(np.log(clipped / (1 - clipped)))
 
-    def _input_size(self, size: Shape | None, *, is_own: bool) -> Shape:
-        fixed = tuple(_fixed(side) for side in self._input.shape[2:])
-        if None in fixed and size is None and not is_own:
+    def _exported_config(self) -> NetworkConfig | None:
+        """Return the config of the network that `sisod export` wrote; None for files of other origin."""
+        text = self._session.get_modelmeta().custom_metadata_map.get(CONFIG_KEY)
+        return None if text is None else NetworkConfig.parse(text, source=str(self.path))
+
+    def _only_input(self) -> Any:
+        """Return the one input, (batch, 3, height, width)."""
+        first, *others = inputs = self._session.get_inputs()
+        is_batch = len(first.shape) == 4 and _fixed(first.shape[1]) in (3, None)
+        if others or not is_batch or first.type not in _TYPES:
+            shapes = [f"{item.name} {item.shape} {item.type}" for item in inputs]
+            raise InputError(
+                f"{str(self.path)!r} has the input {' and '.join(shapes)}; expected one, RGB images "
+                "(batch, 3, height, width) of type tensor(float) or tensor(float16)"
+            )
+        return first
+
+    def _input_size(self, size: Size | None, exported: Size | None) -> Size:
+        height, width = (_fixed(side) for side in self._input.shape[2:])
+        default = size or exported
+        if default is not None:
+            height, width = height or default[0], width or default[1]
+        if height is None or width is None:
             raise UsageError(f"{self.title} takes images of any size; say which with --size")
-        height, width = (
-            side or given
-            for side, given in zip(fixed, size or _exported_size(self._session), strict=True)
-        )
         if size is not None and size != (height, width):
             raise UsageError(
                 f"{self.title} takes images of {height} x {width} only, got the size "
@@ -230,29 +228,24 @@ class OnnxModel:
             )
         return height, width
 
+    def _output_names(self) -> list[str]:
+        return [item.name for item in self._session.get_outputs()]
+
     def _output_name(self, output: int | str) -> str:
-        names = [item.name for item in self._session.get_outputs()]
-        if isinstance(output, str) and output in names:
-            return output
-        if (
-            isinstance(output, int)
-            and not isinstance(output, bool)
-            and -len(names) <= output < len(names)
-        ):
-            return str(names[output])
-        raise UsageError(
-            f"output is {shown(output)}, but the outputs of {self.title} are "
-            f"{shorten_list(names, most=8)}; give a name, or a position from 0 to {len(names) - 1}"
-        )
+        names = self._output_names()
+        try:
+            return names[names.index(output) if isinstance(output, str) else output]
+        except (ValueError, IndexError) as error:
+            raise UsageError(
+                f"output is {short_repr(output)}, but the outputs of {self.title} are "
+                f"{shorten_list(names, most=8)}; give a name, or a position from 0 to {len(names) - 1}"
+            ) from error
 
 
 def open_onnx(model: str, options: ModelOptions, *, device: str = "auto") -> OnnxModel:
     """Return the model that the command line names, `onnx:FILE`."""
-    KINDS["onnx"].check_installed()
-    if options.trust_remote_code:
-        raise UsageError("--trust-remote-code is for models hf: only; leave it out")
     given: dict[str, Any] = options.given()
-    return OnnxModel(split_kind(model)[1], device=device, **given)
+    return OnnxModel(check_model(model, options)[1], device=device, **given)
 
 
 def predict_onnx(
@@ -261,29 +254,31 @@ def predict_onnx(
     out: str | Path,
     *,
     batch: int = 8,
-    resume: bool = False,
-    overwrite: bool = False,
-    container: Container | None = None,
+    **options: Unpack[MapOptions],
 ) -> Prediction:
-    """Write one PNG for each image, at the image's size; as `predict_folder` does for networks."""
-    batch = model.batch or check_whole("batch", batch, least=1)
-    return write_maps(
-        model, images, out, batch=batch, resume=resume, overwrite=overwrite, container=container
-    )
+    """Write one PNG for each image, at the image's size; as `predict_folder` does for networks.
+
+    Args:
+        model: the opened file.
+        images: folder of images, URL or container.
+        out: folder for the maps and `run.json`.
+        batch: images per batch, unless the file fixes it.
+        options: `resume`, `overwrite`, `container` and `bits`, as for `predict_folder`.
+    """
+    batch = model.batch or check_int("batch", batch, least=1)
+    return write_maps(model, images, out, batch=batch, **options)
 
 
 def _open_session(path: Path, device: str) -> Any:
     import onnxruntime
 
     if not path.is_file():
-        problem = "is a folder" if path.is_dir() else "does not exist"
-        raise InputError(f"{str(path)!r} {problem}; expected an ONNX file")
+        raise InputError(f"{str(path)!r} is not a file; expected an ONNX file")
+    providers = _providers(device, onnxruntime.get_available_providers())
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4  # its errors are raised too, and its warnings are about speed
     try:
-        return onnxruntime.InferenceSession(str(path), options, providers=_providers(device))
-    except UsageError:
-        raise
+        return onnxruntime.InferenceSession(str(path), options, providers=providers)
     except Exception as error:  # onnxruntime has a class for each status, without a common base
         raise InputError(
             f"{str(path)!r} cannot be opened by onnxruntime ({describe_error(error)}); expected an ONNX "
@@ -291,11 +286,9 @@ def _open_session(path: Path, device: str) -> Any:
         ) from error
 
 
-def _providers(device: str) -> list[Any]:
-    import onnxruntime
-
+def _providers(device: str, available: Sequence[str]) -> list[Any]:
     name, _, number = device.partition(":")
-    has_cuda = "CUDAExecutionProvider" in onnxruntime.get_available_providers()
+    has_cuda = "CUDAExecutionProvider" in available
     if name == "auto":
         name = "cuda" if has_cuda else "cpu"
     if name == "cpu" and not number:
@@ -308,59 +301,6 @@ def _providers(device: str) -> list[Any]:
     )
 
 
-def _own_config(session: Any) -> dict[str, Any] | None:
-    """Return the config of the network that `sisod export` wrote; None for files of other origin."""
-    try:
-        config = json.loads(session.get_modelmeta().custom_metadata_map[METADATA_KEY])
-    except (KeyError, ValueError, RecursionError):
-        return None
-    return config if isinstance(config, dict) else None
-
-
-def _exported_size(session: Any) -> Shape:
-    """Return height and width for which `sisod export` wrote a file of any size."""
-    try:
-        height, width = map(_fixed, json.loads(session.get_modelmeta().custom_metadata_map[SIZE_KEY]))
-    except (KeyError, ValueError, TypeError, RecursionError):
-        return _OLDER_SIZE
-    return (height, width) if height and width else _OLDER_SIZE
-
-
-def _only_input(session: Any, path: Path) -> Any:
-    """Return the one input, (batch, 3, height, width)."""
-    inputs = session.get_inputs()
-    if len(inputs) != 1:
-        listed = shorten_list([item.name for item in inputs], most=8) or "none"
-        raise InputError(
-            f"{str(path)!r} has {len(inputs)} inputs ({listed}); expected one, a batch of RGB images"
-        )
-    (only,) = inputs
-    if len(only.shape) != 4 or _fixed(only.shape[1]) not in (3, None) or only.type not in _TYPES:
-        shape = ", ".join(str(side or "?") for side in only.shape)
-        raise InputError(
-            f"the input {only.name!r} of {str(path)!r} has shape ({shape}) and type {only.type}; "
-            "expected RGB images (batch, 3, height, width) of type tensor(float) or tensor(float16)"
-        )
-    return only
-
-
 def _fixed(side: object) -> int | None:
     """Return a side of a shape that the file fixes; None for one that it leaves open."""
     return side if isinstance(side, int) and side > 0 else None
-
-
-def _sigmoid(logits: NDArray[np.float32]) -> NDArray[np.float32]:
-    # exp of a negative number does not overflow
-    small = np.exp(-np.abs(logits))
-    return np.asarray(np.where(logits >= 0, 1, small) / (1 + small), dtype=np.float32)
-
-
-def _digest(path: Path) -> str:
-    """Return the SHA-256 of a file and of the weights beside it, NAME.data or NAME_data."""
-    digest = hashlib.sha256()
-    for part in (path, *(path.with_name(path.name + end) for end in (".data", "_data"))):
-        if part.is_file():
-            with part.open("rb") as file:
-                while chunk := file.read(_CHUNK):
-                    digest.update(chunk)
-    return digest.hexdigest()

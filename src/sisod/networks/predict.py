@@ -1,7 +1,6 @@
-"""Images -> maps at their own size, with any network that can be loaded; nothing is unpickled."""
+"""Images -> maps at their own size, with any network."""
 
 import hashlib
-import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,71 +14,17 @@ import torch.nn.functional as F  # noqa: N812  (the name everybody knows it by)
 from numpy.typing import NDArray
 from torch import Tensor
 
-from sisod import networks
-from sisod.common.arguments import check_whole
-from sisod.common.errors import InputError, UsageError
+from sisod.common.arguments import check_int
+from sisod.common.exceptions import InputError, UsageError
 from sisod.data.images import resize
-from sisod.networks.checkpoints import read_state
-from sisod.networks.map_folder import GreyMap, Prediction, write_maps
+from sisod.networks.adapters.wrapped import module_errors
+from sisod.networks.map_folder import Bits, MapOptions, Prediction, Probabilities, write_maps
 from sisod.networks.map_shards import Container
 from sisod.networks.memory import check_memory, memory_errors
-from sisod.networks.network import WEIGHTS_FILE, Network, eval_mode
-from sisod.networks.others.factory import Factory
-from sisod.networks.others.wrapped import module_errors
-from sisod.networks.saved import recognise
-from sisod.networks.values import check_size
+from sisod.networks.network import Network, eval_mode
+from sisod.networks.specs import Size, check_size
 
-DEFAULT_SIZE = 384  # of the paper
-RECIPE_FILE = "recipe.toml"  # of a run folder
-
-
-def load_network(
-    checkpoint: str | Path,
-    *,
-    network: str | None = None,
-    origin: str = "authors",
-    factory: Factory | None = None,
-) -> Network:
-    """Return the network of a checkpoint, in eval mode.
-
-    Args:
-        checkpoint: a run folder of `sisod train`, a folder of `save_pretrained`, a safetensors file, a
-            repository on the Hugging Face hub, or an authors' checkpoint.
-        network: name of the network of an authors' checkpoint; by default recognised by its key names.
-        origin: whose checkpoint it is, `"authors"` or `"si-sod"`; see `networks.load_published`.
-        factory: as for `networks.from_pretrained`.
-    """
-    path = Path(checkpoint)
-    if path.is_file() and (path.suffix != ".safetensors" or network is not None):
-        state = read_state(path)
-        name = network or recognise(state, source=str(path))
-        return networks.load_published(name, state, origin=origin).eval()
-    if network is not None:
-        raise UsageError(
-            f"--network is for the file of an authors' checkpoint, got {str(checkpoint)!r}; leave it out"
-        )
-    weights = path / WEIGHTS_FILE  # its header names the network
-    return networks.from_pretrained(weights if weights.is_file() else checkpoint, factory=factory)
-
-
-def trained_size(checkpoint: str | Path) -> int | None:
-    """Return the size that the recipe of a run folder trained at; None for any other checkpoint."""
-    path = Path(checkpoint)
-    if not path.exists():  # "hf:x" and "owner/x" are no paths: their folder has nothing to do with them
-        return None
-    try:
-        recipe = tomllib.loads(
-            ((path if path.is_dir() else path.parent) / RECIPE_FILE).read_text("utf-8")
-        )
-        return int(recipe["data"]["size"])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return None
-
-
-def default_size(network: Network, checkpoint: str | Path) -> tuple[int, int]:
-    """Return height and width of the input: as the run was trained, else as the network says, or 384."""
-    trained = check_size(trained_size(checkpoint))
-    return trained or network.input_size or (DEFAULT_SIZE, DEFAULT_SIZE)
+DEFAULT_SIZE = (384, 384)  # of the paper
 
 
 def predict_folder(
@@ -87,17 +32,17 @@ def predict_folder(
     images: str | Path,
     out: str | Path,
     *,
-    size: int | tuple[int, int] | None = None,
+    size: int | Size | None = None,
     batch: int = 8,
     device: str = "auto",
     resume: bool = False,
     overwrite: bool = False,
     container: Container | None = None,
+    bits: Bits | None = None,
 ) -> Prediction:
     """Write one PNG for each image, at the image's size, under its path below `images`.
 
-    Maps have 8 bits; those of a calibrated network have 16, so that fewer levels merge. The network is
-    moved to `device`; afterwards it is in training mode if it was before.
+    The network is moved to `device`; afterwards it is in training mode if it was before.
 
     Args:
         network: its `input_spec` says how an image becomes its input, its `calibration` how a logit
@@ -105,28 +50,23 @@ def predict_folder(
         images: folder of images, URL or container; subfolders are kept.
         out: folder for the maps and `run.json`; must not exist, or be empty.
         size: side of the square, or height and width, that images are resized to for the network; by
-            default the network's `input_size`, or 384.
+            default the network's `input_size`, that of its training, or 384.
         batch: images per batch.
         device: as PyTorch names it; `"auto"` is the first GPU if there is one, else the CPU.
         resume: keep the maps of an unfinished run of the same network on the same images.
         overwrite: replace an earlier result of `predict`; it stays until all maps are written.
         container: `"parquet"` or `"tar"` packs the maps into shards in `out` instead of single files.
+        bits: 8, or 16 to compare networks by values over all thresholds, such as `object_f1_max`: maps
+            of 8 bits end at logit 5.5. By default 8, and 16 of a calibrated network.
     """
     torch_device = find_device(device)
-    height, width = check_size(size) or network.input_size or (DEFAULT_SIZE, DEFAULT_SIZE)
-    batch = check_whole("batch", batch, least=1)
+    height, width = check_size(size) or network.input_size or DEFAULT_SIZE
+    batch = check_int("batch", batch, least=1)
     check_memory(network, batch=batch, height=height, width=width, advice="lower --size or --batch")
     with memory_errors(f"a batch of {batch} images of {height} x {width}"), eval_mode(network):
         model = _TorchModel(network.to(torch_device), (height, width))
-        return write_maps(
-            model,
-            images,
-            out,
-            batch=batch,
-            resume=resume,
-            overwrite=overwrite,
-            container=container,
-        )
+        options = MapOptions(resume=resume, overwrite=overwrite, container=container, bits=bits)
+        return write_maps(model, images, out, batch=batch, **options)
 
 
 @dataclass(frozen=True)
@@ -134,7 +74,7 @@ class _TorchModel:
     """A network as `write_maps` runs it."""
 
     network: Network
-    size: tuple[int, int]
+    size: Size
 
     @property
     def versions(self) -> dict[str, str]:
@@ -148,30 +88,26 @@ class _TorchModel:
     def prepare(self, image: NDArray[np.uint8]) -> NDArray[np.uint8]:
         return np.ascontiguousarray(resize(image, self.size)[..., ::-1].transpose(2, 0, 1))
 
-    def predict(
-        self, images: NDArray[Any], shapes: Sequence[tuple[int, int]]
-    ) -> list[Callable[[], GreyMap]]:
+    def predict(self, images: NDArray[Any], shapes: Sequence[Size]) -> list[Callable[[], Probabilities]]:
         maps = predict_batch(self.network, torch.from_numpy(images), shapes)
         return [partial(lambda array: array, array) for array in maps]
 
 
 @torch.inference_mode()
-def predict_batch(network: Network, images: Tensor, shapes: Sequence[tuple[int, int]]) -> list[GreyMap]:
-    """Return maps of the given heights and widths: 8-bit, or 16-bit of a calibrated network.
+def predict_batch(network: Network, images: Tensor, shapes: Sequence[Size]) -> list[Probabilities]:
+    """Return maps of the given heights and widths, calibrated if the network is.
 
     Args:
         network: in eval mode.
         images: (B, 3, H, W) RGB, uint8.
         shapes: one for each image; the logits are resized to it.
     """
-    probs = (network.saliency(logits) for logits in predict_logits(network, images, shapes))
-    if network.calibration is None:
-        return [(p * 255).round().to(torch.uint8).cpu().numpy() for p in probs]
-    return [(p.double() * 65535).round().int().cpu().numpy().astype(np.uint16) for p in probs]
+    logits = predict_logits(network, images, shapes)
+    return [network.saliency(values).float().cpu().numpy() for values in logits]
 
 
 @torch.inference_mode()
-def predict_logits(network: Network, images: Tensor, shapes: Sequence[tuple[int, int]]) -> list[Tensor]:
+def predict_logits(network: Network, images: Tensor, shapes: Sequence[Size]) -> list[Tensor]:
     """Return the logits of the prediction, not calibrated, at the given heights and widths.
 
     The arguments are those of `predict_batch`.
@@ -204,8 +140,8 @@ def find_device(name: str) -> torch.device:
     return torch_device
 
 
-def weights_digest(network: Network) -> str:
-    """Return the SHA-256 of all tensors of a network, with their names."""
+def weights_digest(network: torch.nn.Module) -> str:
+    """Return the SHA-256 of all tensors of a module, with their names."""
     digest = hashlib.sha256()
     for name, value in sorted(network.state_dict().items()):
         digest.update(name.encode())

@@ -1,13 +1,18 @@
-"""The networks by name, and facts about them. Importing this module does not import PyTorch."""
+"""The networks by name, facts about them, and the table of `sisod networks`.
+
+Importing this module does not import PyTorch.
+"""
 
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
 from sisod.common.arguments import check_known
-from sisod.common.errors import is_missing, require
+from sisod.common.exceptions import is_missing, require
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from sisod.networks.network import Network
 
 _CLASSES = {
@@ -83,4 +88,36 @@ def find(name: str) -> "type[Network]":
     require("sisod.networks", *_MODULES)
     return cast(
         "type[Network]", getattr(import_module(f"sisod.networks.architectures.{name}"), _CLASSES[name])
+    )
+
+
+def networks_table(encoder: str = "resnet50") -> "Table":
+    """Return one row per network; tiny always has its own encoder. Numbers need PyTorch."""
+    from rich.table import Table
+
+    has_numbers = missing_module() is None
+    origins = [facts.origin for facts in FACTS.values() if facts.origin != "sisod"]
+    table = Table(
+        title=f"Encoder {encoder}, 384 x 384" if has_numbers else "Networks",
+        caption=f"Weights are published at {', '.join(origins)}",
+    )
+    numbers = ("parameters", "GMACs", "maps") if has_numbers else ()
+    for head in ("name", *numbers, "paper", "licence of the published weights"):
+        table.add_column(head, justify="right" if head in numbers else "left")
+    for name, facts in FACTS.items():
+        row = _numbers(name, encoder) if has_numbers else ()
+        table.add_row(name, *row, f"{facts.title}, {facts.paper}", facts.licence)
+    return table
+
+
+def _numbers(name: str, encoder: str) -> tuple[str, str, str]:
+    """Return the number of parameters, of multiply-adds and of maps."""
+    import torch
+
+    with torch.device("meta"):
+        network = find(name)() if name == "tiny" else find(name)(encoder)
+    return (
+        f"{sum(parameter.numel() for parameter in network.parameters()):,}",
+        f"{network.count_macs((384, 384)) / 1e9:.3f}",
+        str(len(network.targets)),
     )

@@ -2,6 +2,7 @@
 
 from sisod.paper.against import AgainstPaper, against_paper
 from sisod.paper.published import (
+    GroupClaim,
     Misprint,
     PublishedRow,
     claimed_gains,
@@ -9,6 +10,7 @@ from sisod.paper.published import (
     facts,
     find_row,
     gains,
+    group_claims,
     misprints,
     networks,
     row,
@@ -17,6 +19,7 @@ from sisod.paper.published import (
 
 __all__ = [
     "AgainstPaper",
+    "GroupClaim",
     "Misprint",
     "PublishedRow",
     "against_paper",
@@ -25,6 +28,7 @@ __all__ = [
     "facts",
     "find_row",
     "gains",
+    "group_claims",
     "misprints",
     "networks",
     "row",

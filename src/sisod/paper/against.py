@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sisod.common.errors import InputError, counted
+from sisod.common.exceptions import InputError, pluralize
 from sisod.common.grid import Format, Grid, json_rows, number, render
 from sisod.paper.published import PublishedRow, find_row
 from sisod.scoring.metrics import METRICS, arrow
@@ -24,11 +24,13 @@ class AgainstPaper:
         table: one row per metric: `metric`, `ours`, `published`, `difference` (ours minus published),
             `note` (on a misprint, else empty).
         images: number of images scored.
+        code: the released code that scored them, SI-SOD or SI_Metric.
     """
 
     row: PublishedRow
     table: "pl.DataFrame"
     images: int
+    code: str
 
     def grid(self) -> Grid:
         """Return the table as text."""
@@ -50,7 +52,9 @@ class AgainstPaper:
 
     def caption(self) -> str:
         """Return how the numbers were computed, and a line for each misprint."""
-        origin = f"{counted(self.images, 'image')}, scored as the paper's released code does"
+        origin = (
+            f"{pluralize(self.images, 'image')}, scored as the paper's released code {self.code} does"
+        )
         notes = [f"{METRICS[key].title} is {note}" for key, note in self.row.notes.items()]
         return "\n".join([origin, *notes])
 
@@ -59,16 +63,17 @@ class AgainstPaper:
 
 
 def against_paper(evaluation: "Evaluation", published: PublishedRow | str) -> AgainstPaper:
-    """Compare a run with a published row; the run must have been scored under the protocol `official`.
+    """Compare a run with a published row; the run must have been scored as the released code does.
 
     Args:
-        evaluation: the run, `sisod.evaluate(..., protocol="official")`.
+        evaluation: the run, `sisod.evaluate(..., protocol="official")`, or `"official-metric"`.
         published: a row or its name, such as `MSOD/EDN+SI`.
     """
     import polars as pl
 
     row = find_row(published) if isinstance(published, str) else published
-    if not evaluation.protocol.released_code:
+    code = evaluation.protocol.released_code
+    if not code:
         raise InputError(
             f"the run was scored under the protocol {evaluation.protocol.name!r}, the paper's numbers "
             "under that of its released code; evaluate again with --protocol official"
@@ -84,4 +89,4 @@ def against_paper(evaluation: "Evaluation", published: PublishedRow | str) -> Ag
         for key, value in row.values.items()
         if key in evaluation.summary
     ]
-    return AgainstPaper(row, pl.DataFrame(rows), evaluation.images.height)
+    return AgainstPaper(row, pl.DataFrame(rows), evaluation.images.height, code)

@@ -4,10 +4,10 @@ import functools
 import tomllib
 from dataclasses import dataclass
 from importlib import resources
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from sisod.common.arguments import check_known, unknown_name_message
-from sisod.common.errors import UsageError
+from sisod.common.arguments import check_known
+from sisod.common.exceptions import UsageError
 from sisod.scoring.metrics import METRICS
 
 if TYPE_CHECKING:
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 
 TableName = Literal["quantitative", "ablation", "datasets", "time_cost", "preprocessing"]
-_TABLES = ("quantitative", "ablation", "datasets", "time_cost", "preprocessing")
 _SUFFIX = "_SI"  # of a network trained with the paper's loss
 
 
@@ -48,8 +47,8 @@ class Misprint:
     """A printed number or formula of the paper that is believed to be wrong.
 
     Attributes:
-        table: name of the table, or `claims` for a number in the text.
-        location: its keys in the table: data set, row, column.
+        table: name of the table, `claims` for a number in the text, or `formulas`.
+        location: its keys in the table: data set, row, column; of a formula, its section and name.
         printed: as printed.
         value: the number in our tables; None for a formula.
         reason: why it is believed to be wrong.
@@ -60,6 +59,27 @@ class Misprint:
     printed: str
     value: float | None
     reason: str
+
+
+@dataclass(frozen=True)
+class GroupClaim:
+    """A gain that the paper's text claims for a group of objects or images.
+
+    Attributes:
+        group: which objects or images.
+        dataset: as the paper calls it.
+        network: as the paper calls it.
+        metric: key of the metric.
+        gain: improvement by the paper's loss; positive is better, also where a lower value is.
+        section: of the paper.
+    """
+
+    group: str
+    dataset: str
+    network: str
+    metric: str
+    gain: float
+    section: str
 
 
 def datasets() -> tuple[str, ...]:
@@ -100,9 +120,7 @@ def find_row(name: str) -> PublishedRow:
     """
     dataset, slash, network = name.partition("/")
     if not slash:
-        raise UsageError(
-            f"{name!r} names no row of the paper; expected DATASET/NETWORK, like MSOD/EDN+SI"
-        )
+        raise UsageError(f"expected DATASET/NETWORK, like MSOD/EDN+SI, got {name!r}")
     plain, plus, _ = network.upper().partition("+SI")
     return row(dataset, plain, size_invariant=bool(plus))
 
@@ -115,33 +133,30 @@ def table(name: TableName) -> "pl.DataFrame":
     """
     import polars as pl
 
-    check_known("table of the paper", name, _TABLES)
+    check_known("table of the paper", name, get_args(TableName))
     content = _data()[name]
     if name == "quantitative":
-        published = [
+        rows = [
             row(d, n, size_invariant=si) for d in datasets() for n in networks() for si in (False, True)
         ]
-        return pl.DataFrame(
-            {"dataset": r.dataset, "network": r.network, "size_invariant": r.size_invariant} | r.values
-            for r in published
-        )
+        keys = ("dataset", "network", "size_invariant")
+        return pl.DataFrame({key: getattr(r, key) for key in keys} | r.values for r in rows)
     if name == "ablation":
-        return pl.DataFrame(
-            {"dataset": dataset, "alpha": alpha} | dict(zip(content["metrics"], values, strict=True))
-            for dataset, rows in content.items()
+        labelled = [
+            ({"dataset": dataset, "alpha": alpha}, values)
+            for dataset, lines in content.items()
             if dataset != "metrics"
-            for alpha, values in rows.items()
-        )
-    rows = {key: values for key, values in content.items() if key != "columns"}
-    return pl.DataFrame(
-        {"name": key} | dict(zip(content["columns"], values, strict=True))
-        for key, values in rows.items()
-    )
+            for alpha, values in lines.items()
+        ]
+    else:
+        labelled = [({"name": key}, values) for key, values in content.items() if key != "columns"]
+    columns = content.get("metrics") or content["columns"]
+    return pl.DataFrame(label | dict(zip(columns, values, strict=True)) for label, values in labelled)
 
 
 @functools.cache
 def misprints() -> tuple[Misprint, ...]:
-    """Return every printed number and formula that is believed to be wrong."""
+    """Return the printed numbers and formulas that are believed to be wrong: those we know of."""
     return tuple(
         Misprint(**({"value": None} | entry | {"location": tuple(entry["location"])}))
         for entry in _data()["misprints"]
@@ -159,9 +174,10 @@ def gains(dataset: str) -> dict[str, float]:
         (row(dataset, name).values, row(dataset, name, size_invariant=True).values)
         for name in networks()
     ]
+    up = {key: METRICS[key].direction == "up" for key in pairs[0][0]}
     return {
-        key: sum(_improvement(key, after[key], before[key]) for before, after in pairs) / len(pairs)
-        for key in pairs[0][0]
+        key: sum(b[key] - a[key] if up[key] else a[key] - b[key] for a, b in pairs) / len(pairs)
+        for key in up
     }
 
 
@@ -170,20 +186,25 @@ def claimed_gains() -> dict[str, dict[str, float]]:
     return {dataset: dict(claims) for dataset, claims in _data()["claims"].items()}
 
 
+def group_claims() -> tuple[GroupClaim, ...]:
+    """Return what the paper's text claims for small objects and for images of several objects.
+
+    Example:
+        >>> [(claim.group[:16], claim.metric, claim.gain) for claim in group_claims()]
+        [('objects of 0 to ', 'si_mae', 0.024), ('images of two or', 'si_mae', 0.007)]
+    """
+    return tuple(GroupClaim(**claim) for claim in _data()["group_claims"])
+
+
 def facts() -> dict[str, float]:
     """Return single numbers from the text: objects of MSOD, objects per image of DUTS-TR."""
     return dict(_data()["facts"])
 
 
-def _improvement(key: str, after: float, before: float) -> float:
-    return after - before if METRICS[key].direction == "up" else before - after
-
-
 def _known(what: str, name: str, names: tuple[str, ...]) -> str:
-    for known in names:
-        if isinstance(name, str) and known.casefold() == name.casefold():
-            return known
-    raise UsageError(unknown_name_message(what, name, names))
+    spelled = {known.casefold(): known for known in names}.get(str(name).casefold(), name)
+    check_known(what, spelled, names)
+    return spelled
 
 
 @functools.cache

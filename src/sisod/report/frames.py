@@ -8,15 +8,15 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from sisod.common.errors import InputError, UsageError, shorten_list
-from sisod.common.folders import write_folder
+from sisod.common.exceptions import InputError, UsageError, shorten_list
 from sisod.common.grid import Format, Grid, number, render
 from sisod.common.output import output_path, write_png, write_run
 from sisod.common.progress import progress_bar
-from sisod.data.images import read_colour, where
+from sisod.common.run_folder import write_folder
+from sisod.data.images import display_path, read_colour
 from sisod.data.pairs import Photographs, find_masks, find_photographs
 from sisod.data.storage import is_below
-from sisod.data.truths import PLAIN, Meaning, read_truth
+from sisod.data.truths import BINARY_MASK, TruthFormat, read_truth
 from sisod.scoring.partition import Partition
 from sisod.scoring.protocols import Protocol
 
@@ -66,7 +66,7 @@ def draw_folder(
     image_root: str | Path | None = None,
     gt_suffix: str = "",
     names: Sequence[str] | None = None,
-    meaning: Meaning = PLAIN,
+    meaning: TruthFormat = BINARY_MASK,
     overwrite: bool = False,
 ) -> list[Picture]:
     """Draw every mask of a folder, or those of `names`, over its image if there are images."""
@@ -94,7 +94,7 @@ def draw_folder(
     ):
         for name, file in masks.items():
             truth = read_truth(gt_root, file.path, meaning)
-            mask = truth.mask(where(gt_root, file.path), level=protocol.gt_level)
+            mask = truth.mask(display_path(gt_root, file.path), level=protocol.gt_level)
             canvas = np.repeat(mask[..., None].astype(np.uint8) * np.uint8(255), 3, axis=2)
             if image_root is not None:
                 image = read_colour(image_root, images[name].path)

@@ -3,21 +3,22 @@
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sisod.analysis.bootstrap import OBJECT_SCORES
 from sisod.common.arguments import check_known
-from sisod.common.errors import InputError, MissingExtraError, UsageError, shorten_list
-from sisod.common.output import followed, lock, readable_errors, write_files
+from sisod.common.exceptions import InputError, MissingExtraError, UsageError, shorten_list
+from sisod.common.output import lock, readable_errors, resolve_link, write_files
 from sisod.common.progress import progress_bar
 from sisod.data.storage import is_local_root
 from sisod.evaluation.results import Result, datasets_of, methods_of
-from sisod.report.style import Width, check_plot_path, figure_bytes, inches, save_figure
+from sisod.report.style import Width, check_plot_path, figure_bytes, save_figure
+from sisod.scoring.metrics import METRICS, check_metric
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from sisod.analysis.groups import SizeKind
 
 # the others show all that they can show
 METRIC_FIGURES = frozenset(["ablation", "examples", "number", "size", "size-log", "size-quantile"])
@@ -50,87 +51,74 @@ class FigureRequest:
 
 
 def draw(name: str, request: FigureRequest) -> "Figure":
-    """Draw a figure."""
-    functions = _figure_functions()
+    """Draw a figure of `figure_names`."""
+    functions = _figure_functions(request)
     check_known("figure", name, functions)
-    inches(request.width)
     if request.metrics and name not in METRIC_FIGURES:
         raise UsageError(
             f"the figure {name!r} has no choice of metrics; those with one are "
             + ", ".join(sorted(METRIC_FIGURES))
         )
-    chosen = choose_methods(request.results, request.methods)
-    return functions[name](dataclasses.replace(request, results=chosen))
+    return functions[name](width=request.width)
 
 
 def choose_methods(results: Sequence[Result], methods: Sequence[str]) -> list[Result]:
     """Return the results of some methods in the order of their names, of all if none are named."""
     if not methods:
         return list(results)
-    known = methods_of(results)
     for method in methods:
-        check_known("method", method, known)
-    return [
-        result
-        for dataset in datasets_of(results)
-        for method in dict.fromkeys(methods)
-        for result in results
-        if (result.dataset, result.method) == (dataset, method)
-    ]
+        check_known("method", method, methods_of(results))
+    order = {(dataset, method): None for dataset in datasets_of(results) for method in methods}
+    found = {(result.dataset, result.method): result for result in results}
+    return [found[key] for key in order if key in found]
 
 
 def figure_names() -> tuple[str, ...]:
     """Return the names of all figures."""
-    return tuple(_figure_functions())
+    return tuple(_figure_functions(FigureRequest(())))
 
 
-def _figure_functions() -> "dict[str, Callable[[FigureRequest], Figure]]":
-    from sisod.report import errors, figures, objects
-    from sisod.report.drawing import group_figures
+def _figure_functions(request: FigureRequest) -> "dict[str, Callable[..., Figure]]":
+    """Name -> function that draws the figure of a request, with a width."""
+    from sisod.report.drawing import curves, error_bars, groups
 
-    def by_size(groups: "SizeKind") -> "Callable[[FigureRequest], Figure]":
-        return lambda r: group_figures.size_figure(r.results, groups, metrics=r.metrics, width=r.width)
-
+    results = choose_methods(request.results, request.methods)
     return {
-        "pr": lambda r: figures.curve_figure(r.results, "pr", width=r.width),
-        "roc": lambda r: figures.curve_figure(r.results, "roc", width=r.width),
-        "f": lambda r: figures.curve_figure(r.results, "f", width=r.width),
-        "iou": lambda r: figures.curve_figure(r.results, "iou", width=r.width),
-        "size": by_size("paper"),
-        "size-log": by_size("log"),
-        "size-quantile": by_size("quantile"),
-        "number": lambda r: group_figures.number_figure(r.results, metrics=r.metrics, width=r.width),
-        "objects": lambda r: objects.object_figure(r.results, width=r.width),
-        "false-objects": lambda r: objects.false_object_figure(r.results, width=r.width),
-        "errors": lambda r: errors.error_figure(r.results, width=r.width),
-        "errors-size": lambda r: errors.error_size_figure(r.results, width=r.width),
-        "ablation": _ablation,
-        "examples": _examples,
+        **{kind: partial(curves.curve_figure, results, kind) for kind in curves.CURVES},
+        "size": partial(groups.size_figure, results, "paper", metrics=request.metrics),
+        "size-log": partial(groups.size_figure, results, "log", metrics=request.metrics),
+        "size-quantile": partial(groups.size_figure, results, "quantile", metrics=request.metrics),
+        "number": partial(groups.number_figure, results, metrics=request.metrics),
+        "objects": partial(curves.object_figure, results),
+        "false-objects": partial(groups.false_object_figure, results),
+        "errors": partial(error_bars.error_figure, results),
+        "errors-size": partial(error_bars.error_size_figure, results),
+        "ablation": partial(_ablation, request),
+        "examples": partial(_examples, request, results),
     }
 
 
-def _ablation(request: FigureRequest) -> "Figure":
+def _ablation(request: FigureRequest, *, width: Width) -> "Figure":
     from sisod.analysis.ablation import read_ablation
-    from sisod.report.ablation import ablation_figure
+    from sisod.report.drawing.ablation import ablation_figure
 
     if request.ablation is None:
         raise UsageError(
             "the figure 'ablation' needs the table of 'sisod ablate'; pass it with --ablation"
         )
-    rows = read_ablation(request.ablation)
-    return ablation_figure(rows, metrics=request.metrics, width=request.width)
+    return ablation_figure(read_ablation(request.ablation), metrics=request.metrics, width=width)
 
 
-def _examples(request: FigureRequest) -> "Figure":
-    from sisod.report.examples import example_figure
+def _examples(request: FigureRequest, results: Sequence[Result], *, width: Width) -> "Figure":
+    from sisod.report.drawing.examples import example_figure
 
     return example_figure(
-        request.results,
+        results,
         image_roots=request.image_roots,
         names=request.examples,
         fetch=request.fetch,
         metrics=request.metrics,
-        width=request.width,
+        width=width,
     )
 
 
@@ -143,12 +131,13 @@ def write_figure(path: Path, name: str, request: FigureRequest) -> list[str]:
 
 def _missing_parts(file: str, name: str, request: FigureRequest) -> list[str]:
     """Say which curves a figure lacks; the figure says so too."""
-    from sisod.report.figures import CURVES, missing_curves
+    from sisod.report.drawing.curves import CURVES
+    from sisod.report.missing import missing_curves
 
     if name not in CURVES:
         return []
     chosen = choose_methods(request.results, request.methods)
-    return [f"{file} is incomplete: {note}" for note in missing_curves(chosen, name)]
+    return [f"{file} is incomplete: {note}" for note in missing_curves(chosen, CURVES[name][:2])]
 
 
 def write_figures(folder: Path, kind: str, request: FigureRequest) -> tuple[list[Path], list[str]]:
@@ -168,10 +157,11 @@ def write_figures(folder: Path, kind: str, request: FigureRequest) -> tuple[list
             file = f"{name}.{kind}"
             check_plot_path(Path(file))
             try:
-                own = _with_own_metrics(name, request)
-                drawn[file] = figure_bytes(draw(name, own), kind)
+                keys = _own_metrics(name, request.metrics)
+                figure = draw(name, dataclasses.replace(request, metrics=keys))
+                drawn[file] = figure_bytes(figure, kind)
                 incomplete += _missing_parts(file, name, request)
-                left_out = tuple(key for key in request.metrics if key not in own.metrics)
+                left_out = tuple(key for key in request.metrics if key not in keys)
                 if left_out and name in METRIC_FIGURES - {"ablation"}:  # which has its own
                     not_shown.setdefault(left_out, []).append(file)
             except (UsageError, MissingExtraError):
@@ -183,7 +173,7 @@ def write_figures(folder: Path, kind: str, request: FigureRequest) -> tuple[list
         f"{', '.join(keys)} {'is' if len(keys) == 1 else 'are'} not drawn in {', '.join(files)}"
         for keys, files in not_shown.items()
     ]
-    target = followed(folder)
+    target = resolve_link(folder)
     with readable_errors(target / "x", "make room there or choose another folder"), lock(target):
         target.mkdir(parents=True, exist_ok=True)
         write_files(target, drawn)
@@ -191,10 +181,8 @@ def write_figures(folder: Path, kind: str, request: FigureRequest) -> tuple[list
 
 
 def find_scores(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the keys of scores; refuse one that no figure can show."""
-    from sisod.analysis.bootstrap import OBJECT_SCORES
-    from sisod.report.drawing.group_scores import score_key
-    from sisod.scoring.metrics import METRICS, check_metric
+    """Return the keys of scores; raise if no figure can show one."""
+    from sisod.report.drawing.groups import score_key
 
     keys = tuple(dict.fromkeys(map(score_key, names)))
     for key in keys:
@@ -203,19 +191,18 @@ def find_scores(names: Sequence[str]) -> tuple[str, ...]:
     return keys
 
 
-def _with_own_metrics(name: str, request: FigureRequest) -> FigureRequest:
-    """The request with those metrics that a figure can show."""
-    from sisod.report.drawing.group_scores import has_groups, object_score
+def _own_metrics(name: str, metrics: Sequence[str]) -> list[str]:
+    """Those metrics that a figure can show; raise if it can show none of them."""
+    from sisod.report.drawing.groups import has_groups, object_score
 
     if name not in METRIC_FIGURES or name == "ablation":
-        return dataclasses.replace(request, metrics=())
-    shows = has_groups if name == "number" else object_score
-    keys = [key for key in request.metrics if shows(key)]
+        return []
+    keys = [key for key in metrics if (has_groups if name == "number" else object_score)(key)]
     if name == "examples":
-        keys = [key for key in keys if key != "found"][:1]
-    elif request.metrics and not keys:
-        raise InputError(f"it cannot show {shorten_list(list(request.metrics))}")
-    return dataclasses.replace(request, metrics=keys)
+        return [key for key in keys if key != "found"][:1]
+    if metrics and not keys:
+        raise InputError(f"it cannot show {shorten_list(list(metrics))}")
+    return keys
 
 
 def image_folders(arguments: Sequence[str], datasets: Sequence[str]) -> dict[str, Path]:

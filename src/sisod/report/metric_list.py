@@ -12,8 +12,11 @@ _BETTER = {"up": "higher", "down": "lower", "none": "neither"}
 
 
 def metric_records() -> list[dict[str, Any]]:
-    """Return what is known of each metric, by key."""
-    return [
+    """Return what is known of each metric.
+
+    The last ones are the means over objects, which only comparisons and figures of groups have.
+    """
+    records = [
         {
             "key": key,
             "title": metric.title,
@@ -23,24 +26,14 @@ def metric_records() -> list[dict[str, Any]]:
             "trivial": metric.trivial,
         }
         for key, metric in METRICS.items()
-    ] + _object_records()
-
-
-def _object_records() -> list[dict[str, Any]]:
-    """Return the means over objects, which only comparisons and figures of groups have."""
-    return [
-        {
-            "key": key,
-            "title": title(key),
-            "better": _BETTER[direction(key)],
-            "computed": "by compare",
-            "meaning": "Same as object_recall; also of results without predicted objects"
-            if key == "found"
-            else f"{METRICS[column].title} inside the frame of each object; mean over all objects",
-            "trivial": "",
-        }
-        for key, column in OBJECT_SCORES.items()
     ]
+    for key, column in OBJECT_SCORES.items():
+        meaning = "Same as object_recall; also of results without predicted objects"
+        if key != "found":
+            meaning = f"{METRICS[column].title} inside the frame of each object; mean over all objects"
+        more = {"computed": "by compare", "meaning": meaning, "trivial": ""}
+        records.append({"key": key, "title": title(key), "better": _BETTER[direction(key)], **more})
+    return records
 
 
 def metric_grid(width: int = UNLIMITED) -> Grid:
@@ -59,30 +52,22 @@ def metric_grid(width: int = UNLIMITED) -> Grid:
     for name, cells in columns.items():
         room -= 3  # of the borders
         if name == "meaning" and room >= _LEAST_MEANING:
-            shown[name] = [_cut(cell, room) for cell in cells]
+            shown[name] = [c if len(c) <= room else f"{c[: room - 1].rstrip()}…" for c in cells]
         elif room >= (needed := max(map(len, [name, *cells]))) or name == "key":
             shown[name] = cells
             room -= needed
         else:
             break
-    families = [_family(key) for key in columns["key"]]
+    families = [METRICS[key].family.key if key in METRICS else "" for key in columns["key"]]
     starts = [row for row in range(1, len(families)) if families[row] != families[row - 1]]
     rows = zip(*shown.values(), strict=True)
     return Grid(tuple(shown), tuple(rows), n_text=len(shown), sections=frozenset(starts))
-
-
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else f"{text[: width - 1].rstrip()}…"
 
 
 def render_metrics(kind: Format) -> str:
     """Return the list in one of the formats for documents and programs."""
     records = metric_records()
     return render(metric_grid(), records, records, kind)
-
-
-def _family(key: str) -> str:
-    return METRICS[key].family.key if key in METRICS else "means over objects"
 
 
 def _when(metric: Metric) -> str:

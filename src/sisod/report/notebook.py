@@ -5,22 +5,20 @@ from collections.abc import Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from sisod.analysis.bootstrap import heading, title
 from sisod.analysis.groups import by_number, by_size
-from sisod.common.errors import UsageError, counted
+from sisod.common.exceptions import UsageError, pluralize
 from sisod.common.grid import Grid, number
 from sisod.evaluation.results import Result
-from sisod.report.drawing.group_scores import short_count
-from sisod.report.figures import CURVES, curve_points, why_no_curve
+from sisod.report.drawing.curves import CURVES, FORMS, curve_points, has_line, why_no_curve
+from sisod.report.drawing.groups import short_count
 from sisod.report.gallery import FigureRequest, draw
 from sisod.report.style import (
     COLOURS,
     SMALL_FONT,
     Width,
     annotate_empty_axes,
-    inches,
+    line_styles,
     new_figure,
     style,
 )
@@ -32,34 +30,28 @@ if TYPE_CHECKING:
 
     from sisod.evaluation.result import Evaluation
 
-_FORMS = (("", "ordinary", COLOURS[0], "-"), ("si_", "size-invariant", COLOURS[1], "--"))
-
 
 def summary_grid(evaluation: "Evaluation") -> Grid:
-    """Return the summary as text: a row for each metric, the ordinary and the size-invariant form."""
+    """Return the summary as text: a row for each metric, the plain and the size-invariant form.
+
+    Beside a value that is not defined on every image stands the number of images that define it.
+    """
     rows: dict[str, dict[bool, str]] = {}
-    for key in evaluation.summary:
-        metric = METRICS[key]
+    for key, value in evaluation.summary.items():
+        text, defined = number(value), evaluation.defined[key]
+        if defined != evaluation.images.height:
+            text += f" ({pluralize(defined, 'image')})"
         name = heading(key).removeprefix("SI-")
-        rows.setdefault(name, {})[metric.size_invariant] = _with_count(evaluation, key)
+        rows.setdefault(name, {})[METRICS[key].size_invariant] = text
     cells = tuple((name, row.get(False, ""), row.get(True, "")) for name, row in rows.items())
-    return Grid(("metric", "ordinary", "size-invariant"), cells, n_text=1)
+    return Grid(("metric", "plain", "size-invariant"), cells, n_text=1)
 
 
 def summary_caption(evaluation: "Evaluation") -> str:
     """Return the numbers of images and objects and the protocol, in one line."""
-    images = counted(evaluation.images.height, "image")
-    objects = counted(evaluation.objects.height, "object")
+    images = pluralize(evaluation.images.height, "image")
+    objects = pluralize(evaluation.objects.height, "object")
     return f"{images}, {objects}, protocol {evaluation.protocol.name}"
-
-
-def _with_count(evaluation: "Evaluation", key: str) -> str:
-    """The value, and the number of images on which it is defined if not all."""
-    defined = evaluation.defined[key]
-    value = number(evaluation.summary[key])
-    if defined == evaluation.images.height:
-        return value
-    return f"{value} ({defined} image{'' if defined == 1 else 's'})"
 
 
 def evaluation_figure(
@@ -76,7 +68,7 @@ def evaluation_figure(
         return _overview(evaluation, width)
     predictions = evaluation.run.get("inputs", {}).get("predictions")
     method = PurePath(predictions).name if predictions else "this method"
-    result = Result(counted(evaluation.images.height, "image"), method, evaluation)
+    result = Result(pluralize(evaluation.images.height, "image"), method, evaluation)
     return draw(name, FigureRequest([result], metrics=metrics, width=width))
 
 
@@ -84,7 +76,7 @@ def _overview(evaluation: "Evaluation", width: Width) -> "Figure":
     """F and PR curves in both forms, MAE of objects by size and SI-MAE by number."""
     with style():
         is_single = width == "single"
-        figure = new_figure(8.0 if is_single else 4.6, width=inches(width))
+        figure = new_figure(8.0 if is_single else 4.6, width=width)
         panels = figure.subplots(*((4, 1) if is_single else (2, 2))).reshape(2, 2)
         for axes, kind in ((panels[0, 0], "f"), (panels[0, 1], "pr")):
             _draw_both_forms(axes, evaluation, kind)
@@ -109,13 +101,11 @@ def _overview(evaluation: "Evaluation", width: Width) -> "Figure":
 
 def _draw_both_forms(axes: "Axes", evaluation: "Evaluation", kind: str) -> None:
     x_key, y_key, x_name, y_name = CURVES[kind]
-    drawn = False
-    for prefix, label, colour, dash in _FORMS:
+    for (prefix, label), look in zip(FORMS.items(), line_styles(list(FORMS)).values(), strict=True):
         x, y = curve_points(evaluation.curves, x_key, y_key, prefix)
-        drawn |= bool(np.isfinite(x + y).any())
-        axes.plot(x, y, color=colour, linestyle=dash, label=label)
+        axes.plot(x, y, color=look.colour, linestyle=look.dash, label=label)
     axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel=x_name, ylabel=y_name)
-    if drawn:
+    if has_line(axes):
         axes.legend(loc="lower left" if kind == "pr" else "lower center")
     else:
         axes.set_axis_off()

@@ -1,22 +1,20 @@
 """The style of all figures, safe for colour-blind readers and readable in print; saving them."""
 
 import io
-from collections.abc import Sequence
+import math
+import textwrap
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-import numpy as np
-
 from sisod.common.arguments import check_choice
-from sisod.common.errors import UsageError, printable, require
+from sisod.common.exceptions import UsageError, printable, require
 from sisod.common.output import write_output
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from sisod.analysis.masks import MaskStatistics
 
 Width = Literal["single", "double"]
 
@@ -30,21 +28,20 @@ DASHES = (
 HATCHES = ("", "////", "....", "xxxx", "----", "++++", "\\\\\\\\", "||||")
 N_STYLES = len(COLOURS)
 WIDTHS = {"single": 3.25, "double": 6.875}  # inches: a column, and the text of a two-column paper
-WIDTH = WIDTHS["double"]
-PAGE_HEIGHT = 8.9  # inches: the text of such a paper
 FONT, TICK_FONT, SMALL_FONT = 8.0, 7.0, 6.0  # points; no text in figures is smaller
-HANDLE = 3.6  # length of a line in the legend, in font sizes: it shows the longest dashes
 MARKER_SIZE = 3.6  # points
 FORMATS = (".pdf", ".png", ".svg")
 STYLE = {
     "font.size": FONT,
     "axes.titlesize": FONT,
     "axes.labelsize": FONT,
+    "figure.titlesize": TICK_FONT,
+    "figure.labelsize": FONT,
     "xtick.labelsize": TICK_FONT,
     "ytick.labelsize": TICK_FONT,
     "legend.fontsize": FONT,
     "legend.frameon": False,
-    "legend.handlelength": HANDLE,
+    "legend.handlelength": 3.6,  # it shows the longest dashes
     "hatch.linewidth": 0.6,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -59,6 +56,8 @@ STYLE = {
     "svg.hashsalt": "sisod",  # the same figure gives the same file
     "pdf.fonttype": 42,
 }
+_CHARACTER = 0.62  # width of a character of the font over its size; the mean is a little less
+_KEY = 0.75  # inches of a legend's line and the gaps around it
 
 
 @dataclass(frozen=True)
@@ -85,66 +84,60 @@ def line_styles(methods: Sequence[str]) -> dict[str, LineStyle]:
     The first 8 differ in colour, marker, dash and hatch, the first 32 in at least two of colour, marker
     and dash: the second eight have the colours of the first, but other markers and dashes.
     """
-    return {method: _line_style(*divmod(i, N_STYLES)[::-1]) for i, method in enumerate(methods)}
-
-
-def _line_style(index: int, turn: int) -> LineStyle:
-    return LineStyle(
-        COLOURS[index],
-        MARKERS[(index + 3 * turn) % N_STYLES],
-        DASHES[(index + 5 * turn) % N_STYLES],
-        HATCHES[(index + 3 * turn) % N_STYLES],
-    )
-
-
-def plot_statistics(statistics: "MaskStatistics", path: Path) -> None:
-    """Draw the paper's Figure 1: share of objects by size, share of images by number of objects."""
-    check_plot_path(path)
-    with style():
-        figure = new_figure(2.4)
-        left, right = figure.subplots(1, 2)
-        sizes = statistics.size_groups() / max(1, len(statistics.shares))
-        left.bar(np.arange(10) * 10 + 5, 100 * sizes, width=9, color=COLOURS[0])
-        left.set(
-            xlabel="size of an object (% of the image)", ylabel="objects (%)", xticks=range(0, 101, 20)
-        )
-        numbers = statistics.number_groups()
-        shares = 100 * np.array(list(numbers.values())) / len(statistics.n_objects)
-        right.bar(list(numbers), shares, color=COLOURS[1])
-        right.set(xlabel="objects in an image", ylabel="images (%)")
-        save_figure(figure, path)
-
-
-def inches(width: Width) -> float:
-    """Return the width of a figure that fills a column, or the text, of a two-column paper."""
-    check_choice("width", width, get_args(Width))
-    return WIDTHS[width]
-
-
-def new_figure(height: float, *, width: float = WIDTH, arranged: bool = True) -> "Figure":
-    """Return an empty figure, sized in inches, that notebooks display.
-
-    `arranged` says whether matplotlib places the panels; if not, the caller does.
-    """
-    _matplotlib()
-    from sisod.report.notebook_figure import NotebookFigure
-
-    return NotebookFigure(figsize=(width, height), layout="constrained" if arranged else None)
+    styles = {}
+    for number, method in enumerate(methods):
+        turn, index = divmod(number, N_STYLES)
+        marker, dash = (index + 3 * turn) % N_STYLES, (index + 5 * turn) % N_STYLES
+        styles[method] = LineStyle(COLOURS[index], MARKERS[marker], DASHES[dash], HATCHES[marker])
+    return styles
 
 
 def style() -> Any:
     """Return a context in which matplotlib draws in this style, whatever the user's own settings are."""
-    _matplotlib()
+    require("drawing", "matplotlib")
     from matplotlib.style import context
 
     return context(["default", STYLE])
 
 
-def check_plot_path(path: Path) -> None:
-    """Refuse a file name without the ending of a figure format, before any work is done."""
-    if path.suffix.lower() not in FORMATS:
-        raise UsageError(f"{str(path)!r}: expected a name ending in .pdf, .png or .svg")
-    _matplotlib()
+def new_figure(height: float, *, width: Width = "double") -> "Figure":
+    """Return an empty figure that notebooks display, of a height in inches.
+
+    Args:
+        height: in inches; `fit_height` corrects an estimate.
+        width: that of a column, or of the text, of a two-column paper.
+    """
+    require("drawing", "matplotlib")
+    from matplotlib.figure import Figure
+
+    class NotebookFigure(Figure):
+        """A figure that a notebook displays as the value of a cell, with any backend."""
+
+        def _repr_png_(self) -> bytes:
+            return figure_bytes(self, "png")
+
+    return NotebookFigure(figsize=(inches(width), height), layout="constrained")
+
+
+def inches(width: Width) -> float:
+    """Return the width of a figure."""
+    check_choice("width", width, get_args(Width))
+    return WIDTHS[width]
+
+
+def fit_height(figure: "Figure", panels: "Iterable[Axes]", heights: Sequence[float]) -> None:
+    """Set the height of a figure so that panels below each other get their heights, in inches.
+
+    What matplotlib places around them, such as titles, notes and the legend, keeps its size.
+    """
+    engine = figure.get_layout_engine()
+    assert engine is not None  # noqa: S101  (for the type checker: `new_figure`)
+    engine.execute(figure)
+    drawn = 0.0
+    for axes in panels:
+        inside: Any = axes.get_figure()  # or a part of it, which the position refers to
+        drawn += axes.get_position(original=True).height * inside.bbox.height / figure.dpi
+    figure.set_figheight(figure.get_figheight() + sum(heights) - drawn)
 
 
 def plain_text(name: str) -> str:
@@ -152,9 +145,66 @@ def plain_text(name: str) -> str:
     return printable(name).replace("$", r"\$")
 
 
+def shorten(name: str, most: int) -> str:
+    """Return a name of at most `most` characters; what is left out is in the middle.
+
+    Example:
+        >>> shorten("resnet50-baseline-seed-2", 15)
+        'resnet5…-seed-2'
+    """
+    end = (most - 1) // 2
+    return name if len(name) <= most else f"{name[: most - 1 - end]}…{name[len(name) - end :]}"
+
+
+def wrapped(text: str, width: float, size: float = FONT, *, most: int = 3) -> str:
+    r"""Return a text for matplotlib, in at most `most` lines of about a width in inches.
+
+    Example:
+        >>> wrapped("PoolNet-ResNet50-finetuned on MSOD", 1.3)
+        'PoolNet-\nResNet50-finetuned\non MSOD'
+    """
+    n_characters = max(4, int(72 * width / (_CHARACTER * size)))
+    text = printable(text)
+    length = len(text)
+    while len(lines := textwrap.wrap(shorten(text, length), n_characters)) > most:
+        length -= 1
+    return "\n".join(map(plain_text, lines)) or " "
+
+
+def add_legend(figure: "Figure", styles: dict[str, LineStyle], *, bars: bool = False) -> None:
+    """Add one legend for all panels below them, of lines or of bars."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patches import Patch
+
+    keys: list[Any] = [
+        Patch(**style.bar_options()) if bars else Line2D([], [], **style.options())
+        for style in styles.values()
+    ]
+    width = figure.get_figwidth()
+    # matplotlib leaves out labels that start with an underscore
+    labels = [" " + wrapped(name, width - _KEY, most=9).replace("\n", "\n ") for name in styles]
+    longest = max(len(line) for label in labels for line in label.split("\n"))
+    fitting = max(1, min(5, len(keys), int(width / (_KEY + longest * _CHARACTER * FONT / 72))))
+    n_rows = math.ceil(len(keys) / fitting)
+    figure.legend(keys, labels, loc="outside lower center", ncols=math.ceil(len(keys) / n_rows))
+
+
+def add_notes(figure: "Figure", notes: Sequence[str]) -> None:
+    """Write sentences above the panels."""
+    if notes:
+        figure.suptitle("\n".join(map(plain_text, notes)), wrap=True, color="#555555")
+
+
 def annotate_empty_axes(axes: "Axes", text: str) -> None:
     """Write the reason into an empty panel."""
     axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", va="center", color="#666666")
+
+
+def check_plot_path(path: Path) -> None:
+    """Raise if a file name has not the ending of a figure format, before any work is done."""
+    if path.suffix.lower() not in FORMATS:
+        raise UsageError(f"{str(path)!r}: expected a name ending in .pdf, .png or .svg")
+    require("drawing", "matplotlib")
 
 
 def save_figure(figure: "Figure", path: Path) -> None:
@@ -169,10 +219,3 @@ def figure_bytes(figure: "Figure", kind: str) -> bytes:
     with style():
         figure.savefig(buffer, format=kind, metadata=metadata[kind])
     return buffer.getvalue()
-
-
-def _matplotlib() -> Any:
-    require("drawing", "matplotlib")
-    import matplotlib as mpl
-
-    return mpl

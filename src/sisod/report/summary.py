@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from sisod.analysis.bootstrap import heading, symbol
-from sisod.common.errors import InputError, UsageError, shorten_list
+from sisod.common.exceptions import InputError, UsageError, shorten_list
 from sisod.common.grid import UNLIMITED, Format, Grid, csv_text, is_nan, json_text, number, ranked_rows
 from sisod.evaluation.results import StoredMetrics, require_metrics
 from sisod.evaluation.saved import read_run
@@ -37,7 +37,7 @@ _MOST_COLUMNS = 12  # of metrics, outside a terminal: more of them become rows
 
 
 @dataclass(frozen=True)
-class Line:
+class SummaryRow:
     """The scores of one method on one data set.
 
     Attributes:
@@ -96,7 +96,7 @@ def shown_keys(keys: Sequence[str], *, chosen: bool) -> list[Keys]:
 
 
 def render(
-    lines: Sequence[Line], tables: Sequence[Keys], kind: Format, style: TableStyle = DEFAULT
+    lines: Sequence[SummaryRow], tables: Sequence[Keys], kind: Format, style: TableStyle = DEFAULT
 ) -> str:
     """Return tables of the given metrics as text in one of the formats for documents and programs.
 
@@ -126,7 +126,7 @@ def render(
 
 
 def terminal_tables(
-    lines: Sequence[Line], tables: Sequence[Keys], *, width: int, style: TableStyle = DEFAULT
+    lines: Sequence[SummaryRow], tables: Sequence[Keys], *, width: int, style: TableStyle = DEFAULT
 ) -> "list[Table]":
     """Return the tables for a terminal; several for one that is too wide in either layout."""
     grids = make_grids(lines, tables, style, width=None if width == UNLIMITED else width)
@@ -134,7 +134,7 @@ def terminal_tables(
 
 
 def make_grids(
-    lines: Sequence[Line],
+    lines: Sequence[SummaryRow],
     tables: Sequence[Keys],
     style: TableStyle = DEFAULT,
     *,
@@ -151,19 +151,17 @@ def make_grids(
             fit beside each other.
     """
     cells = [_Cells(lines, keys, style) for keys in tables]
-    if style.layout is None and width is not None:
-        return [_terminal_grid(table, width) for table in cells]
-    most = max(map(len, tables))
-    turned = style.layout == "rows"
-    if style.layout is None:
-        turned = len(cells[0].members) < most > _MOST_COLUMNS
-    return [_row_grid(table) if turned else _column_grid(table) for table in cells]
-
-
-def _terminal_grid(cells: "_Cells", width: int) -> Grid:
-    columns, rows = _column_grid(cells), _row_grid(cells)
-    turned = len(cells.members) < len(cells.keys) and not columns.fits(width) and rows.fits(width)
-    return rows if turned else columns
+    grids = []
+    for table in cells:
+        columns, rows = _column_grid(table), _row_grid(table)
+        turned = style.layout == "rows"
+        if style.layout is None and width is not None:
+            fewer = len(table.members) < len(table.keys)
+            turned = fewer and not columns.fits(width) and rows.fits(width)
+        elif style.layout is None:
+            turned = len(table.members) < max(map(len, tables)) > _MOST_COLUMNS
+        grids.append(rows if turned else columns)
+    return grids
 
 
 class _Cells:
@@ -173,7 +171,7 @@ class _Cells:
     each data set, wherever they are in the table; not if they were scored under different protocols.
     """
 
-    def __init__(self, lines: Sequence[Line], keys: Keys, style: TableStyle) -> None:
+    def __init__(self, lines: Sequence[SummaryRow], keys: Keys, style: TableStyle) -> None:
         digits = _DIGITS if style.digits is None else style.digits
         flip = style.group == "method"
         self.keys = keys
@@ -254,7 +252,7 @@ def _latex_grid(cells: _Cells, style: TableStyle) -> Grid:
 
 
 def choose_tables(
-    folders: Mapping[tuple[str, str], Path], lines: Sequence[Line], metrics: MetricChoice
+    folders: Mapping[tuple[str, str], Path], lines: Sequence[SummaryRow], metrics: MetricChoice
 ) -> tuple[list[Keys], list[str]]:
     """Return the metrics of each table of saved results, and notes for the reader.
 
@@ -271,7 +269,12 @@ def choose_tables(
         keys = tuple(dict.fromkeys(key for name in names for key in sets.get(name, (name,))))
         for key in keys:
             check_metric(key, METRICS)
-        require_metrics([_stored(folders, line) for line in lines], keys)
+        stored = []
+        for line in lines:
+            run = read_run(folders[line.dataset, line.method])
+            protocol = Protocol(**run["protocol"])
+            stored.append(StoredMetrics(line.dataset, line.method, line.summary, protocol, run))
+        require_metrics(stored, keys)
         return [keys], protocol_notes(line.protocol for line in lines)
     if not common:
         raise InputError("the results have no metric in common; name the folders of fewer results")
@@ -288,11 +291,6 @@ def choose_tables(
     return shown, notes
 
 
-def _stored(folders: Mapping[tuple[str, str], Path], line: Line) -> StoredMetrics:
-    run = read_run(folders[line.dataset, line.method])
-    return StoredMetrics(line.dataset, line.method, line.summary, Protocol(**run["protocol"]), run)
-
-
 def protocol_notes(protocols: Iterable[str]) -> list[str]:
     """Say that results have different protocols, from their names."""
     names = list(dict.fromkeys(protocols))
@@ -303,12 +301,12 @@ def protocol_notes(protocols: Iterable[str]) -> list[str]:
     ]
 
 
-def _rounded(line: Line, key: str, digits: int | None) -> float:
+def _rounded(line: SummaryRow, key: str, digits: int | None) -> float:
     value = line.summary.get(key, math.nan)
     return value if digits is None or is_nan(value) else round(value, digits) + 0.0
 
 
-def _metrics_json(line: Line, values: Mapping[str, float]) -> dict[str, dict[str, float | None]]:
+def _metrics_json(line: SummaryRow, values: Mapping[str, float]) -> dict[str, dict[str, float | None]]:
     return {
         key: {"value": None if is_nan(value) else value, "images": line.defined[key]}
         for key, value in values.items()

@@ -1,11 +1,11 @@
 """The cells of the paper's grid: which trainings it consists of, and the recipe of each."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from sisod import paper
-from sisod.common.arguments import unknown_name_message
-from sisod.common.errors import UsageError
+from sisod.common.arguments import check_known
 from sisod.training.recipe import Recipe, find_recipe
 
 Kind = Literal["train", "labels", "time", "tables"]
@@ -41,6 +41,19 @@ class GridCell:
     alpha: str | float = "ratio"
     needs: tuple[str, ...] = ()
 
+    @property
+    def method(self) -> str:
+        """Name of the results of `train`, as `compare`, `report` and `plot` expect it.
+
+        Example:
+            >>> [find_cell(name).method for name in ("edn-plain", "edn-si", "edn-alpha0")]
+            ['EDN', 'EDN+SI', 'EDN+alpha0']
+        """
+        name = paper_name(self.network)
+        if self.loss == "plain":
+            return name
+        return f"{name}+SI" if self.alpha == "ratio" else f"{name}+alpha{self.alpha:g}"
+
 
 @dataclass(frozen=True)
 class Scale:
@@ -50,14 +63,14 @@ class Scale:
         name: as given on the command line.
         suffix: added to the network's name for the name of the recipe.
         settings: changed in every recipe.
-        network_settings: network -> changed in its recipe only.
+        network_settings: changed in one network's recipe only.
         synthetic: train and test on synthetic scenes instead of the paper's data sets.
     """
 
     name: str
     suffix: str = ""
     settings: tuple[str, ...] = ()
-    network_settings: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    network_settings: Mapping[str, str] = field(default_factory=dict, hash=False)
     synthetic: bool = False
 
 
@@ -67,10 +80,15 @@ TINY = Scale(
     "tiny",
     suffix="-lite",
     settings=("data.size=64", "train.batch=2", "train.epochs=1", "schedule.warmup_steps=0"),
-    network_settings=(("poolnet", ("data.size=128",)), ("ldf", ("labels.epochs=1",))),
+    network_settings={"poolnet": "data.size=128", "ldf": "labels.epochs=1"},
     synthetic=True,
 )
 SCALES = {scale.name: scale for scale in (FULL, TINY)}
+
+
+def paper_name(network: str) -> str:
+    """Return the name of a network as the paper spells it."""
+    return next(name for name in paper.networks() if name.lower() == network)
 
 
 def grid() -> tuple[GridCell, ...]:
@@ -83,25 +101,20 @@ def grid() -> tuple[GridCell, ...]:
     cells = []
     for network in (name.lower() for name in paper.networks()):
         needs = (LABELS,) if network == "ldf" else ()
-        if needs:
-            cells.append(GridCell(LABELS, "labels", network, "plain"))
+        cells += [GridCell(LABELS, "labels", network, "plain") for _ in needs]
         cells += [
             GridCell(f"{network}-{loss}", "train", network, loss, needs=needs)
             for loss in ("plain", "si")
         ]
-    cells += [
-        GridCell(ABLATION[str(alpha)], "train", ABLATED, "si", alpha=float(alpha)) for alpha in (0, 1)
-    ]
+    cells += [GridCell(ABLATION[str(n)], "train", ABLATED, "si", alpha=float(n)) for n in (0, 1)]
     cells.append(GridCell("time", "time"))
-    cells.append(GridCell("tables", "tables", needs=tuple(cell.name for cell in cells)))
-    return tuple(cells)
+    return (*cells, GridCell("tables", "tables", needs=tuple(cell.name for cell in cells)))
 
 
 def find_cell(name: str) -> GridCell:
     """Return a cell by its name."""
     cells = {cell.name: cell for cell in grid()}
-    if name not in cells:
-        raise UsageError(unknown_name_message("cell", name, cells))
+    check_known("cell", name, cells)
     return cells[name]
 
 
@@ -113,6 +126,6 @@ def cell_recipe(cell: GridCell, scale: Scale) -> Recipe:
         >>> recipe.network.encoder, recipe.train.epochs, recipe.loss.alpha
         ('resnet50', 100, 0.0)
     """
-    settings = (*scale.settings, *dict(scale.network_settings).get(cell.network, ()))
-    recipe = find_recipe(cell.network + scale.suffix, settings)
+    own = scale.network_settings.get(cell.network)
+    recipe = find_recipe(cell.network + scale.suffix, (*scale.settings, *([own] if own else ())))
     return replace(recipe, loss=replace(recipe.loss, alpha=cell.alpha))

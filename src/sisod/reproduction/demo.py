@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from sisod.common.folders import begin, check_free
-from sisod.common.output import followed, lock, png_bytes, readable_errors, write_files
+from sisod.common.output import png_bytes, write_files
+from sisod.common.run_folder import open_run
 from sisod.data.scenes import Scene, make_scenes, sees_all_coarsely, sees_only_large
 from sisod.evaluation.evaluator import Evaluator
 from sisod.evaluation.result import Evaluation
@@ -47,11 +47,10 @@ def run_demo(out_dir: Path, *, count: int = 24, seed: int = 0) -> Demo:
         files[f"image/{scene.name}.png"] = png_bytes(scene.image)
         files[f"mask/{scene.name}.png"] = png_bytes(scene.mask)
     files["figure2.svg"] = draw_figure(scenes[0], results).encode()
-    target = followed(out_dir)
-    with readable_errors(target / "x", "make room there or give another folder"), lock(target):
-        check_free(target, kind="demo", overwrite=True)
-        begin(target, "demo")
-        write_files(target, files)
+    with open_run(out_dir, kind="demo", resume=True, in_place=True) as run:
+        run.begin()
+        write_files(run.path, files)
+        run.finish()
     return Demo(results, out_dir / "figure2.svg")
 
 

@@ -6,7 +6,7 @@ data set. Machines differ, so ratios are compared: the same training step with e
 
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
@@ -29,28 +29,25 @@ _LOSS_REPETITIONS = 10  # times as many for the loss alone: it is quick, the dif
 
 
 @dataclass(frozen=True)
-class Effort:
+class BenchSize:
     """How much is measured.
 
     Attributes:
         encoder: of all networks.
-        side: of the images, except for the networks in `network_sides`.
-        n_images: of a step.
+        side: of the images; PoolNet's are at least 128.
         repetitions: that are timed, after one to warm up.
         n_masks: whose boxes are computed.
-        network_sides: network -> side, for networks that need larger images.
     """
 
     encoder: str
     side: int
-    n_images: int
     repetitions: int
     n_masks: int
-    network_sides: dict[str, int] = field(default_factory=dict)
 
 
-FULL = Effort("resnet50", 384, 2, 3, 16)
-QUICK = Effort("efficientnet_lite0", 64, 2, 1, 4, {"poolnet": 128})
+FULL = BenchSize("resnet50", 384, 3, 16)
+QUICK = BenchSize("efficientnet_lite0", 64, 1, 4)
+_N_IMAGES = 2  # of a step
 
 
 @dataclass(frozen=True)
@@ -125,54 +122,40 @@ class Bench:
         """Return how the numbers were obtained, and their limits."""
         device = self.machine["device"]
         cheap = " Beside a network on a CPU every loss looks cheap." if device == "cpu" else ""
+        misprints = (
+            f" The paper prints {misprint.printed} s for {' '.join(misprint.location)}; "
+            f"{misprint.value:g} s is {misprint.reason}."
+            for misprint in paper.misprints()
+            if misprint.table == "preprocessing"
+        )
         return (
             f"Measured on {device}, encoder {self.machine['encoder']}, synthetic scenes; compare "
             "ratios, not the seconds of two machines. The times of whole steps are noisy, those of the "
-            f"losses alone far less.{cheap}{_misprints()}"
+            f"losses alone far less.{cheap}{''.join(misprints)}"
         )
 
 
-def _misprints() -> str:
-    return "".join(
-        f" The paper prints {misprint.printed} s for {' '.join(misprint.location)}; "
-        f"{misprint.value:g} s is {misprint.reason}."
-        for misprint in paper.misprints()
-        if misprint.table == "preprocessing"
-    )
-
-
-def read_bench(content: dict[str, Any]) -> Bench:
-    """Return the measurements that `Bench.content` wrote."""
-    steps = [
-        Step(**{key: value for key, value in step.items() if not key.startswith("ratio")})
-        for step in content["steps"]
-    ]
-    return Bench(tuple(steps), content["boxes_seconds"], content["machine"])
-
-
-def run_bench(effort: Effort = FULL) -> Bench:
+def run_bench(size: BenchSize = FULL) -> Bench:
     """Time a step of each of the paper's networks with both losses, and the computation of boxes.
 
     Runs on the first GPU if there is one.
     """
     names = paper_networks()
     device = "cuda" if torch.cuda.is_available() else "cpu"
+    options: dict[str, Any] = {"repetitions": size.repetitions, "encoder": size.encoder}
+    steps = []
     with progress_bar("measuring", len(names) + 1) as advance:
-        boxes = measure_boxes(effort.n_masks, repetitions=effort.repetitions)
+        boxes = measure_boxes(size.n_masks, repetitions=size.repetitions)
         advance(1)
-        steps = []
         for name in names:
-            side = effort.network_sides.get(name, effort.side)
-            gt = make_truth(effort.n_images, side, 2)
-            steps.append(
-                measure_step(
-                    name, gt, repetitions=effort.repetitions, encoder=effort.encoder, device=device
-                )
-            )
+            side = max(size.side, 128) if name == "poolnet" else size.side
+            steps.append(measure_step(name, make_truth(_N_IMAGES, side, 2), device=device, **options))
             advance(1)
-    facts = machine(_PACKAGES, threads=torch.get_num_threads())
-    facts |= {"device": torch.cuda.get_device_name() if device == "cuda" else "cpu"}
-    return Bench(tuple(steps), boxes, facts | {"encoder": effort.encoder})
+    facts = machine(_PACKAGES, threads=torch.get_num_threads()) | {
+        "device": torch.cuda.get_device_name() if device == "cuda" else "cpu",
+        "encoder": size.encoder,
+    }
+    return Bench(tuple(steps), boxes, facts)
 
 
 def paper_networks() -> tuple[str, ...]:
@@ -187,7 +170,7 @@ def measure_step(
     repetitions: int,
     encoder: str = "resnet50",
     device: str = "cpu",
-    after_round: Callable[[int], object] | None = None,
+    after_round: Callable[[int], object] = lambda _: None,
 ) -> Step:
     """Time a step of a network with random weights on random images.
 

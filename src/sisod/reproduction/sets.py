@@ -4,9 +4,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from sisod import paper
-from sisod.common.errors import InputError
-from sisod.common.folders import write_folder
+from sisod.common.exceptions import InputError
 from sisod.common.output import lock, readable_errors
+from sisod.common.run_folder import write_folder
 from sisod.data.catalogue import KNOWN
 from sisod.data.datasets import Dataset, DatasetFolders, find_known, open_dataset
 from sisod.data.textured_scenes import write_scenes
@@ -34,31 +34,25 @@ class Sets:
 
 def find_sets(root: Path) -> Sets:
     """Return the data sets at or below a folder; DUTS-TR and a test set are required."""
-    locations = find_known(root)
-    if TRAINING not in locations:
-        raise InputError(
-            f"{str(root)!r} does not hold {TRAINING}, on which everything is trained; "
-            f"'sisod datasets {root}' says what is there and where to get the others"
-        )
-    training = _open(TRAINING, locations[TRAINING])
+    locations, names = find_known(root), paper.datasets()
     tests, notes = [], []
-    missing = [name for name in paper.datasets() if name not in locations]
-    if missing:
+    if missing := [name for name in names if name not in locations]:
         notes.append(
-            f"{len(missing)} of the paper's {len(paper.datasets())} data sets are not below "
-            f"{str(root)!r} ({', '.join(missing)}): their rows stay empty"
+            f"{len(missing)} of the paper's {len(names)} data sets are not below {str(root)!r} "
+            f"({', '.join(missing)}): their rows stay empty"
         )
-    for name in paper.datasets():
+    for name in names:
         if name in locations:
             try:
                 tests.append(_open(name, locations[name]))
             except InputError as error:
                 notes.append(f"{name} is left out: {error}")
-    if not tests:
+    if TRAINING not in locations or not tests:
         raise InputError(
-            f"{str(root)!r} holds none of the paper's data sets to test on "
-            f"({', '.join(paper.datasets())}); add one, the others may follow later"
+            f"{str(root)!r} must hold {TRAINING}, on which everything is trained, and one or more of "
+            f"{', '.join(names)}; 'sisod datasets {root}' says what is there and where to get the others"
         )
+    training = _open(TRAINING, locations[TRAINING])
     fewer = [
         f"{dataset.name} {len(dataset.samples)} of {KNOWN[dataset.name].count}"
         for dataset in (training, *tests)

@@ -15,7 +15,7 @@ def interleaved_medians(
     contenders: Mapping[str, Sequence[Call]],
     *,
     repetitions: int,
-    after_round: Callable[[int], object] | None = None,
+    after_round: Callable[[int], object] = lambda _: None,
 ) -> dict[str, list[float]]:
     """Return, per contender, the median seconds of each of its calls.
 
@@ -28,20 +28,15 @@ def interleaved_medians(
         after_round: called with the number of the round, 0 for the warm-up.
     """
     names = list(contenders)
-    n_calls = {len(calls) for calls in contenders.values()}
-    if len(n_calls) != 1:
-        raise ValueError(f"every contender needs the same number of calls, got {sorted(n_calls)}")
-    seconds: dict[str, list[list[float]]] = {name: [[] for _ in range(*n_calls)] for name in names}
+    seconds: dict[str, list[list[float]]] = {name: [[] for _ in contenders[name]] for name in names}
     for repetition in range(repetitions + 1):
-        for index in range(*n_calls):
+        for index, calls in enumerate(zip(*contenders.values(), strict=True)):
+            turns = list(zip(names, calls, strict=True))
             first = (repetition + index) % len(names)
-            for name in names[first:] + names[:first]:
-                elapsed = _seconds(contenders[name][index])
-                if repetition:
-                    seconds[name][index].append(elapsed)
-        if after_round is not None:
-            after_round(repetition)
-    return {name: [statistics.median(times) for times in seconds[name]] for name in names}
+            for name, call in turns[first:] + turns[:first]:
+                seconds[name][index].append(_seconds(call))
+        after_round(repetition)
+    return {name: [statistics.median(times[1:]) for times in seconds[name]] for name in names}
 
 
 def machine(packages: Sequence[str], *, threads: int) -> dict[str, object]:
@@ -67,12 +62,10 @@ def duration(seconds: float) -> str:
 
 
 def _seconds(call: Call) -> float:
-    was_enabled = gc.isenabled()
     gc.disable()  # a collection would be charged to whichever call triggers it
     try:
         start = time.perf_counter()
         call()
         return time.perf_counter() - start
     finally:
-        if was_enabled:
-            gc.enable()
+        gc.enable()

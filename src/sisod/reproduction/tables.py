@@ -4,27 +4,28 @@ Absolute values depend on random seeds and on details that the paper does not st
 between the losses is the paper's claim.
 """
 
-import itertools
-import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import polars as pl
 
 from sisod import paper
-from sisod.common.errors import InputError
-from sisod.common.forks import check_not_forked
+from sisod.analysis.bootstrap import heading
+from sisod.common.exceptions import InputError
 from sisod.common.grid import Grid, json_rows, number
-from sisod.common.output import readable_errors, write_atomically
+from sisod.common.output import json_bytes, readable_errors, write_atomically
 from sisod.common.parquet import table_bytes
 from sisod.evaluation.saved import read_summary
-from sisod.reproduction.cells import ABLATED, ABLATION, find_cell, grid
-from sisod.reproduction.loss_time import Bench, read_bench
-from sisod.reproduction.run import PROTOCOLS, Work, read_json
-from sisod.scoring.metrics import METRICS, PAPER_KEYS, arrow
+from sisod.reproduction.cells import ABLATED, ABLATION, find_cell, grid, paper_name
+from sisod.reproduction.loss_time import Bench
+from sisod.reproduction.run import PROTOCOLS, Reproduction
+from sisod.scoring.metrics import METRICS, PAPER_KEYS
 
-Scores = dict[tuple[str, str, str], dict[str, float]]  # protocol, data set, cell -> metric -> value
+# protocol, data set -> cell -> number of images and scores
+Scores = dict[tuple[str, str], dict[str, dict[str, float]]]
 _ALPHAS = {"plain": "plain", "0": "alpha = 0", "1": "alpha = 1", "ratio": "alpha = back / fore"}
 
 
@@ -38,248 +39,188 @@ class Tables:
             ours and published.
         ablation: the same for each alpha, minus the plain loss.
         bench: training times with both losses; None if not measured.
-        uneven: a sentence on each pair of cells that were scored on different numbers of images and
-            have no difference.
+        caption: how the numbers were obtained.
     """
 
     scores: pl.DataFrame
     differences: pl.DataFrame
     ablation: pl.DataFrame
     bench: Bench | None
-    uneven: tuple[str, ...] = ()
+    caption: str
 
     def grids(self, protocol: str = "official") -> dict[str, Grid]:
         """Return title -> table, laid out as in the paper: data sets, then alpha on each, then times."""
         grids = {}
-        for dataset in _dataset_names(self.differences, protocol):
-            grids[dataset] = self._quantitative(protocol, dataset)
-        for dataset in _dataset_names(self.ablation, protocol):
-            grids[f"{dataset}, alpha of {paper_name(ABLATED)}"] = self._alphas(protocol, dataset)
+        for (dataset,), part in self._parts(self.differences, protocol, "dataset"):
+            rows = [
+                (network, title, *_texts(lines, column, PAPER_KEYS))
+                for (network,), lines in part.group_by("network", maintain_order=True)
+                for title, column in (
+                    ("plain", "plain"),
+                    ("SI", "si"),
+                    ("SI - plain", "difference"),
+                    ("the paper's", "published_difference"),
+                )
+            ]
+            grids[dataset] = _grid("network", PAPER_KEYS, rows)
+        for (dataset,), part in self._parts(self.ablation, protocol, "dataset"):
+            keys = part["metric"].unique(maintain_order=True).to_list()
+            rows = []
+            for (alpha,), lines in part.group_by("alpha", maintain_order=True):
+                rows.append((_ALPHAS[alpha], "", *_texts(lines, "value", keys)))
+                if alpha != "plain":
+                    rows.append((_ALPHAS[alpha], "- plain", *_texts(lines, "difference", keys)))
+                    published = _texts(lines, "published_difference", keys)
+                    rows += [(_ALPHAS[alpha], "the paper's", *published)] * (set(published) != {"-"})
+            grids[f"{dataset}, alpha of {paper_name(ABLATED)}"] = _grid("loss", keys, rows)
         if self.bench is not None:
             grids |= dict(zip(("Training cost", "Preprocessing"), self.bench.grids(), strict=True))
         return grids
 
-    def _quantitative(self, protocol: str, dataset: str) -> Grid:
-        rows = []
-        part = self.differences.filter(protocol=protocol, dataset=dataset)
-        for network in part["network"].unique(maintain_order=True):
-            scores = part.filter(network=network)
-            for title, column in (
-                ("plain", "plain"),
-                ("SI", "si"),
-                ("SI - plain", "difference"),
-                ("the paper's", "published_difference"),
-            ):
-                rows.append((network, title, *_number_texts(scores, column, PAPER_KEYS)))
-        return Grid(("network", "", *(_heading(key) for key in PAPER_KEYS)), tuple(rows), n_text=2)
+    @staticmethod
+    def _parts(table: pl.DataFrame, protocol: str, key: str) -> Any:
+        return table.filter(protocol=protocol).group_by(key, maintain_order=True)
 
-    def _alphas(self, protocol: str, dataset: str) -> Grid:
-        rows = []
-        part = self.ablation.filter(protocol=protocol, dataset=dataset)
-        keys = part["metric"].unique(maintain_order=True).to_list()
-        for alpha in part["alpha"].unique(maintain_order=True):
-            scores = part.filter(alpha=alpha)
-            rows.append((_ALPHAS[alpha], "", *_number_texts(scores, "value", keys)))
-            if alpha != "plain":
-                rows.append((_ALPHAS[alpha], "- plain", *_number_texts(scores, "difference", keys)))
-            if alpha != "plain" and scores["published_difference"].is_not_nan().any():
-                rows.append(
-                    (_ALPHAS[alpha], "the paper's", *_number_texts(scores, "published_difference", keys))
-                )
-        return Grid(("loss", "", *(_heading(key) for key in keys)), tuple(rows), n_text=2)
+    def write(self, work: Reproduction) -> None:
+        """Write Markdown, JSON and Parquet into `tables/`."""
+        folder = work.out / "tables"
+        frames = {name: getattr(self, name) for name in ("scores", "differences", "ablation")}
+        content: dict[str, Any] = {"scale": work.scale.name, "caption": self.caption}
+        content |= {name: json_rows(frame) for name, frame in frames.items()}
+        content["time"] = None if self.bench is None else self.bench.content()
+        with readable_errors(folder, "make room there and write them again with --cell tables"):
+            folder.mkdir(parents=True, exist_ok=True)
+            for name, frame in frames.items():
+                write_atomically(folder / f"{name}.parquet", table_bytes(frame))
+            write_atomically(folder / "reproduction.json", json_bytes(content))
+            for protocol in PROTOCOLS:
+                parts = [f"# The paper's tables, protocol {protocol}", self.caption]
+                for title, table in self.grids(protocol).items():
+                    parts += [f"## {title}", table.markdown()]
+                parts += [] if self.bench is None else [self.bench.caption()]
+                write_atomically(folder / f"{protocol}.md", ("\n\n".join(parts) + "\n").encode())
 
 
-def make_tables(work: Work) -> Tables:
+def make_tables(work: Reproduction) -> Tables:
     """Read the results of the finished cells; nothing is scored."""
-    check_not_forked()
     scores = _read_scores(work)
     if not scores:
         raise InputError(f"{str(work.out)!r} holds no result yet; run a cell first")
     bench = None
     if work.time_file.exists():
         try:
-            bench = read_bench(read_json(work.time_file))
-        except (KeyError, TypeError):
+            bench = msgspec.json.decode(work.time_file.read_bytes(), type=Bench)
+        except ValueError as error:
             raise InputError(
-                f"{str(work.time_file)!r} is damaged; remove it, and run the cell 'time' again"
+                f"{str(work.time_file)!r} is damaged; remove it, and run the cell 'time' again: {error}"
             ) from None
-    return Tables(
-        _score_table(scores),
-        _difference_table(scores),
-        _ablation_table(scores),
-        bench,
-        _uneven(scores),
-    )
+    differences, ablation = difference_table(scores), _ablation_table(scores)
+    return Tables(_score_table(scores), differences, ablation, bench, _caption(work, scores))
 
 
-def has_results(work: Work) -> bool:
-    """Say whether any cell was scored."""
-    return bool(_read_scores(work))
-
-
-def write_tables(tables: Tables, work: Work) -> None:
-    """Write Markdown, JSON and Parquet into `tables/`."""
-    folder = work.out / "tables"
-    frames = {
-        "scores": tables.scores,
-        "differences": tables.differences,
-        "ablation": tables.ablation,
-    }
-    content: dict[str, Any] = {"scale": work.scale.name, "caption": caption(work, tables)}
-    content |= {name: json_rows(frame) for name, frame in frames.items()}
-    content["time"] = None if tables.bench is None else tables.bench.content()
-    with readable_errors(folder, "make room there and write them again with --cell tables"):
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, frame in frames.items():
-            write_atomically(folder / f"{name}.parquet", table_bytes(frame))
-        text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
-        write_atomically(folder / "reproduction.json", text.encode())
-        for protocol in PROTOCOLS:
-            write_atomically(folder / f"{protocol}.md", _markdown(tables, work, protocol).encode())
-
-
-def caption(work: Work, tables: Tables) -> str:
-    """Return how the numbers were obtained."""
-    if work.scale.synthetic:
-        text = "Synthetic scenes and two steps per run: the pipeline works, the numbers mean nothing."
-    else:
-        text = (
-            "One run for each row; 'sisod compare' gives a pair's difference with its interval. SI is "
-            "the normalised loss, the paper prints Eq. 16 without the division by K + alpha."
-        )
-        text += f" There were {work.sets.incomplete}." if work.sets.incomplete else ""
-    return text + "".join(f" {note}." for note in tables.uneven)
-
-
-def paper_name(network: str) -> str:
-    """Return the name of a network as the paper spells it."""
-    return next(name for name in paper.networks() if name.lower() == network)
-
-
-def _markdown(tables: Tables, work: Work, protocol: str) -> str:
-    parts = [f"# The paper's tables, protocol {protocol}", caption(work, tables)]
-    for title, table in tables.grids(protocol).items():
-        parts += [f"## {title}", table.markdown()]
-    if tables.bench is not None:
-        parts.append(tables.bench.caption())
-    return "\n\n".join(parts) + "\n"
-
-
-def _read_scores(work: Work) -> Scores:
+def _read_scores(work: Reproduction) -> Scores:
     scores: Scores = {}
     for protocol in PROTOCOLS:
         for dataset in paper.datasets():
-            for cell in grid():
+            for cell in (cell for cell in grid() if cell.kind == "train"):
                 folder = work.result(cell, dataset, protocol)
                 if (folder / "summary.json").exists():
                     summary, defined = read_summary(folder, needed=PAPER_KEYS)
-                    values = {key: summary[key] for key in PAPER_KEYS}
                     # MAE is defined on every image
-                    scores[protocol, dataset, cell.name] = {"images": float(defined["mae"]), **values}
+                    values = {"images": defined["mae"]} | {key: summary[key] for key in PAPER_KEYS}
+                    scores.setdefault((protocol, dataset), {})[cell.name] = values
     return scores
 
 
-def _pair(scores: Scores, protocol: str, dataset: str, network: str) -> list[dict[str, float]]:
-    """Return the scores of a network with the plain and the SI loss; empty where there are none."""
-    names = (f"{network.lower()}-{loss}" for loss in ("plain", "si"))
-    return [scores.get((protocol, dataset, name), {}) for name in names]
+def _caption(work: Reproduction, scores: Scores) -> str:
+    text = "Synthetic scenes and two steps per run: the pipeline works, the numbers mean nothing."
+    if not work.scale.synthetic:
+        text = (
+            "One run for each row; 'sisod compare' gives a pair's difference with its interval. SI is "
+            "sisod's normalised loss; the paper prints Eq. 16 without the division by K + alpha."
+        )
+        text += f" There were {work.sets.incomplete}." if work.sets.incomplete else ""
+    return " ".join([text, *uneven_pairs(scores)])
 
 
-def _uneven(scores: Scores) -> tuple[str, ...]:
+def uneven_pairs(scores: Scores) -> list[str]:
+    """Return a sentence on each pair of cells that were scored on different numbers of images."""
     sentences = []
-    for dataset, name in itertools.product(paper.datasets(), paper.networks()):
-        before, after = _pair(scores, "official", dataset, name)
-        if before and after and before["images"] != after["images"]:
-            sentences.append(
-                f"{name} on {dataset} was scored on {before['images']:.0f} images with the plain and on "
-                f"{after['images']:.0f} with the size-invariant loss: run both cells again"
-            )
-    return tuple(sentences)
+    for (protocol, dataset), by_cell in scores.items():
+        for name in paper.networks() if protocol == "official" else ():
+            before, after = _pair(by_cell, name)
+            if before and after and before["images"] != after["images"]:
+                sentences.append(
+                    f"{name} on {dataset} was scored on {before['images']} images with the plain and on "
+                    f"{after['images']} with the size-invariant loss: run both cells again."
+                )
+    return sentences
+
+
+def _pair(by_cell: dict[str, dict[str, float]], network: str) -> list[dict[str, float]]:
+    """Return the scores of a network with the plain and the SI loss; empty where there are none."""
+    return [by_cell.get(f"{network.lower()}-{loss}", {}) for loss in ("plain", "si")]
 
 
 def _score_table(scores: Scores) -> pl.DataFrame:
     rows = []
-    for (protocol, dataset, name), values in scores.items():
-        cell = find_cell(name)
-        alpha = "" if cell.loss == "plain" else str(cell.alpha)
-        labels = {"protocol": protocol, "dataset": dataset, "cell": name, "network": cell.network}
-        count = {"images": int(values["images"])}
-        rows.append({**labels, "loss": cell.loss, "alpha": alpha, **values, **count})
+    for (protocol, dataset), by_cell in scores.items():
+        for name, values in by_cell.items():
+            cell = find_cell(name)
+            labels = {"protocol": protocol, "dataset": dataset, "cell": name, "network": cell.network}
+            alpha = "" if cell.loss == "plain" else str(cell.alpha)
+            rows.append({**labels, "loss": cell.loss, "alpha": alpha, **values})
     return pl.DataFrame(rows)
 
 
-def _difference_table(scores: Scores) -> pl.DataFrame:
+def difference_table(scores: Scores) -> pl.DataFrame:
+    """Return both losses and their difference, which is NaN if they were scored on different images."""
     rows = []
-    for protocol, dataset in dict.fromkeys((key[0], key[1]) for key in scores):
+    for (protocol, dataset), by_cell in scores.items():
         for name in paper.networks():
-            before, after = _pair(scores, protocol, dataset, name)
-            comparable = before.get("images") == after.get("images")
-            published = paper.row(dataset, name).values
-            published_si = paper.row(dataset, name, size_invariant=True).values
-            rows += [
-                {
-                    "protocol": protocol,
-                    "dataset": dataset,
-                    "network": name,
-                    "metric": key,
-                    "plain": before.get(key, math.nan),
-                    "si": after.get(key, math.nan),
-                    "difference": after[key] - before[key] if comparable else math.nan,
-                    "published_difference": published_si[key] - published[key],
-                }
-                for key in (PAPER_KEYS if before or after else ())
-            ]
-    return pl.DataFrame(rows, schema=_DIFFERENCES)
+            before, after = _pair(by_cell, name)
+            same = before.get("images") == after.get("images")
+            published = [paper.row(dataset, name, size_invariant=si).values for si in (False, True)]
+            for key in PAPER_KEYS if before or after else ():
+                plain, si = before.get(key, math.nan), after.get(key, math.nan)
+                change = published[1][key] - published[0][key]
+                rows.append(
+                    (protocol, dataset, name, key, plain, si, si - plain if same else math.nan, change)
+                )
+    numbers = ("plain", "si", "difference", "published_difference")
+    return _table(("protocol", "dataset", "network", "metric"), numbers, rows)
 
 
 def _ablation_table(scores: Scores) -> pl.DataFrame:
-    published = {(row["dataset"], row["alpha"]): row for row in paper.table("ablation").to_dicts()}
+    printed = {(row["dataset"], row["alpha"]): row for row in paper.table("ablation").to_dicts()}
     keys = [key for key in paper.table("ablation").columns if key in METRICS]
     rows = []
-    for protocol, dataset in dict.fromkeys((key[0], key[1]) for key in scores):
-        by_alpha = {alpha: scores.get((protocol, dataset, cell)) for alpha, cell in ABLATION.items()}
-        if by_alpha["0"] is None and by_alpha["1"] is None:
+    for (protocol, dataset), by_cell in scores.items():
+        if ABLATION["0"] not in by_cell and ABLATION["1"] not in by_cell:
             continue  # the other two are in the quantitative tables
-        plain_scores = by_alpha["plain"]
-        for alpha, values in by_alpha.items():
+        ours = {alpha: by_cell.get(cell, {}) for alpha, cell in ABLATION.items()}
+        for alpha, values in ours.items():
             for key in keys:
-                value = math.nan if values is None else values[key]
-                base = math.nan if plain_scores is None else plain_scores[key]
-                printed = published.get((dataset, alpha), {}).get(key, math.nan)
-                printed_base = published.get((dataset, "plain"), {}).get(key, math.nan)
-                rows.append(
-                    {
-                        "protocol": protocol,
-                        "dataset": dataset,
-                        "alpha": alpha,
-                        "metric": key,
-                        "value": value,
-                        "difference": value - base,
-                        "published_difference": printed - printed_base,
-                    }
+                value, base = (line.get(key, math.nan) for line in (values, ours["plain"]))
+                published, published_base = (
+                    printed.get((dataset, name), {}).get(key, math.nan) for name in (alpha, "plain")
                 )
-    return pl.DataFrame(rows, schema=_ABLATION)
+                rows.append(
+                    (protocol, dataset, alpha, key, value, value - base, published - published_base)
+                )
+    numbers = ("value", "difference", "published_difference")
+    return _table(("protocol", "dataset", "alpha", "metric"), numbers, rows)
 
 
-_TEXT, _NUMBER = pl.String(), pl.Float64()
-_DIFFERENCES = dict.fromkeys(("protocol", "dataset", "network", "metric"), _TEXT) | dict.fromkeys(
-    ("plain", "si", "difference", "published_difference"), _NUMBER
-)
-_ABLATION = dict.fromkeys(("protocol", "dataset", "alpha", "metric"), _TEXT) | dict.fromkeys(
-    ("value", "difference", "published_difference"), _NUMBER
-)
+def _table(labels: Sequence[str], numbers: Sequence[str], rows: list[tuple[Any, ...]]) -> pl.DataFrame:
+    schema = dict.fromkeys(labels, pl.String) | dict.fromkeys(numbers, pl.Float64)
+    return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def _dataset_names(table: pl.DataFrame, protocol: str) -> list[str]:
-    names = table.filter(protocol=protocol)["dataset"].unique()
-    return [name for name in paper.datasets() if name in names]
+def _grid(first: str, keys: Sequence[str], rows: list[tuple[str, ...]]) -> Grid:
+    return Grid((first, "", *map(heading, keys)), tuple(rows), n_text=2)
 
 
-def _number_texts(table: pl.DataFrame, column: str, keys: Any) -> list[str]:
+def _texts(table: pl.DataFrame, column: str, keys: Sequence[str]) -> list[str]:
     values = dict(table.select("metric", column).iter_rows())
-    sign = column.endswith("difference")
-    return [number(values.get(key, math.nan), sign=sign) for key in keys]
-
-
-def _heading(key: str) -> str:
-    return f"{METRICS[key].title} {arrow(key)}"
+    return [number(values.get(key, math.nan), sign=column.endswith("difference")) for key in keys]

@@ -1,6 +1,6 @@
 """Input validation: the arrays that are accepted as ground truth and as prediction.
 
-The rules are those of `docs/metrics.md`.
+`docs/metrics.md` states which.
 """
 
 import math
@@ -18,14 +18,18 @@ _ROUNDING = 1e-5  # by which interpolation in float32 may leave [0, 1]
 _GREY_BLOCK = np.ones((GREY_SIDE, GREY_SIDE), dtype=np.uint8)
 
 Map = NDArray[Any]  # uint8, uint16 or float, checked by `as_map`
+Mask = NDArray[np.bool_]
+Values = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Window = tuple[slice, slice]  # of a frame
 Normalize = Literal["minmax", "none"]
 
 
-def as_mask(gt: ArrayLike, *, level: int = 128) -> NDArray[np.bool_]:
+def as_mask(gt: ArrayLike, *, level: int = 128) -> Mask:
     """Return the ground truth as a C-contiguous boolean array.
 
-    Boolean arrays are returned unchanged. An 8-bit pixel is salient from `level` on, a 16-bit or float
-    pixel from the same share of its range on: one half by default.
+    Boolean arrays are returned unchanged. An 8-bit pixel is salient if it is >= `level`, a 16-bit or
+    float pixel at the same share of its range: one half by default.
 
     Example:
         >>> as_mask(np.array([[0, 127, 128, 255]], dtype=np.uint8))
@@ -91,24 +95,19 @@ def has_grey_area(array: NDArray[Any]) -> bool:
         >>> has_grey_area(soft_edge), has_grey_area(np.full((20, 20), 100, dtype=np.uint8))
         (False, True)
     """
-    if not _is_grey_somewhere(array):  # quick, for most masks
-        return False
-    grey = _grey_pixels(array)
-    inside = cv2.erode(grey, _GREY_BLOCK, borderType=cv2.BORDER_CONSTANT, borderValue=(0,))
-    return cv2.countNonZero(inside) > 0
-
-
-def _is_grey_somewhere(array: NDArray[Any]) -> bool:
-    """Look at every fifth pixel of every fifth row, which takes a few microseconds.
-
-    Every area of `GREY_SIDE` x `GREY_SIDE` contains such a pixel.
-    """
     if array.dtype == np.bool_:
         return False
+    # every area of this side contains a pixel of the sample, which takes a few microseconds
     sample = array[::GREY_SIDE, ::GREY_SIDE]
     if array.dtype == np.uint8:  # smaller values wrap around
-        return bool((sample - _DARKEST < _N_GREYS).any())
-    return cv2.countNonZero(_grey_pixels(sample)) > 0
+        if not (sample - _DARKEST < _N_GREYS).any():
+            return False
+    elif not _grey_pixels(sample).any():
+        return False
+    inside = cv2.erode(
+        _grey_pixels(array), _GREY_BLOCK, borderType=cv2.BORDER_CONSTANT, borderValue=(0,)
+    )
+    return cv2.countNonZero(inside) > 0
 
 
 def _grey_pixels(array: NDArray[Any]) -> NDArray[Any]:
@@ -140,9 +139,7 @@ def check_same_shape(pred: NDArray[Any], gt: NDArray[Any]) -> None:
         )
 
 
-def unit_values(
-    pred: Map, *, normalize: Normalize, ends: tuple[Any, Any] | None = None
-) -> NDArray[np.float64]:
+def unit_values(pred: Map, *, normalize: Normalize, ends: tuple[Any, Any] | None = None) -> Values:
     """Return p, the prediction in [0, 1] in float64, by the operations of PySODMetrics.
 
     `"minmax"` stretches the image's range to [0, 1]; a constant map is left unchanged. For a part of a
@@ -164,7 +161,7 @@ def unit_values(
     return np.asarray(p, dtype=np.float64)
 
 
-def grey_table(low: int, high: int, *, normalize: Normalize) -> NDArray[np.float64]:
+def grey_table(low: int, high: int, *, normalize: Normalize) -> Values:
     """Return p of the 256 grey values, for a map with the minimum `low` and the maximum `high`."""
     p = np.arange(256) / 255
     if normalize == "minmax" and low != high:
@@ -196,13 +193,11 @@ def _plane(array: ArrayLike, name: str) -> NDArray[Any]:
     plane = as_array(array, name)
     if not plane.dtype.isnative:
         plane = plane.astype(plane.dtype.newbyteorder("="))
-    if plane.ndim != 2:
+    if plane.ndim != 2 or plane.size == 0:
         raise ValueError(
-            f"{name} has shape {plane.shape}; expected two dimensions (height, width); "
-            "pass one grey map at a time"
+            f"{name} has shape {plane.shape}; expected two dimensions (height, width) with at least one "
+            "pixel; pass one grey map at a time"
         )
-    if plane.size == 0:
-        raise ValueError(f"{name} has shape {plane.shape}; expected at least one pixel")
     return plane
 
 

@@ -1,7 +1,7 @@
 """Metrics of the user's own: a function of p and gt, with a key, a title and a better direction.
 
 They have entries in `METRICS` beside the built-in ones, so everything that reads a result treats both
-alike. An entry that comes from a saved result has no function: its values can be shown, not computed.
+alike. An entry of a saved result whose function is not known here can be shown, not computed.
 """
 
 import dataclasses
@@ -16,28 +16,26 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from sisod.common.arguments import brief, check_choice, is_number, shown
-from sisod.common.errors import InputError, UsageError
+from sisod.common.arguments import check_choice, is_number, short_repr
+from sisod.common.exceptions import InputError, UsageError
 from sisod.common.imports import describe_error, import_attribute
-from sisod.scoring.arrays import Map, Normalize, unit_values
+from sisod.scoring.arrays import Map, Mask, Normalize, Values, unit_values
+from sisod.scoring.families.family import Direction, Family
 from sisod.scoring.metrics import (
     FAMILIES,
     METRIC_SETS,
     METRICS,
-    Direction,
-    Family,
     Metric,
     MetricChoice,
     add_metric,
     is_custom,
 )
 from sisod.scoring.partition import Partition
-from sisod.scoring.size_invariant import Mask, Values, composite, frame_values, separable_form
+from sisod.scoring.size_invariant import composite, frame_values, separable_form
 
 Function = Callable[[Values, Mask], float]
 Form = Literal["separable", "composite"]
 _LONGEST = 60  # characters of a key or a title
-_N_BUILT_IN = len(METRICS)
 # columns of tables beside the metrics, and names with a meaning of their own
 _RESERVED = frozenset(
     ("all", *METRIC_SETS, "image", "height", "width", "n_objects", "alpha", "index", "y0", "x0", "y1",
@@ -86,10 +84,20 @@ class CustomMetric:
     def __post_init__(self) -> None:
         """Fill in the names and validate everything."""
         if not callable(self.function) or isinstance(self.function, type | CustomMetric):
-            raise UsageError(f"a metric must be a function of p and gt, got {shown(self.function)}")
-        object.__setattr__(self, "key", self.key or _function_key(self.function))
+            raise UsageError(f"a metric must be a function of p and gt, got {short_repr(self.function)}")
+        object.__setattr__(self, "key", self.key or getattr(self.function, "__name__", ""))
         object.__setattr__(self, "title", self.title or self.key)
-        _check_description(self.key, self.title, self.direction, self.si)
+        _check_key(self.key)
+        title = self.title
+        taken = {metric.title for key, metric in METRICS.items() if not is_custom(key)}
+        is_line = isinstance(title, str) and title.isprintable() and 0 < len(title) <= _LONGEST
+        if not is_line or title in taken:
+            raise UsageError(
+                f"title must be a string of 1 to {_LONGEST} characters, not that of another metric, "
+                f"got {short_repr(title)}"
+            )
+        check_choice("direction", self.direction, get_args(Direction))
+        check_choice("si", self.si, (None, *get_args(Form)))
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -108,7 +116,7 @@ class CustomMetric:
         """Return the metric of these pixels; raise one sentence for anything but a number."""
         try:
             value: Any = self.function(p, gt)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise CustomMetricError(
                 f"{self._subject(p)} raised {describe_error(error)}; it must return NaN where it is "
                 "undefined"
@@ -117,8 +125,8 @@ class CustomMetric:
             value = value[()]
         if not is_number(value) or math.isinf(value):
             raise CustomMetricError(
-                f"{self._subject(p)} returned {shown(value)}; expected a finite number, or NaN where it "
-                "is undefined"
+                f"{self._subject(p)} returned {short_repr(value)}; expected a finite number, or NaN "
+                "where it is undefined"
             )
         return float(value)
 
@@ -163,21 +171,37 @@ class CustomMetric:
         return f"the metric {self.key!r} (function {self.function_name}, p of shape {p.shape})"
 
 
-def register_metric(metric: CustomMetric | Function) -> tuple[str, ...]:
-    """Add a metric of your own to `METRICS`, so that `metrics` can name its key; return its keys.
+_REGISTERED: dict[str, CustomMetric] = {}
 
-    A function alone is a `CustomMetric` without a direction. A metric of your own with the same key is
-    replaced; a built-in metric cannot be.
+
+def register_metric(metric: CustomMetric | Function) -> tuple[str, ...]:
+    """Add a metric of your own to `METRICS`, so that `metrics` can name its key.
+
+    Args:
+        metric: the metric; a function alone is a `CustomMetric` without a direction. A metric of your
+            own with the same key is replaced; a built-in metric cannot be.
+
+    Returns:
+        Its keys.
     """
     if not isinstance(metric, CustomMetric):
         metric = CustomMetric(metric)
-    family = _family(metric.key, metric.title, metric.direction, metric.si, metric.function)
-    _FUNCTIONS[metric.key] = metric
-    _add(family)
+    _REGISTERED[metric.key] = metric
+    family = Family(
+        metric.key,
+        metric.title,
+        metric.direction,
+        metric.function,
+        "custom",
+        separable=metric.si == "separable",
+        size_invariant=metric.si is not None,
+        on_request=True,
+        per_object=metric.si is not None,
+    )
+    titles = metric.title, f"SI-{metric.title}"
+    for key, title, si in zip(metric.keys, titles, (False, True), strict=False):
+        add_metric(Metric(key, title, metric.direction, family, "", size_invariant=si))
     return metric.keys
-
-
-_FUNCTIONS: dict[str, CustomMetric] = {}  # of the metrics whose function is known to this process
 
 
 def resolve_choice(metrics: MetricChoice) -> MetricChoice:
@@ -185,35 +209,34 @@ def resolve_choice(metrics: MetricChoice) -> MetricChoice:
     if callable(metrics):
         metrics = [metrics]
     items = metrics.split(",") if isinstance(metrics, str) else metrics
-    if not isinstance(items, Sequence) or not any(map(_is_function, items)):
+    if not isinstance(items, Sequence):
         return metrics
     keys: list[Any] = []
     for item in items:
-        if isinstance(item, str):
-            keys += register_metric(import_metric(item)) if _is_function(item) else [item]
+        if callable(item):
+            keys += register_metric(item)
+        elif isinstance(item, str) and ":" in item:
+            keys += register_metric(import_metric(item))
         else:
-            keys += register_metric(item) if callable(item) else [item]
+            keys.append(item)
     return keys
 
 
 def find_custom(keys: Sequence[str]) -> tuple[CustomMetric, ...]:
     """Return the metrics of the user among the keys, once each."""
-    if len(METRICS) == _N_BUILT_IN:  # nearly always
-        return ()
     metrics = {}
-    for key in keys:
-        if is_custom(key):
-            metric = _FUNCTIONS.get(METRICS[key].family.key)
-            if metric is None:
-                raise UsageError(
-                    f"{key} is known from a saved result only, not its function; pass the function, or "
-                    "name it as module:function"
-                )
-            if key not in metric.keys:
-                raise UsageError(
-                    f"the metric {metric.key!r} has no size-invariant form; give it one with si="
-                )
-            metrics[metric.key] = metric
+    for key in filter(is_custom, keys):
+        metric = _REGISTERED[METRICS[key].family.key]
+        if metric.function is _not_known:
+            raise UsageError(
+                f"{key} is known from a saved result only, not its function; pass the function, or "
+                "name it as module:function"
+            )
+        if key not in metric.keys:
+            raise UsageError(
+                f"the metric {metric.key!r} has no size-invariant form; give it one with si="
+            )
+        metrics[metric.key] = metric
     return tuple(metrics.values())
 
 
@@ -235,9 +258,6 @@ def custom_values(
         else:
             values[f"si_{metric.key}"] = float(composite(frames))
     return values, of_frames
-
-
-# importing
 
 
 def import_metric(name: str) -> CustomMetric:
@@ -264,9 +284,6 @@ def import_folders(metrics: Sequence[CustomMetric]) -> list[str]:
     return folders
 
 
-# descriptions in saved results
-
-
 def custom_record(metrics: Sequence[CustomMetric]) -> dict[str, Any]:
     """Return what a result must store of the user's metrics, so that others can show them."""
     return {
@@ -280,100 +297,44 @@ def custom_record(metrics: Sequence[CustomMetric]) -> dict[str, Any]:
     }
 
 
-def add_stored(record: Any) -> None:
+def add_stored(record: Mapping[str, Mapping[str, Any]]) -> None:
     """Add the user's metrics of a saved result to `METRICS`, unless this process defines them itself."""
-    if not isinstance(record, dict):
-        raise UsageError(f"custom is {shown(record)}; expected an object")
-    for key, description in record.items():
-        if not isinstance(description, dict):
-            raise UsageError(f"custom.{brief(key)} is {shown(description)}; expected an object")
-        title: Any = description.get("title")
-        direction: Any = description.get("direction")
-        si: Any = description.get("si")
-        _check_description(key, title, direction, si)
-        family = _family(key, title, direction, si, _not_known)
-        known = METRICS[key].family if key in METRICS else family
-        if key in _FUNCTIONS:
-            continue
-        if known != family:
+    try:
+        settings = {
+            key: {name: stored[name] for name in ("title", "direction", "si")}
+            for key, stored in record.items()
+        }
+    except (AttributeError, KeyError, TypeError) as error:
+        raise UsageError(f"custom does not describe metrics: {short_repr(record)}") from error
+    for key, setting in settings.items():
+        metric = CustomMetric(_not_known, key=key, **setting)
+        known = _REGISTERED.setdefault(key, metric)
+        if known.function is _not_known and known != metric:
             raise UsageError(
-                f"the metric {key!r} has the title {title!r} and the direction {direction!r} here, but "
-                f"{known.title!r} and {known.direction!r} in a result that was loaded before; say which "
-                "holds with sisod.register_metric"
+                f"the metric {key!r} has other settings than in a result that was loaded before; say "
+                "which hold with sisod.register_metric"
             )
-        _add(family)
+        if known is metric:
+            register_metric(metric)
 
 
-def _add(family: Family) -> None:
-    forms = [("", ""), ("si_", "SI-")][: 1 + family.size_invariant]
-    for prefix, title_prefix in forms:
-        key, title = prefix + family.key, title_prefix + family.title
-        add_metric(Metric(key, title, family.direction, family, "", size_invariant=bool(prefix)))
-
-
-def _family(
-    key: str, title: str, direction: Direction, si: Form | None, function: Callable[..., Any]
-) -> Family:
-    return Family(
-        key,
-        title,
-        direction,
-        function,
-        "custom",
-        separable=si == "separable",
-        size_invariant=si is not None,
-        on_request=True,
-        per_object=si is not None,
-    )
-
-
-def _not_known(*_: Any) -> Values:
-    raise NotImplementedError  # `find_custom` refuses metrics of saved results
-
-
-def _check_description(key: Any, title: Any, direction: Any, si: Any) -> None:
-    _check_key(key)
-    if not isinstance(title, str) or not title.isprintable() or not 0 < len(title.strip()) <= _LONGEST:
-        raise UsageError(f"title must be text of 1 to {_LONGEST} characters, got {shown(title)}")
-    titles = {metric.title: other for other, metric in METRICS.items() if not is_custom(other)}
-    if title in titles:
-        raise UsageError(f"the title {title!r} is that of {titles[title]}; give the metric another")
-    check_choice("direction", direction, get_args(Direction))
-    check_choice("si", si, (None, *get_args(Form)))
+def _not_known(p: Values, gt: Mask) -> float:
+    # in the place of the function of a metric of a saved result; `find_custom` never returns it
+    raise NotImplementedError
 
 
 def _check_key(key: Any) -> None:
     if not isinstance(key, str) or not key.isidentifier() or len(key) > _LONGEST:
         raise UsageError(
-            f"the key of a metric must be a name of letters, digits and _, got {shown(key)}; give one "
-            "with sisod.CustomMetric(function, key=...)"
+            f"the key of a metric must be a name of letters, digits and _, got {short_repr(key)}; give "
+            "one with sisod.CustomMetric(function, key=...)"
         )
-    for prefix in _PREFIXES:
-        if key.startswith(prefix):
-            raise UsageError(
-                f"the key {key!r} begins with {prefix!r}, which sisod puts before keys itself; give the "
-                "metric another with sisod.CustomMetric(function, key=...)"
-            )
-    built_in = {other for other in METRICS if not is_custom(other)} | {f.key for f in FAMILIES}
-    if key.casefold() in _RESERVED | built_in or f"object_{key}" in built_in:
+    taken = {other for other in METRICS if not is_custom(other)} | {row.key for row in FAMILIES}
+    if key.startswith(_PREFIXES) or key.casefold() in _RESERVED | taken or f"object_{key}" in taken:
         raise UsageError(
-            f"the key {key!r} is taken by sisod; give the metric another with "
-            "sisod.CustomMetric(function, key=...)"
+            f"the key {key!r} is taken by sisod, or begins with one of {', '.join(_PREFIXES)}; give the "
+            "metric another with sisod.CustomMetric(function, key=...)"
         )
-
-
-def _function_key(function: Function) -> str:
-    name = getattr(function, "__name__", None)
-    if not isinstance(name, str) or not name.isidentifier():
-        raise UsageError(
-            f"{shown(function)} has no name; give it one with sisod.CustomMetric(function, key=...)"
-        )
-    return name
-
-
-def _is_function(item: object) -> bool:
-    """Tell whether an item of a choice is a function or the name of one, and not a key."""
-    return ":" in item if isinstance(item, str) else callable(item)
 
 
 def _unwrapped(attribute: Any) -> Any:

@@ -1,7 +1,7 @@
 """Pairs of arrays -> scores: choose the scorer, measure each image, finish the batch.
 
-`CountScorer` serves every protocol but `official`. Its first stage, below, reduces the pixels of one
-image to counts; its second stage, in `curves`, turns the counts of a batch into scores.
+`CountScorer` serves every protocol but those of released code. Its first stage, below, reduces the
+pixels of one image to counts; its second stage, in `batch`, turns the counts of a batch into scores.
 """
 
 import functools
@@ -13,19 +13,20 @@ import cv2
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sisod.common.arguments import shown
 from sisod.scoring import arrays
-from sisod.scoring.curves import ImageStatistics, score_statistics
+from sisod.scoring.arrays import Mask, Values
+from sisod.scoring.batch import ImageStatistics, score_statistics
+from sisod.scoring.counting.histograms import histogram
+from sisod.scoring.counting.objects import measure_predicted
 from sisod.scoring.custom import CustomMetric, custom_values, find_custom, resolve_choice
-from sisod.scoring.histograms import histogram
-from sisod.scoring.metrics import FAMILIES, METRICS, Family, MetricChoice, find_metrics
-from sisod.scoring.objects import measure_predicted
+from sisod.scoring.families.family import Family
+from sisod.scoring.families.pixels import Pixels
+from sisod.scoring.metrics import FAMILIES, METRICS, MetricChoice, find_metrics
 from sisod.scoring.official import OfficialScorer, find_official_metrics
-from sisod.scoring.partition import Partition, least_area
+from sisod.scoring.partition import Partition, check_partition, least_area
 from sisod.scoring.protocols import Protocol, find_protocol
-from sisod.scoring.scores import Scorer, Scores, Values
+from sisod.scoring.scores import Scorer, Scores
 from sisod.scoring.size_invariant import composite
-from sisod.scoring.structure import Pixels
 
 _BYTES_PER_PIXEL = 12  # of all arrays that `measure` holds at a time
 
@@ -38,11 +39,11 @@ def score(
     metrics: MetricChoice = None,
     partition: Partition | None = None,
 ) -> dict[str, float]:
-    """Return the metrics of one prediction, ordinary and size-invariant.
+    """Return the metrics of one prediction, plain and size-invariant.
 
     Args:
         pred: saliency map: uint8, uint16, bool, or float in [0, 1].
-        gt: ground truth: bool, or uint8, uint16, float salient from one half on.
+        gt: ground truth: bool, or uint8, uint16, float, salient at one half or more.
         protocol: a name of `sisod.PROTOCOLS`, or a `Protocol` of your own. Settings can follow a name:
             `"default+min_area=0"`, `"paper+connectivity=4+normalize=none"`.
         metrics: None for every metric that is a function of the counts, `"all"` also those that
@@ -53,7 +54,8 @@ def score(
         partition: frames of your own, for example from instance labels; by default the protocol's. The
             protocol's `connectivity` and `min_area` do not apply to them.
 
-    Undefined values are NaN.
+    Returns:
+        Metric key -> value; undefined values are NaN.
 
     Example:
         Of two objects, 16 pixels and 1 pixel, the small one is missed. MAE hardly notices:
@@ -91,7 +93,7 @@ def find_scorer(
     """
     choice = resolve_choice(metrics)
     if protocol.released_code:
-        return OfficialScorer(find_official_metrics(choice))
+        return OfficialScorer(find_official_metrics(choice), protocol)
     keys = find_metrics(choice, detections=protocol.detections, boxes=protocol.kind == "boxes")
     return CountScorer(protocol, keys, tables, find_custom(keys) if custom is None else custom)
 
@@ -108,21 +110,21 @@ def score_pair(
 
 @dataclass(frozen=True)
 class CountScorer:
-    """Scores from counts of pixels per grey level and frame, by the rules of a protocol."""
+    """Scores from counts of pixels per grey level and frame, by a protocol."""
 
     protocol: Protocol
     keys: tuple[str, ...]
     tables: bool = True
     custom: tuple[CustomMetric, ...] = ()
 
-    def ground_truth(self, gt: ArrayLike) -> NDArray[np.bool_]:
+    def ground_truth(self, gt: ArrayLike) -> Mask:
         """Return a ground truth as a mask."""
         return arrays.as_mask(gt, level=self.protocol.gt_level)
 
     def measure(
         self,
         pred: arrays.Map,
-        gt: NDArray[np.bool_],
+        gt: Mask,
         partition: Partition | None = None,
         *,
         labels: NDArray[np.integer] | None = None,
@@ -133,41 +135,28 @@ class CountScorer:
         np.empty(_BYTES_PER_PIXEL * gt.size, dtype=np.uint8)
         if pred.shape != gt.shape:
             pred = _resize(pred, gt.shape)
-        normalize, n_tiny, n_left_out = self.protocol.normalize, 0, 0
-        cut_from_gt = partition is None
+        n_tiny = n_left_out = 0
         if partition is None:
             partition = self.protocol.partition(gt, labels)
             least = least_area(self.protocol.min_area, gt.size)
             n_tiny = int(np.count_nonzero(partition.areas < least))
             n_left_out = len(partition.components) - len(partition)
         else:  # frames of the caller, to which the least area does not apply
-            _check_partition(partition, gt)
-        counts = histogram(
-            pred, gt, partition, normalize=normalize, n_quartered=_n_quartered(self.keys, partition)
-        )
-        quadrants = counts.quadrants if len(counts.quadrants) else None
-        pixels = Pixels(pred, gt, normalize, quadrants)
-        pixel_values, frame_values = _pixel_values(pixels, partition, self.keys)
+            check_partition(partition, gt.shape)
+        normalize, predicted = self.protocol.normalize, None
+        pixel_values, frame_values = _pixel_values(Pixels(pred, gt, normalize), partition, self.keys)
         if self.custom:
             values, of_frames = custom_values(self.custom, pred, gt, partition, normalize)
             pixel_values, frame_values = pixel_values | values, frame_values | of_frames
+        if self.tables or _needs_objects(self.keys):
+            curve = _needs_objects(self.keys, curve=True)
+            predicted = measure_predicted(pred, gt, partition, self.protocol, curve=curve)
         return ImageStatistics(
-            histogram=counts.without_quadrants(),
+            histogram=histogram(pred, gt, partition, normalize=normalize),
             partition=partition.without_components(),  # only the pixels above need them
             pixel_values=pixel_values,
             frame_values=frame_values,
-            predicted=(
-                measure_predicted(
-                    pred,
-                    gt,
-                    partition,
-                    self.protocol,
-                    curve=_needs_object_curve(self.keys),
-                    cut_from_gt=cut_from_gt,
-                )
-                if self.tables or _needs_objects(self.keys)
-                else None
-            ),
+            predicted=predicted,
             looks_binary=arrays.looks_binary(pred),
             n_tiny=n_tiny,
             n_left_out=n_left_out,
@@ -179,21 +168,15 @@ class CountScorer:
 
 
 @functools.lru_cache
-def _needs_objects(keys: tuple[str, ...]) -> bool:
-    return any(METRICS[key].family.kind in ("objects", "balanced") for key in keys)
-
-
-@functools.lru_cache
-def _needs_object_curve(keys: tuple[str, ...]) -> bool:
+def _needs_objects(keys: tuple[str, ...], *, curve: bool = False) -> bool:
+    """Tell whether a metric needs the predicted objects, or their counts at every threshold."""
     families = (METRICS[key].family for key in keys)
-    return any(family.kind == "objects" and family.on_request for family in families)
-
-
-def _n_quartered(keys: tuple[str, ...], partition: Partition) -> int:
-    """Return how many rows of the histogram S needs by quadrant: none, the image, or the frames too."""
-    if "si_s" in keys and partition.regions is None:
-        return 1 + len(partition)
-    return int("s" in keys or "si_s" in keys)
+    return any(
+        family.kind == "objects" and family.on_request
+        if curve
+        else family.kind in ("objects", "balanced")
+        for family in families
+    )
 
 
 def _resize(pred: arrays.Map, shape: tuple[int, ...]) -> arrays.Map:
@@ -202,23 +185,11 @@ def _resize(pred: arrays.Map, shape: tuple[int, ...]) -> arrays.Map:
     return np.clip(resized, 0, 1) if resized.dtype.kind == "f" else resized
 
 
-def without_ignored(pred: arrays.Map, ignored: NDArray[np.bool_]) -> arrays.Map:
+def without_ignored(pred: arrays.Map, ignored: Mask) -> arrays.Map:
     """Return a prediction, of the shape of the ground truth, with its least value at ignored pixels."""
     if pred.shape != ignored.shape:
         pred = _resize(pred, ignored.shape)
     return np.where(ignored, pred.min(), pred)
-
-
-def _check_partition(partition: Partition, gt: NDArray[np.bool_]) -> None:
-    if not isinstance(partition, Partition):
-        raise TypeError(
-            f"partition must be a Partition, got {shown(partition)}; sisod.partition(gt) makes one"
-        )
-    if partition.shape != gt.shape:
-        raise ValueError(
-            f"partition is of an image of shape {partition.shape} but gt has shape {gt.shape}; "
-            "make it from the same ground truth"
-        )
 
 
 def _pixel_values(
@@ -226,25 +197,23 @@ def _pixel_values(
 ) -> tuple[dict[str, float], dict[str, Values]]:
     """Return the metrics that no count holds, by key, and the values of frames that are kept."""
     values, of_frames = {}, {}
-    for family, si_key in _pixel_families(keys):
-        if si_key is not None and partition.regions is not None:
+    for family, is_si in _pixel_families(keys):
+        if is_si and partition.regions is not None:
             raise ValueError(
-                f"{si_key} needs rectangular frames and these are Voronoi regions; "
+                f"si_{family.key} needs rectangular frames and these are Voronoi regions; "
                 "leave it out, or use kind='boxes'"
             )
-        rows = family.function(pixels, () if si_key is None else partition.frames)
+        rows = family.function(pixels, partition.frames if is_si else ())
         values[family.key] = float(rows[0])
         values[f"si_{family.key}"] = float(composite(rows[1:]))
-        if family.per_object and si_key is not None:
+        if family.per_object and is_si:
             of_frames[family.key] = rows[1:]
     return values, of_frames
 
 
 @functools.lru_cache
-def _pixel_families(keys: tuple[str, ...]) -> tuple[tuple[Family, str | None], ...]:
-    """Return the families to compute from pixels, each with its size-invariant key if that is wanted."""
+def _pixel_families(keys: tuple[str, ...]) -> list[tuple[Family, bool]]:
+    """Return the families to compute from pixels, and whether the size-invariant form is wanted."""
     wanted = {METRICS[key].family.key for key in keys}
     families = [family for family in FAMILIES if family.kind == "pixels" and family.key in wanted]
-    return tuple(
-        (family, f"si_{family.key}" if f"si_{family.key}" in keys else None) for family in families
-    )
+    return [(family, f"si_{family.key}" in keys) for family in families]

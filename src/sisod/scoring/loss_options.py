@@ -10,11 +10,11 @@ from sisod.common.arguments import (
     check_choice,
     check_flag,
     check_number,
-    shown,
+    short_repr,
     unknown_name_message,
 )
-from sisod.common.errors import UsageError
-from sisod.scoring.partition import Alpha, check_alpha
+from sisod.common.exceptions import UsageError
+from sisod.scoring.partition import Alpha, check_partition_settings
 
 PartKind = Literal["boxes", "cells", "blobs"]
 # of the numbers in brackets
@@ -32,6 +32,7 @@ _EXAMPLES = {"focal": "focal(2)", "tversky": "tversky(0.3,0.7)"}
 TERM_NAMES = tuple(
     f"{name}({','.join(names)})" if names else name for name, names in _PARAMETERS.items()
 )
+_DICE = re.compile(r"dice\(\s*squared\s*=\s*(true|false)\s*\)", re.IGNORECASE)
 _NUMBER = re.compile(r"\d+(\.\d*)?([eE][+-]?\d+)?|\.\d+([eE][+-]?\d+)?")
 _TERM = re.compile(r"([a-z0-9]+)(?:\((.*)\))?", re.DOTALL)
 
@@ -42,9 +43,14 @@ def parse_term(text: object) -> tuple[str, dict[str, float]]:
     Example:
         >>> parse_term("dice")
         ('dice', {})
+        >>> parse_term("dice(squared=false)")  # which is Tversky's loss with 0.5 and 0.5
+        ('tversky', {'a': 0.5, 'b': 0.5})
         >>> parse_term("tversky(0.3, 0.7)")
         ('tversky', {'a': 0.3, 'b': 0.7})
     """
+    if isinstance(text, str) and (dice := _DICE.fullmatch(text)):
+        is_squared = dice[1].lower() == "true"
+        return ("dice", {}) if is_squared else ("tversky", {"a": 0.5, "b": 0.5})
     match = _TERM.fullmatch(text) if isinstance(text, str) else None
     if match is None or match[1] not in _PARAMETERS:
         raise UsageError(unknown_name_message("term", text, TERM_NAMES))
@@ -53,14 +59,15 @@ def parse_term(text: object) -> tuple[str, dict[str, float]]:
     parameters = _PARAMETERS[name]
     if len(numbers) != len(parameters) or not all(_NUMBER.fullmatch(number) for number in numbers):
         if not parameters:
-            raise UsageError(f"term {shown(text)} takes no numbers; write {name!r}")
+            others = " or 'dice(squared=false)'" if name == "dice" else ""
+            raise UsageError(f"term {short_repr(text)} takes no numbers; write {name!r}{others}")
         count = "a number" if len(parameters) == 1 else f"{len(parameters)} numbers"
-        raise UsageError(f"term {shown(text)} needs {count}, 0 or more, as in {_EXAMPLES[name]!r}")
+        raise UsageError(f"term {short_repr(text)} needs {count}, 0 or more, as in {_EXAMPLES[name]!r}")
     return name, check_term_numbers(name, *map(float, numbers))
 
 
 def check_term_numbers(name: str, *values: object) -> dict[str, float]:
-    """Return the numbers of a term by name; refuse negative ones and those without meaning."""
+    """Return the numbers of a term by name; raise for negative ones and those without meaning."""
     form = f"{name}({','.join(_PARAMETERS[name])})"
     numbers = {
         parameter: check_number(f"{parameter} of {form}", value)
@@ -72,13 +79,20 @@ def check_term_numbers(name: str, *values: object) -> dict[str, float]:
 
 
 def check_weighting(
-    *, parts: object, alpha: Alpha, normalize: object, whole: object, gamma: object
+    *,
+    parts: object,
+    alpha: Alpha,
+    normalize: object,
+    image_weight: object,
+    gamma: object,
+    min_area: float = 0.0002,
+    connectivity: object = 8,
 ) -> None:
-    """Refuse invalid options, and options that contradict each other; see `SizeInvariantLoss`."""
+    """Raise for invalid options, and options that contradict each other; see `SizeInvariantLoss`."""
     check_choice("parts", parts, get_args(PartKind))
-    check_alpha(alpha)
+    check_partition_settings(kind="boxes", connectivity=connectivity, min_area=min_area, alpha=alpha)
     check_flag("normalize", normalize)
-    check_number("whole", whole, most=1)
+    check_number("image_weight", image_weight, most=1)
     check_number("gamma", gamma, most=1)
     if parts != "boxes":
         if gamma != 1:
@@ -90,8 +104,8 @@ def check_weighting(
                 f"alpha weighs the background between boxes, but parts is {parts!r}; "
                 "leave alpha at 'ratio'"
             )
-    if not normalize and (parts != "boxes" or whole != 0 or gamma != 1):
+    if not normalize and (parts != "boxes" or image_weight != 0 or gamma != 1):
         raise UsageError(
             "without normalize the loss is Eq. 16 as printed, a sum over boxes; use it with parts "
-            "'boxes', whole 0 and gamma 1 only"
+            "'boxes', image_weight 0 and gamma 1 only"
         )

@@ -1,8 +1,8 @@
-"""The scorer that computes what the paper's released code does, to compare with its published tables.
+"""The scorer that computes what the paper's released codes do, to compare with its published tables.
 
-It differs from the paper's equations in many places (docs/conventions.md lists them). Prediction and
+They differ from the paper's equations in many places (docs/conventions.md lists them). Prediction and
 ground truth are resized to a grid of 384 x 384, the ground truth keeps its grey values, and every
-threshold curve has 100 points.
+threshold curve has 100 points. The two codes, SI-SOD and SI_Metric, resize the ground truth differently.
 """
 
 from collections.abc import Sequence
@@ -13,19 +13,18 @@ import cv2
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sisod.common.errors import UsageError
-from sisod.scoring.arrays import Map, as_array, as_map, as_mask, looks_binary, unit_values
-from sisod.scoring.histograms import LEVELS
+from sisod.common.exceptions import UsageError
+from sisod.scoring.arrays import Map, Mask, Values, as_array, as_map, as_mask, looks_binary, unit_values
+from sisod.scoring.counting.histograms import LEVELS
 from sisod.scoring.metrics import PAPER_KEYS, MetricChoice, find_metrics, listed_keys
 from sisod.scoring.partition import Partition
-from sisod.scoring.scores import Scores, object_geometry
+from sisod.scoring.protocols import Protocol
+from sisod.scoring.scores import INVERTED_AUC, Scores, object_geometry
 
 Grey = NDArray[np.float32]
-Values = NDArray[np.float64]
 Boxes = list[tuple[int, int, int, int]]
 
 _SIDE = 384
-_LEAST_AREA = 25  # pixels of the native mask
 _EPSILON = 1e-20
 _THRESHOLDS = np.linspace(0, 1, 100, dtype=np.float32)
 
@@ -59,9 +58,10 @@ class OfficialImage:
 
 @dataclass(frozen=True)
 class OfficialScorer:
-    """Scores by the rules of the released code."""
+    """Scores as a released code computes them."""
 
     keys: tuple[str, ...]
+    protocol: Protocol
 
     def ground_truth(self, gt: ArrayLike) -> NDArray[Any]:
         """Check a ground truth and return it with its grey values."""
@@ -83,8 +83,15 @@ class OfficialScorer:
                 f"the paper's released code cuts frames itself; leave out {given}, or the protocol"
             )
         mask = as_mask(gt)
-        p, g = _resize(_unit(pred), cv2.INTER_LINEAR), _resize(_unit(as_map(gt)), cv2.INTER_NEAREST)
-        parts = _cut(mask)
+        p, g = _unit(pred), _unit(as_map(gt))
+        if self.protocol.released_code == "SI_Metric":  # it resizes both as 8-bit images
+            p, g = (
+                _resize(np.rint(255 * grey).astype(np.uint8), cv2.INTER_LINEAR) / np.float32(255)
+                for grey in (p, g)
+            )
+        else:
+            p, g = _resize(p, cv2.INTER_LINEAR), _resize(g, cv2.INTER_NEAREST)
+        parts = _cut(mask, self.protocol.min_area)
         return OfficialImage(
             values=_values(p, g, parts),
             objects=_objects(p, g, parts),
@@ -111,6 +118,9 @@ class OfficialScorer:
             n_objects=np.array([image.n_objects for image in images]),
             alphas=np.array([image.alpha for image in images]),
             looks_binary=np.array([image.looks_binary for image in images]),
+            looks_inverted=np.array(
+                [image.n_objects > 0 and image.values["auc"] < INVERTED_AUC for image in images]
+            ),
             n_tiny=np.zeros(len(images), dtype=np.int64),  # the released code has no such rule
             n_left_out=np.array([image.n_left_out for image in images]),
         )
@@ -145,7 +155,7 @@ class _Parts:
     bits: list[int]
     n_components: int
 
-    def background(self) -> NDArray[np.bool_]:
+    def background(self) -> Mask:
         """Pixels with code 0."""
         outside = np.ones((_SIDE, _SIDE), dtype=np.bool_)
         for y0, x0, y1, x1 in self.boxes:
@@ -158,7 +168,7 @@ class _Parts:
         n_outside = int(self.background().sum())
         return n_outside / (_SIDE**2 - n_outside) if self.boxes else 1.0
 
-    def regions(self) -> list[NDArray[np.bool_]]:
+    def regions(self) -> list[Mask]:
         """Return where the code map **equals** 1, 2, 3 ... up to its number of bits.
 
         Code 1 is the first box alone and 2 the second, but 3 is the overlap of these two, 4 the third
@@ -177,16 +187,16 @@ def _unit(array: NDArray[np.generic]) -> Grey:
     return unit_values(array, normalize="none").astype(np.float32)
 
 
-def _resize(grey: Grey, interpolation: int) -> Grey:
+def _resize(grey: NDArray[np.float32 | np.uint8], interpolation: int) -> Grey:
     return np.asarray(cv2.resize(grey, (_SIDE, _SIDE), interpolation=interpolation), dtype=np.float32)
 
 
-def _cut(mask: NDArray[np.bool_]) -> _Parts:
+def _cut(mask: Mask, least_area: float) -> _Parts:
     count, labels = cv2.connectedComponents(mask.astype(np.uint8), connectivity=4, ltype=cv2.CV_32S)
     order, first = np.unique(labels, return_index=True)
     areas = np.bincount(labels.ravel(), minlength=count)
     in_raster_order = [int(label) for label in order[np.argsort(first)] if label > 0]
-    kept = [label for label in in_raster_order if areas[label] >= _LEAST_AREA] or in_raster_order[:1]
+    kept = [label for label in in_raster_order if areas[label] >= least_area] or in_raster_order[:1]
     # nearest neighbour, as for the grey values; float32 represents the labels exactly
     small = _resize(np.asarray(labels, dtype=np.float32), cv2.INTER_NEAREST)
     boxes, sizes, bits = [], [], []
@@ -263,9 +273,7 @@ class _ThresholdCounts:
         return float(np.trapezoid(tpr[::-1], fpr[::-1]))
 
 
-def _count(
-    reached: NDArray[np.int64], g: Grey, region: NDArray[np.bool_] | None = None
-) -> _ThresholdCounts:
+def _count(reached: NDArray[np.int64], g: Grey, region: Mask | None = None) -> _ThresholdCounts:
     """Count the whole grid, as if everything outside the region were 0."""
     inside = reached.ravel() if region is None else reached[region]
     truth = (g.ravel() if region is None else g[region]).astype(np.float64)

@@ -9,9 +9,9 @@ from typing import Literal, TypeVar, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sisod.common.arguments import check_choice, is_number, shown
-from sisod.scoring.arrays import as_array, as_mask
-from sisod.scoring.components import (
+from sisod.common.arguments import check_choice, is_number, short_repr
+from sisod.scoring.arrays import Integers, Mask, Window, as_array, as_mask
+from sisod.scoring.counting.components import (
     NO_COMPONENTS,
     Boxes,
     Components,
@@ -19,7 +19,7 @@ from sisod.scoring.components import (
     label_instances,
     label_mask,
 )
-from sisod.scoring.voronoi import nearest_component
+from sisod.scoring.counting.voronoi import nearest_component
 
 Kind = Literal["boxes", "voronoi"]
 Alpha = Literal["ratio", "union"] | float
@@ -38,7 +38,7 @@ class Frame:
     component_area: int
 
     @property
-    def window(self) -> tuple[slice, slice]:
+    def window(self) -> Window:
         """The pair of slices that cuts the frame out of an array."""
         return slice(self.y0, self.y1), slice(self.x0, self.x1)
 
@@ -65,9 +65,9 @@ class Partition:
     """
 
     boxes: Boxes
-    areas: NDArray[np.int64]
-    frame_areas: NDArray[np.int64]
-    background: NDArray[np.bool_]
+    areas: Integers
+    frame_areas: Integers
+    background: Mask
     alpha_terms: tuple[float, float]
     regions: NDArray[np.int32] | None = None
     components: Components = NO_COMPONENTS
@@ -104,11 +104,22 @@ class Partition:
         return int(self.frame_areas.sum()) + self.background_area == self.background.size
 
     @property
-    def outside_boxes(self) -> NDArray[np.bool_]:
+    def outside_boxes(self) -> Mask:
         """True for pixels outside every component's bounding box; for boxes this is the background."""
         if self.regions is None:
             return self.background
         return _outside(self.boxes, self.shape)
+
+    def salient_shares(self, mask: Mask) -> NDArray[np.float64]:
+        """Return the salient share of every frame, of which rho of Theorem 4.2 is the least.
+
+        All salient pixels of a frame count, as in the theorem's proof, not only those of its component.
+        """
+        if self.regions is not None:
+            counts = np.bincount(self.regions[mask], minlength=len(self))
+        else:
+            counts = np.array([np.count_nonzero(mask[frame.window]) for frame in self], dtype=np.int64)
+        return counts / self.frame_areas
 
     def index_map(self) -> NDArray[np.int32]:
         """Return the index of the frame whose component each pixel belongs to; -1 for none."""
@@ -177,13 +188,13 @@ def check_partition_settings(
     """Raise if one of the settings of a partition is not valid."""
     check_choice("kind", kind, get_args(Kind))
     if not isinstance(connectivity, int | np.integer) or connectivity not in (4, 8):
-        raise ValueError(f"connectivity must be 4 or 8, got {shown(connectivity)}")
+        raise ValueError(f"connectivity must be 4 or 8, got {short_repr(connectivity)}")
     least_area(min_area, 1)
     check_alpha(alpha)
 
 
 def cut_mask(
-    mask: NDArray[np.bool_],
+    mask: Mask,
     *,
     kind: Kind = "boxes",
     connectivity: Literal[4, 8] = 8,
@@ -196,8 +207,7 @@ def cut_mask(
     If no component is large enough, `keep_ties` keeps every largest one, not only the first.
     """
     components = label_mask(mask, connectivity)
-    kept = _framed(components, least_area(min_area, mask.size), keep_ties=keep_ties)
-    return _make_partition(components, kept, mask.shape, kind=kind, alpha=alpha)
+    return _cut(components, mask.shape, min_area=min_area, keep_ties=keep_ties, kind=kind, alpha=alpha)
 
 
 def cut_labels(
@@ -217,15 +227,15 @@ def cut_labels(
     if array.min() < 0:
         raise ValueError(f"labels holds {array.min()}; expected 0 for background, others above")
     components = label_instances(array)
-    kept = _framed(components, least_area(min_area, array.size), keep_ties=keep_ties)
-    return _make_partition(components, kept, array.shape, kind=kind, alpha=alpha)
+    return _cut(components, array.shape, min_area=min_area, keep_ties=keep_ties, kind=kind, alpha=alpha)
 
 
 def least_area(min_area: float, size: int) -> int:
     """Return the least area in pixels of a component with a frame, in an image of `size` pixels."""
     if isinstance(min_area, bool) or not isinstance(min_area, int | float | np.number):
         raise TypeError(
-            f"min_area must be an int (pixels) or a float (share of the image), got {shown(min_area)}"
+            f"min_area must be an int (pixels) or a float (share of the image), "
+            f"got {short_repr(min_area)}"
         )
     if isinstance(min_area, int | np.integer):
         if min_area < 0:
@@ -240,25 +250,22 @@ def least_area(min_area: float, size: int) -> int:
     return math.ceil(min_area * size - 1e-9)
 
 
-def _framed(components: Components, least: int, *, keep_ties: bool) -> NDArray[np.intp]:
-    """Return the components that get a frame, ordered by top, then left, then first pixel."""
+def _cut(
+    components: Components,
+    shape: tuple[int, ...],
+    *,
+    min_area: float,
+    keep_ties: bool,
+    kind: Kind,
+    alpha: Alpha,
+) -> Partition:
     areas, first = components.areas, components.first
-    kept = np.flatnonzero(areas >= least)
+    kept = np.flatnonzero(areas >= least_area(min_area, math.prod(shape)))
     if not len(kept) and len(areas):
         kept = np.flatnonzero(areas == areas.max())
         if not keep_ties:
             kept = kept[[np.argmin(first[kept])]]
-    return in_order(components, kept)
-
-
-def _make_partition(
-    components: Components,
-    kept: NDArray[np.intp],
-    shape: tuple[int, ...],
-    *,
-    kind: Kind,
-    alpha: Alpha,
-) -> Partition:
+    kept = in_order(components, kept)
     boxes = components.boxes[kept]
     regions = None
     if kind == "boxes":
@@ -282,7 +289,19 @@ def _make_partition(
     )
 
 
-def _outside(boxes: Boxes, shape: tuple[int, ...]) -> NDArray[np.bool_]:
+def check_partition(partition: object, shape: tuple[int, ...]) -> None:
+    """Raise if frames of the caller are not those of an image of this shape."""
+    if not isinstance(partition, Partition) or partition.shape != shape:
+        found = (
+            f"of shape {partition.shape}" if isinstance(partition, Partition) else short_repr(partition)
+        )
+        raise ValueError(
+            f"partition is {found} but gt has shape {shape}; make it with sisod.partition from the same "
+            "ground truth"
+        )
+
+
+def _outside(boxes: Boxes, shape: tuple[int, ...]) -> Mask:
     outside = np.ones(shape, dtype=np.bool_)
     for y0, x0, y1, x1 in boxes.tolist():
         outside[y0:y1, x0:x1] = False
@@ -290,17 +309,14 @@ def _outside(boxes: Boxes, shape: tuple[int, ...]) -> NDArray[np.bool_]:
 
 
 def check_alpha(alpha: Alpha) -> None:
-    """Raise if alpha is neither a known name nor a number of 0 or more."""
+    """Raise if alpha is neither a known name nor a number >= 0."""
     named = isinstance(alpha, str) and alpha in ("ratio", "union")
     if not named and not (is_number(alpha) and 0 <= float(alpha) < math.inf):
-        raise ValueError(f"alpha must be 'ratio', 'union' or a number from 0 on, got {shown(alpha)}")
+        raise ValueError(f"alpha must be 'ratio', 'union' or a number >= 0, got {short_repr(alpha)}")
 
 
-def alpha_terms(
-    alpha: Alpha, background: NDArray[np.bool_], frame_areas: NDArray[np.int64]
-) -> tuple[float, float]:
+def alpha_terms(alpha: Alpha, background: Mask, frame_areas: Integers) -> tuple[float, float]:
     """Return the numerator and the denominator of alpha (see `Partition`)."""
-    check_alpha(alpha)
     background_area = int(np.count_nonzero(background))
     if len(frame_areas) == 0:  # all the weight on the background: the plain value
         return 1.0, 1.0

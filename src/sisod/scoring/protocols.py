@@ -7,9 +7,9 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from sisod.common.arguments import check_choice, check_flag, check_whole, shown, unknown_name_message
-from sisod.common.errors import UsageError
-from sisod.scoring.arrays import Normalize
+from sisod.common.arguments import check_choice, check_flag, check_int, check_known, short_repr
+from sisod.common.exceptions import UsageError
+from sisod.scoring.arrays import Mask, Normalize
 from sisod.scoring.partition import (
     Alpha,
     Kind,
@@ -18,6 +18,8 @@ from sisod.scoring.partition import (
     cut_labels,
     cut_mask,
 )
+
+RELEASED_CODES = (False, "SI-SOD", "SI_Metric")
 
 
 @dataclass(frozen=True)
@@ -36,8 +38,9 @@ class Protocol:
         first_threshold: first threshold of size-invariant curves; 1 leaves out t = 0, at which every
             pixel of a frame is predicted.
         detections: also count the targets that a predicted object is near to, by centroids (`pd`, `fa`).
-        released_code: score as the paper's released code does (`official`), on its own grid and by its
-            own rules; the fields above then only describe these rules approximately.
+        released_code: score as one of the paper's two released codes does, `"SI-SOD"` (`official`) or
+            `"SI_Metric"` (`official-metric`), on its own grid and by its own rules; the fields above
+            then only describe these rules approximately.
     """
 
     name: str
@@ -50,7 +53,7 @@ class Protocol:
     gt_level: int = 128
     first_threshold: Literal[0, 1] = 1
     detections: bool = False
-    released_code: bool = False
+    released_code: Literal[False, "SI-SOD", "SI_Metric"] = False
 
     def __post_init__(self) -> None:
         """Validate the settings."""
@@ -59,42 +62,40 @@ class Protocol:
             if isinstance(value, np.generic):  # a NumPy scalar, which JSON cannot store
                 object.__setattr__(self, field.name, value.item())
         if not isinstance(self.name, str) or not self.name.strip():
-            raise UsageError(f"name must be text that is not empty, got {shown(self.name)}")
+            raise UsageError(f"name must be a string that is not empty, got {short_repr(self.name)}")
         check_partition_settings(
             kind=self.kind, connectivity=self.connectivity, min_area=self.min_area, alpha=self.alpha
         )
         check_choice("normalize", self.normalize, get_args(Normalize))
-        check_whole("gt_level", self.gt_level, least=1, most=255)
+        check_int("gt_level", self.gt_level, least=1, most=255)
         check_choice("first_threshold", self.first_threshold, (0, 1))
         check_flag("keep_ties", self.keep_ties)
         check_flag("detections", self.detections)
-        check_flag("released_code", self.released_code)
+        check_choice("released_code", self.released_code, RELEASED_CODES)
 
-    def partition(self, mask: NDArray[np.bool_], labels: NDArray[np.integer] | None = None) -> Partition:
-        """Cut a checked mask by the rules of this protocol; with `labels`, its objects are given."""
+    def partition(self, mask: Mask, labels: NDArray[np.integer] | None = None) -> Partition:
+        """Cut a checked mask by this protocol; with `labels`, its objects are given."""
         if self.released_code:
             raise UsageError(
                 f"the protocol {self.name!r} cuts frames on a grid of its own, not on the image; "
                 "choose another protocol to see frames"
             )
+        names = ("kind", "min_area", "alpha", "keep_ties")
+        settings: dict[str, Any] = {name: getattr(self, name) for name in names}
         if labels is not None:
-            return cut_labels(
-                labels,
-                kind=self.kind,
-                min_area=self.min_area,
-                alpha=self.alpha,
-                keep_ties=self.keep_ties,
-            )
-        return cut_mask(
-            mask,
-            kind=self.kind,
-            connectivity=self.connectivity,
-            min_area=self.min_area,
-            alpha=self.alpha,
-            keep_ties=self.keep_ties,
-        )
+            return cut_labels(labels, **settings)
+        return cut_mask(mask, connectivity=self.connectivity, **settings)
 
 
+_OFFICIAL = Protocol(
+    "official",
+    connectivity=4,
+    min_area=25,
+    alpha="union",
+    normalize="none",
+    first_threshold=0,
+    released_code="SI-SOD",
+)
 PROTOCOLS = {
     protocol.name: protocol
     for protocol in (
@@ -114,16 +115,9 @@ PROTOCOLS = {
         Protocol("infrared", min_area=0, normalize="none", detections=True),
         # CC-Metrics, whose CC-Dice is si_dice_binary
         Protocol("cc", kind="voronoi", min_area=0, normalize="none"),
-        # the paper's released code
-        Protocol(
-            "official",
-            connectivity=4,
-            min_area=25,
-            alpha="union",
-            normalize="none",
-            first_threshold=0,
-            released_code=True,
-        ),
+        # the two codes that the paper's authors released: training and scoring, and scoring alone
+        _OFFICIAL,
+        replace(_OFFICIAL, name="official-metric", min_area=50, released_code="SI_Metric"),
     )
 }
 
@@ -149,11 +143,8 @@ def find_protocol(protocol: str | Protocol) -> Protocol:
                 "give it a name of its own"
             )
         return protocol
-    if not isinstance(protocol, str):
-        raise UsageError(f"protocol must be a name or a Protocol, got {shown(protocol)}")
-    name, *changes = protocol.split("+")
-    if name not in PROTOCOLS:
-        raise UsageError(unknown_name_message("protocol", name, PROTOCOLS))
+    name, *changes = protocol.split("+") if isinstance(protocol, str) else [protocol]
+    check_known("protocol", name, PROTOCOLS)
     if not changes:
         return PROTOCOLS[name]
     return change_protocol(PROTOCOLS[name], **_read_changes(protocol, changes))
@@ -194,31 +185,25 @@ def change_protocol(
 
 
 def read_setting(name: str, text: str) -> Any:
-    """Return the value of a setting that is given as text.
+    """Return the value of a setting that is given as a string.
 
     Example:
         >>> read_setting("min_area", "12"), read_setting("min_area", "0.001")
         (12, 0.001)
     """
     if name == "min_area":
-        return _read_min_area(text)
-    if name == "connectivity" and text in ("4", "8"):
-        return int(text)
-    if name == "normalize" and text in get_args(Normalize):
-        return text
-    expected = {"connectivity": "4 or 8", "normalize": " or ".join(get_args(Normalize))}
-    raise UsageError(f"{name} must be {expected[name]}, got {shown(text)}")
-
-
-def _read_min_area(text: str) -> float:
-    if re.fullmatch("[0-9]{1,15}", text):
-        return int(text)
-    if re.fullmatch(r"[0-9]*\.?[0-9]+(e-?[0-9]+)?", text) and float(text) <= 1:
-        return float(text)
-    raise UsageError(
-        "min_area must be whole pixels such as 12, or a share of the image from 0.0 to 1.0 such as "
-        f"0.001, got {shown(text)}"
-    )
+        if re.fullmatch("[0-9]{1,15}", text):
+            return int(text)
+        if re.fullmatch(r"[0-9]*\.?[0-9]+(e-?[0-9]+)?", text) and float(text) <= 1:
+            return float(text)
+        expected = "pixels such as 12, or a share of the image from 0.0 to 1.0 such as 0.001"
+    else:
+        values = (4, 8) if name == "connectivity" else get_args(Normalize)
+        choices = {str(value): value for value in values}
+        if text in choices:
+            return choices[text]
+        expected = " or ".join(choices)
+    raise UsageError(f"{name} must be {expected}, got {short_repr(text)}")
 
 
 def _read_changes(protocol: str, changes: list[str]) -> dict[str, Any]:
@@ -227,8 +212,8 @@ def _read_changes(protocol: str, changes: list[str]) -> dict[str, Any]:
         name, equals, text = change.partition("=")
         if not equals or name not in SETTINGS or name in settings:
             raise UsageError(
-                f"protocol {shown(protocol)}: after the name, expected each of {', '.join(SETTINGS)} at "
-                f"most once, such as +min_area=0, got {shown(f'+{change}')}"
+                f"protocol {short_repr(protocol)}: after the name, expected each of "
+                f"{', '.join(SETTINGS)} at most once, as in +min_area=0, got {short_repr(f'+{change}')}"
             )
         settings[name] = read_setting(name, text)
     return settings

@@ -8,13 +8,13 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sisod.scoring.arrays import Map
-from sisod.scoring.components import Boxes
+from sisod.scoring.arrays import Integers, Map, Values
+from sisod.scoring.counting.components import Boxes
 from sisod.scoring.partition import Partition
 
-Values = NDArray[np.float64]
-Integers = NDArray[np.int64]
+Columns = dict[str, NDArray[np.generic]]  # of a table
 Statistics = TypeVar("Statistics")
+INVERTED_AUC = 0.3  # an image whose AUC is below: its map is darker on objects than beside them
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +24,7 @@ class Scores:
     Attributes:
         keys: the metrics.
         values: images x metrics, NaN where undefined.
-        curve_names: family keys, ordinary then `si_`.
+        curve_names: family keys, plain then `si_`.
         curves: images x names x 256, NaN where left out or undefined.
         objects: column of the object table -> one value per frame, image after image.
         predicted: column of the table of predicted objects -> one value each, image after image; empty
@@ -35,6 +35,7 @@ class Scores:
         n_objects: number of frames of each image.
         alphas: weight of the background of each image.
         looks_binary: True for an integer prediction whose maximum is 1.
+        looks_inverted: True where the AUC is below `INVERTED_AUC`.
         n_tiny: number of frames below the protocol's least area: an image without a larger component
             keeps its largest.
         n_left_out: number of components without a frame, because they are below the least area.
@@ -44,20 +45,21 @@ class Scores:
     values: Values
     curve_names: tuple[str, ...]
     curves: Values
-    objects: dict[str, NDArray[np.generic]]
-    predicted: dict[str, NDArray[np.generic]]
+    objects: Columns
+    predicted: Columns
     object_counts: dict[str, Values]
     shapes: NDArray[np.int64]
     n_objects: NDArray[np.int64]
     alphas: Values
     looks_binary: NDArray[np.bool_]
+    looks_inverted: NDArray[np.bool_]
     n_tiny: NDArray[np.int64]
     n_left_out: NDArray[np.int64]
 
 
 def object_geometry(
     boxes: Boxes, areas: Integers, frame_areas: Integers, height: Integers | int, width: Integers | int
-) -> dict[str, NDArray[np.generic]]:
+) -> Columns:
     """Return the columns of the object table that do not depend on the prediction.
 
     Args:

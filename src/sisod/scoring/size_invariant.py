@@ -11,12 +11,17 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sisod.common.arguments import check_flag, check_whole, shown
-from sisod.scoring.arrays import as_map, as_mask, unit_values
-from sisod.scoring.partition import Alpha, Partition, alpha_terms, partition
+from sisod.common.arguments import check_flag, check_int
+from sisod.scoring.arrays import Mask, Values, as_map, as_mask, check_same_shape, unit_values
+from sisod.scoring.partition import (
+    Alpha,
+    Partition,
+    alpha_terms,
+    check_alpha,
+    check_partition,
+    partition,
+)
 
-Values = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 Metric = Callable[[Values, Mask], float]  # takes p in [0, 1] and the ground truth
 
 
@@ -138,12 +143,8 @@ def _checked_inputs(
     """Return p, the ground truth and the frames, all of one shape."""
     array, mask = as_map(pred), as_mask(gt)
     parts = partition(mask) if given is None else given
-    if not isinstance(parts, Partition) or not array.shape == mask.shape == parts.shape:
-        description = f"of shape {parts.shape}" if isinstance(parts, Partition) else shown(parts)
-        raise ValueError(
-            f"pred has shape {array.shape}, gt {mask.shape}, and partition is {description}; "
-            "expected the same"
-        )
+    check_same_shape(array, mask)
+    check_partition(parts, mask.shape)
     return unit_values(array, normalize="none"), mask, parts
 
 
@@ -172,9 +173,10 @@ def weight_map(
                [0.096, 0.096, 0.077, 0.077]])
     """
     check_flag("normalize", normalize)
+    check_alpha(alpha)
     if len(shape) != 2:
         raise ValueError(f"shape is {tuple(shape)}; expected height and width")
-    height, width = (check_whole("every side of shape", side, least=1) for side in shape)
+    height, width = (check_int("every side of shape", side, least=1) for side in shape)
     rows = np.asarray(boxes)
     if rows.size == 0:
         rows = np.empty((0, 4), dtype=np.int64)

@@ -6,30 +6,26 @@ ablation.parquet, ablation.json    one row per variant, seed and data set; the l
 run.json                           marks the folder as an ablation
 """
 
-import json
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sisod.analysis.ablation import mean_and_deviation
-from sisod.common import folders
-from sisod.common.errors import InputError, UsageError
-from sisod.common.output import followed, lock, output_path, readable_errors, write_atomically
+from sisod.common.exceptions import UsageError
+from sisod.common.output import json_bytes, output_path, write_atomically
 from sisod.common.parquet import table_bytes
+from sisod.common.run_folder import open_run
 from sisod.data.datasets import Dataset, open_dataset
-from sisod.evaluation.saved import read_summary
 from sisod.scoring.metrics import METRICS, PAPER_KEYS, arrow
 from sisod.training.data import check_samples
 from sisod.training.experiment import Experiment, run_experiment
 from sisod.training.recipe import Recipe
-from sisod.training.train import Machine, TrainingRequest, is_first_process
+from sisod.training.train import Machine, TrainingRequest
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-_FULL = "free some space and go on with --resume"
 # the columns of the paper's tables of alpha
 SHOWN = ("mae", "si_mae", "auc", "f_mean", "si_f_mean", "f_max_image", "si_f_max_frame", "e_mean")
 
@@ -78,7 +74,7 @@ def ablate(
         n_seeds: how many seeds, starting at the recipe's own.
         machine: as for `train`.
     """
-    out, machine = followed(request.out), machine or Machine()
+    machine = machine or Machine()
     if recipe.loss.parts != "boxes":
         raise UsageError(
             "an ablation varies alpha, the weight of the background between boxes, but parts in [loss] "
@@ -86,53 +82,34 @@ def ablate(
         )
     if not tests:
         raise UsageError("an ablation needs a data set to test on; name one with --test")
-    datasets = [open_dataset(root, prefer=()) for root in tests]
+    datasets = tuple(open_dataset(root, prefer=()) for root in tests)
     if len({dataset.name.casefold() for dataset in datasets}) < len(datasets):  # names are folders
         raise UsageError("two data sets of --test have the same name; give each its own")
     for dataset in datasets:
         check_samples(dataset.samples)
-        output_path(out / "results", dataset.name)
-    first = is_first_process(machine)
-    with readable_errors(out / "x", _FULL), lock(out) if first else nullcontext():
-        if first:
-            _begin(out, resume=request.resume)
-        return _run(recipe, replace(request, out=out), datasets, n_seeds=n_seeds, machine=machine)
-
-
-def _begin(out: Path, *, resume: bool) -> None:
-    """Create the folder of an ablation; refuse a folder that holds anything else."""
-    is_older = (out / "runs").is_dir() and not (out / folders.RUN_FILE).exists()  # written by 0.1.0
-    if not folders.is_free(out) and folders.kind_of(out) != "ablation" and not is_older:
-        raise InputError(
-            f"{str(out)!r} exists and is not a result of 'sisod ablate'; "
-            "give another folder or remove it yourself"
-        )
-    if not folders.is_free(out) and not resume:
-        raise InputError(
-            f"{str(out)!r} exists already; use --resume to go on with it, or give another folder"
-        )
-    folders.begin(out, "ablation")
-
-
-def _run(
-    recipe: Recipe,
-    request: TrainingRequest,
-    datasets: Sequence[Dataset],
-    *,
-    n_seeds: int,
-    machine: Machine,
-) -> list[Row]:
+        output_path(request.out / "results", dataset.name)
     rows = list[Row]()
-    for seed in range(recipe.train.seed, recipe.train.seed + n_seeds):
-        for variant in VARIANTS:
-            experiment = _experiment(recipe, request, tuple(datasets), variant, seed)
-            run_experiment(experiment, machine)
-            if is_first_process(machine):
-                for dataset in datasets:
-                    folder = experiment.path(experiment.results, dataset)
-                    scores, _ = read_summary(folder, needed=PAPER_KEYS)
-                    rows.append(Row(variant.name, seed, dataset.name, scores))
-                _write(request.out, rows)
+    with open_run(
+        request.out,
+        kind="ablation",
+        config={"recipe": recipe.name},  # every run compares its own
+        resume=request.resume,
+        overwrite=None,
+        in_place=True,
+        is_writer=machine.is_first_process,
+    ) as run:
+        run.begin()
+        for seed in range(recipe.train.seed, recipe.train.seed + n_seeds):
+            for variant in VARIANTS:
+                experiment = _experiment(recipe, replace(request, out=run.path), datasets, variant, seed)
+                results = run_experiment(experiment, machine)
+                rows += [
+                    Row(variant.name, seed, dataset, result.summary)
+                    for (dataset, _), result in results.items()
+                ]
+                if run.is_writer:
+                    _write(run.path, rows)
+        run.finish()
     return rows
 
 
@@ -170,16 +147,10 @@ def summarise(rows: Sequence[Row], dataset: str) -> dict[str, dict[str, tuple[fl
     """
     means = {}
     for name in dict.fromkeys(row.variant for row in rows):
-        seeds = [row.scores for row in rows if (row.variant, row.dataset) == (name, dataset)]
-        means[name] = {
-            key: mean_and_deviation([scores[key] for scores in seeds]) for key in _common_keys(seeds)
-        }
+        if not (seeds := [row.scores for row in rows if (row.variant, row.dataset) == (name, dataset)]):
+            continue
+        means[name] = {key: mean_and_deviation([scores[key] for scores in seeds]) for key in seeds[0]}
     return means
-
-
-def _common_keys(scores: Sequence[dict[str, float]]) -> list[str]:
-    """Return the metrics of all runs; one scored by another version may have more or fewer."""
-    return [key for key in (scores[0] if scores else {}) if all(key in run for run in scores)]
 
 
 def ablation_table(rows: Sequence[Row], dataset: str, network: str) -> "Table":
@@ -214,13 +185,12 @@ def _write(out: Path, rows: Sequence[Row]) -> None:
     """Write the rows of the runs finished so far, and their means."""
     import polars as pl
 
-    keys = _common_keys([row.scores for row in rows])
     columns: dict[str, Any] = {
         "variant": [row.variant for row in rows],
         "seed": [row.seed for row in rows],
         "dataset": [row.dataset for row in rows],
     }
-    columns |= {key: [row.scores[key] for row in rows] for key in keys}
+    columns |= {key: [row.scores[key] for row in rows] for key in rows[0].scores}
     write_atomically(out / "ablation.parquet", table_bytes(pl.DataFrame(columns)))
     means = {
         dataset: {
@@ -229,25 +199,20 @@ def _write(out: Path, rows: Sequence[Row]) -> None:
                 for key in PAPER_KEYS
             }
             for variant, scores in summarise(rows, dataset).items()
-            if scores
         }
         for dataset in dict.fromkeys(row.dataset for row in rows)
     }
-    content = {
-        "rows": [
-            {
-                "variant": row.variant,
-                "seed": row.seed,
-                "dataset": row.dataset,
-                "result": f"results/{row.dataset}/{row.variant}-seed{row.seed}",
-                "scores": {key: _null_if_nan(row.scores[key]) for key in PAPER_KEYS},
-            }
-            for row in rows
-        ],
-        "means": means,
-    }
-    text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
-    write_atomically(out / "ablation.json", text.encode())
+    runs = [
+        {
+            "variant": row.variant,
+            "seed": row.seed,
+            "dataset": row.dataset,
+            "result": f"results/{row.dataset}/{row.variant}-seed{row.seed}",
+            "scores": {key: _null_if_nan(row.scores[key]) for key in PAPER_KEYS},
+        }
+        for row in rows
+    ]
+    write_atomically(out / "ablation.json", json_bytes({"rows": runs, "means": means}))
 
 
 def _null_if_nan(value: float) -> float | None:

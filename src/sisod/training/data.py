@@ -5,10 +5,11 @@ workers, the number of processes and the step at which a run was resumed change 
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import repeat
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import cv2
 import numpy as np
@@ -17,21 +18,19 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import Dataset, Sampler
 
-from sisod.common.arguments import check_whole
-from sisod.common.errors import InputError
+from sisod.common.exceptions import InputError
 from sisod.common.progress import progress_bar
 from sisod.data.datasets import Sample
 from sisod.data.images import read_array, read_colour, read_mask, resize
-from sisod.data.pairs import Pair
+from sisod.data.storage import read_bytes
 from sisod.losses import collate_boxes, collate_labels
 from sisod.losses.labels import PartLabels, partition_labels
+from sisod.losses.loss import Weighting
 from sisod.networks.network import Network
-from sisod.scoring.loss_options import PartKind
 from sisod.scoring.partition import cut_mask
 from sisod.training.recipe_parts import DataPart
 
 Plane = NDArray[np.uint8]
-_Named = TypeVar("_Named", Sample, Pair)
 LEVEL = 128  # grey value from which a pixel of a mask is salient
 _ASPECT_TOLERANCE = 0.05  # image and mask may differ in size, but not in aspect ratio
 
@@ -81,7 +80,7 @@ class TrainingSet(Dataset[Item]):
         network: the class that declares the targets to learn.
         labels_dir: folder of the labels of its auxiliary targets, as `write_labels` writes it; None
             derives them from the masks.
-        parts: of the masks, that the loss is taken over.
+        weighting: says the parts of the masks that the loss is taken over; by default boxes.
     """
 
     def __init__(
@@ -92,14 +91,14 @@ class TrainingSet(Dataset[Item]):
         seed: int,
         network: type[Network] = Network,
         labels_dir: Path | None = None,
-        parts: PartKind = "boxes",
+        weighting: Weighting | None = None,
     ) -> None:
         self.samples = samples
         self.part = part
         self.seed = seed
         self.network = network
         self.labels_dir = labels_dir
-        self.parts = parts
+        self.weighting = weighting or Weighting()
 
     def __len__(self) -> int:
         return len(self.samples)
@@ -116,8 +115,13 @@ class TrainingSet(Dataset[Item]):
         mask = planes["mask"]
         if self.labels_dir is None:
             planes |= self.network.split_mask(mask)
-        partition = cut_mask(mask >= LEVEL)
-        parts = None if self.parts == "boxes" else partition_labels(partition, self.parts)
+        kind = self.weighting.parts
+        partition = cut_mask(
+            mask >= LEVEL,
+            connectivity=self.weighting.connectivity,
+            min_area=self.weighting.min_area,
+        )
+        parts = None if kind == "boxes" else partition_labels(partition, kind)
         image = planes.pop("image")
         return Item(image, planes, partition.boxes, sample.name, parts)
 
@@ -275,17 +279,23 @@ def name_order(name: str) -> float:
     return int.from_bytes(digest[:6], "big") / 2**48
 
 
-def choose_by_name(samples: Sequence[_Named], limit: int | None) -> list[_Named]:
+def choose_by_name(samples: Sequence[Sample], limit: int | None) -> list[Sample]:
     """Return at most `limit` samples, the first in the order of `name_order`; None returns all."""
-    if limit is not None:
-        limit = check_whole("limit", limit, least=1)
     return sorted(samples, key=lambda sample: (name_order(sample.name), sample.name))[:limit]
 
 
 def check_samples(
-    samples: Sequence[Sample], *, skip_bad: bool = False
+    samples: Sequence[Sample],
+    *,
+    skip_bad: bool = False,
+    visit: Callable[[NDArray[np.bool_]], None] | None = None,
 ) -> tuple[tuple[Sample, ...], tuple[str, ...]]:
     """Read every file once, so that a broken one is reported before training starts.
+
+    Args:
+        samples: images and masks.
+        skip_bad: leave out those that cannot be used.
+        visit: called with every usable mask, in threads.
 
     Returns:
         The usable samples, and a sentence about each of the others. Without `skip_bad` the first of
@@ -293,7 +303,8 @@ def check_samples(
     """
     good, bad = [], []
     with ThreadPoolExecutor() as pool, progress_bar("reading", len(samples)) as advance:
-        for sample, problem in zip(samples, pool.map(_find_problem, samples), strict=True):
+        problems = pool.map(_find_problem, samples, repeat(visit))
+        for sample, problem in zip(samples, problems, strict=True):
             advance(1)
             if problem is None:
                 good.append(sample)
@@ -307,7 +318,7 @@ def check_samples(
     return tuple(good), tuple(bad)
 
 
-def _find_problem(sample: Sample) -> str | None:
+def _find_problem(sample: Sample, visit: Callable[[NDArray[np.bool_]], None] | None) -> str | None:
     try:
         image, mask = read_image(sample), read_truth(sample)
     except InputError as error:
@@ -321,7 +332,19 @@ def _find_problem(sample: Sample) -> str | None:
             f"{mask_height}; expected the same aspect ratio; rotate or replace one of them"
             + (cause if is_rotated else "")
         )
+    if visit is not None:
+        visit(mask)
     return None
+
+
+def image_digest(sample: Sample) -> bytes:
+    """Return a digest of the bytes of an image file, which a copy under another name has too."""
+    return file_digest(sample.image.parent, sample.image.name)
+
+
+def file_digest(root: str | Path, path: str) -> bytes:
+    """Return a digest of the bytes of a file, in a folder or a container."""
+    return hashlib.sha256(read_bytes(root, path)).digest()
 
 
 def to_device(batch: Any, device: torch.device) -> Any:

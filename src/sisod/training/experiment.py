@@ -14,29 +14,32 @@ from typing import Any
 import torch
 from torch import nn
 
-from sisod.common.errors import InputError
-from sisod.common.folders import OtherRunError
+from sisod.common.exceptions import InputError
 from sisod.common.output import write_atomically
 from sisod.common.progress import progress_bar
+from sisod.common.run_folder import OtherRunError
 from sisod.data.datasets import Dataset
 from sisod.data.images import resize
-from sisod.evaluation.driver import evaluate_to
+from sisod.evaluation.driver import evaluate_request
 from sisod.evaluation.evaluator import Evaluator
-from sisod.evaluation.request import Options, Request
+from sisod.evaluation.notes import run_notes
+from sisod.evaluation.request import Folders, Options, make_request
 from sisod.evaluation.result import Evaluation
-from sisod.networks.network import WEIGHTS_FILE, Network
-from sisod.networks.predict import load_network, predict_batch, predict_folder
-from sisod.scoring.engine import find_scorer
+from sisod.networks.checkpoints import WEIGHTS_FILE
+from sisod.networks.map_folder import Bits, to_grey
+from sisod.networks.network import Network
+from sisod.networks.predict import predict_batch, predict_folder
+from sisod.networks.saved import load_network
 from sisod.scoring.metrics import MetricChoice
-from sisod.scoring.protocols import find_protocol
 from sisod.training.calibration.fit import Objective
 from sisod.training.calibration.runs import calibrate_run, is_calibrated_copy
 from sisod.training.data import read_image, read_truth
 from sisod.training.recipe import Recipe
-from sisod.training.train import Machine, TrainingRequest, is_first_process, train
+from sisod.training.train import Machine, TrainingRequest, train
 
 Results = dict[tuple[str, str], Evaluation]  # data set, protocol -> result
 Warn = Callable[[str], object]
+_BITS: Bits = 16  # of maps: in 8, the best threshold of a saturated network cannot be seen
 
 
 @dataclass(frozen=True)
@@ -52,8 +55,8 @@ class Experiment:
         out: folder of the following, whose `{name}`, `{dataset}` and `{protocol}` are filled in.
         results: folders as `sisod evaluate` writes them.
         maps: folders as `sisod predict` writes them; None scores in memory and keeps no maps.
-        provenance: files that record which weights and how many images were scored, so that results of
-            others are replaced; None accepts any result.
+        provenance: files that record which weights, how many images and maps of which depth were
+            scored, so that results of others are replaced; None accepts any result.
         criterion: a loss of your own instead of the recipe's, as for `train`.
         calibrate: calibrate the network to this objective before predicting, on images that were
             neither trained on nor are in a test set; None predicts as trained. The run is not changed:
@@ -95,7 +98,7 @@ def run_experiment(
     """
     machine = machine or Machine()
     train_experiment(experiment, machine)
-    return score_experiment(experiment, jobs=jobs) if is_first_process(machine) else {}
+    return score_experiment(experiment, jobs=jobs) if machine.is_first_process else {}
 
 
 def train_experiment(experiment: Experiment, machine: Machine) -> dict[str, Any]:
@@ -165,7 +168,7 @@ def evaluate_network(
             image = resize(read_image(sample), size).transpose(2, 0, 1)[None]
             [pred] = predict_batch(network, torch.from_numpy(image.copy()), [mask.shape])
             for evaluator in evaluators.values():
-                evaluator.update(pred, mask, name=sample.name)
+                evaluator.update(to_grey(pred, _BITS), mask, name=sample.name)
             advance(1)
     return {name: evaluator.result() for name, evaluator in evaluators.items()}
 
@@ -194,15 +197,15 @@ def _score(
     else:
         maps = experiment.path(experiment.maps, dataset)
         try:
-            predict_folder(network, dataset.image_dir, maps, size=size, resume=True)
+            predict_folder(network, dataset.image_dir, maps, size=size, bits=_BITS, resume=True)
         except OtherRunError:
-            predict_folder(network, dataset.image_dir, maps, size=size, overwrite=True)
+            predict_folder(network, dataset.image_dir, maps, size=size, bits=_BITS, overwrite=True)
         for name, folder in folders.items():
-            protocol = find_protocol(name)
-            keys = find_scorer(protocol, metrics[name]).keys
-            request = Request(str(maps), str(dataset.mask_dir), protocol=protocol, keys=keys)
+            roots = Folders(str(maps), str(dataset.mask_dir))
+            request = make_request(roots, protocol=name, metrics=metrics[name])
             options = Options(jobs=jobs, overwrite=True, title=f"{title}, {name}")
-            for note in evaluate_to(folder, request, options):
+            result = evaluate_request(request, options, folder)
+            for note in run_notes(result.run, request):
                 warn(f"{title}: {note}")
     if experiment.provenance is not None:
         path = experiment.path(experiment.provenance, dataset)
@@ -221,7 +224,7 @@ def _is_scored(experiment: Experiment, dataset: Dataset, weights: str | None) ->
 
 
 def _provenance(dataset: Dataset, weights: str | None) -> bytes:
-    content = {"weights": weights, "images": len(dataset.samples)}
+    content = {"weights": weights, "images": len(dataset.samples), "bits": _BITS}
     return (json.dumps(content, indent=2) + "\n").encode()
 
 

@@ -7,10 +7,10 @@ import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812  (the name everybody knows it by)
 
-from sisod.common.errors import InputError, UsageError
-from sisod.common.folders import write_folder
+from sisod.common.exceptions import InputError, UsageError
 from sisod.common.output import output_path, write_png, write_run
 from sisod.common.progress import progress_bar
+from sisod.common.run_folder import write_folder
 from sisod.data.datasets import Sample
 from sisod.data.images import resize
 from sisod.networks.network import Network
@@ -43,7 +43,7 @@ def write_labels(network: Network, samples: Sequence[Sample], folder: Path, *, s
 
 
 def check_labels(folder: Path | None, network: Network) -> None:
-    """Refuse a folder that lacks labels of the network, or labels for a network that learns none."""
+    """Raise if a folder lacks labels of the network, or the network learns none."""
     targets = network.auxiliary_targets()
     if folder is None:
         return

@@ -9,12 +9,12 @@ import torch
 from torch.utils.data import DataLoader
 
 from sisod import networks
-from sisod.common.errors import UsageError
+from sisod.common.exceptions import UsageError
 from sisod.data.containers import works_in_fork
 from sisod.data.datasets import Sample
-from sisod.evaluation.runners import default_jobs
+from sisod.evaluation.executors import default_jobs
+from sisod.losses.loss import Weighting
 from sisod.networks.network import Network
-from sisod.scoring.loss_options import PartKind
 from sisod.training.data import (
     EpochSampler,
     ShareSampler,
@@ -36,7 +36,7 @@ class SaliencyData(L.LightningDataModule):
         val_samples: to validate on; may be empty.
         workers: processes that read images; None for one per core, up to eight.
         labels: folder of labels for the network's auxiliary targets; None derives them from masks.
-        parts: of the masks, that the loss is taken over.
+        weighting: says the parts of the masks that the loss is taken over.
         network: the class that declares the targets to learn; by default that of the recipe.
         rank: the index of this process, which takes its share of every batch.
         world: the number of processes.
@@ -50,7 +50,7 @@ class SaliencyData(L.LightningDataModule):
         *,
         workers: int | None,
         labels: Path | None,
-        parts: PartKind = "boxes",
+        weighting: Weighting | None = None,
         network: type[Network] | None = None,
         rank: int = 0,
         world: int = 1,
@@ -69,7 +69,7 @@ class SaliencyData(L.LightningDataModule):
             seed=recipe.train.seed,
             network=network or networks.find(recipe.network.name),
             labels_dir=labels,
-            parts=parts,
+            weighting=weighting,
         )
         self.validation = ValidationSet(val_samples, recipe.data.size)
         self.rank, self.world = rank, world

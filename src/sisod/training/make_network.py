@@ -6,13 +6,13 @@ import torch
 from torch import Tensor, nn
 
 from sisod import networks
-from sisod.common.arguments import shown
-from sisod.common.errors import InputError, UsageError
+from sisod.common.arguments import short_repr
+from sisod.common.exceptions import InputError, UsageError
+from sisod.networks.adapters.factory import build_network
+from sisod.networks.adapters.kinds import ModelOptions
+from sisod.networks.adapters.load import load_model
+from sisod.networks.adapters.wrapped import WrappedNetwork, module_errors, wrap
 from sisod.networks.network import Network
-from sisod.networks.others.factory import build_network, describe_architecture
-from sisod.networks.others.kinds import ModelOptions
-from sisod.networks.others.load import load_model
-from sisod.networks.others.wrapped import WrappedNetwork, module_errors, wrap
 from sisod.training.recipe import Recipe
 
 _BATCH = 2
@@ -37,13 +37,19 @@ def make_network(recipe: Recipe, module: nn.Module | None = None) -> Network:
         network = networks.create(part.name, encoder=part.encoder, encoder_weights=weights)
     # saves a quarter of the time of a step on a CPU; PyTorch's type stubs lack this form of `to`
     network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    network.input_size = (recipe.data.size, recipe.data.size)  # saved, for `sisod predict`
     if module is not None or part.is_external:
         check_network(network, recipe.data.size)
+    if recipe.labels.epochs and not network.auxiliary_targets():
+        raise UsageError(
+            f"[labels] is for networks that learn body and detail; {network.facts.title} learns masks "
+            "only; use another recipe"
+        )
     return network.train()
 
 
 def check_network(network: Network, size: int) -> None:
-    """Refuse a network whose maps cannot be trained: wrong shapes, NaN values, no gradient.
+    """Raise if the maps of a network cannot be trained: wrong shapes, NaN values, no gradient.
 
     It is run once on two images of noise, in eval mode, so that no statistics change.
     """
@@ -52,7 +58,7 @@ def check_network(network: Network, size: int) -> None:
     with module_errors(network, images.shape):
         maps = network.eval()(network.input_spec.apply(images))
     if not isinstance(maps, tuple) or not all(isinstance(logits, Tensor) for logits in maps):
-        raise InputError(f"{title} returns {shown(maps)}; expected a tuple of logit maps")
+        raise InputError(f"{title} returns {short_repr(maps)}; expected a tuple of logit maps")
     expected = (_BATCH, 1, size, size)
     for logits in maps:
         if tuple(logits.shape) != expected:
@@ -65,10 +71,6 @@ def check_network(network: Network, size: int) -> None:
                 f"{title} returns NaN or infinite values for images of noise; check its weights and "
                 "how images are prepared for it (mean and std)"
             )
-    _check_gradient(network, maps)
-
-
-def _check_gradient(network: Network, maps: tuple[Tensor, ...]) -> None:
     trained = [value for value in network.parameters() if value.requires_grad]
     total = torch.stack([logits.float().mean() for logits in maps]).sum()
     gradients: tuple[Tensor | None, ...] = ()
@@ -76,7 +78,7 @@ def _check_gradient(network: Network, maps: tuple[Tensor, ...]) -> None:
         gradients = torch.autograd.grad(total, trained, allow_unused=True)
     if all(gradient is None for gradient in gradients):
         raise InputError(
-            f"no parameter of {network.facts.title} gets a gradient from its maps; leave out detach, "
+            f"no parameter of {title} gets a gradient from its maps; leave out detach, "
             "no_grad and requires_grad_(False)"
         )
 
@@ -98,6 +100,6 @@ def _load_kind(name: str, arguments: dict[str, Any]) -> Network:
         )
     network = load_model(name, options)
     if isinstance(network, WrappedNetwork):
-        network.architecture = describe_architecture(network)
+        network.architecture = dict(network.module.config.to_dict())  # type: ignore[operator, union-attr]
         network.arguments = arguments
     return network

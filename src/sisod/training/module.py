@@ -4,6 +4,7 @@ import copy
 import math
 import warnings
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from sisod.common.arguments import brief, check_choice
-from sisod.common.errors import InputError, UsageError, shorten_list
+from sisod.common.arguments import one_line
+from sisod.common.exceptions import InputError, InputWarning, UsageError, shorten_list
 from sisod.losses import PlainLoss, SizeInvariantLoss
 from sisod.losses.decoupled import DecoupledLoss
+from sisod.losses.loss import Weighting
+from sisod.networks.adapters.wrapped import module_errors
 from sisod.networks.architectures.blocks import resize
 from sisod.networks.network import Network
-from sisod.networks.others.wrapped import module_errors
-from sisod.scoring.loss_options import PartKind
 from sisod.training.data import TrainingBatch, ValidationBatch, to_device
 from sisod.training.recipe import Recipe
 from sisod.training.recipe_parts import SGD, LossPart, Schedule
@@ -62,6 +63,15 @@ class SaliencyModule(L.LightningModule):
         self.has_started = False
         self._losses: list[Tensor] = []  # of the batches since the last step
         freeze(network, (*recipe.network.frozen, *network.unused))
+        factor = recipe.schedule.encoder_factor
+        if factor != 1 and not any(in_encoder(name) for name, _ in network.named_parameters()):
+            warnings.warn(
+                f"[schedule] encoder_factor is {factor:g}, but {network.facts.title} has no parameter "
+                "whose name starts with 'encoder.', so it has no effect; silence this with --set "
+                "schedule.encoder_factor=1, or give the encoder this name",
+                InputWarning,
+                stacklevel=2,
+            )
         self.averaged = (
             copy.deepcopy(network).requires_grad_(requires_grad=False) if recipe.train.ema else None
         )
@@ -76,6 +86,11 @@ class SaliencyModule(L.LightningModule):
     def on_train_start(self) -> None:
         """Note that the checkpoint, if any, was loaded; Lightning calls this."""
         self.has_started = True
+
+    def on_train_epoch_start(self) -> None:
+        """Have the last epoch validated whatever `validate_every` is; Lightning calls this."""
+        if self.current_epoch == self.n_epochs - 1:
+            self.trainer.check_val_every_n_epoch = 1
 
     def training_step(self, batch: TrainingBatch, index: int) -> Tensor:
         """Return the loss of a batch."""
@@ -146,7 +161,7 @@ class SaliencyModule(L.LightningModule):
         return to_device(batch, device)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:  # noqa: ARG002
-        """Refuse to replace a good checkpoint by one with NaN or infinite weights."""
+        """Raise if a good checkpoint would be replaced by one with NaN or infinite weights."""
         for name, value in self.result.state_dict().items():
             if value.is_floating_point() and not bool(torch.isfinite(value).all()):
                 raise InputError(
@@ -204,7 +219,7 @@ def compile_network(network: Network) -> None:
             warnings.simplefilter("ignore")  # of PyTorch's own compiler
             torch.compile(torch.neg, backend=COMPILE_BACKEND)(torch.ones(2, device=device))
     except Exception as error:  # PyTorch raises many kinds
-        reason = brief(f"{type(error).__name__}: {error}", most=200)
+        reason = one_line(f"{type(error).__name__}: {error}", most=200)
         raise UsageError(
             f"train.compile is true, but torch.compile does not work here ({reason}); leave it out, or "
             "install a C++ compiler that PyTorch finds"
@@ -220,33 +235,28 @@ def make_loss(loss: LossKind | nn.Module, recipe: Recipe, network: Network) -> n
         recipe: says the terms.
         network: says what its maps learn. Those of auxiliary targets get plain cross-entropy.
     """
-    mask_loss = _recipe_loss(loss, recipe.loss) if isinstance(loss, str) else loss
+    mask_loss = recipe_loss(loss, recipe.loss) if isinstance(loss, str) else loss
     if isinstance(mask_loss, DecoupledLoss) or not network.auxiliary_targets():
         return mask_loss
     return DecoupledLoss(mask_loss, PlainLoss("bce"), network.targets)
 
 
-def _recipe_loss(kind: LossKind, part: LossPart) -> nn.Module:
-    check_choice("loss", kind, ("si", "plain"))
-    try:
-        if kind == "plain":
-            return PlainLoss(*part.terms)
-        return SizeInvariantLoss(
-            *part.terms,
-            alpha=part.alpha,  # type: ignore[arg-type]
-            normalize=part.normalize,
-            parts=part.parts,
-            whole=part.whole,
-            gamma=part.gamma,
-        )
-    except ValueError as error:
-        raise InputError(f"[loss] {error}") from error
+def recipe_loss(kind: LossKind, part: LossPart) -> nn.Module:
+    """Return the loss of mask maps that a recipe describes, size-invariant or plain."""
+    if kind == "plain":
+        return PlainLoss(*part.terms)
+    options = asdict(part)
+    terms, _ = options.pop("terms"), options.pop("warmup_epochs")
+    return SizeInvariantLoss(*terms, **options)
 
 
-def parts_of(loss: nn.Module) -> PartKind:
-    """Return the parts of the masks that a loss is taken over; boxes for a loss of your own."""
+def weighting_of(loss: nn.Module, part: LossPart) -> Weighting:
+    """Return the parts of the masks that a loss is taken over; a loss of your own gets the boxes."""
     mask_loss = loss.mask_loss if isinstance(loss, DecoupledLoss) else loss
-    return mask_loss.weighting.parts if isinstance(mask_loss, SizeInvariantLoss) else "boxes"
+    if isinstance(mask_loss, SizeInvariantLoss):
+        return mask_loss.weighting
+    image_weight = 1.0 if isinstance(mask_loss, PlainLoss) else 0.0
+    return Weighting(image_weight=image_weight, min_area=part.min_area, connectivity=part.connectivity)
 
 
 def freeze(network: nn.Module, prefixes: tuple[str, ...]) -> None:
@@ -259,24 +269,29 @@ def freeze(network: nn.Module, prefixes: tuple[str, ...]) -> None:
             value.requires_grad = False
 
 
+def in_encoder(name: str) -> bool:
+    """Tell by its name whether a parameter belongs to the encoder, also of a wrapped network."""
+    return name.removeprefix("module.").startswith("encoder.")
+
+
 def make_optimizer(network: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
     """Return the optimiser, with separate groups for the encoder and biases where their rates differ."""
     part, factor = recipe.optimizer, recipe.schedule.encoder_factor
     groups: dict[tuple[bool, bool], list[Tensor]] = {}
     for name, value in network.named_parameters():
         if value.requires_grad:
-            in_encoder = factor != 1 and name.removeprefix("module.").startswith("encoder.")
+            is_slower = factor != 1 and in_encoder(name)
             is_bias = isinstance(part, SGD) and part.double_bias and name.endswith("bias")
-            groups.setdefault((in_encoder, is_bias), []).append(value)
+            groups.setdefault((is_slower, is_bias), []).append(value)
     if not groups:
         raise InputError("[network] frozen leaves no parameter to train; name fewer")
     parameters = [
         {
             "params": values,
-            "lr": part.lr * (factor if in_encoder else 1) * (2 if is_bias else 1),
+            "lr": part.lr * (factor if is_slower else 1) * (2 if is_bias else 1),
             "weight_decay": 0.0 if is_bias else part.weight_decay,
         }
-        for (in_encoder, is_bias), values in sorted(groups.items(), key=lambda group: group[0])
+        for (is_slower, is_bias), values in sorted(groups.items(), key=lambda group: group[0])
     ]
     if isinstance(part, SGD):
         return torch.optim.SGD(parameters, lr=part.lr, momentum=part.momentum, nesterov=part.nesterov)

@@ -6,24 +6,22 @@ The sections are the dataclasses of `recipe_parts`:
     [data]         size of the input, augmentation
     [optimizer]    adam, adamw or sgd
     [schedule]     the learning rate over the run
-    [loss]         terms, alpha, normalize, warmup_epochs, parts, whole, gamma
+    [loss]         terms and options of `SizeInvariantLoss`, warmup_epochs
     [train]        batch, length, seed, average of the weights, precision, images kept for calibration
     [labels]       a first stage that makes labels; for networks that learn body and detail
 
-Imports no PyTorch unless there is a section [labels], so that a wrong recipe is refused at once.
+Imports no PyTorch, so that a wrong recipe is refused at once.
 """
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
-from sisod.common.arguments import brief, shown, unknown_name_message
-from sisod.common.config import is_utf8, read_toml, toml_value
-from sisod.common.errors import InputError, UsageError, printable
-from sisod.networks import find
-from sisod.training.field_types import check_types, convert, describe_type
+from sisod.common.arguments import one_line, short_repr, unknown_name_message
+from sisod.common.exceptions import InputError, UsageError, printable
+from sisod.common.files import convert, is_utf8, read_toml, toml_value
 from sisod.training.recipe_parts import (
     SGD,
     Adam,
@@ -40,14 +38,14 @@ _FOLDER = Path(__file__).parent / "recipes"
 # every pixel belongs to a part and half of the loss is that of the whole image
 BALANCED_LOSS = (
     'loss.terms=["bce", "tversky(0.3,0.7)"]',
-    *("loss.parts=cells", "loss.whole=0.5", "loss.gamma=1.0"),
+    *("loss.parts=cells", "loss.image_weight=0.5", "loss.gamma=1.0"),
     *("loss.alpha=ratio", "loss.normalize=true"),
 )
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a network is trained."""
+    """How a network is trained: one attribute per section of the file, and the file's name."""
 
     name: str
     network: NetworkPart
@@ -58,17 +56,6 @@ class Recipe:
     train: TrainPart
     labels: LabelsPart
 
-    def __post_init__(self) -> None:
-        check_types(self)
-        # finding the class imports PyTorch, which only recipes with [labels] wait for
-        if self.labels.epochs and (
-            self.network.is_external or not find(self.network.name).auxiliary_targets()
-        ):
-            raise ValueError(
-                "[labels] is for networks that learn body and detail; "
-                f"{self.network.name or self.network.factory} learns masks only"
-            )
-
     def tables(self) -> dict[str, dict[str, Any]]:
         """Return the recipe as the tables of a TOML file."""
         return {key: table for key, table in asdict(self).items() if key != "name"}
@@ -77,14 +64,12 @@ class Recipe:
 _PARTS: dict[str, type[Any]] = {
     "network": NetworkPart,
     "data": DataPart,
+    "optimizer": Adam,  # or SGD
     "schedule": Schedule,
     "loss": LossPart,
     "train": TrainPart,
     "labels": LabelsPart,
 }
-_OPTIMIZERS: dict[str, type[Adam | SGD]] = {"adam": Adam, "adamw": Adam, "sgd": SGD}
-_SECTIONS = sorted([*_PARTS, "optimizer"])
-_OPTIONAL = ("labels", "schedule")
 
 
 def names() -> tuple[str, ...]:
@@ -104,7 +89,7 @@ def find_recipe(
 
     Args:
         name_or_path: one of `names()`, or the path of a file that ends in `.toml`.
-        settings: replacements as `"section.key=value"`, the value as TOML writes it; text needs no
+        settings: replacements as `"section.key=value"`, the value as TOML writes it; strings need no
             quotes.
         factory: `module:function` that builds the network, instead of the recipe's. Training imports and
             runs it, so a factory that only the file names is refused: repeat it here.
@@ -122,15 +107,13 @@ def find_recipe(
         path = _FOLDER / f"{name_or_path}.toml"
     name = printable(path.name)
     tables = read_toml(path, place=f"recipe {str(path)!r}", name=name)
-    given: dict[str, Any] = {}
-    named = [] if factory is None else [f"network.factory={json.dumps(factory)}"]
-    for setting in (*named, *settings):
-        _replace(tables, setting)
-        _replace(given, setting)
-    source = name + "".join(f" --set {brief(setting)}" for setting in settings)
+    given = [] if factory is None else [("network", "factory", factory)]
+    given += map(_parse_setting, settings)
+    for section, key, value in given:
+        _replace(tables, section, key, value)
+    source = name + "".join(f" --set {one_line(setting)}" for setting in settings)
     recipe = read_recipe(tables, name=path.stem, source=source)
-    network = given.get("network", {})
-    by_user = (network.get("factory"), network.get("name", "").removeprefix("py:"))
+    by_user = {str(value).removeprefix("py:") for section, _, value in given if section == "network"}
     if recipe.network.factory and recipe.network.factory not in by_user:
         raise UsageError(
             f"{source}: [network] names the factory {recipe.network.factory!r}, and sisod runs code "
@@ -140,38 +123,33 @@ def find_recipe(
     return recipe
 
 
+def balanced(recipe: Recipe) -> Recipe:
+    """Return a recipe with the balanced loss; warmup_epochs, min_area and connectivity stay.
+
+    Example:
+        >>> balanced(find_recipe("edn")) == find_recipe("edn", BALANCED_LOSS)
+        True
+    """
+    tables = recipe.tables()
+    for setting in BALANCED_LOSS:
+        _replace(tables, *_parse_setting(setting))
+    return read_recipe(tables, name=recipe.name, source=recipe.name)
+
+
 def read_recipe(tables: Mapping[str, Any], *, name: str, source: str) -> Recipe:
     """Return the recipe of the tables of a file; error messages call the file `source`."""
     for section in tables:
-        if section not in _SECTIONS:
-            known = ", ".join(f"[{known}]" for known in _SECTIONS)
-            raise InputError(f"{source}: unknown section [{brief(section)}]; expected {known}")
-    for section in _SECTIONS:
-        if section not in tables and section not in _OPTIONAL:
-            raise InputError(f"{source}: section [{section}] is missing")
+        if section not in _PARTS:
+            known = ", ".join(f"[{known}]" for known in sorted(_PARTS))
+            raise InputError(f"{source}: unknown section [{one_line(section)}]; expected {known}")
+    optimizer = tables.get("optimizer")
+    is_sgd = isinstance(optimizer, dict) and optimizer.get("name") == "sgd"
+    kinds = _PARTS | ({"optimizer": SGD} if is_sgd else {})
     parts = {
-        section: _read(kind, tables.get(section, {}), section, source)
-        for section, kind in _PARTS.items()
+        section: convert(tables.get(section, {}), kind, name=f"{source}: [{section}]")
+        for section, kind in kinds.items()
     }
-    table = tables["optimizer"]
-    which = table.get("name") if isinstance(table, dict) else None
-    if not isinstance(which, str) or which not in _OPTIMIZERS:
-        known = ", ".join(_OPTIMIZERS)
-        raise InputError(f"{source}: name in [optimizer] must be one of {known}, got {shown(which)}")
-    optimizer = _read(_OPTIMIZERS[which], table, "optimizer", source)
-    try:
-        return Recipe(name=name, optimizer=optimizer, **parts)
-    except ValueError as error:
-        raise InputError(f"{source}: {error}") from error
-
-
-def with_defaults(tables: Mapping[str, Any]) -> dict[str, Any]:
-    """Return stored tables of a recipe with the defaults of options that were added later."""
-    complete = dict(tables)
-    for section, kind in _PARTS.items():
-        defaults = {f.name: f.default for f in fields(kind) if f.default is not MISSING}
-        complete[section] = defaults | tables.get(section, {})
-    return dict(json.loads(json.dumps(complete)))
+    return Recipe(name=name, **parts)
 
 
 def write_toml(recipe: Recipe) -> str:
@@ -182,14 +160,14 @@ def write_toml(recipe: Recipe) -> str:
         ['[network]', 'name = "tiny"']
     """
     lines = []
-    without: tuple[str, ...] = ("name",) if recipe.network.factory else ("factory",)
+    unused: tuple[str, ...] = ("name",) if recipe.network.factory else ("factory",)
     if recipe.network.is_external:
-        without += ("encoder", "encoder_weights")
+        unused += ("encoder", "encoder_weights")
     for section, table in recipe.tables().items():
         values = [
             f"{key} = {_toml_text(value)}"
             for key, value in table.items()
-            if value != {} and not (section == "network" and key in without)
+            if value != {} and not (section == "network" and key in unused)
         ]
         lines += [f"[{section}]", *values, ""]
     return "\n".join(lines)
@@ -203,59 +181,28 @@ def _toml_text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _replace(tables: dict[str, Any], setting: str) -> None:
+def _parse_setting(setting: str) -> tuple[str, str, Any]:
+    """Return section, key and value of `section.key=value`."""
     name, equals, text = setting.partition("=")
     section, dot, key = name.strip().partition(".")
-    if not (equals and dot and section and key):
-        raise UsageError(f"--set takes section.key=value, like optimizer.lr=1e-4; got {shown(setting)}")
-    value = toml_value(text)
-    if isinstance(value, str) and not is_utf8(value):
-        raise UsageError(f"--set {brief(setting)} is not valid UTF-8; use other characters")
+    if not (equals and dot and section and key and is_utf8(setting)):
+        raise UsageError(
+            f"--set takes section.key=value in UTF-8, like optimizer.lr=1e-4; got {short_repr(setting)}"
+        )
+    return section, key, toml_value(text)
+
+
+def _replace(tables: dict[str, Any], section: str, key: str, value: Any) -> None:
+    """Replace a value, and what it excludes: the other length of the run, the other network."""
     table = tables.setdefault(section, {})
-    if isinstance(table, dict):
-        if section == "network":
-            _drop_other_network(table, key, value)
-        table[key] = value
-        if section == "train" and key in ("epochs", "steps") and value:
-            table.pop("steps" if key == "epochs" else "epochs", None)  # it replaces the other
-
-
-def _drop_other_network(table: dict[str, Any], key: str, value: Any) -> None:
-    """Drop the keys of the network that a factory, or a name like hf:FOLDER, replaces."""
-    if key != "factory" and not (key == "name" and ":" in str(value)):
+    if not isinstance(table, dict):  # `read_recipe` says so
         return
-    before = (table.get("factory"), table.get("name"), f"{table.get('name')}".removeprefix("py:"))
-    if value not in before:
-        for other in ("encoder", "encoder_weights", "frozen", "arguments"):
+    if (section, key) in (("train", "epochs"), ("train", "steps")) and value:
+        table.pop("steps" if key == "epochs" else "epochs", None)
+    if section == "network" and (key == "factory" or (key == "name" and ":" in str(value))):
+        same = (table.get("factory"), table.get("name"), str(table.get("name")).removeprefix("py:"))
+        if value not in same:
+            table.clear()
+        for other in ("factory", "name"):
             table.pop(other, None)
-    for other in ("factory", "name"):
-        table.pop(other, None)
-
-
-def _read(kind: type[Any], table: object, section: str, source: str) -> Any:
-    """Return a dataclass from a table; every key must be one of its fields."""
-    if not isinstance(table, dict):
-        raise InputError(f"{source}: {section} must be a table like [{section}], got {shown(table)}")
-    known = {entry.name: entry for entry in fields(kind)}
-    for key in table:
-        if key not in known:
-            expected = ", ".join(sorted(known))
-            raise InputError(f"{source}: unknown key {shown(key)} in [{section}]; expected {expected}")
-    hints = get_type_hints(kind)
-    values = {}
-    for name, entry in known.items():
-        if name not in table:
-            if entry.default is MISSING and entry.default_factory is MISSING:
-                raise InputError(f"{source}: [{section}] needs {name}, {describe_type(hints[name])}")
-            continue
-        matches, value = convert(table[name], hints[name])
-        if not matches:
-            expected = describe_type(hints[name])
-            raise InputError(
-                f"{source}: {name} in [{section}] must be {expected}, got {shown(table[name])}"
-            )
-        values[name] = value
-    try:
-        return kind(**values)
-    except ValueError as error:
-        raise InputError(f"{source}: [{section}] {error}") from error
+    table[key] = value

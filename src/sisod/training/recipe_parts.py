@@ -1,21 +1,31 @@
-"""The sections of a recipe, each with its checks. Imports no PyTorch and no code that a recipe names."""
+"""The sections of a recipe. msgspec checks types and bounds when a file is read; see `recipe`.
+
+Imports no PyTorch and no code that a recipe names.
+"""
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Literal
 
-from sisod.common.arguments import check_known, check_whole, shown
+from msgspec import Meta
+
+from sisod.common.arguments import check_known
 from sisod.common.imports import check_import_name
 from sisod.networks import names as network_names
 from sisod.scoring.loss_options import TERM_NAMES, check_weighting, parse_term
-from sisod.training.field_types import check_types
 
 # repeated here, so that a wrong recipe is refused without importing PyTorch
 ENCODERS = ("resnet50", "efficientnet_lite0")
 Precision = Literal["32-true", "16-mixed", "bf16-mixed"]
-_EXTERNAL = ("hf:", "smp:")
-_MAX_COUNT = 10**9
-_MAX_SIZE = 16384  # of a side; a batch of such images is 6 GB
-_MAX_SEED = 2**32 - 1  # of NumPy and Lightning
+Count = Annotated[int, Meta(ge=0, le=10**9)]
+Positive = Annotated[int, Meta(ge=1, le=10**9)]
+Size = Annotated[int, Meta(ge=32, le=16384)]  # of a side; a batch of such images is 6 GB
+Seed = Annotated[int, Meta(ge=0, le=2**32 - 1)]  # the most that NumPy and Lightning take
+Amount = Annotated[float, Meta(ge=0, le=1e9)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+MostlyKept = Annotated[float, Meta(ge=0, le=0.9)]
+Decay = Annotated[float, Meta(ge=0, le=0.999999)]
+Name = Annotated[str, Meta(min_length=1)]
+Scalar = str | bool | int | Annotated[float, Meta(ge=-1e300, le=1e300)]
 
 
 @dataclass(frozen=True)
@@ -23,24 +33,23 @@ class NetworkPart:
     """Which network.
 
     Attributes:
-        name: one of `networks.names()`; `hf:FOLDER` or `smp:FOLDER`; `timm:ENCODER`, short for `fpn`
-            with this encoder; `py:MODULE:FUNCTION`, another form of `factory`.
+        name: one of `networks.names()`; `hf:FOLDER`; `timm:ENCODER`, short for `fpn` with this encoder;
+            `py:MODULE:FUNCTION`, another form of `factory`.
         encoder: of a network by name; `fpn` also takes `timm:ENCODER`.
         encoder_weights: as for `networks.create`, or `"none"` for random ones.
         frozen: prefixes of the names of parameters that are not trained.
         factory: `module:function` that builds a network of yours, instead of a name.
-        arguments: of the factory; of `hf:` and `smp:`, those of `networks.wrap`.
+        arguments: of the factory; of `hf:`, those of `networks.wrap`.
     """
 
     name: str = ""
     encoder: str = "resnet50"
-    encoder_weights: str = "imagenet"
-    frozen: tuple[str, ...] = ()
+    encoder_weights: Name = "imagenet"
+    frozen: tuple[Name, ...] = ()
     factory: str = ""
-    arguments: dict[str, Any] = field(default_factory=dict)
+    arguments: dict[str, Scalar | list[Scalar]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        check_types(self)
         if self.name.startswith("py:") and not self.factory:
             object.__setattr__(self, "factory", self.name.removeprefix("py:"))
             object.__setattr__(self, "name", "")
@@ -52,67 +61,38 @@ class NetworkPart:
         if self.factory:
             check_import_name(self.factory)
         if self.is_external:
-            self._check_external()
+            if self.encoder != "resnet50" or self.encoder_weights not in ("imagenet", "none"):
+                raise ValueError("encoder and encoder_weights are of sisod's networks; leave them out")
         else:
-            self._check_named()
-        if not self.encoder_weights or "" in self.frozen:
-            raise ValueError("encoder_weights and the prefixes in frozen must not be empty")
+            check_known("network", self.name, (*network_names(), "hf:FOLDER", "py:MODULE:FUNCTION"))
+            if not (self.name == "fpn" and self.encoder.startswith("timm:")):
+                check_known("encoder", self.encoder, ENCODERS)
+            if self.arguments:
+                raise ValueError(f"arguments are of a factory or hf:; {self.name} takes none")
 
     @property
     def is_external(self) -> bool:
         """Whether it is not one of sisod's networks."""
-        return bool(self.factory) or self.name.startswith(_EXTERNAL)
-
-    def _check_external(self) -> None:
-        if self.encoder != "resnet50" or self.encoder_weights not in ("imagenet", "none"):
-            raise ValueError(
-                f"encoder and encoder_weights are of networks by name; {self.factory or self.name} "
-                "brings its own"
-            )
-        if self.name and not self.name.partition(":")[2]:
-            raise ValueError(f"name {self.name!r} names no model; expected {self.name}FOLDER")
-
-    def _check_named(self) -> None:
-        if ":" in self.name:
-            kinds = ", ".join((*_EXTERNAL, "py:", "timm:"))
-            raise ValueError(f"name {shown(self.name)} cannot be trained; the kinds that can: {kinds}")
-        check_known("network", self.name, network_names())
-        if not (self.name == "fpn" and self.encoder.startswith("timm:")):
-            check_known("encoder", self.encoder, ENCODERS)
-        if self.arguments:
-            raise ValueError(f"arguments are of a factory, hf: or smp:; {self.name} takes none")
+        return bool(self.factory) or self.name.startswith("hf:")
 
 
 @dataclass(frozen=True)
 class DataPart:
     """Side of the square input; probability of a horizontal flip; largest part of a side to crop off."""
 
-    size: int
-    flip: float = 0.5
-    crop: float = 0.0
-
-    def __post_init__(self) -> None:
-        check_types(self)
-        check_whole("size", self.size, least=32, most=_MAX_SIZE)
-        _check_range("flip", self.flip, 1)
-        _check_range("crop", self.crop, 0.9)
+    size: Size
+    flip: Share = 0.5
+    crop: MostlyKept = 0.0
 
 
 @dataclass(frozen=True)
 class Adam:
     """Adam, or AdamW with decoupled weight decay."""
 
-    name: Literal["adam", "adamw"]
-    lr: float
-    betas: tuple[float, float] = (0.9, 0.999)
-    weight_decay: float = 0.0
-
-    def __post_init__(self) -> None:
-        check_types(self)
-        _check_range("lr", self.lr)
-        _check_range("weight_decay", self.weight_decay)
-        for beta in self.betas:
-            _check_range("betas", beta, 0.999999)
+    name: Literal["adam", "adamw", "sgd"]  # sgd is read as `SGD`
+    lr: Amount
+    betas: tuple[Decay, Decay] = (0.9, 0.999)
+    weight_decay: Amount = 0.0
 
 
 @dataclass(frozen=True)
@@ -120,17 +100,13 @@ class SGD:
     """Stochastic gradient descent; `double_bias` gives biases twice the learning rate and no decay."""
 
     name: Literal["sgd"]
-    lr: float
-    momentum: float = 0.0
+    lr: Amount
+    momentum: Decay = 0.0
     nesterov: bool = False
-    weight_decay: float = 0.0
+    weight_decay: Amount = 0.0
     double_bias: bool = False
 
     def __post_init__(self) -> None:
-        check_types(self)
-        _check_range("lr", self.lr)
-        _check_range("momentum", self.momentum, 0.999999)
-        _check_range("weight_decay", self.weight_decay)
         if self.nesterov and not self.momentum:
             raise ValueError("nesterov needs a momentum above 0")
 
@@ -151,20 +127,13 @@ class Schedule:
     """
 
     name: Literal["constant", "poly", "cosine", "triangle", "drop"] = "constant"
-    power: float = 0.9
-    drop_epochs: tuple[int, ...] = ()
-    drop_factor: float = 0.1
-    warmup_steps: int = 0
-    encoder_factor: float = 1.0
+    power: Amount = 0.9
+    drop_epochs: tuple[Positive, ...] = ()
+    drop_factor: Share = 0.1
+    warmup_steps: Count = 0
+    encoder_factor: Amount = 1.0
 
     def __post_init__(self) -> None:
-        check_types(self)
-        _check_range("power", self.power)
-        _check_range("encoder_factor", self.encoder_factor)
-        _check_range("drop_factor", self.drop_factor, 1)
-        check_whole("warmup_steps", self.warmup_steps, least=0, most=_MAX_COUNT)
-        for epoch in self.drop_epochs:
-            check_whole("every one of drop_epochs", epoch, least=1, most=_MAX_COUNT)
         if (self.name == "drop") != bool(self.drop_epochs):
             raise ValueError("drop_epochs must be given if name is 'drop', and only then")
 
@@ -173,19 +142,22 @@ class Schedule:
 class LossPart:
     """Options of `SizeInvariantLoss`; `normalize` false is the paper's Eq. 16 as printed.
 
-    For the first `warmup_epochs` epochs the plain loss replaces the size-invariant one.
+    The workers of the data loader find the objects by `min_area` and `connectivity`, in masks at the
+    size of the input. For the first `warmup_epochs` epochs the plain loss replaces the
+    size-invariant one.
     """
 
     terms: tuple[str, ...]
     alpha: str | float = "ratio"
     normalize: bool = True
-    warmup_epochs: int = 0
+    warmup_epochs: Count = 0
     parts: Literal["boxes", "cells", "blobs"] = "boxes"
-    whole: float = 0.0
+    image_weight: float = 0.0
     gamma: float = 1.0
+    min_area: Count | float = 0.0002
+    connectivity: Literal[4, 8] = 8
 
     def __post_init__(self) -> None:
-        check_types(self)
         if not self.terms:
             raise ValueError(f"terms is empty; name at least one of {', '.join(TERM_NAMES)}")
         for term in self.terms:
@@ -194,10 +166,11 @@ class LossPart:
             parts=self.parts,
             alpha=self.alpha,  # type: ignore[arg-type]
             normalize=self.normalize,
-            whole=self.whole,
+            image_weight=self.image_weight,
             gamma=self.gamma,
+            min_area=self.min_area,
+            connectivity=self.connectivity,
         )
-        check_whole("warmup_epochs", self.warmup_epochs, least=0, most=_MAX_COUNT)
 
 
 @dataclass(frozen=True)
@@ -221,29 +194,20 @@ class TrainPart:
         compile: run training steps through `torch.compile`.
     """
 
-    batch: int
-    epochs: int = 0
-    steps: int = 0
-    accumulate: int = 1
-    clip: float = 0.0
+    batch: Positive
+    epochs: Count = 0
+    steps: Count = 0
+    accumulate: Positive = 1
+    clip: Amount = 0.0
     freeze_norm: bool = False
-    validate_every: int = 1
-    seed: int = 0
-    calibrate: float = 0.0
-    ema: float = 0.0
+    validate_every: Positive = 1
+    seed: Seed = 0
+    calibrate: MostlyKept = 0.0
+    ema: Decay = 0.0
     precision: Precision = "32-true"
     compile: bool = False
 
     def __post_init__(self) -> None:
-        check_types(self)
-        for name in ("batch", "accumulate", "validate_every"):
-            check_whole(name, getattr(self, name), least=1, most=_MAX_COUNT)
-        for name in ("epochs", "steps"):
-            check_whole(name, getattr(self, name), least=0, most=_MAX_COUNT)
-        check_whole("seed", self.seed, least=0, most=_MAX_SEED)
-        _check_range("clip", self.clip)
-        _check_range("calibrate", self.calibrate, 0.9)
-        _check_range("ema", self.ema, 0.999999)
         if bool(self.epochs) == bool(self.steps):
             raise ValueError("exactly one of epochs and steps must be above 0")
 
@@ -261,14 +225,4 @@ class LabelsPart:
     there is no first stage, and the run itself learns the labels derived from the masks.
     """
 
-    epochs: int = 0
-
-    def __post_init__(self) -> None:
-        check_types(self)
-        check_whole("epochs", self.epochs, least=0, most=_MAX_COUNT)
-
-
-def _check_range(name: str, value: float, most: float = 1e9) -> None:
-    if not 0 <= value <= most:  # refuses NaN too
-        bounds = "0 or more" if most == 1e9 and not value > most else f"from 0 to {most:g}"
-        raise ValueError(f"{name} must be {bounds}, got {value:g}")
+    epochs: Count = 0

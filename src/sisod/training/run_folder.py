@@ -9,112 +9,34 @@ model.safetensors    the network, with config.json: for predict, export and from
 """
 
 import csv
-import json
+import io
 import platform
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import torch
 from lightning.pytorch.loggers.logger import Logger
+from lightning.pytorch.plugins import TorchCheckpointIO
 from lightning.pytorch.utilities import rank_zero_only
 
-from sisod.common import folders
-from sisod.common.errors import InputError
-from sisod.common.output import remove_temporary, write_atomically
+from sisod.common.exceptions import InputError
+from sisod.common.files import read_json
+from sisod.common.output import json_bytes, write_atomically
 from sisod.data.datasets import Dataset, Sample
+from sisod.networks.checkpoints import load_strictly, load_tensors
 from sisod.scoring.metrics import PAPER_KEYS
-from sisod.training.recipe import with_defaults
+from sisod.training.module import SaliencyModule
 
 KIND = "training"
-METRICS_FILE = "metrics.csv"
 IMAGES_FILE = "images.json"
 COLUMNS = ("epoch", "step", "loss", "lr", *PAPER_KEYS)
 _PACKAGES = ("sisod", "torch", "lightning", "torchmetrics", "numpy", "opencv-python-headless")
-
-
-@dataclass(frozen=True)
-class RunFolder:
-    """The folder that a run writes to, and the content of its run.json; None for a new run."""
-
-    path: Path
-    record: dict[str, Any] | None
-
-
-def find_run_folder(out: Path, identity: dict[str, Any], *, resume: bool, overwrite: bool) -> RunFolder:
-    """Return the folder of a run, beside `out` if that is to be replaced. Changes nothing.
-
-    `identity` is what run.json holds under "asked"; a run is resumed only if it is the same.
-    """
-    folder, goes_on = folders.choose_folder(
-        out,
-        kind=KIND,
-        resume=resume,
-        overwrite=overwrite,
-        differs=lambda path: _difference(path, identity),
-    )
-    return RunFolder(folder, read_record(folder) if goes_on else None)
-
-
-def check_run_folder(
-    run_folder: RunFolder, out: Path, *, overwrite: bool, inputs: Sequence[str | Path | None]
-) -> None:
-    """Refuse a folder that may not be replaced, before anything is written."""
-    if run_folder.record is not None:
-        return
-    if not overwrite and folders.kind_of(out) == KIND:
-        raise InputError(
-            f"{str(out)!r} exists already; use --resume to go on with it, --overwrite to replace "
-            "it, or give another folder"
-        )
-    folders.check_free(out, kind=KIND, overwrite=overwrite, inputs=inputs)
-
-
-def prepare(run_folder: RunFolder, out: Path, identity: dict[str, Any]) -> dict[str, Any]:
-    """Create the folder of a run, unless it exists; return its record."""
-    if run_folder.record is not None:
-        remove_temporary(run_folder.path)  # of a run that was killed
-        return run_folder.record
-    if run_folder.path != out:
-        folders.discard(run_folder.path)
-    folders.begin(run_folder.path, KIND)
-    record = {
-        "sisod": version("sisod"),
-        "kind": KIND,
-        "finished": False,
-        "asked": identity,
-        "versions": versions(),
-    }
-    write_record(run_folder.path, record)
-    (run_folder.path / "checkpoints").mkdir(exist_ok=True)
-    return record
-
-
-def read_record(folder: Path) -> dict[str, Any] | None:
-    """Return the run.json of a training run; None if the folder is none."""
-    record = folders.read_run(folder)
-    if "asked" not in record:
-        return None
-    settings = with_defaults(record["asked"]["settings"])  # of an older version, perhaps
-    return record | {"asked": record["asked"] | {"settings": settings}}
-
-
-def write_record(folder: Path, record: dict[str, Any]) -> None:
-    """Write run.json."""
-    text = json.dumps(record, indent=2, ensure_ascii=False) + "\n"
-    write_atomically(folder / folders.RUN_FILE, text.encode())
-
-
-def write_images(folder: Path, dataset: Dataset, trained: Sequence[Sample]) -> None:
-    """Write images.json, from which `sisod calibrate` knows what the network has seen."""
-    content = {
-        "images": str(dataset.image_dir.resolve()),
-        "masks": str(dataset.mask_dir.resolve()),
-        "trained": [sample.name for sample in trained],
-    }
-    text = json.dumps(content, indent=0, ensure_ascii=False) + "\n"
-    write_atomically(folder / IMAGES_FILE, text.encode())
+_CHECKPOINT_KEYS = ("state_dict", "global_step", "epoch", "optimizer_states", "lr_schedulers", "loops")
+_ADVICE = "put back a copy of it, or begin again with --overwrite"
 
 
 def versions() -> dict[str, str]:
@@ -122,30 +44,25 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), **{name: version(name) for name in _PACKAGES}}
 
 
-def _difference(folder: Path, identity: dict[str, Any]) -> str | None:
-    """Say why the run in a folder is not the one to resume; None if it is."""
-    record = read_record(folder)
-    if record is None:
-        return (
-            f"{str(folder)!r} exists and is not a result of 'sisod train'; "
-            "give another folder or remove it yourself"
-        )
-    before, now = _flat(record["asked"]), _flat(json.loads(json.dumps(identity)))
-    different = [key for key in sorted(before | now) if before.get(key) != now.get(key)]
-    if not different:
-        return None
-    key = different[0]
-    return (
-        f"{str(folder)!r} is another run: {key} was {before.get(key)!r} and is now "
-        f"{now.get(key)!r}; use the same settings, or give another folder"
-    )
+@dataclass(frozen=True)
+class TrainedImages:
+    """images.json: the folders of a data set, and the names of the images that are trained on."""
+
+    images: str
+    masks: str
+    trained: list[str]
 
 
-def _flat(tables: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in tables.items():
-        flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {prefix + key: value}
-    return flat
+def write_images(folder: Path, dataset: Dataset, trained: Sequence[Sample]) -> None:
+    """Write images.json, from which `sisod calibrate` knows what the network has seen."""
+    images, masks = (str(root.resolve()) for root in (dataset.image_dir, dataset.mask_dir))
+    content = TrainedImages(images, masks, [sample.name for sample in trained])
+    write_atomically(folder / IMAGES_FILE, json_bytes(asdict(content)))
+
+
+def read_images(folder: Path) -> TrainedImages:
+    """Return the content of images.json."""
+    return read_json(folder / IMAGES_FILE, TrainedImages)
 
 
 class MetricsFile(Logger):
@@ -156,7 +73,7 @@ class MetricsFile(Logger):
 
     def __init__(self, folder: Path) -> None:
         super().__init__()
-        self.path = folder / METRICS_FILE
+        self.path = folder / "metrics.csv"
 
     @property
     def name(self) -> str:
@@ -198,3 +115,82 @@ def read_metrics(path: Path) -> list[dict[str, str]]:
     text = path.read_text(encoding="utf-8")
     complete = text[: text.rfind("\n") + 1]
     return [dict(row) for row in csv.DictReader(complete.splitlines())]
+
+
+# ------------------------------------------------------------------------------------------- checkpoints
+
+
+class AtomicCheckpoints(TorchCheckpointIO):
+    """Writes checkpoints atomically; Lightning uses a temporary folder, perhaps on another disk."""
+
+    def save_checkpoint(
+        self,
+        checkpoint: dict[str, Any],
+        path: str | Path,
+        storage_options: Any = None,  # noqa: ARG002
+    ) -> None:
+        """Write a temporary file beside `path` and rename it."""
+        buffer = io.BytesIO()
+        torch.save(checkpoint, buffer)
+        Path(path).parent.mkdir(exist_ok=True)
+        write_atomically(Path(path), buffer.getvalue())
+
+
+def read_checkpoint(path: Path) -> dict[str, Any]:
+    """Return a checkpoint that Lightning saved; say in one sentence why it cannot be used."""
+    try:
+        loaded = load_tensors(path)
+    except InputError as error:
+        raise InputError(f"the checkpoint {str(path)!r} cannot be read ({error}); {_ADVICE}") from error
+    missing = [key for key in _CHECKPOINT_KEYS if not isinstance(loaded, dict) or key not in loaded]
+    if (
+        missing
+        or not isinstance(loaded["state_dict"], dict)
+        or not isinstance(loaded["global_step"], int)
+    ):
+        raise InputError(
+            f"{str(path)!r} is not a checkpoint of sisod train: it lacks "
+            f"{', '.join(missing) or 'a state_dict or a global_step'}; {_ADVICE}"
+        )
+    checkpoint: dict[str, Any] = loaded
+    return checkpoint
+
+
+def resume_step(path: Path, module: SaliencyModule) -> int:
+    """Return the step of a checkpoint, which must match the module; check the best one beside it too."""
+    best = path.with_name("best.ckpt")
+    if best.exists():  # it is needed at the end; a broken one should be reported now
+        read_checkpoint(best)
+    checkpoint = read_checkpoint(path)
+    load_strictly(module, checkpoint["state_dict"], source=str(path))
+    return int(checkpoint["global_step"])
+
+
+@contextmanager
+def resume_errors(path: Path, module: SaliencyModule) -> Iterator[None]:
+    """Say that a checkpoint cannot be resumed from, if Lightning fails before the first step."""
+    try:
+        yield
+    except InputError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        if module.has_started:
+            raise
+        why = (str(error).splitlines() or [""])[0]
+        raise InputError(
+            f"the run cannot go on from {str(path)!r} ({type(error).__name__}: {why}); {_ADVICE}"
+        ) from error
+
+
+def write_network(module: SaliencyModule, checkpoint: Path, folder: Path) -> None:
+    """Write the network of a checkpoint as `save_pretrained` does, each file atomically."""
+    state = read_checkpoint(checkpoint)["state_dict"]
+    prefix = "network." if module.averaged is None else "averaged."
+    weights = {key.removeprefix(prefix): state[key] for key in state if key.startswith(prefix)}
+    network = module.result.to("cpu")
+    network.load_state_dict(weights)
+    temporary = folder / ".sisod-model"
+    network.save_pretrained(temporary)
+    for file in temporary.iterdir():
+        file.replace(folder / file.name)
+    temporary.rmdir()

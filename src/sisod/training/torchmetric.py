@@ -18,7 +18,7 @@ _PARTS = ("high", "low", "n_defined")
 
 
 class SizeInvariantScores(Metric):
-    """Scores of a validation set, ordinary and size-invariant, by the engine of `sisod evaluate`.
+    """Scores of a validation set, plain and size-invariant, by the engine of `sisod evaluate`.
 
     `update(preds, target)` takes a batch of maps, (B, 1, H, W) or (B, H, W): probabilities in [0, 1] and
     masks. `compute()` returns one value for each key, the same as a single process would, bit for bit.
@@ -81,12 +81,8 @@ class SizeInvariantScores(Metric):
             curves=self._load("curves"),
             count_widths=self.count_widths,
             counts=self._load("counts"),
-            n_images=int(torch.as_tensor(self.n_images).sum()),
-            n_objects=0,
-            n_resized=0,
-            n_binary=0,
         )
-        if totals.n_images == 0:
+        if int(torch.as_tensor(self.n_images).sum()) == 0:
             raise ValueError("nothing was scored; call update(preds, target) first")
         return {key: torch.tensor(value, dtype=torch.float64) for key, value in totals.summary().items()}
 

@@ -1,6 +1,5 @@
 """Recipe + data -> run folder. Lightning runs the loop; this file sets it up."""
 
-import io
 import logging
 import math
 import os
@@ -14,40 +13,41 @@ from pathlib import Path
 from typing import Any, get_args
 
 import lightning as L  # noqa: N812  (the name everybody knows it by)
-import torch
+import numpy as np
 from lightning.fabric.plugins.environments.lightning import LightningEnvironment
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.callbacks import ModelCheckpoint, RichProgressBar
-from lightning.pytorch.plugins import TorchCheckpointIO
+from numpy.typing import NDArray
 from torch import nn
 
 from sisod import networks
-from sisod.common import folders
-from sisod.common.arguments import check_choice, check_flag, check_text, check_whole
-from sisod.common.errors import InputError, UsageError
-from sisod.common.output import followed, lock, readable_errors, write_atomically
+from sisod.common.arguments import check_choice, check_int
+from sisod.common.exceptions import InputError, InputWarning, UsageError, shorten_list
+from sisod.common.output import readable_errors, write_atomically
 from sisod.common.processes import safe_children
+from sisod.common.run_folder import open_run
 from sisod.common.streams import is_terminal
 from sisod.data.datasets import Dataset, Sample, open_dataset
-from sisod.networks.network import Network
-from sisod.training.data import check_samples, select_samples, steps_per_epoch
+from sisod.losses.loss import Weighting
+from sisod.networks.predict import weights_digest
+from sisod.scoring.partition import cut_mask
+from sisod.training.data import check_samples, image_digest, select_samples, steps_per_epoch
 from sisod.training.labels import check_labels, write_labels
 from sisod.training.loaders import SaliencyData
 from sisod.training.make_network import make_network
-from sisod.training.module import SaliencyModule, parts_of
-from sisod.training.recipe import Recipe, write_toml
+from sisod.training.module import SaliencyModule, recipe_loss, weighting_of
+from sisod.training.recipe import Recipe, balanced, write_toml
 from sisod.training.recipe_parts import LabelsPart, Precision
-from sisod.training.resume import read_checkpoint, resume_errors, resume_step
 from sisod.training.run_folder import (
+    KIND,
+    AtomicCheckpoints,
     MetricsFile,
-    check_run_folder,
-    find_run_folder,
-    prepare,
+    resume_errors,
+    resume_step,
+    versions,
     write_images,
-    write_record,
+    write_network,
 )
-
-_DISK_FULL_ADVICE = "free some space and go on with --resume"
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,8 @@ class TrainingRequest:
         data: data set to train on, or folder of images with `masks`.
         out: folder of the run.
         masks: folder of masks, if `data` is a folder of images.
-        loss: `"si"` or `"plain"`.
+        loss: `"si"`, as the recipe says; `"balanced"`, which replaces its section `[loss]` except
+            warmup_epochs, min_area and connectivity; or `"plain"`.
         val: data set to validate on.
         limit: use only so many images.
         labels: folder of labels for the network's auxiliary targets, as `make_labels` returns it.
@@ -79,14 +80,12 @@ class TrainingRequest:
     overwrite: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("data", "out", "masks", "val", "labels"):  # texts become paths
+        for name in ("data", "out", "masks", "val", "labels"):  # strings become paths
             value = getattr(self, name)
             object.__setattr__(self, name, None if value is None else Path(value))
-        check_choice("loss", self.loss, ("si", "plain"))
+        check_choice("loss", self.loss, ("si", "balanced", "plain"))
         if self.limit is not None:
-            check_whole("limit", self.limit, least=1)
-        for name in ("skip_bad", "resume", "overwrite"):
-            check_flag(name, getattr(self, name))
+            check_int("limit", self.limit, least=1)
 
 
 @dataclass(frozen=True)
@@ -104,19 +103,21 @@ class Machine:
     logger: str = "csv"
 
     def __post_init__(self) -> None:
-        for name in ("devices", "strategy"):
-            check_text(name, getattr(self, name))
         if self.precision is not None:
             check_choice("precision", self.precision, get_args(Precision))
-        check_whole("nodes", self.nodes, least=1)
         if self.workers is not None:
-            check_whole("workers", self.workers, least=0)
-        check_choice("logger", self.logger, ("csv", "tensorboard"))
+            check_int("workers", self.workers, least=0)
 
     @property
     def is_single(self) -> bool:
         """Whether there is one process, however many tasks a scheduler has allocated."""
         return self.devices == "1" and self.nodes == 1
+
+    @property
+    def is_first_process(self) -> bool:
+        """Whether this is the process of a run that writes files."""
+        names = () if self.is_single else ("RANK", "LOCAL_RANK", "NODE_RANK", "SLURM_PROCID")
+        return all(os.environ.get(name, "0") == "0" for name in names)
 
 
 def train(
@@ -139,60 +140,98 @@ def train(
             it; its weights are changed. Load the run by `networks.from_pretrained(out, factory=...)`.
     """
     machine = machine or Machine()
-    if request.resume and request.overwrite:
-        raise UsageError("--resume goes on with a run and --overwrite begins again; choose one")
+    if request.loss == "balanced":
+        recipe, request = balanced(recipe), replace(request, loss="si")
     dataset = open_dataset(request.data, masks=request.masks)
     validation = None if request.val is None else open_dataset(request.val, prefer=())
-    samples, skipped = _training_samples(recipe, request, dataset)
-    val_samples: tuple[Sample, ...] = ()
-    if validation is not None:
-        val_samples, _ = check_samples(validation.samples)
-    identity = _identity(recipe, request, dataset, validation, len(samples))
+    weighting = weighting_of(criterion or recipe_loss(request.loss, recipe.loss), recipe.loss)
+    says_left_out = machine.is_first_process and weighting.image_weight < 1
+    samples, skipped = _training_samples(recipe, request, dataset, weighting if says_left_out else None)
+    val_samples = () if validation is None else check_samples(validation.samples)[0]
+    config: dict[str, Any] = {
+        "recipe": recipe.name,
+        "settings": recipe.tables(),
+        "loss": request.loss,
+        "seed": recipe.train.seed,
+        "data": str(dataset.image_dir.resolve()),
+        "images": len(samples),
+        "validation": None if validation is None else str(validation.image_dir.resolve()),
+    }
     if criterion is not None:
-        identity["criterion"] = type(criterion).__name__
+        config["criterion"] = _describe_criterion(criterion)
     if network is not None:
-        identity["network"] = type(network).__name__
-        if recipe.labels.epochs and not (isinstance(network, Network) and network.auxiliary_targets()):
-            raise UsageError(
-                f"[labels] is for networks that learn body and detail; {type(network).__name__} learns "
-                "masks only; use another recipe"
-            )
-    out, is_first = followed(request.out), is_first_process(machine)
-    options = {"resume": request.resume, "overwrite": request.overwrite}
-    with readable_errors(out / "x", _DISK_FULL_ADVICE), lock(out) if is_first else nullcontext():
-        if is_first:
-            folders.recover(out)
-        run_folder = find_run_folder(out, identity, **options)
-        if is_first:
-            check_run_folder(
-                run_folder, out, overwrite=request.overwrite, inputs=_inputs(recipe, request)
-            )
-        record = run_folder.record or {"asked": identity}
-        if not record.get("finished"):
-            request = replace(request, out=run_folder.path)
-            # every check is made before anything is written
+        config["network"] = type(network).__name__
+    with open_run(
+        request.out,
+        kind=KIND,
+        config=config,
+        resume=request.resume,
+        overwrite=request.overwrite,
+        inputs=(
+            *(request.data, request.masks, request.val, request.labels),
+            recipe.network.encoder_weights,
+        ),
+        in_place=True,
+        is_writer=machine.is_first_process,
+    ) as run:
+        if run.finished:
+            return run.record
+        request = replace(request, out=run.path)
+        # every check is made before anything is written
+        setup = _set_up(recipe, request, machine, samples, val_samples, criterion, network)
+        run.begin(versions=versions())
+        if run.is_writer:
+            _warn_of_overlap(samples, val_samples)
+            write_atomically(run.path / "recipe.toml", write_toml(recipe).encode())
+            write_images(run.path, dataset, samples)
+        if recipe.labels.epochs and request.labels is None:
+            request = replace(request, labels=_first_stage(recipe, request, machine, samples))
             setup = _set_up(recipe, request, machine, samples, val_samples, criterion, network)
-            if is_first:
-                record = prepare(run_folder, out, identity)
-                write_atomically(run_folder.path / "recipe.toml", write_toml(recipe).encode())
-                write_images(run_folder.path, dataset, samples)
-            if recipe.labels.epochs and request.labels is None:
-                request = replace(request, labels=_first_stage(recipe, request, machine, samples))
-                setup = _set_up(recipe, request, machine, samples, val_samples, criterion, network)
-            record = record | {"finished": True, "skipped": list(skipped), **_fit(setup, request)}
-            if is_first:
-                write_record(run_folder.path, record)
-        if is_first and run_folder.path != out:
-            folders.put_in_place(run_folder.path, out)
-    return record
+        run.finish(skipped=list(skipped), **_fit(setup, request))
+    return run.record
 
 
 def _training_samples(
-    recipe: Recipe, request: TrainingRequest, dataset: Dataset
+    recipe: Recipe, request: TrainingRequest, dataset: Dataset, weighting: Weighting | None = None
 ) -> tuple[tuple[Sample, ...], tuple[str, ...]]:
-    """Return the usable samples to train on, and a sentence about each that cannot be used."""
+    """Return the usable samples to train on, and a sentence about each that cannot be used.
+
+    With a weighting, warn of the objects that it leaves out. They are counted while the files are read,
+    in masks of their own size, as by `evaluate`; a `min_area` in pixels is one of the input's pixels.
+    """
     selected = select_samples(dataset.samples, limit=request.limit, calibrate=recipe.train.calibrate)
-    return check_samples(selected, skip_bad=request.skip_bad)
+    if weighting is None:
+        return check_samples(selected, skip_bad=request.skip_bad)
+    least, connectivity = weighting.min_area, weighting.connectivity
+    share = min(1.0, least / recipe.data.size**2) if isinstance(least, int | np.integer) else least
+    counts: list[tuple[int, int]] = []
+
+    def count(mask: NDArray[np.bool_]) -> None:
+        partition = cut_mask(mask, connectivity=connectivity, min_area=share)
+        counts.append((len(partition.components), len(partition)))
+
+    checked = check_samples(selected, skip_bad=request.skip_bad, visit=count)
+    if n_left_out := sum(n_components - n_objects for n_components, n_objects in counts):
+        warnings.warn(
+            f"{n_left_out} of {sum(n for n, _ in counts)} components in {str(dataset.mask_dir)!r} are "
+            "below min_area and no objects of the loss; --set loss.min_area=0 keeps all",
+            InputWarning,
+            stacklevel=3,
+        )
+    return checked
+
+
+def _warn_of_overlap(samples: Sequence[Sample], val_samples: Sequence[Sample]) -> None:
+    """Warn of images to validate on that are copies of images to train on, under any name."""
+    trained = {image_digest(sample) for sample in samples} if val_samples else set()
+    both = [sample.name for sample in val_samples if image_digest(sample) in trained]
+    if both:
+        warnings.warn(
+            f"{len(both)} of the {len(val_samples)} images to validate on are trained on too "
+            f"({shorten_list(both)}), so the scores are too good; validate on other images",
+            InputWarning,
+            stacklevel=3,
+        )
 
 
 def make_labels(recipe: Recipe, request: TrainingRequest, machine: Machine | None = None) -> Path:
@@ -202,7 +241,7 @@ def make_labels(recipe: Recipe, request: TrainingRequest, machine: Machine | Non
     """
     dataset = open_dataset(request.data, masks=request.masks)
     samples, _ = _training_samples(recipe, request, dataset)
-    with readable_errors(request.out / "x", _DISK_FULL_ADVICE):
+    with readable_errors(request.out / "x", "make room there and run it again"):
         return _first_stage(recipe, request, machine or Machine(), samples)
 
 
@@ -220,7 +259,7 @@ def _first_stage(
     )
     plain_request = replace(request, out=stage_dir, loss="plain", val=None, resume=True, overwrite=False)
     train(plain, plain_request, machine)
-    if is_first_process(machine):
+    if machine.is_first_process:
         write_labels(networks.from_pretrained(stage_dir), samples, labels, size=recipe.data.size)
     return labels
 
@@ -229,7 +268,6 @@ def _first_stage(
 class _Setup:
     """The objects of a run, constructed from a valid recipe."""
 
-    network: Network
     data: SaliencyData
     module: SaliencyModule
     trainer: L.Trainer
@@ -273,6 +311,9 @@ def _set_up(
     best = ModelCheckpoint(
         checkpoints, "best", monitor="si_mae", mode="min", enable_version_counter=False
     )
+    callbacks: list[L.Callback] = [last, best] if val_samples else [last]
+    if is_terminal(sys.stderr):
+        callbacks.append(RichProgressBar(console_kwargs={"stderr": True}))
     with _quiet(), _lightning_errors():
         trainer = L.Trainer(
             devices=int(machine.devices) if machine.devices.isdigit() else machine.devices,
@@ -282,13 +323,13 @@ def _set_up(
             max_epochs=n_epochs,
             accumulate_grad_batches=recipe.train.accumulate,
             gradient_clip_val=recipe.train.clip or None,
-            check_val_every_n_epoch=min(recipe.train.validate_every, n_epochs),
+            check_val_every_n_epoch=recipe.train.validate_every,
             num_sanity_val_steps=0,
             log_every_n_steps=1,
             use_distributed_sampler=False,
             plugins=[AtomicCheckpoints(), *([LightningEnvironment()] if machine.is_single else [])],
             logger=[metrics, *_extra_loggers(machine, request.out)],
-            callbacks=[last, *([best] if val_samples else []), *_progress_bars()],
+            callbacks=callbacks,
             enable_progress_bar=is_terminal(sys.stderr),
             enable_model_summary=False,
             default_root_dir=request.out,
@@ -299,12 +340,12 @@ def _set_up(
         val_samples,
         workers=machine.workers,
         labels=request.labels,
-        parts=parts_of(module.loss),
+        weighting=weighting_of(module.loss, recipe.loss),
         network=type(network),
         rank=trainer.global_rank,
         world=trainer.world_size,
     )
-    return _Setup(network, data, module, trainer, metrics, best)
+    return _Setup(data, module, trainer, metrics, best)
 
 
 def _fit(setup: _Setup, request: TrainingRequest) -> dict[str, Any]:
@@ -321,7 +362,7 @@ def _fit(setup: _Setup, request: TrainingRequest) -> dict[str, Any]:
             raise KeyboardInterrupt from None
     model = "best" if len(setup.data.validation) else "last"
     if trainer.is_global_zero:
-        _write_network(setup.module, path.with_name(f"{model}.ckpt"), request.out)
+        write_network(setup.module, path.with_name(f"{model}.ckpt"), request.out)
     best = setup.best.best_model_score
     return {
         "epochs": setup.module.n_epochs,
@@ -334,44 +375,20 @@ def _fit(setup: _Setup, request: TrainingRequest) -> dict[str, Any]:
     }
 
 
-class AtomicCheckpoints(TorchCheckpointIO):
-    """Writes checkpoints atomically; Lightning uses a temporary folder, perhaps on another disk."""
-
-    def save_checkpoint(
-        self,
-        checkpoint: dict[str, Any],
-        path: str | Path,
-        storage_options: Any = None,  # noqa: ARG002
-    ) -> None:
-        """Write a temporary file beside `path` and rename it."""
-        buffer = io.BytesIO()
-        torch.save(checkpoint, buffer)
-        write_atomically(Path(path), buffer.getvalue())
-
-
-def is_first_process(machine: Machine) -> bool:
-    """Say whether this is the process that writes files."""
-    if machine.is_single:
-        return True
-    ranks = (os.environ.get(name, "0") for name in ("RANK", "LOCAL_RANK", "NODE_RANK", "SLURM_PROCID"))
-    return all(rank == "0" for rank in ranks)
-
-
-def _inputs(recipe: Recipe, request: TrainingRequest) -> tuple[str | Path | None, ...]:
-    return request.data, request.masks, request.val, request.labels, recipe.network.encoder_weights
-
-
-def _identity(
-    recipe: Recipe, request: TrainingRequest, dataset: Dataset, validation: Dataset | None, n_images: int
-) -> dict[str, Any]:
+def _describe_criterion(criterion: nn.Module) -> dict[str, Any]:
+    """Return what tells a loss of your own from another one."""
+    plain = (str, int, float)
     return {
-        "recipe": recipe.name,
-        "settings": recipe.tables(),
-        "loss": request.loss,
-        "seed": recipe.train.seed,
-        "data": str(dataset.image_dir.resolve()),
-        "images": n_images,
-        "validation": None if validation is None else str(validation.image_dir.resolve()),
+        "class": type(criterion).__name__,
+        "repr": repr(criterion),
+        "attributes": {
+            f"{module}.{name}".lstrip("."): repr(value)
+            for module, part in criterion.named_modules()
+            for name, value in vars(part).items()
+            if not name.startswith("_") and name != "training"
+            if all(isinstance(v, plain) for v in (value if isinstance(value, list | tuple) else [value]))
+        },
+        "tensors": weights_digest(criterion),
     }
 
 
@@ -386,24 +403,6 @@ def _extra_loggers(machine: Machine, folder: Path) -> list[Any]:
         raise InputError(
             "--logger tensorboard needs TensorBoard; install it with: pip install tensorboard"
         ) from error
-
-
-def _progress_bars() -> list[Any]:
-    return [RichProgressBar(console_kwargs={"stderr": True})] if is_terminal(sys.stderr) else []
-
-
-def _write_network(module: SaliencyModule, checkpoint: Path, folder: Path) -> None:
-    """Write the network of a checkpoint as `save_pretrained` does, each file atomically."""
-    state = read_checkpoint(checkpoint)["state_dict"]
-    prefix = "network." if module.averaged is None else "averaged."
-    weights = {key.removeprefix(prefix): state[key] for key in state if key.startswith(prefix)}
-    network = module.result.to("cpu")
-    network.load_state_dict(weights)
-    temporary = folder / ".sisod-model"
-    network.save_pretrained(temporary)
-    for file in temporary.iterdir():
-        file.replace(folder / file.name)
-    temporary.rmdir()
 
 
 @contextmanager

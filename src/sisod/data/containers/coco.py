@@ -9,20 +9,20 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from sisod.common.arguments import shown
-from sisod.common.errors import InputError, MissingExtraError, printable
-from sisod.common.folders import is_url
+from sisod.common.arguments import short_repr
+from sisod.common.exceptions import InputError, MissingExtraError, printable
+from sisod.common.output import is_url
 from sisod.data.containers.coco_file import (
     Annotation,
     CocoImage,
     CocoTruths,
     entries_stamp,
+    load_results,
+    load_truths,
     of_category,
-    parsed_results,
-    parsed_truths,
 )
 from sisod.data.containers.rle import ColumnRuns, read_segmentation
-from sisod.data.headers import check_size
+from sisod.data.formats.headers import check_size
 from sisod.data.stored_file import StoredFile
 
 
@@ -46,20 +46,11 @@ def is_coco(root: str | Path) -> bool:
 
 def list_images(root: str | Path) -> list[StoredFile]:
     """Return the images of an annotation file, sorted by path, like the files of a folder."""
-    truths = parsed_truths.newest(str(root))
+    truths = load_truths(str(root), again=True)
     return [
         StoredFile(path, truths.stamp(truths.images[path]), is_image=True)
         for path in sorted(truths.images)
     ]
-
-
-def image_stamp(root: str | Path, path: str, truths_root: str | Path | None = None) -> str:
-    """Return the stamp of one image; with `truths_root`, of its results in a result file."""
-    truths = parsed_truths.current(str(root if truths_root is None else truths_root))
-    image = _find_image(truths, path)
-    if truths_root is None:
-        return truths.stamp(image)
-    return entries_stamp(parsed_results.current(str(root)).get(image.id, []))
 
 
 def list_results(root: str | Path, truths_root: str | Path) -> list[StoredFile]:
@@ -69,73 +60,94 @@ def list_results(root: str | Path, truths_root: str | Path) -> list[StoredFile]:
             f"{str(root)!r} is a COCO result file, whose image ids are those of a COCO annotation "
             f"file; expected such a file as ground truth, got {str(truths_root)!r}"
         )
-    results = parsed_results.newest(str(root))
-    truths = parsed_truths.newest(str(truths_root))
-    known = {image.id for image in truths.images.values()}
-    for image, annotations in results.items():
-        if image not in known:
-            raise InputError(
-                f"{str(root)!r}: {annotations[0].title}: no image of {str(truths_root)!r} has the id "
-                f"{shown(image)}; give the annotation file that the results are for"
-            )
+    results = load_results(str(root), again=True)
+    truths = load_truths(str(truths_root), again=True)
+    if unknown := results.keys() - {image.id for image in truths.images.values()}:
+        raise InputError(
+            f"{str(root)!r}: no image of {str(truths_root)!r} has the id "
+            f"{short_repr(min(unknown, key=str))}; give the annotation file that the results are for"
+        )
     return [
         StoredFile(path, entries_stamp(results.get(truths.images[path].id, [])), is_image=True)
         for path in sorted(truths.images)
     ]
 
 
+def image_stamp(root: str | Path, path: str, truths_root: str | Path | None = None) -> str:
+    """Return the stamp of one image; with `truths_root`, of its results in a result file."""
+    truths = load_truths(str(root if truths_root is None else truths_root))
+    image = _find_image(truths, path)
+    if truths_root is None:
+        return truths.stamp(image)
+    return entries_stamp(load_results(str(root)).get(image.id, []))
+
+
 def read_instances(root: str | Path, path: str, category: str = "") -> Instances:
-    """Return the objects of one image, of one category unless that is empty.
+    """Return the objects of one image.
 
     Where objects overlap, the pixel belongs to the one with the smaller mask, or to the later annotation
     if both are equally large: no small object disappears below a large one.
+
+    Args:
+        root: the annotation file.
+        path: `file_name` of the image.
+        category: name or id of the category to read; all if it is empty.
     """
-    truths = parsed_truths.current(str(root))
+    truths = load_truths(str(root))
     image = _find_image(truths, path, pixel_bytes=4)
-    annotations = truths.chosen(image, category)
-    masks = [(one, _mask(one, image, truths.file)) for one in annotations]
-    objects = [mask for one, mask in masks if not one.is_crowd]
-    dtype = np.uint8 if len(objects) < 256 else np.int32
-    columns = np.zeros(image.height * image.width, dtype=dtype)
+    entries = truths.annotations.get(image.id, [])
+    chosen = of_category(entries, truths.category(category), truths.file)
+    objects = [_mask(one, image, truths.file) for one in chosen if not one.iscrowd]
+    crowds = [_mask(one, image, truths.file) for one in chosen if one.iscrowd]
+    columns = np.zeros(image.height * image.width, np.uint8 if len(objects) < 256 else np.int32)
     areas = [mask.area for mask in objects]
     for index in sorted(range(len(objects)), key=lambda index: (-areas[index], index)):
-        if areas[index]:
-            objects[index].paint(columns, index + 1)
+        window, inside = objects[index].window(columns)
+        np.copyto(window, index + 1, where=inside)
     labels = _rows(columns, image)
-    crowds = [mask for one, mask in masks if one.is_crowd and mask.area]
-    if not crowds:
+    if not any(mask.area for mask in crowds):
         return Instances(labels, None)
     covered = np.zeros(image.height * image.width, dtype=np.uint8)
     for mask in crowds:
-        mask.paint(covered, 1)
+        window, inside = mask.window(covered)
+        window[inside] = 1
     return Instances(labels, (_rows(covered, image) != 0) & (labels == 0))
 
 
 def read_results(
     root: str | Path, truths_root: str | Path, path: str, category: str = ""
 ) -> NDArray[np.float64]:
-    """Return the map of one image: at every pixel the highest score of the results that cover it."""
-    truths, results = parsed_truths.current(str(truths_root)), parsed_results.current(str(root))
+    """Return the map of one image: at every pixel the highest score of the results that cover it.
+
+    Args:
+        root: the result file.
+        truths_root: the annotation file that the results are for.
+        path: `file_name` of the image.
+        category: name or id of the category to read; all if it is empty.
+    """
+    truths = load_truths(str(truths_root))
     image = _find_image(truths, path, pixel_bytes=8)
+    entries = load_results(str(root)).get(image.id, [])
     columns = np.zeros(image.height * image.width)
-    chosen = of_category(results.get(image.id, []), truths.category(category), str(root))
-    for one in chosen:
-        mask = _mask(one, image, str(root))
-        if mask.area:
-            mask.raise_to(columns, one.score)
+    for one in of_category(entries, truths.category(category), str(root)):
+        window, inside = _mask(one, image, str(root)).window(columns)
+        np.maximum(window, one.score, out=window, where=inside)
     return np.ascontiguousarray(columns.reshape(image.width, image.height).T)
 
 
 def find_category(root: str | Path, category: str) -> int:
     """Return the id of a category of an annotation file."""
-    number = parsed_truths.current(str(root)).category(category)
+    number = load_truths(str(root)).category(category)
     assert number is not None  # noqa: S101  (only without a category)
     return number
 
 
 def count_crowds(root: str | Path, category: str = "") -> int:
     """Return the number of crowd regions in an annotation file."""
-    return parsed_truths.current(str(root)).n_crowds(category)
+    truths = load_truths(str(root))
+    number = truths.category(category)
+    entries = (one for annotations in truths.annotations.values() for one in annotations)
+    return sum(bool(one.iscrowd) and number in (None, one.category_id) for one in entries)
 
 
 def _rows(columns: NDArray[Any], image: CocoImage) -> NDArray[Any]:
@@ -156,6 +168,7 @@ def _mask(one: Annotation, image: CocoImage, file: str) -> ColumnRuns:
     except MissingExtraError:
         raise
     except ValueError as error:
+        title = "a result" if one.id is None else f"annotation {short_repr(one.id)}"
         raise InputError(
-            f"{file!r}: {one.title} of the image {printable(image.path)!r}: {error}"
+            f"{file!r}: {title} of the image {printable(image.file_name)!r}: {error}"
         ) from None

@@ -5,18 +5,16 @@ whatever the size of the file.
 """
 
 import io
-import threading
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sisod.common.errors import InputError, printable, shorten_list
-from sisod.common.folders import is_url
-from sisod.common.forks import check_not_forked
-from sisod.common.output import stays_inside
+from sisod.common.exceptions import InputError, printable, shorten_list
+from sisod.common.output import is_safe_relative_path, is_url
 from sisod.common.parquet import literal
-from sisod.data.containers.source import file_state, read_all
+from sisod.data.stored_file import Place, Shard, StoredFile, is_hidden
+from sisod.data.urls import file_state, read_file
 
 if TYPE_CHECKING:
     import polars as pl
@@ -24,61 +22,77 @@ if TYPE_CHECKING:
 NAME_COLUMNS = ("name", "file_name", "filename", "image_id", "id", "key", "__key__", "path")
 _WINDOW = 1 << 25  # bytes of rows that are read together
 _ROW_GROUP = 100  # rows of a file that is written
-_WINDOWS = 4  # that a process keeps: two files may be read in turns
 
 
 class _Column(NamedTuple):
-    """A column of images: whether it is a struct of bytes and path, and the column of names, if any."""
+    """A column of images, and how to read their bytes and their names."""
 
-    name: str
-    is_struct: bool
-    names: str | None
+    title: str
+    content: "pl.Expr"
+    image_name: "pl.Expr"
 
 
-def image_columns(file: str) -> list[str]:
+def selections(file: str) -> list[str]:
     """Return the names of the columns that hold images."""
     return [name for name, kind in _schema(file).items() if _is_image(kind)]
 
 
-def parquet_names(file: str, column: str) -> list[str]:
-    """Return the name of every row, in order; the bytes of the images are not kept."""
-    _windows.forget(file)
-    chosen = _find_column(file, column)
-    table = _query(file, lambda scan: scan.select(**_name_expressions(chosen)))
-    return _names(file, table, chosen, first=0)
+def members(shard: Shard) -> Iterator[StoredFile]:
+    """Yield the rows of a file in order; the bytes of the images are not kept."""
+    _forget()
+    column = _find_column(shard.file, shard.selection)
+    table = _query(shard.file, lambda scan: scan.select(name=column.image_name))
+    for row, name in enumerate(table["name"]):
+        if not is_hidden(_check_name(name, shard.file, row)):
+            yield _stored(shard, row, name)
 
 
-def parquet_rows(file: str, column: str) -> Iterator[tuple[str, bytes]]:
-    """Yield name and bytes of every row, in order."""
-    _windows.forget(file)
-    chosen = _find_column(file, column)
-    n_rows, step = _count(file), _window_rows(file)
+def contents(shard: Shard) -> Iterator[tuple[StoredFile, bytes]]:
+    """Yield the rows of a file in order with their content."""
+    _forget()
+    column = _find_column(shard.file, shard.selection)
+    n_rows, step = _count(shard.file), _window_rows(shard.file, shard.stamp)
     for begin in range(0, n_rows, step):
         table = _query(
-            file,
+            shard.file,
             lambda scan, begin=begin: scan.slice(begin, step).select(
-                bytes=_bytes_expression(chosen), **_name_expressions(chosen)
+                name=column.image_name, content=column.content
             ),
         )
-        names = _names(file, table, chosen, first=begin)
-        for index, name in enumerate(names):
-            yield name, _not_null(table["bytes"][index], file, chosen.name, begin + index)
+        for row, (name, content) in enumerate(table.iter_rows(), begin):
+            if not is_hidden(_check_name(name, shard.file, row)):
+                yield _stored(shard, row, name), _not_null(content, shard.file, column.title, row)
 
 
-def parquet_bytes(file: str, column: str, row: int) -> bytes:
-    """Return the bytes of one row."""
-    begin, values = _windows.find(file, column, row)
-    if row - begin >= len(values):
-        raise InputError(f"{file!r} has no row {row} any more; it changed while it was read")
-    return _not_null(values[row - begin], file, column, row)
+def read(member: Place) -> bytes:
+    """Return the content of one row."""
+    file, column, place = member
+    row = int(place.removeprefix("row "))
+    stamp = "" if is_url(file) else file_state(file).stamp
+    step = _window_rows(file, stamp)
+    window = _read_window(file, column, row // step, step, stamp)
+    content = window[row % step] if row % step < len(window) else None  # the file may have changed
+    return _not_null(content, file, column, row)
+
+
+def _stored(shard: Shard, row: int, name: str) -> StoredFile:
+    return StoredFile(f"{shard.prefix}row {row}/{name}", shard.stamp, name, is_image=True)
+
+
+def _check_name(name: str | None, file: str, row: int) -> str:
+    if name is None or not is_safe_relative_path(name):
+        raise InputError(
+            f"{file!r}: row {row} has the name {printable(str(name))!r}; expected a relative path, "
+            f"beside the bytes or in a column {', '.join(NAME_COLUMNS[:-1])} or {NAME_COLUMNS[-1]}"
+        )
+    return name
 
 
 def _not_null(content: bytes | None, file: str, column: str, row: int) -> bytes:
     if content is None:
-        column = column or _find_column(file, "").name
         raise InputError(
-            f"{file!r}: row {row} of {column!r} is null; expected the bytes of an image "
-            "in every row; leave the row out"
+            f"{file!r}: row {row} of {column or _find_column(file, '').title!r} is null or gone; "
+            "expected the bytes of an image in every row; leave the row out"
         )
     return content
 
@@ -94,144 +108,74 @@ def _is_image(kind: "pl.DataType") -> bool:
     return kind == pl.Binary
 
 
-def _find_column(file: str, column: str) -> _Column:
+def _find_column(file: str, title: str) -> _Column:
+    """Return the column of images of this title, or the only one if it is empty."""
     import polars as pl
 
     schema = _schema(file)
     images = [name for name, kind in schema.items() if _is_image(kind)]
-    if not images:
+    if title not in images and (title or not images):
+        columns = shorten_list([f"{name} ({kind})" for name, kind in schema.items()])
         raise InputError(
-            f"{file!r} has no column of images; expected one of bytes, or of structs of bytes and path; "
-            f"it has {shorten_list([f'{name} ({kind})' for name, kind in schema.items()])}"
+            f"{file!r} has no column {f'{title!r} ' if title else ''}of images, that is of bytes or of "
+            f"structs of bytes and path; it has {columns}"
         )
-    if column and column not in images:
-        raise InputError(
-            f"{file!r} has no column {column!r} of images; expected one of {', '.join(images)}"
-        )
-    if not column and len(images) > 1:
+    if not title and len(images) > 1:
         raise InputError(
             f"{file!r} has {len(images)} columns of images ({', '.join(images)}); choose one like "
             f"this: {Path(file).name}#{images[-1]}"
         )
-    chosen = column or images[0]
-    kind = schema[chosen]
-    is_struct = isinstance(kind, pl.Struct)
-    names = next(
-        (
-            name
-            for name in NAME_COLUMNS
-            if name != chosen and (schema.get(name) == pl.String or _is_integer(schema.get(name)))
-        ),
-        None,
-    )
-    has_path = isinstance(kind, pl.Struct) and any(
-        field.name == "path" and field.dtype == pl.String for field in kind.fields
-    )
-    if names is None and not has_path:
+    title = title or images[0]
+    # by position: `pl.col` takes the names "^x$" and "*" for patterns
+    by_name = {name: pl.nth(position) for position, name in enumerate(schema)}
+    content, kind, names = by_name[title], schema[title], []
+    if isinstance(kind, pl.Struct):
+        if any(field.name == "path" and _is_text(field.dtype) for field in kind.fields):
+            names.append(content.struct.field("path"))
+        content = content.struct.field("bytes")
+    named = (name for name in NAME_COLUMNS if name in schema and name != title)
+    names += [by_name[name] for name in named if _is_text(schema[name]) or schema[name].is_integer()][:1]
+    if not names:
         raise InputError(
-            f"{file!r} does not name its images; expected a path beside the bytes of {chosen!r}, or a "
+            f"{file!r} does not name its images; expected a path beside the bytes of {title!r}, or a "
             f"column {', '.join(NAME_COLUMNS[:-1])} or {NAME_COLUMNS[-1]}"
         )
-    return _Column(chosen, is_struct, names)
+    texts = [name.cast(pl.String) for name in names]
+    name = pl.coalesce(*(pl.when(text != "").then(text.str.strip_prefix("./")) for text in texts))
+    return _Column(title, content, name)
 
 
-def _is_integer(kind: Any) -> bool:
-    return kind is not None and kind.is_integer()
-
-
-def _bytes_expression(column: _Column) -> "pl.Expr":
+def _is_text(kind: Any) -> bool:
+    """Tell whether a column holds strings, dictionary-encoded or not."""
     import polars as pl
 
-    chosen = pl.col(column.name)
-    return chosen.struct.field("bytes") if column.is_struct else chosen
-
-
-def _name_expressions(column: _Column) -> dict[str, "pl.Expr"]:
-    import polars as pl
-
-    expressions = {}
-    if column.is_struct:
-        expressions["path"] = pl.col(column.name).struct.field("path")
-    if column.names is not None:
-        expressions["name"] = pl.col(column.names).cast(pl.String)
-    return expressions
-
-
-def _names(file: str, table: "pl.DataFrame", column: _Column, *, first: int) -> list[str]:
-    """Return the path of every image, or what the column of names says where there is none."""
-    columns = [table[name].to_list() for name in ("path", "name") if name in table.columns]
-    names = []
-    for index, candidates in enumerate(zip(*columns, strict=True)):
-        name = next((text.removeprefix("./") for text in candidates if text), None)
-        if name is None:
-            raise InputError(
-                f"{file!r}: row {first + index} of {column.name!r} has no name; expected a path beside "
-                f"its bytes, or a text in the column {column.names or NAME_COLUMNS[0]!r}"
-            )
-        if not stays_inside(name):
-            raise InputError(
-                f"{file!r}: row {first + index} has the name {printable(name)!r}, which is not a "
-                "relative path; rename it"
-            )
-        names.append(name)
-    return names
+    return kind in (pl.String, pl.Categorical, pl.Enum)
 
 
 # ---------------------------------------------------------------------------------------------- reading
 
 
-class _Windows:
-    """The windows of rows that were read last, of any files."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._kept: OrderedDict[tuple[str, str, int], list[bytes | None]] = OrderedDict()
-        self._steps: dict[str, int] = {}  # rows of a window of each file
-
-    def find(self, file: str, column: str, row: int) -> tuple[int, list[bytes | None]]:
-        """Return the first row of the window that holds a row, and the values of the window."""
-        with self._lock:  # threads that want the same window wait for the one that reads it
-            if file not in self._steps:
-                self._steps[file] = _window_rows(file)
-            step = self._steps[file]
-            begin = row - row % step
-            key = file, column, begin
-            if key not in self._kept:
-                chosen = _find_column(file, column)
-                table = _query(
-                    file, lambda scan: scan.slice(begin, step).select(bytes=_bytes_expression(chosen))
-                )
-                self._kept[key] = table["bytes"].to_list()
-                while len(self._kept) > _WINDOWS:
-                    self._kept.popitem(last=False)
-            else:
-                self._kept.move_to_end(key)
-            return begin, self._kept[key]
-
-    def forget(self, file: str) -> None:
-        """Drop what was read of a file; it is listed again, so it may have changed."""
-        with self._lock:
-            for key in [key for key in self._kept if key[0] == file]:
-                del self._kept[key]
-            self._steps.pop(file, None)
-            _downloads.pop(file, None)
+def _forget() -> None:
+    """Drop what was read: a file that is listed again may have changed."""
+    for kept in (_window_rows, _read_window, _download):
+        kept.cache_clear()
 
 
-_windows = _Windows()
-_downloads: OrderedDict[str, bytes] = OrderedDict()  # files behind URLs, which polars reads from memory
+@lru_cache(maxsize=1024)
+def _window_rows(file: str, stamp: str) -> int:  # noqa: ARG001  (another stamp is another file)
+    return max(1, _WINDOW * _count(file) // max(1, file_state(file).size))
 
 
-def _download(file: str) -> bytes:
-    while len(_downloads) > 1 and file not in _downloads:
-        _downloads.popitem(last=False)
-    if file not in _downloads:
-        _downloads[file] = read_all(file)
-    return _downloads[file]
+@lru_cache(maxsize=4)  # two files may be read in turns
+def _read_window(file: str, title: str, index: int, n_rows: int, stamp: str) -> list[bytes | None]:  # noqa: ARG001
+    column = _find_column(file, title).content
+    table = _query(file, lambda scan: scan.slice(index * n_rows, n_rows).select(content=column))
+    return table["content"].to_list()
 
 
-def _window_rows(file: str) -> int:
-    size, n_rows = file_state(file).size, _count(file)
-    return max(1, _WINDOW * n_rows // max(1, size))
+@lru_cache(maxsize=2)
+def _download(url: str) -> bytes:
+    return read_file(url)
 
 
 def _count(file: str) -> int:
@@ -248,27 +192,27 @@ def _query(file: str, query: Any) -> "pl.DataFrame":
     """Run a query on a file; every failure is one sentence."""
     import polars as pl
 
-    check_not_forked()
     try:
         source: Any = io.BytesIO(_download(file)) if is_url(file) else literal(Path(file))
-        table: pl.DataFrame = query(
-            pl.scan_parquet(source, glob=False, hive_partitioning=False)
-        ).collect()
-        return table
-    except FileNotFoundError as error:
-        raise InputError(f"{file!r} does not exist") from error
+        scan = pl.scan_parquet(source, glob=False, hive_partitioning=False)
+        table: pl.DataFrame = query(scan).collect()
     # a damaged file may fail assertions inside polars
     except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         reason = printable(str(error).split("\n")[0])
         raise InputError(f"{file!r} is not a Parquet file that can be read: {reason}") from error
+    return table
 
 
-def parquet_file(members: Mapping[str, bytes], *, column: str) -> bytes:
-    """Return images as a Parquet file in Hugging Face's layout, a struct of bytes and path."""
+def parquet_file(files: Mapping[str, bytes], *, column: str) -> bytes:
+    """Return images as a Parquet file in Hugging Face's layout, a struct of bytes and path.
+
+    Args:
+        files: the images by name.
+        column: name of the column.
+    """
     import polars as pl
 
-    check_not_forked()
-    rows = [{"bytes": content, "path": name} for name, content in members.items()]
+    rows = [{"bytes": content, "path": name} for name, content in files.items()]
     layout = pl.Struct({"bytes": pl.Binary, "path": pl.String})
     buffer = io.BytesIO()
     table = pl.DataFrame({column: rows}, schema={column: layout})

@@ -1,210 +1,137 @@
-"""Tar archives: the position of every member, read from the headers alone; nothing is ever unpacked.
+"""Tar archives: where every member is, read from the headers alone; nothing is ever unpacked.
 
-The reader is strict. It takes plain files and folders, with long names as GNU tar and POSIX (pax) write
-them, and refuses links, devices, sparse files and names that lead out of the archive. Every size is
-compared with the size of the file before it is used, so a header cannot make it read or wait for more.
+Only plain files and folders are accepted: links, devices, sparse files and names that lead out of the
+archive are errors, and so is an archive that ends early or has content behind its end.
 """
 
 import io
+import tarfile
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import IO, Any
 
-from sisod.common.errors import InputError, printable
-from sisod.common.output import stays_inside
-from sisod.data.containers.source import ReadAt, file_state, open_file
+from sisod.common.exceptions import InputError, printable
+from sisod.common.output import is_safe_relative_path
+from sisod.data.stored_file import Place, Shard, StoredFile, has_image_extension, is_hidden
+from sisod.data.urls import MOST_CONTENT, file_state, open_file, read_range
 
 _BLOCK = 512
 _MOST_HEADER = 1 << 20  # bytes of a long name or of pax records
-_PLAIN = (b"0", b"\0", b"7")
-_FOLDER, _GNU_NAME, _GNU_LINK, _PAX, _PAX_GLOBAL = b"5", b"L", b"K", b"x", b"g"
-_KINDS = {
-    b"1": "a hard link",
-    b"2": "a symbolic link",
-    b"3": "a device",
-    b"4": "a device",
-    b"6": "a pipe",
-    b"S": "a sparse file",
-}
 
 
-class TarMember(NamedTuple):
-    """A plain file: its name, and the positions of its first byte and of the one after its last."""
-
-    name: str
-    begin: int
-    end: int
+def selections(file: str) -> list[str]:
+    """Return the extensions of the images, in WebDataset's naming: what follows the first dot."""
+    names = (name.rpartition("/")[2] for name, _, _ in _members(file))
+    return sorted({name.partition(".")[2] for name in names if has_image_extension(name)})
 
 
-def tar_members(file: str) -> Iterator[TarMember]:
-    """Yield the plain files of an archive in stored order."""
-    try:
-        size = file_state(file).size
-        with open_file(file) as read_at:
-            yield from _Walk(file, read_at, size).members()
-    except OSError as error:
-        reason = error.strerror or error
-        raise InputError(f"{printable(file)!r} cannot be read: {reason}") from error
+def members(shard: Shard) -> Iterator[StoredFile]:
+    """Yield the files of an archive in stored order."""
+    return (file for file, _, _ in _selected(shard))
 
 
-class _Walk:
-    """One pass over the headers of an archive."""
+def contents(shard: Shard) -> Iterator[tuple[StoredFile, bytes]]:
+    """Yield the files of an archive in stored order with their content."""
+    with open_file(shard.file) as stream:
+        for file, begin, end in _selected(shard):
+            stream.seek(begin)
+            yield file, _complete(stream.read(end - begin), end - begin, shard.file)
 
-    def __init__(self, file: str, read_at: ReadAt, size: int) -> None:
-        self.file, self.read_at, self.size = file, read_at, size
-        self.position = 0  # of the next header
 
-    def members(self) -> Iterator[TarMember]:
-        name: str | None = None  # from a header that precedes the member's own
-        length: int | None = None
-        while (block := self._header()) is not None:
-            kind = block[156:157]
-            if kind in (_GNU_NAME, _GNU_LINK, _PAX, _PAX_GLOBAL):
-                content = self._content(block)
-                if kind == _GNU_NAME:
-                    name = self._text(content.rstrip(b"\0"))
-                elif kind == _PAX:
-                    records = self._pax(content)
-                    name = self._text(records[b"path"]) if b"path" in records else name
-                    length = self._decimal(records[b"size"]) if b"size" in records else length
-                continue
-            plain_name = name if name is not None else self._name(block)
-            begin, end = self._span(block, plain_name, length)
-            name = length = None
-            if kind == _FOLDER or (kind == b"\0" and plain_name.endswith("/")):
-                continue
-            if kind not in _PLAIN:
-                what = _KINDS.get(kind, f"of the unknown type {kind!r}")
-                raise InputError(
-                    f"{self.file!r}: the member {printable(plain_name)!r} is {what}; expected plain "
-                    "files only; pack the archive again without it"
-                )
-            yield TarMember(self._checked(plain_name), begin, end)
+def read(member: Place) -> bytes:
+    """Return the content of one file."""
+    begin, end = map(int, member.place.removeprefix("bytes ").split("-"))
+    content = read_range(member.file, begin, min(end, begin + MOST_CONTENT))
+    return _complete(content, end - begin, member.file)
 
-    def _header(self) -> bytes | None:
-        """Read the next header; None at the end of the archive."""
-        block = self.read_at(self.position, _BLOCK)
-        if not block:
-            if self.position == 0:
-                raise InputError(f"{self.file!r} is empty; expected a tar archive")
-            raise self._cut()
-        if len(block) < _BLOCK:
-            raise self._cut() if self.position else self._no_tar()
-        if not block.strip(b"\0"):
-            self._check_end()
-            return None
-        if sum(block) - sum(block[148:156]) + 8 * 32 != self._number(block[148:156]):
-            raise self._no_tar()
-        self.position += _BLOCK
-        return block
 
-    def _check_end(self) -> None:
-        """Refuse members behind the end: archives that were joined would lose all but the first."""
-        position = self.position
-        while content := self.read_at(position, 1 << 20):
-            if content.strip(b"\0"):
-                raise InputError(
-                    f"{self.file!r} has content behind its end, like archives that were joined byte by "
-                    "byte; expected one archive a file; split it"
-                )
-            position += len(content)
+def _complete(content: bytes, size: int, file: str) -> bytes:
+    if len(content) != size:
+        raise InputError(f"{file!r}: {len(content)} of {size} bytes of a member could be read")
+    return content
 
-    def _span(self, block: bytes, name: str, length: int | None) -> tuple[int, int]:
-        """Return where the content is, and move on to the next header."""
-        begin = self.position
-        if length is None:
-            length = self._number(block[124:136])
-        if begin + length > self.size:
+
+def _selected(shard: Shard) -> Iterator[tuple[StoredFile, int, int]]:
+    """Yield the selected files and where their content begins and ends."""
+    for name, begin, end in _members(shard.file):
+        path = f"{shard.prefix}bytes {begin}-{end}/{name}"
+        folder, slash, last = name.rpartition("/")
+        key, _, extension = last.partition(".")  # as WebDataset splits names
+        if not shard.selection:
+            yield StoredFile(path, shard.stamp, name), begin, end
+        elif key and extension == shard.selection:
+            yield StoredFile(path, shard.stamp, folder + slash + key, is_image=True), begin, end
+
+
+def _members(file: str) -> Iterator[tuple[str, int, int]]:
+    """Yield name, begin and end of every file that is not hidden."""
+    size = file_state(file).size
+    with open_file(file) as stream:
+        try:
+            headers: Any = _Headers(stream)
+            archive: Any = tarfile.TarFile(fileobj=headers, encoding="utf-8", errors="surrogateescape")
+            while (member := archive.next()) is not None:
+                archive.members.clear()  # they would take more and more memory
+                if member.isdir():
+                    continue
+                name, end = member.name.removeprefix("./"), member.offset_data + member.size
+                if not member.isreg() or member.issparse() or not member.offset_data <= end <= size:
+                    raise tarfile.ReadError(
+                        f"member {name!r} is a link, device, pipe or sparse file, or larger than it"
+                    )
+                if not is_safe_relative_path(name):
+                    raise tarfile.ReadError(f"member {name!r} has a name that leads out of the archive")
+                if not is_hidden(name):
+                    yield name, member.offset_data, end
+            _check_end(stream, archive.offset)
+        except OSError:
+            raise
+        except Exception as error:  # a damaged archive raises more than tarfile documents
             raise InputError(
-                f"{self.file!r} is cut short or damaged: the member {printable(name)!r} should have "
-                f"{length} bytes and {self.size - begin} are left; copy the archive again"
-            )
-        self.position = begin + -(-length // _BLOCK) * _BLOCK
-        return begin, begin + length
+                f"{file!r} is not a tar archive that can be read: {printable(str(error))}; pack or copy "
+                "it again"
+            ) from error
 
-    def _content(self, block: bytes) -> bytes:
-        """Return the content of a header that belongs to the next member."""
-        begin, end = self._span(block, "extended header", None)
-        if end - begin > _MOST_HEADER:
-            raise InputError(f"{self.file!r} has a header of {end - begin} bytes; it is not read")
-        return self.read_at(begin, end - begin)
 
-    def _pax(self, content: bytes) -> dict[bytes, bytes]:
-        """Split pax records, each `LENGTH KEY=VALUE` and a line break."""
-        records: dict[bytes, bytes] = {}
-        while content:
-            digits, space, _ = content.partition(b" ")
-            length = self._decimal(digits)
-            key, equals, value = content[len(digits) + 1 : length].partition(b"=")
-            if not space or not equals or not value.endswith(b"\n") or length > len(content):
-                raise self._damaged()
-            if key.startswith(b"GNU.sparse"):
-                raise InputError(
-                    f"{self.file!r} holds a sparse file; expected plain files only; pack it again "
-                    "without --sparse"
-                )
-            records[key] = value[:-1]
-            content = content[length:]
-        return records
+class _Headers:
+    """The part of a file's interface that `tarfile` needs; a header cannot make it read a lot."""
 
-    def _name(self, block: bytes) -> str:
-        name = block[:100].partition(b"\0")[0]
-        prefix = block[345:500].partition(b"\0")[0] if block[257:263] == b"ustar\0" else b""
-        return self._text(prefix + b"/" + name if prefix else name)
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._read, self.seek, self.tell = stream.read, stream.seek, stream.tell
 
-    def _checked(self, name: str) -> str:
-        name = name.removeprefix("./")
-        if not stays_inside(name):
-            raise InputError(
-                f"{self.file!r}: the member {printable(name)!r} has a name that leads out of the "
-                "archive; pack it again with relative names"
-            )
-        return name
+    def read(self, size: int) -> bytes:
+        """Read part of a header."""
+        if not 0 <= size <= _MOST_HEADER:
+            raise tarfile.ReadError(f"a header states a size of {size} bytes")
+        return self._read(size)
 
-    def _text(self, name: bytes) -> str:
-        return name.decode("utf-8", errors="surrogateescape")
 
-    def _number(self, field: bytes) -> int:
-        """Read a number: octal digits, or binary if the first bit is set."""
-        if field[0] == 0x80:
-            return int.from_bytes(field[1:], "big")
-        digits = field.strip(b" \0")
-        if not all(digit in b"01234567" for digit in digits):
-            raise self._no_tar()
-        return int(digits or b"0", 8)
+def _check_end(stream: IO[bytes], position: int) -> None:
+    """Raise if there are no zeros up to the end of the file.
 
-    def _decimal(self, digits: bytes) -> int:
-        if not 0 < len(digits) <= 20 or not digits.isdigit():
-            raise self._damaged()
-        return int(digits)
-
-    def _no_tar(self) -> InputError:
-        if self.position == 0:
-            return InputError(f"{self.file!r} is not a tar archive that can be read; replace the file")
-        return self._damaged()
-
-    def _damaged(self) -> InputError:
-        return InputError(
-            f"{self.file!r} is damaged: there is no valid header at byte {self.position}; copy it again"
-        )
-
-    def _cut(self) -> InputError:
-        return InputError(
-            f"{self.file!r} is cut short: its end is missing after byte {self.position}; copy it again"
+    `tarfile` takes any header that it does not understand for the end: images would get lost.
+    """
+    stream.seek(position)
+    block = stream.read(_BLOCK)
+    is_whole = len(block) == _BLOCK
+    while is_whole and block:
+        is_whole = not block.strip(b"\0")
+        block = stream.read(_MOST_HEADER)
+    if not is_whole:
+        raise tarfile.ReadError(
+            f"it is cut short or damaged at byte {position}, or several archives were joined"
         )
 
 
-def tar_file(members: Mapping[str, bytes]) -> bytes:
+def tar_file(files: Mapping[str, bytes]) -> bytes:
     """Return files as an archive; the same files give the same bytes.
 
     Example:
         >>> len(tar_file({"night/im1.png": b"..."}))
         10240
     """
-    import tarfile
-
     buffer = io.BytesIO()
     with tarfile.TarFile(fileobj=buffer, mode="w", format=tarfile.PAX_FORMAT) as archive:
-        for name, content in members.items():
+        for name, content in files.items():
             member = tarfile.TarInfo(name)
             member.size = len(content)
             archive.addfile(member, io.BytesIO(content))

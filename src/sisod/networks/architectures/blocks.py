@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812  (the name everybody knows it by)
 from torch import Tensor, nn
 
-from sisod.common.errors import InputError
+from sisod.common.exceptions import InputError
 
 
 def resize(x: Tensor, reference: Tensor, *, align_corners: bool = False) -> Tensor:
@@ -72,7 +72,7 @@ def init_kaiming(module: nn.Module) -> None:
 
 
 def check_images(x: Tensor) -> None:
-    """Refuse anything but a batch of images with three channels."""
+    """Raise if this is not a batch of images with three channels."""
     if x.ndim != 4 or x.shape[1] != 3 or 0 in x.shape[-2:]:
         raise InputError(
             f"x must have shape (batch, 3, height, width), got {tuple(x.shape)}; "
@@ -80,8 +80,26 @@ def check_images(x: Tensor) -> None:
         )
 
 
+def check_least(level: Tensor, fewest: int, x: Tensor, name: str, *, least: int) -> None:
+    """Raise if a level of the encoder has too few pixels for the decoder.
+
+    Args:
+        level: a map of the encoder.
+        fewest: pixels that it must have in height and width.
+        x: the images.
+        name: of the network.
+        least: height and width of an input that always fits.
+    """
+    if min(level.shape[-2:]) < fewest:
+        height, width = x.shape[-2:]
+        raise InputError(
+            f"{name} cannot take {height} x {width}; pad or resize the input to "
+            f"{max(height, least)} x {max(width, least)}"
+        )
+
+
 def check_single(x: Tensor, name: str, *, too_small: int) -> None:
-    """Refuse to train on a single image so small that a batch norm would get one value per channel."""
+    """Raise if a single image is so small that in training a batch norm would get one value."""
     height, width = x.shape[-2:]
     if x.shape[0] == 1 and max(height, width) <= too_small:
         raise InputError(

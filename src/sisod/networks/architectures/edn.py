@@ -14,9 +14,9 @@ from torch import Tensor, nn
 from sisod.networks.architectures.blocks import check_images, check_single, conv_norm, conv_same, resize
 from sisod.networks.encoders.encoders import create_encoder, decoder_width
 from sisod.networks.encoders.resnet import Bottleneck
-from sisod.networks.input_spec import IMAGENET, InputSpec
 from sisod.networks.network import Network, Target
 from sisod.networks.registry import FACTS, Facts
+from sisod.networks.specs import IMAGENET, InputSpec
 
 _EXTREME_PLANES = 256  # of the bottlenecks below the encoder; they give four times as many channels
 _N_HEADS = 5

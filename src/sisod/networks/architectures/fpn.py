@@ -5,6 +5,7 @@ A network of our own for encoders of today: ConvNeXt, Swin and others of timm, b
 in the decoder, so that a batch of one image can be used for training. MIT licence.
 """
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from torch import Tensor, nn
@@ -12,16 +13,38 @@ from torch import Tensor, nn
 from sisod.networks.architectures.blocks import check_images, resize
 from sisod.networks.encoders.encoders import create_pyramid, decoder_width
 from sisod.networks.encoders.timm_encoder import TimmEncoder
-from sisod.networks.input_spec import InputSpec
 from sisod.networks.network import Network, Target
 from sisod.networks.registry import FACTS, Facts
+from sisod.networks.specs import InputSpec
 
 _WIDTH = 128
 _GROUP = 8  # channels of a group norm
-_N_HEADS = 4
 
 
-class FPN(Network):
+class Pyramid(Network):
+    """Base of networks with a top-down decoder over an encoder of any depth; the finest map first."""
+
+    def build_decoder(self, channels: Sequence[int], width: int) -> None:
+        """Create the decoder over maps with so many channels, the finest first."""
+        self.lateral = nn.ModuleList(nn.Conv2d(width_in, width, 1) for width_in in channels)
+        self.smooth = nn.ModuleList(conv_group_norm(width, width) for _ in channels)
+        self.heads = nn.ModuleList(nn.Conv2d(width, 1, 3, padding=1) for _ in self.targets)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
+        """Return the logit maps of the finest levels, the finest first."""
+        check_images(x)
+        features = self.encoder(x)
+        maps: list[Tensor] = []
+        above: Tensor | None = None
+        for level in range(len(features) - 1, -1, -1):
+            beside = self.lateral[level](features[level])
+            above = self.smooth[level](beside if above is None else beside + resize(above, beside))
+            if level < len(self.heads):
+                maps.append(resize(self.heads[level](above), x))
+        return tuple(reversed(maps))
+
+
+class FPN(Pyramid):
     """Four maps, from the four finest levels of the encoder."""
 
     facts: ClassVar[Facts] = FACTS["fpn"]
@@ -33,26 +56,10 @@ class FPN(Network):
         self.encoder = trunk
         if input_spec is None and isinstance(trunk, TimmEncoder):
             self.input_spec = trunk.input_spec
-        width = decoder_width(encoder, _WIDTH)
-        channels = trunk.channels
-        self.lateral = nn.ModuleList(nn.Conv2d(width_in, width, 1) for width_in in channels)
-        self.smooth = nn.ModuleList(_block(width) for _ in channels)
-        self.heads = nn.ModuleList(nn.Conv2d(width, 1, 3, padding=1) for _ in range(_N_HEADS))
-
-    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
-        """Return four logit maps, the finest first."""
-        check_images(x)
-        features = self.encoder(x)
-        maps: list[Tensor] = []
-        above: Tensor | None = None
-        for level in range(len(features) - 1, -1, -1):
-            beside = self.lateral[level](features[level])
-            above = self.smooth[level](beside if above is None else beside + resize(above, beside))
-            if level < _N_HEADS:
-                maps.append(resize(self.heads[level](above), x))
-        return tuple(reversed(maps))
+        self.build_decoder(trunk.channels, decoder_width(encoder, _WIDTH))
 
 
-def _block(width: int) -> nn.Sequential:
-    conv = nn.Conv2d(width, width, 3, padding=1, bias=False)
+def conv_group_norm(width_in: int, width: int, *, stride: int = 1) -> nn.Sequential:
+    """Return a 3 x 3 convolution, a group norm and a ReLU."""
+    conv = nn.Conv2d(width_in, width, 3, stride=stride, padding=1, bias=False)
     return nn.Sequential(conv, nn.GroupNorm(width // _GROUP, width), nn.ReLU())

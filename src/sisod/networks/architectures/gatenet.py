@@ -14,12 +14,12 @@ import torch
 import torch.nn.functional as F  # noqa: N812  (the name everybody knows it by)
 from torch import Tensor, nn
 
-from sisod.common.errors import InputError
+from sisod.common.exceptions import InputError
 from sisod.networks.architectures.blocks import check_images, conv_norm, resize
 from sisod.networks.encoders.encoders import create_encoder, decoder_width
-from sisod.networks.input_spec import IMAGENET, InputSpec
 from sisod.networks.network import Network, Target
 from sisod.networks.registry import FACTS, Facts
+from sisod.networks.specs import IMAGENET, InputSpec
 
 # level 1 is the finest; every list below is in this order
 _TRANSITION_WIDTHS = (64, 64, 128, 256, 512)

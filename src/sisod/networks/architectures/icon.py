@@ -11,9 +11,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from sisod.common.errors import InputError
 from sisod.networks.architectures.blocks import (
     check_images,
+    check_least,
     check_single,
     conv_norm,
     init_kaiming,
@@ -22,9 +22,9 @@ from sisod.networks.architectures.blocks import (
 )
 from sisod.networks.architectures.capsules import N_CAPSULES, POSE, EMRouting, at_least_single
 from sisod.networks.encoders.encoders import create_encoder, decoder_width
-from sisod.networks.input_spec import IMAGENET, InputSpec
 from sisod.networks.network import Network, Target
 from sisod.networks.registry import FACTS, Facts
+from sisod.networks.specs import IMAGENET, InputSpec
 
 _WIDTH = 64
 _GATE_REDUCTION = 8
@@ -185,7 +185,7 @@ class ICON(Network):
         if self.training:
             check_single(x, "icon", too_small=_TOO_SMALL)
         _, level4, level3, level2, level1 = self.encoder(x)
-        _check_size(level2, x)
+        check_least(level2, 3, x, "icon", least=_LEAST)
         x1, x2, x3, x4 = self.dfa1(level1), self.dfa2(level2), self.dfa3(level3), self.dfa4(level4)
         # each module is used for two levels, with the same weights
         y1, y2 = self.ice1(x1), self.ice1(x2, x3)
@@ -203,12 +203,3 @@ class ICON(Network):
 def _conv_bn(width_in: int, width: int, kernel: int) -> nn.Sequential:
     conv = nn.Conv2d(width_in, width, kernel, padding=1, bias=False)
     return nn.Sequential(conv, nn.BatchNorm2d(width))
-
-
-def _check_size(level2: Tensor, x: Tensor) -> None:
-    if min(level2.shape[-2:]) < 3:
-        height, width = x.shape[-2:]
-        raise InputError(
-            f"icon convolves 3 x 3 pixels at stride 16 and cannot take {height} x {width}; "
-            f"pad or resize the input to {max(height, _LEAST)} x {max(width, _LEAST)}"
-        )

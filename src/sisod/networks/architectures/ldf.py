@@ -15,9 +15,10 @@ import torch.nn.functional as F  # noqa: N812  (the name everybody knows it by)
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from sisod.common.errors import InputError
+from sisod.common.exceptions import InputError
 from sisod.networks.architectures.blocks import (
     check_images,
+    check_least,
     check_single,
     conv_norm,
     init_kaiming,
@@ -25,9 +26,9 @@ from sisod.networks.architectures.blocks import (
     two_convs,
 )
 from sisod.networks.encoders.encoders import create_encoder, decoder_width
-from sisod.networks.input_spec import InputSpec
 from sisod.networks.network import Network, Target
 from sisod.networks.registry import FACTS, Facts
+from sisod.networks.specs import InputSpec
 
 _WIDTH = 64
 _N_LEVELS = 4
@@ -131,7 +132,7 @@ class LDF(Network):
         if self.training:
             check_single(x, "ldf", too_small=_TOO_SMALL)
         deepest_first = self.encoder(x)[:0:-1]
-        _check_size(deepest_first[-1], x)
+        check_least(deepest_first[-1], 8, x, "ldf", least=_LEAST)
         bodies = [conv(level) for conv, level in zip(self.reduce_body, deepest_first, strict=True)]
         details = [conv(level) for conv, level in zip(self.reduce_detail, deepest_first, strict=True)]
         body1, detail1 = self.decoder_body(bodies), self.decoder_detail(details)
@@ -150,15 +151,6 @@ class LDF(Network):
     def _heads(self, body: Tensor, detail: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         mask = self.head_mask(torch.cat([body, detail], dim=1))
         return self.head_body(body), self.head_detail(detail), mask
-
-
-def _check_size(finest: Tensor, x: Tensor) -> None:
-    if min(finest.shape[-2:]) < 8:
-        height, width = x.shape[-2:]
-        raise InputError(
-            f"ldf halves three times from stride 4 on and cannot take {height} x {width}; "
-            f"pad or resize the input to {max(height, _LEAST)} x {max(width, _LEAST)}"
-        )
 
 
 def split_label(mask: NDArray[Any]) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:

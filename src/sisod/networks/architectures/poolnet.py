@@ -14,13 +14,12 @@ import torch
 import torch.nn.functional as F  # noqa: N812  (the name everybody knows it by)
 from torch import Tensor, nn
 
-from sisod.common.errors import InputError
-from sisod.networks.architectures.blocks import check_images, conv_same
+from sisod.networks.architectures.blocks import check_images, check_least, conv_same
 from sisod.networks.architectures.blocks import resize as _resize
 from sisod.networks.encoders.encoders import create_encoder, decoder_width
-from sisod.networks.input_spec import IMAGENET, InputSpec
 from sisod.networks.network import Network, Target
 from sisod.networks.registry import FACTS, Facts
+from sisod.networks.specs import IMAGENET, InputSpec
 
 _GUIDE_WIDTH = 512
 _CONVERT_WIDTHS = (128, 256, 256, 512, 512)  # of the encoder's maps, finest first
@@ -170,7 +169,7 @@ class PoolNet(Network):
         """Return one logit map."""
         check_images(x)
         encoded = self.encoder(x)
-        _check_size(encoded[-1], x)
+        check_least(encoded[-1], max(_POOL_STRIDES), x, "poolnet", least=_LEAST)
         guidance = self.guidance(encoded[-1])
         converted = [conv(level) for conv, level in zip(self.convert, encoded, strict=True)]
         y = converted[-1]
@@ -178,12 +177,3 @@ class PoolNet(Network):
         for fam, guide, skip in zip(self.fam[:-1], self.guides, skips, strict=True):
             y = fam(y, skip, guide(resize(guidance, skip)))
         return (resize(self.score(self.fam[-1](y)), x),)
-
-
-def _check_size(deepest: Tensor, x: Tensor) -> None:
-    if min(deepest.shape[-2:]) < max(_POOL_STRIDES):
-        height, width = x.shape[-2:]
-        raise InputError(
-            f"poolnet pools over 8 x 8 windows at stride 16 and cannot take {height} x {width}; "
-            f"pad or resize the input to {max(height, _LEAST)} x {max(width, _LEAST)}"
-        )

@@ -10,16 +10,14 @@ from typing import ClassVar
 
 from torch import Tensor, nn
 
-from sisod.common.errors import InputError
-from sisod.networks.architectures.blocks import check_images, resize
-from sisod.networks.input_spec import InputSpec
-from sisod.networks.network import Network, Target
+from sisod.common.exceptions import InputError
+from sisod.networks.architectures.fpn import Pyramid, conv_group_norm
+from sisod.networks.network import Target
 from sisod.networks.registry import FACTS, Facts
+from sisod.networks.specs import InputSpec
 
 _WIDTHS = (16, 24, 40, 64, 96)
 _DECODER_WIDTH = 32
-_GROUP = 8  # channels of a group norm
-_N_HEADS = 3
 
 
 class TinyEncoder(nn.Module):
@@ -28,7 +26,7 @@ class TinyEncoder(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.stages = nn.ModuleList(
-            nn.Sequential(_block(width_in, width, stride=2), _block(width, width))
+            nn.Sequential(conv_group_norm(width_in, width, stride=2), conv_group_norm(width, width))
             for width_in, width in zip((3, *_WIDTHS[:-1]), _WIDTHS, strict=True)
         )
 
@@ -41,7 +39,7 @@ class TinyEncoder(nn.Module):
         return tuple(features)
 
 
-class Tiny(Network):
+class Tiny(Pyramid):
     """Three maps, from strides 2, 4 and 8."""
 
     facts: ClassVar[Facts] = FACTS["tiny"]
@@ -54,28 +52,8 @@ class Tiny(Network):
                 f"tiny has an encoder of its own, got encoder={encoder!r}; leave encoder out"
             )
         self.encoder = TinyEncoder()
-        self.lateral = nn.ModuleList(nn.Conv2d(width, _DECODER_WIDTH, 1) for width in _WIDTHS)
-        self.smooth = nn.ModuleList(_block(_DECODER_WIDTH, _DECODER_WIDTH) for _ in _WIDTHS)
-        self.heads = nn.ModuleList(nn.Conv2d(_DECODER_WIDTH, 1, 3, padding=1) for _ in range(_N_HEADS))
+        self.build_decoder(_WIDTHS, _DECODER_WIDTH)
 
     def load_encoder(self, weights: str | Path) -> None:
-        """Refuse: there are no pretrained weights of this encoder."""
+        """Raise: there are no pretrained weights of this encoder."""
         raise InputError(f"tiny has no pretrained encoder, got encoder_weights={str(weights)!r}")
-
-    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
-        """Return three logit maps, the finest first."""
-        check_images(x)
-        features = self.encoder(x)
-        maps: list[Tensor] = []
-        above: Tensor | None = None
-        for level in range(len(_WIDTHS) - 1, -1, -1):
-            beside = self.lateral[level](features[level])
-            above = self.smooth[level](beside if above is None else beside + resize(above, beside))
-            if level < _N_HEADS:
-                maps.append(resize(self.heads[level](above), x))
-        return tuple(reversed(maps))
-
-
-def _block(width_in: int, width: int, *, stride: int = 1) -> nn.Sequential:
-    conv = nn.Conv2d(width_in, width, 3, stride=stride, padding=1, bias=False)
-    return nn.Sequential(conv, nn.GroupNorm(width // _GROUP, width), nn.ReLU())

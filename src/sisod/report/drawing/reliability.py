@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sisod.analysis.reliability import N_BINS, ReliabilityCurve
-from sisod.report.drawing.layout import add_legend
-from sisod.report.style import LineStyle, line_styles, new_figure, plain_text, style
+from sisod.report.style import LineStyle, add_legend, line_styles, new_figure, plain_text, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

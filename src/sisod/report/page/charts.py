@@ -10,8 +10,8 @@ from sisod.analysis.bootstrap import title
 from sisod.analysis.groups import FOUND, SizeKind, by_number, by_size, found_curve
 from sisod.evaluation.result import Evaluation
 from sisod.evaluation.results import Result
-from sisod.report.figures import CURVES
-from sisod.report.objects import false_by_size, object_points
+from sisod.report.drawing.curves import CURVES
+from sisod.report.objects import HALF_INDEX, false_by_size, has_curve, object_points
 from sisod.scoring.metrics import METRICS
 
 _DIGITS = 4  # as printed in tables
@@ -69,10 +69,14 @@ def _numbers(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def _objects(evaluation: Evaluation) -> dict[str, Any]:
-    """Object recall and object precision at every threshold, and false objects per image by size."""
+    """Object recall and object precision at every threshold, and false objects per image by size.
+
+    Without a curve, the values at one half are the only ones.
+    """
+    known = slice(None) if has_curve(evaluation) else slice(HALF_INDEX, HALF_INDEX + 1)
     return {
-        "all": [rounded(values) for values in object_points(evaluation)],
-        "small": [rounded(values) for values in object_points(evaluation, "_small")],
+        "all": [rounded(values[known]) for values in object_points(evaluation)],
+        "small": [rounded(values[known]) for values in object_points(evaluation, "_small")],
         "false": rounded(false_by_size(evaluation)),
     }
 

@@ -9,7 +9,7 @@ from sisod.analysis.bootstrap import SAME_VALUE, direction, heading
 from sisod.analysis.comparison import Comparison
 from sisod.analysis.verdict import Verdict, find_verdict, verdict_lines
 from sisod.common.grid import Grid, interval_text, number
-from sisod.report.drawing.layout import shorten
+from sisod.report.style import shorten
 
 _TICKS = 3  # at most, on an axis
 _LONGEST_NAME = 14  # characters beside a panel
@@ -49,12 +49,12 @@ def read_differences(comparison: Comparison | None) -> Differences:
     """Return the differences of every two methods, in both orders."""
     differences = {}
     for row in comparison.table.iter_rows(named=True) if comparison is not None else ():
-        key, a, b, value, low, high = (
-            row[name] for name in ("metric", "a", "b", "difference", "low", "high")
+        key, a, b, value, low, high, p = (
+            row[name] for name in ("metric", "a", "b", "difference", "low", "high", "p_mean")
         )
         for name in {key, SAME_VALUE.get(key, key)}:
             differences[name, a, b] = Difference(value, low, high, row["verdict"])
-            differences[name, b, a] = Difference(-value, -high, -low, find_verdict(key, -high, -low))
+            differences[name, b, a] = Difference(-value, -high, -low, find_verdict(key, -value, p))
     return differences
 
 

@@ -1,8 +1,8 @@
-"""Failures: objects that are missed, objects that are invented and the worst images, with pictures."""
+"""Failures: objects that are missed, false objects and the worst images, with pictures."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise, permutations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -94,11 +94,13 @@ def choose_failures(results: Sequence[Result], count: int = MAX_ITEMS) -> list[F
     """
     queues: list[Queue] = []
     for result in results:
-        queues += [(result, iter(keys)) for keys in _worst_objects(result)]
-    for name in datasets_of(results):
-        group = [result for result in results if result.dataset == name]
-        for finder, loser in permutations(group, 2):
-            queues.append((loser, iter(_only_found_by(finder, loser))))
+        objects = result.evaluation.objects
+        queues += [(result, iter(keys)) for keys in _by_size(objects, objects["f_mean"].to_numpy())]
+    for finder, loser in permutations(results, 2):
+        if finder.dataset == loser.dataset:
+            both = _found_and_missed(finder, loser)
+            lead = both["f_mean"].to_numpy() - both["f_mean_right"].to_numpy()
+            queues.append((loser, iter(_keys(both, _lowest_first(-lead)))))
     return _choose("object", queues, count)
 
 
@@ -109,10 +111,9 @@ def choose_false(results: Sequence[Result], count: int = MAX_ITEMS) -> list[Fail
         predicted = result.evaluation.predicted
         if predicted is not None:
             score = np.where(predicted["false"].to_numpy(), -predicted["mean"].to_numpy(), np.nan)
-            keys = _by_size(predicted, score)
-            queues += [(result, iter(group)) for group in keys]
+            queues += [(result, iter(group)) for group in _by_size(predicted, score)]
     chosen = _choose("false", queues, count)
-    return [Failure(f.kind, f.dataset, f.image, f.index, (m,)) for f in chosen for m in f.methods]
+    return [replace(failure, methods=(method,)) for failure in chosen for method in failure.methods]
 
 
 def choose_images(results: Sequence[Result], metric: str, count: int = MAX_ITEMS) -> list[Failure]:
@@ -121,10 +122,9 @@ def choose_images(results: Sequence[Result], metric: str, count: int = MAX_ITEMS
     for result in results:
         images = result.evaluation.images
         if metric in images.columns:
-            score = images[metric].to_numpy()
-            score = score if METRICS[metric].better == "up" else -score
-            names = images["image"].to_list()
-            queues.append((result, iter([(names[row], -1) for row in _lowest_first(score)])))
+            sign = 1 if METRICS[metric].better == "up" else -1
+            names = images["image"].gather(_lowest_first(sign * images[metric].to_numpy()))
+            queues.append((result, iter([(name, -1) for name in names])))
     return _choose("image", queues, count)
 
 
@@ -206,18 +206,6 @@ def _within_limit(items: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         yield item
 
 
-def _worst_objects(result: Result) -> list[list[Key]]:
-    objects = result.evaluation.objects
-    return _by_size(objects, objects["f_mean"].to_numpy())
-
-
-def _only_found_by(finder: Result, loser: Result) -> list[Key]:
-    """Objects that one method finds and the other misses, by the difference of F mean."""
-    both = _found_and_missed(finder, loser)
-    order = _lowest_first(both["f_mean_right"].to_numpy() - both["f_mean"].to_numpy())
-    return list(zip(both["image"].gather(order), both["index"].gather(order), strict=True))
-
-
 def _found_and_missed(finder: Result, loser: Result) -> "pl.DataFrame":
     """The rows of objects that one method finds and the other, on the right, misses."""
     columns = ["image", "index", "recall_binary", "f_mean", "share"]
@@ -227,15 +215,16 @@ def _found_and_missed(finder: Result, loser: Result) -> "pl.DataFrame":
     )
 
 
-def _by_size(table: Any, score: NDArray[np.float64]) -> list[list[Key]]:
+def _by_size(table: "pl.DataFrame", score: NDArray[np.float64]) -> list[list[Key]]:
     """Keys of the rows of a table by size group, the lowest score first; none where it is NaN."""
     group = group_of(table["share"].to_numpy(), size_edges("log"))
     order = _lowest_first(score)
-    groups = []
-    for number in np.unique(group[group >= 0]):
-        rows = order[group[order] == number][:MAX_ITEMS]
-        groups.append(list(zip(table["image"].gather(rows), table["index"].gather(rows), strict=True)))
-    return [keys for keys in groups if keys]
+    numbers = np.unique(group[order][group[order] >= 0])
+    return [_keys(table, order[group[order] == number][:MAX_ITEMS]) for number in numbers]
+
+
+def _keys(table: "pl.DataFrame", rows: NDArray[np.intp]) -> list[Key]:
+    return list(zip(table["image"].gather(rows), table["index"].gather(rows), strict=True))
 
 
 def _lowest_first(score: NDArray[np.float64]) -> NDArray[np.intp]:
@@ -298,7 +287,12 @@ def _item(
         if (failure.dataset, method) in tables
     }
     if failure.kind == "image":
-        return item | {"scores": _image_scores(failure.image, results, metric)}
+        image_scores = {
+            number: rounded([one.evaluation.images[metric][one.images[failure.image]]])
+            for number, one in results.items()
+            if failure.image in one.images and metric in one.evaluation.images.columns
+        }
+        return item | {"scores": image_scores}
     row = table.row(failure)
     assert row is not None  # noqa: S101  (it was chosen from this table)
     item |= {
@@ -311,29 +305,10 @@ def _item(
         others = {n: t for n, t in results.items() if n not in item["worst_of"]}
         also = [n for n, t in others.items() if _invents_at(t, failure.image, row)]
         return item | {"also": also, "mean": round(row["mean"], 4)}
-    scores = _object_scores(failure, results)
+    rows = {number: one.row(failure) for number, one in results.items()}
+    scores = {n: rounded((r["f_mean"], r["recall_binary"])) for n, r in rows.items() if r is not None}
     missed = [n for n, (_, recall) in scores.items() if recall is not None and recall < FOUND]
     return item | {"scores": scores, "missed": missed}
-
-
-def _object_scores(failure: Failure, results: Mapping[int, _Tables]) -> dict[int, list[float | None]]:
-    """F mean and recall at 0.5 of an object by method."""
-    rows = {number: table.row(failure) for number, table in results.items()}
-    return {
-        number: rounded((row["f_mean"], row["recall_binary"]))
-        for number, row in rows.items()
-        if row is not None
-    }
-
-
-def _image_scores(
-    image: str, results: Mapping[int, _Tables], metric: str
-) -> dict[int, list[float | None]]:
-    return {
-        number: rounded([table.evaluation.images[metric][table.images[image]]])
-        for number, table in results.items()
-        if image in table.images and metric in table.evaluation.images.columns
-    }
 
 
 def _invents_at(table: _Tables, image: str, row: Mapping[str, Any]) -> bool:

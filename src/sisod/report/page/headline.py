@@ -1,4 +1,4 @@
-"""The headline of the page: where an ordinary metric and its size-invariant form disagree."""
+"""The headline of the page: where a plain metric and its size-invariant form disagree."""
 
 import math
 from collections.abc import Sequence
@@ -16,16 +16,16 @@ from sisod.scoring.metrics import METRICS
 
 @dataclass(frozen=True)
 class Disagreement:
-    """Two methods that an ordinary metric and its size-invariant form rank in opposite order.
+    """Two methods that a plain metric and its size-invariant form rank in opposite order.
 
     Attributes:
-        ordinary, size_invariant: keys of the two metrics.
-        first, second: the method that the ordinary metric prefers, and the one that the other prefers.
+        plain, size_invariant: keys of the two metrics.
+        first, second: the method that the plain metric prefers, and the one that the other prefers.
         winners: whether they are the best of all methods by the two metrics.
         differences: first minus second, by the two metrics.
     """
 
-    ordinary: str
+    plain: str
     size_invariant: str
     first: str
     second: str
@@ -34,8 +34,8 @@ class Disagreement:
 
     @property
     def decided(self) -> list[str]:
-        """The metrics by which the interval of the difference excludes zero."""
-        keys = (self.ordinary, self.size_invariant)
+        """The metrics by which the permutation test decides."""
+        keys = (self.plain, self.size_invariant)
         pairs = zip(keys, self.differences, strict=True)
         return [key for key, one in pairs if one.verdict in ("better", "worse")]
 
@@ -56,7 +56,7 @@ def headline(
 
     Args:
         dataset: its name.
-        pairs: ordinary metrics and their size-invariant forms.
+        pairs: plain metrics and their size-invariant forms.
         comparison: that of the methods of the data set.
         differences: those of the comparison.
     """
@@ -72,14 +72,17 @@ def headline(
     if not chief.decided:  # then no other is
         return (
             f"On {dataset}, no disagreement of a metric with its size-invariant form is decided: "
-            f"{_preferences(chief, comparison)}; both 95 % intervals of the difference contain zero."
+            f"{_preferences(chief, comparison)}; neither difference is significant."
         )
     others = [
-        METRICS[ordinary].title
-        for (ordinary, _), found in by_pair.items()
-        if found and ordinary != chief.ordinary
+        METRICS[plain].title for (plain, _), found in by_pair.items() if found and plain != chief.plain
     ]
-    return f"On {dataset}, {_preferences(chief, comparison)}. {_decided(chief)}{_others(others)}"
+    which = "Both differences are"
+    if len(chief.decided) == 1:
+        which = f"Only the difference in {METRICS[chief.decided[0]].title} is"
+    verdict = f"{which} decided (permutation test, p ≤ 0.05)."
+    also = f" {_rank(others, 'also ')} some methods differently from {_forms(others)}." if others else ""
+    return f"On {dataset}, {_preferences(chief, comparison)}. {verdict}{also}"
 
 
 def _agreement(dataset: str, pairs: Sequence[tuple[str, str]], differences: Differences) -> str:
@@ -88,26 +91,32 @@ def _agreement(dataset: str, pairs: Sequence[tuple[str, str]], differences: Diff
     names = [METRICS[pair[0]].title for pair in pairs if not undefined & set(pair)]
     if not names:
         return ""
-    forms = "its size-invariant form" if len(names) == 1 else "their size-invariant forms"
-    rank = "ranks" if len(names) == 1 else "rank"
-    return f"On {dataset}, {listed(names)} {rank} the methods in the same order as {forms}."
+    return f"On {dataset}, {_rank(names)} the methods in the same order as {_forms(names)}."
+
+
+def _rank(names: Sequence[str], also: str = "") -> str:
+    return f"{listed(names)} {also}{'ranks' if len(names) == 1 else 'rank'}"
+
+
+def _forms(names: Sequence[str]) -> str:
+    return "its size-invariant form" if len(names) == 1 else "their size-invariant forms"
 
 
 def _disagreements(
-    ordinary: str, size_invariant: str, methods: Sequence[str], differences: Differences
+    plain: str, size_invariant: str, methods: Sequence[str], differences: Differences
 ) -> list[Disagreement]:
-    sign = 1 if direction(ordinary) == "up" else -1
-    winners = {best_method(key, methods, differences) for key in (ordinary, size_invariant)}
+    sign = 1 if direction(plain) == "up" else -1
+    winners = {best_method(key, methods, differences) for key in (plain, size_invariant)}
     disagreements = []
     for a, b in combinations(methods, 2):
-        plain, si = (differences[key, a, b] for key in (ordinary, size_invariant))
-        if not (abs(plain.value) > TOLERANCE and abs(si.value) > TOLERANCE):  # NaN is not
+        by_plain, by_si = (differences[key, a, b].value for key in (plain, size_invariant))
+        if not (abs(by_plain) > TOLERANCE and abs(by_si) > TOLERANCE):  # NaN is not
             continue
-        if (plain.value > 0) != (si.value > 0):
-            first, second = (a, b) if sign * plain.value > 0 else (b, a)
-            both = differences[ordinary, first, second], differences[size_invariant, first, second]
+        if (by_plain > 0) != (by_si > 0):
+            first, second = (a, b) if sign * by_plain > 0 else (b, a)
+            both = differences[plain, first, second], differences[size_invariant, first, second]
             disagreements.append(
-                Disagreement(ordinary, size_invariant, first, second, winners == {a, b}, both)
+                Disagreement(plain, size_invariant, first, second, winners == {a, b}, both)
             )
     return disagreements
 
@@ -117,27 +126,12 @@ def _preferences(one: Disagreement, comparison: Comparison) -> str:
         (row["method"], row["metric"]): number(row["value"])
         for row in comparison.intervals.iter_rows(named=True)
     }
-    plain, si = METRICS[one.ordinary].title, METRICS[one.size_invariant].title
+    plain, si = METRICS[one.plain].title, METRICS[one.size_invariant].title
     first, second = (
         [values[method, key] for method in (one.first, one.second)]
-        for key in (one.ordinary, one.size_invariant)
+        for key in (one.plain, one.size_invariant)
     )
     return (
         f"{plain} prefers {one.first} to {one.second} ({first[0]} against {first[1]}), but {si} prefers "
         f"{one.second} ({second[1]} against {second[0]})"
     )
-
-
-def _decided(one: Disagreement) -> str:
-    if len(one.decided) == 2:
-        return "Both differences are decided: their 95 % intervals exclude zero."
-    name = METRICS[one.decided[0]].title
-    return f"Only the difference in {name} is decided; the other 95 % interval contains zero."
-
-
-def _others(names: Sequence[str]) -> str:
-    if not names:
-        return ""
-    forms = "its size-invariant form" if len(names) == 1 else "their size-invariant forms"
-    verb = "ranks" if len(names) == 1 else "rank"
-    return f" {listed(names)} also {verb} some methods differently from {forms}."

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,7 +10,7 @@ from sisod.analysis.bootstrap import direction
 from sisod.common.grid import Better
 from sisod.evaluation.result import Evaluation
 from sisod.evaluation.results import Result
-from sisod.report.objects import missing_notes
+from sisod.report.missing import missing_objects
 from sisod.report.page.differences import Differences
 from sisod.report.page.scores import (
     Column,
@@ -21,11 +20,8 @@ from sisod.report.page.scores import (
     ScoreCell,
     rows_of_columns,
 )
+from sisod.scoring.counting.objects import COUNTS
 from sisod.scoring.metrics import METRICS
-from sisod.scoring.objects import COUNTS
-
-if TYPE_CHECKING:
-    import polars as pl
 
 # heading of a group -> its columns: a count or a metric, and the heading
 _GROUPS = {
@@ -53,15 +49,7 @@ _COUNT_TIPS = {
 
 @dataclass(frozen=True, eq=False)
 class ObjectTable:
-    """The objects of one data set.
-
-    Attributes:
-        dataset: its name.
-        images: number of its images.
-        groups: the columns.
-        rows: methods with their cells; none if no method has predicted objects.
-        notes: sentences on what is missing.
-    """
+    """The objects of one data set; no rows if no method has predicted objects."""
 
     dataset: str
     images: int
@@ -88,33 +76,30 @@ def object_table(
         ranked: whether the methods can be compared.
     """
     evaluations = {result.method: result.evaluation for result in results}
-    sums = {name: _sums(e.counts) for name, e in evaluations.items() if e.counts is not None}
+    sums = {
+        name: {count: float(evaluation.counts[count].sum()) for count in COUNTS}
+        for name, evaluation in evaluations.items()
+        if evaluation.counts is not None
+    }
     groups = tuple(
-        ColumnGroup(name, tuple(Column(key, text, _better(key)) for key, text in columns.items()))
+        ColumnGroup(
+            name,
+            tuple(
+                Column(key, text, _BETTER_COUNTS[key] if key in _BETTER_COUNTS else direction(key))
+                for key, text in columns.items()
+            ),
+        )
         for name, columns in _GROUPS.items()
     )
-    return ObjectTable(
-        dataset,
-        max(result.evaluation.images.height for result in results),
+    rows = rows_of_columns(
         groups,
-        rows_of_columns(
-            groups,
-            sums,
-            lambda method, key: _cell(evaluations[method], sums[method], key, intervals[method]),
-            {key: one for key, one in differences.items() if key[0] not in _BETTER_COUNTS},
-            ranked=ranked,
-        ),
-        tuple(missing_notes(results, curves=False)),
+        sums,
+        lambda method, key: _cell(evaluations[method], sums[method], key, intervals[method]),
+        {key: one for key, one in differences.items() if key[0] not in _BETTER_COUNTS},
+        ranked=ranked,
     )
-
-
-def _better(key: str) -> Better:
-    return _BETTER_COUNTS[key] if key in _BETTER_COUNTS else direction(key)
-
-
-def _sums(counts: "pl.DataFrame") -> dict[str, float]:
-    """The counts of objects, summed over the images."""
-    return {name: float(counts[name].sum()) for name in COUNTS}
+    images = max(result.evaluation.images.height for result in results)
+    return ObjectTable(dataset, images, groups, rows, tuple(missing_objects(results, curves=False)))
 
 
 def _cell(

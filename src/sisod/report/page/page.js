@@ -291,7 +291,7 @@ const page = (() => {
     const [name, xKey, yKey, xName, yName] = CURVES[state.curve];
     const charts = data.charts[state.dataset];
     return chart({
-      title: prefix ? `${name}, size-invariant` : `${name}, ordinary`,
+      title: prefix ? `${name}, size-invariant` : `${name}, plain`,
       xName, yName: prefix && !xKey ? `SI-${yName}` : yName,
       width: 580, start: 128, xRange: [0, 1], xTicks: fifths, yMax: 1, markEvery: 32, readBoth: Boolean(xKey),
       pointName: "threshold", pointLabel: (i) => `threshold ${i}`,
@@ -332,11 +332,12 @@ const page = (() => {
     });
   }
   function objectChart(title, kind) {
-    const none = Array(32).fill(null);
+    const atHalf = (value) => Array.from({ length: 49 }, (_, i) => (i === 24 ? value : null));
+    const points = (values) => (values?.length > 1 ? values : atHalf(values?.[0] ?? null));
     return chart({
-      title, xName: "object recall", yName: "object precision", width: 385, start: 16, xRange: [0, 1], xTicks: fifths, yMax: 1, markAt: 16,
-      readBoth: true, pointName: "threshold", pointLabel: (i) => `threshold ${i / 32}`, empty: emptyObjects("no such objects, or none predicted"),
-      series: Object.entries(data.charts[state.dataset]).map(([method, { objects }]) => ({ method, x: objects?.[kind][0] ?? none, y: objects?.[kind][1] ?? none })),
+      title, xName: "object recall", yName: "object precision", width: 385, start: 24, xRange: [0, 1], xTicks: fifths, yMax: 1, markAt: 24,
+      readBoth: true, pointName: "threshold", pointLabel: (i) => `threshold ${Number((1 / (1 + Math.exp(12 - i / 2))).toFixed(6))} (logit ${i / 2 - 12})`, empty: emptyObjects("no such objects, or none predicted"),
+      series: Object.entries(data.charts[state.dataset]).map(([method, { objects }]) => ({ method, x: points(objects?.[kind][0]), y: points(objects?.[kind][1]) })),
     });
   }
   function falseChart() {

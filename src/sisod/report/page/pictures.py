@@ -10,7 +10,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from sisod.common.errors import InputError
+from sisod.common.exceptions import InputError
 from sisod.evaluation.results import Picture, PixelFiles, Result, methods_of
 
 SIDE = 144  # pixels of the longer side of a picture; smaller crops keep the pixels of the image

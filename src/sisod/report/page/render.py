@@ -3,59 +3,33 @@
 import base64
 import hashlib
 import json
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from sisod.analysis.ablation import AblationRow, read_ablation
 from sisod.analysis.comparison import RESAMPLES
-from sisod.common.errors import InputError, UsageError, require
-from sisod.common.grid import best_rows, number
+from sisod.analysis.error_breakdown import CLASS_TITLES
+from sisod.common.exceptions import InputError, UsageError, require
+from sisod.common.grid import Grid, best_rows, number
 from sisod.common.output import write_output
 from sisod.common.progress import progress_bar
-from sisod.evaluation.results import Result, datasets_of, methods_of
+from sisod.evaluation.results import Result, check_photographs, datasets_of, methods_of
 from sisod.paper.against import AgainstPaper
 from sisod.paper.against import against_paper as against_paper_row
-from sisod.report.objects import missing_notes
+from sisod.report.missing import missing_objects
 from sisod.report.page.charts import MEASURES, chart_data
 from sisod.report.page.differences import pair_verdicts, pairs_grid
-from sisod.report.page.errors import error_classes, error_css, error_section
+from sisod.report.page.error_breakdown import error_css, error_section
 from sisod.report.page.failures import failure_data
 from sisod.report.page.objects import object_table
 from sisod.report.page.scores import ScoreTable, score_table
 from sisod.scoring.metrics import METRICS
 
 TITLE = "Size-invariant evaluation"
-
-
-# The template reads attributes of dataclasses: in a dict, jinja2 would find the methods (clear, items)
-# before the keys.
-@dataclass(frozen=True)
-class AblationCell:
-    """The score of one loss by one metric, as printed, and its number of seeds."""
-
-    mean: str
-    deviation: str
-    seeds: int
-    best: bool
-
-
-@dataclass(frozen=True)
-class AblationTable:
-    """Losses as rows; data sets, and their metrics, as columns.
-
-    Attributes:
-        datasets: names, each with its number of columns.
-        columns: titles of the metrics.
-        rows: losses, each with its cells.
-    """
-
-    datasets: tuple[tuple[str, int], ...]
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, tuple[AblationCell, ...]], ...]
 
 
 def write_report(
@@ -83,31 +57,8 @@ def write_report(
     """
     if out.suffix.lower() not in (".html", ".htm"):
         raise UsageError(f"{str(out)!r}: expected a name ending in .html")
-    page, notes = render_report(
-        results,
-        image_roots=image_roots or {},
-        ablation=ablation,
-        against_paper=against_paper,
-        title=title,
-        resamples=resamples,
-        fetch=fetch,
-    )
-    write_output(out, page.encode("utf-8"))
-    return notes
-
-
-def render_report(
-    results: Sequence[Result],
-    *,
-    image_roots: Mapping[str, Path],
-    ablation: Path | None,
-    against_paper: bool,
-    title: str,
-    resamples: int,
-    fetch: bool = False,
-) -> tuple[str, list[str]]:
-    """Return the page as text, and warnings for the user."""
-    template = _template()  # before the work: a missing extra is refused here
+    template = _template()  # before the work: a missing extra is named here
+    check_photographs(results, image_roots or {})
     by_dataset = {
         name: [result for result in results if result.dataset == name] for name in datasets_of(results)
     }
@@ -117,7 +68,7 @@ def render_report(
             tables.append(score_table(name, group, resamples=resamples))
             advance(1)
     published, unmatched = compare_with_paper(results) if against_paper else ([], [])
-    failures, notes = failure_data(results, image_roots, fetch=fetch)
+    failures, notes = failure_data(results, image_roots or {}, fetch=fetch)
     data = {
         "methods": methods_of(results),
         "datasets": list(by_dataset),
@@ -125,6 +76,7 @@ def render_report(
         "measures": MEASURES,
         "failures": failures,
     }
+    counted = [result for result in results if result.evaluation.counts is not None]
     script = _read_asset("page.js") + _read_asset("failures.js")
     page: str = template.render(
         title=title,
@@ -135,11 +87,11 @@ def render_report(
             object_table(t.dataset, by_dataset[t.dataset], t.intervals, t.differences, ranked=t.ranked)
             for t in tables
         ],
-        error_classes=error_classes(),
+        error_classes=CLASS_TITLES,
         error_sections=[error_section(name, group) for name, group in by_dataset.items()],
-        curve_notes=missing_notes([r for r in results if r.evaluation.counts is not None], curves=True),
+        curve_notes=missing_objects(counted, curves=True),
         headlines=[table.headline for table in tables if table.headline],
-        ablation=_ablation(read_ablation(ablation)) if ablation is not None else None,
+        ablation=ablation_grid(read_ablation(ablation)) if ablation is not None else None,
         against_paper=against_paper,
         published=published,
         unmatched=unmatched,
@@ -154,7 +106,8 @@ def render_report(
         script=script,
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii"),
     )
-    return page, [*unmatched, *notes]
+    write_output(out, page.encode("utf-8"))
+    return [*unmatched, *notes]
 
 
 def compare_with_paper(results: Sequence[Result]) -> tuple[list[tuple[Result, AgainstPaper]], list[str]]:
@@ -183,61 +136,56 @@ def safe_json(data: Any) -> str:
 def _facts(results: Sequence[Result], tables: Sequence[ScoreTable]) -> list[str]:
     from sisod.common.version import __version__
 
+    counts = {
+        "method": len(methods_of(results)),
+        "data set": len(tables),
+        "image": sum(table.images for table in tables),
+        "object": sum(table.objects for table in tables),
+    }
     protocols = dict.fromkeys(result.evaluation.protocol.name for result in results)
     return [
-        _plural(len(methods_of(results)), "method"),
-        _plural(len(tables), "data set"),
-        _plural(sum(table.images for table in tables), "image"),
-        _plural(sum(table.objects for table in tables), "object"),
+        *(f"{count:,} {noun}" + ("" if count == 1 else "s") for noun, count in counts.items()),
         f"protocol {', '.join(protocols)}",
         f"sisod {__version__}",
     ]
 
 
-def _plural(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" + ("" if count == 1 else "s")
-
-
-def _ablation(rows: Sequence[AblationRow]) -> AblationTable:
+def ablation_grid(rows: Sequence[AblationRow]) -> Grid:
+    """Return losses as rows, data sets and their metrics as columns: mean, deviation, number of runs."""
     losses = list(dict.fromkeys(row.loss for row in rows))
     columns = list(dict.fromkeys((row.dataset, row.metric) for row in rows))
-    cells = {(row.loss, row.dataset, row.metric): row for row in rows}
-    best: set[AblationRow] = set()
-    for column in columns:
+    cells: dict[tuple[int, int], str] = {}
+    bold: set[tuple[int, int]] = set()
+    for index, column in enumerate(columns, start=1):
         compared = [row for row in rows if (row.dataset, row.metric) == column]
         means = [number(row.mean) for row in compared]
-        best |= {compared[index] for index in best_rows(means, METRICS[column[1]].better)}
-    return AblationTable(
-        datasets=tuple(Counter(dataset for dataset, _ in columns).items()),
-        columns=tuple(METRICS[metric].title for _, metric in columns),
-        rows=tuple(
-            (loss, tuple(_ablation_cell(cells.get((loss, *c)), best) for c in columns))
-            for loss in losses
+        best = best_rows(means, METRICS[column[1]].better)
+        for i, (row, mean) in enumerate(zip(compared, means, strict=True)):
+            place = (losses.index(row.loss), index)
+            deviation = "" if math.isnan(row.deviation) else f" ± {number(row.deviation)}"
+            cells[place] = f"{mean}{deviation} ({len(row.values)})"
+            bold |= {place} if i in best else set()
+    return Grid(
+        ("loss", *(METRICS[metric].title for _, metric in columns)),
+        tuple(
+            (loss, *(cells.get((row, column), "-") for column in range(1, len(columns) + 1)))
+            for row, loss in enumerate(losses)
         ),
+        n_text=1,
+        bold=frozenset(bold),
+        groups=tuple(Counter(dataset for dataset, _ in columns).items()),
     )
-
-
-def _ablation_cell(row: AblationRow | None, best: set[AblationRow]) -> AblationCell:
-    if row is None:
-        return AblationCell("-", "-", 0, best=False)
-    return AblationCell(number(row.mean), number(row.deviation), len(row.values), best=row in best)
 
 
 def _template() -> Any:
     require("the report", "jinja2")
     import jinja2
 
-    def check_printable(value: Any) -> Any:
-        if not isinstance(value, str | int | float | jinja2.Undefined):  # the last raises its own error
-            raise TypeError(f"page.html prints {value!r}; expected text or a number")
-        return value
-
     environment = jinja2.Environment(
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
-        finalize=check_printable,
         loader=jinja2.FunctionLoader(_read_asset),
     )
     return environment.get_template("page.html")

@@ -8,7 +8,7 @@ from sisod.analysis.bootstrap import OBJECT_SCORES, direction, heading, score_ke
 from sisod.analysis.comparison import Comparison, bootstrap_intervals, compare_many
 from sisod.analysis.groups import size_bias
 from sisod.analysis.object_counts import needs_predicted
-from sisod.common.errors import InputError, counted
+from sisod.common.exceptions import InputError, pluralize
 from sisod.common.grid import Better, Grid, best_rows, interval_text, number
 from sisod.evaluation.notes import DefinedCounts, undefined_notes
 from sisod.evaluation.result import Evaluation
@@ -57,7 +57,7 @@ class ScoreCell:
     to_best: str = ""
     images: int | None = None
     digits: int = 4
-    tip: str = "no interval: the metric cannot be resampled"
+    tip: str = "no interval: the metric cannot be resampled, or too few images define it"
     undefined: str = "undefined on every image"
 
     @property
@@ -87,7 +87,7 @@ class Column:
 
 @dataclass(frozen=True)
 class ColumnGroup:
-    """Columns under one heading, such as the ordinary and the size-invariant form of a metric."""
+    """Columns under one heading, such as the plain and the size-invariant form of a metric."""
 
     heading: str
     columns: tuple[Column, ...]
@@ -150,6 +150,10 @@ def score_table(dataset: str, results: Sequence[Result], *, resamples: int) -> S
         ranked=not obstacle,
     )
     notes = [f"the methods are not compared with each other: {obstacle}"] if obstacle else []
+    counts = [  # metrics without any value are in the notes
+        DefinedCounts(dataset, name, {k: n for k, n in e.defined.items() if n}, e.images.height)
+        for name, e in evaluations.items()
+    ]
     return ScoreTable(
         dataset,
         max(evaluation.images.height for evaluation in evaluations.values()),
@@ -164,22 +168,8 @@ def score_table(dataset: str, results: Sequence[Result], *, resamples: int) -> S
         intervals,
         not obstacle,
         (*notes, *_notes(evaluations)),
-        _undefined(results, keys),
+        "; ".join(undefined_notes(counts, [key for key in keys if key in METRICS])),
     )
-
-
-def _undefined(results: Sequence[Result], keys: Sequence[str]) -> str:
-    """Say on how many images metrics of the table are undefined; those without a value are in notes."""
-    counts = [
-        DefinedCounts(
-            r.dataset,
-            r.method,
-            {key: n for key, n in r.evaluation.defined.items() if n},
-            r.evaluation.images.height,
-        )
-        for r in results
-    ]
-    return "; ".join(undefined_notes(counts, [key for key in keys if key in METRICS]))
 
 
 def _forms(keys: Sequence[str], known: Sequence[str]) -> list[tuple[str, str]]:
@@ -195,7 +185,7 @@ def _column_groups(evaluations: Sequence[Evaluation]) -> tuple[ColumnGroup, ...]
     for pair in form_pairs([key for key in keys if not needs_predicted(key)]):
         forms = [form for form in pair if form]
         columns = [
-            Column(form, "SI" if METRICS[form].size_invariant else "ordinary", direction(form))
+            Column(form, "SI" if METRICS[form].size_invariant else "plain", direction(form))
             for form in forms
         ]
         groups.append(ColumnGroup(_group_heading(forms), tuple(columns)))
@@ -235,7 +225,7 @@ def _main_keys(known: Sequence[str]) -> tuple[str, ...]:
 
 
 def form_pairs(keys: Sequence[str]) -> list[tuple[str, str]]:
-    """Return each ordinary metric with its size-invariant form; "" for a form that is not there.
+    """Return each plain metric with its size-invariant form; "" for a form that is not there.
 
     Example:
         >>> form_pairs(["mae", "si_mae", "f_max_image", "si_f_max_frame", "e_mean"])
@@ -281,21 +271,16 @@ def _intervals(
     resamples: int,
 ) -> dict[str, Intervals]:
     """Intervals of the comparison; for other scores, from a bootstrap of their own."""
-    intervals: dict[str, Intervals] = {}
+    intervals: dict[str, Intervals] = {method: {} for method in evaluations}
+    for row in comparison.intervals.iter_rows(named=True) if comparison is not None else ():
+        intervals[row["method"]][row["metric"]] = (row["value"], row["low"], row["high"])
     for method, evaluation in evaluations.items():
-        intervals[method] = {}
-        if comparison is not None:
-            table = comparison.intervals
-            rows = [row for row in table.iter_rows(named=True) if row["method"] == method]
-            intervals[method] = {row["metric"]: (row["value"], row["low"], row["high"]) for row in rows}
         available = score_keys(evaluation)
         missing = [key for key in keys if key in available and key not in intervals[method]]
         if missing:
             table = bootstrap_intervals(evaluation, missing, resamples=resamples)
-            intervals[method] |= {
-                row["metric"]: (row["value"], row["low"], row["high"])
-                for row in table.iter_rows(named=True)
-            }
+            for row in table.iter_rows(named=True):
+                intervals[method][row["metric"]] = (row["value"], row["low"], row["high"])
     return intervals
 
 
@@ -362,7 +347,7 @@ def _notes(evaluations: Mapping[str, Evaluation]) -> list[str]:
     first = next(iter(evaluations.values()))
     notes = []
     if first.images.height == 1:
-        notes.append("one image: resampling changes nothing, so intervals have no width")
+        notes.append("one image: there are no intervals, and no difference can be decided")
     if first.objects.height == 0:
         notes.append("no image has an object: most metrics are undefined")
     elif int(first.images["n_objects"].to_numpy().max()) < 2:
@@ -382,7 +367,9 @@ def _notes(evaluations: Mapping[str, Evaluation]) -> list[str]:
         missing = len(evaluation.run.get("inputs", {}).get("missing", []))
         if missing:
             verb = "was" if missing == 1 else "were"
-            notes.append(f"{method}: {counted(missing, 'image')} had no prediction and {verb} left out")
+            notes.append(
+                f"{method}: {pluralize(missing, 'image')} had no prediction and {verb} left out"
+            )
         if calibration := evaluation.run.get("inputs", {}).get("calibration"):
             notes.append(
                 f"{method}: calibrated maps, temperature {calibration['temperature']:g}, "

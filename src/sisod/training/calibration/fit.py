@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from sisod.analysis.reliability import ReliabilityCurve, reliability_curve
 from sisod.common.arguments import check_choice
-from sisod.common.errors import InputError
+from sisod.common.exceptions import InputError
 from sisod.networks.calibration import LEAST_TEMPERATURE, MOST_TEMPERATURE, Calibration
 
 Objective = Literal["bce", "mae"]
@@ -123,20 +123,14 @@ def _decimals(temperature: float) -> int:
 
 
 def _check_pixels(pixels: WeightedLogits) -> None:
-    if not pixels.salient.any():
+    if pixels.salient.all() or not pixels.salient.any():
+        which = "every" if pixels.salient.all() else "no"
         raise InputError(
-            "no mask has a salient pixel; expected images with objects; calibrate on other images"
-        )
-    if pixels.salient.all():
-        raise InputError(
-            "every pixel of every mask is salient; expected images with a background; give other images "
-            "to calibrate on"
+            f"{which} pixel of the masks is salient; expected objects and background; calibrate on "
+            "other images"
         )
     if np.ptp(pixels.logits) < 1e-6:
-        raise InputError(
-            "the maps are constant, with the same value in every pixel; expected maps that tell objects "
-            "from background; train the network first, or give other maps"
-        )
+        raise InputError("the maps are constant; train the network first")
 
 
 def _fit_bce(pixels: WeightedLogits) -> tuple[float, float]:
@@ -171,8 +165,8 @@ def _fit_bce(pixels: WeightedLogits) -> tuple[float, float]:
     slope, at_middle = float(at[0]) / scale, float(at[1])
     if slope < 1 / MOST_TEMPERATURE:
         raise InputError(
-            "brighter pixels are not salient more often; expected maps that are bright on objects; give "
-            "a network that is trained, or maps that are not inverted"
+            "map values do not correlate with the masks; expected maps that are bright on objects; give "
+            "a network that is trained"
         )
     if slope > 1 / LEAST_TEMPERATURE:
         raise InputError(_SEPARATED)

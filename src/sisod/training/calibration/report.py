@@ -4,6 +4,7 @@ The objective and the errors over pixels give every image the same weight; the e
 every frame of a mask the same weight, and every pixel of a frame 1 / its area.
 """
 
+import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sisod.analysis.reliability import ReliabilityCurve
-from sisod.common.errors import InputError, UsageError
+from sisod.common.exceptions import InputError, InputWarning
 from sisod.common.grid import Grid
 from sisod.networks.calibration import Calibration
 from sisod.scoring.partition import cut_mask
@@ -25,6 +26,7 @@ from sisod.training.calibration.fit import (
 )
 
 LEAST_IMAGES = 20
+_MUST_NOT_RISE: dict[Objective, tuple[str, ...]] = {"bce": ("bce", "ece"), "mae": ("mae",)}
 Named = tuple[str, NDArray[Any], NDArray[np.bool_]]  # name, logits, mask
 
 
@@ -109,6 +111,9 @@ class FittedCalibration:
 def fit_images(images: Iterable[Named], objective: Objective = "bce") -> FittedCalibration:
     """Fit a calibration to the logits and masks of at least 20 images.
 
+    A fit that raises its objective, or for `"bce"` the calibration error, on images that it was not
+    fitted on is dropped with a warning: temperature 1 and shift 0 leave the maps as they are.
+
     Args:
         images: name, logits (height, width) before any calibration, and mask of each image.
         objective: `"bce"` or `"mae"`.
@@ -124,13 +129,19 @@ def fit_images(images: Iterable[Named], objective: Objective = "bce") -> FittedC
     pixels, frames = ([half.points() for half in halves] for halves in (by_image, by_frame))
     calibration = fit_calibration(joined(pixels), objective)
     crossed = [_fit_half(half, objective) for half in pixels][::-1]
-    return FittedCalibration(
-        calibration,
-        objective,
-        tuple(names),
-        CalibrationErrors.measure(joined(pixels), joined(frames)),
-        CalibrationErrors.measure(_calibrated(pixels, crossed), _calibrated(frames, crossed)),
-    )
+    before = CalibrationErrors.measure(joined(pixels), joined(frames))
+    after = CalibrationErrors.measure(_calibrated(pixels, crossed), _calibrated(frames, crossed))
+    old, new = before.values(), after.values()
+    if raised := [key for key in _MUST_NOT_RISE[objective] if new[key] > old[key]]:
+        changes = " and ".join(f"{key.upper()} from {old[key]:.4f} to {new[key]:.4f}" for key in raised)
+        warnings.warn(
+            f"the fitted calibration ({calibration}) raises {changes} on images that it was not fitted "
+            "on, so it is not used: the maps stay as they are; give more images to fit on",
+            InputWarning,
+            stacklevel=2,
+        )
+        calibration, after = Calibration(), before
+    return FittedCalibration(calibration, objective, tuple(names), before, after)
 
 
 def _fit_half(pixels: WeightedLogits, objective: Objective) -> Calibration:
@@ -142,14 +153,8 @@ def _fit_half(pixels: WeightedLogits, objective: Objective) -> Calibration:
         ) from error
 
 
-def check_limit(limit: int | None) -> None:
-    """Refuse a limit that leaves too few images."""
-    if limit is not None and limit < LEAST_IMAGES:
-        raise UsageError(f"limit must be at least {LEAST_IMAGES} images, got {limit}")
-
-
 def check_number_of_images(count: int, advice: str = "give more images") -> None:
-    """Refuse to fit to a handful of images."""
+    """Raise if there is only a handful of images to fit to."""
     if count < LEAST_IMAGES:
         raise InputError(
             f"{count} images are too few to calibrate on; expected at least {LEAST_IMAGES}; {advice}"

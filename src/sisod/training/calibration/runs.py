@@ -1,8 +1,6 @@
 """A training run -> its network, calibrated on images of its data set that it was not trained on."""
 
-import hashlib
 import json
-import shutil
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -11,49 +9,47 @@ from typing import Any
 
 import torch
 
-from sisod.common import folders
-from sisod.common.arguments import check_whole
-from sisod.common.errors import InputError, InputWarning, shorten_list
-from sisod.common.output import followed, lock, readable_errors, write_atomically
+from sisod.common import run_folder
+from sisod.common.arguments import check_int
+from sisod.common.exceptions import InputError, InputWarning, shorten_list
+from sisod.common.output import lock, readable_errors, resolve_link, write_atomically
 from sisod.common.progress import progress_bar
 from sisod.common.version import __version__
 from sisod.data.datasets import Dataset, Sample, open_dataset, visible_photographs
-from sisod.data.images import read_content, resize
+from sisod.data.images import resize
 from sisod.data.storage import is_local_root
-from sisod.networks.checkpoints import write_state
+from sisod.networks.checkpoints import WEIGHTS_FILE, unfinished_message, write_state
 from sisod.networks.memory import check_memory, memory_errors
-from sisod.networks.network import WEIGHTS_FILE, Network
+from sisod.networks.network import Network
 from sisod.networks.predict import (
     DEFAULT_SIZE,
-    RECIPE_FILE,
     find_device,
-    load_network,
     predict_logits,
-    trained_size,
     weights_digest,
 )
-from sisod.networks.saved import unfinished_message
+from sisod.networks.saved import load_network
 from sisod.training.calibration.fit import Objective
 from sisod.training.calibration.report import (
+    LEAST_IMAGES,
     FittedCalibration,
     Named,
-    check_limit,
     check_number_of_images,
     fit_images,
 )
 from sisod.training.data import (
     check_samples,
     choose_by_name,
+    file_digest,
+    image_digest,
     read_image,
     read_truth,
-    select_samples,
 )
-from sisod.training.run_folder import IMAGES_FILE, read_record
+from sisod.training.run_folder import KIND as TRAINING
+from sisod.training.run_folder import read_images
 
 CALIBRATION_FILE = "calibration.json"
 KIND = "calibration"
 DEFAULT_LIMIT = 500
-_CONFIG_FILE = "config.json"
 
 
 def calibrate_run(
@@ -84,20 +80,22 @@ def calibrate_run(
         factory: as for `networks.from_pretrained`.
         out: folder for a calibrated copy of the network; by default it is stored in the run.
         overwrite: replace an earlier calibration.
+
+    Returns:
+        The calibration and its effect on images that it was not fitted on.
     """
     run = Path(run)
-    batch = check_whole("batch", batch, least=1)
+    batch = check_int("batch", batch, least=1)
     network = load_run(run, factory)
     if out is None and network.calibration is not None and not overwrite:
         raise InputError(
             f"{str(run)!r} is calibrated already ({network.calibration}); use --overwrite to calibrate "
             "it again, or --out for a copy"
         )
-    if out is not None:
-        check_copy(Path(out), run, overwrite=overwrite)
-    dataset = open_run_data(run, data, masks)
-    samples = calibration_samples(run, dataset, limit=limit, tests=tests)
-    size = trained_size(run) or DEFAULT_SIZE
+    if out is not None:  # before anything slow starts
+        run_folder.check_free(resolve_link(Path(out)), kind=KIND, overwrite=overwrite, inputs=(run,))
+    samples = calibration_samples(run, open_run_data(run, data, masks), limit=limit, tests=tests)
+    size = (network.input_size or DEFAULT_SIZE)[0]
     fitted = fit_network(network, samples, objective, size=size, batch=batch, device=device)
     network.calibration = fitted.calibration
     record = {
@@ -121,14 +119,10 @@ def is_calibrated_copy(folder: Path, run: Path, objective: Objective) -> bool:
 
 
 def load_run(run: Path, factory: str | None = None) -> Network:
-    """Return the network of a finished run; refuse a folder that is none."""
-    record = read_record(run)
-    if record is None:
-        raise InputError(
-            f"{str(run)!r} is not a run of 'sisod train'; expected its folder, or two folders, of maps "
-            "and of ground truths"
-        )
-    if not record.get("finished") or not (run / WEIGHTS_FILE).is_file():
+    """Return the network of a finished run; raise if the folder is none."""
+    if run_folder.kind_of(run) != TRAINING:
+        raise InputError(f"{str(run)!r} is not a run of 'sisod train'; expected its folder")
+    if not run_folder.read_run(run).get("finished") or not (run / WEIGHTS_FILE).is_file():
         raise InputError(unfinished_message(run))
     return load_network(run, factory=factory)
 
@@ -137,16 +131,12 @@ def open_run_data(run: Path, data: str | Path | None, masks: str | Path | None) 
     """Open the data set of a training, where it was or where it is now."""
     if data is not None:
         return open_dataset(data, masks=masks)
-    images = _read_images(run)
-    image_dir = Path(images["images"] if images else _asked(run)["data"])
-    mask_dir = Path(images["masks"]) if images else None
-    if not is_local_root(image_dir) or (mask_dir is not None and not is_local_root(mask_dir)):
+    stored = read_images(run)
+    if not all(is_local_root(Path(root)) for root in (stored.images, stored.masks)):
         raise InputError(
-            f"the data set of the training is no longer at {str(image_dir)!r}; name it with --data"
+            f"the data set of the training is no longer at {stored.images!r}; name it with --data"
         )
-    if mask_dir is not None:
-        return open_dataset(image_dir, masks=mask_dir)
-    return open_dataset(image_dir.parent, prefer=())
+    return open_dataset(stored.images, masks=stored.masks)
 
 
 def calibration_samples(
@@ -161,7 +151,8 @@ def calibration_samples(
     They are taken by a hash of their names, so the choice depends neither on their order nor on a seed.
     An image is in `tests` if a file there has the same bytes, under any name, also in a container.
     """
-    check_limit(limit)
+    if limit is not None:
+        check_int("limit", limit, least=LEAST_IMAGES)
     candidates = unseen_images(run, dataset)
     unseen = _without(candidates, tests) if tests else candidates
     n_images, n_tested = len(dataset.samples), len(candidates) - len(unseen)
@@ -180,61 +171,25 @@ def calibration_samples(
 
 def _without(samples: Sequence[Sample], tests: Sequence[str | Path]) -> list[Sample]:
     """Return the samples whose image is no copy of an image in `tests`."""
-    tested = {_digest(root, file.path) for root in tests for file in visible_photographs(root).values()}
-    return [
-        sample for sample in samples if _digest(sample.image.parent, sample.image.name) not in tested
-    ]
-
-
-def _digest(root: str | Path, path: str) -> bytes:
-    return hashlib.sha256(read_content(root, path)).digest()
+    photographs = ((root, file.path) for root in tests for file in visible_photographs(root).values())
+    tested = {file_digest(root, path) for root, path in photographs}
+    return [sample for sample in samples if image_digest(sample) not in tested]
 
 
 def unseen_images(run: Path, dataset: Dataset) -> tuple[Sample, ...]:
     """Return the images of the training data set that a run was not trained on.
 
-    Images are known by their names: every image that was trained on must be in the data set. A run of
-    an older version recorded only how many there were; if the data set is in the same folder, they are
-    selected again, with a warning.
+    Images are known by their names: every image that was trained on must be in the data set.
     """
-    images = _read_images(run)
-    if images is not None:
-        trained = set(images["trained"])
-        lost = sorted(trained - {sample.name for sample in dataset.samples})
-        if lost:
-            raise InputError(
-                f"{len(lost)} of the {len(trained)} images that {str(run)!r} was trained on are not in "
-                f"{str(dataset.image_dir)!r} ({shorten_list(lost)}); give the data set of the training "
-                "with --data"
-            )
-    else:
-        trained = _selected_again(run, dataset)
+    trained = set(read_images(run).trained)
+    lost = sorted(trained - {sample.name for sample in dataset.samples})
+    if lost:
+        raise InputError(
+            f"{len(lost)} of the {len(trained)} images that {str(run)!r} was trained on are not in "
+            f"{str(dataset.image_dir)!r} ({shorten_list(lost)}); give the data set of the training "
+            "with --data"
+        )
     return tuple(sample for sample in dataset.samples if sample.name not in trained)
-
-
-def _selected_again(run: Path, dataset: Dataset) -> set[str]:
-    """Return the names of the images that an older version trained on, from their number."""
-    asked, record = _asked(run), folders.read_run(run)
-    if str(dataset.image_dir.resolve()) != asked["data"]:
-        raise InputError(
-            f"{str(run)!r} was trained by an older version, which recorded no names of images, on "
-            f"{asked['data']!r}; give that folder, got {str(dataset.image_dir)!r}"
-        )
-    n_selected = int(asked["images"]) + len(record.get("skipped", []))
-    if n_selected > len(dataset.samples):
-        raise InputError(
-            f"{str(run)!r} was trained on {n_selected} images, but {str(dataset.image_dir)!r} has "
-            f"{len(dataset.samples)}, so which ones is not known; restore the data set, or train again"
-        )
-    warnings.warn(
-        f"{str(run)!r} did not record which {n_selected} images it was trained on; they are selected "
-        f"again from {asked['data']!r}, which is right if no image was added or removed since",
-        InputWarning,
-        stacklevel=2,
-    )
-    share = asked["settings"]["train"]["calibrate"]
-    selected = select_samples(dataset.samples, limit=n_selected, calibrate=share)
-    return {sample.name for sample in selected}
 
 
 def fit_network(
@@ -272,11 +227,6 @@ def _predicted(network: Network, samples: Sequence[Sample], *, size: int, batch:
             advance(len(chunk))
 
 
-def check_copy(out: Path, run: Path, *, overwrite: bool) -> None:
-    """Refuse an output folder that may not be written, before anything slow starts."""
-    folders.check_free(followed(out), kind=KIND, overwrite=overwrite, inputs=(run,))
-
-
 def _store(
     network: Network, record: dict[str, Any], run: Path, out: Path | None, *, overwrite: bool
 ) -> None:
@@ -288,40 +238,13 @@ def _store(
     text = (json.dumps(record, indent=2, ensure_ascii=False) + "\n").encode()
     with ExitStack() as stack:
         if out is None:
-            folder = followed(run)
+            folder = resolve_link(run)
             stack.enter_context(readable_errors(folder / "x", "free some space and try again"))
             stack.enter_context(lock(folder))
         else:
-            writing = folders.write_folder(out, kind=KIND, overwrite=overwrite, inputs=(run,))
+            writing = run_folder.write_folder(out, kind=KIND, overwrite=overwrite, inputs=(run,))
             folder = stack.enter_context(writing)
-            if (run / RECIPE_FILE).is_file():  # says the size for `predict`
-                shutil.copyfile(run / RECIPE_FILE, folder / RECIPE_FILE)
         write_atomically(folder / CALIBRATION_FILE, text)
         config = json.dumps(network.config(), indent=2, sort_keys=True).encode()
-        write_atomically(folder / _CONFIG_FILE, config)
+        write_atomically(folder / "config.json", config)
         write_state(folder / WEIGHTS_FILE, network.state_dict(), network.config())
-
-
-def _asked(run: Path) -> dict[str, Any]:
-    record = read_record(run)
-    assert record is not None  # noqa: S101  (checked by `load_run`)
-    asked: dict[str, Any] = record["asked"]
-    return asked
-
-
-def _read_images(run: Path) -> dict[str, Any] | None:
-    """Return the content of images.json; None if an older version wrote the run."""
-    path = run / IMAGES_FILE
-    if not path.exists():
-        return None
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        names = [content["images"], content["masks"], *content["trained"]]
-        if not all(isinstance(name, str) for name in names):
-            raise TypeError
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
-        raise InputError(
-            f"{str(path)!r} is damaged, so the images that were trained on are not known; restore it, "
-            "or train again"
-        ) from None
-    return {"images": names[0], "masks": names[1], "trained": names[2:]}

@@ -1,0 +1,159 @@
+"""The error breakdown of a result: the class of its objects and of its wrong pixels (docs/errors.md).
+
+Every object and every wrong pixel is in exactly one class, so the classes add up to the whole.
+"""
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from sisod.analysis.groups import SizeKind, group_edges, group_of, size_columns
+from sisod.analysis.object_counts import no_predicted_objects
+from sisod.common.arguments import check_choice
+from sisod.common.exceptions import InputError
+from sisod.scoring.counting.error_breakdown import ERROR_COUNTS, OBJECT_CLASSES
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from sisod.evaluation.result import Evaluation
+
+# class -> its name in tables and figures, from mild to severe
+CLASS_TITLES = {
+    "correct": "correct",
+    "in_frame": "inside a frame",
+    "partly_found": "partly found",
+    "spilled": "spilled over",
+    "merged": "merged",
+    "split": "split",
+    "missed": "missed",
+    "invented": "invented",
+    "below_min_area": "below min. area",
+}
+ERROR_CLASSES = tuple(CLASS_TITLES)
+_OF_MISSES = ("missed", "split", "partly_found", "below_min_area")
+_OF_FALSE_PIXELS = ("invented", "merged", "spilled", "in_frame", "below_min_area")
+
+
+def has_errors(evaluation: "Evaluation") -> bool:
+    """Tell whether a result has the error breakdown."""
+    return evaluation.counts is not None
+
+
+def why_no_errors(evaluation: "Evaluation") -> str:
+    """Return a sentence that says why a result has no error breakdown."""
+    return str(no_predicted_objects(evaluation, "error breakdown"))
+
+
+def error_breakdown(
+    evaluation: "Evaluation",
+    *,
+    by: Literal["size"] | None = None,
+    groups: SizeKind | ArrayLike = "log",
+) -> "pl.DataFrame":
+    """Return how many objects and how many wrong pixels are in each class, one row per class.
+
+    Columns: `class`; `objects`, and `object_share`, their share of the objects of the ground truth and
+    the invented ones together; `false_negatives` and `false_positives` (pixels), their sum `pixels`,
+    `pixel_share`, its share of all wrong pixels, and `image_share`, its share of all pixels. Null where
+    a class has no objects or no pixels by definition; a share of nothing is NaN.
+
+    With `by="size"` the columns `group`, `low` and `high` come first, there is one row per group and
+    class, and shares of objects and of wrong pixels are those of the group. An object, and its missed
+    pixels, belong to the group of its size, a predicted object and its false pixels to the group of its
+    own. The class `below_min_area` has no objects and so no size: it is left out.
+
+    Args:
+        evaluation: the result.
+        by: `"size"` for size groups.
+        groups: a kind of `size_edges`, or a list of edges; only with `by`.
+    """
+    import polars as pl
+
+    check_choice("by", by, (None, "size"))
+    counts, predicted = evaluation.counts, evaluation.predicted
+    if counts is None or predicted is None:
+        raise InputError(why_no_errors(evaluation))
+    n_pixels = float(counts["pixels"].sum())
+    if by is None:
+        return pl.DataFrame(_columns(ERROR_CLASSES, *_totals(counts), n_pixels))
+    edges = group_edges(groups, evaluation.objects["share"].to_numpy())
+    tables = [
+        (table, group_of(table["share"].to_numpy(), edges)) for table in (evaluation.objects, predicted)
+    ]
+    labels, parts = size_columns(edges), []
+    for group in range(len(edges) - 1):
+        totals = _group_totals(*(table.filter(members == group) for table, members in tables))
+        label = [pl.lit(values[group]).alias(name) for name, values in labels.items()]
+        parts.append(pl.DataFrame(_columns(ERROR_CLASSES[:-1], *totals, n_pixels)).select(*label, "*"))
+    return pl.concat(parts)
+
+
+def _totals(counts: "pl.DataFrame") -> tuple[dict[str, int], dict[str, int], dict[str, int]]:
+    """Objects, false negatives and false positives of each class, over all images."""
+    sums = {name: int(counts[name].sum()) for name in _SUMMED}
+    objects = {name: sums[f"objects_{name}"] for name in OBJECT_CLASSES if name != "missed"}
+    objects |= {"missed": sums["objects"] - sums["found"], "invented": sums["false"]}
+    misses = {name: sums[f"fn_{name}"] for name in _OF_MISSES}
+    false_pixels = {name: sums[f"fp_{name}"] for name in _OF_FALSE_PIXELS if name != "invented"}
+    return objects, misses, false_pixels | {"invented": sums["false_pixels"]}
+
+
+_SUMMED = (*ERROR_COUNTS, "objects", "found", "false", "false_pixels")
+
+
+def _group_totals(
+    objects: "pl.DataFrame", predicted: "pl.DataFrame"
+) -> tuple[dict[str, int], dict[str, int], dict[str, int]]:
+    """The same of some objects and some predicted objects; nothing is below the least area."""
+    error = objects["error"].to_numpy().astype(str)
+    missed_pixels = objects["missed_pixels"].to_numpy()
+    numbers = {name: int((error == name).sum()) for name in OBJECT_CLASSES}
+    misses = {name: int(missed_pixels[error == name].sum()) for name in ("missed", "split")}
+    misses["partly_found"] = int(missed_pixels.sum()) - sum(misses.values())
+    areas, spilled = predicted["area"].to_numpy(), predicted["spilled_pixels"].to_numpy()
+    false_pixels = areas - np.rint(areas * predicted["precision"].to_numpy()).astype(np.int64)
+    false, merges = predicted["false"].to_numpy(), predicted["holds"].to_numpy() >= 2
+    others = ~false & ~merges
+    return (
+        numbers | {"invented": int(false.sum())},
+        misses,
+        {
+            "invented": int(areas[false].sum()),
+            "merged": int(false_pixels[merges].sum()),
+            "spilled": int(spilled[others].sum()),
+            "in_frame": int((false_pixels - spilled)[others].sum()),
+        },
+    )
+
+
+def _columns(
+    classes: tuple[str, ...],
+    objects: dict[str, int],
+    misses: dict[str, int],
+    false_pixels: dict[str, int],
+    n_pixels: float,
+) -> dict[str, Any]:
+    import polars as pl
+
+    wrong = {
+        name: misses.get(name, 0) + false_pixels.get(name, 0) if name != "correct" else None
+        for name in classes
+    }
+    n_objects, n_wrong = sum(objects.values()), sum(misses.values()) + sum(false_pixels.values())
+
+    def shares(counts: dict[str, Any], whole: float) -> list[float | None]:
+        values = [counts.get(name) for name in classes]
+        return [None if v is None else v / whole if whole else float("nan") for v in values]
+
+    return {
+        "class": pl.Series(classes, dtype=pl.Enum(ERROR_CLASSES)),
+        "objects": pl.Series([objects.get(name) for name in classes], dtype=pl.Int64),
+        "object_share": pl.Series(shares(objects, n_objects), dtype=pl.Float64),
+        "false_negatives": pl.Series([misses.get(name) for name in classes], dtype=pl.Int64),
+        "false_positives": pl.Series([false_pixels.get(name) for name in classes], dtype=pl.Int64),
+        "pixels": pl.Series([wrong[name] for name in classes], dtype=pl.Int64),
+        "pixel_share": pl.Series(shares(wrong, n_wrong), dtype=pl.Float64),
+        "image_share": pl.Series(shares(wrong, n_pixels), dtype=pl.Float64),
+    }

@@ -1,0 +1,135 @@
+"""Typed reading of JSON and TOML files; what is wrong is said in one sentence with file and field."""
+
+import dataclasses
+import json
+import tomllib
+from pathlib import Path
+from typing import Any, TypeVar, get_args, get_type_hints
+
+from sisod.common.arguments import one_line, short_repr, similar_names
+from sisod.common.exceptions import InputError
+
+T = TypeVar("T")
+
+
+def read_json(path: Path, kind: type[T], *, fmt: int | None = None, name: str = "") -> T:
+    """Read a JSON file into a dataclass (or any type that msgspec converts to).
+
+    Args:
+        path: of the file.
+        kind: type of the content.
+        fmt: number that the field `format` must have; None for files without one.
+        name: what messages call the file; by default its path.
+
+    Raises:
+        InputError: the file cannot be read, or has another format; or a field has the wrong type.
+    """
+    name = name or repr(str(path))
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{name} cannot be read: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{name} is not a JSON file: {one_line(str(error))}") from error
+    if fmt is not None and isinstance(content, dict) and content.get("format") != fmt:
+        raise InputError(
+            f"{name} has the format {short_repr(content.get('format'))}, but this version of sisod "
+            f"reads {fmt}; make it again"
+        )
+    return convert(content, kind, name=name)
+
+
+def read_toml(path: Path, *, place: str = "", name: str = "") -> dict[str, Any]:
+    """Return the tables of a TOML file; `convert` makes a dataclass of them.
+
+    Messages call the file `place` if it cannot be read and `name` if it is not TOML.
+    """
+    place, name = place or repr(str(path)), name or repr(str(path))
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{place} cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:  # not TOML, not UTF-8, a path with a NUL
+        raise InputError(f"{name} is not a TOML file: {one_line(str(error))}") from error
+
+
+def convert(content: Any, kind: type[T], *, name: str, strict: bool = True) -> T:
+    """Return plain data as a dataclass, checked field by field.
+
+    Args:
+        content: of dicts, lists, strings, numbers.
+        kind: a dataclass, whose fields may be dataclasses; its `__post_init__` may raise ValueError.
+        name: what messages call the content, such as the name of its file.
+        strict: whether keys that no field has are an error.
+
+    Example:
+        >>> @dataclasses.dataclass
+        ... class Part:
+        ...     lr: float
+        ...     name: str = "adam"
+        >>> convert({"lr": 1}, Part, name="edn.toml")
+        Part(lr=1.0, name='adam')
+        >>> convert({"lr": "fast"}, Part, name="edn.toml")
+        Traceback (most recent call last):
+        sisod.common.exceptions.InputError: edn.toml: lr: expected float, got str
+        >>> convert({"lrs": 1}, Part, name="t")
+        Traceback (most recent call last):
+        sisod.common.exceptions.InputError: t: unknown key 'lrs'; did you mean 'lr'? expected lr, name
+    """
+    import msgspec
+
+    if strict:
+        _check_keys(content, kind, name, "")
+    try:
+        return msgspec.convert(content, kind)
+    except msgspec.ValidationError as error:
+        text, _, place = str(error).partition(" - at ")
+        field = place.strip("`").removeprefix("$").lstrip(".")
+        text = text.replace("`", "").replace("Object missing required field", "missing")
+        if text.startswith("Expected"):
+            text = text[0].lower() + text[1:]
+        if text.startswith("Invalid enum value"):
+            choices = get_args(get_type_hints(kind).get(field))
+            text = f"expected {' or '.join(map(repr, choices))}, got {text[19:]}" if choices else text
+        raise InputError(": ".join(filter(None, (name, field, one_line(text, most=300))))) from error
+
+
+def _check_keys(content: Any, kind: Any, name: str, table: str) -> None:
+    """Raise if the content of a dataclass has a key that none of its fields has."""
+    kinds = [one for one in (kind, *get_args(kind)) if dataclasses.is_dataclass(one)]
+    if not kinds or not isinstance(content, dict):
+        return
+    hints = get_type_hints(kinds[0])
+    for key, value in content.items():
+        if key not in hints:
+            known = sorted(hints)
+            similar = similar_names(key, known)[:1] if isinstance(key, str) else []
+            hint = f" did you mean {similar[0]!r}?" if similar else ""
+            place = f" in [{table}]" if table else ""
+            raise InputError(
+                f"{name}: unknown key {short_repr(key)}{place};{hint} expected {', '.join(known)}"
+            )
+        _check_keys(value, hints[key], name, f"{table}.{key}" if table else key)
+
+
+def toml_value(text: str) -> Any:
+    """Return the TOML value of a string, or the string itself if it is none; strings need no quotes.
+
+    Example:
+        >>> toml_value("1e-4"), toml_value(" union "), toml_value("[1, 2]")
+        (0.0001, 'union', [1, 2])
+    """
+    try:
+        tables = tomllib.loads(f"value = {text}")
+    except (ValueError, RecursionError):
+        return text.strip()
+    return tables["value"] if len(tables) == 1 else text.strip()  # a line break may start another key
+
+
+def is_utf8(text: str) -> bool:
+    """Tell whether a string can be encoded; one from a terminal may contain undecodable bytes."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,1 @@
+"""Formats of image files: headers that are read before decoding, and NumPy's files."""

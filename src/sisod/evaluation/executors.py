@@ -1,0 +1,323 @@
+"""Where tasks are scored: in this process, in several, on Dask or on Ray; one loop over an executor.
+
+Executors have the interface of `concurrent.futures`. Workers of a cluster read the files themselves, by
+the paths or URLs they are given. Answers come in any order; the caller puts them in that of the tasks.
+"""
+
+import asyncio
+import logging
+import os
+import re
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    CancelledError,
+    Executor,
+    Future,
+    ThreadPoolExecutor,
+    wait,
+)
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any
+
+import cv2
+
+from sisod.common.exceptions import InputError, UsageError, require
+from sisod.common.imports import describe_error
+from sisod.common.memory import keep_freed_memory
+from sisod.common.processes import safe_children
+from sisod.evaluation.request import Request
+from sisod.evaluation.tasks import PairBatch, Task, score_task
+
+GROUP = 8  # batches in a task of a large cluster run
+_PATIENCE = 10.0  # seconds for a scheduler to answer, and for its first worker
+_NO_WORKERS = 30.0  # seconds without any worker during a run: one that died may be restarted
+_CHECK_AFTER = 2.0  # seconds without an answer after which a cluster is checked
+_KEPT = "what was finished is kept, use --resume"
+_ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"}  # the work is divided already
+
+
+def default_jobs() -> int:
+    """Return the number of cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@dataclass(frozen=True)
+class Pool:
+    """An executor, how many tasks it is given at a time, and a check that raises if it is gone."""
+
+    executor: Executor
+    n_ahead: int
+    is_cluster: bool = False
+    check: Callable[[], None] = lambda: None
+
+
+def run_tasks(
+    request: Request, tasks: Sequence[Task], *, jobs: int | None, cluster: str | None
+) -> Iterator[tuple[Task, bytes]]:
+    """Score tasks; give each with its answer as soon as it is there.
+
+    Args:
+        request: what decides the scores.
+        tasks: to be scored.
+        jobs: processes on this machine; None: one for each core.
+        cluster: address of a Dask scheduler, `ray` or `ray://HOST:PORT`; None for this machine.
+    """
+    if not tasks:
+        return
+    with _open_pool(min(jobs or default_jobs(), len(tasks)), cluster) as pool:
+        request = replace(request, names=None)  # perhaps a long list, which workers do not need
+        function, size = _score_group, 1
+        if pool.is_cluster:
+            request, function = request.resolved(), _score_on_cluster
+            # large groups spare the scheduler, but every worker should get several; a shard is large
+            most = GROUP if isinstance(tasks[0], PairBatch) else 1
+            size = max(1, min(most, len(tasks) // (2 * pool.n_ahead)))
+        waiting = iter([tasks[at : at + size] for at in range(0, len(tasks), size)])
+        running: dict[Future[list[bytes]], Sequence[Task]] = {}
+
+        def submit(count: int) -> None:
+            for group in islice(waiting, count):
+                running[pool.executor.submit(function, request, group)] = group
+
+        submit(pool.n_ahead)
+        while running:
+            done, _ = wait(running, timeout=_CHECK_AFTER, return_when=FIRST_COMPLETED)
+            if not done:
+                pool.check()
+            for future in done:
+                group = running.pop(future)
+                yield from zip(group, _answers(future), strict=True)
+                submit(1)
+
+
+def _answers(future: "Future[list[bytes]]") -> list[bytes]:
+    try:
+        return future.result()
+    except InputError:
+        raise
+    except BrokenProcessPool as error:
+        found = re.search(r"\{(.*)\}", str(error))
+        reason = f" ({found[1]})" if found else ""
+        raise InputError(
+            f"a worker process ended{reason}, perhaps killed by the system for want of memory; "
+            f"{_KEPT}, with fewer --jobs"
+        ) from error
+    except CancelledError:
+        raise InputError(f"the cluster does not answer any more; {_KEPT}") from None
+    except Exception as error:
+        cause = getattr(error, "cause", None)  # of Ray
+        if isinstance(cause, InputError):
+            raise cause from None
+        if type(error).__module__.partition(".")[0] not in ("distributed", "ray"):
+            raise
+        raise InputError(
+            f"the cluster could not score a task: {describe_error(error)}; {_KEPT}"
+        ) from error
+
+
+def _score_group(request: Request, tasks: Sequence[Task]) -> list[bytes]:
+    return [score_task(request, task) for task in tasks]
+
+
+def _score_on_cluster(request: Request, tasks: Sequence[Task]) -> list[bytes]:
+    """Score on a worker of a cluster, which an error names."""
+    try:
+        return _score_group(request, tasks)
+    except InputError as error:
+        raise InputError(
+            f"{error} (on the worker {socket.gethostname()!r}; workers read files themselves: give "
+            "folders that all of them share, or URLs)"
+        ) from None
+
+
+@contextmanager
+def _open_pool(jobs: int, cluster: str | None) -> Iterator[Pool]:
+    if cluster is not None:
+        opened = _open_ray if cluster == "ray" or cluster.startswith("ray://") else _open_dask
+        with opened(cluster) as pool:
+            yield pool
+    elif jobs == 1:
+        threads = cv2.getNumThreads()
+        cv2.setNumThreads(0)  # no others; 1 would wait for those that a forked process does not have
+        try:
+            yield Pool(_InProcess(), 1)
+        finally:
+            cv2.setNumThreads(threads)
+    else:
+        from loky import ProcessPoolExecutor
+
+        with safe_children():
+            # unlike Python's own, it does not run the caller's script again
+            executor = ProcessPoolExecutor(
+                jobs, env=_ENVIRONMENT, initializer=_start_worker, initargs=(os.getpid(),)
+            )
+            try:
+                yield Pool(executor, 2 * jobs)
+            finally:
+                executor.shutdown(kill_workers=True)
+
+
+class _InProcess(Executor):
+    """Runs everything at once, in this process."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
+        future: Future[Any] = Future()
+        future.set_result(fn(*args, **kwargs))
+        return future
+
+
+def _start_worker(parent: int) -> None:
+    os.dup2(2, 1)  # standard output is for results: what libraries print goes to standard error
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl-C is for the parent, which ends its workers
+    cv2.setNumThreads(1)
+    keep_freed_memory()
+    if sys.platform != "win32":
+        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: int) -> None:
+    """End this process after its parent, however that ended."""
+    while os.getppid() == parent:
+        time.sleep(0.2)
+    os._exit(1)
+
+
+# --------------------------------------------------------------------------------------------- clusters
+
+
+def check_cluster(address: str) -> None:
+    """Raise if no cluster can be reached at an address."""
+    with _open_pool(1, address):
+        pass
+
+
+@contextmanager
+def _open_dask(address: str) -> Iterator[Pool]:
+    require("--cluster", "dask", "distributed")
+    if not address.strip():
+        raise UsageError("--cluster is empty; expected the address of a scheduler, tcp://HOST:PORT")
+    from distributed import Client
+
+    loggers = [logging.getLogger(f"distributed.{name}") for name in ("client", "comm", "core")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)  # our error message says what it would log
+    try:
+        try:
+            if not address.startswith("inproc://"):  # in this process
+                with ThreadPoolExecutor(1) as threads:  # a notebook has an event loop of its own
+                    threads.submit(asyncio.run, _ask_scheduler(address)).result()
+            client = Client(address, timeout=_PATIENCE)
+        except ValueError as error:
+            raise UsageError(
+                f"--cluster {address!r} is not the address of a Dask scheduler, tcp://HOST:PORT: "
+                f"{describe_error(error)}"
+            ) from error
+        except Exception as error:  # a malformed answer may raise anything
+            raise InputError(
+                f"no Dask scheduler answers at {address!r} in {_PATIENCE:g} seconds; start one with "
+                f"'dask scheduler', and give the address that it prints ({describe_error(error)})"
+            ) from error
+        try:
+            n_ahead, watch = 2 * _count_threads(client, address), _Watch(client, address)
+            yield Pool(client.get_executor(pure=False), n_ahead, is_cluster=True, check=watch)
+        finally:
+            client.close(timeout=_CHECK_AFTER)
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+
+
+async def _ask_scheduler(address: str) -> None:
+    """Raise if nobody answers in time; a client would wait for minutes for a silent server."""
+    from distributed import rpc
+    from distributed.security import Security
+
+    async def ask() -> None:
+        async with rpc(address, connection_args=Security().get_connection_args("client")) as server:
+            await server.identity()
+
+    await asyncio.wait_for(ask(), _PATIENCE)
+
+
+def _count_threads(client: Any, address: str) -> int:
+    try:
+        client.wait_for_workers(1, timeout=_PATIENCE)
+    except TimeoutError:
+        raise InputError(
+            f"the Dask scheduler at {address!r} has no workers; start some with 'dask worker {address}'"
+        ) from None
+    threads: dict[str, int] = client.nthreads()
+    return max(1, sum(threads.values()))
+
+
+class _Watch:
+    """Raises if a Dask scheduler, or all its workers, have been gone for some time."""
+
+    def __init__(self, client: Any, address: str) -> None:
+        self._client, self._address = client, address
+        self._answered = self._had_worker = time.monotonic()
+
+    def __call__(self) -> None:
+        now = time.monotonic()
+        try:
+            workers = self._client.sync(self._client.scheduler.ncores, callback_timeout=_CHECK_AFTER)
+            self._answered = now
+            self._had_worker = now if workers else self._had_worker
+        except Exception:
+            self._had_worker = now
+        if now - self._answered >= _PATIENCE:
+            raise InputError(
+                f"the Dask scheduler at {self._address!r} does not answer any more; {_KEPT}"
+            )
+        if now - self._had_worker >= _NO_WORKERS:
+            raise InputError(
+                f"the Dask scheduler at {self._address!r} has lost all its workers; {_KEPT}"
+            )
+
+
+@contextmanager
+def _open_ray(address: str) -> Iterator[Pool]:
+    require("--cluster", "ray")
+    import ray
+
+    was_running = ray.is_initialized()
+    if not was_running:
+        try:
+            ray.init(None if address == "ray" else address, log_to_driver=False, logging_level="ERROR")
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            raise InputError(
+                f"no Ray cluster answers at {address!r}: {describe_error(error)}"
+            ) from error
+    try:
+        yield Pool(_RayExecutor(), 2 * _count_cpus(), is_cluster=True)
+    finally:
+        if not was_running:
+            ray.shutdown()
+
+
+def _count_cpus() -> int:
+    import ray
+
+    return max(1, int(ray.cluster_resources().get("CPU", 1)))
+
+
+class _RayExecutor(Executor):
+    """Runs functions as tasks of Ray, which gives those of a worker that dies to another."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
+        import ray
+
+        future: Future[Any] = ray.remote(fn).remote(*args, **kwargs).future()
+        return future

@@ -1,0 +1,175 @@
+"""The forest plot: every difference of a comparison with its interval, coloured by the verdict."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sisod.analysis.bootstrap import COUNTS, OBJECT_SCORES, direction, title
+from sisod.common.grid import interval_text, number
+from sisod.report.style import (
+    COLOURS,
+    TICK_FONT,
+    fit_height,
+    inches,
+    new_figure,
+    plain_text,
+    style,
+    wrapped,
+)
+from sisod.scoring.metrics import METRICS
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from sisod.analysis.comparison import Comparison
+
+UNDECIDED = "#888888"
+_COLOURS = {"better": COLOURS[0], "worse": COLOURS[1], "undecided": UNDECIDED, "": UNDECIDED}
+_ALL_PAIRS = 5  # methods up to which every pair is drawn; of more, each against the first
+_COLUMNS = 4  # panels side by side
+_LINE = 0.17  # inches of a metric's line
+_SIDE = 1.6  # inches, about: metrics on the left; the numbers of a single pair are wider
+_TICK = 0.65  # inches of the longest label of a tick with its gap
+
+
+@dataclass(frozen=True)
+class Advantage:
+    """The difference of a pair of methods by one metric, positive if the first is better."""
+
+    metric: str
+    value: float
+    low: float
+    high: float
+    verdict: str
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> "Advantage":
+        """Read a row of `Comparison.table`."""
+        value, low, high = row["difference"], row["low"], row["high"]
+        if direction(row["metric"]) == "down":
+            value, low, high = -value, -high, -low
+        return cls(row["metric"], value, low, high, row["verdict"])
+
+
+def comparison_figure(comparison: "Comparison") -> "Figure":
+    """Draw every difference with its 95 % interval; right of zero the first method is better.
+
+    With more than five methods, only the pairs with the first method are drawn.
+    """
+    from matplotlib.ticker import MaxNLocator
+
+    by_pair: dict[tuple[str, str], list[Advantage]] = {}
+    for row in comparison.table.iter_rows(named=True):
+        if len(comparison.methods) <= _ALL_PAIRS or row["a"] == comparison.methods[0]:
+            by_pair.setdefault((row["a"], row["b"]), []).append(Advantage.from_row(row))
+    groups = _groups(list(dict.fromkeys(comparison.table["metric"].to_list())))
+    n_columns = min(_COLUMNS, len(by_pair))
+    n_blocks = math.ceil(len(by_pair) / n_columns)
+    room = (inches("double") - _SIDE) / max(2, n_columns)  # the numbers of a single pair take a half
+    heights = [_LINE * len(group) for group in groups] * n_blocks
+    with style():
+        figure = new_figure(sum(heights) + len(heights) + 1)
+        panels = figure.subplots(
+            len(heights), n_columns, squeeze=False, sharey="row", height_ratios=heights
+        )
+        for axes in panels.flat:
+            axes.set_axis_off()
+        for i, group in enumerate(groups):
+            limits = _limits([one for rows in by_pair.values() for one in rows if one.metric in group])
+            for index, (pair, advantages) in enumerate(by_pair.items()):
+                axes = panels[index // n_columns * len(groups) + i, index % n_columns]
+                members = [one for one in advantages if one.metric in group]
+                _draw_panel(axes, group, members, limits, numbers=len(by_pair) == 1)
+                axes.xaxis.set_major_locator(MaxNLocator(max(1, int(room / _TICK)), steps=[1, 2, 5, 10]))
+                axes.tick_params("y", left=False, labelleft=index % n_columns == 0)
+                if i == 0 and len(by_pair) > 1:
+                    axes.set_title(_pair_title(*pair, room))
+        _describe(figure, list(by_pair))
+        fit_height(figure, panels[:, 0], heights)
+    return figure
+
+
+def _groups(metrics: Sequence[str]) -> list[list[str]]:
+    """Metrics of pixels, of objects, and counts of objects, each with an axis of their own.
+
+    Differences of the later ones are much larger, and on one axis would hide the others.
+    """
+    groups: dict[str, list[str]] = {"pixels": [], "objects": [], "counts": []}
+    for key in metrics:
+        of_objects = key in OBJECT_SCORES or METRICS[key].family.kind in ("objects", "balanced")
+        groups["counts" if key in COUNTS else "objects" if of_objects else "pixels"].append(key)
+    return [group for group in groups.values() if group]
+
+
+def _draw_panel(
+    axes: "Axes",
+    metrics: Sequence[str],
+    advantages: Sequence[Advantage],
+    limits: tuple[float, float],
+    *,
+    numbers: bool,
+) -> None:
+    """A line for each metric; its numbers on the right if there is room."""
+    axes.set_axis_on()
+    axes.grid(visible=False, axis="y")
+    axes.spines["left"].set_visible(False)
+    axes.set_yticks(range(len(metrics)), [plain_text(title(key)) for key in metrics])
+    axes.set(xlim=limits, ylim=(len(metrics) - 0.4, -0.6))
+    axes.axvline(0, color="#444444", linewidth=0.8)
+    for one in advantages:
+        if math.isnan(one.value):
+            continue
+        y, colour = metrics.index(one.metric), _COLOURS[one.verdict]
+        axes.plot([one.low, one.high], [y, y], color=colour)
+        axes.plot(
+            one.value, y, "o", color="white" if colour == UNDECIDED else colour, markeredgecolor=colour
+        )
+        if numbers:
+            text = f"{number(one.value, sign=True)}  ({interval_text(one.low, one.high, sign=True)})"
+            axes.annotate(
+                text, (1.02, y), xycoords=axes.get_yaxis_transform(), va="center", fontsize=TICK_FONT,
+                color="#555555" if colour == UNDECIDED else colour, annotation_clip=False,
+            )  # fmt: skip
+
+
+def _limits(advantages: Sequence[Advantage]) -> tuple[float, float]:
+    """Ends of an axis that contain zero and every interval, with a margin."""
+    ends = [x for one in advantages for x in (one.value, one.low, one.high) if not math.isnan(x)]
+    low, high = min([0.0, *ends]), max([0.0, *ends])
+    margin = 0.06 * (high - low) or 0.01
+    return low - margin, high + margin
+
+
+def _describe(figure: "Figure", pairs: Sequence[tuple[str, str]]) -> None:
+    """Add the legend above the panels, and the name of the axis below them."""
+    from matplotlib.lines import Line2D
+
+    first, second = (
+        names.pop() if len(names) == 1 else description
+        for names, description in zip(
+            map(set, zip(*pairs, strict=True)), ("the first", "the other"), strict=True
+        )
+    )
+    names = {
+        "better": f"{first} is better",
+        "undecided": "undecided (p > 0.05)",
+        "worse": f"{second} is better",
+    }
+    handles = [
+        Line2D(
+            [], [], color=_COLOURS[verdict], marker="o", markeredgecolor=_COLOURS[verdict],
+            label=" " + wrapped(name, 1.5), markerfacecolor="white" if verdict == "undecided" else None,
+        )
+        for verdict, name in names.items()
+    ]  # fmt: skip
+    label = f"advantage of {first} (difference with 95 % interval)"
+    figure.supxlabel(wrapped(label, figure.get_figwidth() - 0.5))
+    figure.legend(handles=handles, loc="outside upper center", ncols=3)
+
+
+def _pair_title(a: str, b: str, width: float) -> str:
+    """One line if both names fit into it, else lines for each."""
+    line = wrapped(f"{a} against {b}", width)
+    return f"{wrapped(a, width, most=2)}\n{wrapped(f'against {b}', width)}" if "\n" in line else line

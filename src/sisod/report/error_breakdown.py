@@ -1,0 +1,127 @@
+"""Tables of the error breakdown: methods compared by class, and by the size of objects."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from sisod.analysis.error_breakdown import (
+    CLASS_TITLES,
+    ERROR_CLASSES,
+    error_breakdown,
+    has_errors,
+    why_no_errors,
+)
+from sisod.common.exceptions import InputError
+from sisod.common.grid import Format, Grid, json_rows, percent, render
+from sisod.evaluation.results import Result, datasets_of, methods_of
+
+if TYPE_CHECKING:
+    import polars as pl
+
+PIXEL_CLASSES = ("in_frame", "below_min_area")  # which no object is in
+
+
+@dataclass(frozen=True)
+class BarStyle:
+    """The fill of a class; colour and hatch each identify it."""
+
+    colour: str
+    hatch: str
+    text: str = "black"
+
+    def options(self) -> dict[str, Any]:
+        """Return keyword arguments of matplotlib's bar and patch."""
+        edge = "white" if self.text == "white" else "#555555"
+        return {"facecolor": self.colour, "hatch": self.hatch, "edgecolor": edge, "linewidth": 0.4}
+
+
+# after Okabe and Ito; what is not an error is pale, and every number can be read on its colour
+CLASS_STYLES = {
+    "correct": BarStyle("#e4e4e4", ""),
+    "in_frame": BarStyle("#bfe0f5", ""),
+    "partly_found": BarStyle("#56b4e9", ""),
+    "spilled": BarStyle("#f0e442", "////"),
+    "merged": BarStyle("#cc79a7", "xxx"),
+    "split": BarStyle("#009e73", "|||"),
+    "missed": BarStyle("#b94f00", "", "white"),
+    "invented": BarStyle("#222222", "", "white"),
+    "below_min_area": BarStyle("#ffffff", "...."),
+}
+
+
+def error_grid(results: Sequence[Result]) -> Grid:
+    """Return a table with classes as rows: objects and wrong pixels of each method, and their sums.
+
+    Objects are a number and its share of the objects and invented ones together, pixels a share of all
+    pixels. Each data set has a section.
+    """
+    chosen = with_errors(results)
+    methods, rows = methods_of(chosen), []
+    labels = [*CLASS_TITLES.values(), "sum"]
+    empty = ["-"] * len(labels)
+    for name in datasets_of(chosen):
+        cells = {r.method: _cells(error_breakdown(r.evaluation)) for r in chosen if r.dataset == name}
+        columns = [column for method in methods for column in cells.get(method, (empty, empty))]
+        rows += [(name, *row) for row in zip(labels, *columns, strict=True)]
+    headings = [f"{method} {what}" for method in methods for what in ("objects", "pixels")]
+    sections = frozenset(range(len(labels), len(rows), len(labels)))
+    return Grid(("data set", "class", *headings), tuple(rows), 2, sections=sections)
+
+
+def _cells(table: "pl.DataFrame") -> tuple[list[str], list[str]]:
+    """The cells of one method: objects with their share, wrong pixels, and both sums."""
+    objects = [
+        "-" if count is None else f"{count:,} ({percent(share)})"
+        for count, share in table.select("objects", "object_share").iter_rows()
+    ]
+    pixels = ["-" if share is None else f"{100 * share:.2f} %" for share in table["image_share"]]
+    n_objects, wrong = int(table["objects"].sum()), float(table["image_share"].sum())
+    return [*objects, f"{n_objects:,}"], [*pixels, f"{100 * wrong:.2f} %"]
+
+
+def error_size_grid(results: Sequence[Result]) -> Grid:
+    """Return a table with methods in size groups as rows: objects, and the share of each class."""
+    chosen = with_errors(results)
+    classes = [name for name in ERROR_CLASSES if name not in PIXEL_CLASSES]
+    rows: list[tuple[str, ...]] = []
+    sections = []
+    for name in datasets_of(chosen):
+        members = [result for result in chosen if result.dataset == name]
+        tables = {r.method: error_breakdown(r.evaluation, by="size") for r in members}
+        for group in used_groups(list(tables.values())):
+            sections.append(len(rows))
+            for method, table in tables.items():
+                part = table.filter((table["group"] == group) & table["class"].is_in(classes))
+                shares = map(percent, part["object_share"])
+                rows.append((name, group, method, f"{int(part['objects'].sum()):,}", *shares))
+    headings = ("data set", "size", "method", "objects", *(CLASS_TITLES[name] for name in classes))
+    return Grid(headings, tuple(rows), 3, sections=frozenset(sections[1:]))
+
+
+def render_errors(results: Sequence[Result], kind: Format, *, by_size: bool = False) -> str:
+    """Return the table in a format for documents, or every column of `error_breakdown` for programs."""
+    by: Literal["size"] | None = "size" if by_size else None
+    records = [
+        {"dataset": result.dataset, "method": result.method} | row
+        for result in with_errors(results)
+        for row in json_rows(error_breakdown(result.evaluation, by=by))
+    ]
+    grid = error_size_grid(results) if by_size else error_grid(results)
+    return render(grid, records, records, kind)
+
+
+def with_errors(results: Sequence[Result]) -> list[Result]:
+    """Return the results that have the error breakdown; raise if none has."""
+    chosen = [result for result in results if has_errors(result.evaluation)]
+    if not chosen:
+        raise InputError(why_no_errors(results[0].evaluation))
+    return chosen
+
+
+def used_groups(tables: "Sequence[pl.DataFrame]") -> list[str]:
+    """Return the size groups in which some method has objects."""
+    counts = [
+        {group: part["objects"].sum() for (group,), part in table.group_by("group", maintain_order=True)}
+        for table in tables
+    ]
+    return [group for group in counts[0] if any(count[group] for count in counts)]

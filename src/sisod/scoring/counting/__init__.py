@@ -1,0 +1,1 @@
+"""Pixels -> counts: components, Voronoi regions, histograms, predicted objects and their errors."""

@@ -1,0 +1,194 @@
+"""The one pass over pixels: counts per grey level, salient or not, for the image and every frame.
+
+A prediction becomes a map of at most 258 *codes* in the order of p. Every threshold of a metric (256
+grey levels, p > 0.5, the adaptive one) is a cut in that order, so the counts per code are sufficient.
+For an 8-bit map the code is the grey value itself.
+"""
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from sisod.scoring.arrays import Map, Mask, Normalize, Values, grey_table, unit_values
+from sisod.scoring.partition import Partition
+
+Codes = NDArray[Any]  # uint8 or uint16
+LEVELS = 256
+BINARY, ADAPTIVE = LEVELS, LEVELS + 1  # columns after the 256 thresholds
+COLUMNS = LEVELS + 2
+_THRESHOLDS = np.arange(LEVELS)
+_FLOAT32_EXACT = 1 << 24
+
+
+@dataclass(frozen=True, eq=False)
+class Histogram:
+    """Sufficient statistics of one image.
+
+    Rows are the image, then its frames, then the union of the frames.
+
+    Attributes:
+        above: shape (rows, 2, 258): pixels not salient and salient that are predicted at each
+            threshold t = 0..255, at p > 0.5, and at the adaptive threshold.
+        totals: shape (rows, 2): pixels not salient and salient.
+        absolute: sum of |p - gt| per row.
+        squared: sum of (p - gt)^2 per row.
+    """
+
+    above: Values
+    totals: Values
+    absolute: Values
+    squared: Values
+
+
+def histogram(
+    pred: Map, gt: Mask, partition: Partition, *, normalize: Normalize = "minmax"
+) -> Histogram:
+    """Count one checked prediction against its ground truth, per code, for the image and its frames.
+
+    Args:
+        pred: the prediction, checked by `as_map`.
+        gt: the ground truth, of the same shape.
+        partition: the frames.
+        normalize: `"minmax"` stretches the prediction to [0, 1].
+
+    Returns:
+        All that a metric of counts needs.
+
+    Example:
+        A 1 x 4 map, the last two pixels salient: three pixels are predicted at t = 100.
+
+        >>> from sisod.scoring.partition import partition
+        >>> gt = np.array([[False, False, True, True]])
+        >>> pred = np.array([[0, 200, 100, 255]], dtype=np.uint8)
+        >>> histogram(pred, gt, partition(gt)).above[0, :, 100]  # not salient, salient
+        array([1., 2.])
+    """
+    if pred.dtype == np.uint8:
+        return _grey_histogram(pred, gt, partition, normalize)
+    return _float_histogram(unit_values(pred, normalize=normalize), gt, partition)
+
+
+def _grey_histogram(pred: Codes, gt: Mask, partition: Partition, normalize: Normalize) -> Histogram:
+    counts = count_rows(pred, gt, partition, LEVELS)
+    grey = counts[0].sum(axis=0)
+    used = np.flatnonzero(grey)
+    p, fixed_cuts = grey_cuts(int(used[0]), int(used[-1]), normalize)
+    adaptive = min(2.0 * float((grey * p).sum()) / pred.size, 1.0)
+    cuts = fixed_cuts.copy()
+    cuts[ADAPTIVE] = np.searchsorted(p, adaptive)
+    error = np.concatenate([p, 1 - p])
+    # not a BLAS matrix product: equal rows must give equal sums, to the last bit
+    flat = counts.reshape(len(counts), -1)
+    absolute = np.einsum("rc,c->r", flat, error)
+    squared = np.einsum("rc,c->r", flat, error * error)
+    return Histogram(_above(counts, cuts), counts.sum(axis=2), absolute, squared)
+
+
+@functools.lru_cache
+def grey_cuts(low: int, high: int, normalize: Normalize) -> tuple[Values, NDArray[np.intp]]:
+    """Return p of each grey level, and the cuts that depend on minimum and maximum only."""
+    p = grey_table(low, high, normalize=normalize)
+    cuts = np.zeros(COLUMNS, dtype=np.intp)
+    cuts[:LEVELS] = np.searchsorted(np.floor(255 * p), _THRESHOLDS)
+    cuts[BINARY] = np.searchsorted(p, 0.5, side="right")
+    return p, cuts
+
+
+def _float_histogram(p: Values, gt: Mask, partition: Partition) -> Histogram:
+    adaptive = min(2.0 * float(p.mean()), 1.0)
+    # a sum of step functions of p, so codes have the order of p
+    levels = 255 * p
+    codes = np.floor(levels, out=levels).astype(np.uint16)
+    del levels  # in place and freed early: a copy of a large map is expensive
+    codes += p > 0.5
+    codes += p >= adaptive
+    cuts = np.empty(COLUMNS, dtype=np.intp)
+    level = int(255 * adaptive)
+    cuts[:LEVELS] = _THRESHOLDS + (_THRESHOLDS >= 128) + (level < _THRESHOLDS)
+    cuts[BINARY] = 128 + (adaptive <= 0.5)
+    cuts[ADAPTIVE] = level + (adaptive > 0.5) + 1
+    counts = count_rows(codes, gt, partition, COLUMNS)
+    del codes
+    error = np.subtract(p, gt)
+    absolute = _row_sums(np.abs(error, out=error), partition)
+    squared = _row_sums(np.multiply(error, error, out=error), partition)
+    return Histogram(_above(counts, cuts), counts.sum(axis=2), absolute, squared)
+
+
+def _above(counts: Values, cuts: NDArray[np.intp]) -> Values:
+    """Return the number of pixels whose code is at or above each cut."""
+    rows, classes, codes = counts.shape
+    below = np.zeros((rows, classes, codes + 1))
+    np.cumsum(counts, axis=2, out=below[..., 1:])
+    return np.asarray(below[..., -1:] - below.take(cuts, axis=2))
+
+
+def count_rows(codes: Codes, gt: Mask, partition: Partition, n_codes: int) -> Values:
+    """Return the number of pixels per row, class and code: integers in float64, exact."""
+    counts = np.empty((len(partition) + 2, 2, n_codes))
+    counts[0] = count_classes(codes, gt, n_codes)
+    if partition.regions is not None:
+        cells = partition.regions.astype(np.int64) * (2 * n_codes) + _joint_codes(codes, gt, n_codes)
+        counts[1:-1] = np.bincount(cells.ravel(), minlength=counts[1:-1].size).reshape(-1, 2, n_codes)
+        counts[-1] = counts[0]
+        return counts
+    for row, (y0, x0, y1, x1) in enumerate(partition.boxes.tolist(), start=1):
+        counts[row] = count_classes(codes[y0:y1, x0:x1], gt[y0:y1, x0:x1], n_codes)
+    if partition.disjoint:
+        counts[-1] = counts[1:-1].sum(axis=0)
+    else:
+        joint = _joint_codes(codes, gt, n_codes)[~partition.background]
+        counts[-1] = np.bincount(joint, minlength=2 * n_codes).reshape(2, n_codes)
+    return counts
+
+
+def count_classes(codes: Codes, gt: Mask, n_codes: int) -> Values:
+    """Return the number of pixels not salient and salient per code, shape (2, codes)."""
+    if codes.dtype == np.uint8:
+        return _count([gt.view(np.uint8), codes], [2, n_codes])
+    return _count([_joint_codes(codes, gt, n_codes)], [2 * n_codes]).reshape(2, n_codes)
+
+
+def _joint_codes(codes: Codes, gt: Mask, n_codes: int) -> NDArray[np.uint16]:
+    joint = np.multiply(gt, n_codes, dtype=np.uint16)
+    joint += codes
+    return joint
+
+
+def _count(channels: Sequence[Codes], sizes: Sequence[int]) -> Values:
+    """Return how often each combination of codes occurs."""
+    # OpenCV counts faster than NumPy, but in float32: in strips small enough to be exact
+    total = np.zeros(sizes)
+    height, width = channels[0].shape
+    if height * width == 0:
+        return total
+    rows = max(1, _FLOAT32_EXACT // width)
+    ranges = [edge for size in sizes for edge in (0, size)]
+    for start in range(0, height, rows):
+        strips = [channel[start : start + rows] for channel in channels]
+        counts = cv2.calcHist(strips, range(len(sizes)), None, sizes, ranges)
+        total += np.asarray(counts).reshape(sizes)  # of one channel, a column in OpenCV 4
+    return total
+
+
+def _row_sums(values: Values, partition: Partition) -> Values:
+    """Return the sums over the rows of a histogram."""
+    sums = np.empty(len(partition) + 2)
+    sums[0] = values.sum()
+    if partition.regions is not None:
+        weights = values.ravel()
+        sums[1:-1] = np.bincount(partition.regions.ravel(), weights, minlength=len(partition))
+        sums[-1] = sums[0]
+        return sums
+    for row, (y0, x0, y1, x1) in enumerate(partition.boxes.tolist(), start=1):
+        sums[row] = values[y0:y1, x0:x1].sum()
+    if partition.disjoint:
+        sums[-1] = sums[1:-1].sum()
+    else:
+        sums[-1] = values[~partition.background].sum()
+    return sums

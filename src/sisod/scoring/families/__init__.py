@@ -1,0 +1,1 @@
+"""The functions behind the metrics: of counts of pixels, of counts of objects, and of pixels."""

@@ -1,0 +1,185 @@
+"""Pages of many methods with long names in Chromium: marks, forest plot, bars of errors, contrast."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from helpers.browser import Browser, click, contrasts, every
+from helpers.report_runs import Tables
+
+from sisod.analysis import error_breakdown
+from sisod.evaluation.results import Result as Saved
+
+pytest.importorskip("jinja2", reason="extra report is not installed")
+
+
+@pytest.fixture
+def page(browser: Browser, pages: dict[int, Path]) -> Browser:
+    """Twelve methods, everything opened."""
+    browser.open(pages[12])
+    browser.evaluate("document.querySelectorAll('#errors details').forEach(d => { d.open = true; })")
+    return browser
+
+
+def test_bars_are_as_wide_as_the_shares(page: Browser, saved: list[Saved]) -> None:
+    evaluation = next(r.evaluation for r in saved if r.dataset == "mixed")
+    shares = [share for share in error_breakdown(evaluation)["object_share"] if share]
+    widths = page.evaluate("""(() => {
+      const bar = document.querySelector('#errors .error-bar');
+      const whole = bar.getBoundingClientRect().width;
+      return [...bar.children].map((part) => part.getBoundingClientRect().width / whole);
+    })()""")
+    assert widths == pytest.approx(shares, abs=0.01)
+    page.point("#errors .error-part.error-correct:not(.error-key)")
+    tip = page.evaluate("document.getElementById('tip').textContent")
+    assert tip.startswith("correct: ")
+    assert tip.endswith(" %)")
+
+
+@pytest.mark.parametrize("width", [400, 1440])
+def test_nothing_is_cut_off(browser: Browser, pages: dict[int, Path], width: int) -> None:
+    browser.resize(width)
+    browser.open(pages[12])
+    section = "document.getElementById('errors')"
+    assert browser.evaluate(f"{section}.scrollWidth <= {section}.clientWidth")
+    rows = browser.evaluate("""[...document.querySelectorAll('#errors > .charts .error-row')].map(
+      (row) => {
+        const [name, bar, total] = [...row.children].map((e) => e.getBoundingClientRect());
+        const top = row.getBoundingClientRect().top;
+        return [name.right <= bar.left, bar.right <= total.left, bar.width, top];
+      })""")
+    assert len(rows) == 24
+    assert all(before and after for before, after, _, _ in rows)
+    assert min(bar for _, _, bar, _ in rows) > 120
+    tops = [top for _, _, _, top in rows[:12]]
+    assert tops == sorted(set(tops))
+
+
+@pytest.mark.parametrize("width", [400, 1440])
+def test_numbers_in_bars_fit_or_go(browser: Browser, pages: dict[int, Path], width: int) -> None:
+    """A visible number is inside its part, with a gap to the next; others are below it, cut off.
+
+    Every part with a number is made as narrow as such a part can be.
+    """
+    browser.resize(width)
+    browser.open(pages[12])
+    browser.evaluate("document.querySelectorAll('#errors details').forEach(d => { d.open = true; })")
+    labels = browser.evaluate("""[...document.querySelectorAll('#errors .error-bar b')].map((b) => {
+      b.parentElement.style.width = '6.5%';
+      const range = document.createRange();
+      range.selectNodeContents(b);
+      const [text, box, part] = [range, b, b.parentElement].map((e) => e.getBoundingClientRect());
+      return [text.left - part.left, part.right - text.right, box.top >= part.bottom - 0.1];
+    })""")
+    shown = [label for label in labels if not label[2]]
+    assert len(labels) > 100
+    assert (len(shown) < 10) is (width == 400)
+    assert min((gap for left, right, _ in shown for gap in (left, right)), default=2) >= 2
+
+
+def test_screen_readers_hear_every_bar(page: Browser) -> None:
+    labels = page.evaluate(
+        "[...document.querySelectorAll('#errors .error-bar')].map(e => [e.role, e.ariaLabel])"
+    )
+    assert len(labels) > 24
+    assert all(role == "img" and ": " in text for role, text in labels)
+    heading = page.evaluate("document.querySelector('nav a[href=\"#errors\"]').textContent")
+    assert heading == page.evaluate("document.getElementById('errors-title').textContent") == "Errors"
+
+
+@pytest.mark.parametrize("count", [1, 12])
+def test_everything_fits_and_can_be_read(browser: Browser, pages: dict[int, Path], count: int) -> None:
+    """Nothing is wider than the window, every text has a contrast of 4.5 to 1, in every view."""
+    for width in (1440, 400):
+        for theme in ("light", "dark"):
+            browser.resize(width)
+            browser.prefer(theme)
+            browser.open(pages[count], "#failures?all=1")
+            browser.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true; })")
+            assert browser.evaluate("document.documentElement.scrollWidth") <= width
+            values = contrasts(browser, "body *")
+            assert len(values) > 200
+            assert [(c, text) for c, text in values if c < 4.5] == [], (width, theme)
+            if count > 1:
+                click(browser, "#legend button")  # a method that is switched off is still legible
+                assert [c for c, _ in contrasts(browser, "#legend *") if c < 4.5] == []
+                # the two verdicts differ in colour, and in whether the dot is filled
+                style = "(k => (s => [s.stroke, s.fill])(getComputedStyle(document.querySelector(k))))"
+                worse, undecided = (
+                    browser.evaluate(f"{style}('.forest .{kind} circle')")
+                    for kind in ("worse", "undecided")
+                )
+                assert worse[0] == worse[1] != undecided[0] != undecided[1]
+            colours = browser.evaluate(
+                "[...document.querySelectorAll('.error-key')]"
+                ".map(e => getComputedStyle(e).backgroundColor)"
+            )
+            assert len(set(colours)) == 9
+            click(browser, "#f-items .open")
+            left, right, top, bottom = browser.evaluate(
+                "(b => [b.left, b.right, b.top, b.bottom])"
+                "(document.getElementById('f-dialog').getBoundingClientRect())"
+            )
+            assert 0 <= left < right <= width
+            assert 0 <= top < bottom <= 900
+            dialog = "document.getElementById('f-dialog')"
+            assert browser.evaluate(f"{dialog}.scrollWidth - {dialog}.clientWidth") == 0
+            assert [c for c, _ in contrasts(browser, "#f-dialog *") if c < 4.5] == []
+            assert every(browser, "#f-dialog figure", "e.querySelector('img').alt") == count + 1
+    assert browser.troubles() == []
+
+
+@pytest.mark.parametrize("width", [1440, 400])
+@pytest.mark.parametrize("count", [1, 3, 8, 12])
+def test_long_names_fit(browser: Browser, pages: dict[int, Path], count: int, width: int) -> None:
+    browser.resize(width)
+    browser.open(pages[count])
+    assert browser.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    # in the main table a name has at most five lines, below its line in the charts
+    every(browser, ".scores tbody th", "e.getBoundingClientRect().height < 140")
+    panels = browser.evaluate("document.querySelectorAll('#differences .forest').length")
+    assert panels == (11 if count > 1 else 0)
+    if count == 1:
+        return
+    assert every(browser, ".forest tbody tr", "e.getBoundingClientRect().height < 30") == 11 * count
+    # nothing sticks out of its lane
+    every(
+        browser,
+        ".forest tbody circle, .forest .span",
+        "(b => b.left >= e.closest('svg').getBoundingClientRect().left - 5"
+        " && b.right <= e.closest('svg').getBoundingClientRect().right + 5)(e.getBoundingClientRect())",
+    )
+    # every name is shown in full length, shortened in the middle, and read as a whole
+    every(browser, ".forest tbody th", "(e.firstChild.offsetWidth ?? 0) <= e.clientWidth - 8")
+    shown = browser.evaluate(
+        "[...document.querySelector('.forest').querySelectorAll('th')].map(h => h.innerText)"
+    )
+    assert len(shown) == count
+    assert shown[0].startswith("resnet5…seed-0")
+    assert browser.troubles() == []
+
+
+def test_marks_and_headline_are_those_of_the_page(browser: Browser, pages: dict[int, Path]) -> None:
+    browser.open(pages[3])
+    callouts = browser.evaluate("[...document.querySelectorAll('.callout')].map(c => c.innerText)")
+    assert len(callouts) == 1
+    assert callouts[0].startswith("On mixed, ")
+    rows = Tables(pages[3].read_text()).tables["Scores on mixed"][2:]
+    marked = [cell[0].startswith("≈") for row in rows for cell in row[1:]]
+    visible = browser.evaluate(
+        "[...document.querySelectorAll('.scores')][0].querySelectorAll('tbody td').values().map("
+        "d => d.innerText.startsWith('≈')).toArray()"
+    )
+    assert visible == marked
+    assert any(marked)
+
+
+def test_the_difference_under_the_pointer(browser: Browser, pages: dict[int, Path]) -> None:
+    browser.open(pages[3])
+    row = ".forest tbody tr[data-tip]"
+    browser.point(f"{row} .lane")
+    tip = browser.evaluate("document.getElementById('tip').hidden ? '' : tip.textContent")
+    assert tip == browser.evaluate(f"document.querySelector({json.dumps(row)}).dataset.tip")
+    assert re.match(r"(resnet50|M\d)", tip)
+    assert ", 95 % interval " in tip
