@@ -28,12 +28,12 @@ OUTCOMES = ("read", "read by some readers", "refused", "refused, header unknown"
 def main(count: int, seed: int) -> int:
     """Read `count` files of each kind; print a row of outcomes for each; return the number of faults."""
     folder = Path(tempfile.mkdtemp(prefix="fuzz_headers_"))
-    print(f"{count} files of each kind, seed {seed}, read below {folder}")  # noqa: T201
-    print(" | ".join(("kind", *OUTCOMES)))  # noqa: T201
+    print(f"{count} files of each kind, seed {seed}, read below {folder}")
+    print(" | ".join(("kind", *OUTCOMES)))
     n_faults = 0
     for kind in KINDS:
         counts = Counter(outcomes(kind, count, seed, folder))
-        print(" | ".join((kind, *(str(counts[outcome]) for outcome in OUTCOMES))), flush=True)  # noqa: T201
+        print(" | ".join((kind, *(str(counts[outcome]) for outcome in OUTCOMES))), flush=True)
         n_faults += counts["fault"]
     if not n_faults:
         shutil.rmtree(folder)
@@ -52,7 +52,7 @@ def outcomes(kind: str, count: int, seed: int, folder: Path) -> Iterator[str]:
         except Exception as error:  # whatever it is, it is what is looked for
             path = folder / f"fault_{seed}_{number}.{kind}"
             path.write_bytes(data)
-            print(f"{path}: {type(error).__name__}: {error}", flush=True)  # noqa: T201
+            print(f"{path}: {type(error).__name__}: {error}", flush=True)
             yield "fault"
             continue
         finally:
