@@ -23,7 +23,7 @@ from sisod.data.containers.coco import (
     read_instances,
     read_results,
 )
-from sisod.data.containers.rle import decode_counts, read_segmentation
+from sisod.data.containers.coco_file import decode_counts, read_segmentation
 from sisod.data.pairs import find_masks, pair_files
 
 Mask = np.ndarray[Any, Any]

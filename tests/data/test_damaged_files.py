@@ -4,11 +4,7 @@ No crash, no other exception, nothing on standard error, no more memory or time 
 file explains.
 """
 
-import os
-import signal
 import struct
-import threading
-import warnings
 from pathlib import Path
 
 import cv2
@@ -18,13 +14,11 @@ import pytest
 from helpers import damaged_images
 from helpers.damaged_images import GREY, KINDS, SOUND_FILES, check_file, mutated
 from helpers.image_files import bmp, chunk, encoded, exif, grey_as, png, tiff, with_exif
-from helpers.platforms import forks, glibc, posix_limits
+from helpers.platforms import glibc, posix_limits
 
 from sisod.common.exceptions import InputError
-from sisod.data import images
-from sisod.data.formats import headers
-from sisod.data.formats.headers import image_size, read_header
-from sisod.data.formats.quiet import quiet_decoders
+from sisod.data import headers, images
+from sisod.data.headers import read_header
 
 
 class Checker:
@@ -175,8 +169,8 @@ def test_the_first_of_two_widths_counts(first: int) -> None:
     entry = struct.pack("<HHII", 256, first, 1, 30000)
     (count,) = struct.unpack_from("<H", data, 8)
     twice = data[:8] + struct.pack("<H", count + 1) + entry + data[10:]
-    size = image_size(twice)
-    assert size is None or size == (14, 30000)
+    header = read_header(twice)
+    assert header is None or (header.height, header.width) == (14, 30000)
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 2**32 - 1])
@@ -190,7 +184,9 @@ def test_tags_of_a_tiff_with_a_wrong_count(tag: int, count: int, checker: Checke
     struct.pack_into("<I", data, entry + 4, count)
     checker.check(bytes(data), "tif")
     if tag == 274:
-        assert image_size(bytes(data)) == ((19, 14) if count == 1 else (14, 19))
+        header = read_header(bytes(data))
+        assert header
+        assert (header.height, header.width) == ((19, 14) if count == 1 else (14, 19))
         assert checker.n_refused == 0
 
 
@@ -213,40 +209,6 @@ def test_decoders_print_nothing_and_others_may(case: str, capfd: pytest.CaptureF
     # once nobody is inside, OpenCV and the C libraries print again
     cv2.imdecode(np.frombuffer(NOISY[case], np.uint8), cv2.IMREAD_UNCHANGED)
     assert capfd.readouterr().err != ""
-
-
-@glibc
-def test_decoders_are_quiet_until_the_last_thread_is_out(capfd: pytest.CaptureFixture[str]) -> None:
-    noisy = np.frombuffer(NOISY["error of libpng"], np.uint8)
-    with quiet_decoders:
-        thread = threading.Thread(target=lambda: images.decode(png(GREY), "x.png"))
-        thread.start()
-        thread.join()
-        cv2.imdecode(noisy, cv2.IMREAD_UNCHANGED)
-        assert capfd.readouterr().err == ""
-    cv2.imdecode(noisy, cv2.IMREAD_UNCHANGED)
-    assert "CRC" in capfd.readouterr().err
-
-
-@forks
-@glibc
-def test_a_forked_process_does_not_wait_for_the_threads_it_left(
-    capfd: pytest.CaptureFixture[str],
-) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of forking beside threads, which is the case to be tested
-        with quiet_decoders, quiet_decoders._lock:
-            child = os.fork()
-            if child == 0:
-                code = 1
-                try:
-                    signal.alarm(20)  # which ends a process that waits
-                    cv2.imdecode(np.frombuffer(NOISY["error of libpng"], np.uint8), cv2.IMREAD_UNCHANGED)
-                    code = 0 if images.decode(png(GREY), "x.png").shape == GREY.shape else 2
-                finally:
-                    os._exit(code)
-    assert os.waitpid(child, 0)[1] == 0
-    assert "CRC" in capfd.readouterr().err  # nobody is inside there
 
 
 @posix_limits

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sisod.common.exceptions import InputError
-from sisod.data.formats.headers import read_header
+from sisod.data.headers import read_header
 from sisod.data.images import decode
 
 GREY = np.random.default_rng(5).integers(0, 256, (12, 17), dtype=np.uint8)

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 import sisod
 from sisod import PROTOCOLS, score
 from sisod.common.exceptions import InputError, InputWarning, printable
+from sisod.data.files import StoredFile
 from sisod.data.pairs import Pair, find_masks, pair_files, read_names
-from sisod.data.stored_file import StoredFile
 from sisod.evaluation.request import Request
 from sisod.evaluation.rows import Rows
 from sisod.evaluation.tasks import PairBatch, score_images

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from helpers.image_files import bmp, encoded, exif, grey_as, npy, png, tiff, with_exif
 from sisod.common.exceptions import InputError
 from sisod.data import images
-from sisod.data.formats.headers import read_header
+from sisod.data.headers import read_header
 
 GREY = np.random.default_rng(5).integers(0, 256, (14, 19), dtype=np.uint8)
 RGB = grey_as(GREY, GREY, GREY)

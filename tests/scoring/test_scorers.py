@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 import sisod
 from sisod.data import pairs as file_pairs
 from sisod.data import storage, truths
-from sisod.data.stored_file import StoredFile
+from sisod.data.files import StoredFile
 from sisod.evaluation.request import Request
 from sisod.evaluation.rows import unpack
 from sisod.evaluation.tasks import PairBatch, score_task

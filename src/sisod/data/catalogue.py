@@ -1,7 +1,9 @@
-"""The data sets of the paper: image counts, descriptions, folder names, web pages."""
+"""The data sets of the paper (`catalogue.toml`): image counts, folder names, web pages."""
 
 import re
+import tomllib
 from dataclasses import dataclass
+from importlib.resources import files
 
 
 @dataclass(frozen=True)
@@ -42,81 +44,8 @@ def normalise(name: str) -> str:
     return re.sub(r"[\W_]", "", name.lower())
 
 
-_DUTS, _OMRON = "http://saliencydetection.net/duts/", "http://saliencydetection.net/dut-omron/"
-
-KNOWN: dict[str, Known] = {
-    known.name: known
-    for known in (
-        Known(
-            "DUTS-TR",
-            "DUTS, training set",
-            10_553,
-            "the usual training set; images of ImageNet",
-            _DUTS,
-            ("dutstrain", "dutstraining"),
-        ),
-        Known(
-            "DUTS-TE",
-            "DUTS, test set",
-            5_019,
-            "test set of DUTS; images of ImageNet and SUN",
-            _DUTS,
-            ("dutstest", "dutstesting"),
-        ),
-        Known(
-            "ECSSD",
-            "Extended Complex Scene Saliency Dataset",
-            1_000,
-            "meaningful objects of complex structure",
-            "https://www.cse.cuhk.edu.hk/leojia/projects/hsaliency/dataset.html",
-        ),
-        Known(
-            "DUT-OMRON",
-            "DUT-OMRON",
-            5_168,
-            "complex backgrounds, diverse content",
-            _OMRON,
-            ("dutsomron", "omron", "dutomron5168", "duto"),
-        ),
-        Known(
-            "HKU-IS",
-            "HKU image saliency",
-            4_447,
-            "about half of the images with several separate objects",
-            "https://i.cs.hku.hk/~yzyu/research/deep_saliency.html",
-        ),
-        Known(
-            "MSOD",
-            "multiple salient object detection",
-            300,
-            "the hardest multi-object scenes, 1342 objects",
-            "https://github.com/EricDengbowen/DSLRDNet",
-        ),
-        Known(
-            "PASCAL-S",
-            "PASCAL-S",
-            850,
-            "several objects; images of the PASCAL VOC 2010 validation set",
-            "http://cbs.ic.gatech.edu/salobj/",
-            ("pascal", "salobj"),
-            (("imgs/pascal", "masks/pascal"),),
-        ),
-        Known(
-            "SOD",
-            "Salient Objects Dataset",
-            300,
-            "several objects, like the background or at the border",
-            "https://www.elderlab.yorku.ca/resources/salient-objects-dataset-sod/",
-        ),
-        Known(
-            "XPIE",
-            "XPIE",
-            10_000,
-            "complex scenes, objects of many numbers, sizes and places",
-            "http://cvteam.net/projects/CVPR17-ELE/ELE.html",
-        ),
-    )
-}
+_TABLE = files("sisod.data").joinpath("catalogue.toml").read_text(encoding="utf-8")
+KNOWN = {name: Known(name, **facts) for name, facts in tomllib.loads(_TABLE).items()}
 
 # names of folders of images and of masks, without case and punctuation
 IMAGE_WORDS = frozenset(
@@ -131,7 +60,11 @@ MASK_WORDS = frozenset(
 
 
 def recognise(name: str, parent: str = "") -> Known | None:
-    """Return the data set that a folder name stands for; its parent's name counts, as in `DUTS/Train`.
+    """Return the data set that a folder name stands for; None if it is none of the known ones.
+
+    Args:
+        name: of the folder.
+        parent: name of the folder above, which counts too, as in `DUTS/Train` and `ECSSD/Test`.
 
     Example:
         >>> [known.name for known in (recognise("hku_is"), recognise("Train", "DUTS")) if known]
@@ -140,10 +73,7 @@ def recognise(name: str, parent: str = "") -> Known | None:
     for known in KNOWN.values():
         if normalise(name) in known.spellings or normalise(parent + name) in known.spellings:
             return known
-        if (
-            normalise(parent) in known.spellings
-            and normalise(name) == "test"
-            and known.name != "DUTS-TR"
-        ):
-            return known  # as in ECSSD/Test/images
+        is_test = normalise(name) == "test" and known.name != "DUTS-TR"
+        if is_test and normalise(parent) in known.spellings:
+            return known
     return None

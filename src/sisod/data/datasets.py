@@ -10,11 +10,10 @@ from sisod.common.arguments import check_known, check_utf8
 from sisod.common.exceptions import InputError, shorten_list
 from sisod.data.catalogue import IMAGE_WORDS, KNOWN, MASK_WORDS, Known, normalise, recognise
 from sisod.data.containers import is_container, is_shard, list_selections, plain_root, split_root
+from sisod.data.files import is_hidden, url_errors
 from sisod.data.images import EXTENSIONS
 from sisod.data.pairs import files_by_name, find_photographs
 from sisod.data.storage import StoredFile, is_local_root, list_shards
-from sisod.data.stored_file import is_hidden
-from sisod.data.urls import url_errors
 
 _DEEPEST = 3  # folders between a root and a data set's own
 

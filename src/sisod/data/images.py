@@ -9,8 +9,11 @@ Photographs, masks and maps are all read in the orientation in which a viewer sh
 applied, in JPEG, PNG, WebP and TIFF.
 """
 
+import ctypes
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,17 +23,17 @@ from numpy.typing import NDArray
 
 from sisod.common.exceptions import InputError, printable
 from sisod.common.memory import is_out_of_memory
-from sisod.data.formats.headers import Header, check_size, palette_as_grey, read_header
-from sisod.data.formats.numpy_files import decode_npy, decode_npz
-from sisod.data.formats.quiet import quiet_decoders
+from sisod.data.files import EXTENSIONS as EXTENSIONS
+from sisod.data.headers import Header, check_size, palette_as_grey, read_header
+from sisod.data.numpy_files import decode_npy, decode_npz
 from sisod.data.storage import read_bytes
-from sisod.data.stored_file import EXTENSIONS as EXTENSIONS
 from sisod.scoring.arrays import Map, as_map, as_mask
 
 TRUTH_ARRAYS = ("mask", "labels")  # names in a .npz file of several arrays, the first that is there
 MAP_ARRAYS = ("pred",)
 _NPY, _ZIP = b"\x93NUMPY", b"PK\x03\x04"  # how the content of .npy and .npz files begins
 _GREY_TOLERANCE = 2 / 255
+_log: Any = cv2 if hasattr(cv2, "setLogLevel") else cv2.utils.logging  # from OpenCV 4.13 on
 _STRIP = 1 << 18  # pixels that are converted at a time, to use little memory
 
 
@@ -154,7 +157,7 @@ def _decode_image(data: bytes, name: str, flags: int) -> tuple[NDArray[Any], Hea
     if header is not None:  # an unknown format is not decoded: its size could be anything
         check_size((header.height, header.width), header.pixel_bytes, name)
         if not header.is_cut:
-            with quiet_decoders:
+            with quiet_decoders():
                 try:
                     array = cv2.imdecode(np.frombuffer(data, dtype=np.uint8), flags)
                 except cv2.error as error:
@@ -163,6 +166,42 @@ def _decode_image(data: bytes, name: str, flags: int) -> tuple[NDArray[Any], Hea
     if header is None or array is None:
         raise InputError(f"{name!r} is not an image that can be read, or is cut short; replace the file")
     return np.asarray(array), header
+
+
+@contextmanager
+def quiet_decoders() -> Iterator[None]:
+    """Let OpenCV log nothing, and libpng and libjpeg print nothing: our own message names the file.
+
+    Those two print to the C library's `stderr`, which is replaced by a stream to the null device where
+    the C library is glibc. Python's own standard error is another stream to the same file, and stays.
+    Threads may overlap: what is put back is always what was there at first.
+    """
+    level, (stderr, screen, null) = _log_level(), _c_streams()
+    _log.setLogLevel(0)
+    stderr.value = null
+    try:
+        yield
+    finally:
+        stderr.value = screen
+        _log.setLogLevel(level)
+
+
+@cache
+def _log_level() -> int:
+    return int(_log.getLogLevel())
+
+
+@cache
+def _c_streams() -> tuple[ctypes.c_void_p, int | None, int | None]:
+    """Return glibc's variable `stderr`, its value, and a stream to the null device; or of nobody."""
+    try:
+        libc = ctypes.CDLL(None)
+        libc.gnu_get_libc_version  # noqa: B018  (with other C libraries it cannot be replaced)
+        libc.fopen.restype = ctypes.c_void_p
+        stderr = ctypes.c_void_p.in_dll(libc, "stderr")
+        return stderr, stderr.value, libc.fopen(os.devnull.encode(), b"we") or stderr.value
+    except (AttributeError, OSError, TypeError, ValueError):
+        return ctypes.c_void_p(), None, None
 
 
 def _upright(array: NDArray[Any], orientation: int) -> NDArray[Any]:

@@ -1,7 +1,6 @@
 """Inspection of data sets: counts, images without masks and the reverse, sizes that differ."""
 
 import math
-import mmap
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,12 +11,10 @@ from sisod.common.exceptions import InputError, shorten_list
 from sisod.common.grid import Format, Grid, render
 from sisod.common.progress import progress_bar
 from sisod.data.catalogue import KNOWN, Known
-from sisod.data.containers import find_member
 from sisod.data.datasets import DatasetFolders, Sample, find_known, match_files, visible_photographs
-from sisod.data.formats.headers import image_size
+from sisod.data.headers import read_header
 from sisod.data.images import read_array
 from sisod.data.storage import read_bytes
-from sisod.data.urls import url_errors
 from sisod.scoring.arrays import has_grey_area
 
 _MOST_LOOKED_AT = 50  # masks of a data set that are decoded
@@ -132,22 +129,12 @@ def _compare_sizes(title: str, samples: Sequence[Sample]) -> tuple[tuple[str, ..
     with progress_bar(f"reading {title}", len(samples)) as advance:
         for sample in samples:
             files = [path for path in (sample.image, sample.mask) if path.suffix.lower() != ".npy"]
-            sizes = [_size(path) for path in files]
-            unreadable += [path.name for path, size in zip(files, sizes, strict=True) if size is None]
-            if None not in sizes and len(set(sizes)) > 1:
+            headers = [read_header(read_bytes(path.parent, path.name)) for path in files]
+            unreadable += [path.name for path, one in zip(files, headers, strict=True) if one is None]
+            if len({(one.height, one.width) for one in headers if one is not None}) > 1:
                 other_size.append(sample.name)
             advance(1)
     return tuple(other_size), tuple(unreadable)
-
-
-def _size(path: Path) -> tuple[int, int] | None:
-    if find_member(str(path)) is not None:
-        return image_size(read_bytes(path.parent, path.name))
-    with url_errors(str(path)), path.open("rb") as file:
-        if not path.stat().st_size:  # cannot be mapped
-            return None
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            return image_size(data)
 
 
 def report_grid(inspections: Sequence[Inspection], root: Path) -> Grid:
@@ -159,7 +146,11 @@ def report_grid(inspections: Sequence[Inspection], root: Path) -> Grid:
             rows.append((one.known.name, one.known.url, f"missing, {one.known.count}", "", "", ""))
             continue
         paths = [path for path in (one.folders.image_dir, one.folders.mask_dir) if path is not None]
-        where = ", ".join(_relative(path, root.absolute()) for path in paths)
+        base = root.absolute()
+        where = ", ".join(
+            path.relative_to(base).as_posix() if path.is_relative_to(base) else str(path)
+            for path in paths
+        )
         if one.problem or one.folders.mask_dir is None:
             where += f": {one.trouble}"
         counts = (one.without_mask, one.without_image, one.other_size)
@@ -198,7 +189,3 @@ def _facts(one: Inspection) -> dict[str, Any]:
         "grey_masks": one.n_grey,
         "trouble": one.trouble,
     }
-
-
-def _relative(folder: Path, base: Path) -> str:
-    return folder.relative_to(base).as_posix() if folder.is_relative_to(base) else str(folder)

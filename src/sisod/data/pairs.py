@@ -9,9 +9,9 @@ from pathlib import Path
 from sisod.common.arguments import check_text, check_utf8, short_repr
 from sisod.common.exceptions import InputError, InputWarning, pluralize, shorten_list
 from sisod.data.containers.coco import is_coco, list_results
+from sisod.data.files import read_file
 from sisod.data.images import EXTENSIONS
 from sisod.data.storage import StoredFile, list_files
-from sisod.data.urls import read_file
 
 # of two photographs of one image the first of these is taken; JPEG first, since some data sets keep the
 # masks, as PNG, beside their photographs

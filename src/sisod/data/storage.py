@@ -10,7 +10,6 @@ from sisod.common.arguments import check_utf8, short_repr
 from sisod.common.exceptions import InputError, UsageError
 from sisod.common.output import is_safe_relative_path, is_url
 from sisod.data.containers import (
-    Shard,
     find_member,
     is_container,
     is_shard,
@@ -21,9 +20,17 @@ from sisod.data.containers import (
     split_root,
 )
 from sisod.data.containers.coco import is_coco, list_images
-from sisod.data.stored_file import StoredFile as StoredFile
-from sisod.data.stored_file import has_image_extension, is_hidden
-from sisod.data.urls import file_state, file_system, read_file, stamp_of, url_errors
+from sisod.data.files import (
+    Shard,
+    file_state,
+    file_system,
+    has_image_extension,
+    is_hidden,
+    read_file,
+    stamp_of,
+    url_errors,
+)
+from sisod.data.files import StoredFile as StoredFile
 
 _LOCAL_PATHS = {"file", "local"}  # protocols that take a relative path below the working folder
 _ON_THIS_MACHINE = _LOCAL_PATHS | {"memory", "zip", "tar", "dir"}

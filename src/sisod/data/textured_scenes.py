@@ -111,7 +111,8 @@ def _paint_object(
     for _ in range(_TRIES):
         window, cover = _stamp(area, labels.shape, rng)
         inside = cover >= 0.5
-        if inside.any() and not np.asarray(taken)[window][inside].any() and _is_whole(inside):
+        n_parts, _ = cv2.connectedComponents(inside.astype(np.uint8), connectivity=8)
+        if n_parts == 2 and not np.asarray(taken)[window][inside].any():  # the outside, and one object
             break
     else:
         return
@@ -169,11 +170,6 @@ def _outline(area: float, rng: np.random.Generator) -> NDArray[np.float64]:
     matrix = np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
     outline: NDArray[np.float64] = (matrix @ points * np.sqrt(area / covered)).T
     return outline
-
-
-def _is_whole(inside: NDArray[np.bool_]) -> bool:
-    count, _ = cv2.connectedComponents(inside.astype(np.uint8), connectivity=8)
-    return count == 2
 
 
 def _noise(shape: tuple[int, ...], rng: np.random.Generator) -> Plane:

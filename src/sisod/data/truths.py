@@ -131,7 +131,7 @@ def decode_prediction(data: bytes, name: str, meaning: TruthFormat = BINARY_MASK
     return to_map(decode(data, name, arrays=MAP_ARRAYS), name)
 
 
-def _decode_class(data: bytes, name: str, number: int, category: str) -> Map:
+def _decode_class(data: bytes, name: str, number: int | None, category: str) -> Map:
     classes = _decode_numbers(data, name, MAP_ARRAYS, "numbers of classes")
     is_small = classes.dtype in (np.uint8, np.uint16)  # then counting is twice as fast as sorting
     n_values = np.count_nonzero(np.bincount(classes.ravel())) if is_small else len(np.unique(classes))

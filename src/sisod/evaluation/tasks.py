@@ -17,11 +17,11 @@ from sisod.common.arguments import check_utf8
 from sisod.common.exceptions import InputError, printable, shorten_list
 from sisod.common.memory import readable_memory_errors
 from sisod.common.output import is_url
-from sisod.data.containers import Shard, is_shard, list_members, read_shard, split_root
+from sisod.data.containers import is_shard, list_members, read_shard, split_root
+from sisod.data.files import Shard, StoredFile, file_system, has_image_extension, is_hidden, url_errors
 from sisod.data.images import display_path
 from sisod.data.pairs import Pair, Pairing, image_name
 from sisod.data.storage import list_shards, resolved_root
-from sisod.data.stored_file import StoredFile, has_image_extension, is_hidden
 from sisod.data.truths import (
     BINARY_MASK,
     Truth,
@@ -30,7 +30,6 @@ from sisod.data.truths import (
     read_prediction,
     read_truth,
 )
-from sisod.data.urls import file_system, url_errors
 from sisod.evaluation.request import Request
 from sisod.evaluation.rows import PairDiagnostics, Rows, pack
 from sisod.scoring.arrays import Map, has_grey_area

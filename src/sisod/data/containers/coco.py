@@ -16,14 +16,15 @@ from sisod.data.containers.coco_file import (
     Annotation,
     CocoImage,
     CocoTruths,
+    ColumnRuns,
     entries_stamp,
     load_results,
     load_truths,
     of_category,
+    read_segmentation,
 )
-from sisod.data.containers.rle import ColumnRuns, read_segmentation
-from sisod.data.formats.headers import check_size
-from sisod.data.stored_file import StoredFile
+from sisod.data.files import StoredFile
+from sisod.data.headers import check_size
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,8 +49,8 @@ def list_images(root: str | Path) -> list[StoredFile]:
     """Return the images of an annotation file, sorted by path, like the files of a folder."""
     truths = load_truths(str(root), again=True)
     return [
-        StoredFile(path, truths.stamp(truths.images[path]), is_image=True)
-        for path in sorted(truths.images)
+        StoredFile(path, truths.stamp(image), is_image=True)
+        for path, image in sorted(truths.images.items())
     ]
 
 
@@ -68,18 +69,9 @@ def list_results(root: str | Path, truths_root: str | Path) -> list[StoredFile]:
             f"{short_repr(min(unknown, key=str))}; give the annotation file that the results are for"
         )
     return [
-        StoredFile(path, entries_stamp(results.get(truths.images[path].id, [])), is_image=True)
-        for path in sorted(truths.images)
+        StoredFile(path, entries_stamp(results.get(image.id, [])), is_image=True)
+        for path, image in sorted(truths.images.items())
     ]
-
-
-def image_stamp(root: str | Path, path: str, truths_root: str | Path | None = None) -> str:
-    """Return the stamp of one image; with `truths_root`, of its results in a result file."""
-    truths = load_truths(str(root if truths_root is None else truths_root))
-    image = _find_image(truths, path)
-    if truths_root is None:
-        return truths.stamp(image)
-    return entries_stamp(load_results(str(root)).get(image.id, []))
 
 
 def read_instances(root: str | Path, path: str, category: str = "") -> Instances:
@@ -135,11 +127,9 @@ def read_results(
     return np.ascontiguousarray(columns.reshape(image.width, image.height).T)
 
 
-def find_category(root: str | Path, category: str) -> int:
-    """Return the id of a category of an annotation file."""
-    number = load_truths(str(root)).category(category)
-    assert number is not None  # noqa: S101  (only without a category)
-    return number
+def find_category(root: str | Path, category: str) -> int | None:
+    """Return the id of a category of an annotation file; None for all of them."""
+    return load_truths(str(root)).category(category)
 
 
 def count_crowds(root: str | Path, category: str = "") -> int:

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sisod.common.exceptions import InputError, printable, shorten_list
 from sisod.common.output import is_safe_relative_path, is_url
 from sisod.common.parquet import literal
-from sisod.data.stored_file import Place, Shard, StoredFile, is_hidden
-from sisod.data.urls import file_state, read_file
+from sisod.data.files import Place, Shard, StoredFile, file_state, is_hidden, read_file
 
 if TYPE_CHECKING:
     import polars as pl

@@ -11,8 +11,17 @@ from typing import IO, Any
 
 from sisod.common.exceptions import InputError, printable
 from sisod.common.output import is_safe_relative_path
-from sisod.data.stored_file import Place, Shard, StoredFile, has_image_extension, is_hidden
-from sisod.data.urls import MOST_CONTENT, file_state, open_file, read_range
+from sisod.data.files import (
+    MOST_CONTENT,
+    Place,
+    Shard,
+    StoredFile,
+    file_state,
+    has_image_extension,
+    is_hidden,
+    open_file,
+    read_range,
+)
 
 _BLOCK = 512
 _MOST_HEADER = 1 << 20  # bytes of a long name or of pax records

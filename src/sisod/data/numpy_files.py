@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sisod.common.exceptions import InputError, shorten_list
-from sisod.data.formats.headers import check_size
+from sisod.data.headers import check_size
 
 _MOST_HEADER = 1 << 17  # bytes of the header of an array, far more than NumPy writes
 

@@ -4,7 +4,6 @@ They are read here and not by a decoder, so that a decompression bomb is refused
 and so that the orientation of an image does not depend on the version of a decoder.
 """
 
-import mmap
 import struct
 import zlib
 from collections.abc import Iterator
@@ -17,8 +16,6 @@ MOST_BYTES = 1 << 30  # of an unpacked image: so many pixels of four bytes
 # chunks or segments that are read: a gigabyte of empty ones would take minutes; a sound file of two
 # gigabytes, in chunks of 8 KB as libpng writes them, has half as many
 _MOST_PARTS = 1 << 19
-
-Data = bytes | mmap.mmap
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,32 +44,29 @@ class Header:
     is_lossy: bool = False
 
 
-def read_header(data: Data) -> Header | None:
+def read_header(data: bytes) -> Header | None:
     """Return what the header states; None if the format is unknown or the header is broken.
 
     Example:
         >>> import cv2, numpy as np
-        >>> read_header(cv2.imencode(".png", np.zeros((3, 5, 3), np.uint16))[1].tobytes()).pixel_bytes
-        6
+        >>> header = read_header(cv2.imencode(".png", np.zeros((3, 5, 3), np.uint16))[1].tobytes())
+        >>> header.height, header.width, header.pixel_bytes
+        (3, 5, 6)
     """
     try:
-        header = _header(data)
+        if data[:4] == b"\x89PNG":
+            header = _png(data)
+        elif data[:2] == b"BM":
+            header = _bmp(data)
+        elif data[:2] == b"\xff\xd8":
+            header = _jpeg(data)
+        elif data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+            header = _webp(data)
+        else:
+            header = _tiff(data)
     except (struct.error, IndexError, OverflowError):  # truncated, or with offsets past its end
         return None
     return header if header is not None and min(header.height, header.width) > 0 else None
-
-
-def image_size(data: Data) -> tuple[int, int] | None:
-    """Return height and width of the image as it is shown; None if the header cannot be read.
-
-    Example:
-        >>> import cv2, numpy as np
-        >>> [image_size(cv2.imencode(kind, np.zeros((3, 5), np.uint8))[1].tobytes())
-        ...  for kind in (".png", ".jpg", ".bmp", ".tif", ".webp")]
-        [(3, 5), (3, 5), (3, 5), (3, 5), (3, 5)]
-    """
-    header = read_header(data)
-    return None if header is None else (header.height, header.width)
 
 
 def check_size(shape: tuple[int, ...], pixel_bytes: int, name: str) -> None:
@@ -90,18 +84,6 @@ def check_size(shape: tuple[int, ...], pixel_bytes: int, name: str) -> None:
             f"{MOST_PIXELS // 10**6} megapixels and {MOST_BYTES // 10**6} megabytes; scale it down, or "
             "leave it out"
         )
-
-
-def _header(data: Data) -> Header | None:
-    if data[:4] == b"\x89PNG":
-        return _png(data)
-    if data[:2] == b"BM":
-        return _bmp(data)
-    if data[:2] == b"\xff\xd8":
-        return _jpeg(data)
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return _webp(data)
-    return _tiff(data)
 
 
 def _turned(height: int, width: int, pixel_bytes: int, exif: bytes | None, **more: bool) -> Header:
@@ -124,18 +106,20 @@ _PNG_CHANNELS = {0: 1, 2: 3, 3: 3, 4: 4, 6: 4}  # by colour type, as OpenCV deco
 _PNG_PALETTE = 3
 
 
-def _png(data: Data) -> Header | None:
+def _png(data: bytes) -> Header | None:
     width, height, bits, colour = struct.unpack_from(">IIBB", data, 16)
     if colour not in _PNG_CHANNELS:
         return None
     exif, transparent, is_cut = None, False, True
-    for kind, begin, end in _png_chunks(data):
+    for kind, begin, end in _chunks(data, is_png=True):
         if kind == b"tRNS":
             transparent = True
         elif kind == b"eXIf" and exif is None:  # may stand before or after the pixels
-            exif = data[begin + 8 : end - 4]
+            exif = data[begin:end]
         elif kind == b"IEND":
-            is_cut = end > len(data)  # a chunk in between stated a length, which OpenCV would allocate
+            is_cut = end + 4 > len(
+                data
+            )  # a chunk before it stated a length, which OpenCV would allocate
             break
     channels = _PNG_CHANNELS[colour]
     if transparent and colour == _PNG_PALETTE:  # which OpenCV turns into an alpha channel
@@ -144,15 +128,17 @@ def _png(data: Data) -> Header | None:
     return _turned(height, width, pixel_bytes, exif, hidden_channels=transparent, is_cut=is_cut)
 
 
-def _png_chunks(data: Data) -> Iterator[tuple[bytes, int, int]]:
-    """Yield kind, begin and end of every chunk, as it states them."""
-    at = 8
+def _chunks(data: bytes, *, is_png: bool) -> Iterator[tuple[bytes, int, int]]:
+    """Yield kind, and begin and end of the content, of every chunk of a PNG or WebP file."""
+    at = 8 if is_png else 12
     for _ in range(_MOST_PARTS):
         if at + 8 > len(data):
             return
-        length, kind = struct.unpack_from(">I4s", data, at)
-        yield kind, at, at + 12 + length
-        at += 12 + length
+        first, second = data[at : at + 4], data[at + 4 : at + 8]
+        kind = second if is_png else first
+        end = at + 8 + (int.from_bytes(first, "big") if is_png else int.from_bytes(second, "little"))
+        yield kind, at + 8, end
+        at = end + 4 if is_png else end + end % 2  # behind the checksum, or at an even place
 
 
 _IHDR_END = 33  # signature, then length, kind, 13 bytes and checksum of the first chunk
@@ -171,12 +157,13 @@ def palette_as_grey(data: bytes) -> tuple[bytes, int]:
         return data, 1
     header = data[12:25] + bytes([_PNG_GREY]) + data[26:29]
     parts = [data[:12], header, struct.pack(">I", zlib.crc32(header))]
-    parts += [data[begin:end] for kind, begin, end in _png_chunks(data) if kind in _KEPT_CHUNKS]
+    chunks = _chunks(data, is_png=True)
+    parts += [data[begin - 8 : end + 4] for kind, begin, end in chunks if kind in _KEPT_CHUNKS]
     bits = data[24]
     return b"".join(parts), 255 // (2**bits - 1) if bits in (1, 2, 4) else 1
 
 
-def _bmp(data: Data) -> Header:
+def _bmp(data: bytes) -> Header:
     if data[14:18] == b"\x0c\0\0\0":  # the short header of OS/2
         width, height, _, bits = struct.unpack_from("<HHHH", data, 18)
     else:
@@ -190,7 +177,7 @@ _HUFFMAN = frozenset({0xC0, 0xC1, 0xC2, 0xC3})  # of those, the ones without ari
 _ALONE = frozenset({0x01, *range(0xD0, 0xD8)})  # markers without a segment
 
 
-def _jpeg(data: Data) -> Header | None:
+def _jpeg(data: bytes) -> Header | None:
     size, exif, least, is_cut, at = None, None, 0, True, 2
     for _ in range(_MOST_PARTS):  # segments up to the first scan
         marker = data[at + 1] if at + 4 <= len(data) and data[at] == 0xFF else 0
@@ -216,13 +203,14 @@ def _jpeg(data: Data) -> Header | None:
     return _turned(height, width, 1 if channels == 1 else 3, exif, is_cut=is_cut, is_lossy=True)
 
 
-def _webp(data: Data) -> Header | None:
-    kind, head = data[12:16], data[:30]
-    exif, channels = None, 3
+def _webp(data: bytes) -> Header | None:
+    kind, head, channels = data[12:16], data[:30], 3
+    chunks = {name: slice(begin, end) for name, begin, end in _chunks(data, is_png=False)}
+    exif = None
     if kind == b"VP8X" and len(head) == 30:
         width, height = (int.from_bytes(head[at : at + 3], "little") + 1 for at in (24, 27))
         channels = 4 if head[20] & 0x10 else 3
-        exif = _webp_chunk(data, b"EXIF") if head[20] & 0x08 else None
+        exif = data[chunks[b"EXIF"]] if head[20] & 0x08 and b"EXIF" in chunks else None
     elif kind == b"VP8L" and len(head) >= 25:
         bits = int.from_bytes(head[21:25], "little")
         width, height = (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
@@ -231,21 +219,7 @@ def _webp(data: Data) -> Header | None:
         width, height = (side & 0x3FFF for side in struct.unpack_from("<HH", head, 26))
     else:
         return None
-    is_lossy = _webp_chunk(data, b"VP8 ") is not None
-    return _turned(height, width, channels, exif, is_lossy=is_lossy)
-
-
-def _webp_chunk(data: Data, wanted: bytes) -> bytes | None:
-    """Return the content of the first chunk of a kind."""
-    at, end = 12, len(data)
-    for _ in range(_MOST_PARTS):
-        if at + 8 > end:
-            break
-        kind, length = struct.unpack_from("<4sI", data, at)
-        if kind == wanted:
-            return data[at + 8 : at + 8 + length]
-        at += 8 + length + length % 2
-    return None
+    return _turned(height, width, channels, exif, is_lossy=b"VP8 " in chunks)
 
 
 # TIFF tags, and values of the photometric one
@@ -258,7 +232,7 @@ _TIFF |= {b"II+\0": ("<", "Q", "Q"), b"MM\0+": (">", "Q", "Q")}  # BigTIFF
 _INTEGERS = {1: "B", 3: "H", 4: "I", 6: "b", 8: "h", 9: "i", 16: "Q", 17: "q"}  # integer types
 
 
-def _tiff(data: Data) -> Header | None:
+def _tiff(data: bytes) -> Header | None:
     tags = tiff_tags(data)
     if not {_WIDTH, _HEIGHT} <= tags.keys():
         return None
@@ -280,7 +254,7 @@ def _tiff(data: Data) -> Header | None:
     )
 
 
-def tiff_tags(data: Data) -> dict[int, int]:
+def tiff_tags(data: bytes) -> dict[int, int]:
     """Return the first number of each tag that is used here; an empty dict for another format.
 
     As in libtiff, the first entry of a repeated tag counts, and an entry that does not hold exactly one

@@ -1,1 +1,0 @@
-"""Formats of image files: headers that are read before decoding, and NumPy's files."""
