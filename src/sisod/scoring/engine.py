@@ -136,6 +136,7 @@ class CountScorer:
         if pred.shape != gt.shape:
             pred = _resize(pred, gt.shape)
         n_tiny = n_left_out = 0
+        cut_from_gt = partition is None
         if partition is None:
             partition = self.protocol.partition(gt, labels)
             least = least_area(self.protocol.min_area, gt.size)
@@ -150,7 +151,9 @@ class CountScorer:
             pixel_values, frame_values = pixel_values | values, frame_values | of_frames
         if self.tables or _needs_objects(self.keys):
             curve = _needs_objects(self.keys, curve=True)
-            predicted = measure_predicted(pred, gt, partition, self.protocol, curve=curve)
+            predicted = measure_predicted(
+                pred, gt, partition, self.protocol, curve=curve, cut_from_gt=cut_from_gt
+            )
         return ImageStatistics(
             histogram=histogram(pred, gt, partition, normalize=normalize),
             partition=partition.without_components(),  # only the pixels above need them

@@ -13,7 +13,14 @@ from numpy.typing import NDArray
 
 from sisod.scoring.arrays import Integers, Map, Mask, Values, unit_values
 from sisod.scoring.counting.components import Boxes, Components, in_order, label_mask, shared_pixels
-from sisod.scoring.counting.histograms import BINARY, LEVELS, Histogram, count_rows, grey_cuts
+from sisod.scoring.counting.histograms import (
+    BINARY,
+    LEVELS,
+    Histogram,
+    count_joint,
+    count_rows,
+    grey_cuts,
+)
 from sisod.scoring.partition import Partition, least_area
 from sisod.scoring.protocols import Protocol
 
@@ -29,6 +36,7 @@ COUNTS = (
     *("matched", "matched_iou", "objects_small", "found_small", "predicted_small", "precise_small"),
     *("intersection", "union", "iou", "iou_images"),
 )
+_FEW_COMPONENTS = 84  # with the background and in three kinds of pixels: less than 256 numbers
 _ROUNDING = 1e-6  # of distances: nearer to the limit than this they are compared exactly
 
 
@@ -80,7 +88,13 @@ class PredictedObjects:
 
 
 def measure_predicted(
-    pred: Map, gt: Mask, partition: Partition, protocol: Protocol, *, curve: bool = False
+    pred: Map,
+    gt: Mask,
+    partition: Partition,
+    protocol: Protocol,
+    *,
+    curve: bool = False,
+    cut_from_gt: bool = True,
 ) -> PredictedObjects:
     """Return the components of {p > 0.5} that are large enough, and what each is matched with.
 
@@ -90,6 +104,8 @@ def measure_predicted(
         partition: its frames.
         protocol: connectivity, least area and normalisation.
         curve: whether to count at all thresholds too.
+        cut_from_gt: whether the partition was cut from `gt`; False for frames of the caller, whose
+            instances may also cover pixels that are not salient.
     """
     table = None
     values: NDArray[Any] = pred
@@ -107,27 +123,36 @@ def measure_predicted(
     number = np.full(len(components), n_kept)  # the last number gathers all that are too small
     number[kept] = np.arange(n_kept)
     areas = components.areas[kept]
-    # of every pixel above one half, in raster order: its object, and whether it is salient
-    window = components.window
-    inside = above[window]
-    owner = np.repeat(number[components.runs.owner], components.runs.lengths)
-    is_salient = gt[window][inside]
-    is_spilled = partition.outside_boxes[window][inside] & ~is_salient
-    means, peaks = _statistics(values[window][inside], owner, n_kept, table)
+    if table is not None and 0 < len(components) <= _FEW_COMPONENTS:
+        salient, spilled, means, peaks = _count_grey(pred, above, gt, components, partition, kept, table)
+    else:
+        # of every pixel above one half, in raster order: its object, and whether it is salient
+        window = components.window
+        inside = above[window]
+        owner = np.repeat(number[components.runs.owner], components.runs.lengths)
+        is_salient = gt[window][inside]
+        is_spilled = partition.outside_boxes[window][inside] & ~is_salient
+        salient, spilled = _count(owner[is_salient], n_kept), _count(owner[is_spilled], n_kept)
+        means, peaks = _statistics(values[window][inside], owner, n_kept, table)
     component, target, shared = _overlaps(components, partition)
     match, most = _best_matches(number[component], target, shared, n_kept)
     true_areas = np.append(partition.areas, 0)[match]  # -1, no match, takes the last
+    if cut_from_gt:
+        covered = np.bincount(target, shared, minlength=len(partition)).astype(np.int64)
+        missed_pixels = partition.areas - covered
+    else:
+        missed_pixels = _missed_pixels(above, gt, partition)
     return PredictedObjects(
         boxes=components.boxes[kept],
         areas=areas,
         means=means,
         peaks=peaks,
-        salient=_count(owner[is_salient], n_kept),
+        salient=salient,
         match=match,
         iou=most / (areas + true_areas - most),
-        spilled_pixels=_count(owner[is_spilled], n_kept),
+        spilled_pixels=spilled,
         holder=_holders(number[component], target, shared, partition.areas, n_kept),
-        missed_pixels=_missed_pixels(above, gt, partition),
+        missed_pixels=missed_pixels,
         detections=_count_detections(components, kept, partition) if protocol.detections else {},
         curve=_count_curve(_steps(values, table), gt, partition, protocol) if curve else {},
     )
@@ -137,15 +162,41 @@ def _count(owner: NDArray[np.intp], n_kept: int) -> Integers:
     return np.bincount(owner, minlength=n_kept + 1)[:n_kept]
 
 
+def _count_grey(
+    grey: NDArray[np.uint8],
+    above: Mask,
+    gt: Mask,
+    components: Components,
+    partition: Partition,
+    kept: NDArray[np.intp],
+    table: Values,
+) -> tuple[Integers, Integers, Values, Values]:
+    """Return salient and spilled pixels, mean and largest p of the components of an 8-bit map."""
+    window = components.window
+    numbers = components.labels.astype(np.uint8)
+    numbers *= 3
+    numbers += (partition.outside_boxes[window] > gt[window]).view(np.uint8)
+    numbers += gt[window] * np.uint8(2)
+    sizes = 3 * (len(components) + 1), LEVELS
+    counts = count_joint(numbers, grey[window], sizes, above.view(np.uint8)[window])
+    by_kind = counts.reshape(-1, 3, LEVELS)[kept + 1]
+    _, spilled, salient = by_kind.sum(axis=2).astype(np.int64).T
+    return salient, spilled, *_grey_statistics(by_kind.sum(axis=1), table)
+
+
+def _grey_statistics(counts: NDArray[Any], table: Values) -> tuple[Values, Values]:
+    """Return mean and largest p of each object; the same bits in whatever order its pixels come."""
+    means = np.einsum("rc,c->r", counts, table) / np.maximum(counts.sum(axis=1), 1)
+    return means, table[LEVELS - 1 - np.argmax(counts[:, ::-1] > 0, axis=1)]
+
+
 def _statistics(
     pixels: NDArray[Any], owner: NDArray[np.intp], n_kept: int, table: Values | None
 ) -> tuple[Values, Values]:
     """Return mean and largest p of each object; `pixels` are p, or indices of the table of p."""
-    if table is not None:  # the same bits in whatever order the pixels of an object come
+    if table is not None:
         cells = np.bincount(owner * LEVELS + pixels, minlength=(n_kept + 1) * LEVELS)
-        counts = cells.reshape(-1, LEVELS)[:n_kept]
-        means = np.einsum("rc,c->r", counts, table) / np.maximum(counts.sum(axis=1), 1)
-        return means, table[LEVELS - 1 - np.argmax(counts[:, ::-1] > 0, axis=1)]
+        return _grey_statistics(cells.reshape(-1, LEVELS)[:n_kept], table)
     sums = np.bincount(owner, weights=pixels, minlength=n_kept + 1)[:n_kept]
     peaks = np.zeros(n_kept + 1)
     np.maximum.at(peaks, owner, pixels)

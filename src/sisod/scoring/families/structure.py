@@ -4,7 +4,6 @@ Like every metric of pixels, each takes the pixels and the frames, and returns t
 by one value per frame (multi-scale IoU, which has no size-invariant form, the image's alone).
 """
 
-import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,9 +11,9 @@ from typing import Any
 
 import cv2
 import numpy as np
+from numpy.typing import NDArray
 
 from sisod.scoring.arrays import Mask, Values, Window
-from sisod.scoring.counting.histograms import LEVELS, count_classes
 from sisod.scoring.families.pixels import EPS, WHOLE, Pixels
 from sisod.scoring.partition import Frame
 
@@ -75,6 +74,11 @@ class GreyMoments:
         sums = self.count + other.count, self.first + other.first, self.second + other.second
         return GreyMoments(self.range, *sums)
 
+    def minus(self, other: "GreyMoments") -> "GreyMoments":
+        """Return the moments without those of a part."""
+        sums = self.count - other.count, self.first - other.first, self.second - other.second
+        return GreyMoments(self.range, *sums)
+
 
 Regions = Sequence[tuple[Any, Any]]  # moments of the pixels not salient and salient, of each quadrant
 
@@ -95,15 +99,23 @@ def _measured(p: Values, gt: Mask) -> Regions:
     return [(Moments.from_values(p[~gt]), Moments.from_values(p[gt])) for p, gt in parts if gt.size]
 
 
-def _counted(grey: Any, gt: Mask, low: int, high: int) -> Regions:
-    counts = np.array([count_classes(grey[part], gt[part], LEVELS) for part in quarter(gt)])
-    # integers below 2^53: exact in whatever order they are added
-    sums: list[Any] = (counts @ _powers(low)).astype(np.int64).tolist()
-    return [
-        (GreyMoments(high - low, *outside), GreyMoments(high - low, *inside))
-        for outside, inside in sums
-        if outside[0] + inside[0]
-    ]
+def _counted(grey: NDArray[np.uint8], gt: Mask, low: int, high: int) -> Regions:
+    salient = gt.view(np.uint8)
+    inside = grey * salient
+    regions = []
+    for part in quarter(gt):
+        if gt[part].size:
+            every = _grey_moments(grey[part], gt[part].size, low, high)
+            positive = _grey_moments(inside[part], cv2.countNonZero(salient[part]), low, high)
+            regions.append((every.minus(positive), positive))
+    return regions
+
+
+def _grey_moments(grey: NDArray[np.uint8], count: int, low: int, high: int) -> GreyMoments:
+    """Return the moments of `count` pixels; all others are 0."""
+    # integers; OpenCV may take the root of the second and square it again: off by less than one half
+    first, second = int(cv2.sumElems(grey)[0]), round(cv2.norm(grey, cv2.NORM_L2SQR))
+    return GreyMoments(high - low, count, first - low * count, second - low * (2 * first - low * count))
 
 
 def quarter(gt: Mask) -> list[Window]:
@@ -125,13 +137,6 @@ def quarter(gt: Mask) -> list[Window]:
         x = round(int(np.arange(width) @ in_columns) / n_salient) + 1
     rows, columns = (slice(0, y), slice(y, height)), (slice(0, x), slice(x, width))
     return [(r, c) for r in rows for c in columns]
-
-
-@functools.lru_cache
-def _powers(low: int) -> Values:
-    """Return 1, level and squared level of the grey values, where `low` has level 0."""
-    levels = np.arange(LEVELS) - low
-    return np.stack([np.ones(LEVELS), levels, levels * levels], axis=1)
 
 
 def _s_of_regions(regions: Regions, alpha: float) -> float:
