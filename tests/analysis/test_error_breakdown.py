@@ -14,7 +14,7 @@ import sisod
 from sisod.analysis import error_breakdown
 from sisod.analysis.error_breakdown import ERROR_CLASSES
 from sisod.analysis.object_counts import counts_matrix
-from sisod.scoring.counting.error_breakdown import ERROR_COUNTS, OBJECT_CLASSES
+from sisod.scoring.counting.object_counts import ERROR_COUNTS, OBJECT_CLASSES
 
 MAPS = object_maps()
 RAW = sisod.Protocol("raw", normalize="none", min_area=3)

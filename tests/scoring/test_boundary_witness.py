@@ -27,7 +27,7 @@ from make_boundary_golden import GOLDEN_PATH, TOOLS, tool_values
 from numpy.typing import NDArray
 
 import sisod
-from sisod.scoring.families.skeleton import skeleton
+from sisod.scoring.families.boundaries import skeleton
 
 Mask = NDArray[np.bool_]
 GOLDEN: dict[str, Any] = json.loads(GOLDEN_PATH.read_text(encoding="utf-8"))

@@ -15,7 +15,7 @@ from make_object_golden import GOLDEN_PATH
 from numpy.typing import NDArray
 
 import sisod
-from sisod.scoring.counting.error_breakdown import ERROR_COUNTS, OBJECT_CLASSES
+from sisod.scoring.counting.object_counts import ERROR_COUNTS, OBJECT_CLASSES
 from sisod.scoring.engine import find_scorer, score_pair
 from sisod.scoring.protocols import PROTOCOLS, Protocol
 from sisod.scoring.scores import Scores

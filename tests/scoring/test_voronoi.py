@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from sisod.scoring.counting import voronoi
-from sisod.scoring.counting.voronoi import nearest_component
+from sisod.scoring.counting import components
+from sisod.scoring.counting.components import nearest_component
 
 Index = NDArray[np.int32]
 
@@ -43,7 +43,7 @@ def component_maps(draw: st.DrawFn) -> Index:
 def test_every_pixel_belongs_to_the_nearest(index: Index, in_integers: bool) -> None:
     with pytest.MonkeyPatch.context() as patch:
         if in_integers:
-            patch.setattr(voronoi, "_FLOAT32_REACH", 0)
+            patch.setattr(components, "_FLOAT32_REACH", 0)
         assert (nearest_component(index, boxes_of(index)) == slow(index)).all()
 
 
@@ -81,7 +81,7 @@ def test_objects_of_any_shape(by_keys: bool, seed: int, count: int) -> None:
         cv2.ellipse(mask, centre, axes, float(rng.uniform(0, 180)), 0, 360, 1, int(rng.choice([-1, 1])))
     index = np.asarray(cv2.connectedComponents(mask, connectivity=8)[1]).astype(np.int32) - 1
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(voronoi, "_MANY", 1 if by_keys else 10**9)
+        patch.setattr(components, "_MANY", 1 if by_keys else 10**9)
         assert (nearest_component(index, boxes_of(index)) == slow(index)).all()
 
 

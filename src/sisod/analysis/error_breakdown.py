@@ -12,7 +12,7 @@ from sisod.analysis.groups import SizeKind, group_edges, group_of, size_columns
 from sisod.analysis.object_counts import no_predicted_objects
 from sisod.common.arguments import check_choice
 from sisod.common.exceptions import InputError
-from sisod.scoring.counting.error_breakdown import ERROR_COUNTS, OBJECT_CLASSES
+from sisod.scoring.counting.object_counts import ERROR_COUNTS, OBJECT_CLASSES
 
 if TYPE_CHECKING:
     import polars as pl

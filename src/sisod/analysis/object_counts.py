@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sisod.common.exceptions import InputError
 from sisod.evaluation.rows import Sums, join_counts, split_counts
-from sisod.scoring.counting.error_breakdown import ERROR_COUNTS
+from sisod.scoring.counting.object_counts import ERROR_COUNTS
 from sisod.scoring.counting.objects import THRESHOLDS
 from sisod.scoring.families.objects import curve, harmonic_mean
 from sisod.scoring.metrics import METRICS

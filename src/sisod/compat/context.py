@@ -8,7 +8,7 @@ import numpy as np
 from sisod.compat.handlers import ImageMetric
 from sisod.compat.pairs import CheckedPair
 from sisod.scoring.arrays import Mask, Values
-from sisod.scoring.families.pixels import EPS
+from sisod.scoring.families.family import EPS
 
 _LINE = 1e-12  # of 1 - the squared correlation of rows and columns: the pixels are on a sloping line
 

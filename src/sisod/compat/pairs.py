@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sisod.scoring.arrays import Mask, Values, Window, as_array, check_same_shape, grey_table
 from sisod.scoring.counting.histograms import LEVELS, count_classes, histogram
 from sisod.scoring.families.counts import confusion_counts, e_measure
-from sisod.scoring.families.pixels import WHOLE, Pixels
+from sisod.scoring.families.family import WHOLE, Pixels
 from sisod.scoring.partition import Partition
 from sisod.scoring.protocols import PROTOCOLS
 from sisod.scoring.size_invariant import separable

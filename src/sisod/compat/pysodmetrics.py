@@ -35,7 +35,7 @@ from sisod.compat.handlers import (
 )
 from sisod.compat.pairs import CheckedPair, shared_pair
 from sisod.scoring.arrays import Mask, Values
-from sisod.scoring.families.correction_effort import human_correction_effort
+from sisod.scoring.families.boundaries import human_correction_effort
 from sisod.scoring.families.structure import compare_edges, edge_pyramid, s_measure
 from sisod.scoring.families.weighted_f import weighted_f
 

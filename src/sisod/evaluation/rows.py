@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sisod.common.exceptions import InputError
 from sisod.scoring.arrays import as_mask, has_grey_area
-from sisod.scoring.counting.error_breakdown import OBJECT_CLASSES
+from sisod.scoring.counting.object_counts import OBJECT_CLASSES
 from sisod.scoring.metrics import METRICS
 from sisod.scoring.scores import Scores
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from sisod.common.arguments import check_choice
 from sisod.losses.boxes import refuse_vmap, salient_masks
 from sisod.losses.checks import as_array, check_tensor, is_readable
-from sisod.scoring.counting.voronoi import nearest_component
+from sisod.scoring.counting.components import nearest_component
 from sisod.scoring.partition import Partition, check_partition_settings, cut_mask
 
 LabelKind = Literal["cells", "blobs"]

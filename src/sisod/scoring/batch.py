@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sisod.scoring.arrays import Mask, Values
-from sisod.scoring.counting.error_breakdown import classify_objects, count_errors
 from sisod.scoring.counting.histograms import ADAPTIVE, BINARY, COLUMNS, LEVELS, Histogram
-from sisod.scoring.counting.objects import PredictedObjects, count_objects, predicted_columns
+from sisod.scoring.counting.object_counts import classify_objects, count_objects, predicted_columns
+from sisod.scoring.counting.objects import PredictedObjects
 from sisod.scoring.families.counts import confusion_counts
 from sisod.scoring.families.family import Family
 from sisod.scoring.families.objects import BALANCED
@@ -68,8 +68,7 @@ def score_statistics(images: Sequence[ImageStatistics], keys: tuple[str, ...], f
         errors = classify_objects(predicted, [len(frames) for frames in partitions], recalls)
         objects["error"] = errors
         objects["missed_pixels"] = np.concatenate([image.missed_pixels for image in predicted])
-        counts = count_objects(predicted, partitions, recalls, histograms)
-        counts |= count_errors(predicted, partitions, errors, histograms)
+        counts = count_objects(predicted, partitions, recalls, errors, histograms)
         table = predicted_columns(predicted, [frames.shape for frames in partitions])
     return Scores(
         keys=keys,

@@ -8,10 +8,8 @@ import dataclasses
 import hashlib
 import inspect
 import math
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -64,7 +62,7 @@ class CustomMetric:
             pixels: frames weigh alike and the background by alpha (Eq. 7). `"composite"` is for anything
             else: the mean over frames (Eq. 8). The function is then also called with every frame, and
             for `"separable"` with the background as a one-dimensional array.
-        imported_as: `module:attribute` by which other processes import it; by default found out.
+        imported_as: `module:attribute` by which it was named, if it was.
 
     Example:
         >>> def largest_error(p, gt):
@@ -130,19 +128,6 @@ class CustomMetric:
             )
         return float(value)
 
-    def import_name(self) -> str | None:
-        """Return `module:attribute` by which another process finds the function; None if it cannot."""
-        if self.imported_as is not None:
-            return self.imported_as
-        module = getattr(self.function, "__module__", None)
-        name = getattr(self.function, "__qualname__", "<unnamed>")
-        if module in (None, "__main__") or "<" in name:
-            return None
-        attribute: Any = sys.modules.get(module)
-        for part in name.split("."):
-            attribute = getattr(attribute, part, None)
-        return f"{module}:{name}" if _unwrapped(attribute) is self.function else None
-
     def digest(self) -> str:
         """Return a hash of the settings and, where Python finds it, the text of the function."""
         try:
@@ -151,21 +136,6 @@ class CustomMetric:
             text = ""
         content = (self.function_name, self.title, self.direction, self.si, text)
         return hashlib.sha256(repr(content).encode()).hexdigest()[:16]
-
-    def to_json(self) -> dict[str, Any]:
-        """Return plain data for another process, which imports the function."""
-        settings = {"title": self.title, "direction": self.direction, "si": self.si}
-        return {"key": self.key, "import": self.import_name(), **settings}
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> "CustomMetric":
-        """Return the metric that `to_json` described; this imports the module that it names."""
-        settings = {name: data[name] for name in ("key", "title", "direction", "si")}
-        return cls(
-            _unwrapped(import_attribute(data["import"], "metric")),
-            imported_as=data["import"],
-            **settings,
-        )
 
     def _subject(self, p: Values) -> str:
         return f"the metric {self.key!r} (function {self.function_name}, p of shape {p.shape})"
@@ -272,18 +242,6 @@ def import_metric(name: str) -> CustomMetric:
     return CustomMetric(attribute, key=name.rpartition(":")[2].rpartition(".")[2], imported_as=name)
 
 
-def import_folders(metrics: Sequence[CustomMetric]) -> list[str]:
-    """Return the folders from which the modules of the functions were imported."""
-    folders = []
-    for metric in metrics:
-        package = (metric.import_name() or "").partition(":")[0].partition(".")[0]
-        spec = getattr(sys.modules.get(package), "__spec__", None)
-        if spec is not None and spec.origin is not None:
-            is_package = spec.submodule_search_locations is not None
-            folders.append(str(Path(spec.origin).parents[is_package]))
-    return folders
-
-
 def custom_record(metrics: Sequence[CustomMetric]) -> dict[str, Any]:
     """Return what a result must store of the user's metrics, so that others can show them."""
     return {
@@ -299,23 +257,17 @@ def custom_record(metrics: Sequence[CustomMetric]) -> dict[str, Any]:
 
 def add_stored(record: Mapping[str, Mapping[str, Any]]) -> None:
     """Add the user's metrics of a saved result to `METRICS`, unless this process defines them itself."""
-    try:
-        settings = {
-            key: {name: stored[name] for name in ("title", "direction", "si")}
-            for key, stored in record.items()
-        }
-    except (AttributeError, KeyError, TypeError) as error:
-        raise UsageError(f"custom does not describe metrics: {short_repr(record)}") from error
-    for key, setting in settings.items():
-        metric = CustomMetric(_not_known, key=key, **setting)
+    for key, stored in record.items():
+        settings = {name: stored[name] for name in ("title", "direction", "si")}
+        metric = CustomMetric(_not_known, key=key, **settings)
         known = _REGISTERED.setdefault(key, metric)
-        if known.function is _not_known and known != metric:
+        if known is metric:
+            register_metric(metric)
+        elif known.function is _not_known and known != metric:
             raise UsageError(
                 f"the metric {key!r} has other settings than in a result that was loaded before; say "
                 "which hold with sisod.register_metric"
             )
-        if known is metric:
-            register_metric(metric)
 
 
 def _not_known(p: Values, gt: Mask) -> float:
@@ -335,7 +287,3 @@ def _check_key(key: Any) -> None:
             f"the key {key!r} is taken by sisod, or begins with one of {', '.join(_PREFIXES)}; give the "
             "metric another with sisod.CustomMetric(function, key=...)"
         )
-
-
-def _unwrapped(attribute: Any) -> Any:
-    return attribute.function if isinstance(attribute, CustomMetric) else attribute

@@ -19,8 +19,7 @@ from sisod.scoring.batch import ImageStatistics, score_statistics
 from sisod.scoring.counting.histograms import histogram
 from sisod.scoring.counting.objects import measure_predicted
 from sisod.scoring.custom import CustomMetric, custom_values, find_custom, resolve_choice
-from sisod.scoring.families.family import Family
-from sisod.scoring.families.pixels import Pixels
+from sisod.scoring.families.family import Family, Pixels
 from sisod.scoring.metrics import FAMILIES, METRICS, MetricChoice, find_metrics
 from sisod.scoring.official import OfficialScorer, find_official_metrics
 from sisod.scoring.partition import Partition, check_partition, least_area

@@ -4,6 +4,8 @@ Every metric is a row of `FAMILIES`: its keys, its size-invariant form and its p
 plots follow from the row. Users add metrics of their own at run time, see `custom`.
 """
 
+import re
+import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -15,12 +17,64 @@ from sisod.common.arguments import short_repr, similar_names, unknown_name_messa
 from sisod.common.exceptions import UsageError
 from sisod.common.grid import latex_text
 from sisod.scoring.families import boundaries, structure
-from sisod.scoring.families.correction_effort import human_correction_effort
 from sisod.scoring.families.counts import COUNT_FAMILIES
 from sisod.scoring.families.family import Direction, Family
 from sisod.scoring.families.objects import OBJECT_FAMILIES
 from sisod.scoring.families.weighted_f import weighted_f
-from sisod.scoring.names import AMBIGUOUS, FORM_SPELLINGS, SHORT_NAMES, SPELLINGS, squeeze
+
+_WEIGHTED = ("weightedf", "weightedfm", "weightedfmeasure")
+# family -> other names of it, in lower case and without _, - and spaces
+SPELLINGS = {
+    "mae": ("m", "meanabsoluteerror"),
+    "mse": ("meansquarederror",),
+    "f": ("fm", "fmeasure", "fbeta", "fscore"),
+    "precision": ("prec", "ppv"),
+    "recall": ("tpr", "sensitivity"),
+    "iou": ("jaccard",),
+    "dice": ("dsc", "f1", "f1score"),
+    "accuracy": ("acc",),
+    "specificity": ("tnr",),
+    "fpr": ("falsepositiverate",),
+    "ber": ("balancederrorrate",),
+    "kappa": ("cohenkappa",),
+    "e": ("em", "emeasure", "exi", "ephi"),
+    "auc": ("auroc", "rocauc", "aucroc"),
+    "s": ("sm", "smeasure", "salpha", "structuremeasure"),
+    "wf": ("wfm", "wfmeasure", "wfbeta", "fw", "fbw", "fbetaw", *_WEIGHTED),
+    "msiou": ("multiscaleiou",),
+    "biou": ("boundaryiou",),
+    "mba": ("meanboundaryaccuracy",),
+    "hce": ("humancorrectioneffort",),
+    "nsd": ("normalizedsurfacedistance", "normalisedsurfacedistance", "surfacedice"),
+    "object_recall": ("found", "objectsfound"),
+    "pq": ("panopticquality",),
+}
+FORM_SPELLINGS = {
+    "mean": ("mean", "avg"),
+    "max": ("max",),
+    "adaptive": ("adp", "adaptive"),
+    "binary": ("bin", "binary"),
+}
+
+SHORT_NAMES = {"mf": "f_mean"}  # an m before other metrics may mean several things
+# names that may mean several metrics -> those that are suggested
+AMBIGUOUS = {"miou": ("iou_binary", "iou_mean")}
+# letters of symbols -> their names, under which they are known above; some write the w of F as an omega
+_GREEK = str.maketrans(
+    {"\N{GREEK SMALL LETTER ALPHA}": "alpha", "β": "beta", "ξ": "xi", "φ": "phi", "ω": "w"}
+)
+
+
+def squeeze(name: str) -> str:
+    """Return a name as aliases are compared: in lower case and Latin letters, without _, -, ^, spaces.
+
+    Example:
+        >>> squeeze("S-measure"), squeeze("F_β^w")
+        ('smeasure', 'fbetaw')
+    """
+    plain = unicodedata.normalize("NFKC", name).casefold().translate(_GREEK)
+    return re.sub(r"[\s_^-]+", "", plain)
+
 
 # functions, and names module:function, are metrics of the user
 MetricChoice = str | Sequence[str | Callable[..., float]] | Callable[..., float] | None
@@ -33,7 +87,7 @@ FAMILIES = (
     _pixels("msiou", "MSIoU", "up", structure.multiscale_iou),
     _pixels("biou", "BIoU", "up", boundaries.boundary_iou, size_invariant=True, per_object=True),
     _pixels("mba", "MBA", "up", boundaries.mean_boundary_accuracy),
-    _pixels("hce", "HCE", "down", human_correction_effort, symbol=r"\mathrm{HCE}_\gamma"),
+    _pixels("hce", "HCE", "down", boundaries.human_correction_effort, symbol=r"\mathrm{HCE}_\gamma"),
     _pixels("nsd", "NSD", "up", boundaries.normalized_surface_distance),
     *OBJECT_FAMILIES,
 )

@@ -18,8 +18,8 @@ from sisod.scoring.counting.components import (
     in_order,
     label_instances,
     label_mask,
+    nearest_component,
 )
-from sisod.scoring.counting.voronoi import nearest_component
 
 Kind = Literal["boxes", "voronoi"]
 Alpha = Literal["ratio", "union"] | float

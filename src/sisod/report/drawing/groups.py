@@ -33,8 +33,7 @@ from sisod.report.style import (
     style,
     wrapped,
 )
-from sisod.scoring.metrics import METRICS, canonical_key, check_metric
-from sisod.scoring.names import squeeze
+from sisod.scoring.metrics import METRICS, canonical_key, check_metric, squeeze
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

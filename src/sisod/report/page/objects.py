@@ -20,7 +20,7 @@ from sisod.report.page.scores import (
     ScoreCell,
     rows_of_columns,
 )
-from sisod.scoring.counting.objects import COUNTS
+from sisod.scoring.counting.object_counts import COUNTS
 from sisod.scoring.metrics import METRICS
 
 # heading of a group -> its columns: a count or a metric, and the heading

@@ -4,7 +4,6 @@ A predicted object is a connected component of {p > 0.5}. All that is said of th
 is a function of counts that add up over images (`families.objects`).
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +15,6 @@ from sisod.scoring.counting.components import Boxes, Components, in_order, label
 from sisod.scoring.counting.histograms import (
     BINARY,
     LEVELS,
-    Histogram,
     count_joint,
     count_rows,
     grey_cuts,
@@ -30,12 +28,6 @@ SMALL = 0.01  # share of the image below which an object is small
 THRESHOLDS = 1 / (1 + np.exp(-np.arange(-24, 25) / 2))
 N_THRESHOLDS = len(THRESHOLDS)
 NEAR = 3  # pixels: a detection's centroid is nearer than this to its target's
-# what `count_objects` counts in every image; the curve and detections add theirs
-COUNTS = (
-    *("images", "pixels", "objects", "found", "predicted", "precise", "false", "false_pixels"),
-    *("matched", "matched_iou", "objects_small", "found_small", "predicted_small", "precise_small"),
-    *("intersection", "union", "iou", "iou_images"),
-)
 _FEW_COMPONENTS = 84  # with the background and in three kinds of pixels: less than 256 numbers
 _ROUNDING = 1e-6  # of distances: nearer to the limit than this they are compared exactly
 
@@ -239,90 +231,6 @@ def _missed_pixels(above: Mask, gt: Mask, partition: Partition) -> Integers:
     missed = gt[truth.window] > above[truth.window]
     counts = np.bincount(truth.labels[missed], minlength=len(truth) + 1)
     return counts[partition.framed + 1]
-
-
-def predicted_columns(
-    predicted: Sequence[PredictedObjects], shapes: Sequence[tuple[int, int]]
-) -> dict[str, NDArray[np.generic]]:
-    """Return the columns of the table of predicted objects of a batch; `shapes` are of its images."""
-    height, width = np.repeat(shapes, [len(image) for image in predicted], axis=0).T
-    y0, x0, y1, x1 = _joined(predicted, "boxes").T
-    areas, salient = _joined(predicted, "areas"), _joined(predicted, "salient")
-    return {
-        "y0": y0,
-        "x0": x0,
-        "y1": y1,
-        "x1": x1,
-        "area": areas,
-        "share": areas / (height * width),
-        "touches_border": (y0 == 0) | (x0 == 0) | (y1 == height) | (x1 == width),
-        "mean": _joined(predicted, "means"),
-        "peak": _joined(predicted, "peaks"),
-        "precision": salient / areas,
-        "match": _joined(predicted, "match"),
-        "iou": _joined(predicted, "iou"),
-        "false": salient == 0,
-        "holds": _joined(predicted, "holds"),
-        "spilled_pixels": _joined(predicted, "spilled_pixels"),
-    }
-
-
-def _joined(predicted: Sequence[PredictedObjects], name: str) -> NDArray[Any]:
-    """Return an attribute of the predicted objects of a batch, image after image."""
-    return np.concatenate([getattr(image, name) for image in predicted])
-
-
-def count_objects(
-    predicted: Sequence[PredictedObjects],
-    partitions: Sequence[Partition],
-    recalls: Values,
-    histograms: Sequence[Histogram],
-) -> dict[str, Values]:
-    """Return the counts of each image of a batch, all of which add up over images.
-
-    Args:
-        predicted: the predicted objects of each image.
-        partitions: its frames.
-        recalls: those of the frames at p > 0.5, image after image.
-        histograms: its counts of pixels.
-    """
-    n_images = len(predicted)
-    sizes = np.array([partition.background.size for partition in partitions])
-    n_predicted = np.array([len(image) for image in predicted])
-    n_objects = np.array([len(partition) for partition in partitions])
-    # the image of each predicted and of each true object
-    image, true_image = (np.repeat(np.arange(n_images), n) for n in (n_predicted, n_objects))
-    areas, salient = _joined(predicted, "areas"), _joined(predicted, "salient")
-    true_areas = np.concatenate([partition.areas for partition in partitions])
-    small, true_small = areas / sizes[image] < SMALL, true_areas / sizes[true_image] < SMALL
-    false, precise, found = salient == 0, 2 * salient >= areas, recalls >= HALF
-    ious = [image.iou[image.iou > HALF] for image in predicted]
-    above = np.stack([histogram.above[0, :, BINARY] for histogram in histograms])
-    intersection = above[:, 1]
-    union = above[:, 0] + np.array([histogram.totals[0, 1] for histogram in histograms])
-    counts = {
-        "images": np.ones(n_images),
-        "pixels": sizes,
-        "objects": n_objects,
-        "found": np.bincount(true_image, found, n_images),
-        "predicted": n_predicted,
-        "precise": np.bincount(image, precise, n_images),
-        "false": np.bincount(image, false, n_images),
-        "false_pixels": np.bincount(image, areas * false, n_images),
-        "matched": [len(matched) for matched in ious],
-        "matched_iou": [matched.sum() for matched in ious],
-        "objects_small": np.bincount(true_image, true_small, n_images),
-        "found_small": np.bincount(true_image, found & true_small, n_images),
-        "predicted_small": np.bincount(image, small, n_images),
-        "precise_small": np.bincount(image, precise & small, n_images),
-        **{f"curve_{key}": [image.curve[key] for image in predicted] for key in predicted[0].curve},
-        "intersection": intersection,
-        "union": union,
-        "iou": np.divide(intersection, union, out=np.zeros(n_images), where=union > 0),
-        "iou_images": union > 0,
-        **{key: [image.detections[key] for image in predicted] for key in predicted[0].detections},
-    }
-    return {key: np.asarray(values, dtype=np.float64) for key, values in counts.items()}
 
 
 def _count_detections(

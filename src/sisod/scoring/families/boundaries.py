@@ -1,10 +1,11 @@
-"""Metrics of boundaries at p > 0.5: boundary IoU, mean boundary accuracy, normalised surface distance.
+"""Metrics of boundaries at p > 0.5: BIoU, MBA, normalised surface distance, human correction effort.
 
 Like those of `structure`, each takes the pixels and the frames, and returns the image's value followed
 by one value per frame (boundary IoU) or the image's alone. Masks are cut to the box around their objects
 before anything else: outside it there is no boundary.
 """
 
+import functools
 import math
 from collections.abc import Sequence
 
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sisod.scoring.arrays import Mask, Values, Window
-from sisod.scoring.families.pixels import WHOLE, Pixels
+from sisod.scoring.families.family import WHOLE, Pixels
 from sisod.scoring.partition import Frame
 
 Bytes = NDArray[np.uint8]  # 0 and 1
@@ -21,6 +22,8 @@ _N_RADII = 5  # of mean boundary accuracy
 _LARGEST_OF_OPENCV = 6  # the radius up to which its morphology is faster
 _LOOKUPS = 2  # pairs of a pixel and a distance in columns that take as long as a pixel's distance
 _EXACT = 1 << 20  # squared distances that the distance transform, in float32, tells apart
+_RELAX = 5  # pixels; of human correction effort, as the next
+_EPSILON = 2.0  # largest distance in pixels of a polygon from the outline that it corrects
 _SQUARE = np.ones((3, 3), dtype=np.uint8)
 _CROSS = cv2.getStructuringElement(cv2.MORPH_CROSS, (3, 3))
 
@@ -175,3 +178,166 @@ def common_box(*masks: Mask, margin: int = 0) -> Window:
     x1, y1 = (max((box[axis] + box[axis + 2] for box in boxes), default=0) for axis in (0, 1))
     rows = slice(max(y0 - margin, 0), min(y1 + margin, height))
     return rows, slice(max(x0 - margin, 0), min(x1 + margin, width))
+
+
+def human_correction_effort(pixels: Pixels, frames: Sequence[Frame]) -> Values:  # noqa: ARG001
+    """Human correction effort (Qin et al., ECCV 2022), the clicks that correct the map at p > 0.5."""
+    box = common_box(pixels.binary, pixels.gt, margin=_RELAX)
+    pred, gt = (np.ascontiguousarray(mask[box]).view(np.uint8) for mask in (pixels.binary, pixels.gt))
+    correct, false, missed = pred & gt, pred & (1 - gt), gt & (1 - pred)
+    inside = np.asarray(cv2.erode(pred | gt, _CROSS, iterations=_RELAX), dtype=np.uint8)
+    false_regions = false & _grown(false & inside, 1 - gt)
+    missed_regions = missed & _grown(missed & inside, 1 - pred)
+    missed_regions |= skeleton(gt.view(np.bool_), within=missed.view(np.bool_)).view(np.uint8)
+    kept = correct | missed_regions
+    effort = _count_clicks(false_regions, kept)
+    effort += _count_clicks(missed_regions, 1 - (kept | false_regions))
+    return np.array([float(effort)])
+
+
+def _grown(seeds: Bytes, within: Bytes) -> Bytes:
+    """Return regions grown by `_RELAX` pixels, not beyond a mask."""
+    for _ in range(_RELAX if seeds.any() else 0):
+        seeds = np.asarray(cv2.dilate(seeds, _CROSS), dtype=np.uint8) & within
+    return seeds
+
+
+def _count_clicks(regions: Bytes, opposite: Bytes) -> int:
+    """Count the corners of the outlines that touch the opposite side, and the regions without one.
+
+    Args:
+        regions: what has to be corrected.
+        opposite: what a corrected region is to be joined with, or cut off from.
+    """
+    if not regions.any():
+        return 0
+    contours, _ = cv2.findContours(regions, cv2.RETR_TREE, cv2.CHAIN_APPROX_NONE)
+    points = np.concatenate(contours).reshape(-1, 2).astype(np.int32, copy=False)
+    owner = np.repeat(np.arange(len(contours)), [len(contour) for contour in contours])
+    columns, rows = points.T
+    touching = np.asarray(cv2.dilate(opposite, _CROSS))[rows, columns] > 0
+    touching &= _is_first(rows * regions.shape[1] + columns, regions.size)
+    n_labels, labels = cv2.connectedComponents(regions, connectivity=8)
+    n_touching = len(np.unique(np.asarray(labels)[rows[touching], columns[touching]]))
+    corners = 0
+    for lines in _lines(points, owner, touching):
+        corners += sum(len(cv2.approxPolyDP(line, _EPSILON, closed=False)) for line in lines)
+    return corners + n_labels - 1 - n_touching
+
+
+def _is_first(places: NDArray[np.intp], size: int) -> Mask:
+    """Tell for each pixel of the contours whether it was not listed before."""
+    index = np.arange(len(places))
+    first = np.empty(size, dtype=np.intp)
+    first[places[::-1]] = index[::-1]
+    return np.asarray(first[places] == index)
+
+
+def _lines(
+    points: NDArray[np.int32], owner: NDArray[np.intp], touching: Mask
+) -> list[list[NDArray[np.int32]]]:
+    """Return the touching parts of each contour, pixel after pixel; those of one contour together."""
+    index = np.flatnonzero(touching)
+    cuts = np.flatnonzero((np.diff(index) > 1) | np.diff(owner[index]).astype(bool)) + 1
+    parts = np.split(index, cuts) if len(index) else []
+    contours: dict[int, list[NDArray[np.int32]]] = {}
+    for part in parts:
+        contours.setdefault(int(owner[part[0]]), []).append(points[part])
+    for lines in contours.values():
+        # a contour has no beginning: a line that was cut there is one line
+        if len(lines) > 1 and np.abs(lines[0][0] - lines[-1][-1]).max() == 1:
+            lines[-1] = np.concatenate([lines[-1], lines[0][::-1]])
+            del lines[0]
+    return list(contours.values())
+
+
+Places = NDArray[np.intp]  # flat indices
+
+# the bit of each neighbour, clockwise from the upper left one
+_BITS = np.array([[1, 2, 4], [128, 0, 8], [64, 32, 16]], dtype=np.uint8)
+# neighbourhoods where scikit-image differs from the paper -> what removes the pixel
+_DIFFERENT = {
+    3: 1, 6: 1, 10: 3, 11: 1, 12: 1, 14: 1, 24: 2, 26: 2, 40: 3, 48: 0, 56: 2, 96: 2, 104: 2, 108: 2,
+    129: 0, 130: 3, 131: 1, 134: 1, 160: 3, 161: 1, 176: 2, 192: 2, 194: 1, 198: 1, 224: 2,
+}  # fmt: skip
+
+
+@functools.cache
+def _removing_passes() -> NDArray[np.uint8]:
+    """Return, for each neighbourhood, what removes the pixel: 1 the first pass, 2 the second, 3 both."""
+    table = np.zeros(256, dtype=np.uint8)
+    for code in range(256):
+        ring = [code >> bit & 1 for bit in range(8)]
+        n_starts = sum(ring[bit - 1] < ring[bit] for bit in range(8))
+        if 2 <= sum(ring) <= 6 and n_starts == 1:  # on the edge of an object, neither end nor bridge
+            up, right, down, left = ring[1::2]
+            first = not (right and down and (up or left))
+            second = not (up and left and (right or down))
+            table[code] = first + 2 * second
+        table[code] = _DIFFERENT.get(code, table[code])
+    return table
+
+
+def skeleton(mask: Mask, *, within: Mask | None = None) -> Mask:
+    """Return the lines in the middle of the objects of a mask, or only their pixels within another mask.
+
+    The second is quicker: the work ends as soon as no pixel of the other mask is left.
+
+    Example:
+        >>> bar = np.zeros((4, 8), dtype=bool)
+        >>> bar[:3, :7] = True
+        >>> skeleton(bar).astype(int)
+        array([[0, 0, 0, 0, 0, 1, 0, 0],
+               [1, 1, 1, 1, 1, 0, 0, 0],
+               [0, 0, 0, 0, 0, 0, 0, 0],
+               [0, 0, 0, 0, 0, 0, 0, 0]])
+    """
+    within = mask if within is None else mask & within
+    x, y, width, height = cv2.boundingRect(np.ascontiguousarray(mask).view(np.uint8))
+    window = slice(y, y + height), slice(x, x + width)
+    padded = np.zeros((height + 2, width + 2), dtype=np.uint8)
+    wanted = padded.copy()
+    padded[1:-1, 1:-1] = mask[window]
+    wanted[1:-1, 1:-1] = within[window]
+    left = _thin(padded, np.flatnonzero(wanted))
+    rows, columns = np.divmod(left, width + 2)
+    lines = np.zeros_like(mask)
+    lines[rows + y - 1, columns + x - 1] = True
+    return lines
+
+
+def _thin(padded: NDArray[np.uint8], wanted: Places) -> Places:
+    """Return those of the wanted pixels, by their flat index, that are left when only lines are left.
+
+    Args:
+        padded: the mask, with a row of zeros around it.
+        wanted: salient pixels.
+    """
+    passes = _removing_passes()
+    wide = padded.shape[1]
+    # a neighbour in the direction of a step loses the bit of the opposite direction
+    rows, columns = np.nonzero(_BITS)
+    steps = ((rows - 1) * wide + columns - 1)[:, None]
+    opposite = _BITS[::-1, ::-1][rows, columns]
+    filtered = cv2.filter2D(padded, -1, _BITS, borderType=cv2.BORDER_CONSTANT)
+    codes, salient = np.asarray(filtered, dtype=np.uint8).ravel(), padded.flatten()
+    candidates = np.flatnonzero((passes.take(codes) > 0) & (salient > 0))
+    order = np.empty(codes.size, dtype=np.int32)
+    current = 1
+    # a candidate is removed by this pass or by the next one, unless its neighbourhood changes
+    while len(candidates) and len(wanted):
+        is_removed = passes.take(codes.take(candidates)) & current > 0
+        removed = candidates[is_removed]
+        salient[removed] = 0
+        changed = removed + steps
+        for pixels, bit in zip(changed, opposite, strict=True):
+            codes[pixels] -= bit
+        candidates = np.concatenate([candidates[~is_removed], changed.ravel()])
+        removable = (passes.take(codes.take(candidates)) > 0) & (salient.take(candidates) > 0)
+        candidates = candidates[removable]
+        index = np.arange(len(candidates), dtype=np.int32)
+        order[candidates] = index  # of a pixel that is listed twice, one entry stays
+        candidates = candidates[order.take(candidates) == index]
+        wanted = wanted[salient.take(wanted) > 0]
+        current = 3 - current
+    return wanted

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sisod.scoring.arrays import Mask, Values, Window
-from sisod.scoring.families.pixels import EPS, WHOLE, Pixels
+from sisod.scoring.families.family import EPS, WHOLE, Pixels
 from sisod.scoring.partition import Frame
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sisod.scoring.arrays import Mask, Values, Window
-from sisod.scoring.families.pixels import EPS, Pixels
+from sisod.scoring.families.family import EPS, Pixels
 from sisod.scoring.partition import Frame
 
 Box = tuple[int, int, int, int]  # y0, x0, y1, x1, half-open
