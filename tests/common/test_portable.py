@@ -1,4 +1,4 @@
-"""Rules for other systems than Linux: encodings, line ends, calls, names."""
+"""Rules for other systems than Linux: encodings, line ends, calls."""
 
 import ast
 from collections.abc import Iterator
@@ -9,8 +9,6 @@ from pathlib import Path
 import pytest
 
 import sisod
-from sisod.common.exceptions import InputError
-from sisod.evaluation import benchmark
 
 PACKAGE = Path(sisod.__file__).parent
 TRANSLATED = {"write_text", "open", "fdopen"}  # \n becomes \r\n on Windows unless told otherwise
@@ -93,47 +91,6 @@ def test_modules_that_some_system_lacks_are_imported_where_that_is_expected() ->
             if names & lacking and id(node) not in tried:
                 outside.append(f"{path}: {names & lacking}")
     assert outside == []
-
-
-# ------------------------------------------------------------------------------------ names
-
-
-def check(*names: tuple[str, str], windows: bool = False) -> str:
-    try:
-        benchmark._check_names(names, windows=windows)
-    except InputError as error:
-        return str(error)
-    return ""
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["a?", "a:b", 'a"', "a<b", "a|b", "a\\b", "a.", "a ", "NUL", "con.txt", "Lpt1", "aux ", "a\tb"],
-)
-def test_names_that_windows_cannot_write(name: str) -> None:
-    refused = f"method name {name!r} cannot name a folder on Windows; give it another"
-    assert check(("MSOD", name), windows=True) == refused
-    assert check((name, "EDN"), windows=True) == refused.replace("method", "data set")
-    assert check(("MSOD", name)) == ""
-
-
-@pytest.mark.parametrize(
-    "name", ["EDN", "a.b", "connie", "com", "nul-1", "ours (2 epochs)", "图像", "a=b"]
-)
-def test_names_that_windows_can_write(name: str) -> None:
-    assert check(("MSOD", name), windows=True) == ""
-
-
-@pytest.mark.parametrize(("first", "second"), [("EDN", "edn"), ("Straße", "STRASSE"), ("é", "e\u0301")])
-def test_names_that_share_a_folder_elsewhere(first: str, second: str) -> None:
-    advice = "would share a folder on Windows and macOS, where case makes no difference"
-    assert check(("MSOD", first), ("MSOD", second)).startswith(
-        f"the methods {first!r} and {second!r} {advice}; give one"
-    )
-    assert check((first, "EDN"), (second, "ICON")).startswith(
-        f"the data sets {first!r} and {second!r} {advice}; give one"
-    )
-    assert check(("MSOD", first), ("ECSSD", second)) == ""  # in folders of their own
 
 
 @pytest.mark.needs("lightning")

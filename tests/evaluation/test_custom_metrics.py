@@ -18,7 +18,6 @@ from helpers.folder_contents import content
 import sisod
 from sisod.analysis import bootstrap_intervals, by_number, by_size, compare
 from sisod.common.exceptions import InputError, UsageError
-from sisod.evaluation.benchmark_file import read_benchmark_file
 from sisod.evaluation.saved import read_summary
 from sisod.scoring.custom import _REGISTERED
 from sisod.scoring.metrics import _TABLE, is_custom
@@ -351,13 +350,3 @@ def test_a_name_that_is_wrong_is_a_sentence(four_images: Path, tmp_path: Path) -
         "--metrics", "mae,no_such_module:f",
     )  # fmt: skip
     assert "there is no module 'no_such_module'" in error_message(result)
-
-
-def test_a_benchmark_file_runs_no_code(tmp_path: Path) -> None:
-    text = '[datasets.D]\ngt = "gt"\n[methods.M]\npred = "pred"\n'
-    for metrics in ('["mae", "os:system"]', '"os:system"'):
-        (tmp_path / "b.toml").write_text(f"metrics = {metrics}\n{text}")
-        with pytest.raises(
-            InputError, match=r"b.toml: metrics names a function, and a file runs no code"
-        ):
-            read_benchmark_file(tmp_path / "b.toml")

@@ -11,7 +11,7 @@ from helpers.command_line import run
 from numpy.typing import NDArray
 
 import sisod
-from sisod.evaluation.notes import DefinedCounts, undefined_notes
+from sisod.evaluation.notes import undefined_notes
 from sisod.scoring.arrays import has_grey_area
 
 Picture = NDArray[Any]
@@ -201,9 +201,9 @@ def test_undefined_metrics_are_counted_below_the_table() -> None:
 
 
 def test_undefined_metrics_are_grouped() -> None:
-    a = DefinedCounts("D", "A", {"mae": 9, "auc": 7, "si_auc": 7, "si_mae": 9, "object_recall": 1}, 9)
-    b = DefinedCounts("D", "B", {"mae": 9, "auc": 7, "si_auc": 7, "si_mae": 8, "object_recall": 1}, 9)
-    c = DefinedCounts("E", "A", {"mae": 5, "auc": 5, "si_auc": 4, "si_mae": 5}, 5)
+    a = ("D", "A", {"mae": 9, "auc": 7, "si_auc": 7, "si_mae": 9, "object_recall": 1}, 9)
+    b = ("D", "B", {"mae": 9, "auc": 7, "si_auc": 7, "si_mae": 8, "object_recall": 1}, 9)
+    c = ("E", "A", {"mae": 5, "auc": 5, "si_auc": 4, "si_mae": 5}, 5)
     keys = ["mae", "si_mae", "auc", "si_auc", "object_recall"]
     assert undefined_notes([a, b, c], keys) == [
         "D: AUC, SI-AUC undefined on 2 of 9 images, which are left out of the mean",
@@ -215,7 +215,7 @@ def test_undefined_metrics_are_grouped() -> None:
 
 def test_undefined_metrics_of_a_long_list_are_shortened_and_those_without_a_value_named() -> None:
     keys = ["f_mean", "f_max", "f_binary", "iou_mean", "iou_max", "iou_binary", "precision_mean"]
-    counts = DefinedCounts("D", "A", dict.fromkeys(keys, 3) | {"auc": 0}, 4)
+    counts = ("D", "A", dict.fromkeys(keys, 3) | {"auc": 0}, 4)
     assert undefined_notes([counts], ["auc", *keys]) == [
         "D: AUC undefined on all 4 images",
         "D: F mean, F max, F binary, IoU mean, IoU max, IoU binary, ... (7 metrics) undefined on 1 of 4 "
@@ -243,8 +243,8 @@ def test_one_object_among_ground_truths_is_enough() -> None:
 
 
 def test_metrics_of_objects_and_single_images() -> None:
-    counts = DefinedCounts("", "A", {"auc": 0, "object_recall": 0}, 1)
-    other = DefinedCounts("", "B", {"auc": 1, "object_recall": 1}, 1)
+    counts = ("", "A", {"auc": 0, "object_recall": 0}, 1)
+    other = ("", "B", {"auc": 1, "object_recall": 1}, 1)
     line = "AUC, Object recall undefined on the only image"
     assert undefined_notes([counts], ["auc", "object_recall"]) == [line]
     assert undefined_notes([counts, other], ["auc", "object_recall"]) == [f"A: {line}"]

@@ -55,7 +55,7 @@ COMMANDS = {
     "evaluate": Command(
         "evaluate A=maps mask --out out --dataset MSOD --jobs 1 --metrics mae --overwrite",
         "out/MSOD/A",
-        "sisod.evaluation.executors.score_task",
+        "sisod.evaluation.driver.score_task",
         bad=(("--metrics", "nonsense"), ("--protocol", "nonsense"), ("--pred-suffix", "_x")),
         broken="maps/scene001.png",
         without=("distributed", ("--cluster", "tcp://127.0.0.1:9")),

@@ -35,7 +35,7 @@ from sisod.common.grid import (
     percent,
     render,
 )
-from sisod.evaluation.notes import DefinedCounts, undefined_notes
+from sisod.evaluation.notes import undefined_notes
 from sisod.evaluation.results import Result
 from sisod.scoring.metrics import METRICS
 
@@ -393,7 +393,7 @@ def _notes(
     # how often a score over all objects is defined is not stored
     keys = [score.key for score in next(iter(scores.values())) if score.key in METRICS]
     counts = [
-        DefinedCounts("", name, {key: n for key, n in e.defined.items() if n}, n_images)
+        ("", name, {key: n for key, n in e.defined.items() if n}, n_images)
         for name, e in evaluations.items()
     ]
     return (*notes, *undefined_notes(counts, keys))

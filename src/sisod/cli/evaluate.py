@@ -103,8 +103,8 @@ def evaluate(
     from sisod.common.memory import keep_freed_memory
     from sisod.data.pairs import read_names
     from sisod.evaluation.benchmark import read_benchmark, score_benchmark
-    from sisod.evaluation.notes import DefinedCounts, undefined_notes
-    from sisod.evaluation.request import Options
+    from sisod.evaluation.notes import undefined_notes
+    from sisod.evaluation.request import Options, make_request
     from sisod.report.summary import SummaryRow, render, shown_keys, terminal_tables
 
     keep_freed_memory()
@@ -124,13 +124,18 @@ def evaluate(
         normalize=normalize,
     )
     chosen = ",".join(metrics) if metrics else benchmark.metrics
-    requests = benchmark.requests(
-        protocol=conventions,
-        metrics=chosen,
-        names=None if names is None else read_names(names),
-        allow_missing=allow_missing,
-        strict=strict,
-    )
+    listed = None if names is None else read_names(names)
+    requests = {
+        name: make_request(
+            folders,
+            protocol=conventions,
+            metrics=chosen,
+            names=listed,
+            allow_missing=allow_missing,
+            strict=strict,
+        )
+        for name, folders in benchmark.folders.items()
+    }
     lines, left_out, defined = [], [], []
     for name, result, notes in score_benchmark(requests, out, options):
         for note in notes:
@@ -138,7 +143,7 @@ def evaluate(
         lines.append(SummaryRow(*name, result.summary, result.defined))
         run = result.run
         left_out.append((requests[name].gt_root, run["left_out"], run["components"]))
-        defined.append(DefinedCounts(*name, result.defined, run["images"]))
+        defined.append((*name, result.defined, run["images"]))
     for gt_root, n_left_out, n_components in dict.fromkeys(left_out):  # once for all methods
         print_left_out(gt_root, conventions, n_left_out, n_components)
     keys = next(iter(requests.values())).keys

@@ -42,7 +42,7 @@ def table(
     Example:
         sisod table results --metrics mae,maxf,em --format latex --digits 3
     """
-    from sisod.evaluation.notes import DefinedCounts, undefined_notes
+    from sisod.evaluation.notes import undefined_notes
     from sisod.evaluation.results import find_results
     from sisod.evaluation.saved import read_run, read_summary
     from sisod.report.summary import SummaryRow, TableStyle, choose_tables, render, terminal_tables
@@ -67,7 +67,7 @@ def table(
     for note in notes:
         typer.echo(f"warning: {note}", err=True)
     counts = [
-        DefinedCounts(*name, line.defined, run["images"])
+        (*name, line.defined, run["images"])
         for (name, run), line in zip(runs.items(), lines, strict=True)
     ]
     for note in undefined_notes(counts, [key for table in tables for key in table]):

@@ -4,7 +4,7 @@ import dataclasses
 import json
 import tomllib
 from pathlib import Path
-from typing import Any, TypeVar, get_args, get_type_hints
+from typing import Any, TypeVar, get_args, get_type_hints, is_typeddict
 
 from sisod.common.arguments import one_line, short_repr, similar_names
 from sisod.common.exceptions import InputError
@@ -96,7 +96,9 @@ def convert(content: Any, kind: type[T], *, name: str, strict: bool = True) -> T
 
 def _check_keys(content: Any, kind: Any, name: str, table: str) -> None:
     """Raise if the content of a dataclass has a key that none of its fields has."""
-    kinds = [one for one in (kind, *get_args(kind)) if dataclasses.is_dataclass(one)]
+    kinds = [
+        one for one in (kind, *get_args(kind)) if dataclasses.is_dataclass(one) or is_typeddict(one)
+    ]
     if not kinds or not isinstance(content, dict):
         return
     hints = get_type_hints(kinds[0])

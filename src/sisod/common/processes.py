@@ -13,6 +13,13 @@ from pathlib import Path
 _PACKAGE_PARENT = str(Path(__file__).parents[2])  # the folder on the path that sisod comes from
 
 
+def default_jobs() -> int:
+    """Return the number of cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def module_settings(*, with_program: bool = False, folders: Sequence[str] = ()) -> dict[str, str]:
     """Return the environment variables of a process that imports what this one does.
 

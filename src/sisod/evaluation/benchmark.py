@@ -1,46 +1,58 @@
-"""Many methods on many data sets, from folders or a TOML file, scored one after the other."""
+"""Many methods on many data sets, from folders or a TOML file, scored one after the other.
+
+    metrics = "paper"                        # optional: "paper", "sod", "dis", "all" or a list of keys
+    protocol = "default"                     # optional; settings may follow: "default+min_area=0"
+
+    [datasets.MSOD]
+    gt = "data/MSOD/mask"
+
+    # optional: labels = true for label maps, class = "3" for one class of class maps or of a COCO file
+
+    [methods.EDN]
+    pred = "maps/EDN/{dataset}"              # or a table: pred = { MSOD = "maps/edn-msod" }
+
+Paths are relative to the file.
+"""
 
 import dataclasses
 import os.path
-import re
-import sys
 import unicodedata
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path, PurePosixPath
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NotRequired, TypedDict
 
-from sisod.common.arguments import check_utf8, short_repr
+from sisod.common.arguments import one_line, short_repr
 from sisod.common.exceptions import InputError, UsageError
 from sisod.common.output import is_safe_relative_path, is_url
 from sisod.data.containers import plain_root
-from sisod.data.containers.coco import is_coco
-from sisod.evaluation.benchmark_file import Benchmark, read_benchmark_file
+from sisod.data.truths import TruthFormat
 from sisod.evaluation.driver import check_request, evaluate_request
 from sisod.evaluation.notes import run_notes
-from sisod.evaluation.request import Folders, Options, Request
+from sisod.evaluation.request import Folders, Options, Request, make_request
 from sisod.evaluation.result import Evaluation
 from sisod.scoring.metrics import MetricChoice
 from sisod.scoring.protocols import Protocol
 
-_LONGEST_NAME = 200  # bytes; most file systems take 255, and the work folder's name is longer
-_NOT_ON_WINDOWS = re.compile(
-    r'.*[<>:"/\\|?*\x00-\x1f]'
-    r"|.*[. ]$"  # at the end
-    r"|(con|prn|aux|nul|(com|lpt)[0-9¹²³]) *(\.|$)",  # devices, whatever follows the dot
-    re.IGNORECASE | re.DOTALL,
-)
 # folder names that say what the folder contains and not which data set it is
-_GENERIC = {
-    "mask",
-    "masks",
-    "gt",
-    "gts",
-    "groundtruth",
-    "ground_truth",
-    "ground-truth",
-    "label",
-    "labels",
-}
+_GENERIC = {"mask", "masks", "gt", "gts", "label", "labels"}
+_GENERIC |= {"groundtruth", "ground_truth", "ground-truth"}
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """Methods and data sets to be scored, and what a file says of how.
+
+    Attributes:
+        folders: by the names of data set and method.
+        metrics: as `sisod.evaluate` takes them; None if none are named.
+        protocol: name of it; None if none is named.
+    """
+
+    folders: Mapping[tuple[str, str], Folders]
+    metrics: str | tuple[str, ...] | None = None
+    protocol: str | None = None
 
 
 def read_benchmark(
@@ -54,59 +66,51 @@ def read_benchmark(
 ) -> Benchmark:
     """Return the benchmark that the positional arguments of `sisod evaluate` describe.
 
-    Every class is a data set of its own, called like the data set and the class.
+    Args:
+        paths: folders of predictions, as DIR or NAME=DIR, and that of the ground truths; or a TOML file.
+        dataset: name of the data set; by default that of its folder.
+        pred_suffix: end of every prediction's name that is not part of the image's.
+        gt_suffix: the same for ground truths.
+        labels: whether ground truths are label maps.
+        classes: to be scored, each as a data set of its own, called like the data set and the class.
 
     Example:
         >>> list(read_benchmark(["EDN=maps/edn", "maps/icon", "MSOD/mask"]).folders)
         [('MSOD', 'EDN'), ('MSOD', 'icon')]
     """
     if len(paths) == 1 and paths[0].lower().endswith(".toml"):
-        if dataset or pred_suffix or gt_suffix:
+        if dataset or pred_suffix or gt_suffix or labels or classes is not None:
             raise UsageError(
-                "--dataset, --pred-suffix and --gt-suffix are for folders; a TOML file says them itself"
+                "--dataset, --pred-suffix, --gt-suffix, --label-maps, --class and --classes are for "
+                "folders; a TOML file says them itself: suffix, labels and class of a data set"
             )
-        if labels or classes is not None:
-            raise UsageError(
-                "--label-maps, --class and --classes are for folders; a TOML file says labels = true or "
-                "class = in the table of a data set"
-            )
-        benchmark = read_benchmark_file(Path(paths[0]))
-        _check_names(list(benchmark.folders))
-        return benchmark
+        return _read_file(Path(paths[0]))
     if len(paths) < 2:
         raise UsageError(
             "expected folders of predictions and after them the folder of ground truths, or one TOML "
             f"file; got one folder, {paths[0]!r}"
         )
-    name = dataset or dataset_name(paths[-1])
-    methods = [split_name(path) for path in paths[:-1]]
-    folders = {
-        method: Folders(root, paths[-1], pred_suffix, gt_suffix, labels) for method, root in methods
-    }
+    name, meaning = dataset or dataset_name(paths[-1]), TruthFormat(labels)
+    roots = [
+        (method, Folders(root, paths[-1], pred_suffix, gt_suffix, meaning))
+        for method, root in map(split_name, paths[:-1])
+    ]
     if classes is None:
-        _check_names([(name, method) for method, _ in methods])
-        return Benchmark({(name, method): roots for method, roots in folders.items()})
-    chosen = _checked_classes(classes)
-    _check_names([(f"{name}-{category}", method) for category in chosen for method, _ in methods])
-    return Benchmark(
-        {
-            (f"{name}-{category}", method): roots.of_class(category)
-            for category in chosen
-            for method, roots in folders.items()
-        }
-    )
-
-
-def _checked_classes(classes: Sequence[str]) -> list[str]:
+        return Benchmark(_by_name([((name, method), folders) for method, folders in roots]))
     chosen = [category.strip() for category in classes]
-    for index, category in enumerate(chosen):
-        if not category:
-            raise UsageError(
-                "one of the classes is empty; expected names or numbers with commas, like 1,2"
-            )
-        if category in chosen[:index]:
-            raise UsageError(f"the class {short_repr(category)} is named twice; name it once")
-    return chosen
+    if "" in chosen or len(set(chosen)) < len(chosen):
+        raise UsageError(
+            f"classes must be different names or numbers, like 1,2, got {short_repr(','.join(classes))}"
+        )
+    return Benchmark(
+        _by_name(
+            [
+                ((f"{name}-{category}", method), folders.of_class(category))
+                for category in chosen
+                for method, folders in roots
+            ]
+        )
+    )
 
 
 def evaluate_benchmark(
@@ -134,8 +138,8 @@ def evaluate_benchmark(
         metrics: instead of those that the file names.
         jobs: processes; by default one for each core.
         names: only these images, of every data set.
-        allow_missing: score what has a prediction instead of refusing.
-        strict: refuse predictions of another size instead of resizing them.
+        allow_missing: score what has a prediction instead of raising.
+        strict: raise for predictions of another size instead of resizing them.
         resume: go on with an unfinished benchmark; what is finished is kept.
         overwrite: replace earlier results.
         cluster: address of a Dask scheduler.
@@ -147,15 +151,19 @@ def evaluate_benchmark(
         raise UsageError(
             f"file must be a TOML file of methods and data sets, got {short_repr(str(file))}"
         )
-    requests = read_benchmark([str(file)]).requests(
-        protocol=protocol,
-        metrics=metrics,
-        names=names,
-        allow_missing=allow_missing,
-        strict=strict,
-    )
+    benchmark, results = read_benchmark([str(file)]), {}
+    requests = {
+        name: make_request(
+            folders,
+            protocol=protocol or benchmark.protocol or "default",
+            metrics=metrics or benchmark.metrics,
+            names=names,
+            allow_missing=allow_missing,
+            strict=strict,
+        )
+        for name, folders in benchmark.folders.items()
+    }
     options = Options(jobs=jobs, resume=resume, overwrite=overwrite, cluster=cluster)
-    results = {}
     for (dataset, method), result, notes in score_benchmark(requests, Path(out), options):
         for note in notes:
             warnings.warn(f"{method} on {dataset}: {note}", UserWarning, stacklevel=2)
@@ -180,17 +188,17 @@ def score_benchmark(
         yield (dataset, method), result, run_notes(result.run, request)
 
 
+# ------------------------------------------------------------------------------------------------ names
+
+
 def dataset_name(gt_root: str) -> str:
     """Return the name of a data set: its folder, or the one above if that is called mask or similar."""
-    gt_root = plain_root(gt_root)
-    if is_url(gt_root):
-        parts = [part for part in gt_root.split("://")[1].split("/") if part]
-    else:
-        parts = list(Path(gt_root).resolve().parts[1:])
-    parts[-1:] = map(_stem, parts[-1:])
-    if len(parts) > 1 and parts[-1].lower() in _GENERIC:
-        return parts[-2]
-    return parts[-1] if parts else "data"
+    root = plain_root(gt_root)
+    parts = root.split("://")[1].split("/") if is_url(root) else Path(root).resolve().parts[1:]
+    named = [part.removesuffix(".json") for part in parts if part]
+    if len(named) > 1 and named[-1].lower() in _GENERIC:
+        return named[-2]
+    return named[-1] if named else "data"
 
 
 def split_name(path: str) -> tuple[str, str]:
@@ -201,47 +209,94 @@ def split_name(path: str) -> tuple[str, str]:
         if not root:
             raise UsageError(f"{path!r} names a method but no folder; expected NAME=DIR")
         return name, root
-    plain = plain_root(path)
-    if is_url(path):
-        return _stem(PurePosixPath(plain.split("://")[1]).name or path), path
-    return _stem(Path(plain).resolve().name), path
+    plain = plain_root(path).rstrip("/") if is_url(path) else str(Path(plain_root(path)).resolve())
+    return Path(plain).name.removesuffix(".json"), path
 
 
-def _stem(name: str) -> str:
-    """Return a file name without the extension of COCO files."""
-    return name[: -len(".json")] if is_coco(name) else name
+def _by_name(folders: Sequence[tuple[tuple[str, str], Folders]]) -> dict[tuple[str, str], Folders]:
+    """Return the folders by data set and method; raise if these cannot be the names of folders.
 
-
-def _check_names(names: Sequence[tuple[str, str]], *, windows: bool = sys.platform == "win32") -> None:
-    """Refuse names of data sets and methods that cannot be the names of folders."""
-    for index, (dataset, method) in enumerate(names):
-        for what, name in (("data set", dataset), ("method", method)):
-            check_utf8(name, f"{what} name")
-            if len(name.encode()) > _LONGEST_NAME:
-                raise InputError(f"{what} name {name[:20]!r}... is too long for a folder; shorten it")
+    Names that differ only in case are an error on every system: results are copied between systems, and
+    where case makes no difference one would replace the other.
+    """
+    spelled: dict[tuple[str, ...], tuple[str, str]] = {}
+    for names, _ in folders:
+        for what, name in zip(("data set", "method"), names, strict=True):
             if not is_safe_relative_path(name) or "/" in name or name.startswith("."):
                 raise InputError(f"{what} name {name!r} cannot name a folder; give it another")
-            if windows and _NOT_ON_WINDOWS.match(name):
-                raise InputError(
-                    f"{what} name {name!r} cannot name a folder on Windows; give it another"
-                )
-        if (dataset, method) in names[:index]:
-            raise InputError(f"two predictions are called {method!r}; give them names, as NAME=DIR")
-    _check_spelling("data sets", [dataset for dataset, _ in names])
-    for dataset in dict(names):
-        _check_spelling("methods", [method for other, method in names if other == dataset])
-
-
-def _check_spelling(what: str, names: Sequence[str]) -> None:
-    """Refuse names that differ only in upper and lower case, on every system.
-
-    Results are copied between systems; where case makes no difference, one would replace the other.
-    """
-    spellings: dict[str, str] = {}
-    for name in names:
-        other = spellings.setdefault(unicodedata.normalize("NFC", name).casefold(), name)
-        if other != name:
+        key = tuple(unicodedata.normalize("NFC", name).casefold() for name in names)
+        if key in spelled:
+            same = " or ".join(dict.fromkeys(repr("/".join(each)) for each in (spelled[key], names)))
             raise InputError(
-                f"the {what} {other!r} and {name!r} would share a folder on Windows and macOS, where "
-                "case makes no difference; give one of them another name"
+                f"two predictions are called {same}, whose results would share a folder; give them "
+                "names, as NAME=DIR"
             )
+        spelled[key] = names
+    return dict(folders)
+
+
+# ------------------------------------------------------------------------------------------- TOML files
+
+_Dataset = TypedDict(
+    "_Dataset",
+    {"gt": str, "suffix": NotRequired[str], "labels": NotRequired[bool], "class": NotRequired[str]},
+)
+
+
+class _Method(TypedDict):
+    pred: str | dict[str, str]
+    suffix: NotRequired[str]
+
+
+class _File(TypedDict):
+    metrics: NotRequired[str | tuple[str, ...]]
+    protocol: NotRequired[str]
+    datasets: dict[str, dict[str, Any]]
+    methods: dict[str, dict[str, Any]]
+
+
+def _read_file(path: Path) -> Benchmark:
+    from sisod.common.files import convert, read_toml
+
+    content = convert(read_toml(path), _File, name=path.name)
+    datasets = {
+        name: convert(table, _Dataset, name=f"{path.name}: [{one_line(f'datasets.{name}')}]")
+        for name, table in content["datasets"].items()
+    }
+    methods = {
+        name: convert(table, _Method, name=f"{path.name}: [{one_line(f'methods.{name}')}]")
+        for name, table in content["methods"].items()
+    }
+    folders = []
+    for dataset, truths in datasets.items():
+        for method, maps in methods.items():
+            pred = maps["pred"]
+            if isinstance(pred, str):
+                pred = {dataset: pred.replace("{dataset}", dataset)}
+            if unknown := pred.keys() - datasets.keys():
+                raise InputError(
+                    f"{path.name}: {one_line(f'methods.{method}')} names the data set "
+                    f"{short_repr(min(unknown))}; expected {one_line(', '.join(sorted(datasets)))}"
+                )
+            if dataset in pred:
+                pred_root, gt_root = (
+                    root if is_url(root) else str(path.parent / root)
+                    for root in (pred[dataset], truths["gt"])
+                )
+                one = Folders(
+                    pred_root,
+                    gt_root,
+                    maps.get("suffix", ""),
+                    truths.get("suffix", ""),
+                    TruthFormat(truths.get("labels", False)),
+                )
+                one = one.of_class(truths["class"]) if "class" in truths else one
+                folders.append(((dataset, method), one))
+    if not folders:
+        raise InputError(f"{path.name}: no method has predictions for any data set; give some a pred")
+    metrics = content.get("metrics")
+    if metrics and ":" in ",".join(metrics):
+        raise InputError(
+            f"{path.name}: metrics names a function, and a file runs no code; give it with --metrics"
+        )
+    return Benchmark(_by_name(folders), metrics, content.get("protocol"))

@@ -1,25 +1,28 @@
 """Folders -> results: paired, scored in parallel, resumable, written whole or not at all."""
 
+import dataclasses
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from sisod.common.arguments import check_utf8, is_number
+import cv2
+
+from sisod.common.arguments import check_utf8
 from sisod.common.exceptions import InputError, UsageError
-from sisod.common.output import write_atomically
+from sisod.common.output import is_url, write_atomically
+from sisod.common.processes import default_jobs
 from sisod.common.progress import progress_bar
 from sisod.common.run_folder import Run, open_run, read_run
 from sisod.data.containers.coco import count_crowds, is_coco
-from sisod.data.storage import is_below, list_shards, resolved_root
-from sisod.evaluation.executors import check_cluster, run_tasks
+from sisod.data.storage import is_below, list_shards
+from sisod.data.truths import TruthFormat
 from sisod.evaluation.notes import run_notes
 from sisod.evaluation.request import Folders, Options, Request, make_request
-from sisod.evaluation.result import Evaluation
+from sisod.evaluation.result import KIND, Evaluation
 from sisod.evaluation.rows import join_tables, unpack
-from sisod.evaluation.saved import KIND
-from sisod.evaluation.tasks import EXTRA, TaskPlan, make_plan
+from sisod.evaluation.tasks import EXTRA, Task, TaskPlan, make_plan, score_task
 from sisod.scoring.metrics import MetricChoice
 from sisod.scoring.protocols import Protocol
 
@@ -62,14 +65,14 @@ def evaluate(
         labels: ground truths are label maps: every value but 0 is one object, connected or not.
         category: score one class: a number of class maps, or a name or number of a COCO file.
             Predictions are maps in a folder `pred_dir/<category>`, or else class maps too.
-        allow_missing: score what has a prediction instead of refusing.
-        strict: refuse predictions of another size instead of resizing them bilinearly.
+        allow_missing: score what has a prediction instead of raising.
+        strict: raise for predictions of another size instead of resizing them bilinearly.
         resume: go on with an unfinished run to the same `out`.
         overwrite: replace a finished or unfinished result.
         cluster: a Dask scheduler, `tcp://HOST:PORT`, or Ray, `ray` or `ray://HOST:PORT`, instead of
             this machine.
     """
-    folders = Folders(str(pred_dir), str(gt_dir), pred_suffix, gt_suffix, labels)
+    folders = Folders(str(pred_dir), str(gt_dir), pred_suffix, gt_suffix, TruthFormat(labels))
     request = make_request(
         folders if category is None else folders.of_class(str(category)),
         protocol=protocol,
@@ -89,6 +92,8 @@ def check_request(request: Request, options: Options, out: Path | None) -> TaskP
     """Find the files, and validate before scoring starts that the result can be written."""
     plan = make_plan(request)
     if options.cluster is not None:
+        from sisod.evaluation.executors import check_cluster
+
         check_cluster(options.cluster)
     if out is None:
         return plan
@@ -111,10 +116,16 @@ def check_request(request: Request, options: Options, out: Path | None) -> TaskP
 
 
 def _open(out: Path, request: Request, options: Options) -> AbstractContextManager[Run]:
+    config = request.inputs() | {
+        "protocol": dataclasses.asdict(request.protocol),
+        "metrics": list(request.keys),
+        "strict": request.strict,
+        **{f"function of {metric.key}": metric.digest() for metric in request.custom},
+    }
     return open_run(
         out,
         kind=KIND,
-        config=request.config(),
+        config=config,
         resume=options.resume,
         overwrite=options.overwrite,
         inputs=(request.pred_root, request.gt_root),
@@ -146,21 +157,41 @@ def _score(
     request: Request, options: Options, plan: TaskPlan, folder: Path | None = None
 ) -> list[dict[str, Any]]:
     """Return the tables of all tasks, in their order; an earlier run has left some in the folder."""
-    answers: dict[int, bytes] = {}
     # by what is read: what changed since an earlier run is scored again
-    names = {task.index: f"{task.index:07d}-{task.digest()}.arrow" for task in plan.tasks}
-    paths = {index: (folder or Path()) / name for index, name in names.items()}
+    paths = {
+        task.index: (folder or Path()) / f"{task.index:07d}-{task.digest()}.arrow" for task in plan.tasks
+    }
+    answers: dict[int, bytes] = {}
     if folder is not None:
         answers = {index: path.read_bytes() for index, path in paths.items() if path.exists()}
     unscored = [task for task in plan.tasks if task.index not in answers]
-    total, left = sum(map(len, plan.tasks)), sum(map(len, unscored))
+    total, left = (sum(task.size for task in tasks) for tasks in (plan.tasks, unscored))
     with progress_bar(options.title, total, done=total - left) as advance:
-        for task, data in run_tasks(request, unscored, jobs=options.jobs, cluster=options.cluster):
+        for task, data in _run_tasks(request, options, unscored):
             answers[task.index] = data
             if folder is not None:
                 write_atomically(paths[task.index], data)
-            advance(len(task))
+            advance(task.size)
     return [unpack(answers[index], where=repr(str(paths[index]))) for index in sorted(answers)]
+
+
+def _run_tasks(
+    request: Request, options: Options, tasks: Sequence[Task]
+) -> Iterator[tuple[Task, bytes]]:
+    """Score tasks; give each with its answer, in any order."""
+    jobs = options.jobs or default_jobs()
+    if options.cluster is None and min(jobs, len(tasks)) < 2:
+        threads = cv2.getNumThreads()
+        cv2.setNumThreads(0)  # no others; 1 would wait for those that a forked process does not have
+        try:
+            for task in tasks:
+                yield task, score_task(request, task)
+        finally:
+            cv2.setNumThreads(threads)
+    elif tasks:
+        from sisod.evaluation.executors import run_tasks
+
+        yield from run_tasks(request, tasks, jobs=jobs, cluster=options.cluster)
 
 
 def _result(request: Request, plan: TaskPlan, parts: Sequence[dict[str, Any]]) -> Evaluation:
@@ -168,30 +199,21 @@ def _result(request: Request, plan: TaskPlan, parts: Sequence[dict[str, Any]]) -
     scored = [part for part in parts if "images" in part]
     if not scored:
         raise InputError("the shards hold no ground truths; expected image files in them")
-    inputs = {
-        "predictions": resolved_root(request.pred_root),
-        "ground_truths": resolved_root(request.gt_root),
-        "pred_suffix": request.pred_suffix,
-        "gt_suffix": request.gt_suffix,
+    inputs = request.inputs() | {
         "missing": list(plan.missing),
         "extra": len(extra),
         "extra_names": sorted(extra)[:_N_EXTRA],
     }
-    inputs |= request.value_settings()
     if is_coco(request.gt_root):
-        inputs["crowd_regions"] = count_crowds(request.gt_root, request.category)
+        inputs["crowd_regions"] = count_crowds(request.gt_root, request.meaning.category)
     if request.names is not None:
         inputs["listed"] = len(request.names)
-    if calibration := stored_calibration(request.pred_root):
-        inputs["calibration"] = calibration
+    # temperature and shift of maps that `sisod predict` or `sisod calibrate` calibrated
+    if (
+        calibration := {}
+        if is_url(request.pred_root)
+        else read_run(Path(request.pred_root)).get("calibration")
+    ):
+        inputs["calibration"] = {key: float(calibration[key]) for key in ("temperature", "shift")}
     tables = join_tables(scored)
     return Evaluation.from_tables(tables, request.protocol, request.custom, {"inputs": inputs})
-
-
-def stored_calibration(pred_root: str) -> dict[str, float] | None:
-    """Return temperature and shift of maps that `sisod predict` or `sisod calibrate` calibrated."""
-    stored = {} if "://" in pred_root else read_run(Path(pred_root)).get("calibration")
-    numbers = stored if isinstance(stored, dict) else {}
-    if not all(is_number(numbers.get(key)) for key in ("temperature", "shift")):
-        return None
-    return {key: float(numbers[key]) for key in ("temperature", "shift")}

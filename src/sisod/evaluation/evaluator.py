@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from sisod.common.arguments import short_repr
 from sisod.evaluation.result import Evaluation
-from sisod.evaluation.rows import PairDiagnostics, Rows
+from sisod.evaluation.rows import Rows, diagnose_pair
 from sisod.scoring.arrays import as_array, has_grey_area, warn_binary
 from sisod.scoring.custom import CustomMetricError, find_custom
 from sisod.scoring.engine import find_scorer, score_pair
@@ -80,7 +80,7 @@ class Evaluator:
         if scores.looks_binary[0]:
             warn_binary(name)
         truth = as_array(gt, "gt")
-        facts = PairDiagnostics.from_arrays(
+        facts = diagnose_pair(
             as_array(pred, "pred"), truth, is_grey=has_grey_area(truth), level=self.protocol.gt_level
         )
         rows = Rows.from_scores([name], scores, [facts])

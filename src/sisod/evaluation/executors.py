@@ -1,4 +1,4 @@
-"""Where tasks are scored: in this process, in several, on Dask or on Ray; one loop over an executor.
+"""Where tasks are scored: in several processes, on Dask or on Ray; one loop over an executor.
 
 Executors have the interface of `concurrent.futures`. Workers of a cluster read the files themselves, by
 the paths or URLs they are given. Answers come in any order; the caller puts them in that of the tasks.
@@ -34,6 +34,7 @@ from sisod.common.exceptions import InputError, UsageError, require
 from sisod.common.imports import describe_error
 from sisod.common.memory import keep_freed_memory
 from sisod.common.processes import safe_children
+from sisod.data.storage import resolved_root
 from sisod.evaluation.request import Request
 from sisod.evaluation.tasks import PairBatch, Task, score_task
 
@@ -43,13 +44,6 @@ _NO_WORKERS = 30.0  # seconds without any worker during a run: one that died may
 _CHECK_AFTER = 2.0  # seconds without an answer after which a cluster is checked
 _KEPT = "what was finished is kept, use --resume"
 _ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"}  # the work is divided already
-
-
-def default_jobs() -> int:
-    """Return the number of cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 @dataclass(frozen=True)
@@ -63,23 +57,23 @@ class Pool:
 
 
 def run_tasks(
-    request: Request, tasks: Sequence[Task], *, jobs: int | None, cluster: str | None
+    request: Request, tasks: Sequence[Task], *, jobs: int, cluster: str | None
 ) -> Iterator[tuple[Task, bytes]]:
     """Score tasks; give each with its answer as soon as it is there.
 
     Args:
         request: what decides the scores.
         tasks: to be scored.
-        jobs: processes on this machine; None: one for each core.
+        jobs: processes on this machine.
         cluster: address of a Dask scheduler, `ray` or `ray://HOST:PORT`; None for this machine.
     """
-    if not tasks:
-        return
-    with _open_pool(min(jobs or default_jobs(), len(tasks)), cluster) as pool:
+    with _open_pool(min(jobs, len(tasks)), cluster) as pool:
         request = replace(request, names=None)  # perhaps a long list, which workers do not need
         function, size = _score_group, 1
         if pool.is_cluster:
-            request, function = request.resolved(), _score_on_cluster
+            pred_root, gt_root = resolved_root(request.pred_root), resolved_root(request.gt_root)
+            request = replace(request, pred_root=pred_root, gt_root=gt_root)
+            function = _score_on_cluster
             # large groups spare the scheduler, but every worker should get several; a shard is large
             most = GROUP if isinstance(tasks[0], PairBatch) else 1
             size = max(1, min(most, len(tasks) // (2 * pool.n_ahead)))
@@ -147,13 +141,6 @@ def _open_pool(jobs: int, cluster: str | None) -> Iterator[Pool]:
         opened = _open_ray if cluster == "ray" or cluster.startswith("ray://") else _open_dask
         with opened(cluster) as pool:
             yield pool
-    elif jobs == 1:
-        threads = cv2.getNumThreads()
-        cv2.setNumThreads(0)  # no others; 1 would wait for those that a forked process does not have
-        try:
-            yield Pool(_InProcess(), 1)
-        finally:
-            cv2.setNumThreads(threads)
     else:
         from loky import ProcessPoolExecutor
 
@@ -166,15 +153,6 @@ def _open_pool(jobs: int, cluster: str | None) -> Iterator[Pool]:
                 yield Pool(executor, 2 * jobs)
             finally:
                 executor.shutdown(kill_workers=True)
-
-
-class _InProcess(Executor):
-    """Runs everything at once, in this process."""
-
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
-        future: Future[Any] = Future()
-        future.set_result(fn(*args, **kwargs))
-        return future
 
 
 def _start_worker(parent: int) -> None:
@@ -230,8 +208,16 @@ def _open_dask(address: str) -> Iterator[Pool]:
                 f"'dask scheduler', and give the address that it prints ({describe_error(error)})"
             ) from error
         try:
-            n_ahead, watch = 2 * _count_threads(client, address), _Watch(client, address)
-            yield Pool(client.get_executor(pure=False), n_ahead, is_cluster=True, check=watch)
+            try:
+                client.wait_for_workers(1, timeout=_PATIENCE)
+            except TimeoutError:
+                raise InputError(
+                    f"the Dask scheduler at {address!r} has no workers; start some with 'dask worker "
+                    f"{address}'"
+                ) from None
+            n_ahead = 2 * max(1, sum(client.nthreads().values()))
+            executor = client.get_executor(pure=False)
+            yield Pool(executor, n_ahead, is_cluster=True, check=_Watch(client, address))
         finally:
             client.close(timeout=_CHECK_AFTER)
     finally:
@@ -249,17 +235,6 @@ async def _ask_scheduler(address: str) -> None:
             await server.identity()
 
     await asyncio.wait_for(ask(), _PATIENCE)
-
-
-def _count_threads(client: Any, address: str) -> int:
-    try:
-        client.wait_for_workers(1, timeout=_PATIENCE)
-    except TimeoutError:
-        raise InputError(
-            f"the Dask scheduler at {address!r} has no workers; start some with 'dask worker {address}'"
-        ) from None
-    threads: dict[str, int] = client.nthreads()
-    return max(1, sum(threads.values()))
 
 
 class _Watch:
@@ -301,16 +276,11 @@ def _open_ray(address: str) -> Iterator[Pool]:
                 f"no Ray cluster answers at {address!r}: {describe_error(error)}"
             ) from error
     try:
-        yield Pool(_RayExecutor(), 2 * _count_cpus(), is_cluster=True)
+        n_cpus = max(1, int(ray.cluster_resources().get("CPU", 1)))
+        yield Pool(_RayExecutor(), 2 * n_cpus, is_cluster=True)
     finally:
         if not was_running:
             ray.shutdown()
-
-
-def _count_cpus() -> int:
-    import ray
-
-    return max(1, int(ray.cluster_resources().get("CPU", 1)))
 
 
 class _RayExecutor(Executor):

@@ -1,7 +1,6 @@
 """Notes about results: files and masks that look wrong, and images on which metrics are undefined."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,123 +25,96 @@ def run_notes(run: Mapping[str, Any], request: Request) -> list[str]:
 
     Paths are as the user gave them.
     """
-    inputs = run.get("inputs", {})
-    where = f"in {request.pred_root!r}"
+    inputs, protocol, category = run.get("inputs", {}), request.protocol, request.meaning.category
+    pred, gt = f"in {request.pred_root!r}", f"in {request.gt_root!r}"
+    order = "give the predictions first, the ground truths last"
+    masks = "make sure that these are masks; label maps need --label-maps, class maps --class"
+    n_images, n_components = run.get("images", 0), run.get("components")
     notes = []
-    if _is_same_root(request):
-        notes.append(
-            f"predictions and ground truths are the same files, {where}: give the predictions first, "
-            "the ground truths last"
-        )
+    if resolved_root(request.pred_root) == resolved_root(request.gt_root) and (
+        request.pred_suffix == request.gt_suffix
+    ):
+        notes.append(f"predictions and ground truths are the same files, {pred}: {order}")
     if missing := inputs.get("missing"):
         notes.append(
-            f"no prediction {where} for {pluralize(len(missing), 'ground truth')} "
+            f"no prediction {pred} for {pluralize(len(missing), 'ground truth')} "
             f"({shorten_list(missing)}), left out"
         )
     if n_extra := inputs.get("extra"):
         have, were = ("has", "was") if n_extra == 1 else ("have", "were")
         names = shorten_list(inputs.get("extra_names", []))
         notes.append(
-            f"{pluralize(n_extra, 'file')} {where} {have} no ground truth ({names}) and "
-            f"{were} not scored"
+            f"{pluralize(n_extra, 'file')} {pred} {have} no ground truth ({names}) and {were} not scored"
         )
-    if request.class_maps and is_coco(request.gt_root):
-        # nothing else tells maps of the class, a natural mistake, from class maps
+    # nothing else tells maps of the class, a natural mistake, from class maps
+    is_empty = run.get("predicted") == 0 and n_components
+    if request.class_maps and (is_empty or is_coco(request.gt_root)):
+        found = f"no prediction {pred} has an object of the class {category!r}; they" if is_empty else ""
         notes.append(
-            f"the files {where} were read as class maps, since there is no folder {request.category!r} "
-            "of maps in it; if they are saliency maps of this class, move them there"
-        )
-    elif request.class_maps and run.get("predicted") == 0 and run.get("components"):
-        notes.append(
-            f"no prediction {where} has an object of the class {request.category!r}; they were read as "
-            f"class maps, since there is no folder {request.category!r} of maps in it; if they are "
-            "saliency maps of this class, move them there"
+            f"{found or f'the files {pred}'} were read as class maps, since there is no folder "
+            f"{category!r} of maps in it; if they are saliency maps of this class, move them there"
         )
     # the released codes resize every pair to a grid of their own
-    if (n_resized := run.get("resized")) and not request.protocol.released_code:
+    if (n_resized := run.get("resized")) and not protocol.released_code:
         their, were = ("its", "was") if n_resized == 1 else ("their", "were")
         notes.append(
-            f"{pluralize(n_resized, 'prediction')} {where} had another size than {their} ground truth "
+            f"{pluralize(n_resized, 'prediction')} {pred} had another size than {their} ground truth "
             f"and {were} resized"
         )
     if run.get("looks_binary"):
         notes.append(
-            f"{run['looks_binary']} predictions {where} are integers with maximum 1: "
+            f"{run['looks_binary']} predictions {pred} are integers with maximum 1: "
             "they look like 0/1 instead of 0/255"
         )
     if run.get("kept_below_min_area"):
-        least = request.protocol.min_area
+        least = protocol.min_area
         size = f"{least} pixels" if isinstance(least, int) else f"{100 * least:g} % of the image"
         notes.append(
-            f"{run['kept_below_min_area']} objects are scored only because their ground truth in "
-            f"{request.gt_root!r} has no component of {size} or more; smaller ones beside them "
-            "are not scored; --min-area 0 scores all"
+            f"{run['kept_below_min_area']} objects are scored only because their ground truth {gt} has "
+            f"no component of {size} or more; smaller ones beside them are not scored; --min-area 0 "
+            "scores all"
         )
-    if run.get("components") == 0:
-        notes.append(_empty_note(request))
-    if 0 < _MOST * run.get("images", 0) <= run.get("looks_inverted", 0):
+    if n_components == 0:
+        lacks = f"a salient pixel (one from {protocol.gt_level} on): {masks}"
+        if category:
+            lacks = f"a pixel of the class {category!r}: make sure that it is the right one"
+        elif request.meaning.labels or is_coco(request.gt_root):
+            lacks = "an object: make sure that these are the ground truths"
+        notes.append(f"no ground truth {gt} has {lacks}")
+    if 0 < _MOST * n_images <= run.get("looks_inverted", 0):
         notes.append(
-            f"the maps {where} look inverted: in {run['looks_inverted']} of {run['images']} images they "
-            f"are darker on objects than beside them (AUC below {INVERTED_AUC}); expected maps that are "
+            f"the maps {pred} look inverted: in {run['looks_inverted']} of {n_images} images they are "
+            f"darker on objects than beside them (AUC below {INVERTED_AUC}); expected maps that are "
             "bright on objects"
         )
     if looks_swapped(run):
         notes.append(
-            f"predictions and ground truths look swapped: in {run['looks_swapped']} of {run['images']} "
-            f"images the ground truth, in {request.gt_root!r}, has grey areas and the prediction, "
-            f"{where}, has none; give the predictions first, the ground truths last"
+            f"predictions and ground truths look swapped: in {run['looks_swapped']} of {n_images} "
+            f"images the ground truth, {gt}, has grey areas and the prediction, {pred}, has none; "
+            f"{order}"
         )
-    elif (
-        _is_named_like_truths(request.pred_root)
-        and not _is_named_like_truths(request.gt_root)
-        and not is_coco(request.pred_root)
-    ):  # of two binary maps, nothing else tells which is the prediction
+    elif _is_named_like_truths(request.pred_root) and not (
+        _is_named_like_truths(request.gt_root) or is_coco(request.gt_root)
+    ):
+        # of two binary maps, nothing else tells which is the prediction
         notes.append(
             f"predictions and ground truths may be swapped: {request.pred_root!r}, given for the "
-            f"predictions, is called like ground truths, and {request.gt_root!r} is not; give the "
-            "predictions first, the ground truths last"
+            f"predictions, is called like ground truths, and {request.gt_root!r} is not; {order}"
         )
-    elif run.get("grey_masks"):
+    elif n_grey := run.get("grey_masks"):
+        n_emptied = run.get("emptied_masks", 0)
+        notes.append(grey_masks_note(request.gt_root, protocol, n_grey, n_images, n_emptied))
+    elif (n_emptied := run.get("emptied_masks")) and n_components:
         notes.append(
-            grey_masks_note(
-                str(request.gt_root),
-                request.protocol,
-                run["grey_masks"],
-                run["images"],
-                run.get("emptied_masks", 0),
-            )
-        )
-    elif (n_emptied := run.get("emptied_masks")) and run.get("components"):
-        notes.append(
-            f"{n_emptied} of {run['images']} ground truths in {request.gt_root!r} are not black but "
-            f"have no salient pixel (one from {request.protocol.gt_level} on): make sure that these "
-            "are masks; label maps need --label-maps, class maps --class"
+            f"{n_emptied} of {n_images} ground truths {gt} are not black but have no salient pixel (one "
+            f"from {protocol.gt_level} on): {masks}"
         )
     return notes
 
 
-def _is_same_root(request: Request) -> bool:
-    ends = request.pred_suffix, request.gt_suffix
-    return ends[0] == ends[1] and resolved_root(request.pred_root) == resolved_root(request.gt_root)
-
-
 def _is_named_like_truths(root: str) -> bool:
-    """Tell from the name of a folder or a column; a COCO file says itself what it is."""
-    name = split_root(root)[1] or Path(plain_root(resolved_root(root))).name
-    return normalise(name) in MASK_WORDS or is_coco(root)
-
-
-def _empty_note(request: Request) -> str:
-    where = f"no ground truth in {request.gt_root!r} has"
-    if request.category:
-        return f"{where} a pixel of the class {request.category!r}: make sure that it is the right one"
-    if request.labels or is_coco(request.gt_root):
-        return f"{where} an object: make sure that these are the ground truths"
-    level = request.protocol.gt_level
-    return (
-        f"{where} a salient pixel (one from {level} on): make sure that these are masks; label maps "
-        "need --label-maps, class maps --class"
-    )
+    """Tell from the name of a folder or a column."""
+    return normalise(split_root(root)[1] or Path(plain_root(root)).resolve().name) in MASK_WORDS
 
 
 def looks_swapped(run: Mapping[str, Any]) -> bool:
@@ -170,66 +142,45 @@ def grey_masks_note(root: str, protocol: Protocol, n_grey: int, n_masks: int, n_
     )
 
 
-@dataclass(frozen=True)
-class DefinedCounts:
-    """On how many of its images each metric of a result is defined."""
-
-    dataset: str
-    method: str
-    defined: Mapping[str, int]
-    n_images: int
-
-
-def undefined_notes(results: Sequence[DefinedCounts], keys: Sequence[str]) -> list[str]:
+def undefined_notes(
+    results: Sequence[tuple[str, str, Mapping[str, int], int]], keys: Sequence[str]
+) -> list[str]:
     """Return on how many images metrics are undefined: a line for each data set and count.
 
     Metrics of objects are computed from counts summed over all images, and leave none out; they count
-    only if no image has a value. The name of the data set may be empty.
+    only if no image has a value.
+
+    Args:
+        results: data set (may be empty) and method, on how many images each metric is defined, and the
+            number of images.
+        keys: the metrics.
 
     Example:
-        >>> a = DefinedCounts("MSOD", "A", {"mae": 300, "auc": 297, "si_auc": 297}, 300)
+        >>> a = ("MSOD", "A", {"mae": 300, "auc": 297, "si_auc": 297}, 300)
         >>> undefined_notes([a], ["mae", "auc", "si_auc"])
         ['MSOD: AUC, SI-AUC undefined on 3 of 300 images, which are left out of the mean']
     """
     # data set, number of undefined and of all images, metrics -> methods
     groups: dict[tuple[str, int, int, tuple[str, ...]], list[str]] = {}
-    for result in results:
+    for dataset, method, defined, n_images in results:
         by_count: dict[int, list[str]] = {}
         for key in keys:
-            n_defined = result.defined.get(key, result.n_images)
+            n_defined = defined.get(key, n_images)
             if n_defined == 0 or METRICS[key].family.kind != "objects":
-                n_undefined = result.n_images - n_defined
-                by_count.setdefault(n_undefined, []).append(METRICS[key].title)
+                by_count.setdefault(n_images - n_defined, []).append(METRICS[key].title)
         for count, titles in by_count.items():
             if count:
-                group = (result.dataset, count, result.n_images, tuple(titles))
-                groups.setdefault(group, []).append(result.method)
-    methods_of = {
-        dataset: [result.method for result in results if result.dataset == dataset]
-        for dataset in dict.fromkeys(result.dataset for result in results)
-    }
-    return [
-        f"{_start(dataset, [] if methods == methods_of[dataset] else methods)}{_listed(titles)} "
-        f"undefined on {_undefined_images(count, n_images)}"
-        for (dataset, count, n_images, titles), methods in groups.items()
-    ]
-
-
-def _start(dataset: str, methods: list[str]) -> str:
-    """The start of a line: the data set, and the methods if not all of them are meant."""
-    names = shorten_list(methods)
-    if dataset and names:
-        return f"{printable(dataset)} ({names}): "
-    return f"{printable(dataset) or names}: " if dataset or names else ""
-
-
-def _undefined_images(count: int, n_images: int) -> str:
-    if count == n_images:
-        return "the only image" if n_images == 1 else f"all {n_images} images"
-    verb = "is" if count == 1 else "are"
-    return f"{count} of {n_images} images, which {verb} left out of the mean"
-
-
-def _listed(titles: Sequence[str]) -> str:
-    more = f" ({len(titles)} metrics)" if len(titles) > _MOST_TITLES else ""
-    return shorten_list(list(titles), most=_MOST_TITLES) + more
+                groups.setdefault((dataset, count, n_images, tuple(titles)), []).append(method)
+    notes = []
+    for (dataset, count, n_images, shared), methods in groups.items():
+        n_methods = sum(other == dataset for other, *_ in results)
+        names = "" if len(methods) == n_methods else shorten_list(methods)
+        start = f"{printable(dataset)} ({names})" if dataset and names else printable(dataset) or names
+        more = f" ({len(shared)} metrics)" if len(shared) > _MOST_TITLES else ""
+        verb = "is" if count == 1 else "are"
+        images = f"{count} of {n_images} images, which {verb} left out of the mean"
+        if count == n_images:
+            images = "the only image" if n_images == 1 else f"all {n_images} images"
+        titles_text = shorten_list(list(shared), most=_MOST_TITLES) + more
+        notes.append(f"{start}{': ' if start else ''}{titles_text} undefined on {images}")
+    return notes

@@ -17,7 +17,6 @@ from sisod.common.parquet import write_table
 from sisod.common.run_folder import DIGESTS, FORMAT, Run, open_run
 from sisod.common.version import __version__
 from sisod.evaluation.rows import FACTS, SUMS, Totals
-from sisod.evaluation.saved import KIND, SUMMARY_FILE, read_run, read_summary, read_tables
 from sisod.evaluation.tasks import FILES
 from sisod.scoring.counting.histograms import LEVELS
 from sisod.scoring.custom import CustomMetric, custom_record
@@ -29,6 +28,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from sisod.report.style import Width
+
+
+KIND = "evaluation"  # what run.json says of the folder
+SUMMARY_FILE = "summary.json"
+# name of a file -> field of the result
+_TABLES = {name: name for name in ("images", "objects", "files", "predicted", "counts")}
+_TABLES |= {"curves": "image_curves", "dataset_curves": "curves"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +92,8 @@ class Evaluation:
         import polars as pl
 
         totals = Totals.from_table(tables[SUMS])
-        images, defined = tables["images"], totals.defined()
+        images = tables["images"]
+        defined = dict(zip(totals.keys, totals.values.n_defined.tolist(), strict=True))
         facts = {
             name: int(tables[FACTS][name].to_numpy().sum())  # polars may lack its threads after a fork
             for name in tables[FACTS].columns[1:]
@@ -130,26 +137,21 @@ class Evaluation:
 
     def write(self, run: Run, **record: Any) -> None:
         """Write the files of the result into the folder of a run, and finish it."""
-        for name, table in self._tables().items():
-            write_table(table, run.path / f"{name}.parquet")
+        for name, field_name in _TABLES.items():
+            if (table := getattr(self, field_name)) is not None:
+                write_table(table, run.path / f"{name}.parquet")
         values = {key: None if math.isnan(value) else value for key, value in self.summary.items()}
         rows = {key: {"value": value, "images": self.defined[key]} for key, value in values.items()}
         write_json(run.path / SUMMARY_FILE, rows)
         run.finish(digest=("*.parquet", SUMMARY_FILE), **self.run, **record)
-
-    def _tables(self) -> "dict[str, pl.DataFrame]":
-        """Return the tables by the names of their files."""
-        fields = {
-            name: getattr(self, name) for name in ("images", "objects", "files", "predicted", "counts")
-        }
-        tables = fields | {"curves": self.image_curves, "dataset_curves": self.curves}
-        return {name: table for name, table in tables.items() if table is not None}
 
     @classmethod
     def load(cls, folder: Path | str) -> "Evaluation":
         """Read what `save`, or `sisod evaluate`, wrote."""
         folder = Path(folder)
         check_utf8(str(folder.absolute()), "the folder name")  # polars opens no other
+        from sisod.evaluation.saved import read_run, read_summary, read_tables
+
         summary, defined = read_summary(folder)
         run = read_run(folder)
         tables = read_tables(folder, run)
@@ -158,15 +160,9 @@ class Evaluation:
         return cls(
             summary=summary,
             defined=defined,
-            images=tables["images"],
-            objects=tables["objects"],
-            curves=tables["dataset_curves"],
-            image_curves=tables["curves"],
             protocol=Protocol(**run["protocol"]),
             run=run,
-            files=tables.get(FILES),
-            predicted=tables.get("predicted"),
-            counts=tables.get("counts"),
+            **{field_name: tables[name] for name, field_name in _TABLES.items() if name in tables},
         )
 
     def plot(

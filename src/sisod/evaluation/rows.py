@@ -1,7 +1,6 @@
 """Scores of many images, column-wise: joined, turned into tables, summed for the summary."""
 
 import functools
-import io
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +22,10 @@ if TYPE_CHECKING:
 Values = NDArray[np.float64]
 Columns = dict[str, NDArray[Any]]
 IMAGE_CURVES = ("f", "si_f")  # kept for every image, so that intervals of maxima need no pixels
+_FACT_NAMES = (
+    *("resized", "looks_binary", "kept_below_min_area", "left_out"),
+    *("grey_masks", "emptied_masks", "looks_swapped", "looks_inverted"),
+)
 SUMS, FACTS = "sums", "facts"  # tables of a batch that become the summary and the record of a result
 
 
@@ -116,10 +119,6 @@ class Totals:
                 summary[key] = float(defined.max()) if len(defined) else math.nan
         return summary
 
-    def defined(self) -> dict[str, int]:
-        """Return on how many images each metric was defined."""
-        return dict(zip(self.keys, self.values.n_defined.tolist(), strict=True))
-
     def to_table(self) -> "pl.DataFrame":
         """Return the sums as a table of three rows, for `from_table` of another process."""
         import polars as pl
@@ -140,50 +139,35 @@ class Totals:
     def from_table(cls, table: "pl.DataFrame") -> "Totals":
         """Return the sums that `to_table` wrote."""
         keys, curves, counts = (tuple(names) for names in table["names"].to_list())
-
-        def read(row: int, *shape: int) -> Sums:
-            columns = (table[name][row].to_numpy() for name in ("high", "low", "n_defined"))
-            return Sums(*(column.reshape(shape) for column in columns))
-
         widths = dict(zip(counts, table["widths"][2].to_list(), strict=True))
-        return cls(keys, curves, read(0, -1), read(1, len(curves), -1), widths, read(2, -1))
-
-
-@dataclass(frozen=True, slots=True)
-class PairDiagnostics:
-    """What is noticed in the pixels of one pair, beside its scores.
-
-    Attributes:
-        resized: the prediction had another size than the ground truth.
-        grey_mask: the ground truth is grey in more than the edges of its objects.
-        emptied_mask: none of its pixels is salient, though it is grey or, as 8-bit file, not all black.
-        looks_swapped: the ground truth is such a mask, but the prediction is not.
-    """
-
-    resized: bool
-    grey_mask: bool
-    emptied_mask: bool
-    looks_swapped: bool
-
-    @classmethod
-    def from_arrays(
-        cls, pred: NDArray[Any], gt: NDArray[Any], *, is_grey: bool, level: int
-    ) -> "PairDiagnostics":
-        """Return the facts of a checked pair, as it was read.
-
-        Args:
-            pred: the prediction.
-            gt: the ground truth, not yet a mask.
-            is_grey: what `has_grey_area` says of the ground truth.
-            level: a pixel of the ground truth is salient at this value or above.
-        """
-        is_dark = gt.dtype == np.uint8 and 0 < int(gt.max()) < level
-        return cls(
-            resized=pred.shape != gt.shape,
-            grey_mask=is_grey,
-            emptied_mask=is_dark or (is_grey and not as_mask(gt, level=level).any()),
-            looks_swapped=is_grey and not has_grey_area(pred),
+        values, curve_sums, count_sums = (
+            Sums(*(table[name][row].to_numpy().reshape(shape) for name in ("high", "low", "n_defined")))
+            for row, shape in enumerate(((-1,), (len(curves), -1), (-1,)))
         )
+        return cls(keys, curves, values, curve_sums, widths, count_sums)
+
+
+def diagnose_pair(pred: NDArray[Any], gt: NDArray[Any], *, is_grey: bool, level: int) -> dict[str, bool]:
+    """Return what is noticed in the pixels of one pair, beside its scores, by the names of the facts.
+
+    The prediction has another size than the ground truth (`resized`); the ground truth is grey in more
+    than the edges of its objects (`grey_masks`), or none of its pixels is salient, though it is grey or,
+    as an 8-bit file, not all black (`emptied_masks`); it is grey, but the prediction is not
+    (`looks_swapped`).
+
+    Args:
+        pred: the prediction, as it was read.
+        gt: the ground truth, not yet a mask.
+        is_grey: what `has_grey_area` says of the ground truth.
+        level: a pixel of the ground truth is salient at this value or above.
+    """
+    is_dark = gt.dtype == np.uint8 and 0 < int(gt.max()) < level
+    return {
+        "resized": pred.shape != gt.shape,
+        "grey_masks": is_grey,
+        "emptied_masks": is_dark or (is_grey and not as_mask(gt, level=level).any()),
+        "looks_swapped": is_grey and not has_grey_area(pred),
+    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,12 +190,19 @@ class Rows:
 
     @classmethod
     def from_scores(
-        cls, names: Sequence[str | None], scores: Scores, noticed: Sequence[PairDiagnostics]
+        cls, names: Sequence[str | None], scores: Scores, noticed: Sequence[dict[str, bool]]
     ) -> "Rows":
         """Return the rows of scored images, and what was noticed in the pixels of each."""
         kept = [scores.curve_names.index(key) for key in IMAGE_CURVES]
         curves = scores.curves[:, kept].astype(np.float32)
         widths, counts = join_counts(scores.object_counts, len(names))
+        facts = {
+            "looks_binary": scores.looks_binary,
+            "kept_below_min_area": scores.n_tiny,
+            "left_out": scores.n_left_out,
+            "looks_inverted": scores.looks_inverted,
+            **{name: np.array([one[name] for one in noticed]) for name in noticed[0]},
+        }
         tables: dict[str, Columns] = {
             "images": {
                 "height": scores.shapes[:, 0],
@@ -222,16 +213,7 @@ class Rows:
             },
             "objects": scores.objects,
             "curves": {key: curves[:, index] for index, key in enumerate(IMAGE_CURVES)},
-            FACTS: {
-                "resized": np.array([one.resized for one in noticed], dtype=np.int64),
-                "looks_binary": scores.looks_binary.astype(np.int64),
-                "kept_below_min_area": scores.n_tiny,
-                "left_out": scores.n_left_out,
-                "grey_masks": np.array([one.grey_mask for one in noticed], dtype=np.int64),
-                "emptied_masks": np.array([one.emptied_mask for one in noticed], dtype=np.int64),
-                "looks_swapped": np.array([one.looks_swapped for one in noticed], dtype=np.int64),
-                "looks_inverted": scores.looks_inverted.astype(np.int64),
-            },
+            FACTS: {name: facts[name].astype(np.int64) for name in _FACT_NAMES},
         }
         if scores.predicted:
             tables |= {"predicted": scores.predicted, "counts": split_counts(counts, widths)}
@@ -261,7 +243,12 @@ class Rows:
         """Return all tables with the names of the images; those without a name are numbered."""
         import polars as pl
 
-        names = _fill_names(self.names)
+        names, taken = list[str](), set(self.names)
+        for index, name in enumerate(self.names):
+            number = f"{index:06d}"
+            while name is None and number in taken:  # it is the name of another image
+                number += "_"
+            names.append(number if name is None else name)
         n_rows = {"objects": self.tables["images"]["n_objects"]}
         if "counts" in self.tables:
             n_rows["predicted"] = self.tables["counts"]["predicted"].astype(np.int64)
@@ -280,19 +267,6 @@ class Rows:
                 rest["error"] = classes[columns["error"].astype(np.int64)]
             tables[table] = pl.DataFrame(first | rest, schema_overrides={"image": pl.String})
         return tables
-
-
-def _fill_names(names: Sequence[str | None]) -> list[str]:
-    """Number images without a name; a number that is the name of another gets an underscore."""
-    taken = set(names)
-
-    def numbered(index: int) -> str:
-        name = f"{index:06d}"
-        while name in taken:
-            name += "_"
-        return name
-
-    return [numbered(index) if name is None else name for index, name in enumerate(names)]
 
 
 def join_tables(parts: "Sequence[dict[str, pl.DataFrame]]") -> "dict[str, pl.DataFrame]":
@@ -324,8 +298,11 @@ def pack(cells: "Mapping[str, pl.DataFrame | bytes]") -> bytes:
     """Return several tables as the bytes of one Arrow file: one row, a cell for each of them."""
     import polars as pl
 
-    row = {name: [cell if isinstance(cell, bytes) else _arrow(cell)] for name, cell in cells.items()}
-    return _arrow(pl.DataFrame(row, schema=dict.fromkeys(row, pl.Binary)))
+    row = {
+        name: [cell if isinstance(cell, bytes) else cell.write_ipc(None).getvalue()]
+        for name, cell in cells.items()
+    }
+    return pl.DataFrame(row, schema=dict.fromkeys(row, pl.Binary)).write_ipc(None).getvalue()
 
 
 def unpack(data: bytes, *, where: str, raw: Iterable[str] = ()) -> dict[str, Any]:
@@ -339,12 +316,6 @@ def unpack(data: bytes, *, where: str, raw: Iterable[str] = ()) -> dict[str, Any
         raise InputError(
             f"{where} is damaged, or of another version; remove it and score it again"
         ) from error
-
-
-def _arrow(table: "pl.DataFrame") -> bytes:
-    buffer = io.BytesIO()
-    table.write_ipc(buffer)
-    return buffer.getvalue()
 
 
 def join_counts(counts: dict[str, Values], n_images: int) -> tuple[dict[str, int], Values]:

@@ -22,7 +22,6 @@ from sisod.scoring.protocols import Protocol
 if TYPE_CHECKING:
     import polars as pl
 
-KIND = "evaluation"  # what run.json says of the folder
 SUMMARY_FILE = "summary.json"
 _NEEDED = ("images", "objects", "curves", "dataset_curves")  # the others are not in every result
 

@@ -20,7 +20,7 @@ from sisod.common.output import is_url
 from sisod.data.containers import is_shard, list_members, read_shard, split_root
 from sisod.data.files import Shard, StoredFile, file_system, has_image_extension, is_hidden, url_errors
 from sisod.data.images import display_path
-from sisod.data.pairs import Pair, Pairing, image_name
+from sisod.data.pairs import Pair, image_name, pair_files
 from sisod.data.storage import list_shards, resolved_root
 from sisod.data.truths import (
     BINARY_MASK,
@@ -31,7 +31,7 @@ from sisod.data.truths import (
     read_truth,
 )
 from sisod.evaluation.request import Request
-from sisod.evaluation.rows import PairDiagnostics, Rows, pack
+from sisod.evaluation.rows import Rows, diagnose_pair, pack
 from sisod.scoring.arrays import Map, has_grey_area
 from sisod.scoring.custom import CustomMetricError, register_metric
 from sisod.scoring.engine import find_scorer, without_ignored
@@ -60,8 +60,11 @@ class PairBatch:
 
     index: int
     pairs: tuple[Pair, ...]
+    extra: Sequence[str] = ()  # the pairing lists the predictions without a ground truth
 
-    def __len__(self) -> int:
+    @property
+    def size(self) -> int:
+        """Number of images, for the progress bar."""
         return len(self.pairs)
 
     def digest(self) -> str:
@@ -70,26 +73,19 @@ class PairBatch:
 
     def images(self, request: Request) -> Iterator[PairReader]:
         """Give the images."""
-        pred_root, gt_root = request.pred_root, request.gt_root
+        pred_root, gt_root, meaning = request.pred_root, request.gt_root, request.meaning
+        read_pred = functools.partial(
+            read_prediction, gt_root=gt_root, meaning=meaning, class_maps=request.class_maps
+        )
         for pair in self.pairs:
-            read_pred = functools.partial(
-                read_prediction,
-                gt_root=gt_root,
-                meaning=request.meaning,
-                class_maps=request.class_maps,
-            )
             yield PairReader(
                 pair.name,
                 functools.partial(read_pred, pred_root, pair.pred.path),
-                functools.partial(read_truth, gt_root, pair.gt.path, request.meaning),
+                functools.partial(read_truth, gt_root, pair.gt.path, meaning),
                 display_path(pred_root, pair.pred.path),
                 display_path(gt_root, pair.gt.path),
                 (pair.pred, pair.gt),
             )
-
-    def extra(self) -> Sequence[str]:
-        """Return none: the pairing lists the predictions without a ground truth."""
-        return ()
 
 
 class ShardPair:
@@ -100,10 +96,8 @@ class ShardPair:
 
     def __init__(self, index: int, pred: Shard, gt: Shard) -> None:
         self.index, self.pred, self.gt = index, pred, gt
-        self._extra: list[str] = []
-
-    def __len__(self) -> int:
-        return 1  # its images are not known before they are read
+        self.extra: list[str] = []  # predictions without a ground truth, once all images were given
+        self.size = 1  # its images are not known before they are read
 
     def digest(self) -> str:
         """Return a hash of names and stamps of both files."""
@@ -134,11 +128,8 @@ class ShardPair:
                 # the stamp of an image is that of its shard
                 (StoredFile(pred_file.path, self.pred.stamp), StoredFile(gt_file.path, self.gt.stamp)),
             )
-        self._extra = [*waiting, *(name for name, _, _ in preds)]
-
-    def extra(self) -> Sequence[str]:
-        """Return the predictions without a ground truth, after all images were given."""
-        return [name.encode(errors="backslashreplace").decode() for name in self._extra]
+        unused = [*waiting, *(name for name, _, _ in preds)]
+        self.extra = [name.encode(errors="backslashreplace").decode() for name in unused]
 
     def _missing_message(self, request: Request) -> str:
         expected = _member_names(self.gt, request.gt_suffix)
@@ -174,7 +165,14 @@ def make_plan(request: Request) -> TaskPlan:
     """List the files of both roots and divide them into tasks."""
     if shards := _pair_shards(request):
         return TaskPlan(shards)
-    pairing: Pairing = request.pairing()
+    pairing = pair_files(
+        request.pred_root,
+        request.gt_root,
+        pred_suffix=request.pred_suffix,
+        gt_suffix=request.gt_suffix,
+        names=request.names,
+        allow_missing=request.allow_missing,
+    )
     starts = range(0, len(pairing.pairs), BATCH)
     batches = (PairBatch(at // BATCH, pairing.pairs[at : at + BATCH]) for at in starts)
     return TaskPlan(tuple(batches), pairing.missing, pairing.extra)
@@ -190,8 +188,9 @@ def score_task(request: Request, task: Task) -> bytes:
     readers, parts, files = task.images(request), [], []
     with readable_memory_errors():
         while batch := list(islice(readers, BATCH)):
-            level, strict = request.protocol.gt_level, request.strict
-            parts.append(score_images(scorer, batch, level=level, strict=strict))
+            parts.append(
+                score_images(scorer, batch, level=request.protocol.gt_level, strict=request.strict)
+            )
             for image in batch:
                 if image.files is not None:
                     pred, gt = image.files
@@ -199,7 +198,7 @@ def score_task(request: Request, task: Task) -> bytes:
     tables = Rows.joined(parts).to_tables() if parts else {}
     if files:
         tables[FILES] = pl.DataFrame(files, schema=list(_FILE_COLUMNS), orient="row")
-    return pack(tables | {EXTRA: pl.DataFrame({"image": task.extra()}, schema={"image": pl.String})})
+    return pack(tables | {EXTRA: pl.DataFrame({"image": task.extra}, schema={"image": pl.String})})
 
 
 def score_images(scorer: Scorer[Any], images: Iterable[PairReader], *, level: int, strict: bool) -> Rows:
@@ -213,7 +212,7 @@ def score_images(scorer: Scorer[Any], images: Iterable[PairReader], *, level: in
     """
     names: list[str] = []
     measured: list[Any] = []
-    noticed: list[PairDiagnostics] = []
+    noticed: list[dict[str, bool]] = []
     for image in images:
         truth = image.gt()
         array = truth.array
@@ -223,8 +222,8 @@ def score_images(scorer: Scorer[Any], images: Iterable[PairReader], *, level: in
             raise InputError(f"{image.gt_label}: {error}") from error
         is_grey = has_grey_area(array)  # while it is in the cache
         pred = image.pred()
-        noticed.append(PairDiagnostics.from_arrays(pred, array, is_grey=is_grey, level=level))
-        if noticed[-1].resized and strict:
+        noticed.append(diagnose_pair(pred, array, is_grey=is_grey, level=level))
+        if noticed[-1]["resized"] and strict:
             raise InputError(
                 f"{image.pred_label} has shape {pred.shape} but its ground truth "
                 f"{gt.shape}; resize the prediction, or leave out --strict"
@@ -272,20 +271,17 @@ def _begins_with_shard(root: str) -> bool:
     base, _ = split_root(root)
     if is_shard(base):  # one file
         return False
-    if is_url(base):
-        with url_errors(base):
+    with url_errors(base):
+        if is_url(base):
             system, path = file_system(base)
-            names = (name for _, _, files in system.walk(path) for name in files)
-            return is_shard(next(filter(_is_content, names), ""))
-    for _, folders, files in os.walk(base) if "\0" not in base else ():
-        folders.sort()
-        if first := next(filter(_is_content, files), ""):
-            return is_shard(first)
+            walk = system.walk(path)
+        else:
+            walk = os.walk(base) if os.path.isdir(base) else iter(())  # noqa: PTH112  (any text)
+        for _, _, files in walk:
+            names = (name for name in files if is_shard(name) or has_image_extension(name))
+            if first := next((name for name in names if not is_hidden(name)), ""):
+                return is_shard(first)
     return False
-
-
-def _is_content(name: str) -> bool:
-    return (is_shard(name) or has_image_extension(name)) and not is_hidden(name)
 
 
 def _member_names(shard: Shard, suffix: str) -> set[str]:

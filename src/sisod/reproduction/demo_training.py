@@ -22,12 +22,12 @@ from sisod.analysis.bootstrap import heading
 from sisod.analysis.groups import FOUND
 from sisod.common.exceptions import InputError, is_missing
 from sisod.common.output import write_png
+from sisod.common.processes import default_jobs
 from sisod.common.progress import progress_bar
 from sisod.common.run_folder import open_run, read_run
 from sisod.data.datasets import open_dataset
 from sisod.data.images import read_array, read_colour
 from sisod.data.textured_scenes import write_scenes
-from sisod.evaluation.executors import default_jobs
 from sisod.evaluation.result import Evaluation
 from sisod.scoring.metrics import METRICS, PAPER_KEYS
 from sisod.scoring.partition import partition

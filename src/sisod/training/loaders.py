@@ -10,9 +10,9 @@ from torch.utils.data import DataLoader
 
 from sisod import networks
 from sisod.common.exceptions import UsageError
+from sisod.common.processes import default_jobs
 from sisod.data.containers import works_in_fork
 from sisod.data.datasets import Sample
-from sisod.evaluation.executors import default_jobs
 from sisod.losses.loss import Weighting
 from sisod.networks.network import Network
 from sisod.training.data import (

@@ -10,7 +10,7 @@ from sisod.analysis.groups import size_bias
 from sisod.analysis.object_counts import needs_predicted
 from sisod.common.exceptions import InputError, pluralize
 from sisod.common.grid import Better, Grid, best_rows, interval_text, number
-from sisod.evaluation.notes import DefinedCounts, undefined_notes
+from sisod.evaluation.notes import undefined_notes
 from sisod.evaluation.result import Evaluation
 from sisod.evaluation.results import Result
 from sisod.report.page.differences import (
@@ -151,7 +151,7 @@ def score_table(dataset: str, results: Sequence[Result], *, resamples: int) -> S
     )
     notes = [f"the methods are not compared with each other: {obstacle}"] if obstacle else []
     counts = [  # metrics without any value are in the notes
-        DefinedCounts(dataset, name, {k: n for k, n in e.defined.items() if n}, e.images.height)
+        (dataset, name, {k: n for k, n in e.defined.items() if n}, e.images.height)
         for name, e in evaluations.items()
     ]
     return ScoreTable(
