@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import sisod.reproduction.stopwatch
-from sisod.reproduction.stopwatch import Call, duration
+from sisod.reproduction.stopwatch import Call, duration, interleaved_medians
 
 __all__ = [
     "RESULTS",
@@ -76,17 +76,6 @@ class Row:
 
 
 TABLE_HEAD = ("what", "ours", "peer", "ratio", "target", "met")
-
-
-def interleaved_medians(
-    contenders: Mapping[str, Sequence[Call]], *, repetitions: int
-) -> dict[str, list[float]]:
-    """Return the medians of `sisod.reproduction.stopwatch`, and tell whoever waits after each round."""
-    return sisod.reproduction.stopwatch.interleaved_medians(
-        contenders,
-        repetitions=repetitions,
-        after_round=lambda repetition: progress(f"  repetition {repetition} of {repetitions}"),
-    )
 
 
 def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

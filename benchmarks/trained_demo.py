@@ -18,17 +18,10 @@ from rich.console import Console
 import sisod
 from benchmarks.timing import RESULTS, machine
 from sisod.common.parquet import read_table, write_table
-from sisod.reproduction.demo_training import (
-    GROUPS,
-    Plan,
-    TrainedDemo,
-    demo_tables,
-    run_trained_demo,
-    verdict,
-)
+from sisod.reproduction.demo_training import Plan, TrainedDemo, run_trained_demo
 from sisod.scoring.metrics import PAPER_KEYS
 
-_OBJECT_COLUMNS = ("share", "recall_binary", "f_mean")
+_OBJECT_COLUMNS = ("share", "recall_binary")
 
 
 def main(folder: Path) -> None:
@@ -71,29 +64,29 @@ def saved() -> TrainedDemo:
             protocol=sisod.PROTOCOLS["default"],
         )
     plan = Plan(**facts["plan"] | {"seeds": tuple(facts["plan"]["seeds"])})
-    return TrainedDemo(plan, RESULTS, results, RESULTS / "examples.png")
+    return TrainedDemo(plan, results)
 
 
 def as_printed(demo: TrainedDemo) -> str:
     """Return the output of the command as a code block."""
     console = Console(width=110, file=io.StringIO())
-    for table in demo_tables(demo):
+    for table in demo.grid().terminal(console.width):
         console.print(table)
     assert isinstance(console.file, io.StringIO)
     lines = [line.rstrip() for line in console.file.getvalue().splitlines()]
-    return "\n".join(["```text", *lines, verdict(demo), "```", ""])
+    return "\n".join(["```text", *lines, demo.caption(), "```", ""])
 
 
 def in_short(demo: TrainedDemo) -> str:
     """Return the main numbers in a sentence."""
-    smallest = demo.by_size(*GROUPS[0])
-    share = [f"{100 * smallest[loss]['found'].mean():.0f} %" for loss in ("plain", "si")]
+    values = demo.scores()
+    share = [f"{100 * found.mean():.0f} %" for found in values["found, 0-0.3 %"]]
     scores = [
-        f"{title} {demo.scores(key)['plain'].mean():.3f} and {demo.scores(key)['si'].mean():.3f}"
+        f"{title} {values[key][0].mean():.3f} and {values[key][1].mean():.3f}"
         for key, title in (("si_mae", "SI-MAE"), ("si_f_mean", "SI-F"), ("mae", "MAE"))
     ]
     return (
-        f"Of the objects under {100 * GROUPS[0][1]:g} % of the image it finds {share[0]} with the plain "
+        f"Of the objects under 0.3 % of the image it finds {share[0]} with the plain "
         f"loss and {share[1]} with the\nsize-invariant one; {', '.join(scores)}."
     )
 

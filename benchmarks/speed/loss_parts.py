@@ -23,10 +23,10 @@ import cv2
 import torch
 from torch import Tensor
 
+from benchmarks.speed.losses import make_truth
 from benchmarks.timing import TABLE_HEAD, Call, Row, duration, machine, markdown, progress, write_results
 from sisod import networks
 from sisod.losses import PlainLoss, SizeInvariantLoss, boxes_of, labels_of
-from sisod.reproduction.loss_time import make_truth
 
 _PACKAGES = ("sisod", "numpy", "opencv-python-headless", "torch")
 _N_IMAGES, _N_MAPS = 12, 5  # what EDN is trained with

@@ -18,6 +18,7 @@ from functools import partial
 from typing import Any
 
 import cv2
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -37,7 +38,6 @@ from sisod.losses import PlainLoss, SizeInvariantLoss, boxes_of
 from sisod.reproduction.loss_time import (
     Step,
     epochs_grid,
-    make_truth,
     measure_boxes,
     measure_step,
     paper_networks,
@@ -182,12 +182,22 @@ def measure_steps(effort: Effort) -> list[Step]:
     for name, n_images, side, repetitions in wanted:
         progress(f"one step of {name}")
         gt = make_truth(n_images, side, 2)
-        steps.append(measure_step(name, gt, repetitions=repetitions, after_round=_tell_round))
+        steps.append(measure_step(name, gt, repetitions=repetitions))
     return steps
 
 
-def _tell_round(repetition: int) -> None:
-    progress(f"  repetition {repetition}")
+def make_truth(n_images: int, side: int, n_frames: int) -> Tensor:
+    """Return masks (B, 1, side, side) with ellipses of very different sizes on a grid."""
+    rng = np.random.default_rng(n_frames)
+    cells = int(np.ceil(np.sqrt(n_frames)))
+    cell_side = side // cells
+    gt = np.zeros((n_images, 1, side, side), dtype=np.uint8)
+    for image in range(n_images):
+        for y, x in [divmod(k, cells) for k in rng.permutation(cells**2)[:n_frames]]:
+            axes = rng.integers(max(cell_side // 8, 2), cell_side // 2 - 1, size=2)
+            centre = (int((x + 0.5) * cell_side), int((y + 0.5) * cell_side))
+            cv2.ellipse(gt[image, 0], centre, (int(axes[0]), int(axes[1])), 0, 0, 360, 1, -1)
+    return torch.from_numpy(gt).float()
 
 
 def plain_by_hand(maps: Sequence[Tensor], gt: Tensor) -> Tensor:

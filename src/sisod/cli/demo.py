@@ -42,13 +42,13 @@ def demo(
 
 def _demo_training(folder: Path) -> None:
     require("the second part, which trains a network,", *TRAINING)
-    from sisod.reproduction.demo_training import demo_tables, run_trained_demo, verdict
+    from sisod.reproduction.demo_training import run_trained_demo
 
     typer.echo("Now a small network learns such scenes, with the plain and the size-invariant loss.")
     trained = run_trained_demo(folder)
-    print_tables(lambda _: demo_tables(trained))
-    typer.echo(verdict(trained))
-    typer.echo(f"Maps, results and pictures ({trained.examples.name}): {folder}")
+    print_tables(trained.grid().terminal)
+    typer.echo(trained.caption())
+    typer.echo(f"Runs, maps and results: {folder}")
     if trained.page is not None:
         typer.echo(f"The report, for a browser: {trained.page}")
     else:

@@ -67,18 +67,18 @@ def reproduce(
         raise UsageError("--cell, --dry-run and --commands exclude each other; choose one")
     if tflops is not None and not (dry_run and math.isfinite(tflops)):
         raise UsageError(f"--tflops is a finite number for --dry-run, got {tflops:g}")
-    from sisod.reproduction.cells import SCALES, find_cell, grid
+    from sisod.reproduction.cells import find_cell, grid
     from sisod.reproduction.run import Reproduction, open_reproduction
     from sisod.reproduction.sets import find_sets, write_synthetic_sets
 
     cells = grid() if cell is None else (find_cell(cell),)
     root, runs = data or out / "data", not (dry_run or commands)
-    exists = open_reproduction(out, SCALES[scale], root, precision, write=runs and data is None)
+    exists = open_reproduction(out, scale, root, precision, write=runs and data is None)
     with tempfile.TemporaryDirectory() as scratch:  # for synthetic sets that are only counted
         if data is None:
             root = write_synthetic_sets(root if exists or runs else Path(scratch))
         sets = find_sets(root)
-        work = Reproduction(out, SCALES[scale], sets, precision, workers)
+        work = Reproduction(out, scale, sets, precision, workers)
         for note in (*sets.notes, sets.incomplete if data else ""):
             if note:
                 typer.echo(f"warning: {note}", err=True)
@@ -100,7 +100,7 @@ def _run(cells: "Sequence[GridCell]", work: "Reproduction") -> None:
         typer.echo(text, err=True)  # stdout is for the tables
 
     failed = run_cells([cell for cell in cells if cell.kind != "tables"], work, report)
-    if cells[-1].kind == "tables" and (not failed or work.has_results):
+    if cells[-1].kind == "tables" and (not failed or (work.out / "results").exists()):
         tables = make_tables(work)
         tables.write(work)
         for title, grid in tables.grids().items():
@@ -120,7 +120,7 @@ def _run(cells: "Sequence[GridCell]", work: "Reproduction") -> None:
 def _command(cell: "GridCell", work: "Reproduction", data: Path | None) -> str:
     """Return the command of a scheduler's job; paths are absolute, since it starts in another folder."""
     words = ["sisod", "reproduce", "--out", str(work.out.absolute())]
-    words += ["--scale", work.scale.name] if data is None else ["--data", str(data.absolute())]
+    words += ["--scale", work.scale] if data is None else ["--data", str(data.absolute())]
     if work.precision != "32-true":
         words += ["--precision", work.precision]
     if work.workers is not None:
@@ -131,12 +131,11 @@ def _command(cell: "GridCell", work: "Reproduction", data: Path | None) -> str:
 
 def _print_costs(cells: "Sequence[GridCell]", work: "Reproduction", tflops: float | None) -> None:
     from sisod.reproduction.costs import TFLOPS, costs_grid
-    from sisod.reproduction.run import cell_state
     from sisod.reproduction.sets import TRAINING
 
     counts = {TRAINING: len(work.sets.training.samples)}
     counts |= {dataset.name: len(dataset.samples) for dataset in work.sets.tests}
-    states = {cell.name: cell_state(cell, work) for cell in cells}
+    states = {cell.name: work.state(cell) for cell in cells}
     grid = costs_grid(cells, work.scale, counts, tflops=tflops or TFLOPS, states=states)
     print_tables(grid.terminal)
     tests = ", ".join(f"{name} {count}" for name, count in counts.items() if name != TRAINING)
@@ -162,7 +161,7 @@ def bench(
 
     measured = run_bench(QUICK if quick else FULL)
     if fmt is None:
-        for grid in measured.grids():
+        for grid in measured.grids().values():
             print_tables(grid.terminal)
         typer.echo(measured.caption())
     else:

@@ -1,23 +1,18 @@
 """The cells of the paper's grid: which trainings it consists of, and the recipe of each."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from sisod import paper
 from sisod.common.arguments import check_known
 from sisod.training.recipe import Recipe, find_recipe
 
-Kind = Literal["train", "labels", "time", "tables"]
+Scale = Literal["full", "tiny"]
 ABLATED = "edn"  # the network of the paper's ablation
 LABELS = "ldf-labels"
-# rows of the paper's ablation -> cells; two of them are rows of the quantitative tables too
-ABLATION = {
-    "plain": f"{ABLATED}-plain",
-    "0": f"{ABLATED}-alpha0",
-    "1": f"{ABLATED}-alpha1",
-    "ratio": f"{ABLATED}-si",
-}
+# tiny: two steps each, so the scores mean nothing, but every step of the pipeline runs
+_TINY = ("data.size=64", "train.batch=2", "train.epochs=1", "schedule.warmup_steps=0")
+_TINY_OF_NETWORK = {"poolnet": ("data.size=128",), "ldf": ("labels.epochs=1",)}
 
 
 @dataclass(frozen=True)
@@ -35,11 +30,16 @@ class GridCell:
     """
 
     name: str
-    kind: Kind
+    kind: Literal["train", "labels", "time", "tables"]
     network: str = ""
     loss: str = ""
     alpha: str | float = "ratio"
     needs: tuple[str, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """The network's name as the paper spells it."""
+        return next(name for name in paper.networks() if name.lower() == self.network)
 
     @property
     def method(self) -> str:
@@ -49,46 +49,9 @@ class GridCell:
             >>> [find_cell(name).method for name in ("edn-plain", "edn-si", "edn-alpha0")]
             ['EDN', 'EDN+SI', 'EDN+alpha0']
         """
-        name = paper_name(self.network)
         if self.loss == "plain":
-            return name
-        return f"{name}+SI" if self.alpha == "ratio" else f"{name}+alpha{self.alpha:g}"
-
-
-@dataclass(frozen=True)
-class Scale:
-    """How large a reproduction is.
-
-    Attributes:
-        name: as given on the command line.
-        suffix: added to the network's name for the name of the recipe.
-        settings: changed in every recipe.
-        network_settings: changed in one network's recipe only.
-        synthetic: train and test on synthetic scenes instead of the paper's data sets.
-    """
-
-    name: str
-    suffix: str = ""
-    settings: tuple[str, ...] = ()
-    network_settings: Mapping[str, str] = field(default_factory=dict, hash=False)
-    synthetic: bool = False
-
-
-FULL = Scale("full")
-# two steps each: the scores mean nothing, but every step of the pipeline runs
-TINY = Scale(
-    "tiny",
-    suffix="-lite",
-    settings=("data.size=64", "train.batch=2", "train.epochs=1", "schedule.warmup_steps=0"),
-    network_settings={"poolnet": "data.size=128", "ldf": "labels.epochs=1"},
-    synthetic=True,
-)
-SCALES = {scale.name: scale for scale in (FULL, TINY)}
-
-
-def paper_name(network: str) -> str:
-    """Return the name of a network as the paper spells it."""
-    return next(name for name in paper.networks() if name.lower() == network)
+            return self.title
+        return f"{self.title}+SI" if self.alpha == "ratio" else f"{self.title}+alpha{self.alpha:g}"
 
 
 def grid() -> tuple[GridCell, ...]:
@@ -106,7 +69,7 @@ def grid() -> tuple[GridCell, ...]:
             GridCell(f"{network}-{loss}", "train", network, loss, needs=needs)
             for loss in ("plain", "si")
         ]
-    cells += [GridCell(ABLATION[str(n)], "train", ABLATED, "si", alpha=float(n)) for n in (0, 1)]
+    cells += [GridCell(f"{ABLATED}-alpha{n}", "train", ABLATED, "si", alpha=float(n)) for n in (0, 1)]
     cells.append(GridCell("time", "time"))
     return (*cells, GridCell("tables", "tables", needs=tuple(cell.name for cell in cells)))
 
@@ -122,10 +85,12 @@ def cell_recipe(cell: GridCell, scale: Scale) -> Recipe:
     """Return the recipe of a cell: that of its network, with the cell's alpha.
 
     Example:
-        >>> recipe = cell_recipe(find_cell("edn-alpha0"), FULL)
+        >>> recipe = cell_recipe(find_cell("edn-alpha0"), "full")
         >>> recipe.network.encoder, recipe.train.epochs, recipe.loss.alpha
         ('resnet50', 100, 0.0)
     """
-    own = scale.network_settings.get(cell.network)
-    recipe = find_recipe(cell.network + scale.suffix, (*scale.settings, *([own] if own else ())))
+    recipe = find_recipe(cell.network)
+    if scale == "tiny":
+        settings = (*_TINY, *_TINY_OF_NETWORK.get(cell.network, ()))
+        recipe = find_recipe(f"{cell.network}-lite", settings)
     return replace(recipe, loss=replace(recipe.loss, alpha=cell.alpha))

@@ -4,44 +4,38 @@ Plain and size-invariant runs differ in the loss only. Everything that a seed de
 flips) is the same for both, so that differences are taken seed by seed.
 """
 
-import math
 import os
 import time
 from collections.abc import Sequence
-from concurrent.futures import FIRST_EXCEPTION, wait
+from concurrent.futures import as_completed
 from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-import cv2
 import numpy as np
+from loky import ProcessPoolExecutor
 from numpy.typing import NDArray
 
-from sisod.analysis.ablation import mean_and_deviation
 from sisod.analysis.bootstrap import heading
-from sisod.analysis.groups import FOUND
+from sisod.analysis.groups import FOUND, group_of, size_label
 from sisod.common.exceptions import InputError, is_missing
-from sisod.common.output import write_png
+from sisod.common.grid import Grid, number
 from sisod.common.processes import default_jobs
 from sisod.common.progress import progress_bar
 from sisod.common.run_folder import open_run, read_run
 from sisod.data.datasets import open_dataset
-from sisod.data.images import read_array, read_colour
 from sisod.data.textured_scenes import write_scenes
 from sisod.evaluation.result import Evaluation
+from sisod.evaluation.results import load_results
 from sisod.scoring.metrics import METRICS, PAPER_KEYS
-from sisod.scoring.partition import partition
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from sisod.training.experiment import Experiment
+from sisod.training.experiment import Experiment, score_experiment, train_experiment
+from sisod.training.recipe import find_recipe
+from sisod.training.train import Machine, TrainingRequest
 
 LOSSES = ("plain", "si")
-GROUPS = ((0.0, 0.003), (0.003, 0.01), (0.01, 0.05), (0.05, 1.0))  # share of the image, [low, high)
+EDGES = (0.0, 0.003, 0.01, 0.05, 1.0)  # of the size groups, as shares of the image
 _DATASET = "synthetic"  # name of the test set in results
 _BATCH = 8
-_N_EXAMPLES = 6
 Values = NDArray[np.float64]
 
 
@@ -66,46 +60,61 @@ class Plan:
 
 @dataclass(frozen=True, eq=False)
 class TrainedDemo:
-    """An evaluation for each loss and seed, and the folder that holds all files.
+    """An evaluation for each loss and seed, and the report on them.
 
-    `folder / "results"` has one result of `sisod evaluate` for each run; `page` is the report on them,
-    None if the extra that it needs is not installed.
+    Attributes:
+        plan: size of the demo.
+        results: (loss, seed) -> result, as `sisod evaluate` has saved it.
+        page: the report; None if the extra that it needs is not installed.
     """
 
     plan: Plan
-    folder: Path
     results: dict[tuple[str, int], Evaluation]
-    examples: Path
     page: Path | None = None
 
-    def scores(self, key: str) -> dict[str, Values]:
-        """Return loss -> the scores of the test set by a metric, one for each seed."""
-        return {
-            loss: np.array([self.results[loss, seed].summary[key] for seed in self.plan.seeds])
-            for loss in LOSSES
-        }
+    def scores(self) -> dict[str, tuple[Values, Values]]:
+        """Return scores with the plain and with the size-invariant loss, one for each seed, by name.
 
-    def by_size(self, low: float, high: float) -> dict[str, dict[str, Values]]:
-        """Return loss -> share found and mean F of objects in a range of sizes, one for each seed."""
-        values: dict[str, dict[str, Values]] = {}
+        The names are the paper's metrics, and `found, LOW-HIGH %` for the share of the objects of a size
+        that are found.
+        """
+        edges = np.array(EDGES)
+        rows: dict[str, dict[str, list[float]]] = {}
         for loss in LOSSES:
-            rows = []
             for seed in self.plan.seeds:
-                objects = self.results[loss, seed].objects
-                inside = _in_range(objects["share"].to_numpy(), low, high)
-                found = objects["recall_binary"].to_numpy()[inside] >= FOUND
-                rows.append((found.mean(), objects["f_mean"].to_numpy()[inside].mean()))
-            values[loss] = dict(zip(("found", "f"), np.array(rows).T, strict=True))
-        return values
+                result = self.results[loss, seed]
+                members = group_of(result.objects["share"].to_numpy(), edges)
+                found = result.objects["recall_binary"].to_numpy() >= FOUND
+                values = {key: result.summary[key] for key in PAPER_KEYS} | {
+                    f"found, {size_label(*pair)}": float(found[members == group].mean())
+                    for group, pair in enumerate(pairwise(EDGES))
+                    if group in members
+                }
+                for name, value in values.items():
+                    rows.setdefault(name, {}).setdefault(loss, []).append(value)
+        return {name: (np.array(row["plain"]), np.array(row["si"])) for name, row in rows.items()}
 
-    def n_objects(self, low: float, high: float) -> int:
-        """Return how many objects of the test set are in a range of sizes."""
-        share = self.results["plain", self.plan.seeds[0]].objects["share"].to_numpy()
-        return int(_in_range(share, low, high).sum())
+    def grid(self) -> Grid:
+        """Return the table of scores with both losses: mean and deviation over seeds, differences."""
+        rows: list[tuple[str, ...]] = []
+        bold = set[tuple[int, int]]()
+        for name, (plain, si) in self.scores().items():
+            change = si - plain
+            is_up = name not in METRICS or METRICS[name].direction == "up"
+            bold.add((len(rows), 2 if (change.mean() > 0) == is_up else 1))
+            spreads = (f"{v.mean():.4f} ± {v.std(ddof=1) if len(v) > 1 else 0:.4f}" for v in (plain, si))
+            differences = (number(value, sign=True) for value in (change.mean(), *change))
+            rows.append((heading(name) if name in METRICS else name, *spreads, *differences))
+        seeds = [f"seed {seed}" for seed in self.plan.seeds]
+        head = ("metric", "plain", "size-invariant", "difference", *seeds)
+        return Grid(head, tuple(rows), n_text=1, bold=frozenset(bold))
 
-
-def _in_range(share: Values, low: float, high: float) -> NDArray[np.bool_]:
-    return (share >= low) & ((share < high) | (high == 1))
+    def caption(self) -> str:
+        """Return what the numbers of the table are."""
+        return (
+            f"{self.plan.n_test} test images, mean ± deviation over {len(self.plan.seeds)} seeds; "
+            "found: share of the objects of a size, as a part of the image, that are found."
+        )
 
 
 def run_trained_demo(folder: Path, plan: Plan | None = None) -> TrainedDemo:
@@ -117,8 +126,6 @@ def run_trained_demo(folder: Path, plan: Plan | None = None) -> TrainedDemo:
         folder: of all files.
         plan: size of the demo.
     """
-    from sisod.training.experiment import score_experiment
-
     plan, start = plan or Plan(), time.perf_counter()
     with open_run(folder, kind="demo", config=asdict(plan), resume=True, in_place=True) as run:
         run.begin()
@@ -127,22 +134,23 @@ def run_trained_demo(folder: Path, plan: Plan | None = None) -> TrainedDemo:
         experiments = {
             (loss, seed): _experiment(folder, plan, loss, seed) for seed in plan.seeds for loss in LOSSES
         }
-        _train_all(list(experiments.values()), plan.n_train // _BATCH * plan.epochs)
+        _train(list(experiments.values()))
         results = {
             key: score_experiment(experiment, jobs=1)[_DATASET, "default"]
             for key, experiment in experiments.items()
         }
-        _draw_examples(folder, plan, folder / "examples.png")
-        page = None if is_missing("jinja2") else _write_page(folder)
+        page = None if is_missing("jinja2") else folder / "report.html"
+        if page is not None:
+            from sisod.report import write_report
+
+            title = "Plain and size-invariant loss on synthetic scenes"
+            images = {_DATASET: folder / "test/image"}
+            write_report(load_results([folder / "results"]), page, image_roots=images, title=title)
         run.finish(seconds=round(time.perf_counter() - start, 1))
-    return TrainedDemo(plan, folder, results, folder / "examples.png", page)
+    return TrainedDemo(plan, results, page)
 
 
-def _experiment(folder: Path, plan: Plan, loss: str, seed: int) -> "Experiment":
-    from sisod.training.experiment import Experiment
-    from sisod.training.recipe import find_recipe
-    from sisod.training.train import TrainingRequest
-
+def _experiment(folder: Path, plan: Plan, loss: str, seed: int) -> Experiment:
     settings = {"train.seed": seed, "data.size": plan.side, "train.epochs": plan.epochs}
     settings["train.batch"] = _BATCH
     return Experiment(
@@ -156,29 +164,18 @@ def _experiment(folder: Path, plan: Plan, loss: str, seed: int) -> "Experiment":
     )
 
 
-def _train_all(experiments: "Sequence[Experiment]", n_steps: int) -> None:
+def _train(experiments: Sequence[Experiment]) -> None:
     """Train every network that is not, one on each core; the first failure stops all of them."""
-    from loky import ProcessPoolExecutor
-
-    from sisod.training.experiment import train_experiment
-    from sisod.training.train import Machine
-
-    folders = [experiment.training.out for experiment in experiments]
     waiting = [one for one in experiments if not read_run(one.training.out).get("finished")]
+    machine = Machine(devices="1", workers=0)
     executor = ProcessPoolExecutor(default_jobs(), initializer=_be_quiet, env={"OMP_NUM_THREADS": "1"})
-    machine, counted = Machine(devices="1", workers=0), 0
     try:
         futures = {executor.submit(train_experiment, one, machine): one.name for one in waiting}
-        with progress_bar("training", n_steps * len(experiments)) as advance:
-            running = set(futures)
-            while running:
-                finished, running = wait(running, timeout=0.2, return_when=FIRST_EXCEPTION)
-                for future in finished:
-                    if error := future.exception():
-                        raise InputError(f"training {futures[future]} failed: {error}") from error
-                n_done = sum(map(_steps_done, folders))
-                advance(n_done - counted)
-                counted = n_done
+        with progress_bar("training", len(waiting)) as advance:
+            for future in as_completed(futures):
+                if error := future.exception():
+                    raise InputError(f"training {futures[future]} failed: {error}") from error
+                advance(1)
     finally:
         executor.shutdown(kill_workers=True)
 
@@ -188,98 +185,3 @@ def _be_quiet() -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)
-
-
-def _steps_done(run: Path) -> int:
-    path = run / "metrics.csv"
-    return max(0, path.read_bytes().count(b"\n") - 1) if path.exists() else 0
-
-
-def _write_page(folder: Path) -> Path:
-    from sisod.evaluation.results import load_results
-    from sisod.report import write_report
-
-    page = folder / "report.html"
-    write_report(
-        load_results([folder / "results"]),
-        page,
-        image_roots={_DATASET: folder / "test/image"},
-        title="Plain and size-invariant loss on synthetic scenes",
-    )
-    return page
-
-
-def _draw_examples(folder: Path, plan: Plan, path: Path) -> None:
-    """Write image, mask and the maps of both losses for the first scenes with at least three objects."""
-    maps = [folder / "maps" / f"{loss}-{plan.seeds[0]}" for loss in LOSSES]
-    rows: list[NDArray[np.uint8]] = []
-    for file in sorted((folder / "test/mask").iterdir()):
-        mask = read_array(folder / "test/mask", file.name)
-        if len(partition(mask)) >= 3 and len(rows) < _N_EXAMPLES:
-            planes = [mask, *(read_array(root, file.name) // 257 for root in maps)]  # of 16 bits
-            grey = [np.repeat(plane[..., None].astype(np.uint8), 3, axis=2) for plane in planes]
-            rows.append(np.hstack([read_colour(folder / "test/image", file.name), *grey]))
-    picture = cv2.resize(np.vstack(rows), None, fx=2, fy=2, interpolation=cv2.INTER_NEAREST)
-    strip = np.full((28, picture.shape[1], 3), 255, dtype=np.uint8)
-    for index, text in enumerate(("image", "mask", "plain loss", "SI loss")):
-        corner = (index * 2 * plan.side + 6, 20)
-        cv2.putText(strip, text, corner, cv2.FONT_HERSHEY_SIMPLEX, 0.5, (0, 0, 0), 1, cv2.LINE_AA)
-    write_png(path, np.vstack([strip, picture]))
-
-
-def demo_tables(demo: TrainedDemo) -> "list[Table]":
-    """Return the table of scores with both losses, and that of objects found by size."""
-    seeds = demo.plan.seeds
-    rows = []
-    for key in PAPER_KEYS:
-        scores = demo.scores(key)
-        change = scores["si"] - scores["plain"]
-        better = (change.mean() > 0) == (METRICS[key].direction == "up")
-        cells = [_spread(scores["plain"]), _spread(scores["si"])]
-        cells[int(better)] = f"[bold]{cells[int(better)]}[/bold]"
-        rows.append([heading(key), *cells, *(f"{value:+.4f}" for value in (change.mean(), *change))])
-    sizes = []
-    for low, high in GROUPS:
-        if count := demo.n_objects(low, high):
-            values = demo.by_size(low, high)
-            spreads = [_spread(values[loss][key], digits=3) for key in ("found", "f") for loss in LOSSES]
-            sizes.append([_range(low, high), str(count), *spreads])
-    title = f"{demo.plan.n_test} test images, mean ± deviation over {len(seeds)} seeds"
-    numbers = ("plain", "size-invariant", "difference", *(f"seed {seed}" for seed in seeds))
-    by_size = "the same by size of the object, as a part of the image"
-    shares = ("objects", "found, plain", "found, SI", "F, plain", "F, SI")
-    return [_table(title, "metric", numbers, rows), _table(by_size, "size", shares, sizes)]
-
-
-def _table(title: str, first: str, numbers: Sequence[str], rows: Sequence[Sequence[str]]) -> "Table":
-    from rich.table import Table
-
-    table = Table(title=title)
-    table.add_column(first)
-    for text in numbers:
-        table.add_column(text, justify="right", no_wrap=True)
-    for row in rows:
-        table.add_row(*row)
-    return table
-
-
-def verdict(demo: TrainedDemo) -> str:
-    """Return a sentence on how many seeds the size-invariant loss is better in, by metric."""
-    parts = []
-    for key in ("si_mae", "si_f_mean", "mae", "f_mean"):
-        scores = demo.scores(key)
-        change = scores["si"] - scores["plain"]
-        n_better = int((change > 0).sum() if METRICS[key].direction == "up" else (change < 0).sum())
-        parts.append(f"{METRICS[key].title} {n_better} of {len(change)}")
-    return f"Seeds in which the size-invariant loss is better, by metric: {', '.join(parts)}."
-
-
-def _spread(values: Values, *, digits: int = 4) -> str:
-    mean, deviation = mean_and_deviation(values.tolist())
-    return f"{mean:.{digits}f} ± {0.0 if math.isnan(deviation) else deviation:.{digits}f}"
-
-
-def _range(low: float, high: float) -> str:
-    if high == 1:
-        return f"{100 * low:g} % and more"
-    return f"under {100 * high:g} %" if low == 0 else f"{100 * low:g} to {100 * high:g} %"

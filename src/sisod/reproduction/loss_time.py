@@ -8,10 +8,8 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
-import cv2
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -24,20 +22,11 @@ from sisod.losses import PlainLoss, SizeInvariantLoss, boxes_of
 from sisod.reproduction.stopwatch import duration, interleaved_medians, machine
 
 _PACKAGES = ("sisod", "torch", "numpy", "opencv-python-headless")
-_MASK_SIDE = 384  # of the masks whose boxes are computed
 _LOSS_REPETITIONS = 10  # times as many for the loss alone: it is quick, the difference small
 
 
-@dataclass(frozen=True)
-class BenchSize:
-    """How much is measured.
-
-    Attributes:
-        encoder: of all networks.
-        side: of the images; PoolNet's are at least 128.
-        repetitions: that are timed, after one to warm up.
-        n_masks: whose boxes are computed.
-    """
+class BenchSize(NamedTuple):
+    """How much is measured: encoder, side of the images, timed repetitions, masks to find boxes in."""
 
     encoder: str
     side: int
@@ -47,7 +36,6 @@ class BenchSize:
 
 FULL = BenchSize("resnet50", 384, 3, 16)
 QUICK = BenchSize("efficientnet_lite0", 64, 1, 4)
-_N_IMAGES = 2  # of a step
 
 
 @dataclass(frozen=True)
@@ -96,27 +84,23 @@ class Bench:
     boxes_seconds: float
     machine: dict[str, Any]
 
-    def grids(self) -> tuple[Grid, Grid]:
-        """Return the paper's two tables with our times beside them."""
-        return epochs_grid(self.steps), preprocessing_grid(self.boxes_seconds)
+    def grids(self) -> dict[str, Grid]:
+        """Return the paper's two tables with our times beside them, by title."""
+        grids = epochs_grid(self.steps), preprocessing_grid(self.boxes_seconds)
+        return dict(zip(("Training cost", "Preprocessing"), grids, strict=True))
 
     def render(self, kind: Format) -> str:
         """Return the tables for a document, with their caption; or the measurements for a program."""
-        content = self.content()
+        grids, content = list(self.grids().values()), self.content()
         if kind in ("csv", "json"):
-            return render(self.grids()[0], content["steps"], content, kind)
-        return "\n\n".join([*(render(grid, (), None, kind) for grid in self.grids()), self.caption()])
+            return render(grids[0], content["steps"], content, kind)
+        return "\n\n".join([*(render(grid, (), None, kind) for grid in grids), self.caption()])
 
     def content(self) -> dict[str, Any]:
         """Return everything in the form that is written as JSON."""
-        return {
-            "machine": self.machine,
-            "boxes_seconds": self.boxes_seconds,
-            "steps": [
-                asdict(step) | {"ratio": step.ratio, "ratio_of_losses": step.ratio_of_losses}
-                for step in self.steps
-            ],
-        }
+        ratios = ({"ratio": step.ratio, "ratio_of_losses": step.ratio_of_losses} for step in self.steps)
+        content = asdict(self)
+        return content | {"steps": [a | b for a, b in zip(content["steps"], ratios, strict=True)]}
 
     def caption(self) -> str:
         """Return how the numbers were obtained, and their limits."""
@@ -142,14 +126,19 @@ def run_bench(size: BenchSize = FULL) -> Bench:
     """
     names = paper_networks()
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    options: dict[str, Any] = {"repetitions": size.repetitions, "encoder": size.encoder}
     steps = []
     with progress_bar("measuring", len(names) + 1) as advance:
         boxes = measure_boxes(size.n_masks, repetitions=size.repetitions)
         advance(1)
         for name in names:
             side = max(size.side, 128) if name == "poolnet" else size.side
-            steps.append(measure_step(name, make_truth(_N_IMAGES, side, 2), device=device, **options))
+            gt = torch.stack(_masks(2, side))[:, None].float()
+            options: dict[str, Any] = {
+                "repetitions": size.repetitions,
+                "encoder": size.encoder,
+                "device": device,
+            }
+            steps.append(measure_step(name, gt, **options))
             advance(1)
     facts = machine(_PACKAGES, threads=torch.get_num_threads()) | {
         "device": torch.cuda.get_device_name() if device == "cuda" else "cpu",
@@ -164,13 +153,7 @@ def paper_networks() -> tuple[str, ...]:
 
 
 def measure_step(
-    network: str,
-    gt: Tensor,
-    *,
-    repetitions: int,
-    encoder: str = "resnet50",
-    device: str = "cpu",
-    after_round: Callable[[int], object] = lambda _: None,
+    network: str, gt: Tensor, *, repetitions: int, encoder: str = "resnet50", device: str = "cpu"
 ) -> Step:
     """Time a step of a network with random weights on random images.
 
@@ -180,7 +163,6 @@ def measure_step(
         repetitions: that are timed.
         encoder: of the network.
         device: as PyTorch names it.
-        after_round: see `sisod.reproduction.stopwatch.interleaved_medians`.
     """
     torch.manual_seed(0)
     module = networks.create(network, encoder=encoder).to(device)
@@ -203,59 +185,39 @@ def measure_step(
         optimizer.step()
         wait()
 
-    def loss_alone(loss: Callable[..., Tensor], maps: Sequence[Tensor]) -> None:
+    def loss_alone(loss: Callable[..., Tensor]) -> None:
         torch.autograd.grad(loss(maps, labels, boxes), maps)
         wait()
 
     calls = {name: [partial(step, loss)] for name, loss in losses.items()}
-    seconds = interleaved_medians(calls, repetitions=repetitions, after_round=after_round)
+    seconds = interleaved_medians(calls, repetitions=repetitions)
     maps = [logits.detach().requires_grad_() for logits in module(images)]
-    calls = {name: [partial(loss_alone, loss, maps)] for name, loss in losses.items()}
+    calls = {name: [partial(loss_alone, loss)] for name, loss in losses.items()}
     alone = interleaved_medians(calls, repetitions=_LOSS_REPETITIONS * repetitions)
-    return Step(
-        network=network,
-        side=gt.shape[-1],
-        n_images=len(gt),
-        plain=seconds["plain"][0],
-        size_invariant=seconds["si"][0],
-        added=alone["si"][0] - alone["plain"][0],
-    )
+    added = alone["si"][0] - alone["plain"][0]
+    return Step(network, gt.shape[-1], len(gt), seconds["plain"][0], seconds["si"][0], added)
 
 
 def measure_boxes(n_masks: int, *, repetitions: int) -> float:
     """Return the seconds that a worker takes to compute the boxes of one mask of 384 x 384."""
-    scenes = textured_scenes(n_masks, shape=(_MASK_SIDE, _MASK_SIDE))
-    masks = [torch.from_numpy(scene.mask > 0) for scene in scenes]
-    calls = {"boxes": [partial(boxes_of, mask) for mask in masks]}
+    calls = {"boxes": [partial(boxes_of, mask) for mask in _masks(n_masks, 384)]}
     return statistics.fmean(interleaved_medians(calls, repetitions=repetitions)["boxes"])
 
 
-def make_truth(n_images: int, side: int, n_frames: int) -> Tensor:
-    """Return masks (B, 1, side, side) with ellipses of very different sizes on a grid."""
-    rng = np.random.default_rng(n_frames)
-    cells = int(np.ceil(np.sqrt(n_frames)))
-    cell_side = side // cells
-    gt = np.zeros((n_images, 1, side, side), dtype=np.uint8)
-    for image in range(n_images):
-        for y, x in [divmod(k, cells) for k in rng.permutation(cells**2)[:n_frames]]:
-            axes = rng.integers(max(cell_side // 8, 2), cell_side // 2 - 1, size=2)
-            centre = (int((x + 0.5) * cell_side), int((y + 0.5) * cell_side))
-            cv2.ellipse(gt[image, 0], centre, (int(axes[0]), int(axes[1])), 0, 0, 360, 1, -1)
-    return torch.from_numpy(gt).float()
+def _masks(count: int, side: int) -> list[Tensor]:
+    return [torch.from_numpy(scene.mask > 0) for scene in textured_scenes(count, shape=(side, side))]
 
 
 def epochs_grid(steps: Sequence[Step]) -> Grid:
     """Return the paper's table of training cost with our ratios beside it."""
     ours = {step.network: step for step in steps}
     rows = []
-    for row in paper.table("time_cost").iter_rows(named=True):
-        network = row["name"].lower()
-        cells = ["not measured", "-", "-"]
-        if (step := ours.get(network)) is not None:
+    for name, plain, si in paper.table("time_cost").select("name", "plain", "si").iter_rows():
+        cells = ("not measured", "-", "-")
+        if (step := ours.get(name.lower())) is not None:
             times = f"{step.size_invariant:.3g} s / {step.plain:.3g} s, {step.side} x {step.side}"
-            cells = [times, f"{step.ratio:.3f}", f"{step.ratio_of_losses:.4f}"]
-        printed = (f"{row['plain']:g} s", f"{row['si']:g} s", f"{row['si'] / row['plain']:.2f}")
-        rows.append((network, *printed, *cells))
+            cells = times, f"{step.ratio:.3f}", f"{step.ratio_of_losses:.4f}"
+        rows.append((name.lower(), f"{plain:g} s", f"{si:g} s", f"{si / plain:.2f}", *cells))
     paper_head = ("paper, epoch, plain", "paper, epoch, SI", "ratio")
     our_head = ("ours, step, SI / plain", "ratio", "ratio, from the losses alone")
     return Grid(("network", *paper_head, *our_head), tuple(rows), n_text=1)

@@ -11,9 +11,7 @@ from sisod.common.exceptions import InputError
 from sisod.common.output import json_bytes, lock, readable_errors, write_atomically
 from sisod.common.run_folder import open_run, read_run
 from sisod.reproduction.cells import LABELS, GridCell, Scale, cell_recipe, find_cell
-from sisod.reproduction.loss_time import FULL as FULL_BENCH
-from sisod.reproduction.loss_time import QUICK as QUICK_BENCH
-from sisod.reproduction.loss_time import run_bench
+from sisod.reproduction.loss_time import FULL, QUICK, run_bench
 from sisod.reproduction.sets import Sets
 from sisod.training.experiment import Experiment, score_experiment, train_experiment, unscored
 from sisod.training.recipe_parts import Precision
@@ -29,7 +27,7 @@ class Reproduction:
 
     Attributes:
         out: folder of the reproduction.
-        scale: of the recipes.
+        scale: of the recipes; `tiny` trains and tests on synthetic scenes.
         sets: to train and test on.
         precision: of Lightning.
         workers: processes that read images; None: one for each core.
@@ -49,29 +47,16 @@ class Reproduction:
     @property
     def labels(self) -> Path:
         """Folder of the labels of LDF's first stage."""
-        return self.folder(find_cell(LABELS)) / "labels"
+        return self.out / "cells" / LABELS / "labels"
 
     @property
     def time_file(self) -> Path:
         """File of the measured times."""
-        return self.folder(find_cell("time")) / "time.json"
-
-    @property
-    def has_results(self) -> bool:
-        """Whether any cell was scored."""
-        return any((self.out / "results").glob("*/*/*/summary.json"))
-
-    def folder(self, cell: GridCell) -> Path:
-        """Return the folder that a cell works in."""
-        return self.out / "cells" / cell.name
-
-    def result(self, cell: GridCell, dataset: str, protocol: str) -> Path:
-        """Return the folder of a result of `sisod evaluate`."""
-        return self.out / "results" / protocol / dataset / cell.method
+        return self.out / "cells/time/time.json"
 
     def experiment(self, cell: GridCell) -> Experiment:
         """Return what a cell trains and scores; LDF's first stage has a folder for run and labels."""
-        folder = self.folder(cell)
+        folder = self.out / "cells" / cell.name
         request = TrainingRequest(
             data=self.sets.training.image_dir,
             masks=self.sets.training.mask_dir,
@@ -92,6 +77,28 @@ class Reproduction:
             provenance="cells/{name}/scored/{dataset}.json",
         )
 
+    def state(self, cell: GridCell) -> str:
+        """Return `finished`, `begun` or `to do`; the tables are always to do."""
+        if self.is_finished(cell):
+            return "finished"
+        return "begun" if (self.out / "cells" / cell.name).exists() else "to do"
+
+    def is_finished(self, cell: GridCell) -> bool:
+        """Tell whether nothing is left to do; a data set that was added later must still be scored."""
+        if cell.kind == "time":
+            return self.time_file.exists()
+        if cell.kind == "labels":
+            return self.labels.is_dir() and self.is_trained(self.labels.parent / "first_stage")
+        if cell.kind == "tables":
+            return False
+        experiment = self.experiment(cell)
+        return self.is_trained(experiment.training.out) and not unscored(experiment)
+
+    def is_trained(self, folder: Path) -> bool:
+        """Tell whether a run is finished, on all images there are; else `train` says what differs."""
+        record, n_images = read_run(folder), len(self.sets.training.samples)
+        return bool(record.get("finished")) and record["config"]["images"] == n_images
+
 
 def open_reproduction(out: Path, scale: Scale, data: Path, precision: str, *, write: bool) -> bool:
     """Tell whether a folder is this reproduction already, or begin it; raise if it is anything else.
@@ -104,7 +111,7 @@ def open_reproduction(out: Path, scale: Scale, data: Path, precision: str, *, wr
         write: begin it if it does not exist.
     """
     check_choice("precision", precision, get_args(Precision))
-    config = {"scale": scale.name, "data": str(data.resolve()), "precision": precision}
+    config = {"scale": scale, "data": str(data.resolve()), "precision": precision}
     open_it = partial(open_run, out, kind="reproduction", config=config, resume=True, in_place=True)
     with open_it(is_writer=False) as run:  # many processes share the folder
         if run.resumed or not write:
@@ -112,25 +119,6 @@ def open_reproduction(out: Path, scale: Scale, data: Path, precision: str, *, wr
     with open_it() as run:
         run.begin()
     return False
-
-
-def cell_state(cell: GridCell, work: Reproduction) -> str:
-    """Return `finished`, `begun` or `to do`; the tables are always to do."""
-    if is_finished(cell, work):
-        return "finished"
-    return "begun" if work.folder(cell).exists() else "to do"
-
-
-def is_finished(cell: GridCell, work: Reproduction) -> bool:
-    """Tell whether nothing is left to do; a data set that was added later must still be scored."""
-    if cell.kind == "time":
-        return work.time_file.exists()
-    if cell.kind == "labels":
-        return work.labels.is_dir() and _is_trained(work.folder(cell) / "first_stage", work)
-    if cell.kind == "tables":
-        return False
-    experiment = work.experiment(cell)
-    return _is_trained(experiment.training.out, work) and not unscored(experiment)
 
 
 def run_cells(cells: Sequence[GridCell], work: Reproduction, report: Report) -> list[str]:
@@ -142,7 +130,7 @@ def run_cells(cells: Sequence[GridCell], work: Reproduction, report: Report) -> 
     """
     failed = []
     for cell in cells:
-        if is_finished(cell, work):
+        if work.is_finished(cell):
             report(f"{cell.name}: finished already")
             continue
         try:
@@ -151,7 +139,7 @@ def run_cells(cells: Sequence[GridCell], work: Reproduction, report: Report) -> 
             first_line = (str(error) or type(error).__name__).splitlines()[0]
             report(f"error: {cell.name}: {first_line}")
             failed.append(cell)
-    return [cell.name for cell in failed if not is_finished(cell, work)]
+    return [cell.name for cell in failed if not work.is_finished(cell)]
 
 
 def run_cell(cell: GridCell, work: Reproduction, report: Report) -> None:
@@ -162,42 +150,27 @@ def run_cell(cell: GridCell, work: Reproduction, report: Report) -> None:
         work: where and how.
         report: called with sentences on what was done, and with warnings.
     """
-    for name in cell.needs:
-        if not is_finished(needed := find_cell(name), work):
+    for needed in map(find_cell, cell.needs):
+        if not work.is_finished(needed):
             run_cell(needed, work, report)
-    folder = work.folder(cell)
+    folder = work.out / "cells" / cell.name
     with readable_errors(folder / "x", "make room there and run the cell again"):
         folder.mkdir(parents=True, exist_ok=True)
     with lock(folder):
         if cell.kind == "time":
-            bench = run_bench(QUICK_BENCH if work.scale.synthetic else FULL_BENCH)
+            bench = run_bench(QUICK if work.scale == "tiny" else FULL)
             write_atomically(work.time_file, json_bytes(bench.content()))
             report(f"{cell.name}: measured")
-        elif cell.kind == "labels":
-            experiment = work.experiment(cell)
+            return
+        experiment = work.experiment(cell)
+        if cell.kind == "labels":
             make_labels(experiment.recipe, experiment.training, work.machine)
             report(f"{cell.name}: made")
-        else:
-            _train_and_score(work.experiment(cell), work, report)
-
-
-def _train_and_score(experiment: Experiment, work: Reproduction, report: Report) -> None:
-    summary = "was trained"
-    if not _is_trained(experiment.training.out, work):
-        record = train_experiment(experiment, work.machine)
-        summary = f"{record['steps']} steps in {record['seconds']:.0f} s"
-    waiting = unscored(experiment)
-    try:
-        jobs = 1 if work.scale.synthetic else None
+            return
+        if not work.is_trained(experiment.training.out):
+            record = train_experiment(experiment, work.machine)
+            report(f"{cell.name}: {record['steps']} steps in {record['seconds']:.0f} s")
+        names = ", ".join(dataset.name for dataset in unscored(experiment))
+        jobs = 1 if work.scale == "tiny" else None
         score_experiment(experiment, jobs=jobs, warn=lambda text: report(f"warning: {text}"))
-    finally:
-        left = unscored(experiment)
-        scored = [dataset.name for dataset in waiting if dataset not in left]
-        report(f"{experiment.name}: {summary}, scored on {', '.join(scored) or 'nothing'}")
-
-
-def _is_trained(folder: Path, work: Reproduction) -> bool:
-    """Tell whether a run is finished, on all images there are; else `train` says what differs."""
-    record = read_run(folder)
-    n_images = len(work.sets.training.samples)
-    return bool(record.get("finished")) and record["config"]["images"] == n_images
+        report(f"{cell.name}: scored on {names}")

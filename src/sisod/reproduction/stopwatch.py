@@ -1,10 +1,9 @@
 """Fair timing: contenders take turns, medians are reported; and facts about the machine."""
 
-import gc
 import os
 import platform
 import statistics
-import time
+import timeit
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 
@@ -12,10 +11,7 @@ Call = Callable[[], object]
 
 
 def interleaved_medians(
-    contenders: Mapping[str, Sequence[Call]],
-    *,
-    repetitions: int,
-    after_round: Callable[[int], object] = lambda _: None,
+    contenders: Mapping[str, Sequence[Call]], *, repetitions: int
 ) -> dict[str, list[float]]:
     """Return, per contender, the median seconds of each of its calls.
 
@@ -25,7 +21,6 @@ def interleaved_medians(
     Args:
         contenders: name -> calls, the same number for each.
         repetitions: rounds that are timed.
-        after_round: called with the number of the round, 0 for the warm-up.
     """
     names = list(contenders)
     seconds: dict[str, list[list[float]]] = {name: [[] for _ in contenders[name]] for name in names}
@@ -33,9 +28,8 @@ def interleaved_medians(
         for index, calls in enumerate(zip(*contenders.values(), strict=True)):
             turns = list(zip(names, calls, strict=True))
             first = (repetition + index) % len(names)
-            for name, call in turns[first:] + turns[:first]:
-                seconds[name][index].append(_seconds(call))
-        after_round(repetition)
+            for name, call in turns[first:] + turns[:first]:  # timeit switches off garbage collection
+                seconds[name][index].append(timeit.timeit(call, number=1))
     return {name: [statistics.median(times[1:]) for times in seconds[name]] for name in names}
 
 
@@ -59,13 +53,3 @@ def duration(seconds: float) -> str:
         ('131 ms', '15.9 s')
     """
     return f"{seconds:.3g} s" if seconds >= 1 else f"{1e3 * seconds:.3g} ms"
-
-
-def _seconds(call: Call) -> float:
-    gc.disable()  # a collection would be charged to whichever call triggers it
-    try:
-        start = time.perf_counter()
-        call()
-        return time.perf_counter() - start
-    finally:
-        gc.enable()

@@ -4,29 +4,26 @@ Absolute values depend on random seeds and on details that the paper does not st
 between the losses is the paper's claim.
 """
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
 import polars as pl
 
 from sisod import paper
 from sisod.analysis.bootstrap import heading
 from sisod.common.exceptions import InputError
+from sisod.common.files import convert, read_json
 from sisod.common.grid import Grid, json_rows, number
 from sisod.common.output import json_bytes, readable_errors, write_atomically
 from sisod.common.parquet import table_bytes
 from sisod.evaluation.saved import read_summary
-from sisod.reproduction.cells import ABLATED, ABLATION, find_cell, grid, paper_name
+from sisod.reproduction.cells import grid
 from sisod.reproduction.loss_time import Bench
 from sisod.reproduction.run import PROTOCOLS, Reproduction
-from sisod.scoring.metrics import METRICS, PAPER_KEYS
+from sisod.scoring.metrics import PAPER_KEYS
 
-# protocol, data set -> cell -> number of images and scores
-Scores = dict[tuple[str, str], dict[str, dict[str, float]]]
-_ALPHAS = {"plain": "plain", "0": "alpha = 0", "1": "alpha = 1", "ratio": "alpha = back / fore"}
+_TITLES = {"plain": "plain", "si": "SI", "alpha0": "alpha = 0", "alpha1": "alpha = 1"}
+_ROW = ("protocol", "dataset", "network")
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,58 +31,38 @@ class Tables:
     """The scores of all finished cells, as tables.
 
     Attributes:
-        scores: one row per protocol, data set and cell.
-        differences: one row per protocol, data set, network and metric: size-invariant minus plain loss,
-            ours and published.
-        ablation: the same for each alpha, minus the plain loss.
+        scores: one row per protocol, data set and cell: its `network` and `loss` (`plain`, `si`, and of
+            the ablation `alpha0`, `alpha1`), the number of `images`, the paper's metrics.
+        differences: one row per protocol, data set, network, loss and metric: the `value`, its
+            `difference` from the plain loss, and the `published_difference`; NaN where there is none.
         bench: training times with both losses; None if not measured.
         caption: how the numbers were obtained.
     """
 
     scores: pl.DataFrame
     differences: pl.DataFrame
-    ablation: pl.DataFrame
     bench: Bench | None
     caption: str
 
     def grids(self, protocol: str = "official") -> dict[str, Grid]:
         """Return title -> table, laid out as in the paper: data sets, then alpha on each, then times."""
-        grids = {}
-        for (dataset,), part in self._parts(self.differences, protocol, "dataset"):
-            rows = [
-                (network, title, *_texts(lines, column, PAPER_KEYS))
-                for (network,), lines in part.group_by("network", maintain_order=True)
-                for title, column in (
-                    ("plain", "plain"),
-                    ("SI", "si"),
-                    ("SI - plain", "difference"),
-                    ("the paper's", "published_difference"),
-                )
-            ]
-            grids[dataset] = _grid("network", PAPER_KEYS, rows)
-        for (dataset,), part in self._parts(self.ablation, protocol, "dataset"):
-            keys = part["metric"].unique(maintain_order=True).to_list()
-            rows = []
-            for (alpha,), lines in part.group_by("alpha", maintain_order=True):
-                rows.append((_ALPHAS[alpha], "", *_texts(lines, "value", keys)))
-                if alpha != "plain":
-                    rows.append((_ALPHAS[alpha], "- plain", *_texts(lines, "difference", keys)))
-                    published = _texts(lines, "published_difference", keys)
-                    rows += [(_ALPHAS[alpha], "the paper's", *published)] * (set(published) != {"-"})
-            grids[f"{dataset}, alpha of {paper_name(ABLATED)}"] = _grid("loss", keys, rows)
-        if self.bench is not None:
-            grids |= dict(zip(("Training cost", "Preprocessing"), self.bench.grids(), strict=True))
-        return grids
-
-    @staticmethod
-    def _parts(table: pl.DataFrame, protocol: str, key: str) -> Any:
-        return table.filter(protocol=protocol).group_by(key, maintain_order=True)
+        table = self.differences.filter(protocol=protocol)
+        is_alpha = pl.col("loss").str.starts_with("alpha")
+        ablated = table.filter(is_alpha.any().over("dataset", "network"))
+        grids = {
+            dataset: _grid(part)
+            for (dataset,), part in table.filter(~is_alpha).group_by("dataset", maintain_order=True)
+        } | {
+            f"{dataset}, alpha of {network}": _grid(part)
+            for (dataset, network), part in ablated.group_by("dataset", "network", maintain_order=True)
+        }
+        return grids if self.bench is None else grids | self.bench.grids()
 
     def write(self, work: Reproduction) -> None:
         """Write Markdown, JSON and Parquet into `tables/`."""
         folder = work.out / "tables"
-        frames = {name: getattr(self, name) for name in ("scores", "differences", "ablation")}
-        content: dict[str, Any] = {"scale": work.scale.name, "caption": self.caption}
+        frames = {"scores": self.scores, "differences": self.differences}
+        content: dict[str, Any] = {"scale": work.scale, "caption": self.caption}
         content |= {name: json_rows(frame) for name, frame in frames.items()}
         content["time"] = None if self.bench is None else self.bench.content()
         with readable_errors(folder, "make room there and write them again with --cell tables"):
@@ -103,124 +80,87 @@ class Tables:
 
 def make_tables(work: Reproduction) -> Tables:
     """Read the results of the finished cells; nothing is scored."""
-    scores = _read_scores(work)
-    if not scores:
-        raise InputError(f"{str(work.out)!r} holds no result yet; run a cell first")
-    bench = None
-    if work.time_file.exists():
-        try:
-            bench = msgspec.json.decode(work.time_file.read_bytes(), type=Bench)
-        except ValueError as error:
-            raise InputError(
-                f"{str(work.time_file)!r} is damaged; remove it, and run the cell 'time' again: {error}"
-            ) from None
-    differences, ablation = difference_table(scores), _ablation_table(scores)
-    return Tables(_score_table(scores), differences, ablation, bench, _caption(work, scores))
-
-
-def _read_scores(work: Reproduction) -> Scores:
-    scores: Scores = {}
+    rows = []
     for protocol in PROTOCOLS:
         for dataset in paper.datasets():
             for cell in (cell for cell in grid() if cell.kind == "train"):
-                folder = work.result(cell, dataset, protocol)
+                folder = work.out / "results" / protocol / dataset / cell.method
                 if (folder / "summary.json").exists():
                     summary, defined = read_summary(folder, needed=PAPER_KEYS)
-                    # MAE is defined on every image
-                    values = {"images": defined["mae"]} | {key: summary[key] for key in PAPER_KEYS}
-                    scores.setdefault((protocol, dataset), {})[cell.name] = values
-    return scores
-
-
-def _caption(work: Reproduction, scores: Scores) -> str:
+                    labels = dict(zip(_ROW, (protocol, dataset, cell.title), strict=True))
+                    labels |= {"cell": cell.name, "loss": cell.name.rpartition("-")[2]}
+                    images = {"images": defined["mae"]}  # MAE is defined on every image
+                    rows.append(labels | images | {key: summary[key] for key in PAPER_KEYS})
+    if not rows:
+        raise InputError(f"{str(work.out)!r} holds no result yet; run a cell first")
+    bench = None
+    if work.time_file.exists():
+        bench = convert(read_json(work.time_file, dict), Bench, name=str(work.time_file), strict=False)
+    scores = pl.DataFrame(rows)
     text = "Synthetic scenes and two steps per run: the pipeline works, the numbers mean nothing."
-    if not work.scale.synthetic:
+    if work.scale == "full":
         text = (
             "One run for each row; 'sisod compare' gives a pair's difference with its interval. SI is "
             "sisod's normalised loss; the paper prints Eq. 16 without the division by K + alpha."
         )
         text += f" There were {work.sets.incomplete}." if work.sets.incomplete else ""
-    return " ".join([text, *uneven_pairs(scores)])
+    return Tables(scores, difference_table(scores), bench, " ".join([text, *uneven_pairs(scores)]))
 
 
-def uneven_pairs(scores: Scores) -> list[str]:
-    """Return a sentence on each pair of cells that were scored on different numbers of images."""
-    sentences = []
-    for (protocol, dataset), by_cell in scores.items():
-        for name in paper.networks() if protocol == "official" else ():
-            before, after = _pair(by_cell, name)
-            if before and after and before["images"] != after["images"]:
-                sentences.append(
-                    f"{name} on {dataset} was scored on {before['images']} images with the plain and on "
-                    f"{after['images']} with the size-invariant loss: run both cells again."
-                )
-    return sentences
+def uneven_pairs(scores: pl.DataFrame) -> list[str]:
+    """Return a sentence on each cell that was scored on another number of images than the plain one."""
+    pairs = scores.with_columns(plain_images=_of_plain("images").over(_ROW)).filter(
+        (pl.col("images") != pl.col("plain_images")) & (pl.col("protocol") == "official")
+    )
+    return [
+        f"{row['cell']} on {row['dataset']} was scored on {row['images']} images and the plain loss on "
+        f"{row['plain_images']}: run both cells again."
+        for row in pairs.iter_rows(named=True)
+    ]
 
 
-def _pair(by_cell: dict[str, dict[str, float]], network: str) -> list[dict[str, float]]:
-    """Return the scores of a network with the plain and the SI loss; empty where there are none."""
-    return [by_cell.get(f"{network.lower()}-{loss}", {}) for loss in ("plain", "si")]
+def difference_table(scores: pl.DataFrame) -> pl.DataFrame:
+    """Return what every loss changes; NaN if it and the plain loss were scored on different images."""
+    is_si = pl.col("size_invariant")
+    losses = paper.table("quantitative").with_columns(
+        loss=pl.when(is_si).then(pl.lit("si")).otherwise(pl.lit("plain"))
+    )
+    ablation = paper.table("ablation").with_columns(
+        loss="alpha" + pl.col("alpha"), network=pl.lit("EDN")
+    )
+    published = _long(pl.concat([losses, ablation], how="diagonal"), "dataset", "network")
+    ours = _long(scores, *_ROW, "images")
+    same = pl.col("images") == _of_plain("images").over(_ROW)
+    table = ours.with_columns(difference=pl.when(same).then("difference")).join(
+        published.select("dataset", "network", "loss", "metric", published_difference="difference"),
+        on=("dataset", "network", "loss", "metric"),
+        how="left",
+        maintain_order="left",
+    )
+    return table.drop("images").with_columns(
+        pl.col("difference", "published_difference").fill_null(float("nan"))
+    )
 
 
-def _score_table(scores: Scores) -> pl.DataFrame:
+def _long(scores: pl.DataFrame, *index: str) -> pl.DataFrame:
+    """Return one row per metric, with the difference from the plain loss."""
+    keys = [name for name in index if name != "images"]
+    long = scores.unpivot(PAPER_KEYS, index=[*index, "loss"], variable_name="metric")
+    return long.with_columns(difference=pl.col("value") - _of_plain("value").over(*keys, "metric"))
+
+
+def _of_plain(column: str) -> pl.Expr:
+    return pl.col(column).filter(pl.col("loss") == "plain").first()
+
+
+def _grid(table: pl.DataFrame) -> Grid:
     rows = []
-    for (protocol, dataset), by_cell in scores.items():
-        for name, values in by_cell.items():
-            cell = find_cell(name)
-            labels = {"protocol": protocol, "dataset": dataset, "cell": name, "network": cell.network}
-            alpha = "" if cell.loss == "plain" else str(cell.alpha)
-            rows.append({**labels, "loss": cell.loss, "alpha": alpha, **values})
-    return pl.DataFrame(rows)
-
-
-def difference_table(scores: Scores) -> pl.DataFrame:
-    """Return both losses and their difference, which is NaN if they were scored on different images."""
-    rows = []
-    for (protocol, dataset), by_cell in scores.items():
-        for name in paper.networks():
-            before, after = _pair(by_cell, name)
-            same = before.get("images") == after.get("images")
-            published = [paper.row(dataset, name, size_invariant=si).values for si in (False, True)]
-            for key in PAPER_KEYS if before or after else ():
-                plain, si = before.get(key, math.nan), after.get(key, math.nan)
-                change = published[1][key] - published[0][key]
-                rows.append(
-                    (protocol, dataset, name, key, plain, si, si - plain if same else math.nan, change)
-                )
-    numbers = ("plain", "si", "difference", "published_difference")
-    return _table(("protocol", "dataset", "network", "metric"), numbers, rows)
-
-
-def _ablation_table(scores: Scores) -> pl.DataFrame:
-    printed = {(row["dataset"], row["alpha"]): row for row in paper.table("ablation").to_dicts()}
-    keys = [key for key in paper.table("ablation").columns if key in METRICS]
-    rows = []
-    for (protocol, dataset), by_cell in scores.items():
-        if ABLATION["0"] not in by_cell and ABLATION["1"] not in by_cell:
-            continue  # the other two are in the quantitative tables
-        ours = {alpha: by_cell.get(cell, {}) for alpha, cell in ABLATION.items()}
-        for alpha, values in ours.items():
-            for key in keys:
-                value, base = (line.get(key, math.nan) for line in (values, ours["plain"]))
-                published, published_base = (
-                    printed.get((dataset, name), {}).get(key, math.nan) for name in (alpha, "plain")
-                )
-                rows.append(
-                    (protocol, dataset, alpha, key, value, value - base, published - published_base)
-                )
-    numbers = ("value", "difference", "published_difference")
-    return _table(("protocol", "dataset", "alpha", "metric"), numbers, rows)
-
-
-def _table(labels: Sequence[str], numbers: Sequence[str], rows: list[tuple[Any, ...]]) -> pl.DataFrame:
-    schema = dict.fromkeys(labels, pl.String) | dict.fromkeys(numbers, pl.Float64)
-    return pl.DataFrame(rows, schema=schema, orient="row")
-
-
-def _grid(first: str, keys: Sequence[str], rows: list[tuple[str, ...]]) -> Grid:
-    return Grid((first, "", *map(heading, keys)), tuple(rows), n_text=2)
-
-
-def _texts(table: pl.DataFrame, column: str, keys: Sequence[str]) -> list[str]:
-    values = dict(table.select("metric", column).iter_rows())
-    return [number(values.get(key, math.nan), sign=column.endswith("difference")) for key in keys]
+    for (network, loss), part in table.group_by("network", "loss", maintain_order=True):
+        title = _TITLES[loss]
+        lines = {title: "value", f"{title} - plain": "difference", "the paper's": "published_difference"}
+        for name, column in lines.items():
+            if loss != "plain" or column == "value":
+                numbers = (number(value, sign=column != "value") for value in part[column])
+                rows.append((network, name, *numbers))
+    head = ("network", "", *map(heading, PAPER_KEYS))
+    return Grid(head, tuple(rows), n_text=2)
