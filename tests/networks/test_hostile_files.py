@@ -21,8 +21,8 @@ from torch import Tensor
 
 from sisod import networks
 from sisod.common.exceptions import InputError, UsageError
-from sisod.networks import memory
-from sisod.networks.memory import least_memory, memory_errors
+from sisod.networks import predict
+from sisod.networks.predict import memory_errors
 from sisod.networks.saved import load_network
 from sisod.networks.specs import CONFIG_KEY
 from sisod.training.data import augment
@@ -47,29 +47,20 @@ WHOLE = packed(STATE)
 FILES: dict[str, tuple[bytes, str]] = {
     "empty": (b"", "is not a safetensors file"),
     "cut off": (WHOLE[: len(WHOLE) // 2], "is not a safetensors file"),
-    "endless header": (b"\xff" * 64, "is not a safetensors file"),
     "without a config": (bytes(save(STATE)), "does not say which network"),
     "one missing": (packed({k: v for k, v in STATE.items() if k != FIRST}), "1 missing"),
     "one more": (packed({**STATE, "more": torch.ones(1)}), "1 not known (more)"),
     "another shape": (packed({**STATE, FIRST: torch.ones(3)}), "1 of another shape"),
-    "integers": (packed({**STATE, FIRST: STATE[FIRST].long()}), "1 of another type"),
-    "NaN": (packed({**STATE, FIRST: STATE[FIRST] * float("nan")}), f"1 not finite ({FIRST})"),
-    "too large": (packed({**STATE, FIRST: STATE[FIRST].double() + 1e300}), "1 not finite"),
+    "integers": (packed({**STATE, FIRST: STATE[FIRST].long()}), f"or not finite ({FIRST}"),
+    "NaN": (packed({**STATE, FIRST: STATE[FIRST] * float("nan")}), f"or not finite ({FIRST}"),
+    "too large": (packed({**STATE, FIRST: STATE[FIRST].double() + 1e300}), f"or not finite ({FIRST}"),
     "config that is not JSON": (packed(STATE, "{"), "the config is not JSON"),
     "deep config": (packed(STATE, "[" * 100_000), "the config is not JSON"),
     "config that is a list": (packed(STATE, [1]), "config: expected object"),
-    "string for the scale": (packed(STATE, spec(scale="255")), "config: input_spec.scale"),
     "NaN for the scale": (packed(STATE, spec(scale=float("nan"))), "config: input_spec"),
-    "huge scale": (packed(STATE, spec(scale=1e300)), "scale must be a number"),
     "no deviation": (packed(STATE, spec(std=[0, 0, 0])), "every value of std must be a number above 0"),
-    "string for the mean": (packed(STATE, spec(mean="abc")), "config: input_spec.mean"),
-    "another order": (packed(STATE, spec(order="gbr")), "config: input_spec.order"),
     "a field more": (packed(STATE, spec(gain=1)), "unknown key 'gain' in [input_spec]"),
     "unknown network": (packed(STATE, CONFIG | {"network": "unet"}), "unknown network 'unet'"),
-    "network that is a list": (
-        packed(STATE, CONFIG | {"network": ["tiny"]}),
-        "config: network: expected str",
-    ),
     "unknown encoder": (packed(STATE, CONFIG | {"encoder": "vgg"}), "encoder"),
     "network of another kind": (packed(STATE, CONFIG | {"network": "ldf"}), "the weights do not fit"),
 }
@@ -112,9 +103,7 @@ PICKLES: dict[str, Callable[[], bytes]] = {
     "harmful inside": lambda: saved({"state_dict": {FIRST: Harmful()}}),
     "harmful, of the old kind": lambda: pickle.dumps(Harmful()),
     "deep": lambda: nested(100_000),
-    "claims a huge string": lambda: b"\x80\x04\x8e" + (2**60).to_bytes(8, "little") + b"x",
     "list": lambda: saved([1, 2, 3]),
-    "numbers": lambda: saved({"a": 1}),
     "keys that are numbers": lambda: saved({1: torch.ones(1)}),
     "no keys": lambda: saved({"state_dict": {}}),
 }
@@ -167,16 +156,13 @@ def poisoned(content: bytes) -> dict[str, Tensor]:
 LAST: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "empty": (lambda _: b"", r"cannot be read \(it is empty\)"),
     "cut off": (lambda c: c[: len(c) // 2], "cannot be read"),
-    "text": (lambda _: b"no checkpoint", "cannot be read"),
     "harmful": (lambda _: saved(Harmful()), r"cannot be read \(it holds other objects than tensors\)"),
     "of weights alone": (lambda _: saved(STATE), "it lacks state_dict, global_step, epoch"),
-    "list": (lambda _: saved([1]), "is not a checkpoint of sisod train"),
     "without the optimiser": (lambda c: changed(c, optimizer_states=None), "it lacks optimizer_states"),
     "text for the step": (lambda c: changed(c, global_step="2"), "is not a checkpoint of sisod train"),
     "of another network": (lambda c: changed(c, state_dict={"a": torch.ones(1)}), "do not fit"),
     "NaN": (lambda c: changed(c, state_dict=poisoned(c)), "not finite"),
     "another optimiser": (lambda c: changed(c, optimizer_states=[{"a": 1}]), "cannot go on from"),
-    "no loops": (lambda c: changed(c, loops={"fit_loop": 3}), "cannot go on from"),
 }
 
 
@@ -212,21 +198,6 @@ def test_the_command_says_it_too(unfinished: tuple[Path, Path, bytes]) -> None:
 # ------------------------------------------------------------------------------------------- sizes
 
 
-@pytest.mark.parametrize("name", ["tiny", "ldf", "poolnet"])
-def test_the_least_memory_is_less_than_what_is_taken(name: str) -> None:
-    encoder = "resnet50" if name == "tiny" else "efficientnet_lite0"
-    network = networks.create(name, encoder=encoder).eval()
-    taken: list[int] = []
-    for part in network.modules():
-        part.register_forward_hook(
-            lambda *a: taken.append(a[2].nbytes if isinstance(a[2], Tensor) else 0)
-        )
-    with torch.no_grad():
-        network(torch.zeros(1, 3, 128, 160))
-    least = least_memory(network, batch=1, height=128, width=160)
-    assert max(taken) <= least <= sum(taken)
-
-
 def test_a_size_beyond_the_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     networks.create("tiny").save_pretrained("net")
@@ -241,10 +212,9 @@ def test_a_size_beyond_the_memory_is_refused(tmp_path: Path, monkeypatch: pytest
     assert result.stderr.endswith("GB are free; lower --height or --width\n")
     assert not Path("out").exists()
     # the sum of what is free decides, not the size itself
-    monkeypatch.setattr(memory, "available_memory", lambda: 10**18)
-    memory.check_memory(networks.create("tiny"), batch=8, height=9999, width=9999, advice="")
-    monkeypatch.setattr(memory, "available_memory", lambda: None)
-    memory.check_memory(networks.create("tiny"), batch=8, height=10**6, width=10**6, advice="")
+    for free in (10**18, None):
+        monkeypatch.setattr(predict, "available_memory", lambda free=free: free)
+        predict.check_memory(8, (9999, 9999), advice="")
 
 
 def test_memory_that_runs_out_ends_in_a_sentence() -> None:

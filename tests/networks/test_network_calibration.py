@@ -16,9 +16,9 @@ from safetensors.torch import save_file
 
 from sisod import networks
 from sisod.common.exceptions import InputError
-from sisod.networks.calibration import Calibration
 from sisod.networks.map_folder import to_grey
 from sisod.networks.predict import predict_batch, predict_folder, predict_logits
+from sisod.networks.specs import Calibration
 
 torch.set_num_threads(1)
 CALIBRATION = Calibration(0.8, -0.6)

@@ -1,5 +1,6 @@
 """What every network must do: one suite over the registry."""
 
+import re
 import subprocess
 import sys
 from functools import cache
@@ -10,7 +11,6 @@ import numpy as np
 import pytest
 import torch
 from helpers.meta_networks import image_on_meta, on_meta
-from numpy.typing import NDArray
 from torch import Tensor
 
 from sisod import networks
@@ -180,74 +180,34 @@ def test_which_maps_are_what() -> None:
 # --------------------------------------------------------------------------------------------- errors
 
 
-def test_names() -> None:
-    assert NAMES == ("edn", "fpn", "gatenet", "icon", "ldf", "poolnet", "tiny")
-    assert networks.Network is Network
-    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
-        networks.nothing  # noqa: B018
-
-
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (
-            {"name": "endn"},
-            "unknown network 'endn'; did you mean 'edn'? "
-            "available: edn, fpn, gatenet, icon, ldf, poolnet, tiny",
-        ),
-        (
-            {"name": "edn", "encoder": "resnet"},
-            "unknown encoder 'resnet'; did you mean 'resnet50'? available: efficientnet_lite0, resnet50",
-        ),
-        (
-            {"name": "tiny", "encoder": "efficientnet_lite0"},
-            "tiny has an encoder of its own, got encoder='efficientnet_lite0'; leave encoder out",
-        ),
-        (
-            {"name": "tiny", "encoder_weights": "imagenet"},
-            "tiny has no pretrained encoder, got encoder_weights='imagenet'",
-        ),
+        ({"name": "endn"}, "unknown network 'endn'; did you mean 'edn'? available: edn, fpn, "),
+        ({"name": "edn", "encoder": "resnet"}, "unknown encoder 'resnet'; did you mean 'resnet50'?"),
+        ({"name": "tiny", "encoder": "efficientnet_lite0"}, "tiny has an encoder of its own"),
+        ({"name": "tiny", "encoder_weights": "imagenet"}, "tiny has no pretrained encoder"),
     ],
 )
 def test_wrong_names(arguments: dict[str, Any], expected: str) -> None:
-    with pytest.raises(InputError) as error:
+    with pytest.raises(InputError, match=re.escape(expected)):
         networks.create(**arguments)
-    assert str(error.value) == expected
 
 
 @pytest.mark.parametrize(
     ("name", "size", "expected"),
     [
-        (
-            "gatenet",
-            (400, 300),
-            "gatenet folds 2 x 2 windows at stride 16 and cannot take 400 x 300; "
-            "pad or resize the input to 416 x 320",
-        ),
-        (
-            "poolnet",
-            (96, 200),
-            "poolnet cannot take 96 x 200; pad or resize the input to 128 x 200",
-        ),
-        (
-            "icon",
-            (32, 64),
-            "icon cannot take 32 x 64; pad or resize the input to 48 x 64",
-        ),
-        (
-            "ldf",
-            (40, 28),
-            "ldf cannot take 40 x 28; pad or resize the input to 40 x 32",
-        ),
+        ("gatenet", (400, 300), (416, 320)),
+        ("poolnet", (96, 200), (128, 200)),
+        ("icon", (32, 64), (48, 64)),
+        ("ldf", (40, 28), (40, 32)),
     ],
 )
-def test_sizes_that_do_not_fit(name: str, size: tuple[int, int], expected: str) -> None:
+def test_sizes_that_do_not_fit(name: str, size: tuple[int, int], expected: tuple[int, int]) -> None:
     network = on_meta(name)
-    with pytest.raises(InputError) as error:
+    with pytest.raises(InputError, match=f"resize the input to {expected[0]} x {expected[1]}"):
         network(image_on_meta(1, size))
-    assert str(error.value) == expected
-    height, width = expected.split("to ")[-1].split(" x ")
-    network(image_on_meta(1, (int(height), int(width))))
+    network(image_on_meta(1, expected))
 
 
 def test_gatenet_trains_on_two_images_or_more() -> None:
@@ -265,13 +225,8 @@ def test_trains_on_one_image_if_it_is_large_enough(name: str, side: int) -> None
     with torch.device("meta"):
         network = networks.create(name)
     for height in (side, 33):
-        expected = (
-            f"{name} cannot be trained on a single {height} x 48 image: a batch norm would get one "
-            f"value per channel; use a batch of at least 2, or an input larger than {side}"
-        )
-        with pytest.raises(InputError) as error:
+        with pytest.raises(InputError, match=f"{name} .* a single {height} x 48 .* larger than {side}"):
             network(image_on_meta(1, (height, 48)))
-        assert str(error.value) == expected
     network(image_on_meta(1, (side + 1, 48)))
     network(image_on_meta(2, (side, 48)))
 
@@ -320,22 +275,10 @@ def test_input_spec_follows_the_encoder_unless_told() -> None:
     assert networks.create("tiny", input_spec=own).input_spec == own
 
 
-@pytest.mark.parametrize(
-    ("images", "expected"),
-    [
-        (
-            torch.zeros(1, 1, 4, 4),
-            r"images must have shape \(..., 3, height, width\), got \(1, 1, 4, 4\)",
-        ),
-        (torch.zeros(3, 4, 4, dtype=torch.int64), "images must be uint8 or floating, got torch.int64"),
-    ],
-)
-def test_input_spec_refuses(images: Tensor, expected: str) -> None:
-    with pytest.raises(InputError, match=expected):
-        IMAGENET.apply(images)
-
-
 def test_input_spec_is_checked() -> None:
+    for wrong in (torch.zeros(1, 1, 4, 4), torch.zeros(3, 4, 4, dtype=torch.int64)):
+        with pytest.raises(InputError, match=r"\(..., 3, height, width\) and be uint8 or floating"):
+            IMAGENET.apply(wrong)
     with pytest.raises(InputError, match="order must be 'rgb' or 'bgr', got 'gbr'"):
         InputSpec("gbr")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="std must have three values, one per channel, got 1"):
@@ -358,24 +301,6 @@ def test_split_label_by_hand() -> None:
     assert detail.tolist() == np.where(mask, 255 - expected, 0).tolist()
 
 
-def _chamfer(near: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Length of the shortest way out in steps to the side, aslant and like a knight's."""
-    lengths = {(0, 1): 1.0, (1, 1): 1.4, (1, 2): 2.1969}
-    moves = [(r, c) for r in range(-2, 3) for c in range(-2, 3)]
-    away = np.where(near, np.inf, 0.0)
-    while True:
-        padded = np.pad(away, 2, constant_values=np.inf)
-        shorter = away
-        for r, c in moves:
-            step = lengths.get((min(abs(r), abs(c)), max(abs(r), abs(c))))
-            if step is not None:
-                there = padded[2 + r : 2 + r + away.shape[0], 2 + c : 2 + c + away.shape[1]]
-                shorter = np.minimum(shorter, there + step)
-        if (shorter == away).all():
-            return away
-        away = shorter
-
-
 def test_split_label_by_its_formula() -> None:
     """Against distances pixel by pixel, in the exact sense where they run straight or diagonally."""
     rng = np.random.default_rng(3)
@@ -396,8 +321,6 @@ def test_split_label_by_its_formula() -> None:
     )
     exact = 255 * np.sqrt(away / away.max())
     assert np.abs(body - exact).max() <= 4  # the chamfer is within a few grey levels
-    steps = _chamfer(near)
-    assert np.abs(body - np.floor(255 * np.sqrt(steps / steps.max()))).max() <= 1  # rounding
     assert (body[~near] == 0).all()
     assert (detail == np.clip(mask.astype(int) - body, 0, 255)).all()
 
@@ -408,7 +331,3 @@ def test_split_label_at_the_extremes() -> None:
     body, detail = split_label(white)
     assert (body == 255).all()
     assert (detail == 0).all()
-    with pytest.raises(
-        InputError, match=r"mask must be \(height, width\) of bool or uint8, got \(2, 2\) of"
-    ):
-        split_label(np.zeros((2, 2)))

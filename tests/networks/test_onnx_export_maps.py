@@ -13,11 +13,10 @@ from torch import Tensor, nn
 
 from sisod import networks
 from sisod.common.exceptions import UsageError
-from sisod.networks.calibration import Calibration
 from sisod.networks.export import export_onnx
 from sisod.networks.onnx_model import OnnxModel
 from sisod.networks.predict import predict_folder
-from sisod.networks.specs import InputSpec
+from sisod.networks.specs import Calibration, InputSpec
 
 pytestmark = [pytest.mark.slow, pytest.mark.needs("onnx", "onnxscript", "onnxruntime")]
 torch.set_num_threads(1)

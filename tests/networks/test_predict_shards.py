@@ -24,7 +24,7 @@ from sisod.common.exceptions import InputError, UsageError  # noqa: E402
 from sisod.data.images import decode  # noqa: E402
 from sisod.data.pairs import files_by_name  # noqa: E402
 from sisod.data.storage import list_files, read_bytes  # noqa: E402
-from sisod.networks import map_folder, map_shards  # noqa: E402
+from sisod.networks import map_folder  # noqa: E402
 from sisod.networks.predict import predict_folder  # noqa: E402
 
 COUNT = 11
@@ -40,7 +40,7 @@ def network() -> networks.Network:
 def _images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Eleven images, some in a folder; shards of four maps."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(map_shards, "SHARD", 4)
+    monkeypatch.setattr(map_folder, "SHARD", 4)
     rng = np.random.default_rng(0)
     Path("images/night").mkdir(parents=True)
     Path("gt/night").mkdir(parents=True)
@@ -152,10 +152,10 @@ KILLED = """
 import os, signal, sys
 from sisod.cli import app
 from sisod.common import output
-from sisod.networks import map_shards
+from sisod.networks import map_folder
 
-map_shards.SHARD = 4
-write_beside, write_atomically = output._write_beside, map_shards.write_atomically
+map_folder.SHARD = 4
+write_beside, write_atomically = output._write_beside, map_folder.write_atomically
 moment = sys.argv.pop(1)
 
 def kill_while_writing(path, data):
@@ -170,7 +170,7 @@ def kill_when_written(path, data):
     if moment == "written" and path.name.startswith("maps-00001"):
         os.kill(os.getpid(), signal.SIGKILL)
 
-output._write_beside, map_shards.write_atomically = kill_while_writing, kill_when_written
+output._write_beside, map_folder.write_atomically = kill_while_writing, kill_when_written
 app()
 """
 

@@ -23,9 +23,9 @@ from sisod import networks
 from sisod.common.exceptions import InputError, InputWarning
 from sisod.data.datasets import Sample, find_images, open_dataset
 from sisod.data.images import resize
-from sisod.networks.calibration import Calibration
 from sisod.networks.predict import predict_logits
 from sisod.networks.saved import load_network
+from sisod.networks.specs import Calibration
 from sisod.training.calibration import calibrate_run, fit_images, unseen_images
 from sisod.training.calibration.runs import calibration_samples
 from sisod.training.data import TrainingSet, name_order, read_image, read_truth, select_samples

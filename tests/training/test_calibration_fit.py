@@ -17,7 +17,7 @@ from scipy.optimize import minimize
 
 from sisod.analysis.reliability import reliability_curve
 from sisod.common.exceptions import InputError, InputWarning, UsageError
-from sisod.networks.calibration import Calibration
+from sisod.networks.specs import Calibration
 from sisod.training.calibration import WeightedLogits, fit_calibration, fit_images
 from sisod.training.calibration.fit import LogitHistogram
 

@@ -14,7 +14,7 @@ from helpers.training_runs import losses, same_data, same_weights, train_tiny, w
 
 from sisod import networks  # noqa: E402
 from sisod.common.exceptions import InputError, UsageError  # noqa: E402
-from sisod.networks.adapters.factory import build_network  # noqa: E402
+from sisod.networks.adapters.wrapped import build_network  # noqa: E402
 from sisod.training.module import SaliencyModule  # noqa: E402
 from sisod.training.recipe import find_recipe, write_toml  # noqa: E402
 from sisod.training.train import Machine, TrainingRequest, train  # noqa: E402

@@ -139,8 +139,8 @@ def predict(
         title, write = opened.title, partial(predict_onnx, opened)
     else:
         load_pytorch()
-        from sisod.networks.adapters.load import load_model
         from sisod.networks.predict import predict_folder
+        from sisod.networks.saved import load_model
 
         loaded = load_model(model, options)
         title = loaded.facts.title

@@ -205,7 +205,8 @@ def _jpeg(data: bytes) -> Header | None:
 
 def _webp(data: bytes) -> Header | None:
     kind, head, channels = data[12:16], data[:30], 3
-    chunks = {name: slice(begin, end) for name, begin, end in _chunks(data, is_png=False)}
+    parts = reversed(list(_chunks(data, is_png=False)))  # of two of a kind, the first counts
+    chunks = {name: slice(begin, end) for name, begin, end in parts}
     exif = None
     if kind == b"VP8X" and len(head) == 30:
         width, height = (int.from_bytes(head[at : at + 3], "little") + 1 for at in (24, 27))

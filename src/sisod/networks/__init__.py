@@ -9,15 +9,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sisod.common.arguments import check_text, short_repr
-from sisod.common.exceptions import UsageError, require
+from sisod.common.exceptions import require
 from sisod.networks.registry import find, names
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from sisod.networks.adapters.factory import Factory
-    from sisod.networks.adapters.wrapped import wrap
+    from sisod.networks.adapters.wrapped import Factory, wrap
     from sisod.networks.network import Network
     from sisod.networks.specs import InputSpec
 
@@ -63,11 +61,6 @@ def create(
         >>> [tuple(logits.shape) for logits in network(torch.zeros(1, 3, 64, 48))]
         [(1, 1, 64, 48), (1, 1, 64, 48), (1, 1, 64, 48)]
     """
-    check_text("encoder", encoder)
-    if not isinstance(encoder_weights, str | Path | None):
-        raise UsageError(
-            f"encoder_weights must be 'imagenet', a path or None, got {short_repr(encoder_weights)}"
-        )
     network = find(name)(encoder=encoder, input_spec=input_spec)
     if encoder_weights is not None:
         network.load_encoder(encoder_weights)

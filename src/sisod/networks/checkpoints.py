@@ -72,9 +72,6 @@ def fetch(repo_id: str, file: str, *, advice: str, **hub_options: Any) -> Path:
 
 def read_state(path: Path) -> dict[str, Tensor]:
     """Return the tensors of a safetensors file or of a state dict saved by PyTorch."""
-    if not path.is_file():
-        problem = "is a folder" if path.is_dir() else "does not exist"
-        raise InputError(f"{str(path)!r} {problem}; expected a safetensors file or a state dict")
     if path.suffix == ".safetensors":
         return _read_safetensors(path)[0]
     try:
@@ -171,31 +168,27 @@ def load_strictly(
     """
     own = module.state_dict()
     given = {key: value for key, value in state.items() if key in own or not key.endswith(_COUNTER)}
-    shared = [key for key in own if key in given]
+    needed = [key for key in own if key in given or not key.endswith(_COUNTER)]
     problems = {
-        "missing": [key for key in own if key not in given and not key.endswith(_COUNTER)],
+        "missing": [key for key in needed if key not in given],
         "not known": [*unknown, *(key for key in given if key not in own)],
-        "of another shape": [
-            f"{key} {tuple(given[key].shape)} instead of {tuple(own[key].shape)}"
-            for key in shared
-            if given[key].shape != own[key].shape
+        "of another shape or type, or not finite": [
+            f"{key} {tuple(given[key].shape)} {given[key].dtype}"
+            for key in needed
+            if key in given and not _fits(given[key], own[key])
         ],
-        "of another type": [
-            f"{key} {given[key].dtype} instead of {own[key].dtype}"
-            for key in shared
-            if given[key].is_floating_point() != own[key].is_floating_point()
-        ],
-        "not finite": [key for key in shared if not _is_finite(given[key])],
     }
     found = [f"{len(keys)} {what} ({shorten_list(keys)})" for what, keys in problems.items() if keys]
     if found:
         raise InputError(
             f"{source}: the weights do not fit this {type(module).__name__}: {'; '.join(found)}"
         )
-    module.load_state_dict({key: given.get(key, own[key]) for key in own})
+    module.load_state_dict({**own, **given})
 
 
-def _is_finite(values: Tensor) -> bool:
+def _fits(values: Tensor, own: Tensor) -> bool:
+    if values.shape != own.shape or values.is_floating_point() != own.is_floating_point():
+        return False
     # larger float64 values overflow to infinity in the network
     largest = torch.finfo(torch.float32).max
     return not values.is_floating_point() or bool((values.abs() <= largest).all())

@@ -13,10 +13,9 @@ from torch import Tensor, nn
 from sisod.common.exceptions import InputError, require
 from sisod.common.imports import describe_error
 from sisod.common.output import write_file
-from sisod.networks.memory import check_memory
 from sisod.networks.network import Network, eval_mode
 from sisod.networks.onnx_model import LOGIT
-from sisod.networks.predict import DEFAULT_SIZE
+from sisod.networks.predict import DEFAULT_SIZE, check_memory
 from sisod.networks.specs import CONFIG_KEY, Size
 
 IMAGE = "image"
@@ -77,9 +76,7 @@ def export_onnx(
     """
     require("export", "onnx", "onnxscript")  # PyTorch's exporter needs them
     size = size or network.input_size or DEFAULT_SIZE
-    height, width = size
-    advice = "lower --height or --width"
-    check_memory(network, batch=_BATCH, height=height, width=width, advice=advice)
+    check_memory(_BATCH, size, advice="lower --height or --width")
     free = {0: "batch", 2: "height", 3: "width"} if dynamic_size else {0: "batch"}
     with _readable(network, size), eval_mode(network):
         program = torch.onnx.export(

@@ -1,10 +1,14 @@
 """A folder of maps, written by any model: batches are read ahead, maps are written in other threads.
 
-The runtime of the model is its own affair, so this module does without PyTorch.
+The runtime of the model is its own affair, so this module does without PyTorch. Maps may be packed into
+Parquet or tar shards. Every map is a file first; once the next 500 in the order of their images are
+there, they are packed and removed, so a run that is killed loses nothing, and at no time there are many
+small files.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypedDict, get_args
@@ -14,14 +18,20 @@ from numpy.typing import NDArray
 
 from sisod.common.arguments import check_choice
 from sisod.common.exceptions import InputError, UsageError, shorten_list
-from sisod.common.output import is_url, output_path, write_png
+from sisod.common.output import is_url, output_path, write_atomically, write_png
 from sisod.common.progress import progress_bar
 from sisod.common.run_folder import OtherRunError, Run, discard, open_run
-from sisod.data.containers import split_root
+from sisod.data.containers import list_members, open_shard, split_root
+from sisod.data.containers.parquet import parquet_file
+from sisod.data.containers.tar import tar_file
 from sisod.data.datasets import visible_photographs
 from sisod.data.images import read_colour
-from sisod.networks.map_shards import CONTAINERS, Container, MapShards, packed_names
 
+Container = Literal["parquet", "tar"]
+CONTAINERS: tuple[Container, ...] = get_args(Container)
+COLUMN = "prediction"
+SHARD = 500  # maps
+_PATTERN = "maps-*.{}"
 Bits = Literal[8, 16]
 GreyMap = NDArray[np.uint8] | NDArray[np.uint16]
 Probabilities = NDArray[np.float32]
@@ -234,3 +244,67 @@ def to_grey(p: Probabilities, bits: Bits) -> GreyMap:
     if bits == 8:
         return np.rint(p * 255).astype(np.uint8)
     return np.rint(p.astype(np.float64) * 65535).astype(np.uint16)
+
+
+# ----------------------------------------------------------------------------------------------- shards
+
+
+class MapShards:
+    """The shards of a folder of maps.
+
+    Args:
+        folder: where maps are written, and then shards.
+        container: format of the shards.
+        names: of all images, in order.
+    """
+
+    def __init__(self, folder: Path, container: Container, names: Sequence[str]) -> None:
+        self.folder, self.container = folder, container
+        packed = packed_names(folder)
+        self.n_shards = len(_shard_files(folder))
+        self.unpacked = [name for name in names if name not in packed]
+        for name in packed:  # of a run that was killed before it removed them
+            self._path(name).unlink(missing_ok=True)
+
+    def pack(self, *, rest: bool = False) -> None:
+        """Pack as many whole shards as there are maps for; with `rest`, also the last, smaller one."""
+        while self.unpacked:
+            group = self.unpacked[:SHARD]
+            if not rest and (len(group) < SHARD or not self._are_written(group)):
+                return
+            members = {f"{name}.png": self._path(name).read_bytes() for name in group}
+            write_atomically(
+                self.folder / f"maps-{self.n_shards:05d}.{self.container}",
+                tar_file(members) if self.container == "tar" else parquet_file(members, column=COLUMN),
+            )
+            for name in group:
+                self._path(name).unlink()
+            self.n_shards += 1
+            self.unpacked = self.unpacked[SHARD:]
+
+    def finish(self) -> None:
+        """Pack the last maps, and remove the folders that they were in."""
+        self.pack(rest=True)
+        for path in sorted((path for path in self.folder.rglob("*") if path.is_dir()), reverse=True):
+            with suppress(OSError):  # of the user: not empty
+                path.rmdir()
+
+    def _are_written(self, names: Sequence[str]) -> bool:
+        # the last first: mostly it is missing, and the others need not be looked for
+        return all(self._path(name).exists() for name in reversed(names))
+
+    def _path(self, name: str) -> Path:
+        return output_path(self.folder, name, ".png")
+
+
+def packed_names(folder: Path) -> set[str]:
+    """Return the names of the maps in the shards of a folder."""
+    return {
+        member.name.removesuffix(".png")
+        for file in _shard_files(folder)
+        for member in list_members(open_shard(str(file)))
+    }
+
+
+def _shard_files(folder: Path) -> list[Path]:
+    return [path for kind in CONTAINERS for path in sorted(folder.glob(_PATTERN.format(kind)))]

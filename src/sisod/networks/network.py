@@ -12,9 +12,7 @@ from huggingface_hub import PyTorchModelHubMixin
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from sisod.common.arguments import short_repr
-from sisod.common.exceptions import InputError, UsageError
-from sisod.networks.calibration import Calibration
+from sisod.common.exceptions import InputError
 from sisod.networks.checkpoints import (
     WEIGHTS_FILE,
     Rules,
@@ -27,7 +25,7 @@ from sisod.networks.checkpoints import (
 )
 from sisod.networks.encoders.encoders import INPUTS, load_encoder_weights
 from sisod.networks.registry import Facts
-from sisod.networks.specs import InputSpec, NetworkConfig, Size
+from sisod.networks.specs import Calibration, InputSpec, NetworkConfig, Size
 
 Target = Literal["mask", "body", "detail"]
 _CARD = """
@@ -84,8 +82,6 @@ class Network(
         super().__init__()
         self.encoder_name = encoder
         self.input_spec = input_spec or INPUTS.get(encoder, InputSpec())
-        if not isinstance(self.input_spec, InputSpec):
-            raise UsageError(f"input_spec must be an InputSpec, got {short_repr(input_spec)}")
 
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
         """Return the logit maps at the size of the input, the prediction first."""
@@ -119,11 +115,6 @@ class Network(
     def saliency(self, logits: Tensor) -> Tensor:
         """Return the probabilities of the prediction's logits, calibrated if the network is."""
         return self.calibrated(logits).sigmoid()
-
-    def on_meta(self) -> Self | None:
-        """Return the same network without values, on the device `meta`; None if it cannot be built."""
-        with torch.device("meta"):
-            return type(self)(encoder=self.encoder_name, input_spec=self.input_spec)
 
     def load_encoder(self, weights: str | Path) -> None:
         """Load ImageNet weights into the encoder: `"imagenet"`, or the path of a file."""

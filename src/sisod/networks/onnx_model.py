@@ -78,7 +78,8 @@ class OnnxModel:
         self._session = _open_session(self.path, device)
         self._input = self._only_input()
         self.batch = _fixed(self._input.shape[0])
-        config = self._exported_config()
+        text = self._session.get_modelmeta().custom_metadata_map.get(CONFIG_KEY)  # of `sisod export`
+        config = None if text is None else NetworkConfig.parse(text, source=str(path))
         self.size = self._input_size(check_size(size), None if config is None else config.size)
         self._calibration = None
         self._is_guess = config is None and activation is None  # that the values are logits
@@ -197,11 +198,6 @@ class OnnxModel:
         clipped = chosen.clip(EPSILON, 1 - EPSILON)
         return np.asarray(np.log(clipped / (1 - clipped)))
 
-    def _exported_config(self) -> NetworkConfig | None:
-        """Return the config of the network that `sisod export` wrote; None for files of other origin."""
-        text = self._session.get_modelmeta().custom_metadata_map.get(CONFIG_KEY)
-        return None if text is None else NetworkConfig.parse(text, source=str(self.path))
-
     def _only_input(self) -> Any:
         """Return the one input, (batch, 3, height, width)."""
         first, *others = inputs = self._session.get_inputs()
@@ -215,17 +211,13 @@ class OnnxModel:
         return first
 
     def _input_size(self, size: Size | None, exported: Size | None) -> Size:
-        height, width = (_fixed(side) for side in self._input.shape[2:])
-        default = size or exported
-        if default is not None:
-            height, width = height or default[0], width or default[1]
-        if height is None or width is None:
-            raise UsageError(f"{self.title} takes images of any size; say which with --size")
-        if size is not None and size != (height, width):
-            raise UsageError(
-                f"{self.title} takes images of {height} x {width} only, got the size "
-                f"{size[0]} x {size[1]}; leave --size out"
-            )
+        fixed = [_fixed(side) for side in self._input.shape[2:]]
+        height, width = (
+            side or free for side, free in zip(fixed, size or exported or fixed, strict=True)
+        )
+        if height is None or width is None or size not in (None, (height, width)):
+            sides = " x ".join(str(side or "any") for side in fixed)
+            raise UsageError(f"{self.title} takes images of {sides}, got --size {size}; correct it")
         return height, width
 
     def _output_names(self) -> list[str]:
@@ -272,8 +264,6 @@ def predict_onnx(
 def _open_session(path: Path, device: str) -> Any:
     import onnxruntime
 
-    if not path.is_file():
-        raise InputError(f"{str(path)!r} is not a file; expected an ONNX file")
     providers = _providers(device, onnxruntime.get_available_providers())
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4  # its errors are raised too, and its warnings are about speed

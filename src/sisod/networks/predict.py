@@ -1,7 +1,8 @@
 """Images -> maps at their own size, with any network."""
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -16,15 +17,22 @@ from torch import Tensor
 
 from sisod.common.arguments import check_int
 from sisod.common.exceptions import InputError, UsageError
+from sisod.common.memory import available_memory
 from sisod.data.images import resize
 from sisod.networks.adapters.wrapped import module_errors
-from sisod.networks.map_folder import Bits, MapOptions, Prediction, Probabilities, write_maps
-from sisod.networks.map_shards import Container
-from sisod.networks.memory import check_memory, memory_errors
+from sisod.networks.map_folder import (
+    Bits,
+    Container,
+    MapOptions,
+    Prediction,
+    Probabilities,
+    write_maps,
+)
 from sisod.networks.network import Network, eval_mode
 from sisod.networks.specs import Size, check_size
 
 DEFAULT_SIZE = (384, 384)  # of the paper
+_LEAST_MEMORY = 64  # bytes for every pixel of a batch: less than the smallest network needs
 
 
 def predict_folder(
@@ -62,7 +70,7 @@ def predict_folder(
     torch_device = find_device(device)
     height, width = check_size(size) or network.input_size or DEFAULT_SIZE
     batch = check_int("batch", batch, least=1)
-    check_memory(network, batch=batch, height=height, width=width, advice="lower --size or --batch")
+    check_memory(batch, (height, width), advice="lower --size or --batch")
     with memory_errors(f"a batch of {batch} images of {height} x {width}"), eval_mode(network):
         model = _TorchModel(network.to(torch_device), (height, width))
         options = MapOptions(resume=resume, overwrite=overwrite, container=container, bits=bits)
@@ -125,6 +133,29 @@ def predict_logits(network: Network, images: Tensor, shapes: Sequence[Size]) -> 
             )
         resized.append(values)
     return resized
+
+
+def check_memory(batch: int, size: Size, *, advice: str) -> None:
+    """Raise if a batch of images surely needs more than the available memory, before it runs out."""
+    needed, free = batch * size[0] * size[1] * _LEAST_MEMORY / 1e9, available_memory()
+    if free is not None and needed > free / 1e9:
+        raise UsageError(
+            f"{batch} images of {size[0]} x {size[1]} need at least {needed:.3g} GB of memory, and "
+            f"{free / 1e9:.3g} GB are free; {advice}"
+        )
+
+
+@contextmanager
+def memory_errors(task: str) -> Iterator[None]:
+    """Turn an out-of-memory error, for PyTorch a RuntimeError, into one sentence."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        if isinstance(error, RuntimeError) and "memory" not in str(error):
+            raise
+        raise UsageError(
+            f"there is not enough memory for {task}; take smaller images or fewer at once"
+        ) from error
 
 
 def find_device(name: str) -> torch.device:

@@ -5,7 +5,7 @@ Importing this module does not import PyTorch.
 
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from sisod.common.arguments import check_known
 from sisod.common.exceptions import is_missing, require
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
     from sisod.networks.network import Network
 
-_CLASSES = {
-    "edn": "EDN",
-    "fpn": "FPN",
-    "gatenet": "GateNet",
-    "icon": "ICON",
-    "ldf": "LDF",
-    "poolnet": "PoolNet",
-    "tiny": "Tiny",
+_CLASSES = {  # in architectures
+    "edn": "edn.EDN",
+    "fpn": "fpn.FPN",
+    "gatenet": "gatenet.GateNet",
+    "icon": "icon.ICON",
+    "ldf": "ldf.LDF",
+    "poolnet": "poolnet.PoolNet",
+    "tiny": "fpn.Tiny",
 }
 _MODULES = ("torch", "safetensors", "huggingface_hub")
 
@@ -86,9 +86,9 @@ def find(name: str) -> "type[Network]":
     """
     check_known("network", name, _CLASSES)
     require("sisod.networks", *_MODULES)
-    return cast(
-        "type[Network]", getattr(import_module(f"sisod.networks.architectures.{name}"), _CLASSES[name])
-    )
+    module, _, cls = _CLASSES[name].partition(".")
+    network: type[Network] = getattr(import_module(f"sisod.networks.architectures.{module}"), cls)
+    return network
 
 
 def networks_table(encoder: str = "resnet50") -> "Table":

@@ -1,4 +1,4 @@
-"""Checkpoints -> networks: saved ones, whose config names the network, and published ones."""
+"""Whatever the command line names -> a network: saved and published checkpoints, `hf:` and `py:`."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,11 +7,42 @@ from typing import Any
 from torch import Tensor
 
 from sisod.common.exceptions import InputError, UsageError, shorten_list
-from sisod.networks.adapters.factory import Factory, rebuild
-from sisod.networks.adapters.wrapped import WRAPPED
+from sisod.networks.adapters.hf import build_hf, load_hf
+from sisod.networks.adapters.kinds import KINDS, ModelOptions, check_model
+from sisod.networks.adapters.wrapped import WRAPPED, Factory, WrappedNetwork, build_network
 from sisod.networks.checkpoints import find_weights, read_config, read_state, rename, write_state
 from sisod.networks.network import Network
 from sisod.networks.registry import find, names
+from sisod.networks.specs import NetworkConfig
+
+
+def load_model(
+    model: str,
+    options: ModelOptions = ModelOptions(),  # noqa: B008  (it is frozen)
+) -> Network:
+    """Return the network that the command line names, in eval mode; see `docs/models.md`.
+
+    Args:
+        model: `hf:` or `py:` with a name, or a checkpoint as `load_network` takes it.
+        options: what the model's own configuration does not say, or says wrongly.
+    """
+    kind, name = check_model(model, options)
+    if kind == "hf":
+        network: Network = load_hf(name, options)
+    elif kind == "py":
+        network = build_network(name, options=options)
+    elif kind is None:
+        return load_network(
+            model, network=options.network, origin=options.origin, factory=options.factory
+        )
+    else:
+        raise UsageError(
+            f"{model!r} gives no maps in PyTorch: an encoder of timm is trained first, as in "
+            f"{KINDS['timm'].example!r}, and ONNX files are for networks.onnx_model.OnnxModel"
+        )
+    if isinstance(network, WrappedNetwork):
+        network.source = model
+    return network.eval()
 
 
 def load_network(
@@ -31,12 +62,8 @@ def load_network(
         factory: as for `networks.from_pretrained`.
     """
     path = Path(checkpoint)
-    if path.is_file() and (path.suffix != ".safetensors" or network is not None):
+    if network is not None or (path.is_file() and path.suffix != ".safetensors"):
         return load_published_file(path, name=network, origin=origin).eval()
-    if network is not None:
-        raise UsageError(
-            f"--network is for the file of an authors' checkpoint, got {str(checkpoint)!r}; leave it out"
-        )
     return load_saved(checkpoint, factory=factory)
 
 
@@ -45,15 +72,44 @@ def load_saved(path_or_id: str | Path, *, factory: Factory | None = None, **hub_
     path = find_weights(path_or_id, **hub_options)
     config = read_config(path)
     if config.network == WRAPPED:
-        network = rebuild(config, path=path, factory=factory)
-    elif factory is not None:
-        raise UsageError(
-            f"--factory is for a network of your own, and {str(path)!r} is of {config.network}; "
-            "leave it out"
-        )
+        network = _rebuild(config, path=path, factory=factory)
     else:
         network = find(config.network)(config.encoder, config.input_spec)
     return network.restore(path, config)
+
+
+def _rebuild(config: NetworkConfig, *, path: Path, factory: Factory | None) -> Network:
+    """Return the network that a saved config describes, with random weights.
+
+    Code of the user runs only if `factory` is given: the name in a file is never imported.
+    """
+    kind, _, name = (config.source or "").partition(":")
+    output: Any = config.output
+    if factory is not None:
+        built = build_network(factory, config.arguments)
+        if not isinstance(built, WrappedNetwork):
+            return built  # the weights will not fit
+        # the factory may have changed since the training; a function is not in the file
+        module, source = built.module, built.source
+        output = built.output if callable(built.output) else output
+    elif kind == "hf":
+        module, source = build_hf(config.architecture or {}, path), config.source
+    else:
+        repeat = name if kind == "py" else "MODULE:FUNCTION"
+        raise UsageError(
+            f"{str(path)!r} is a network of your own, and sisod runs code only if you name it; repeat "
+            f"the command with --factory {repeat}, the function that builds it"
+        )
+    network = WrappedNetwork(
+        module,
+        input_spec=config.input_spec,
+        size=config.size,
+        output=output,
+        output_spec=config.output_spec,
+    )
+    network.source, network.arguments = source, config.arguments
+    network.architecture = config.architecture
+    return network
 
 
 def convert_published(path: Path, out: Path, *, name: str | None, origin: str) -> Network:

@@ -4,15 +4,15 @@ For any runtime: PyTorch is needed only to apply an `InputSpec` to a tensor.
 """
 
 import json
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Self
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from sisod.common.arguments import check_choice, check_int, check_number, one_line, short_repr
 from sisod.common.exceptions import InputError, UsageError
 from sisod.common.files import convert
-from sisod.networks.calibration import Calibration
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from torch import Tensor
 
 Activation = Literal["sigmoid", "softmax", "none"]
@@ -21,6 +21,9 @@ Size = tuple[int, int]  # height and width
 Triple = tuple[float, float, float]
 CONFIG_KEY = "sisod"  # of the config in the header of safetensors files and the metadata of ONNX files
 EPSILON = 1e-6  # probabilities nearer to 0 or 1 have the logit of this one
+_Logits = TypeVar("_Logits", "Tensor", "NDArray[Any]")
+LEAST_TEMPERATURE, MOST_TEMPERATURE = 0.01, 100.0
+MOST_SHIFT = 1000.0
 _LARGEST = 1e6  # allowed value of an input; grey values reach 255, or 65535
 
 
@@ -75,16 +78,13 @@ class InputSpec:
         """
         import torch
 
-        if images.ndim < 3 or images.shape[-3] != 3:
+        is_grey_level = images.dtype == torch.uint8
+        if images.shape[-3:-2] != (3,) or not (is_grey_level or images.is_floating_point()):
             raise InputError(
-                f"images must have shape (..., 3, height, width), got {tuple(images.shape)}"
+                "images must have shape (..., 3, height, width) and be uint8 or floating, got "
+                f"{tuple(images.shape)} of {images.dtype}"
             )
-        if images.dtype == torch.uint8:
-            x = images.float() * (self.scale / 255)
-        elif images.is_floating_point():
-            x = images * self.scale
-        else:
-            raise InputError(f"images must be uint8 or floating, got {images.dtype}")
+        x = images.float() * (self.scale / 255) if is_grey_level else images * self.scale
         if self.order == "bgr":
             x = x.flip(-3)
         mean, std = (x.new_tensor(values).view(3, 1, 1) for values in (self.mean, self.std))
@@ -141,6 +141,43 @@ class OutputSpec:
                 f"the values of {title} are from {least:.3g} to {most:.3g}, and the activation none "
                 "expects probabilities in [0, 1]; use the activation sigmoid or softmax for logits"
             )
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The calibrated logit is logit / temperature + shift: increasing, so the order of pixels stays.
+
+    Attributes:
+        temperature: above 1 makes maps softer, below 1 harder; from 0.01 to 100.
+        shift: below 0 makes maps darker, above 0 brighter.
+
+    Example:
+        >>> import numpy as np
+        >>> Calibration(temperature=2.0, shift=-0.5).apply(np.array([-1.0, 0.0, 3.0])).tolist()
+        [-1.0, -0.5, 1.0]
+    """
+
+    temperature: float = 1.0
+    shift: float = 0.0
+
+    def __post_init__(self) -> None:
+        temperature = check_number(
+            "temperature", self.temperature, least=LEAST_TEMPERATURE, most=MOST_TEMPERATURE
+        )
+        object.__setattr__(self, "temperature", temperature)
+        shift = check_number("shift", self.shift, least=-MOST_SHIFT, most=MOST_SHIFT)
+        object.__setattr__(self, "shift", shift)
+
+    def __str__(self) -> str:
+        return f"temperature {self.temperature:g}, shift {self.shift:+g}"
+
+    def apply(self, logits: _Logits) -> _Logits:
+        """Return the calibrated logits, of a tensor or an array."""
+        return logits / self.temperature + self.shift
+
+    def to_json(self) -> dict[str, float]:
+        """Return the two numbers as plain data."""
+        return asdict(self)
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,10 @@ from torch import Tensor, nn
 from sisod import networks
 from sisod.common.arguments import short_repr
 from sisod.common.exceptions import InputError, UsageError
-from sisod.networks.adapters.factory import build_network
 from sisod.networks.adapters.kinds import ModelOptions
-from sisod.networks.adapters.load import load_model
-from sisod.networks.adapters.wrapped import WrappedNetwork, module_errors, wrap
+from sisod.networks.adapters.wrapped import WrappedNetwork, build_network, module_errors, wrap
 from sisod.networks.network import Network
+from sisod.networks.saved import load_model
 from sisod.training.recipe import Recipe
 
 _BATCH = 2

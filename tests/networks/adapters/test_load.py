@@ -17,9 +17,9 @@ from torch import Tensor, nn
 from sisod import networks
 from sisod.common.exceptions import InputError, UsageError
 from sisod.networks.adapters.kinds import KINDS, ModelOptions, check_model
-from sisod.networks.adapters.load import load_model
 from sisod.networks.adapters.wrapped import WrappedNetwork
 from sisod.networks.predict import predict_folder
+from sisod.networks.saved import load_model
 
 torch.set_num_threads(1)
 SIDE = 32
@@ -81,13 +81,6 @@ def tiny():
 
 def number():
     return 3
-
-
-def needs(argument):
-    return argument
-
-
-text = "no function"
 """
 
 
@@ -130,7 +123,6 @@ def test_a_kind_is_the_word_before_the_colon(tmp_path: Path, monkeypatch: pytest
     for model, expected in {
         "onx:m.onnx": "unknown kind of model 'onx'; did you mean 'onnx'",
         "nets/u2net.onnx": "'nets/u2net.onnx' is an ONNX file; write onnx:nets/u2net.onnx$",
-        "py:": "'py:' names no model; expected py:MODULE:FUNCTION",
     }.items():
         with pytest.raises(UsageError, match=expected):
             check_model(model)
@@ -153,10 +145,7 @@ def test_a_missing_package_is_one_sentence(
     ("model", "options"),
     [
         ("tiny", ["--mean", "0,0,0"]),
-        ("tiny", ["--output", "-1"]),
-        ("tiny", ["--trust-remote-code"]),
         ("py:a:b", ["--network", "edn"]),
-        ("py:a:b", ["--factory", "a:b"]),
         ("py:a:b", ["--trust-remote-code"]),
     ],
 )
@@ -224,9 +213,7 @@ def test_a_function_may_wrap_itself(folder: Path) -> None:
 FUNCTIONS = {
     "raises": "raises' raised OSError: weights.pth is lost second line; check it",
     "leaves": "raised SystemExit: no GPU",
-    "needs": "raised TypeError: needs() missing 1 required positional argument: 'argument'",
     "number": "only a PyTorch module of yours can be wrapped, got 3",
-    "text": "raised TypeError: 'str' object is not callable",
     "Wrong": "unknown function of",
     "Fails": "Fails failed on a batch of shape (3, 3, 384, 384): RuntimeError: sizes",
     "Nan": "the map of Nan is not finite; its weights are broken, or they do not fit",
@@ -457,8 +444,6 @@ def test_folders_of_transformers_that_are_refused(segformer: Path, folder: Path)
     check("hf:no/such/folder", "no/such/folder")  # no name of a repository: the hub is not asked
     config, weights = segformer / "config.json", segformer / "model.safetensors"
     good, tensors = config.read_text(), weights.read_bytes()
-    config.write_text("{")
-    check("hf:segformer", "config")
     config.write_text(json.dumps(json.loads(good) | {"model_type": "bert"}))
     check("hf:segformer", "Error")
     config.write_text(json.dumps(json.loads(good) | {"decoder_hidden_size": 16}))
@@ -483,9 +468,3 @@ def test_the_page_and_the_policy_name_every_kind() -> None:
     policy = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
     assert "--trust-remote-code" in policy
     assert "py:module:function" in policy
-
-
-def test_kinds_are_named_alike() -> None:
-    for name, kind in KINDS.items():
-        assert kind.form.startswith(f"{name}:")
-        assert kind.example.startswith("sisod ")

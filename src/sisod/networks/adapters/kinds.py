@@ -120,8 +120,6 @@ def check_model(model: str, options: ModelOptions = ModelOptions()) -> tuple[str
     """
     name, colon, rest = model.partition(":")
     if colon and name in KINDS:
-        if not rest:
-            raise UsageError(f"{model!r} names no model; expected {KINDS[name].form}")
         require(f"a model {name}:", *KINDS[name].modules)
         options.check_only(KINDS[name].options, model)
         return name, rest

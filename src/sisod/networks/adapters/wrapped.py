@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from sisod.common.arguments import short_repr
 from sisod.common.exceptions import InputError, UsageError, shorten_list
-from sisod.common.imports import describe_error
+from sisod.common.imports import describe_error, import_attribute
 from sisod.networks.adapters.kinds import ModelOptions
 from sisod.networks.architectures.blocks import resize
 from sisod.networks.network import Network
@@ -29,6 +29,7 @@ from sisod.networks.specs import (
 )
 
 Output = int | str | Callable[[Any], Any]
+Factory = str | Callable[..., Any]  # that builds a module
 WRAPPED = "wrapped"  # in the config, where our own networks have their name
 
 
@@ -176,10 +177,6 @@ class WrappedNetwork(Network):
             "output_spec": asdict(self.output_spec),
         }
 
-    def on_meta(self) -> Self | None:
-        """Return None: how the module was built is not known."""
-        return None
-
     def load_encoder(self, weights: str | Path) -> None:
         """Raise: which part is the encoder is not known."""
         raise InputError(
@@ -209,6 +206,38 @@ class WrappedNetwork(Network):
             least, most = chosen.detach().aminmax()
             spec.check_values(float(least), float(most), self.facts.title)
         return chosen.clamp(EPSILON, 1 - EPSILON).logit()
+
+
+def build_network(
+    factory: Factory,
+    arguments: Mapping[str, Any] | None = None,
+    options: ModelOptions = ModelOptions(),  # noqa: B008  (it is frozen)
+) -> Network:
+    """Return the network that a function builds; naming it as a string imports and runs its module.
+
+    Args:
+        factory: `"module:function"`, or the function. It returns a PyTorch module, which is wrapped, or
+            a network of `wrap` itself.
+        arguments: keyword arguments of the function.
+        options: of `wrap`, for a function that returns a module.
+    """
+    given = dict(arguments or {})
+    name = factory if isinstance(factory, str) else getattr(factory, "__qualname__", short_repr(factory))
+    function = import_attribute(factory, "factory") if isinstance(factory, str) else factory
+    try:
+        module = function(**given)
+        network = module if isinstance(module, Network) else wrap_as(module, options)
+    except (Exception, SystemExit) as error:
+        raise InputError(
+            f"the factory {name!r} raised {describe_error(error)}; check it and its arguments, "
+            f"{short_repr(given)}"
+        ) from error
+    if network is module:
+        options.check_only(("size",), str(name))
+    if isinstance(network, WrappedNetwork):
+        network.source = f"py:{factory}" if isinstance(factory, str) else None
+        network.arguments = given
+    return network
 
 
 @contextmanager

@@ -1,15 +1,18 @@
-"""FPN: a feature pyramid over any encoder that gives maps at several strides, with deep supervision.
+"""FPN and Tiny: a feature pyramid over encoders with maps at several strides, with deep supervision.
 
 Paper: Lin et al., Feature Pyramid Networks for Object Detection, CVPR 2017, arXiv:1612.03144.
-A network of our own for encoders of today: ConvNeXt, Swin and others of timm, beside ours. Group norms
-in the decoder, so that a batch of one image can be used for training. MIT licence.
+Networks of our own: FPN for encoders of today, ConvNeXt, Swin and others of timm, beside ours; Tiny,
+with a small encoder, for demos, tests and teaching, trained from scratch on a CPU. Group norms, so that
+a batch of one image can be used for training. MIT licence.
 """
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import ClassVar
 
 from torch import Tensor, nn
 
+from sisod.common.exceptions import InputError
 from sisod.networks.architectures.blocks import check_images, resize
 from sisod.networks.encoders.encoders import create_pyramid, decoder_width
 from sisod.networks.encoders.timm_encoder import TimmEncoder
@@ -18,6 +21,8 @@ from sisod.networks.registry import FACTS, Facts
 from sisod.networks.specs import InputSpec
 
 _WIDTH = 128
+_TINY_WIDTHS = (16, 24, 40, 64, 96)
+_TINY_DECODER_WIDTH = 32
 _GROUP = 8  # channels of a group norm
 
 
@@ -57,6 +62,45 @@ class FPN(Pyramid):
         if input_spec is None and isinstance(trunk, TimmEncoder):
             self.input_spec = trunk.input_spec
         self.build_decoder(trunk.channels, decoder_width(encoder, _WIDTH))
+
+
+class TinyEncoder(nn.Module):
+    """Five downsamplings by 2; returns the map of each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stages = nn.ModuleList(
+            nn.Sequential(conv_group_norm(width_in, width, stride=2), conv_group_norm(width, width))
+            for width_in, width in zip((3, *_TINY_WIDTHS[:-1]), _TINY_WIDTHS, strict=True)
+        )
+
+    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
+        """Return five maps, at strides 2, 4, 8, 16 and 32."""
+        features = []
+        for stage in self.stages:
+            x = stage(x)
+            features.append(x)
+        return tuple(features)
+
+
+class Tiny(Pyramid):
+    """Three maps, from strides 2, 4 and 8."""
+
+    facts: ClassVar[Facts] = FACTS["tiny"]
+    targets: ClassVar[tuple[Target, ...]] = ("mask", "mask", "mask")
+
+    def __init__(self, encoder: str = "resnet50", input_spec: InputSpec | None = None) -> None:
+        super().__init__(encoder, input_spec)
+        if encoder != "resnet50":
+            raise InputError(
+                f"tiny has an encoder of its own, got encoder={encoder!r}; leave encoder out"
+            )
+        self.encoder = TinyEncoder()
+        self.build_decoder(_TINY_WIDTHS, _TINY_DECODER_WIDTH)
+
+    def load_encoder(self, weights: str | Path) -> None:
+        """Raise: there are no pretrained weights of this encoder."""
+        raise InputError(f"tiny has no pretrained encoder, got encoder_weights={str(weights)!r}")
 
 
 def conv_group_norm(width_in: int, width: int, *, stride: int = 1) -> nn.Sequential:

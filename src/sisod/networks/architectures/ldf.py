@@ -15,7 +15,6 @@ import torch.nn.functional as F  # noqa: N812  (the name everybody knows it by)
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from sisod.common.exceptions import InputError
 from sisod.networks.architectures.blocks import (
     check_images,
     check_least,
@@ -173,10 +172,6 @@ def split_label(mask: NDArray[Any]) -> tuple[NDArray[np.uint8], NDArray[np.uint8
         >>> int(detail.max())
         0
     """
-    if mask.ndim != 2 or mask.dtype not in (np.bool_, np.uint8):
-        raise InputError(
-            f"mask must be (height, width) of bool or uint8, got {mask.shape} of {mask.dtype}"
-        )
     grey = np.where(mask, np.uint8(255), np.uint8(0)) if mask.dtype == np.bool_ else mask
     near = cv2.blur(grey, (_BLUR, _BLUR))
     if near.all():

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sisod.analysis.reliability import ReliabilityCurve, reliability_curve
 from sisod.common.arguments import check_choice
 from sisod.common.exceptions import InputError
-from sisod.networks.calibration import LEAST_TEMPERATURE, MOST_TEMPERATURE, Calibration
+from sisod.networks.specs import LEAST_TEMPERATURE, MOST_TEMPERATURE, Calibration
 
 Objective = Literal["bce", "mae"]
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)

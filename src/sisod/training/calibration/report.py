@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sisod.analysis.reliability import ReliabilityCurve
 from sisod.common.exceptions import InputError, InputWarning
 from sisod.common.grid import Grid
-from sisod.networks.calibration import Calibration
+from sisod.networks.specs import Calibration
 from sisod.scoring.partition import cut_mask
 from sisod.training.calibration.fit import (
     LogitHistogram,

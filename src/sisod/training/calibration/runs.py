@@ -19,11 +19,12 @@ from sisod.data.datasets import Dataset, Sample, open_dataset, visible_photograp
 from sisod.data.images import resize
 from sisod.data.storage import is_local_root
 from sisod.networks.checkpoints import WEIGHTS_FILE, unfinished_message, write_state
-from sisod.networks.memory import check_memory, memory_errors
 from sisod.networks.network import Network
 from sisod.networks.predict import (
     DEFAULT_SIZE,
+    check_memory,
     find_device,
+    memory_errors,
     predict_logits,
     weights_digest,
 )
@@ -203,7 +204,7 @@ def fit_network(
 ) -> FittedCalibration:
     """Fit a calibration to the logits of a network, at the size of the masks."""
     torch_device = find_device(device)
-    check_memory(network, batch=batch, height=size, width=size, advice="lower --batch")
+    check_memory(batch, (size, size), advice="lower --batch")
     network.to(torch_device).eval()
     with memory_errors(f"a batch of {batch} images of {size} x {size}"):
         return fit_images(_predicted(network, samples, size=size, batch=batch), objective)
