@@ -7,10 +7,10 @@ import cv2
 import numpy as np
 import polars as pl
 import pytest
-from helpers.command_line import error_message, run
-from helpers.container_files import IMAGE, files_of, in_shards, write_parquet, write_tar
+from helpers.command_line import run
+from helpers.container_files import IMAGE, in_shards, write_parquet, write_tar
+from helpers.folder_contents import content as files_of
 
-import sisod
 from sisod.common.exceptions import InputError
 from sisod.data.containers import find_member, parquet, plain_root, read_shard, split_root
 from sisod.data.datasets import open_dataset
@@ -19,7 +19,6 @@ from sisod.data.inspection import inspect_datasets
 from sisod.data.pairs import find_masks, find_photographs, pair_files
 from sisod.data.scenes import make_scenes
 from sisod.data.storage import list_files, list_shards, read_bytes
-from sisod.evaluation import tasks
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +35,7 @@ def png(value: int) -> bytes:
 # which member
 
 
-def test_files_of_operating_systems_are_no_members(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_of_operating_systems_are_no_members() -> None:
     """Nor are hidden ones, in folders, tar and Parquet alike: their maps would be hidden files."""
     members = {
         "._a.jpg": b"x",
@@ -46,23 +45,15 @@ def test_files_of_operating_systems_are_no_members(monkeypatch: pytest.MonkeyPat
         "b/Thumbs.db": b"x",
     }
     write_tar("x.tar", members)
-    assert list(find_photographs("x.tar").files) == ["a"]
+    assert list(find_photographs("x.tar")) == ["a"]
     with pytest.raises(InputError, match=r"expected jpg behind the #"):
         find_masks("x.tar#mask.png")
     write_parquet("x.parquet", {"._a.png": png(1), "a.png": png(2)})
     assert list(find_masks("x.parquet")) == ["a"]
-    for folder in ("gt", "pred"):
-        in_shards(write_tar, Path(folder), {f"{name}.png": png(255) for name in "abc"}, ".tar")
-        Path(folder, "._train-00000-of-00003.tar").write_bytes(b"Mac OS X")
-        Path(folder, "._a.png").write_bytes(b"Mac OS X")  # beside images, archives are not read
+    in_shards(write_tar, Path("gt"), {f"{name}.png": png(255) for name in "abc"}, ".tar")
+    Path("gt", "._train-00000-of-00003.tar").write_bytes(b"Mac OS X")
+    Path("gt", "._a.png").write_bytes(b"Mac OS X")  # beside images, archives are not read
     assert list(find_masks("gt")) == ["a", "b", "c"]
-    monkeypatch.setattr(tasks, "LEAST_SHARDS", 1)  # a shard is the unit of work
-    assert sisod.evaluate("pred", "gt", jobs=1, metrics="mae").summary == {"mae": 0.0}
-    Path("MSOD").mkdir()
-    columns = {name: [{"bytes": png(255), "path": "a.png"}] for name in ("image", "mask")}
-    pl.DataFrame(columns).write_parquet("MSOD/0.parquet")
-    Path("MSOD/._0.parquet").write_bytes(b"Mac OS X")
-    assert len(open_dataset(Path("MSOD")).samples) == 1
 
 
 def test_webdataset_naming() -> None:
@@ -78,7 +69,7 @@ def test_webdataset_naming() -> None:
         },
     )
     assert list(find_masks("x.tar#mask.png")) == ["a", "b/c"]
-    assert list(find_photographs("x.tar#jpg").files) == ["a", "b/c"]
+    assert list(find_photographs("x.tar#jpg")) == ["a", "b/c"]
     assert list(find_masks("x.tar")) == ["a", "a.mask", "b/c", "b/c.mask"]
     assert list(find_masks("x.tar", gt_suffix=".mask")) == ["a", "b/c"]
     pairs = pair_files("x.tar#jpg", "x.tar#mask.png").pairs
@@ -257,24 +248,6 @@ def test_known_data_sets_in_containers() -> None:
     assert [inspections[name].trouble for name in ("MSOD", "ECSSD")] == [None, None]
     assert "data/PASCAL-S.parquet' holds nothing to choose from" in str(inspections["PASCAL-S"].trouble)
     assert [one.n_images for one in inspect_datasets("data/MSOD.tar") if one.folders] == [6]
-
-
-def test_statistics_and_frames_of_a_container() -> None:
-    write_dataset(Path("folder"))
-    write_both(Path("folder"), Path("x.parquet"))
-    write_both(Path("folder"), Path("x.tar"))
-    printed = {
-        run("stats", root, "--format", "json").stdout for root in ("folder/mask", "x.parquet#mask")
-    }
-    assert len(printed) == 1
-    drawn: list[dict[str, bytes]] = []
-    for gt, photographs in (("folder/mask", "folder/image"), ("x.tar#mask.png", "x.parquet#image")):
-        result = run("frames", gt, "--images", photographs, "--out", f"out{len(drawn)}")
-        assert result.exit_code == 0, result.stderr
-        drawn.append({path.name: path.read_bytes() for path in Path(f"out{len(drawn)}").glob("*.png")})
-    assert drawn[0] == drawn[1]
-    assert len(drawn[0]) == 6
-    assert error_message(run("stats", "x.parquet")).startswith("'x.parquet' has 2 columns of images")
 
 
 # URLs

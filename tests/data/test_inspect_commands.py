@@ -188,16 +188,12 @@ def test_no_object_at_all(recwarn: pytest.WarningsRecorder) -> None:
     assert not recwarn.list
 
 
-@pytest.mark.parametrize(("ending", "start"), [("svg", b"<?xml"), ("PNG", b"\x89PNG")])
 @pytest.mark.needs("matplotlib")
-def test_plot(ending: str, start: bytes) -> None:
+def test_plot() -> None:
     by_hand()
-    result = run("stats", "gt", "--plot", f"new/p.{ending}")
+    result = run("stats", "gt", "--plot", "new/p.svg")
     assert result.exit_code == 0
-    data = Path(f"new/p.{ending}").read_bytes()
-    assert data.startswith(start)
-    if ending == "svg":
-        assert b"objects in an image" in data
+    assert "objects in an image" in Path("new/p.svg").read_text()
 
 
 # the same options as `evaluate`

@@ -147,7 +147,7 @@ def test_hidden_files_are_no_images() -> None:
     assert [pair.name for pair in pairing.pairs] == ["a", "sub/b"]
     assert pairing.extra == ()
     assert [file.path for file in list_files("preds")] == ["a.png", "sub/b.png"]
-    assert list(find_photographs("preds").files) == list(visible_photographs("preds")) == ["a", "sub/b"]
+    assert list(find_photographs("preds")) == list(visible_photographs("preds")) == ["a", "sub/b"]
     fill(Path("none"), ["._a.png", ".DS_Store"])
     with pytest.raises(InputError, match="'none' has no image files; expected ground truths"):
         find_masks("none")

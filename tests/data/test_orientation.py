@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from helpers.image_files import Array, chunk, encoded, exif, png, tiff, with_exif
 
-import sisod
 from sisod.data.headers import read_header
 from sisod.data.images import read_colour, read_map, read_mask
 
@@ -91,17 +90,3 @@ def test_the_first_of_two_blocks_counts_and_webp_may_name_it(tmp_path: Path) -> 
     plain = encoded(".webp", enlarged(STORED), cv2.IMWRITE_WEBP_QUALITY, 101)
     (tmp_path / "x.webp").write_bytes(with_exif(plain, b"Exif\0\0" + exif(6)))
     np.testing.assert_array_equal(read_map(tmp_path, "x.webp"), np.rot90(enlarged(STORED), -1))
-
-
-def test_a_mask_stored_on_its_side_is_scored_upright(tmp_path: Path) -> None:
-    mask = np.zeros((40, 60), np.uint8)
-    mask[4:20, 30:50] = 255
-    for folder in ("gt", "pred"):
-        (tmp_path / folder).mkdir()
-    sideways = np.ascontiguousarray(np.rot90(mask))  # turned back by orientation 6
-    (tmp_path / "gt/a.png").write_bytes(with_exif(encoded(".png", sideways), exif(6)))
-    (tmp_path / "pred/a.png").write_bytes(encoded(".png", mask))
-    found = sisod.evaluate(tmp_path / "pred", tmp_path / "gt", jobs=1, metrics="mae,si_mae")
-    assert found.summary == {"mae": 0.0, "si_mae": 0.0}
-    assert found.run["resized"] == 0
-    assert found.objects.select("y0", "x0", "y1", "x1").row(0) == (4, 30, 20, 50)

@@ -11,7 +11,7 @@ from helpers.command_line import refusal, run
 from numpy.typing import NDArray
 
 import sisod
-from sisod.common.exceptions import InputError, InputWarning
+from sisod.common.exceptions import InputWarning
 from sisod.data.datasets import open_dataset
 from sisod.data.images import EXTENSIONS
 from sisod.data.pairs import PHOTOGRAPH_ORDER, find_photographs
@@ -44,20 +44,17 @@ def test_order() -> None:
     assert sorted(PHOTOGRAPH_ORDER) == sorted(EXTENSIONS)
     with pytest.warns(InputWarning, match="2 images in 'photos' have more than one file"):
         photographs = find_photographs("photos")
-    assert [file.path for file in photographs.files.values()] == ["1.jpg", "2.jpg", "3.png"]
-    assert photographs.n_doubled == 2
+    assert [file.path for file in photographs.values()] == ["1.jpg", "2.jpg", "3.png"]
 
 
 def test_frames_are_drawn_on_one_of_them() -> None:
     result = run("frames", "masks", "--images", "photos", "--out", "frames")
     assert (result.exit_code, result.stderr) == (0, LINE)
-    assert json.loads(Path("frames/run.json").read_text())["doubled_images"] == 2
     assert np.asarray(cv2.imread("frames/1.png"))[1, 1].min() > 120  # the JPEG, not the BMP
     Path("photos/1.bmp").unlink()
     Path("photos/3.webp").unlink()
     result = run("frames", "masks", "--images", "photos", "--out", "frames", "--overwrite")
     assert (result.exit_code, result.stderr) == (0, "")
-    assert json.loads(Path("frames/run.json").read_text())["doubled_images"] == 0
 
 
 def test_photographs_of_another_data_set() -> None:
@@ -80,15 +77,6 @@ def test_data_sets_take_one() -> None:
     with pytest.warns(InputWarning):
         dataset = open_dataset("photos", masks="masks")
     assert [sample.image.name for sample in dataset.samples] == ["1.jpg", "2.jpg", "3.png"]
-
-
-def test_masks_and_maps_remain_an_error() -> None:
-    write("masks/1.bmp", np.zeros((20, 20), dtype=np.uint8))
-    text = "'masks' has two files for the image '1': '1.bmp' and '1.png'; keep one of them"
-    assert refusal("evaluate", "masks", "masks", "--out", "out") == text
-    assert refusal("frames", "masks", "--out", "out") == text
-    with pytest.warns(InputWarning), pytest.raises(InputError, match="has two files for the image '1'"):
-        open_dataset("photos", masks="masks")
 
 
 def test_data_sets_with_grey_masks_are_named() -> None:

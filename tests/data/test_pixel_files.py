@@ -1,7 +1,6 @@
 """Pictures show the files that were scored and no others, from any folder; no URL is opened."""
 
 import json
-import os
 import shutil
 import socket
 import threading
@@ -74,14 +73,6 @@ def test_files_that_changed(scored: Path) -> None:
         f"scored (scene000, scene001, scene002), in {where['A']}; evaluate again to see more\n"
     )
     assert not Path("e.pdf").exists()
-
-
-def test_a_file_that_was_only_touched(scored: Path) -> None:
-    """Contents are not compared: a file with another time may be another file."""
-    os.utime(scored / "A" / "scene000.png", ns=(1, 1))
-    files = PixelFiles(sisod.Evaluation.load("out/MSOD/A"))
-    assert files.prediction("scene000", (24, 32)) is None
-    assert files.trouble[0].startswith("1 map changed since it was scored (scene000), in ")
 
 
 def test_files_that_were_added(scored: Path) -> None:

@@ -19,8 +19,9 @@ from typing import Any
 import cv2
 import pytest
 from helpers.command_line import run
-from helpers.container_files import files_of, in_shards, write_parquet, write_tar
+from helpers.container_files import in_shards, write_parquet, write_tar
 from helpers.dask_clusters import local_cluster
+from helpers.folder_contents import content as files_of
 from helpers.memory_urls import in_memory
 from helpers.platforms import posix_signals
 from helpers.results import assert_same_result

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 from helpers.command_line import error_message, run
-from helpers.container_files import files_of, in_shards, write_parquet, write_tar
+from helpers.container_files import in_shards, write_parquet, write_tar
 from helpers.evaluate_runs import evaluate_refusal, finished, kill_in_the_middle, shards
+from helpers.folder_contents import content as files_of
 from helpers.folder_contents import names
 from helpers.platforms import posix_signals
 

@@ -9,8 +9,9 @@ from unittest.mock import Mock
 import cv2
 import pytest
 from helpers.command_line import error_message, refusal, run
-from helpers.container_files import files_of, in_shards, write_parquet, write_tar
+from helpers.container_files import in_shards, write_parquet, write_tar
 from helpers.evaluate_runs import finished
+from helpers.folder_contents import content as files_of
 from helpers.folder_contents import names
 from helpers.platforms import windows
 

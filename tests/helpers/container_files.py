@@ -10,15 +10,6 @@ import polars as pl
 IMAGE = pl.Struct({"bytes": pl.Binary, "path": pl.String})  # Hugging Face's layout
 
 
-def files_of(folder: Path | str) -> dict[str, bytes]:
-    """Return path -> content of every file below a folder."""
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in sorted(Path(folder).rglob("*"))
-        if path.is_file()
-    }
-
-
 def write_tar(path: Path | str, members: Mapping[str, bytes]) -> None:
     """Write plain files to an archive, in the given order."""
     with tarfile.open(path, "w") as archive:

@@ -12,6 +12,6 @@ def content(folder: Path | str) -> dict[str, bytes]:
     """Return the bytes of every file below a folder, by relative path."""
     return {
         path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in Path(folder).rglob("*")
+        for path in sorted(Path(folder).rglob("*"))
         if path.is_file()
     }

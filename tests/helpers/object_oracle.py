@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from helpers import oracle
+
 Pixel = tuple[int, int]
 Region = frozenset[Pixel]
 SMALL = 0.01
@@ -19,31 +21,11 @@ THRESHOLDS = [1 / (1 + math.exp(12 - step / 2)) for step in range(49)]
 
 def components(mask: NDArray[np.bool_], connectivity: int) -> list[Region]:
     """Flood fill, in reading order of the first pixel."""
-    left = {(int(y), int(x)) for y, x in zip(*np.nonzero(mask), strict=True)}
-    steps = [(-1, 0), (1, 0), (0, -1), (0, 1)]
-    if connectivity == 8:
-        steps += [(-1, -1), (-1, 1), (1, -1), (1, 1)]
-    regions = []
-    for start in sorted(left):
-        if start not in left:
-            continue
-        left.remove(start)
-        region, stack = {start}, [start]
-        while stack:
-            y, x = stack.pop()
-            for dy, dx in steps:
-                near = (y + dy, x + dx)
-                if near in left:
-                    left.remove(near)
-                    region.add(near)
-                    stack.append(near)
-        regions.append(frozenset(region))
-    return regions
+    return [frozenset(pixels) for pixels in oracle.components(mask, connectivity)]
 
 
 def box(region: Region) -> tuple[int, int, int, int]:
-    ys, xs = [y for y, _ in region], [x for _, x in region]
-    return min(ys), min(xs), max(ys) + 1, max(xs) + 1
+    return oracle.box_of(sorted(region))
 
 
 def in_frame_order(regions: Iterable[Region]) -> list[Region]:

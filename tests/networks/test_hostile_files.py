@@ -241,20 +241,3 @@ def test_images_of_a_pixel_are_cropped(shape: tuple[int, int]) -> None:
         assert done["image"].shape == (32, 32, 3)
         assert (done["image"] == 7).all()
         assert (done["mask"] == 255).all()
-
-
-def test_crops_of_other_images_are_what_they_were() -> None:
-    """Where a crop begins is limited to the image, which it always was but for those of a pixel."""
-    part = DataPart(32, flip=0.0, crop=0.25)
-    for seed in range(300):
-        rng = np.random.default_rng(seed)
-        cut_y, cut_x, at_y, at_x, _ = np.random.default_rng(seed).random(5)
-        plane = np.arange(35 * 51, dtype=np.uint8).reshape(35, 51)
-        y0, x0 = round(at_y * cut_y * 0.25 * 35), round(at_x * cut_x * 0.25 * 51)
-        y1, x1 = y0 + round((1 - cut_y * 0.25) * 35), x0 + round((1 - cut_x * 0.25) * 51)
-        expected = cv2.resize(
-            np.ascontiguousarray(plane[y0:y1, x0:x1]),
-            (32, 32),
-            interpolation=cv2.INTER_AREA if max(y1 - y0, x1 - x0) > 32 else cv2.INTER_LINEAR,
-        )
-        assert (augment({"mask": plane}, part, rng)["mask"] == expected).all()

@@ -270,11 +270,7 @@ def test_the_command_passes_every_option_on(images: Path, tmp_path: Path) -> Non
     expected = levels((probs - probs.min()) / np.ptp(probs))
     assert np.abs(read_stored(tmp_path / "out/a.png") - expected).max() <= 1
     again = run("predict", f"onnx:{path}", images, tmp_path / "out", "--size", SIDE, "--mean", "1,2")
-    assert error_message(again, exit_codes=(2,)) == (
-        "--mean must be three numbers with commas, like 0.485,0.456,0.406, got '1,2'"
-    )
-    wrong = run("predict", f"onnx:{path}", images, tmp_path / "x", "--normalize", "min-max")
-    assert wrong.exit_code == 2
+    assert "--mean must be three numbers with commas" in error_message(again, exit_codes=(2,))
 
 
 def test_maps_in_shards(images: Path, tmp_path: Path) -> None:

@@ -13,8 +13,7 @@ import torch
 from helpers import published_networks
 from helpers.command_line import run
 from helpers.folder_contents import content
-from helpers.image_files import encoded, exif, with_exif
-from helpers.platforms import links
+from helpers.image_files import encoded
 from helpers.training_runs import same_data
 from numpy.typing import NDArray
 from torch import nn
@@ -24,7 +23,7 @@ import sisod
 from sisod import networks
 from sisod.common.exceptions import InputError, InputWarning
 from sisod.data.images import read_map
-from sisod.data.pairs import files_by_name, pair_files
+from sisod.data.pairs import files_by_name
 from sisod.data.textured_scenes import write_scenes
 from sisod.networks.map_folder import Prediction
 from sisod.networks.predict import predict_folder
@@ -120,19 +119,6 @@ def test_map_is_the_networks_own(network: networks.Network, images: Path, tmp_pa
     assert np.abs(written.astype(float) - expected).max() <= 1
 
 
-def test_predict_and_evaluate_take_the_same_files(
-    network: networks.Network, images: Path, tmp_path: Path
-) -> None:
-    """A data set with hidden copies of images and masks: neither is predicted, neither is missed."""
-    for name in (".old/grey.png", "more/.grey.png", "__MACOSX/grey.png"):
-        (images / name).parent.mkdir(exist_ok=True)
-        shutil.copyfile(images / "grey.png", images / name)
-    assert predict(network, images, tmp_path / "maps").n_new == 9
-    shutil.copytree(images, tmp_path / "gt", ignore=shutil.ignore_patterns("im*"))
-    pairing = pair_files(tmp_path / "maps", tmp_path / "gt")  # raises if a map is missing
-    assert [pair.name for pair in pairing.pairs] == ["grey"]
-
-
 @pytest.mark.parametrize("container", [None, "tar"])
 def test_maps_of_16_bits(
     container: str | None, network: networks.Network, images: Path, tmp_path: Path
@@ -171,22 +157,6 @@ def test_map_is_at_the_place_of_its_object(tmp_path: Path) -> None:
     near = [abs(a - b) for a, b in zip((30, 59), (rows.min(), rows.max()), strict=True)]
     near += [abs(a - b) for a, b in zip((100, 149), (columns.min(), columns.max()), strict=True)]
     assert max(near) <= 200 / SIDE
-
-
-def test_map_of_a_photograph_on_its_side_is_upright(network: networks.Network, tmp_path: Path) -> None:
-    """The map of a file with an orientation of EXIF is that of the file that was turned for good."""
-    photo = cv2.resize(np.random.default_rng(1).integers(0, 256, (8, 8, 3), np.uint8), (90, 40))
-    sideways = np.ascontiguousarray(np.rot90(photo))
-    for kind in ("turned", "tagged"):
-        (tmp_path / kind).mkdir()
-    (tmp_path / "turned/a.png").write_bytes(encoded(".png", photo))
-    (tmp_path / "tagged/a.png").write_bytes(with_exif(encoded(".png", sideways), exif(6)))
-    found = {}
-    for kind in ("turned", "tagged"):
-        predict(network, tmp_path / kind, tmp_path / f"of {kind}")
-        found[kind] = maps(tmp_path / f"of {kind}")["a.png"]
-    assert found["tagged"].shape == (40, 90)
-    np.testing.assert_array_equal(found["tagged"], found["turned"])
 
 
 def test_the_mode_of_the_network_stays(network: networks.Network, images: Path, tmp_path: Path) -> None:
@@ -338,11 +308,7 @@ def test_authors_checkpoints(images: Path, tmp_path: Path) -> None:
     assert loaded.input_spec == type(loaded).published_inputs["authors"]
     assert not loaded.training
     wrong = run_predict(tmp_path / "ldf.pth", images, tmp_path / "c", "--network", "edn")
-    assert wrong.exit_code == 1
-    assert "edn checkpoint" in wrong.stderr
-    unknown = run_predict(tmp_path / "ldf.pth", images, tmp_path / "c", "--network", "ldff")
-    assert unknown.exit_code == 2
-    assert "unknown network 'ldff'; did you mean 'ldf'?" in unknown.stderr
+    assert (wrong.exit_code, "edn checkpoint" in wrong.stderr) == (1, True)
 
 
 @same_data
@@ -400,20 +366,6 @@ def test_resuming_predicts_the_same_batches(
     assert (done.n_new, done.n_kept) == (3, 6)
     whole = maps(tmp_path / "whole")
     assert all((array == whole[name]).all() for name, array in maps(tmp_path / "out").items())
-
-
-@links
-def test_maps_do_not_follow_a_link_out_of_their_folder(
-    network: networks.Network, images: Path, tmp_path: Path
-) -> None:
-    out, elsewhere = tmp_path / "out", tmp_path / "elsewhere"
-    predict(network, images, out)
-    shutil.move(out / "more", elsewhere)
-    (out / "more").symlink_to(elsewhere)
-    (elsewhere / "deep/im1.v1.png").unlink()
-    with pytest.raises(InputError, match="out/more' is a link that leads out of the output folder"):
-        predict(network, images, out, resume=True)
-    assert not (elsewhere / "deep/im1.v1.png").exists()
 
 
 def test_an_archive_that_leads_out_of_the_folder(network: networks.Network, tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ import cv2
 import numpy as np
 import polars as pl
 import pytest
-from helpers.container_files import files_of, write_parquet, write_tar
+from helpers.container_files import write_parquet, write_tar
+from helpers.folder_contents import content as files_of
 from helpers.platforms import posix_signals
 
 torch = pytest.importorskip("torch", reason="extra torch is not installed")
@@ -20,7 +21,7 @@ from helpers.command_line import error_message, run  # noqa: E402
 
 import sisod  # noqa: E402
 from sisod import networks  # noqa: E402
-from sisod.common.exceptions import InputError, UsageError  # noqa: E402
+from sisod.common.exceptions import InputError  # noqa: E402
 from sisod.data.images import decode  # noqa: E402
 from sisod.data.pairs import files_by_name  # noqa: E402
 from sisod.data.storage import list_files, read_bytes  # noqa: E402
@@ -131,19 +132,6 @@ def test_hostile_names_write_nothing(network: networks.Network) -> None:
         predict(network, "out", images="evil.tar")
     assert not Path("out").exists()
     assert not Path("../evil.png").exists()
-
-
-def test_command_line(network: networks.Network) -> None:
-    network.save_pretrained("model")
-    options = ["--size", "32", "--device", "cpu"]
-    result = run("predict", "model", "images", "out", "--container", "tar", *options)
-    assert result.exit_code == 0, result.stderr
-    assert sorted(path.name for path in Path("out").glob("*.tar"))[-1] == "maps-00002.tar"
-    result = run("evaluate", "tiny=out", "gt", "--out", "results", "--metrics", "mae")
-    assert result.exit_code == 0, result.stderr
-    assert run("predict", "model", "images", "o", "--container", "zip", *options).exit_code == 2
-    with pytest.raises(UsageError, match="container must be 'parquet' or 'tar', got 'zip'"):
-        predict(network, "o", container="zip")
 
 
 # `sisod` with shards of four maps, killed at the second shard: with half of it in a temporary file, or

@@ -8,7 +8,8 @@ import cv2
 import numpy as np
 import pytest
 from helpers.command_line import run
-from helpers.container_files import files_of, in_shards, write_parquet, write_tar
+from helpers.container_files import in_shards, write_parquet, write_tar
+from helpers.folder_contents import content as files_of
 from helpers.report_runs import Tables, data_of, without_objects
 from numpy.typing import NDArray
 

@@ -8,8 +8,9 @@ import numpy as np
 import polars as pl
 import pytest
 from helpers.command_line import refusal, run
-from helpers.container_files import IMAGE, files_of, write_tar
+from helpers.container_files import IMAGE, write_tar
 from helpers.folder_contents import content
+from helpers.folder_contents import content as files_of
 
 torch = pytest.importorskip("torch", reason="extra torch is not installed")
 

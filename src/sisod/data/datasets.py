@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -105,7 +105,7 @@ def find_images(root: Path | str) -> Path:
 
 def visible_photographs(root: str | Path) -> dict[str, StoredFile]:
     """Return the photographs below a folder or URL by name, without hidden ones; one for each image."""
-    files = find_photographs(root).files
+    files = find_photographs(root)
     for file in files.values():
         check_utf8(file.path, f"{root}: the file name")
     return files
@@ -156,7 +156,7 @@ def _search(root: Path, prefer: Sequence[str]) -> DatasetFolders:
     _check_folder(root)
     if _holds_shards(root):
         return _split_container(root, _title(Path(plain_root(root.absolute()))))
-    pair = _pair(root)
+    pair = _pair(root, normalise)
     if pair is not None and pair[1] is not None:
         return DatasetFolders(_title(root.absolute()), *pair)
     known = find_known(root)
@@ -164,7 +164,7 @@ def _search(root: Path, prefer: Sequence[str]) -> DatasetFolders:
     for name in (*prefer, *([own.name] if own else ())):
         if name in known:
             return known[name]
-    if (pair := _pair(root, by_last_word=True)) is not None:
+    if (pair := _pair(root, normalise, _last_word)) is not None:
         return DatasetFolders(_title(root.absolute()), *pair)
     advice = "give a folder that has folders of images and masks inside"
     if known:
@@ -209,7 +209,7 @@ def _holds_shards(root: Path) -> bool:
     base = Path(split_root(str(root))[0])
     if is_container(base):
         return True
-    return bool(_shard_files(base)) and _pair(base) is None and bool(list_shards(root))
+    return bool(_shard_files(base)) and _pair(base, normalise) is None and bool(list_shards(root))
 
 
 def _shard_files(folder: Path) -> list[Path]:
@@ -246,37 +246,30 @@ def _folders_of(known: Known, folder: Path) -> DatasetFolders | None:
                 known.name, folder / image_dir, folder / mask_dir if has_masks else None
             )
     own = recognise(folder.name, folder.parent.name) == known
+
+    def without_set(name: str) -> str:
+        """Return what follows the set's name, as in `DUTS-TR-Image`."""
+        plain = normalise(name)
+        return next((plain.removeprefix(one) for one in known.spellings if plain.startswith(one)), "")
+
     try:
-        pair = _pair(folder, strip=known.spellings, only_stripped=not own, by_last_word=own)
+        pair = _pair(folder, *((normalise, without_set, _last_word) if own else (without_set,)))
     except InputError as error:
         return DatasetFolders(known.name, folder, None, str(error))
     return None if pair is None else DatasetFolders(known.name, *pair)
 
 
-def _pair(
-    folder: Path,
-    *,
-    strip: Sequence[str] = (),
-    only_stripped: bool = False,
-    by_last_word: bool = False,
-) -> tuple[Path, Path | None] | None:
+def _pair(folder: Path, *readings: Callable[[str], str]) -> tuple[Path, Path | None] | None:
     """Return the folders of images and masks inside a folder, by their names.
 
     Args:
         folder: to look into.
-        strip: names of a data set; what follows one of them counts too, as in `DUTS-TR-Image`.
-        only_stripped: nothing else counts.
-        by_last_word: the last word of a name counts too, if nothing else fits.
+        readings: each turns a folder's name into the word that counts; the first that fits is taken.
     """
-    names = [(normalise(sub.name), sub) for sub in _subfolders(folder)]
+    subfolders = _subfolders(folder)
 
     def choose(words: frozenset[str]) -> Path | None:
-        stripped = {prefix + word for prefix in strip for word in words}
-        groups = [
-            [] if only_stripped else [sub for name, sub in names if name in words],
-            [sub for name, sub in names if name in stripped],
-            [sub for _, sub in names if by_last_word and _last_word(sub.name) in words],
-        ]
+        groups = [[sub for sub in subfolders if read(sub.name) in words] for read in readings]
         fitting = next((group for group in groups if group), [])
         if len(fitting) > 1:
             raise InputError(

@@ -36,14 +36,6 @@ class Pairing:
     extra: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Photographs:
-    """One file for each image, by name; and how many images have more than one."""
-
-    files: dict[str, StoredFile]
-    n_doubled: int
-
-
 def pair_files(
     pred_root: str | Path,
     gt_root: str | Path,
@@ -198,8 +190,8 @@ def image_name(file: StoredFile, suffix: str = "") -> str | None:
     return name.removesuffix(suffix) or None
 
 
-def find_photographs(root: str | Path) -> Photographs:
-    """Return the photographs below a root.
+def find_photographs(root: str | Path) -> dict[str, StoredFile]:
+    """Return the photographs below a root by the names of their images.
 
     Of several files for one image, one is taken in the order of `PHOTOGRAPH_ORDER`; a warning says so.
     """
@@ -220,7 +212,7 @@ def find_photographs(root: str | Path) -> Photographs:
             InputWarning,
             stacklevel=2,
         )
-    return Photographs(files, len(replaced))
+    return files
 
 
 def _photograph_rank(file: StoredFile) -> tuple[int, str]:

@@ -6,8 +6,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from sisod.common.arguments import check_int, short_repr
-from sisod.common.exceptions import UsageError
+from sisod.common.arguments import check_int
 
 Image = NDArray[np.uint8]
 _GAP = 4  # pixels between objects, so that each is a component of its own
@@ -45,9 +44,8 @@ def check_scenes(count: int, seed: int, shape: tuple[int, int]) -> None:
     """Raise if no scenes can be generated with this count, seed and shape."""
     check_int("count", count, least=0)
     check_int("seed", seed, least=0)
-    if not isinstance(shape, tuple | list) or len(shape) != 2:
-        raise UsageError(f"shape must be height and width, got {short_repr(shape)}")
-    for side in shape:
+    height, width = shape
+    for side in (height, width):
         check_int("every side of shape", side, least=8)  # smaller objects would all look the same
 
 

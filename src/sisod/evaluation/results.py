@@ -184,7 +184,7 @@ def check_photographs(results: Sequence[Result], image_roots: Mapping[str, Path]
     for dataset, root in image_roots.items():
         tables = [result.evaluation.images for result in results if result.dataset == dataset]
         names = sorted({name for table in tables for name in table["image"].to_list()})
-        photographs = find_photographs(root).files
+        photographs = find_photographs(root)
         missing = [name for name in names if name not in photographs]
         found = (
             f"{len(names) - len(missing)} of {len(names)} photographs of {dataset!r} found in "
@@ -264,7 +264,7 @@ class PixelFiles:
 
     @cached_property
     def _images(self) -> dict[str, StoredFile]:
-        return {} if self.image_root is None else find_photographs(self.image_root).files
+        return {} if self.image_root is None else find_photographs(self.image_root)
 
     @cached_property
     def _masks(self) -> dict[str, str]:

@@ -73,6 +73,11 @@ def load_saved(path_or_id: str | Path, *, factory: Factory | None = None, **hub_
     config = read_config(path)
     if config.network == WRAPPED:
         network = _rebuild(config, path=path, factory=factory)
+    elif factory is not None:
+        raise UsageError(
+            f"--factory is for a network of your own, and {str(path)!r} is of {config.network}; "
+            "leave it out"
+        )
     else:
         network = find(config.network)(config.encoder, config.input_spec)
     return network.restore(path, config)

@@ -14,7 +14,7 @@ from sisod.common.output import output_path, write_png, write_run
 from sisod.common.progress import progress_bar
 from sisod.common.run_folder import write_folder
 from sisod.data.images import display_path, read_colour
-from sisod.data.pairs import Photographs, find_masks, find_photographs
+from sisod.data.pairs import find_masks, find_photographs
 from sisod.data.storage import is_below
 from sisod.data.truths import BINARY_MASK, TruthFormat, read_truth
 from sisod.scoring.partition import Partition
@@ -71,8 +71,7 @@ def draw_folder(
 ) -> list[Picture]:
     """Draw every mask of a folder, or those of `names`, over its image if there are images."""
     masks = find_masks(gt_root, gt_suffix=gt_suffix, names=names)
-    photographs = Photographs({}, 0) if image_root is None else find_photographs(image_root)
-    images = photographs.files
+    images = {} if image_root is None else find_photographs(image_root)
     unpaired = [name for name in masks if name not in images]
     if image_root is not None and unpaired:
         raise InputError(
@@ -110,7 +109,7 @@ def draw_folder(
         n_components = sum(picture.components for picture in pictures)
         n_left_out = n_components - sum(picture.frames for picture in pictures)
         counts = {"components": n_components, "left_out": n_left_out}
-        write_run(folder, {**record, **counts, "doubled_images": photographs.n_doubled})
+        write_run(folder, record | counts)
     return pictures
 
 
