@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 import sisod
 from benchmarks.timing import RESULTS, machine, markdown, progress, write_results
-from sisod.analysis.bootstrap import Score, intervals, read_score, title
+from sisod.analysis.bootstrap import intervals
+from sisod.analysis.scores import Score, read_score, title
 from sisod.analysis.significance import LEVEL, permutation_tests
 from sisod.common.parquet import read_table, write_table
 from sisod.scoring.metrics import METRICS

@@ -17,13 +17,9 @@ from numpy.typing import NDArray
 from typer.testing import Result
 
 import sisod
-from sisod.analysis.bootstrap import read_score, resample
-from sisod.analysis.comparison import (
-    Comparison,
-    bootstrap_intervals,
-    compare,
-    compare_many,
-)
+from sisod.analysis.bootstrap import bootstrap_intervals, resample
+from sisod.analysis.comparison import Comparison, compare, compare_many
+from sisod.analysis.scores import read_score
 from sisod.analysis.significance import holm, sign_test
 from sisod.report.notebook import summary_caption
 

@@ -9,7 +9,7 @@ import pytest
 from helpers.simulated_results import mean_of, simulated, slow_interval
 
 import sisod
-from sisod.analysis.group_intervals import LEAST_IMAGES, number_intervals, size_intervals
+from sisod.analysis.bootstrap import LEAST_IMAGES, number_intervals, size_intervals
 
 EDGES = (0.0, 0.01, 0.1, 1.0)
 RESAMPLES = 40

@@ -27,8 +27,9 @@ from sisod.analysis import (
     rank_changes,
     size_edges,
 )
-from sisod.analysis.bootstrap import distinct_keys, read_score, resample, score_keys
+from sisod.analysis.bootstrap import resample
 from sisod.analysis.object_counts import counts_matrix, sum_counts
+from sisod.analysis.scores import distinct_keys, read_score, score_keys
 from sisod.evaluation.rows import split_counts
 from sisod.scoring.metrics import METRICS
 from sisod.scoring.protocols import PROTOCOLS, Protocol

@@ -14,8 +14,8 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
 import sisod
-from sisod.analysis.bootstrap import Score, read_score
 from sisod.analysis.comparison import compare, compare_many
+from sisod.analysis.scores import Score, read_score
 from sisod.analysis.significance import permutation_tests
 
 Values = NDArray[np.float64]

@@ -13,7 +13,7 @@ from helpers.command_line import error_message, run
 from rich.console import Console
 
 import sisod
-from sisod.analysis.bootstrap import OBJECT_SCORES, title
+from sisod.analysis.scores import OBJECT_SCORES, title
 from sisod.report.metric_list import metric_grid
 from sisod.report.summary import OBJECT_KEYS
 from sisod.scoring.metrics import PAPER_KEYS, find_metrics

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from sisod import networks
 from sisod.losses import PlainLoss, SizeInvariantLoss, boxes_of, collate_boxes, weight_map
-from sisod.losses.decoupled import DecoupledLoss
+from sisod.losses.loss import DecoupledLoss
 from sisod.losses.terms import network_targets
 
 ALL = ("bce", "mse", "l1", "focal(2)", "dice", "iou", "auc", "tversky(0.3,0.7)")

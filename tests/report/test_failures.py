@@ -14,7 +14,7 @@ from helpers.report_runs import Tables, data_of, without_objects
 from numpy.typing import NDArray
 
 import sisod
-from sisod.analysis.bootstrap import title
+from sisod.analysis.scores import title
 from sisod.evaluation.results import Result as Saved
 from sisod.report import write_report
 from sisod.report.page import failures as failures_module

@@ -11,9 +11,9 @@ from helpers.custom_metrics import PIXEL_ERROR
 from helpers.report_runs import ablation_rows
 
 import sisod
-from sisod.analysis.bootstrap import heading
-from sisod.analysis.group_intervals import number_intervals, size_intervals
+from sisod.analysis.bootstrap import number_intervals, size_intervals
 from sisod.analysis.groups import by_number, by_size, size_edges
+from sisod.analysis.scores import heading
 from sisod.common.exceptions import InputError, UsageError
 from sisod.evaluation.results import Result
 from sisod.report import gallery

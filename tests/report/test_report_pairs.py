@@ -13,8 +13,8 @@ from helpers.report_runs import Tables, ablation_rows
 from numpy.typing import NDArray
 
 import sisod
-from sisod.analysis.bootstrap import heading
 from sisod.analysis.comparison import compare_many
+from sisod.analysis.scores import heading
 from sisod.evaluation.results import Result as Saved
 from sisod.report import write_report
 

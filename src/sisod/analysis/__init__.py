@@ -1,6 +1,7 @@
 """Statistics of results: groups by size and number, ranks, intervals, comparisons; and of masks."""
 
-from sisod.analysis.comparison import Comparison, bootstrap_intervals, compare, compare_many
+from sisod.analysis.bootstrap import bootstrap_intervals
+from sisod.analysis.comparison import Comparison, compare, compare_many
 from sisod.analysis.error_breakdown import error_breakdown
 from sisod.analysis.groups import (
     by_number,

@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sisod.analysis.bootstrap import (
+from sisod.analysis.bootstrap import RESAMPLES, interval_table, intervals
+from sisod.analysis.scores import (
     Score,
+    check_same_images,
     chosen_keys,
     direction,
     distinct_keys,
     heading,
-    intervals,
     read_score,
     symbol,
     title,
 )
 from sisod.analysis.significance import LEVEL, MAX_EXACT, TOLERANCE, holm, permutation_tests, sign_test
 from sisod.analysis.verdict import find_verdict, verdict_lines
-from sisod.common.arguments import short_repr
-from sisod.common.exceptions import InputError, UsageError, pluralize, printable, shorten_list
+from sisod.common.exceptions import UsageError, pluralize, printable
 from sisod.common.grid import (
     Format,
     Grid,
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from sisod.evaluation.result import Evaluation
 
 Values = NDArray[np.float64]
-RESAMPLES = 10_000
 _FEW_IMAGES = 15  # with fewer, intervals may cover less than 93 %
 
 
@@ -202,14 +201,21 @@ def compare(
         resamples: number of bootstrap resamples, and of permutations.
         seed: of the resampling and the permutations; the same seed gives the same numbers.
         names: of the two results.
+
+    Example:
+        Three images; the first method finds the object on all of them, the second on one:
+
+        >>> import sisod
+        >>> first, second = sisod.Evaluator(), sisod.Evaluator()
+        >>> gt = np.eye(6, dtype=bool)
+        >>> for shift in range(3):
+        ...     first.update(gt, gt, name=str(shift))
+        ...     second.update(np.roll(gt, shift, axis=0), gt, name=str(shift))
+        >>> compare(first.result(), second.result(), metrics="mae").table["difference"].round(3)[0]
+        -0.222
     """
-    if (
-        not isinstance(names, tuple)
-        or len(set(names)) != 2
-        or not all(isinstance(n, str) for n in names)
-    ):
-        raise UsageError(f"names must be two different strings, got {short_repr(names)}")
-    return compare_many({names[0]: a, names[1]: b}, metrics=metrics, resamples=resamples, seed=seed)
+    results = dict(zip(names, (a, b), strict=True))
+    return compare_many(results, metrics=metrics, resamples=resamples, seed=seed)
 
 
 def compare_many(
@@ -254,81 +260,12 @@ def compare_many(
     return Comparison(
         methods=tuple(evaluations),
         table=pl.DataFrame(rows),
-        intervals=_interval_table(flat, ends[: len(flat)]).insert_column(
-            0, pl.Series("method", methods)
-        ),
+        intervals=interval_table(flat, ends[: len(flat)]).insert_column(0, pl.Series("method", methods)),
         images=n_images,
         resamples=resamples,
         seed=seed,
         notes=_notes(n_images, resamples, scores, evaluations),
     )
-
-
-def check_same_images(evaluations: "Mapping[str, Evaluation]") -> dict[str, NDArray[np.int64]]:
-    """Return the order that sorts the images of each result by name.
-
-    Raises:
-        InputError: the results are of different images, protocols or ground truths.
-    """
-    if not evaluations:
-        raise UsageError("there are no results to compare; pass at least one")
-    orders, truths = {}, {}
-    for method, evaluation in evaluations.items():
-        names = evaluation.images["image"].to_list()
-        orders[method] = np.array(sorted(range(len(names)), key=names.__getitem__), dtype=np.int64)
-        truths[method] = evaluation.images.select("image", "height", "width", "n_objects")[
-            orders[method]
-        ]
-    (first, base), *others = evaluations.items()
-    for other, evaluation in others:
-        here, there = (set(truths[method]["image"]) for method in (first, other))
-        if here != there:
-            lists = {first: sorted(here - there), other: sorted(there - here)}
-            only = [f"{len(v)} only in {k!r} ({shorten_list(v)})" for k, v in lists.items() if v]
-            raise InputError(
-                f"{first!r} and {other!r} are of different images: {', '.join(only)}; "
-                "evaluate both on the same"
-            )
-        if evaluation.protocol != base.protocol:
-            raise InputError(
-                f"{first!r} was scored under the protocol {base.protocol.name!r} and {other!r} under "
-                f"{evaluation.protocol.name!r}; evaluate both under one"
-            )
-        differ = [
-            a[0] for a, b in zip(truths[first].rows(), truths[other].rows(), strict=True) if a != b
-        ]
-        if differ:
-            raise InputError(
-                f"{first!r} and {other!r} were scored against different ground truths: {len(differ)} "
-                f"images differ in size or number of objects, the first is {printable(differ[0])}; "
-                "evaluate them again"
-            )
-    return orders
-
-
-def bootstrap_intervals(
-    evaluation: "Evaluation",
-    metrics: str | Sequence[str] | None = None,
-    *,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
-) -> "pl.DataFrame":
-    """Return the 95 % interval of every score of one result: `metric`, `value`, `low`, `high`.
-
-    By default of every score that can be resampled: image-level metrics, metrics of objects, means over
-    objects, `f_max` and `si_f_max` (not the other maxima of mean curves, whose curves are not saved for
-    each image).
-    """
-    keys = chosen_keys("all" if metrics is None else metrics, [Result("", "", evaluation)])
-    scores = [read_score(evaluation, key) for key in keys]
-    return _interval_table(scores, intervals(scores, [], resamples, seed)[1])
-
-
-def _interval_table(scores: Sequence[Score], ends: Values) -> "pl.DataFrame":
-    import polars as pl
-
-    values = {"metric": [score.key for score in scores], "value": [score.value for score in scores]}
-    return pl.DataFrame(values | {"low": ends[:, 0], "high": ends[:, 1]})
 
 
 def _pair_row(

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sisod.analysis.comparison import check_same_images
 from sisod.analysis.groups import average_ranks
+from sisod.analysis.scores import check_same_images
 from sisod.common.exceptions import InputError, UsageError
 from sisod.scoring.metrics import METRICS, check_metric, listed_keys
 

@@ -7,7 +7,8 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sisod.analysis.bootstrap import Score, block_size, share_columns
+from sisod.analysis.bootstrap import block_size, share_columns
+from sisod.analysis.scores import Score
 from sisod.common.arguments import check_int, short_repr
 from sisod.common.exceptions import UsageError
 

@@ -4,8 +4,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
-from sisod.analysis.bootstrap import OBJECT_SCORES, direction, title
 from sisod.analysis.object_counts import is_summed
+from sisod.analysis.scores import OBJECT_SCORES, direction, title
 from sisod.analysis.significance import LEVEL
 from sisod.common.exceptions import printable
 from sisod.common.grid import number
@@ -100,10 +100,8 @@ def one_test_lines(rows: Iterable[Row]) -> list[str]:
         else:
             only = f"only {images}, not significant by the sign test"
             text = f"has the better {value}, but is better on {only}"
-        reasons = {_one_test_reason(row, leader, by_images=by_images) for row in members}
-        reason = reasons.pop() if len(reasons) == 1 else ""  # only what holds for every metric
         start = f"{listed([title(row['metric']) for row in members])}: {printable(members[0][leader])}"
-        lines.append(f"{start} {text}{reason and f': {reason}'}")
+        lines.append(f"{start} {text}")
     return lines
 
 
@@ -130,17 +128,6 @@ def _interval_lines(rows: Iterable[Row]) -> list[str]:
         False: "the permutation test does not decide, although the 95 % interval excludes zero",
     }
     return [f"{listed(metrics)}: {texts[decided]}" for decided, metrics in names.items()]
-
-
-def _one_test_reason(row: Row, leader: str, *, by_images: bool) -> str:
-    """Why the tests differ; "" if the mean gain of each method does not explain it."""
-    key, other = row["metric"], "b" if leader == "a" else "a"
-    won, lost = row[f"{leader}_gain"], row[f"{other}_gain"]
-    if _value_name(key) != "mean":
-        return _reason(key, won, lost)
-    if by_images:
-        return "its wins are small, its losses large" if lost > won else ""
-    return "its losses are small, and a few large wins can decide" if won > lost else ""
 
 
 def _reason(key: str, won: float, lost: float) -> str:

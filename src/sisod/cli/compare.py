@@ -96,8 +96,8 @@ def _compare_datasets(
     paths: list[str], metrics: str | None, resamples: int, seed: int
 ) -> "dict[str, Comparison]":
     """Return data set -> comparison; results given one by one are compared with each other."""
-    from sisod.analysis.bootstrap import chosen_keys
     from sisod.analysis.comparison import compare_many
+    from sisod.analysis.scores import chosen_keys
     from sisod.common.exceptions import UsageError, printable
 
     results = _load(paths)

@@ -122,10 +122,11 @@ def stats(
     Example:
         sisod stats data/MSOD/mask --plot sizes.pdf
     """
-    from sisod.analysis.masks import mask_statistics, render_statistics, statistics_grids
+    from sisod.analysis.masks import mask_statistics
     from sisod.data.pairs import read_names
     from sisod.evaluation.notes import grey_masks_note
     from sisod.report.drawing.statistics import plot_statistics
+    from sisod.report.mask_statistics import render_statistics, statistics_grids
     from sisod.report.style import check_plot_path
 
     if plot is not None:

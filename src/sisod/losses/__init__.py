@@ -11,11 +11,10 @@ except ModuleNotFoundError:
     require("sisod.losses", "torch")
     raise  # it is installed but broken
 
-from sisod.losses.boxes import boxes_of, collate_boxes
-from sisod.losses.labels import collate_labels, labels_of
 from sisod.losses.loss import PlainLoss, SizeInvariantLoss, plain_loss, size_invariant_loss
+from sisod.losses.objects import boxes_of, collate_boxes, collate_labels, labels_of
 from sisod.losses.terms import dice, focal, region_term, tversky
-from sisod.losses.weight_maps import weight_map
+from sisod.losses.weighting import weight_map
 
 __all__ = [
     "PlainLoss",

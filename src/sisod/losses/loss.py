@@ -1,29 +1,18 @@
 """The losses: the size-invariant loss, also as the paper's Eq. 16 prints it, and the plain mean."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, Literal, TypeVar
 
 import torch
 from torch import Tensor, nn
 
-from sisod.losses.box_sums import WholeImages, make_frames, no_autocast, with_images
-from sisod.losses.boxes import boxes_of, check_boxes
+from sisod.losses.box_sums import WholeImages, no_autocast
 from sisod.losses.checks import Maps, as_planes
-from sisod.losses.decoupled import DecoupledLoss
-from sisod.losses.label_sums import are_whole_images, label_parts
-from sisod.losses.labels import check_labels, labels_of
-from sisod.losses.terms import (
-    Parts,
-    PixelWeights,
-    Term,
-    Terms,
-    network_targets,
-    network_terms,
-    sort_terms,
-)
-from sisod.losses.weight_maps import frame_weights
-from sisod.scoring.loss_options import PartKind, check_weighting
+from sisod.losses.objects import boxes_of, labels_of
+from sisod.losses.terms import Term, Terms, network_targets, network_terms, sort_terms
+from sisod.losses.weighting import Weighting, weigh_parts
+from sisod.scoring.loss_options import PartKind
 from sisod.scoring.partition import Alpha
 
 _find_boxes: Callable[..., Tensor] = torch.compiler.disable(  # type: ignore[no-untyped-call]
@@ -32,22 +21,7 @@ _find_boxes: Callable[..., Tensor] = torch.compiler.disable(  # type: ignore[no-
 _find_labels: Callable[..., Tensor] = torch.compiler.disable(  # type: ignore[no-untyped-call]
     labels_of, reason="cells are found outside the graph; give boxes and labels to the loss"
 )
-
-
-@dataclass(frozen=True)
-class Weighting:
-    """How the parts of an image are weighed; see `SizeInvariantLoss`."""
-
-    parts: PartKind = "boxes"
-    alpha: Alpha = "ratio"
-    normalize: bool = True
-    image_weight: float = 0.0
-    gamma: float = 1.0
-    min_area: float = 0.0002
-    connectivity: Literal[4, 8] = 8
-
-    def __post_init__(self) -> None:
-        check_weighting(**asdict(self))
+_WHOLE_IMAGES = Weighting(image_weight=1.0)
 
 
 def size_invariant_loss(
@@ -57,17 +31,21 @@ def size_invariant_loss(
     labels: Tensor | None = None,
     *,
     terms: Sequence[Term],
-    alpha: Alpha = "ratio",
-    normalize: bool = True,
-    parts: PartKind = "boxes",
-    image_weight: float = 0.0,
-    gamma: float = 1.0,
-    min_area: float = 0.0002,
-    connectivity: Literal[4, 8] = 8,
     from_probs: bool = False,
     weights: Sequence[float] | None = None,
+    **options: Any,
 ) -> Tensor:
-    """Return the size-invariant loss of a batch; see `SizeInvariantLoss`.
+    """Return the size-invariant loss of a batch, a scalar.
+
+    Args:
+        logits: as for a call of `SizeInvariantLoss`, and so are the next three.
+        gt: ground truth.
+        boxes: from `boxes_of`.
+        labels: from `labels_of`.
+        terms: as for `SizeInvariantLoss`, and so are all other arguments.
+        from_probs: `logits` are probabilities.
+        weights: of the terms.
+        options: `parts`, `alpha`, `image_weight` and so on.
 
     Example:
         An object of 16 pixels is found, one of a single pixel is missed:
@@ -81,9 +59,8 @@ def size_invariant_loss(
         >>> size_invariant_loss(p, gt, terms=["l1"], from_probs=True)  # 1 / (2 + 47/17)
         tensor(0.2099)
     """
-    weighting = Weighting(parts, alpha, normalize, image_weight, gamma, min_area, connectivity)
     sorted_terms = sort_terms(terms, weights=weights, from_probs=from_probs)
-    return _size_invariant(logits, gt, boxes, labels, sorted_terms, weighting)
+    return _loss(logits, gt, boxes, labels, sorted_terms, Weighting(**options))
 
 
 def plain_loss(
@@ -95,10 +72,46 @@ def plain_loss(
     weights: Sequence[float] | None = None,
 ) -> Tensor:
     """Return the plain loss of a batch; see `PlainLoss`."""
-    return _plain(logits, gt, sort_terms(terms, weights=weights, from_probs=from_probs))
+    sorted_terms = sort_terms(terms, weights=weights, from_probs=from_probs)
+    return _loss(logits, gt, None, None, sorted_terms, _WHOLE_IMAGES)
 
 
-class SizeInvariantLoss(nn.Module):
+class _TermLoss(nn.Module):
+    """Terms over the parts of images."""
+
+    def __init__(
+        self,
+        terms: Sequence[Term],
+        weighting: Weighting,
+        *,
+        from_probs: bool,
+        weights: Sequence[float] | None,
+    ) -> None:
+        super().__init__()
+        self.weighting = weighting
+        self.terms = sort_terms(terms, weights=weights, from_probs=from_probs)
+        names = [
+            repr(term) if isinstance(term, str) else getattr(term, "__name__", type(term).__name__)
+            for term in terms
+        ]
+        usual = _WHOLE_IMAGES if isinstance(self, PlainLoss) else Weighting()
+        options = {**asdict(weighting), "from_probs": from_probs, "weights": weights}
+        defaults = {**asdict(usual), "from_probs": False, "weights": None}
+        given = [f"{name}={value!r}" for name, value in options.items() if value != defaults[name]]
+        self._description = ", ".join([*names, *given])
+
+    def extra_repr(self) -> str:
+        """Return terms and options for `repr`, and so for a printed model."""
+        return self._description
+
+    def forward(
+        self, logits: Maps, gt: Tensor, boxes: Tensor | None = None, labels: Tensor | None = None
+    ) -> Tensor:
+        """Return the loss of a batch, a scalar."""
+        return _loss(logits, gt, boxes, labels, self.terms, self.weighting)
+
+
+class SizeInvariantLoss(_TermLoss):
     """The loss in which every object has the same weight.
 
     For each image: a separable term (a mean over pixels) becomes (sum_k l_k + alpha l_back) over
@@ -152,16 +165,8 @@ class SizeInvariantLoss(nn.Module):
         from_probs: bool = False,
         weights: Sequence[float] | None = None,
     ) -> None:
-        super().__init__()
-        self.weighting = Weighting(parts, alpha, normalize, image_weight, gamma, min_area, connectivity)
-        self.terms = sort_terms(terms, weights=weights, from_probs=from_probs)
-        self._description = _describe(
-            terms, **asdict(self.weighting), from_probs=from_probs, weights=weights
-        )
-
-    def extra_repr(self) -> str:
-        """Return terms and options for `repr`, and so for a printed model."""
-        return self._description
+        weighting = Weighting(parts, alpha, normalize, image_weight, gamma, min_area, connectivity)
+        super().__init__(terms, weighting, from_probs=from_probs, weights=weights)
 
     @classmethod
     def for_network(
@@ -179,14 +184,8 @@ class SizeInvariantLoss(nn.Module):
         loss = cls(*network_terms(name), from_probs=from_probs, **options)
         return _with_auxiliary_maps(loss, name, from_probs=from_probs)
 
-    def forward(
-        self, logits: Maps, gt: Tensor, boxes: Tensor | None = None, labels: Tensor | None = None
-    ) -> Tensor:
-        """Return the loss of a batch, a scalar."""
-        return _size_invariant(logits, gt, boxes, labels, self.terms, self.weighting)
 
-
-class PlainLoss(nn.Module):
+class PlainLoss(_TermLoss):
     """The same terms over whole images, each a mean over its pixels; then the mean over images.
 
     Differs from `SizeInvariantLoss` in nothing else: it is called in the same way and ignores `boxes`.
@@ -200,13 +199,7 @@ class PlainLoss(nn.Module):
     def __init__(
         self, *terms: Term, from_probs: bool = False, weights: Sequence[float] | None = None
     ) -> None:
-        super().__init__()
-        self.terms = sort_terms(terms, weights=weights, from_probs=from_probs)
-        self._description = _describe(terms, from_probs=from_probs, weights=weights)
-
-    def extra_repr(self) -> str:
-        """Return terms and options for `repr`, and so for a printed model."""
-        return self._description
+        super().__init__(terms, _WHOLE_IMAGES, from_probs=from_probs, weights=weights)
 
     @classmethod
     def for_network(cls, name: str, *, from_probs: bool = False) -> "PlainLoss | DecoupledLoss":
@@ -214,38 +207,74 @@ class PlainLoss(nn.Module):
         loss = cls(*network_terms(name), from_probs=from_probs)
         return _with_auxiliary_maps(loss, name, from_probs=from_probs)
 
+
+class DecoupledLoss(nn.Module):
+    """The sum of the losses of all output maps, divided by the number of mask maps.
+
+    A network that decouples its labels predicts, in every pass, a mask and auxiliary maps such as body
+    and detail. Only masks hold objects to weigh alike: auxiliary labels are distances, and the paper
+    does not mention them, so they keep the loss of the network's own paper, and so does the mean over
+    passes.
+
+    Args:
+        mask_loss: of the mask maps, called with `boxes` and, if there are any, `labels`.
+        auxiliary_loss: of all other maps.
+        targets: what each map of the network learns, such as mask, body, detail, in the order of its
+            output.
+
+    Call with `logits`, the sequence of maps or a mapping from target to maps; `gt`, a mapping from
+    target to labels; and `boxes` and `labels` of the mask, as for `SizeInvariantLoss`.
+    """
+
+    def __init__(self, mask_loss: nn.Module, auxiliary_loss: nn.Module, targets: Sequence[str]) -> None:
+        super().__init__()
+        self.mask_loss = mask_loss
+        self.auxiliary_loss = auxiliary_loss
+        self.targets = tuple(targets)
+
     def forward(
         self,
-        logits: Maps,
-        gt: Tensor,
-        boxes: Tensor | None = None,  # noqa: ARG002
-        labels: Tensor | None = None,  # noqa: ARG002
+        logits: Mapping[str, Maps] | Sequence[Tensor],
+        gt: Mapping[str, Tensor],
+        boxes: Tensor | None = None,
+        labels: Tensor | None = None,
     ) -> Tensor:
         """Return the loss of a batch, a scalar."""
-        return _plain(logits, gt, self.terms)
+        kinds = tuple(dict.fromkeys(self.targets))
+        maps = logits if isinstance(logits, Mapping) else self._group_by_target(logits)
+        for name, mapping in (("logits", maps), ("gt", gt)):
+            if not isinstance(mapping, Mapping) or set(mapping) != set(kinds):
+                given = sorted(mapping) if isinstance(mapping, Mapping) else type(mapping).__name__
+                raise ValueError(f"{name} is {given}; expected a mapping of {', '.join(kinds)}")
+        found = {} if labels is None else {"labels": labels}  # a loss of your own may not take them
+        total: Tensor = self.mask_loss(maps["mask"], gt["mask"], boxes, **found)
+        for kind in kinds:
+            if kind != "mask":
+                total = total + self.auxiliary_loss(maps[kind], gt[kind])
+        return total / self.targets.count("mask")
+
+    def _group_by_target(self, logits: Sequence[Tensor]) -> dict[str, Maps]:
+        if len(logits) != len(self.targets):
+            raise ValueError(
+                f"logits are {len(logits)} maps; expected {len(self.targets)} "
+                f"({', '.join(self.targets)}), or a mapping from each of these names to its maps"
+            )
+        grouped: dict[str, list[Tensor]] = {}
+        for target, map_ in zip(self.targets, logits, strict=True):
+            grouped.setdefault(target, []).append(map_)
+        return dict(grouped)
 
 
-def _describe(terms: Sequence[Term], **options: object) -> str:
-    """Return terms and options as they are written in a call; options at their default are left out."""
-    names = [
-        repr(term) if isinstance(term, str) else getattr(term, "__name__", type(term).__name__)
-        for term in terms
-    ]
-    usual = {**asdict(Weighting()), "from_probs": False, "weights": None}
-    given = [f"{name}={value!r}" for name, value in options.items() if value != usual[name]]
-    return ", ".join([*names, *given])
+_AnyLoss = TypeVar("_AnyLoss", SizeInvariantLoss, PlainLoss)
 
 
-_Loss = TypeVar("_Loss", SizeInvariantLoss, PlainLoss)
-
-
-def _with_auxiliary_maps(loss: _Loss, name: str, *, from_probs: bool) -> _Loss | DecoupledLoss:
+def _with_auxiliary_maps(loss: _AnyLoss, name: str, *, from_probs: bool) -> _AnyLoss | DecoupledLoss:
     """Add the plain loss of the maps that are no masks, if the network has any."""
     targets = network_targets(name)
     return DecoupledLoss(loss, PlainLoss("bce", from_probs=from_probs), targets) if targets else loss
 
 
-def _size_invariant(
+def _loss(
     logits: Maps,
     gt: Tensor,
     boxes: Tensor | None,
@@ -253,82 +282,33 @@ def _size_invariant(
     terms: Terms,
     weighting: Weighting,
 ) -> Tensor:
+    """Sum the terms of all side outputs, each with the same parts."""
     maps, g = as_planes(logits, gt, from_probs=terms.from_probs)
     objects = {"connectivity": weighting.connectivity, "min_area": weighting.min_area}
     with no_autocast(g):
-        if weighting.image_weight == 1:
-            parts, weights = None, None
-        elif weighting.parts == "boxes":
-            found = _find_boxes(gt, **objects) if boxes is None else boxes
-            parts, weights = _boxes(g, found, weighting)
-        else:
-            found = _find_labels(gt, weighting.parts, **objects) if labels is None else labels
-            parts, weights = _labelled(g, found, boxes, weighting)
-        return _sum_terms(maps, g, terms, parts, weights, normalize=weighting.normalize)
-
-
-def _boxes(g: Tensor, boxes: Tensor, weighting: Weighting) -> tuple[Parts, PixelWeights]:
-    _, height, width = shape = g.shape[0], g.shape[1], g.shape[2]
-    check_boxes(boxes, g.shape)
-    frames = make_frames(boxes, shape, reference=g)
-    weight = frame_weights(
-        frames, alpha=weighting.alpha, normalize=weighting.normalize, gamma=weighting.gamma
-    )
-    if weighting.image_weight == 0:
-        return frames, PixelWeights(weight, is_relative=False)
-    relative = torch.lerp(weight * (height * width), torch.ones_like(weight), weighting.image_weight)
-    both = make_frames(with_images(boxes, shape), shape, reference=g)
-    return replace(both, image_weight=weighting.image_weight), PixelWeights(relative, is_relative=True)
-
-
-def _labelled(
-    g: Tensor, labels: Tensor, boxes: Tensor | None, weighting: Weighting
-) -> tuple[Parts | None, PixelWeights | None]:
-    assert weighting.parts != "boxes"  # noqa: S101  (for the type checker)
-    planes = check_labels(labels, g.shape, weighting.parts)
-    if boxes is not None:
-        check_boxes(boxes, g.shape)
-    if are_whole_images(planes, weighting.parts):
-        return None, None
-    parts = label_parts(
-        planes, weighting.parts, reference=g, boxes=boxes, image_weight=weighting.image_weight
-    )
-    return parts, PixelWeights(parts.weights(), is_relative=True)
+        if weighting.image_weight < 1:
+            if weighting.parts == "boxes" and boxes is None:
+                boxes = _find_boxes(gt, **objects)
+            elif weighting.parts != "boxes" and labels is None:
+                labels = _find_labels(gt, weighting.parts, **objects)
+        found, weights = weigh_parts(g, boxes, labels, weighting)
+        parts = WholeImages() if found is None else found
+        regions = []
+        for factor, region in terms.region:
+            value, counts = region(g, parts)
+            shares = parts.shares(counts) if weighting.normalize else counts
+            regions.append((value, shares * (factor / len(g))))
+        losses = []
+        # weights that are not relative make sums over images, not means
+        divisor = 1 if weights is None or weights.is_relative else len(g)
+        for map_ in maps:
+            p = map_.sigmoid() if terms.need_probs else map_
+            losses += [factor / divisor * term(map_, g, weights) for factor, term in terms.on_input]
+            losses += [factor / divisor * term(p, g, weights) for factor, term in terms.on_probs]
+            losses += [_weighted_sum(value(p), shares) for value, shares in regions]
+        return sum(losses[1:], losses[0])
 
 
 def _weighted_sum(values: Tensor, shares: Tensor) -> Tensor:
     """Return the sum over parts; a part without pixels has share 0, whatever a term gives for it."""
     return torch.where(shares != 0, values * shares, 0).sum()
-
-
-def _plain(logits: Maps, gt: Tensor, terms: Terms) -> Tensor:
-    maps, g = as_planes(logits, gt, from_probs=terms.from_probs)
-    with no_autocast(g):
-        return _sum_terms(maps, g, terms, None, None)
-
-
-def _sum_terms(
-    maps: Sequence[Tensor],
-    g: Tensor,
-    terms: Terms,
-    parts: Parts | None,
-    weights: PixelWeights | None,
-    *,
-    normalize: bool = True,
-) -> Tensor:
-    """Sum the terms of all side outputs, each with the same parts; None stands for whole images."""
-    parts = WholeImages() if parts is None else parts
-    regions = []
-    for factor, region in terms.region:
-        value, counts = region(g, parts)
-        shares = parts.shares(counts) if normalize else counts
-        regions.append((value, shares * (factor / len(g))))
-    losses = []
-    # weights that are not relative make sums over images, not means
-    divisor = 1 if weights is None or weights.is_relative else len(g)
-    for map_ in maps:
-        p = map_.sigmoid() if terms.need_probs else map_
-        losses += [factor / divisor * term(map_, g, weights) for factor, term in terms.on_input]
-        losses += [factor / divisor * term(p, g, weights) for factor, term in terms.on_probs]
-        losses += [_weighted_sum(value(p), shares) for value, shares in regions]
-    return sum(losses[1:], losses[0])

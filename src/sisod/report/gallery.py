@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sisod.analysis.bootstrap import OBJECT_SCORES
+from sisod.analysis.scores import OBJECT_SCORES
 from sisod.common.arguments import check_known
 from sisod.common.exceptions import InputError, MissingExtraError, UsageError, shorten_list
 from sisod.common.output import lock, readable_errors, resolve_link, write_files

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sisod.analysis.bootstrap import OBJECT_SCORES, direction, title
+from sisod.analysis.scores import OBJECT_SCORES, direction, title
 from sisod.common.grid import UNLIMITED, Format, Grid, render
 from sisod.scoring.metrics import METRICS, Metric
 

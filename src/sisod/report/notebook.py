@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from sisod.analysis.bootstrap import heading, title
 from sisod.analysis.groups import by_number, by_size
+from sisod.analysis.scores import heading, title
 from sisod.common.exceptions import UsageError, pluralize
 from sisod.common.grid import Grid, number
 from sisod.evaluation.results import Result

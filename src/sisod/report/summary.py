@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from sisod.analysis.bootstrap import heading, symbol
+from sisod.analysis.scores import heading, symbol
 from sisod.common.exceptions import InputError, UsageError, shorten_list
 from sisod.common.grid import UNLIMITED, Format, Grid, csv_text, is_nan, json_text, number, ranked_rows
 from sisod.evaluation.results import StoredMetrics, require_metrics

@@ -16,8 +16,8 @@ import numpy as np
 from loky import ProcessPoolExecutor
 from numpy.typing import NDArray
 
-from sisod.analysis.bootstrap import heading
 from sisod.analysis.groups import FOUND, group_of, size_label
+from sisod.analysis.scores import heading
 from sisod.common.exceptions import InputError, is_missing
 from sisod.common.grid import Grid, number
 from sisod.common.processes import default_jobs

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from sisod import paper
-from sisod.analysis.bootstrap import heading
+from sisod.analysis.scores import heading
 from sisod.common.exceptions import InputError
 from sisod.common.files import convert, read_json
 from sisod.common.grid import Grid, json_rows, number

@@ -24,8 +24,8 @@ from sisod.data.datasets import Sample
 from sisod.data.images import read_array, read_colour, read_mask, resize
 from sisod.data.storage import read_bytes
 from sisod.losses import collate_boxes, collate_labels
-from sisod.losses.labels import PartLabels, partition_labels
-from sisod.losses.loss import Weighting
+from sisod.losses.objects import PartLabels, partition_labels
+from sisod.losses.weighting import Weighting
 from sisod.networks.network import Network
 from sisod.scoring.partition import cut_mask
 from sisod.training.recipe_parts import DataPart

@@ -13,7 +13,7 @@ from sisod.common.exceptions import UsageError
 from sisod.common.processes import default_jobs
 from sisod.data.containers import works_in_fork
 from sisod.data.datasets import Sample
-from sisod.losses.loss import Weighting
+from sisod.losses.weighting import Weighting
 from sisod.networks.network import Network
 from sisod.training.data import (
     EpochSampler,

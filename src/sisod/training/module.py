@@ -16,8 +16,8 @@ from torch import Tensor, nn
 from sisod.common.arguments import one_line
 from sisod.common.exceptions import InputError, InputWarning, UsageError, shorten_list
 from sisod.losses import PlainLoss, SizeInvariantLoss
-from sisod.losses.decoupled import DecoupledLoss
-from sisod.losses.loss import Weighting
+from sisod.losses.loss import DecoupledLoss
+from sisod.losses.weighting import Weighting
 from sisod.networks.adapters.wrapped import module_errors
 from sisod.networks.architectures.blocks import resize
 from sisod.networks.network import Network

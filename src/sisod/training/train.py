@@ -28,7 +28,7 @@ from sisod.common.processes import safe_children
 from sisod.common.run_folder import open_run
 from sisod.common.streams import is_terminal
 from sisod.data.datasets import Dataset, Sample, open_dataset
-from sisod.losses.loss import Weighting
+from sisod.losses.weighting import Weighting
 from sisod.networks.predict import weights_digest
 from sisod.scoring.partition import cut_mask
 from sisod.training.data import check_samples, image_digest, select_samples, steps_per_epoch

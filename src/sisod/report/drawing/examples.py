@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import cv2
 import numpy as np
 
-from sisod.analysis.bootstrap import OBJECT_SCORES, title
+from sisod.analysis.scores import OBJECT_SCORES, title
 from sisod.common.exceptions import InputError, UsageError, shorten_list
 from sisod.evaluation.results import (
     PREDICTIONS,

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from sisod.analysis.bootstrap import COUNTS, OBJECT_SCORES, direction, title
+from sisod.analysis.scores import COUNTS, OBJECT_SCORES, direction, title
 from sisod.common.grid import interval_text, number
 from sisod.report.style import (
     COLOURS,

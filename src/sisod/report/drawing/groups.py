@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sisod.analysis.bootstrap import OBJECT_SCORES, heading
-from sisod.analysis.group_intervals import number_intervals, size_intervals
+from sisod.analysis.bootstrap import number_intervals, size_intervals
 from sisod.analysis.groups import SizeKind, by_number, by_size, size_edges
+from sisod.analysis.scores import OBJECT_SCORES, heading
 from sisod.common.exceptions import InputError, UsageError
 from sisod.evaluation.result import Evaluation
 from sisod.evaluation.results import Result, datasets_of, methods_of

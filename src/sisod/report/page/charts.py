@@ -6,8 +6,8 @@ from typing import Any, get_args
 
 import numpy as np
 
-from sisod.analysis.bootstrap import title
 from sisod.analysis.groups import FOUND, SizeKind, by_number, by_size, found_curve
+from sisod.analysis.scores import title
 from sisod.evaluation.result import Evaluation
 from sisod.evaluation.results import Result
 from sisod.report.drawing.curves import CURVES

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sisod.analysis.bootstrap import SAME_VALUE, direction, heading
 from sisod.analysis.comparison import Comparison
+from sisod.analysis.scores import SAME_VALUE, direction, heading
 from sisod.analysis.verdict import Verdict, find_verdict, verdict_lines
 from sisod.common.grid import Grid, interval_text, number
 from sisod.report.style import shorten

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from sisod.analysis.bootstrap import direction
 from sisod.analysis.comparison import Comparison
+from sisod.analysis.scores import direction
 from sisod.analysis.significance import TOLERANCE
 from sisod.analysis.verdict import listed
 from sisod.common.grid import number

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sisod.analysis.bootstrap import direction
+from sisod.analysis.scores import direction
 from sisod.common.grid import Better
 from sisod.evaluation.result import Evaluation
 from sisod.evaluation.results import Result

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sisod.analysis.ablation import AblationRow, read_ablation
-from sisod.analysis.comparison import RESAMPLES
+from sisod.analysis.bootstrap import RESAMPLES
 from sisod.analysis.error_breakdown import CLASS_TITLES
 from sisod.common.exceptions import InputError, UsageError, require
 from sisod.common.grid import Grid, best_rows, number

@@ -4,10 +4,11 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from sisod.analysis.bootstrap import OBJECT_SCORES, direction, heading, score_keys, title
-from sisod.analysis.comparison import Comparison, bootstrap_intervals, compare_many
+from sisod.analysis.bootstrap import bootstrap_intervals
+from sisod.analysis.comparison import Comparison, compare_many
 from sisod.analysis.groups import size_bias
 from sisod.analysis.object_counts import needs_predicted
+from sisod.analysis.scores import OBJECT_SCORES, direction, heading, score_keys, title
 from sisod.common.exceptions import InputError, pluralize
 from sisod.common.grid import Better, Grid, best_rows, interval_text, number
 from sisod.evaluation.notes import undefined_notes

@@ -1,30 +1,85 @@
-"""Parts -> the weight of every pixel that makes a mean over pixels size-invariant, in PyTorch."""
+"""Parts of the images of a batch, and the weight of every pixel that makes a mean size-invariant."""
 
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
 from sisod.common.arguments import check_int
 from sisod.common.exceptions import UsageError
-from sisod.losses.box_sums import Frames, make_frames
-from sisod.losses.boxes import check_boxes
-from sisod.losses.label_sums import label_parts
-from sisod.losses.labels import check_labels
+from sisod.losses.box_sums import Frames, make_frames, with_images
+from sisod.losses.label_sums import are_whole_images, label_parts
+from sisod.losses.objects import check_boxes, check_labels
+from sisod.losses.terms import Parts, PixelWeights
 from sisod.scoring.loss_options import PartKind, check_weighting
 from sisod.scoring.partition import Alpha
 
 
+@dataclass(frozen=True)
+class Weighting:
+    """How the parts of an image are weighed; see `SizeInvariantLoss`."""
+
+    parts: PartKind = "boxes"
+    alpha: Alpha = "ratio"
+    normalize: bool = True
+    image_weight: float = 0.0
+    gamma: float = 1.0
+    min_area: float = 0.0002
+    connectivity: Literal[4, 8] = 8
+
+    def __post_init__(self) -> None:
+        check_weighting(**asdict(self))
+
+
+def weigh_parts(
+    g: Tensor, boxes: Tensor | None, labels: Tensor | None, weighting: Weighting
+) -> tuple[Parts | None, PixelWeights | None]:
+    """Return the parts of a batch and the weights of its pixels; None for whole images."""
+    if weighting.image_weight == 1:
+        return None, None
+    if weighting.parts == "boxes":
+        if boxes is None:
+            raise UsageError("boxes is None but parts is 'boxes'; give boxes=boxes_of(gt)")
+        check_boxes(boxes, g.shape)
+        return _boxes(g, boxes, weighting)
+    if labels is None:
+        kind = weighting.parts
+        raise UsageError(f"labels is None but parts is {kind!r}; give labels=labels_of(gt, {kind!r})")
+    return _labelled(g, labels, boxes, weighting)
+
+
+def _boxes(g: Tensor, boxes: Tensor, weighting: Weighting) -> tuple[Parts, PixelWeights]:
+    _, height, width = shape = g.shape[0], g.shape[1], g.shape[2]
+    frames = make_frames(boxes, shape, reference=g)
+    weight = frame_weights(
+        frames, alpha=weighting.alpha, normalize=weighting.normalize, gamma=weighting.gamma
+    )
+    if weighting.image_weight == 0:
+        return frames, PixelWeights(weight, is_relative=False)
+    relative = torch.lerp(weight * (height * width), torch.ones_like(weight), weighting.image_weight)
+    both = make_frames(with_images(boxes, shape), shape, reference=g)
+    return replace(both, image_weight=weighting.image_weight), PixelWeights(relative, is_relative=True)
+
+
+def _labelled(
+    g: Tensor, labels: Tensor, boxes: Tensor | None, weighting: Weighting
+) -> tuple[Parts | None, PixelWeights | None]:
+    assert weighting.parts != "boxes"  # noqa: S101  (for the type checker)
+    planes = check_labels(labels, g.shape, weighting.parts)
+    if boxes is not None:
+        check_boxes(boxes, g.shape)
+    if are_whole_images(planes, weighting.parts):
+        return None, None
+    parts = label_parts(
+        planes, weighting.parts, reference=g, boxes=boxes, image_weight=weighting.image_weight
+    )
+    return parts, PixelWeights(parts.weights(), is_relative=True)
+
+
 def weight_map(
-    boxes: Tensor | None,
-    shape: Sequence[int],
-    *,
-    alpha: Alpha = "ratio",
-    normalize: bool = True,
-    parts: PartKind = "boxes",
-    image_weight: float = 0.0,
-    gamma: float = 1.0,
-    labels: Tensor | None = None,
+    boxes: Tensor | None, shape: Sequence[int], *, labels: Tensor | None = None, **options: Any
 ) -> Tensor:
     """Return the weights that make any per-pixel loss size-invariant: `(weight * loss).sum() / B`.
 
@@ -35,13 +90,9 @@ def weight_map(
     Args:
         boxes: rows (image, y0, x0, y1, x1), as from `boxes_of`; None for cells and blobs.
         shape: (B, H, W) or (B, 1, H, W), for example `logits.shape`; the result has it too.
-        alpha: as for `sisod.partition`.
-        normalize: divide by K + alpha, so that the weights of an image sum to one; False is Eq. 16 as
-            printed.
-        parts: as for `SizeInvariantLoss`.
-        image_weight: as for `SizeInvariantLoss`.
-        gamma: as for `SizeInvariantLoss`.
         labels: of cells or blobs, as from `labels_of`.
+        options: `alpha`, `parts`, `normalize`, `image_weight` and `gamma` as for `SizeInvariantLoss`;
+            with `normalize` the weights of an image sum to one.
 
     Example:
         >>> boxes = torch.tensor([[0, 0, 0, 2, 2], [0, 0, 3, 1, 4]])
@@ -53,35 +104,17 @@ def weight_map(
         tensor([[[0.0833, 0.0833, 0.0833, 0.2500],
                  [0.0833, 0.0833, 0.0833, 0.2500]]])
     """
-    check_weighting(
-        parts=parts, alpha=alpha, normalize=normalize, image_weight=image_weight, gamma=gamma
-    )
+    weighting = Weighting(**options)
     if len(shape) not in (3, 4) or (len(shape) == 4 and shape[1] != 1):
         raise ValueError(f"shape is {tuple(shape)}; expected (B, H, W) or (B, 1, H, W)")
     for side in shape:
         check_int("every side of shape", side, least=1)
-    planes = (shape[0], shape[-2], shape[-1])
-    if parts == "boxes":
-        if boxes is None:
-            raise UsageError("boxes is None but parts is 'boxes'; give boxes=boxes_of(gt)")
-        check_boxes(boxes, planes)
-        frames = make_frames(boxes, planes, reference=torch.empty(0, device=boxes.device))
-        weight = frame_weights(frames, alpha=alpha, normalize=normalize, gamma=gamma)
-        plain = torch.full_like(weight, 1 / (planes[1] * planes[2]))
-        weight = torch.lerp(weight, plain, image_weight) if image_weight else weight
-    else:
-        if labels is None:
-            raise UsageError(
-                f"labels is None but parts is {parts!r}; give labels=labels_of(gt, {parts!r})"
-            )
-        labels = check_labels(labels, planes, parts)
-        if boxes is not None:
-            check_boxes(boxes, planes)
-        reference = torch.empty(planes, device=labels.device)
-        labelled = label_parts(
-            labels, parts, reference=reference, boxes=boxes, image_weight=image_weight
-        )
-        weight = labelled.weights() / (planes[1] * planes[2])
+    given = boxes if labels is None else labels
+    g = torch.zeros((shape[0], *shape[-2:]), device=None if given is None else given.device)
+    _, weights = weigh_parts(g, boxes, labels, weighting)
+    if weights is None:
+        weights = PixelWeights(torch.ones_like(g), is_relative=True)
+    weight = weights.map / (shape[-2] * shape[-1]) if weights.is_relative else weights.map
     return weight.view(tuple(shape))
 
 
