@@ -145,8 +145,9 @@ def test_ablation_of_the_command_is_read(tmp_path: Path) -> None:
     ablate = pytest.importorskip("sisod.training.ablate", reason="extra torch is not installed")
     keys = PAPER_KEYS
     rows = [
-        ablate.Row(variant.name, seed, "MSOD", dict.fromkeys(keys, 0.1 * seed + 0.01 * index))
-        for index, variant in enumerate(ablate.VARIANTS)
+        {"variant": variant, "seed": seed, "dataset": "MSOD"}
+        | dict.fromkeys(keys, 0.1 * seed + 0.01 * index)
+        for index, variant in enumerate(ablate.ALPHAS)
         for seed in (1, 2)
     ]
     ablate._write(tmp_path, rows)

@@ -7,7 +7,6 @@ from pathlib import Path
 import polars as pl
 import pytest
 from helpers.command_line import run
-from rich.console import Console
 
 pytest.importorskip("lightning", reason="extra torch is not installed")
 
@@ -16,7 +15,7 @@ from helpers.training_runs import SMALL, write_data
 
 import sisod
 from sisod.common.output import lock
-from sisod.training.ablate import Row, ablation_table, summarise
+from sisod.training.ablate import ablation_tables, summarise
 
 VARIANTS = ["plain", "alpha0", "alpha1", "ratio"]
 
@@ -83,25 +82,22 @@ def test_means_deviations_and_the_best_by_hand() -> None:
     keys = ("mae", "si_mae", "auc", "f_mean", "si_f_mean", "f_max_image", "si_f_max_frame", "e_mean")
     values = {"plain": (0.1, 0.3), "alpha0": (0.3, 0.5), "alpha1": (0.2, 0.2), "ratio": (0.1, 0.1)}
     rows = [
-        Row(variant, seed, "synthetic", dict.fromkeys(keys, value))
+        {"variant": variant, "seed": seed, "dataset": "synthetic", **dict.fromkeys(keys, value)}
         for variant, pair in values.items()
         for seed, value in enumerate(pair)
     ]
     means = summarise(rows, "synthetic")
     assert means["plain"]["mae"] == pytest.approx((0.2, 0.2 / 2**0.5))
     assert means["alpha1"]["mae"] == pytest.approx((0.2, 0.0))
-    console = Console(width=200, record=True, color_system="truecolor", force_terminal=True)
-    console.print(ablation_table(rows, "synthetic", "tiny"))
-    text = console.export_text(styles=True)
-    line = next(line for line in text.splitlines() if "back / fore" in line)
-    assert "\x1b[1m0.1000 ± 0.0000" in line  # the least error
-    assert line.count("\x1b[1m") == 2  # both errors; alpha0 has the highest of the other scores
-    one = ablation_table([row for row in rows if row.seed == 0], "synthetic", "tiny")
-    assert one.title == "tiny on synthetic, 1 seed"
+    [(title, grid)] = ablation_tables(rows, "tiny").items()
+    assert title == "tiny on synthetic, 2 seeds"
+    assert grid.rows[3][:2] == ("alpha = back / fore", "0.1000 ± 0.0000")
+    # ratio has the least of both errors, alpha0 the highest of the other scores
+    assert grid.bold == {(3, 1), (3, 2), *((1, column) for column in range(3, 9))}
 
 
 def test_undefined_scores_are_left_out_of_the_mean() -> None:
-    rows = [Row("plain", seed, "D", {"mae": mae}) for seed, mae in enumerate((0.1, math.nan, 0.3))]
+    rows = [{"variant": "plain", "dataset": "D", "mae": mae} for mae in (0.1, math.nan, 0.3)]
     assert summarise(rows, "D")["plain"]["mae"] == pytest.approx((0.2, 0.02**0.5))
     undefined = summarise(rows[1:2], "D")["plain"]["mae"]
     assert [math.isnan(value) for value in undefined] == [True, True]

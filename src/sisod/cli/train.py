@@ -1,6 +1,5 @@
 """The subcommands that train: parse, call, print. PyTorch is imported only when one runs."""
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
@@ -15,10 +14,9 @@ from sisod.cli.shared import (
     data_option,
     load_pytorch,
     out_option,
-    print_rich,
+    print_tables,
 )
 from sisod.common.exceptions import UsageError, pluralize
-from sisod.common.streams import is_terminal
 
 LossName = Literal["si", "balanced", "plain"]
 
@@ -184,10 +182,8 @@ def ablate(
 
     chosen_recipe = find_recipe(recipe, settings or (), factory=factory)
     load_pytorch()
-    from rich.console import Console
-
     from sisod.training.ablate import ablate as run
-    from sisod.training.ablate import ablation_table
+    from sisod.training.ablate import ablation_tables
     from sisod.training.train import Machine, TrainingRequest
 
     request = TrainingRequest(
@@ -195,6 +191,6 @@ def ablate(
     )
     machine = Machine(devices, nodes, strategy, precision, workers)
     rows = run(chosen_recipe, request, test, n_seeds=seeds, machine=machine)
-    console = Console(width=None if is_terminal(sys.stdout) else 200)
-    tested = dict.fromkeys(row.dataset for row in rows)
-    print_rich(console, [ablation_table(rows, dataset, chosen_recipe.name) for dataset in tested])
+    for title, table in ablation_tables(rows, chosen_recipe.name).items():
+        typer.echo(title)
+        print_tables(table.terminal)

@@ -7,12 +7,15 @@ run.json                           marks the folder as an ablation
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import polars as pl
 
 from sisod.analysis.ablation import mean_and_deviation
-from sisod.common.exceptions import UsageError
+from sisod.common.exceptions import UsageError, pluralize
+from sisod.common.grid import Grid, is_nan
 from sisod.common.output import json_bytes, output_path, write_atomically
 from sisod.common.parquet import table_bytes
 from sisod.common.run_folder import open_run
@@ -23,38 +26,12 @@ from sisod.training.experiment import Experiment, run_experiment
 from sisod.training.recipe import Recipe
 from sisod.training.train import Machine, TrainingRequest
 
-if TYPE_CHECKING:
-    from rich.table import Table
-
 # the columns of the paper's tables of alpha
 SHOWN = ("mae", "si_mae", "auc", "f_mean", "si_f_mean", "f_max_image", "si_f_max_frame", "e_mean")
-
-
-@dataclass(frozen=True)
-class Variant:
-    """A loss that is compared; alpha None is the plain loss."""
-
-    name: str
-    title: str
-    alpha: str | float | None
-
-
-VARIANTS = (
-    Variant("plain", "plain", None),
-    Variant("alpha0", "alpha = 0", 0.0),
-    Variant("alpha1", "alpha = 1", 1.0),
-    Variant("ratio", "alpha = back / fore", "ratio"),
-)
-
-
-@dataclass(frozen=True)
-class Row:
-    """The scores of one run on one data set."""
-
-    variant: str
-    seed: int
-    dataset: str
-    scores: dict[str, float]
+# losses that are compared; None is the plain loss
+ALPHAS: dict[str, str | float | None] = {"plain": None, "alpha0": 0.0, "alpha1": 1.0, "ratio": "ratio"}
+TITLES = {"alpha0": "alpha = 0", "alpha1": "alpha = 1", "ratio": "alpha = back / fore"}
+Row = dict[str, Any]  # variant, seed, dataset, and the scores of the run on it
 
 
 def ablate(
@@ -73,6 +50,9 @@ def ablate(
         tests: data sets to score on.
         n_seeds: how many seeds, starting at the recipe's own.
         machine: as for `train`.
+
+    Returns:
+        One row per variant, seed and data set: `variant`, `seed`, `dataset` and every score.
     """
     machine = machine or Machine()
     if recipe.loss.parts != "boxes":
@@ -100,13 +80,11 @@ def ablate(
     ) as run:
         run.begin()
         for seed in range(recipe.train.seed, recipe.train.seed + n_seeds):
-            for variant in VARIANTS:
+            for variant in ALPHAS:
                 experiment = _experiment(recipe, replace(request, out=run.path), datasets, variant, seed)
-                results = run_experiment(experiment, machine)
-                rows += [
-                    Row(variant.name, seed, dataset, result.summary)
-                    for (dataset, _), result in results.items()
-                ]
+                for (name, _), result in run_experiment(experiment, machine).items():
+                    labels = {"variant": variant, "seed": seed, "dataset": name}
+                    rows.append(labels | result.summary)
                 if run.is_writer:
                     _write(run.path, rows)
         run.finish()
@@ -114,21 +92,18 @@ def ablate(
 
 
 def _experiment(
-    recipe: Recipe, request: TrainingRequest, datasets: tuple[Dataset, ...], variant: Variant, seed: int
+    recipe: Recipe, request: TrainingRequest, datasets: tuple[Dataset, ...], variant: str, seed: int
 ) -> Experiment:
-    runs, name = request.out / "runs", f"{variant.name}-seed{seed}"
-    labels = runs / f"plain-seed{seed}" / "labels"  # LDF: all variants learn from the same labels
-    has_labels = variant.alpha is not None and labels.is_dir()
-    loss = recipe.loss if variant.alpha is None else replace(recipe.loss, alpha=variant.alpha)
+    runs, name, alpha = request.out / "runs", f"{variant}-seed{seed}", ALPHAS[variant]
+    labels = request.labels
+    if labels is None and alpha is not None:  # LDF: all variants learn from the same labels
+        made = runs / f"plain-seed{seed}" / "labels"
+        labels = made if made.is_dir() else None
+    loss = recipe.loss if alpha is None else replace(recipe.loss, alpha=alpha)
     return Experiment(
         name,
         replace(recipe, loss=loss, train=replace(recipe.train, seed=seed)),
-        replace(
-            request,
-            out=runs / name,
-            loss="plain" if variant.alpha is None else "si",
-            labels=request.labels or (labels if has_labels else None),
-        ),
+        replace(request, out=runs / name, loss="plain" if alpha is None else "si", labels=labels),
         datasets,
         metrics={"default": None},
         out=request.out,
@@ -140,75 +115,63 @@ def summarise(rows: Sequence[Row], dataset: str) -> dict[str, dict[str, tuple[fl
     """Return mean and deviation over the seeds of every score, by variant.
 
     Example:
-        >>> rows = [Row("plain", seed, "MSOD", {"mae": mae}) for seed, mae in enumerate((0.1, 0.2, 0.3))]
+        >>> rows = [{"variant": "plain", "dataset": "MSOD", "mae": mae} for mae in (0.1, 0.2, 0.3)]
         >>> mean, deviation = summarise(rows, "MSOD")["plain"]["mae"]
         >>> round(mean, 6), round(deviation, 6)
         (0.2, 0.1)
     """
+    here = [row for row in rows if row["dataset"] == dataset]
     means = {}
-    for name in dict.fromkeys(row.variant for row in rows):
-        if not (seeds := [row.scores for row in rows if (row.variant, row.dataset) == (name, dataset)]):
-            continue
-        means[name] = {key: mean_and_deviation([scores[key] for scores in seeds]) for key in seeds[0]}
+    for name in dict.fromkeys(row["variant"] for row in here):
+        seeds = [row for row in here if row["variant"] == name]
+        keys = [key for key in seeds[0] if key in METRICS]
+        means[name] = {key: mean_and_deviation([row[key] for row in seeds]) for key in keys}
     return means
 
 
-def ablation_table(rows: Sequence[Row], dataset: str, network: str) -> "Table":
-    """Return the paper's table of alpha: mean ± deviation over seeds, the best means in bold."""
-    from rich.markup import escape
-    from rich.table import Table
-
-    means = summarise(rows, dataset)
-    n_seeds = len({row.seed for row in rows})
-    seeds = f"{n_seeds} seeds" if n_seeds > 1 else "1 seed"
-    table = Table(title=f"{escape(network)} on {escape(dataset)}, {seeds}")
-    table.add_column("loss")
-    for key in SHOWN:
-        table.add_column(f"{METRICS[key].title} {arrow(key)}", justify="right")
-    best = {
-        key: (max if METRICS[key].direction == "up" else min)(
-            means, key=lambda name: means[name][key][0]
+def ablation_tables(rows: Sequence[Row], network: str) -> dict[str, Grid]:
+    """Return the paper's table of alpha for each data set: mean ± deviation over seeds, best in bold."""
+    seeds = pluralize(len({row["seed"] for row in rows}), "seed")
+    tables = {}
+    for dataset in dict.fromkeys(row["dataset"] for row in rows):
+        means = summarise(rows, dataset)
+        best = [
+            (max if METRICS[key].direction == "up" else min)(means, key=lambda name: means[name][key][0])
+            for key in SHOWN
+        ]
+        cells = tuple(
+            (TITLES.get(name, name), *(_spread(*scores[key]) for key in SHOWN))
+            for name, scores in means.items()
         )
-        for key in SHOWN
-    }
-    for variant in VARIANTS:
-        cells = []
-        for key in SHOWN if variant.name in means else ():
-            mean, deviation = means[variant.name][key]
-            text = f"{mean:.4f}" + ("" if deviation != deviation else f" ± {deviation:.4f}")
-            cells.append(f"[bold]{text}[/bold]" if best[key] == variant.name else text)
-        table.add_row(variant.title, *cells)
-    return table
+        bold = {(list(means).index(name), column) for column, name in enumerate(best, start=1)}
+        head = ("loss", *(f"{METRICS[key].title} {arrow(key)}" for key in SHOWN))
+        title = f"{network} on {dataset}, {seeds}"
+        tables[title] = Grid(head, cells, n_text=1, bold=frozenset(bold))
+    return tables
+
+
+def _spread(mean: float, deviation: float) -> str:
+    return f"{mean:.4f}" + ("" if is_nan(deviation) else f" ± {deviation:.4f}")
 
 
 def _write(out: Path, rows: Sequence[Row]) -> None:
     """Write the rows of the runs finished so far, and their means."""
-    import polars as pl
-
-    columns: dict[str, Any] = {
-        "variant": [row.variant for row in rows],
-        "seed": [row.seed for row in rows],
-        "dataset": [row.dataset for row in rows],
-    }
-    columns |= {key: [row.scores[key] for row in rows] for key in rows[0].scores}
-    write_atomically(out / "ablation.parquet", table_bytes(pl.DataFrame(columns)))
+    write_atomically(out / "ablation.parquet", table_bytes(pl.DataFrame(rows)))
     means = {
         dataset: {
             variant: {
-                key: {"mean": _null_if_nan(scores[key][0]), "deviation": _null_if_nan(scores[key][1])}
+                key: dict(zip(("mean", "deviation"), map(_null_if_nan, scores[key]), strict=True))
                 for key in PAPER_KEYS
             }
             for variant, scores in summarise(rows, dataset).items()
         }
-        for dataset in dict.fromkeys(row.dataset for row in rows)
+        for dataset in dict.fromkeys(row["dataset"] for row in rows)
     }
     runs = [
-        {
-            "variant": row.variant,
-            "seed": row.seed,
-            "dataset": row.dataset,
-            "result": f"results/{row.dataset}/{row.variant}-seed{row.seed}",
-            "scores": {key: _null_if_nan(row.scores[key]) for key in PAPER_KEYS},
+        {key: row[key] for key in ("variant", "seed", "dataset")}
+        | {
+            "result": f"results/{row['dataset']}/{row['variant']}-seed{row['seed']}",
+            "scores": {key: _null_if_nan(row[key]) for key in PAPER_KEYS},
         }
         for row in rows
     ]
@@ -216,4 +179,4 @@ def _write(out: Path, rows: Sequence[Row]) -> None:
 
 
 def _null_if_nan(value: float) -> float | None:
-    return None if value != value else value
+    return None if is_nan(value) else value

@@ -10,7 +10,10 @@ model.safetensors    the network, with config.json: for predict, export and from
 
 import csv
 import io
+import logging
+import operator
 import platform
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -35,7 +38,6 @@ KIND = "training"
 IMAGES_FILE = "images.json"
 COLUMNS = ("epoch", "step", "loss", "lr", *PAPER_KEYS)
 _PACKAGES = ("sisod", "torch", "lightning", "torchmetrics", "numpy", "opencv-python-headless")
-_CHECKPOINT_KEYS = ("state_dict", "global_step", "epoch", "optimizer_states", "lr_schedulers", "loops")
 _ADVICE = "put back a copy of it, or begin again with --overwrite"
 
 
@@ -139,20 +141,9 @@ class AtomicCheckpoints(TorchCheckpointIO):
 def read_checkpoint(path: Path) -> dict[str, Any]:
     """Return a checkpoint that Lightning saved; say in one sentence why it cannot be used."""
     try:
-        loaded = load_tensors(path)
+        checkpoint: dict[str, Any] = load_tensors(path)
     except InputError as error:
         raise InputError(f"the checkpoint {str(path)!r} cannot be read ({error}); {_ADVICE}") from error
-    missing = [key for key in _CHECKPOINT_KEYS if not isinstance(loaded, dict) or key not in loaded]
-    if (
-        missing
-        or not isinstance(loaded["state_dict"], dict)
-        or not isinstance(loaded["global_step"], int)
-    ):
-        raise InputError(
-            f"{str(path)!r} is not a checkpoint of sisod train: it lacks "
-            f"{', '.join(missing) or 'a state_dict or a global_step'}; {_ADVICE}"
-        )
-    checkpoint: dict[str, Any] = loaded
     return checkpoint
 
 
@@ -160,26 +151,53 @@ def resume_step(path: Path, module: SaliencyModule) -> int:
     """Return the step of a checkpoint, which must match the module; check the best one beside it too."""
     best = path.with_name("best.ckpt")
     if best.exists():  # it is needed at the end; a broken one should be reported now
-        read_checkpoint(best)
+        read_checkpoint(best)["state_dict"]
     checkpoint = read_checkpoint(path)
     load_strictly(module, checkpoint["state_dict"], source=str(path))
-    return int(checkpoint["global_step"])
+    return operator.index(checkpoint["global_step"])
 
 
 @contextmanager
-def resume_errors(path: Path, module: SaliencyModule) -> Iterator[None]:
-    """Say that a checkpoint cannot be resumed from, if Lightning fails before the first step."""
+def fit_errors(path: Path | None, module: SaliencyModule) -> Iterator[None]:
+    """Turn errors of Lightning's loop into one sentence.
+
+    Args:
+        path: checkpoint that the run is resumed from; it is to blame for errors before the first step.
+        module: says whether the first step was reached.
+    """
     try:
         yield
-    except InputError:
-        raise
+    except SystemExit:  # Lightning raises it when it is interrupted
+        raise KeyboardInterrupt from None
+    except InputError as error:
+        if not str(error).startswith("Caught InputError"):
+            raise
+        # a worker's error about a file, with a traceback before its last line
+        raise InputError(str(error).strip().splitlines()[-1].partition(": ")[2]) from None
     except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
-        if module.has_started:
+        if path is None or module.has_started:
             raise
         why = (str(error).splitlines() or [""])[0]
         raise InputError(
             f"the run cannot go on from {str(path)!r} ({type(error).__name__}: {why}); {_ADVICE}"
         ) from error
+
+
+@contextmanager
+def quiet_lightning() -> Iterator[None]:
+    """Silence Lightning's messages about the machine and its advice, and those of the compiler."""
+    loggers = [logging.getLogger(f"lightning.{part}") for part in ("pytorch", "fabric")]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", module="lightning")
+            warnings.filterwarnings("ignore", module=r"torch\._(dynamo|inductor|functorch)")
+            yield
+    finally:
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
 
 
 def write_network(module: SaliencyModule, checkpoint: Path, folder: Path) -> None:

@@ -1,13 +1,11 @@
 """Recipe + data -> run folder. Lightning runs the loop; this file sets it up."""
 
-import logging
 import math
 import os
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
@@ -32,8 +30,7 @@ from sisod.losses.weighting import Weighting
 from sisod.networks.predict import weights_digest
 from sisod.scoring.partition import cut_mask
 from sisod.training.data import check_samples, image_digest, select_samples, steps_per_epoch
-from sisod.training.labels import check_labels, write_labels
-from sisod.training.loaders import SaliencyData
+from sisod.training.loaders import SaliencyData, check_labels, write_labels
 from sisod.training.make_network import make_network
 from sisod.training.module import SaliencyModule, recipe_loss, weighting_of
 from sisod.training.recipe import Recipe, balanced, write_toml
@@ -42,7 +39,8 @@ from sisod.training.run_folder import (
     KIND,
     AtomicCheckpoints,
     MetricsFile,
-    resume_errors,
+    fit_errors,
+    quiet_lightning,
     resume_step,
     versions,
     write_images,
@@ -148,7 +146,7 @@ def train(
     says_left_out = machine.is_first_process and weighting.image_weight < 1
     samples, skipped = _training_samples(recipe, request, dataset, weighting if says_left_out else None)
     val_samples = () if validation is None else check_samples(validation.samples)[0]
-    config: dict[str, Any] = {
+    config: dict[str, Any] = {  # what decides the weights
         "recipe": recipe.name,
         "settings": recipe.tables(),
         "loss": request.loss,
@@ -252,11 +250,8 @@ def _first_stage(
     labels, stage_dir = request.out / "labels", request.out / "first_stage"
     if labels.exists():
         return labels
-    plain = replace(
-        recipe,
-        train=replace(recipe.train, epochs=recipe.labels.epochs, steps=0),
-        labels=LabelsPart(),
-    )
+    length = replace(recipe.train, epochs=recipe.labels.epochs, steps=0)
+    plain = replace(recipe, train=length, labels=LabelsPart())
     plain_request = replace(request, out=stage_dir, loss="plain", val=None, resume=True, overwrite=False)
     train(plain, plain_request, machine)
     if machine.is_first_process:
@@ -311,29 +306,33 @@ def _set_up(
     best = ModelCheckpoint(
         checkpoints, "best", monitor="si_mae", mode="min", enable_version_counter=False
     )
-    callbacks: list[L.Callback] = [last, best] if val_samples else [last]
-    if is_terminal(sys.stderr):
-        callbacks.append(RichProgressBar(console_kwargs={"stderr": True}))
-    with _quiet(), _lightning_errors():
-        trainer = L.Trainer(
-            devices=int(machine.devices) if machine.devices.isdigit() else machine.devices,
-            num_nodes=machine.nodes,
-            strategy=machine.strategy,
-            precision=machine.precision or recipe.train.precision,  # type: ignore[arg-type]
-            max_epochs=n_epochs,
-            accumulate_grad_batches=recipe.train.accumulate,
-            gradient_clip_val=recipe.train.clip or None,
-            check_val_every_n_epoch=recipe.train.validate_every,
-            num_sanity_val_steps=0,
-            log_every_n_steps=1,
-            use_distributed_sampler=False,
-            plugins=[AtomicCheckpoints(), *([LightningEnvironment()] if machine.is_single else [])],
-            logger=[metrics, *_extra_loggers(machine, request.out)],
-            callbacks=callbacks,
-            enable_progress_bar=is_terminal(sys.stderr),
-            enable_model_summary=False,
-            default_root_dir=request.out,
-        )
+    bar = [RichProgressBar(console_kwargs={"stderr": True})] if is_terminal(sys.stderr) else []
+    logger = [metrics, *_extra_loggers(machine, request.out)]
+    try:
+        with quiet_lightning():
+            trainer = L.Trainer(
+                devices=int(machine.devices) if machine.devices.isdigit() else machine.devices,
+                num_nodes=machine.nodes,
+                strategy=machine.strategy,
+                precision=machine.precision or recipe.train.precision,  # type: ignore[arg-type]
+                max_epochs=n_epochs,
+                accumulate_grad_batches=recipe.train.accumulate,
+                gradient_clip_val=recipe.train.clip or None,
+                check_val_every_n_epoch=recipe.train.validate_every,
+                num_sanity_val_steps=0,
+                log_every_n_steps=1,
+                use_distributed_sampler=False,
+                plugins=[AtomicCheckpoints(), *([LightningEnvironment()] if machine.is_single else [])],
+                logger=logger,
+                callbacks=[last, *([best] if val_samples else []), *bar],
+                enable_progress_bar=bool(bar),
+                enable_model_summary=False,
+                default_root_dir=request.out,
+            )
+    except (MisconfigurationException, ValueError, TypeError) as error:
+        raise UsageError(
+            f"Lightning refuses these devices or this strategy: {str(error).splitlines()[0]}"
+        ) from error
     data = SaliencyData(
         recipe,
         samples,
@@ -351,15 +350,11 @@ def _set_up(
 def _fit(setup: _Setup, request: TrainingRequest) -> dict[str, Any]:
     """Train, write the network, return the results for run.json."""
     trainer, path = setup.trainer, request.out / "checkpoints" / "last.ckpt"
-    resumed = request.resume and path.exists()
-    setup.metrics.begin(step=resume_step(path, setup.module) if resumed else 0)
+    last = path if request.resume and path.exists() else None
     start = time.perf_counter()
-    checked = resume_errors(path, setup.module) if resumed else nullcontext()
-    with _quiet(), checked, _worker_errors(), safe_children():
-        try:
-            trainer.fit(setup.module, setup.data, ckpt_path=path if resumed else None, weights_only=True)
-        except SystemExit:  # Lightning raises it when it is interrupted
-            raise KeyboardInterrupt from None
+    with fit_errors(last, setup.module), quiet_lightning(), safe_children():
+        setup.metrics.begin(step=0 if last is None else resume_step(last, setup.module))
+        trainer.fit(setup.module, setup.data, ckpt_path=last, weights_only=True)
     model = "best" if len(setup.data.validation) else "last"
     if trainer.is_global_zero:
         write_network(setup.module, path.with_name(f"{model}.ckpt"), request.out)
@@ -377,19 +372,18 @@ def _fit(setup: _Setup, request: TrainingRequest) -> dict[str, Any]:
 
 def _describe_criterion(criterion: nn.Module) -> dict[str, Any]:
     """Return what tells a loss of your own from another one."""
-    plain = (str, int, float)
-    return {
-        "class": type(criterion).__name__,
-        "repr": repr(criterion),
-        "attributes": {
-            f"{module}.{name}".lstrip("."): repr(value)
-            for module, part in criterion.named_modules()
-            for name, value in vars(part).items()
-            if not name.startswith("_") and name != "training"
-            if all(isinstance(v, plain) for v in (value if isinstance(value, list | tuple) else [value]))
-        },
-        "tensors": weights_digest(criterion),
+    attributes = {
+        f"{module}.{name}".lstrip("."): repr(value)
+        for module, part in criterion.named_modules()
+        for name, value in vars(part).items()
+        if not name.startswith("_") and name != "training"
+        if all(
+            isinstance(v, str | int | float)
+            for v in (value if isinstance(value, list | tuple) else [value])
+        )
     }
+    known = {"class": type(criterion).__name__, "repr": repr(criterion), "attributes": attributes}
+    return {**known, "tensors": weights_digest(criterion)}
 
 
 def _extra_loggers(machine: Machine, folder: Path) -> list[Any]:
@@ -403,44 +397,3 @@ def _extra_loggers(machine: Machine, folder: Path) -> list[Any]:
         raise InputError(
             "--logger tensorboard needs TensorBoard; install it with: pip install tensorboard"
         ) from error
-
-
-@contextmanager
-def _lightning_errors() -> Iterator[None]:
-    """Turn what Lightning refuses into one sentence."""
-    try:
-        yield
-    except InputError:
-        raise
-    except (MisconfigurationException, ValueError, TypeError) as error:
-        raise UsageError(
-            f"Lightning refuses these devices or this strategy: {str(error).splitlines()[0]}"
-        ) from error
-
-
-@contextmanager
-def _worker_errors() -> Iterator[None]:
-    """Remove the traceback from a worker's error about a file."""
-    try:
-        yield
-    except InputError as error:
-        if not str(error).startswith("Caught InputError"):
-            raise
-        raise InputError(str(error).strip().splitlines()[-1].partition(": ")[2]) from None
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence Lightning's messages about the machine and its advice, and those of the compiler."""
-    loggers = [logging.getLogger(f"lightning.{part}") for part in ("pytorch", "fabric")]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", module="lightning")
-            warnings.filterwarnings("ignore", module=r"torch\._(dynamo|inductor|functorch)")
-            yield
-    finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)

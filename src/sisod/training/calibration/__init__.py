@@ -1,7 +1,11 @@
 """Calibration of a run: two numbers fitted on images that were neither trained on nor tested on."""
 
-from sisod.training.calibration.fit import WeightedLogits, fit_calibration
-from sisod.training.calibration.report import FittedCalibration, fit_images
+from sisod.training.calibration.fit import (
+    FittedCalibration,
+    WeightedLogits,
+    fit_calibration,
+    fit_images,
+)
 from sisod.training.calibration.runs import calibrate_run, unseen_images
 
 __all__ = [

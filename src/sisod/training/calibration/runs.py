@@ -29,11 +29,11 @@ from sisod.networks.predict import (
     weights_digest,
 )
 from sisod.networks.saved import load_network
-from sisod.training.calibration.fit import Objective
-from sisod.training.calibration.report import (
+from sisod.training.calibration.fit import (
     LEAST_IMAGES,
     FittedCalibration,
     Named,
+    Objective,
     check_number_of_images,
     fit_images,
 )
