@@ -21,7 +21,6 @@ from sisod.common.arguments import (
 )
 from sisod.common.exceptions import UsageError
 from sisod.data.scenes import make_scenes
-from sisod.evaluation.request import Options, Request
 from sisod.paper import theory
 from sisod.scoring.metrics import find_metrics
 from sisod.scoring.protocols import PROTOCOLS, find_protocol
@@ -134,11 +133,7 @@ CALLS: dict[str, tuple[Callable[[Any], object], list[Any], str]] = {
     ),
     "name": (lambda v: sisod.Evaluator().update(GT, GT, name=v), [3, b"x", ["a"], math.nan], "name"),
     "merge": (lambda v: sisod.Evaluator().merge(v), [None, 3, sisod.Evaluator], "Evaluator"),
-    "names of images": (lambda v: sisod.evaluate("p", "g", names=v), ["im1", [1], [None]], "names"),
-    "jobs": (lambda v: Options(jobs=v), [0, -1, 1.5, True, "2", math.nan, []], "jobs"),
-    "resume": (lambda v: Options(resume=v), ["no", 0, None], "resume"),
-    "strict": (lambda v: Request(**REQUEST, strict=v), ["false", 1, None], "strict"),
-    "suffix": (lambda v: Request(**REQUEST, pred_suffix=v), [None, 3, ["_sal"]], "pred_suffix"),
+    "names of images": (lambda v: sisod.evaluate("p", "g", names=v), ["im1"], "names"),
     "resamples": (
         lambda v: comparison.bootstrap_intervals(DONE, resamples=v),
         [0, -1, 1.5, True, "10", math.nan, 10**15, None],

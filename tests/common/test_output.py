@@ -13,7 +13,6 @@ import pytest
 from helpers.folder_contents import names
 from helpers.platforms import forks, links, posix_modes, posix_names, windows
 
-from sisod.common import output as files
 from sisod.common.exceptions import InputError
 from sisod.common.output import (
     lock,
@@ -58,15 +57,15 @@ def test_names_may_be_as_long_as_the_disk_takes() -> None:
 
 def test_files_of_a_folder_are_written_all_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
     write_files(Path("figs"), {"a": b"old a", "b": b"old b"})
-    real, calls = files._write_beside, iter((True, False))
+    real, calls = Path.write_bytes, iter((True, False))
 
-    def full(path: Path, data: bytes) -> Path:
+    def full(path: Path, data: bytes) -> int:
         if next(calls):
             return real(path, data)
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(files, "_write_beside", full)
+        patch.setattr(Path, "write_bytes", full)
         with pytest.raises(OSError, match="No space"):
             write_files(Path("figs"), {"a": b"new", "b": b"new"})
     Path("figs/folder").mkdir()

@@ -24,7 +24,6 @@ from sisod.common.run_folder import (
     read_digested,
     read_run,
     recover,
-    write_folder,
 )
 
 pytestmark = pytest.mark.usefixtures("inside_tmp_path")
@@ -45,10 +44,12 @@ def write(
     folder: str = "out", text: str = "new", fail: type[BaseException] | None = None, **options: Any
 ) -> None:
     settings: dict[str, Any] = {"kind": "frames", "overwrite": True, **options}
-    with write_folder(Path(folder), **settings) as inside:
-        (inside / "a.txt").write_text(text)
+    with open_run(folder, **settings) as run:
+        run.begin()
+        (run.path / "a.txt").write_text(text)
         if fail is not None:
             raise fail
+        run.finish()
 
 
 def text(folder: str | Path = "out") -> str:
@@ -112,9 +113,11 @@ def test_inputs_are_not_replaced() -> None:
 def test_the_new_one_takes_the_place_at_the_end() -> None:
     write()
     assert (text(), kind_of(Path("out")), names(".")) == ("new", "frames", ["out"])
-    with write_folder(Path("out"), kind="frames", overwrite=True) as inside:
-        (inside / "b.txt").touch()
+    with open_run("out", kind="frames", overwrite=True) as run:
+        run.begin()
+        (run.path / "b.txt").touch()
         assert (text(), names(".")) == ("new", [".out.sisod-lock", ".out.sisod-partial", "out"])
+        run.finish()
     assert (names("out"), names(".")) == (["b.txt", "run.json"], ["out"])
 
 

@@ -143,22 +143,19 @@ from sisod.common import output
 from sisod.networks import map_folder
 
 map_folder.SHARD = 4
-write_beside, write_atomically = output._write_beside, map_folder.write_atomically
+write_atomically = map_folder.write_atomically
 moment = sys.argv.pop(1)
 
-def kill_while_writing(path, data):
-    half = moment == "writing" and path.name.startswith("maps-00001")
-    written = write_beside(path, data[: len(data) // 2] if half else data)
-    if half:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return written
-
-def kill_when_written(path, data):
-    write_atomically(path, data)
-    if moment == "written" and path.name.startswith("maps-00001"):
+def kill(path, data):
+    is_second = path.name.startswith("maps-00001")
+    if is_second and moment == "writing":
+        output._temporary(path).write_bytes(data[: len(data) // 2])
+    else:
+        write_atomically(path, data)
+    if is_second:
         os.kill(os.getpid(), signal.SIGKILL)
 
-output._write_beside, map_folder.write_atomically = kill_while_writing, kill_when_written
+map_folder.write_atomically = kill
 app()
 """
 

@@ -44,10 +44,6 @@ HEAVY = {
     "torch": {"losses", "networks", "training", "reproduction"},
 }
 MOST_FILES = 12  # in a folder, beside __init__.py
-LARGER_ROOMS = {
-    "common": 14,
-    "evaluation": 18,
-}
 
 
 def trees(root: Path) -> dict[str, ast.Module]:
@@ -140,7 +136,7 @@ def crowded(root: Path) -> list[str]:
     return [
         f"{folder} has {count} files"
         for folder, count in sorted(counts.items())
-        if count > LARGER_ROOMS.get(folder, MOST_FILES)
+        if count > MOST_FILES
     ]
 
 

@@ -100,7 +100,7 @@ def evaluate(
     Example:
         sisod evaluate EDN=maps/edn ICON=maps/icon data/MSOD/mask --out results
     """
-    from sisod.common.memory import keep_freed_memory
+    from sisod.common.processes import keep_freed_memory
     from sisod.data.pairs import read_names
     from sisod.evaluation.benchmark import read_benchmark, score_benchmark
     from sisod.evaluation.notes import undefined_notes

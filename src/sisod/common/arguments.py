@@ -12,7 +12,7 @@ from sisod.common.exceptions import InputError, UsageError, printable
 
 
 def check_choice(name: str, value: object, known: Sequence[object]) -> None:
-    """Refuse a value that is not one of the known ones.
+    """Raise if a value is not one of the known ones.
 
     Example:
         >>> check_choice("normalize", "min-max", ("minmax", "none"))
@@ -68,7 +68,7 @@ def check_number(
 
 
 def check_flag(name: str, value: object) -> None:
-    """Refuse a value that is not a boolean: the text "false" would count as true.
+    """Raise if a value is not a boolean: the text "false" would count as true.
 
     Example:
         >>> check_flag("strict", "false")
@@ -80,7 +80,7 @@ def check_flag(name: str, value: object) -> None:
 
 
 def check_text(name: str, value: object) -> None:
-    """Refuse a value that is not text."""
+    """Raise if a value is not text."""
     if not isinstance(value, str):
         raise UsageError(f"{name} must be text, got {short_repr(value)}")
 
@@ -122,7 +122,7 @@ _LONGEST = 200  # characters of a name that are compared with the known ones
 
 
 def check_known(what: str, name: object, known: Collection[str]) -> None:
-    """Refuse an unknown name, and a value that is not text."""
+    """Raise for an unknown name, and a value that is not text."""
     if not isinstance(name, str) or name not in known:
         raise UsageError(unknown_name_message(what, name, known))
 
@@ -160,7 +160,7 @@ def similar_names(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> li
 
 
 def check_utf8(name: str, what: str) -> None:
-    """Refuse names that tables and JSON cannot hold."""
+    """Raise for names that tables and JSON cannot hold."""
     try:
         name.encode("utf-8")
     except UnicodeEncodeError:

@@ -54,7 +54,7 @@ class MissingExtraError(InputError, ModuleNotFoundError):
 
 
 def require(what: str, *modules: str) -> None:
-    """Refuse a feature whose extra is not installed; a broken module raises its own error."""
+    """Raise for a feature whose extra is not installed; a broken module raises its own error."""
     for module in modules:
         if is_missing(module):
             raise MissingExtraError(what, module)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 Format = Literal["md", "latex", "csv", "json"]
 UNLIMITED = 10_000  # width of a terminal's table that is printed elsewhere
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a cell begins that a spreadsheet computes
+_BORDER = 3  # characters of a terminal's table beside each cell; the table has one more
 # the direction of better values, or towards zero; "none" for a value that is neither better nor worse
 Better = Literal["up", "down", "zero", "none"]
 
@@ -59,60 +61,53 @@ class Grid:
         named = (f"{group} {heading}" for group, heading in zip(groups, numbers, strict=True))
         return (*self.headings[: self.n_text], *named)
 
+    def _least_widths(self) -> list[int]:
+        """Widths of the longest cells; the heading of numbers may break between words."""
+        from rich.cells import cell_len
+
+        widths = []
+        for column, heading in enumerate(self.flat_headings):
+            words = [heading] if column < self.n_text else heading.split()
+            texts = ["", *words, *(row[column] for row in self.rows)]
+            widths.append(max(cell_len(printable(text)) for text in texts))
+        return widths
+
     def fits(self, width: int) -> bool:
         """Tell whether no cell has to be folded and no column moved below in a terminal."""
-        widths = [self._min_width(column) for column in range(len(self.headings))]
-        return _room(widths, width) >= 0
+        return sum(least + _BORDER for least in self._least_widths()) < width
 
     def terminal(self, width: int) -> "list[Table]":
         """Return a table for a terminal; several, each with the text columns, if one is too wide."""
-        widths = [self._min_width(column) for column in range(len(self.headings))]
-        text = list(range(self.n_text))
-        chunks: list[list[int]] = [[]]
-        for column in range(self.n_text, len(self.headings)):
-            if chunks[-1] and _room([widths[c] for c in [*text, *chunks[-1], column]], width) < 0:
-                chunks.append([])
-            chunks[-1].append(column)
-        return [self._terminal([*text, *chunk], width) for chunk in chunks]
-
-    def _terminal(self, columns: list[int], width: int) -> "Table":
         from rich.markup import escape
         from rich.table import Table
 
-        table = Table()
-        for column, cell_width in zip(columns, self._widths(columns, width), strict=True):
-            table.add_column(
-                escape(printable(self.flat_headings[column])),
-                justify="left" if column < self.n_text else "right",
-                width=cell_width,
-                overflow="fold",
-            )
-        for index, row in enumerate(self.rows):
-            if index in self.sections:
-                table.add_section()
-            cells = [(column, escape(printable(row[column]))) for column in columns]
-            table.add_row(*(self._mark(index, *cell, _TERMINAL) for cell in cells))
-        return table
-
-    def _widths(self, columns: list[int], width: int) -> "list[int] | list[None]":
-        """Widths of columns in a terminal, the longest headings broken; None if cells must be folded."""
-        least = [self._min_width(column) for column in columns]
-        widths = [
-            max(w, _text_width(self.flat_headings[column]))
-            for w, column in zip(least, columns, strict=True)
-        ]
-        while _room(widths, width) < 0:
-            breakable = [i for i in range(len(columns)) if widths[i] > least[i]]
-            if not breakable:
-                return [None] * len(columns)
-            widths[max(breakable, key=widths.__getitem__)] -= 1
-        return widths
-
-    def _min_width(self, column: int) -> int:
-        """Width of the longest cell; the heading of numbers may break between words."""
-        heading = self.flat_headings[column]
-        words = [heading] if column < self.n_text else heading.split()
-        return max(map(_text_width, ["", *words, *(row[column] for row in self.rows)]))
+        least = self._least_widths()
+        text = list(range(self.n_text))
+        chunks: list[list[int]] = [[]]
+        for column in range(self.n_text, len(self.headings)):
+            taken = sum(least[other] + _BORDER for other in (*text, *chunks[-1], column))
+            if chunks[-1] and taken >= width:
+                chunks.append([])
+            chunks[-1].append(column)
+        tables = []
+        for chunk in chunks:
+            table, columns = Table(), (*text, *chunk)
+            fits = sum(least[column] + _BORDER for column in columns) < width
+            for column in columns:
+                is_text = column < self.n_text
+                table.add_column(
+                    escape(printable(self.flat_headings[column])),
+                    justify="left" if is_text else "right",
+                    width=least[column] if is_text and fits else None,  # rich breaks the other headings
+                    overflow="fold",
+                )
+            for index, row in enumerate(self.rows):
+                if index in self.sections:
+                    table.add_section()
+                cells = ((column, escape(printable(row[column]))) for column in columns)
+                table.add_row(*(self._mark(index, *cell, _TERMINAL) for cell in cells))
+            tables.append(table)
+        return tables
 
     def markdown(self) -> str:
         """Return a Markdown table."""
@@ -143,7 +138,9 @@ class Grid:
         return [_latex_line([""] * self.n_text + cells), " ".join(rules)]
 
     def _latex_cell(self, text: str) -> str:
-        return _latex_arrows(self.symbols.get(text) or _latex_minus(latex_text(text)))
+        minus = re.sub(r"(?<!\S)-(?=\d)", "$-$", latex_text(text))  # of negative numbers
+        shown = self.symbols.get(text) or minus
+        return shown.replace("↑", r"$\uparrow$").replace("↓", r"$\downarrow$")
 
     def html(self, caption: str = "") -> str:
         """Return an HTML table for notebooks; every text is escaped."""
@@ -175,26 +172,6 @@ _TERMINAL: _Marks = ("[bold]{}[/bold]", "[underline]{}[/underline]")
 _MARKDOWN: _Marks = ("**{}**", "<ins>{}</ins>")  # GitHub removes <u>
 _LATEX_MARKS: _Marks = (r"\textbf{{{}}}", r"\underline{{{}}}")
 _HTML: _Marks = ("<b>{}</b>", "<u>{}</u>")
-
-
-def _text_width(text: str) -> int:
-    from rich.cells import cell_len
-
-    return cell_len(printable(text))
-
-
-def _room(widths: Sequence[int], width: int) -> int:
-    """Characters that columns with their borders leave free in a terminal; negative if too wide."""
-    return width - 1 - sum(widths) - 3 * len(widths)
-
-
-def _latex_arrows(text: str) -> str:
-    return text.replace("↑", r"$\uparrow$").replace("↓", r"$\downarrow$")
-
-
-def _latex_minus(text: str) -> str:
-    """A text in which the hyphens of negative numbers are minus signs."""
-    return re.sub(r"(?<!\S)-(?=\d)", "$-$", text)
 
 
 def _latex_line(cells: Sequence[str]) -> str:
@@ -281,22 +258,20 @@ def csv_text(rows: Sequence[Mapping[str, Any]]) -> str:
         '=A1,-0.5,
     """
     keys = list(rows[0]) if rows else []
-    return "\n".join(
-        _csv_line(cells) for cells in [keys, *([row.get(key, "") for key in keys] for row in rows)]
-    )
-
-
-def _csv_line(cells: Iterable[Any]) -> str:
-    line = io.StringIO()
+    text = io.StringIO()
     # with this end of a line, carriage returns and line feeds in cells are quoted
-    writer = csv.writer(line, lineterminator="\r\n")
-    writer.writerow("" if is_nan(cell) else _harmless(cell) for cell in cells)
-    return line.getvalue().removesuffix("\r\n")
-
-
-def _harmless(cell: Any) -> Any:
-    is_formula = isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r"))
-    return f"'{cell}" if is_formula else cell
+    writer = csv.writer(text, lineterminator="\r\n")
+    lines = []
+    for cells in [keys, *([row.get(key, "") for key in keys] for row in rows)]:
+        is_formula = [isinstance(cell, str) and cell.startswith(_FORMULA) for cell in cells]
+        writer.writerow(
+            f"'{cell}" if formula else "" if is_nan(cell) else cell
+            for cell, formula in zip(cells, is_formula, strict=True)
+        )
+        lines.append(text.getvalue().removesuffix("\r\n"))
+        text.seek(0)
+        text.truncate()
+    return "\n".join(lines)
 
 
 def json_rows(table: "pl.DataFrame") -> list[dict[str, Any]]:

@@ -42,7 +42,7 @@ def import_attribute(name: str, what: str) -> Any:
 
 
 def check_import_name(name: str) -> None:
-    """Refuse what does not have the form `module:attribute`; imports nothing."""
+    """Raise for what does not have the form `module:attribute`; imports nothing."""
     if not _NAME.fullmatch(name):
         raise UsageError(
             f"{short_repr(name)} does not name a function; expected package.module:function"

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sisod.common.exceptions import InputError
-from sisod.common.version import __version__
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,8 +25,9 @@ _TEMPORARY = re.compile(r"\.sisod-[0-9a-f]{16}\.tmp")
 
 def write_atomically(path: Path, data: bytes) -> None:
     """Write a file under a temporary name first, so that nobody ever reads half of it."""
-    temporary = _write_beside(path, data)
+    temporary = _temporary(path)
     try:
+        temporary.write_bytes(data)  # raises if the disk is full
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
@@ -43,7 +43,8 @@ def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
             path.parent.mkdir(parents=True, exist_ok=True)
             if path.is_dir():
                 raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
-            temporary[path] = _write_beside(path, data)
+            temporary[path] = _temporary(path)
+            temporary[path].write_bytes(data)
         for path, unfinished in temporary.items():
             unfinished.replace(path)
     finally:
@@ -104,18 +105,6 @@ def remove_temporary(folder: Path) -> None:
     for path in list(folder.rglob(".sisod-*.tmp")):
         if is_temporary(path):
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
-
-
-def _write_beside(path: Path, data: bytes) -> Path:
-    temporary = _temporary(path)
-    with temporary.open("xb") as file:
-        try:
-            file.write(data)
-            file.flush()  # raises if the disk is full
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
-    return temporary
 
 
 def _temporary(path: Path) -> Path:
@@ -249,16 +238,6 @@ def readable_errors(folder: Path, if_full: str) -> Iterator[None]:
         ) from error
 
 
-def write_run(folder: Path, content: dict[str, Any]) -> None:
-    """Write the run.json that every output folder holds."""
-    write_json(folder / "run.json", {"sisod": __version__, **content})
-
-
-def write_json(path: Path, content: Any) -> None:
-    """Write an indented JSON file, the same on every system."""
-    path.write_bytes(json_bytes(content))
-
-
 def json_bytes(content: Any) -> bytes:
-    """Return indented JSON."""
+    """Return indented JSON, the same on every system."""
     return (json.dumps(content, indent=2, ensure_ascii=False) + "\n").encode()

@@ -5,8 +5,6 @@ folder may have any name.
 """
 
 import io
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,8 +36,12 @@ def write_table(table: "pl.DataFrame", path: Path, *, compression_level: int | N
     options: dict[str, Any] = (
         {} if compression_level is None else {"compression_level": compression_level}
     )
-    with _writing(path):
+    import polars as pl
+
+    try:
         table.write_parquet(literal(path), **options)
+    except pl.exceptions.PolarsError as error:  # it raises no OSError for a full disk
+        raise system_error(error, path.parent) from error
 
 
 def table_bytes(table: "pl.DataFrame") -> bytes:
@@ -54,14 +56,3 @@ def literal(path: Path) -> Path:
     path = path.absolute()  # so that it does not begin with ~
     check_utf8(str(path), "the path")  # polars takes no other
     return path
-
-
-@contextmanager
-def _writing(path: Path) -> Iterator[None]:
-    """Turn polars' errors into OSError, which it does not raise for a full disk."""
-    import polars as pl
-
-    try:
-        yield
-    except pl.exceptions.PolarsError as error:
-        raise system_error(error, path.parent) from error

@@ -115,10 +115,11 @@ class Run:
         """
         if self.is_writer:
             paths = sorted(path for pattern in digest for path in self.path.glob(pattern))
-            record |= {DIGESTS: {path.name: _digest(path) for path in paths}} if digest else {}
+            hashes = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}
+            record |= {DIGESTS: hashes} if digest else {}
         self.save(**record, finished=True)
         if self.is_writer:
-            _put_finished(self.path, self.out)
+            put_in_place(self.path, self.out)
         self.path = self.out
 
 
@@ -167,10 +168,16 @@ def open_run(
     with readable_errors(out, advice), lock(out) if is_writer else nullcontext():
         if is_writer:
             recover(out)
-        run = _find_run(out, kind, plain, resume=resume, overwrite=overwrite, in_place=in_place)
-        run.is_writer = is_writer
-        if is_writer and not run.resumed:
-            _check_partial(out, kind, resume=resume, overwrite=overwrite)
+        hidden = partial_folder(out)
+        run = Run(out, out if in_place and not overwrite else hidden, kind, plain, is_writer=is_writer)
+        begun = [path for path in (hidden, out) if resume and not is_free(path)]
+        differences = [_difference(path, kind, plain) for path in begun]
+        if "" in differences:
+            run.path, run.resumed = begun[differences.index("")], True
+            run.record = read_run(run.path)
+        elif begun:
+            raise OtherRunError(differences[0])
+        elif is_writer:
             check_free(out, kind=kind, overwrite=overwrite, inputs=inputs, resume=resume)
         try:
             yield run
@@ -178,26 +185,6 @@ def open_run(
             if resume is None and is_writer and run.record and not run.finished:
                 with suppress(OSError):
                     discard(run.path)
-
-
-def _find_run(
-    out: Path,
-    kind: str,
-    config: dict[str, Any],
-    *,
-    resume: bool | None,
-    overwrite: bool | None,
-    in_place: bool,
-) -> Run:
-    hidden = partial_folder(out)
-    begun = [path for path in (hidden, out) if resume and not is_free(path)]
-    reasons = [_difference(path, kind, config) for path in begun]
-    for path, reason in zip(begun, reasons, strict=True):
-        if not reason:
-            return Run(out, path, kind, config, read_run(path), resumed=True)
-    if reasons:
-        raise OtherRunError(reasons[0])
-    return Run(out, out if in_place and not overwrite else hidden, kind, config)
 
 
 def _difference(folder: Path, kind: str, config: dict[str, Any]) -> str:
@@ -228,20 +215,60 @@ def _flat(tables: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def _check_partial(out: Path, kind: str, *, resume: bool | None, overwrite: bool | None) -> None:
-    """Raise if there is an unfinished run that must not be removed."""
-    hidden = partial_folder(out)
-    if is_free(hidden):
+def check_free(
+    folder: Path,
+    *,
+    kind: str,
+    overwrite: bool | None,
+    inputs: Sequence[str | Path | None] = (),
+    resume: bool | None = None,
+) -> None:
+    """Raise if a result would be replaced without `overwrite`, or anything that is not such a result.
+
+    Args:
+        folder: where the result is to be.
+        kind: of the result.
+        overwrite: whether an earlier one may be replaced; None if there is no such option.
+        inputs: files or folders that the result is computed from; they must not be inside.
+        resume: None if runs of this kind cannot be resumed.
+    """
+    name, others = repr(str(folder)), "give another folder or remove it yourself"
+    again = "give another folder" if overwrite is None else "--overwrite to begin again"
+    unfinished = f"a run into {name} is unfinished; use --resume to go on with it, or {again}"
+    hidden = partial_folder(folder)
+    if not is_free(hidden):
+        _check_ours(hidden, kind)
+        if resume is not None and not overwrite:
+            raise InputError(unfinished)
+    if is_free(folder):
         return
-    if kind_of(hidden) != kind:
-        raise InputError(_not_ours_message(hidden))
-    if resume is not None and not overwrite:
-        raise InputError(_unfinished_message(out, overwrite=overwrite))
-
-
-def _unfinished_message(out: Path, *, overwrite: bool | None) -> str:
-    others = "give another folder" if overwrite is None else "--overwrite to begin again"
-    return f"a run into {str(out)!r} is unfinished; use --resume to go on with it, or {others}"
+    kind_there = kind_of(folder)
+    if kind_there != kind:
+        state = "exists and is not a result of sisod"
+        if kind_there is not None:
+            command = COMMANDS.get(kind_there, "sisod")
+            state = f"is a result of '{command}' and not of '{COMMANDS[kind]}'"
+        raise InputError(f"{name} {state}; it is not replaced, {others}")
+    if not overwrite:
+        if resume is not None and not read_run(folder).get("finished", True):
+            raise InputError(unfinished)
+        option = "--resume to go on with it" if overwrite is None else "--overwrite to replace it"
+        raise InputError(f"{name} exists already; use {option}, or give another folder")
+    for path in sorted(folder.rglob(RUN_FILE)):
+        kind_inside = None if path.parent == folder else kind_of(path.parent)
+        if kind_inside is not None and kind_inside not in _MAY_HOLD.get(kind, ()):
+            raise InputError(
+                f"{name} is not replaced: it holds {str(path.parent)!r}, a result of "
+                f"'{COMMANDS.get(kind_inside, 'sisod')}'; move that elsewhere first"
+            )
+    roots = [str(root) for root in inputs if root is not None and "://" not in str(root)]
+    roots += [root.rpartition("#")[0] for root in roots if "#" in root]  # a column of a container
+    for path in map(Path, roots):
+        if path.exists() and path.resolve().is_relative_to(folder.resolve()):
+            raise InputError(
+                f"{name} is not replaced: {str(path)!r}, from which the result is made, is inside; "
+                "give another folder"
+            )
 
 
 # --------------------------------------------------------------------------------------------- run.json
@@ -276,17 +303,12 @@ def read_digested(path: Path, digests: Mapping[str, str]) -> bytes:
     return data
 
 
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 # ---------------------------------------------------------------------------------------------- folders
 
 
-def partial_folder(folder: Path) -> Path:
+def partial_folder(folder: Path, what: str = "partial") -> Path:
     """Return the folder in which a run works until it is finished."""
-    return _folder_beside(folder, "partial")
+    return folder.parent / f".{folder.name}.sisod-{what}"
 
 
 def is_free(folder: Path) -> bool:
@@ -296,79 +318,12 @@ def is_free(folder: Path) -> bool:
     return all(is_temporary(path) for path in folder.iterdir())
 
 
-def check_free(
-    folder: Path,
-    *,
-    kind: str,
-    overwrite: bool | None,
-    inputs: Sequence[str | Path | None] = (),
-    resume: bool | None = None,
-) -> None:
-    """Raise if a result would be replaced without `overwrite`, or anything that is not such a result.
-
-    Args:
-        folder: where the result is to be.
-        kind: of the result.
-        overwrite: whether an earlier one may be replaced; None if there is no such option.
-        inputs: files or folders that the result is computed from; they must not be inside.
-        resume: None if runs of this kind cannot be resumed.
-    """
-    if is_free(folder):
-        return
-    record, advice = read_run(folder), "give another folder or remove it yourself"
-    kind_there = kind_of(folder)
-    if kind_there is None:
-        raise InputError(
-            f"{str(folder)!r} exists and is not a result of sisod; it is not replaced, {advice}"
-        )
-    if kind_there != kind:
-        raise InputError(
-            f"{str(folder)!r} is a result of '{COMMANDS.get(kind_there, 'sisod')}' and not of "
-            f"'{COMMANDS[kind]}'; it is not replaced, {advice}"
-        )
-    if not overwrite and resume is not None and not record.get("finished", True):
-        raise InputError(_unfinished_message(folder, overwrite=overwrite))
-    if not overwrite:
-        option = "--resume to go on with it" if overwrite is None else "--overwrite to replace it"
-        raise InputError(f"{str(folder)!r} exists already; use {option}, or give another folder")
-    for path in sorted(folder.rglob(RUN_FILE)):
-        kind_inside = None if path.parent == folder else kind_of(path.parent)
-        if kind_inside is not None and kind_inside not in _MAY_HOLD.get(kind, ()):
-            raise InputError(
-                f"{str(folder)!r} is not replaced: it holds {str(path.parent)!r}, a result of "
-                f"'{COMMANDS.get(kind_inside, 'sisod')}'; move that elsewhere first"
-            )
-    roots = [str(root) for root in inputs if root is not None and "://" not in str(root)]
-    roots += [root.rpartition("#")[0] for root in roots if "#" in root]  # a column of a container
-    for path in map(Path, roots):
-        if path.exists() and path.resolve().is_relative_to(folder.resolve()):
-            raise InputError(
-                f"{str(folder)!r} is not replaced: {str(path)!r}, from which the result is made, "
-                "is inside; give another folder"
-            )
-
-
-@contextmanager
-def write_folder(
-    folder: Path, *, kind: str, overwrite: bool, inputs: Sequence[str | Path | None] = ()
-) -> Iterator[Path]:
-    """Yield a folder to write into, which is put in its place at the end: a run that is not resumed."""
-    with open_run(folder, kind=kind, overwrite=overwrite, inputs=inputs) as run:
-        run.begin()
-        yield run.path
-        run.record |= read_run(run.path)
-        run.finish()
-
-
-def _put_finished(path: Path, out: Path) -> None:
-    shutil.rmtree(path / SCRATCH, ignore_errors=True)
-    if path != out:
-        put_in_place(path, out)
-
-
 def put_in_place(inside: Path, folder: Path) -> None:
     """Rename a finished folder to its final name; the old result is removed only after that."""
-    old = _folder_beside(folder, "old")
+    shutil.rmtree(inside / SCRATCH, ignore_errors=True)
+    if inside == folder:
+        return
+    old = partial_folder(folder, "old")
     if is_free(folder):
         discard(folder)
     else:
@@ -385,29 +340,28 @@ def put_in_place(inside: Path, folder: Path) -> None:
 
 def recover(folder: Path) -> None:
     """Undo or finish a replacement that was interrupted."""
-    old, hidden = _folder_beside(folder, "old"), partial_folder(folder)
+    old, hidden = partial_folder(folder, "old"), partial_folder(folder)
     for path in (folder, old, hidden):
         trash = path.with_name(path.name + _TRASH)
-        if trash.name.startswith(".") and _is_ours(trash):
+        is_folder = trash.name.startswith(".") and trash.is_dir() and not trash.is_symlink()
+        if is_folder and (is_free(trash) or read_run(trash)):
             _remove(trash)
     if old.exists():
-        if not _is_ours(old):
-            raise InputError(_not_ours_message(old))
         if is_free(folder):
+            _check_ours(old)
             discard(folder)
             old.rename(folder)
         else:
             discard(old)
     if read_run(hidden).get("finished"):
-        _put_finished(hidden, folder)
+        put_in_place(hidden, folder)
 
 
 def discard(folder: Path) -> None:
     """Remove an output folder of sisod, if it exists."""
     if not folder.exists() and not folder.is_symlink():
         return
-    if not _is_ours(folder):
-        raise InputError(_not_ours_message(folder))
+    _check_ours(folder)
     if not is_free(folder):  # a half removed folder must never look like a result
         folder = folder.rename(folder.with_name(folder.name + _TRASH))
     _remove(folder)
@@ -422,17 +376,12 @@ def _remove(folder: Path) -> None:
     folder.rmdir()
 
 
-def _is_ours(folder: Path) -> bool:
-    if folder.is_symlink() or not folder.is_dir():
-        return False
-    return is_free(folder) or bool(read_run(folder))
-
-
-def _folder_beside(folder: Path, what: str) -> Path:
-    return folder.parent / f".{folder.name}.sisod-{what}"
-
-
-def _not_ours_message(path: Path) -> str:
-    command = COMMANDS.get(kind_of(path) or "")
+def _check_ours(folder: Path, kind: str | None = None) -> None:
+    """Raise if a folder is not an output of sisod, or of another kind than is expected."""
+    is_folder = folder.is_dir() and not folder.is_symlink()
+    there = kind_of(folder)
+    if is_folder and (there == kind if kind else is_free(folder) or read_run(folder)):
+        return
+    command = COMMANDS.get(there or "")
     origin = f"an unfinished run of '{command}'" if command else "not created by sisod"
-    return f"refusing to delete {str(path)!r}: {origin}; move it elsewhere"
+    raise InputError(f"refusing to delete {str(folder)!r}: {origin}; move it elsewhere")

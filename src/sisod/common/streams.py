@@ -9,7 +9,6 @@ from contextlib import contextmanager, suppress
 from typing import TextIO
 
 _HANDLER = "sisod.ascii"
-_KEPT: list[object] = []  # references, so that files stay open
 # the characters beyond ASCII in our own tables and messages
 _ASCII = {
     "↑": "^",
@@ -50,8 +49,13 @@ def usable_streams(*, windows: bool = sys.platform == "win32") -> Iterator[None]
     the output meant for the terminal. Characters that an encoding lacks are replaced. Piped output on
     Windows becomes UTF-8, which documents and programs expect, instead of the system's code page.
     """
-    _open_descriptors()
-    missing = [name for name in ("stdin", "stdout", "stderr") if _is_closed(getattr(sys, name))]
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:  # the lowest free number is this one; it stays open with the process
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # noqa: FBT003
+    streams = {name: getattr(sys, name) for name in ("stdin", "stdout", "stderr")}
+    missing = [name for name, stream in streams.items() if stream is None or stream.closed]
     with open(os.devnull, "r+", encoding="utf-8") as null_device:  # noqa: PTH123
         before = {name: getattr(sys, name) for name in missing}
         for name in missing:
@@ -73,30 +77,6 @@ def usable_streams(*, windows: bool = sys.platform == "win32") -> Iterator[None]
                     stream.reconfigure(encoding=encoding, errors=errors)
             for name, original in before.items():
                 setattr(sys, name, original)
-
-
-def _open_descriptors() -> None:
-    closed = [number for number in range(3) if not _is_open(number)]
-    if not closed:
-        return
-    null_device = open(os.devnull, "r+b", buffering=0)  # noqa: PTH123, SIM115  (takes the lowest number)
-    _KEPT.append(null_device)
-    for number in closed:
-        if number != null_device.fileno():
-            os.dup2(null_device.fileno(), number)
-        os.set_inheritable(number, True)  # noqa: FBT003  (as the three are for processes we start)
-
-
-def _is_open(number: int) -> bool:
-    try:
-        os.fstat(number)
-    except OSError:
-        return False
-    return True
-
-
-def _is_closed(stream: TextIO | None) -> bool:
-    return stream is None or stream.closed
 
 
 def _replace_characters(error: UnicodeError) -> tuple[str, int]:

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sisod.common.exceptions import InputError, printable
-from sisod.common.memory import is_out_of_memory
+from sisod.common.processes import is_out_of_memory
 from sisod.data.files import EXTENSIONS as EXTENSIONS
 from sisod.data.headers import Header, check_size, palette_as_grey, read_header
 from sisod.data.numpy_files import decode_npy, decode_npz

@@ -32,8 +32,7 @@ import cv2
 
 from sisod.common.exceptions import InputError, UsageError, require
 from sisod.common.imports import describe_error
-from sisod.common.memory import keep_freed_memory
-from sisod.common.processes import safe_children
+from sisod.common.processes import keep_freed_memory, safe_children
 from sisod.data.storage import resolved_root
 from sisod.evaluation.request import Request
 from sisod.evaluation.tasks import PairBatch, Task, score_task

@@ -12,7 +12,7 @@ import numpy as np
 from sisod.common.arguments import check_utf8
 from sisod.common.exceptions import pluralize
 from sisod.common.grid import number
-from sisod.common.output import write_json
+from sisod.common.output import json_bytes
 from sisod.common.parquet import write_table
 from sisod.common.run_folder import DIGESTS, FORMAT, Run, open_run
 from sisod.common.version import __version__
@@ -142,7 +142,7 @@ class Evaluation:
                 write_table(table, run.path / f"{name}.parquet")
         values = {key: None if math.isnan(value) else value for key, value in self.summary.items()}
         rows = {key: {"value": value, "images": self.defined[key]} for key, value in values.items()}
-        write_json(run.path / SUMMARY_FILE, rows)
+        (run.path / SUMMARY_FILE).write_bytes(json_bytes(rows))
         run.finish(digest=("*.parquet", SUMMARY_FILE), **self.run, **record)
 
     @classmethod

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 from sisod.common.arguments import check_utf8
 from sisod.common.exceptions import InputError, printable, shorten_list
-from sisod.common.memory import readable_memory_errors
 from sisod.common.output import is_url
+from sisod.common.processes import readable_memory_errors
 from sisod.data.containers import is_shard, list_members, read_shard, split_root
 from sisod.data.files import Shard, StoredFile, file_system, has_image_extension, is_hidden, url_errors
 from sisod.data.images import display_path

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from sisod.common.arguments import check_int
 from sisod.common.exceptions import InputError, UsageError
-from sisod.common.memory import available_memory
+from sisod.common.processes import available_memory
 from sisod.data.images import resize
 from sisod.networks.adapters.wrapped import module_errors
 from sisod.networks.map_folder import (

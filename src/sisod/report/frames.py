@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from sisod.common.exceptions import InputError, UsageError, shorten_list
 from sisod.common.grid import Format, Grid, number, render
-from sisod.common.output import output_path, write_png, write_run
+from sisod.common.output import output_path, write_png
 from sisod.common.progress import progress_bar
-from sisod.common.run_folder import write_folder
+from sisod.common.run_folder import open_run
 from sisod.data.images import display_path, read_colour
 from sisod.data.pairs import find_masks, find_photographs
 from sisod.data.storage import is_below
@@ -88,9 +88,10 @@ def draw_folder(
     for name in masks:
         output_path(out, name, ".png")
     with (
-        write_folder(out, kind="frames", overwrite=overwrite, inputs=(gt_root, image_root)) as folder,
+        open_run(out, kind="frames", overwrite=overwrite, inputs=(gt_root, image_root)) as run,
         progress_bar("drawing", len(masks)) as advance,
     ):
+        run.begin()
         for name, file in masks.items():
             truth = read_truth(gt_root, file.path, meaning)
             mask = truth.mask(display_path(gt_root, file.path), level=protocol.gt_level)
@@ -99,17 +100,17 @@ def draw_folder(
                 image = read_colour(image_root, images[name].path)
                 canvas = np.asarray(cv2.resize(image, mask.shape[::-1]), dtype=np.uint8)
             parts = protocol.partition(mask, truth.labels)
-            write_png(output_path(folder, name, ".png"), draw_frames(canvas, parts))
+            write_png(output_path(run.path, name, ".png"), draw_frames(canvas, parts))
             share = parts.background_area / mask.size
             pictures.append(Picture(name, len(parts.components), len(parts), share, parts.alpha))
             advance(1)
         settings = {"masks": str(gt_root), "images": None if image_root is None else str(image_root)}
-        record = {"kind": "frames", "command": "frames", "protocol": protocol.name, **settings}
+        record = {"command": "frames", "protocol": protocol.name, **settings}
         record |= meaning.settings()
         n_components = sum(picture.components for picture in pictures)
         n_left_out = n_components - sum(picture.frames for picture in pictures)
         counts = {"components": n_components, "left_out": n_left_out}
-        write_run(folder, record | counts)
+        run.finish(**record, **counts)
     return pictures
 
 

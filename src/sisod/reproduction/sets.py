@@ -6,7 +6,7 @@ from pathlib import Path
 from sisod import paper
 from sisod.common.exceptions import InputError
 from sisod.common.output import lock, readable_errors
-from sisod.common.run_folder import write_folder
+from sisod.common.run_folder import open_run
 from sisod.data.catalogue import KNOWN
 from sisod.data.datasets import Dataset, find_known, open_dataset
 from sisod.data.textured_scenes import write_scenes
@@ -73,6 +73,8 @@ def write_synthetic_sets(folder: Path) -> Path:
     with readable_errors(folder, "make room there"), lock(folder, wait=True):  # processes share them
         for seed, name in enumerate((TRAINING, *paper.datasets())):
             if not (folder / name).exists():
-                with write_folder(folder / name, kind="scenes", overwrite=True) as unfinished:
-                    write_scenes(unfinished, 4 if name == TRAINING else 2, seed=seed, shape=(64, 64))
+                with open_run(folder / name, kind="scenes", overwrite=True) as run:
+                    run.begin()
+                    write_scenes(run.path, 4 if name == TRAINING else 2, seed=seed, shape=(64, 64))
+                    run.finish()
     return folder

@@ -15,10 +15,10 @@ from torch.utils.data import DataLoader
 
 from sisod import networks
 from sisod.common.exceptions import InputError, UsageError
-from sisod.common.output import output_path, write_png, write_run
+from sisod.common.output import output_path, write_png
 from sisod.common.processes import default_jobs
 from sisod.common.progress import progress_bar
-from sisod.common.run_folder import write_folder
+from sisod.common.run_folder import open_run
 from sisod.data.containers import works_in_fork
 from sisod.data.datasets import Sample
 from sisod.data.images import resize
@@ -144,9 +144,10 @@ def write_labels(network: Network, samples: Sequence[Sample], folder: Path, *, s
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     network.to(device).eval()
     with (
-        write_folder(folder, kind="labels", overwrite=True) as inside,
+        open_run(folder, kind="labels", overwrite=True) as run,
         progress_bar("labels", len(samples)) as advance,
     ):
+        run.begin()
         for sample in samples:
             image = read_image(sample)
             x = torch.from_numpy(resize(image, size).transpose(2, 0, 1)[None].copy())
@@ -154,9 +155,9 @@ def write_labels(network: Network, samples: Sequence[Sample], folder: Path, *, s
             for target, index in last_map.items():
                 probs = F.interpolate(maps[index], size=image.shape[:2], mode="bilinear").sigmoid()
                 label = (probs[0, 0] * 255).round().cpu().numpy().astype(np.uint8)
-                write_png(output_path(inside / target, sample.name, ".png"), label)
+                write_png(output_path(run.path / target, sample.name, ".png"), label)
             advance(1)
-        write_run(inside, {"images": len(samples), "size": size})
+        run.finish(images=len(samples), size=size)
 
 
 def check_labels(folder: Path | None, network: Network) -> None:

@@ -243,9 +243,13 @@ def _store(
             stack.enter_context(readable_errors(folder / "x", "free some space and try again"))
             stack.enter_context(lock(folder))
         else:
-            writing = run_folder.write_folder(out, kind=KIND, overwrite=overwrite, inputs=(run,))
-            folder = stack.enter_context(writing)
+            opened = run_folder.open_run(out, kind=KIND, overwrite=overwrite, inputs=(run,))
+            result = stack.enter_context(opened)
+            result.begin()
+            folder = result.path
         write_atomically(folder / CALIBRATION_FILE, text)
         config = json.dumps(network.config(), indent=2, sort_keys=True).encode()
         write_atomically(folder / "config.json", config)
         write_state(folder / WEIGHTS_FILE, network.state_dict(), network.config())
+        if out is not None:
+            result.finish()
