@@ -134,9 +134,7 @@ def crowded(root: Path) -> list[str]:
     for path in root.rglob("*.py"):
         counts[path.parent.relative_to(root).as_posix()] += path.name != "__init__.py"
     return [
-        f"{folder} has {count} files"
-        for folder, count in sorted(counts.items())
-        if count > MOST_FILES
+        f"{folder} has {count} files" for folder, count in sorted(counts.items()) if count > MOST_FILES
     ]
 
 
