@@ -97,6 +97,8 @@ def test_what_is_amiss_is_counted_and_fails(tmp_path: Path) -> None:
     result = run_datasets(tmp_path, "--format", "json")
     assert result.exit_code == 1
     assert as_json(result)["SOD"]["without_image"] == ["another", "stray"]
+    for kind, start in (("md", "| data set |"), ("latex", r"\begin{tabular}"), ("csv", "name,title,")):
+        assert run_datasets(tmp_path, "--format", kind).stdout.startswith(start)
 
 
 def test_troubles_in_words(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
 """Two files for one photograph: one is taken, in a fixed order, and a line says which."""
 
-import json
 import shutil
 from pathlib import Path
 
@@ -77,23 +76,3 @@ def test_data_sets_take_one() -> None:
     with pytest.warns(InputWarning):
         dataset = open_dataset("photos", masks="masks")
     assert [sample.image.name for sample in dataset.samples] == ["1.jpg", "2.jpg", "3.png"]
-
-
-def test_data_sets_with_grey_masks_are_named() -> None:
-    Path("ECSSD").mkdir()
-    Path("masks").rename("ECSSD/mask")
-    Path("photos").rename("ECSSD/image")
-    for path in Path("ECSSD/image").glob("*.[bw]*"):
-        path.unlink()
-    silent = run("datasets", ".")
-    assert (silent.exit_code, silent.stderr) == (0, "")
-    write("ECSSD/mask/2.png", np.full((20, 20), 90, dtype=np.uint8))
-    result = run("datasets", ".", "--format", "json")
-    assert result.exit_code == 0
-    assert result.stderr == (
-        "ECSSD: 1 of the 3 masks looked at have grey areas; sisod stats counts them all\n"
-    )
-    record = next(one for one in json.loads(result.stdout) if one["name"] == "ECSSD")
-    assert (record["grey_masks"], record["masks_looked_at"]) == (1, 3)
-    for kind, start in (("md", "| data set |"), ("latex", r"\begin{tabular}"), ("csv", "name,title,")):
-        assert run("datasets", ".", "--format", kind).stdout.startswith(start)

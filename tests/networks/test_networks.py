@@ -219,18 +219,6 @@ def test_gatenet_trains_on_two_images_or_more() -> None:
         network(image_on_meta(1, (64, 64)))
 
 
-@pytest.mark.parametrize(("name", "side"), [("edn", 128), ("icon", 64), ("ldf", 60)])
-@pytest.mark.slow
-def test_trains_on_one_image_if_it_is_large_enough(name: str, side: int) -> None:
-    with torch.device("meta"):
-        network = networks.create(name)
-    for height in (side, 33):
-        with pytest.raises(InputError, match=f"{name} .* a single {height} x 48 .* larger than {side}"):
-            network(image_on_meta(1, (height, 48)))
-    network(image_on_meta(1, (side + 1, 48)))
-    network(image_on_meta(2, (side, 48)))
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_no_batch_of_images(name: str) -> None:
     for shape in ((3, 64, 64), (1, 1, 64, 64), (1, 3, 0, 64)):

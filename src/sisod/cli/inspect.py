@@ -45,9 +45,6 @@ def show_datasets(
         print_grids(report_grid(inspections, root))
     else:
         typer.echo(render_report(inspections, root, fmt))
-    for inspection in inspections:
-        if inspection.note:
-            typer.echo(inspection.note, err=True)
     unusable = [one for one in inspections if one.trouble]
     if unusable:
         first = unusable[0]

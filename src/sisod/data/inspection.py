@@ -1,8 +1,6 @@
 """Inspection of data sets: counts, images without masks and the reverse, sizes that differ."""
 
-import math
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,11 +11,7 @@ from sisod.common.progress import progress_bar
 from sisod.data.catalogue import KNOWN, Known
 from sisod.data.datasets import DatasetFolders, Sample, find_known, match_files, visible_photographs
 from sisod.data.headers import read_header
-from sisod.data.images import read_array
 from sisod.data.storage import read_bytes
-from sisod.scoring.arrays import has_grey_area
-
-_MOST_LOOKED_AT = 50  # masks of a data set that are decoded
 
 
 @dataclass(frozen=True)
@@ -32,8 +26,6 @@ class Inspection:
         other_size: names of samples whose mask is not of the image's size.
         unreadable: files that do not have the header of an image.
         problem: why it could not be inspected.
-        n_looked_at: masks whose pixels were looked at.
-        n_grey: those of them that are grey in more than the edges of objects.
     """
 
     known: Known
@@ -44,18 +36,6 @@ class Inspection:
     other_size: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
     problem: str | None = None
-    n_looked_at: int = 0
-    n_grey: int = 0
-
-    @property
-    def note(self) -> str | None:
-        """One sentence about masks that are not only black and white; None if there are none."""
-        if not self.n_grey:
-            return None
-        return (
-            f"{self.known.name}: {self.n_grey} of the {self.n_looked_at} masks looked at have grey "
-            "areas; sisod stats counts them all"
-        )
 
     @property
     def trouble(self) -> str | None:
@@ -98,7 +78,6 @@ def _inspect(known: Known, folders: DatasetFolders) -> Inspection:
             return Inspection(known, folders, len(visible_photographs(folders.image_dir)))
         matching = match_files(folders.image_dir, folders.mask_dir)
         other_size, unreadable = _compare_sizes(known.name, matching.samples)
-        grey = _look_for_grey([sample.mask for sample in matching.samples])
     except InputError as error:
         return Inspection(known, folders, problem=str(error))
     return Inspection(
@@ -109,18 +88,7 @@ def _inspect(known: Known, folders: DatasetFolders) -> Inspection:
         matching.without_image,
         other_size,
         unreadable,
-        n_looked_at=len(grey),
-        n_grey=sum(grey),
     )
-
-
-def _look_for_grey(masks: Sequence[Path]) -> list[bool]:
-    """Tell of some masks, evenly spread, whether they have grey areas; to decode all takes too long."""
-    looked_at = []
-    for path in masks[:: math.ceil(len(masks) / _MOST_LOOKED_AT) or 1]:
-        with suppress(InputError):  # a damaged mask is reported by whoever reads it
-            looked_at.append(has_grey_area(read_array(path.parent, path.name)))
-    return looked_at
 
 
 def _compare_sizes(title: str, samples: Sequence[Sample]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -185,7 +153,5 @@ def _facts(one: Inspection) -> dict[str, Any]:
         "without_image": one.without_image,
         "other_size": one.other_size,
         "unreadable": one.unreadable,
-        "masks_looked_at": one.n_looked_at,
-        "grey_masks": one.n_grey,
         "trouble": one.trouble,
     }

@@ -152,6 +152,16 @@ def rename(state: Mapping[str, Tensor], rules: Rules) -> tuple[dict[str, Tensor]
     return renamed, unknown
 
 
+def conv_norm_rules(published: str, ours: str) -> Rules:
+    """Return the rules for a convolution and the norm behind it, 0 and 1 in a sequence of ours.
+
+    Example:
+        >>> conv_norm_rules("decoder.{}.", "levels.0.")
+        [('decoder.conv.', 'levels.0.0.'), ('decoder.bn.', 'levels.0.1.')]
+    """
+    return [(published.replace("{}", kind), f"{ours}{i}.") for i, kind in enumerate(("conv", "bn"))]
+
+
 def load_strictly(
     module: nn.Module, state: Mapping[str, Tensor], *, source: str, unknown: Sequence[str] = ()
 ) -> None:

@@ -98,16 +98,6 @@ def check_least(level: Tensor, fewest: int, x: Tensor, name: str, *, least: int)
         )
 
 
-def check_single(x: Tensor, name: str, *, too_small: int) -> None:
-    """Raise if a single image is so small that in training a batch norm would get one value."""
-    height, width = x.shape[-2:]
-    if x.shape[0] == 1 and max(height, width) <= too_small:
-        raise InputError(
-            f"{name} cannot be trained on a single {height} x {width} image: a batch norm would get one "
-            f"value per channel; use a batch of at least 2, or an input larger than {too_small}"
-        )
-
-
 def two_convs(width_in: int, width: int) -> nn.Sequential:
     """Return 1 x 1 and 3 x 3 convolutions with nothing between them, a batch norm and a ReLU."""
     return nn.Sequential(

@@ -11,7 +11,8 @@ from typing import ClassVar, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from sisod.networks.architectures.blocks import check_images, check_single, conv_norm, conv_same, resize
+from sisod.networks.architectures.blocks import check_images, conv_norm, conv_same, resize
+from sisod.networks.checkpoints import conv_norm_rules
 from sisod.networks.encoders.encoders import create_encoder, decoder_width
 from sisod.networks.encoders.resnet import Bottleneck
 from sisod.networks.network import Network, Target
@@ -20,7 +21,6 @@ from sisod.networks.specs import IMAGENET, InputSpec
 
 _EXTREME_PLANES = 256  # of the bottlenecks below the encoder; they give four times as many channels
 _N_HEADS = 5
-_TOO_SMALL = 128  # seven halvings leave one pixel
 
 
 class _Level(NamedTuple):
@@ -74,21 +74,12 @@ class EDN(Network):
         (r"backbone\.", "encoder."),
         (r"conv6\.0\.", "extreme5."),
         (r"conv7\.0\.", "extreme6."),
-        (r"fpn\.inners_a\.(\d)\.conv\.", r"lateral.\1.0."),
-        (r"fpn\.inners_a\.(\d)\.bn\.", r"lateral.\1.1."),
-        (r"fpn\.inners_b\.(\d)\.conv\.", r"top_down.\1.0."),
-        (r"fpn\.inners_b\.(\d)\.bn\.", r"top_down.\1.1."),
-        (r"fpn\.fuse\.(\d)\.(\d)\.conv1\.", r"fuse.\1.\2.split.0."),
-        (r"fpn\.fuse\.(\d)\.(\d)\.bn1\.", r"fuse.\1.\2.split.1."),
-        (r"fpn\.fuse\.(\d)\.(\d)\.convs\.(\d)\.", r"fuse.\1.\2.groups.\3.0."),
-        (r"fpn\.fuse\.(\d)\.(\d)\.bns\.(\d)\.", r"fuse.\1.\2.groups.\3.1."),
-        (r"fpn\.fuse\.(\d)\.(\d)\.conv3\.", r"fuse.\1.\2.merge.0."),
-        (r"fpn\.fuse\.(\d)\.(\d)\.bn3\.", r"fuse.\1.\2.merge.1."),
-        (r"cls1\.", "heads.0."),
-        (r"cls2\.", "heads.1."),
-        (r"cls3\.", "heads.2."),
-        (r"cls4\.", "heads.3."),
-        (r"cls5\.", "heads.4."),
+        *conv_norm_rules(r"fpn\.inners_a\.(\d)\.{}\.", r"lateral.\1."),
+        *conv_norm_rules(r"fpn\.inners_b\.(\d)\.{}\.", r"top_down.\1."),
+        *conv_norm_rules(r"fpn\.fuse\.(\d)\.(\d)\.{}1\.", r"fuse.\1.\2.split."),
+        *conv_norm_rules(r"fpn\.fuse\.(\d)\.(\d)\.{}s\.(\d)\.", r"fuse.\1.\2.groups.\3."),
+        *conv_norm_rules(r"fpn\.fuse\.(\d)\.(\d)\.{}3\.", r"fuse.\1.\2.merge."),
+        *((rf"cls{n}\.", f"heads.{n - 1}.") for n in range(1, 6)),
     )
 
     def __init__(self, encoder: str = "resnet50", input_spec: InputSpec | None = None) -> None:
@@ -115,8 +106,6 @@ class EDN(Network):
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
         """Return five logit maps, the finest first."""
         check_images(x)
-        if self.training:
-            check_single(x, "edn", too_small=_TOO_SMALL)
         f0, f1, f2, f3, f4 = self.encoder(x)
         f5 = self.extreme5(f4)
         f6 = self.extreme6(f5)

@@ -16,12 +16,12 @@ from torch import Tensor, nn
 from sisod.networks.architectures.blocks import (
     check_images,
     check_least,
-    check_single,
     conv_norm,
     init_kaiming,
     resize,
     two_convs,
 )
+from sisod.networks.checkpoints import conv_norm_rules
 from sisod.networks.encoders.encoders import create_encoder, decoder_width
 from sisod.networks.network import Network, Target
 from sisod.networks.registry import FACTS, Facts
@@ -31,7 +31,6 @@ _WIDTH = 64
 _GATE_REDUCTION = 8
 _N_HEADS = 5
 _LEAST = 48  # of height and width: the capsules' 5 x 5 convolution needs 3 pixels at stride 16
-_TOO_SMALL = 64  # to train on a single image: the capsules leave one pixel
 _CAPSULES = 8  # in and out
 _POSE = 4  # a pose is a 4 x 4 matrix
 _KERNEL = 3
@@ -205,32 +204,22 @@ class ICON(Network):
     renames = (
         (r"encoder\.", "encoder."),
         (r"(dfa\d)\.oriConv\.", r"\1.plain."),
-        (r"(dfa\d)\.asyConv\.square_conv\.", r"\1.cross.0.0."),
-        (r"(dfa\d)\.asyConv\.square_bn\.", r"\1.cross.0.1."),
-        (r"(dfa\d)\.asyConv\.ver_conv\.", r"\1.cross.1.0."),
-        (r"(dfa\d)\.asyConv\.ver_bn\.", r"\1.cross.1.1."),
-        (r"(dfa\d)\.asyConv\.hor_conv\.", r"\1.cross.2.0."),
-        (r"(dfa\d)\.asyConv\.hor_bn\.", r"\1.cross.2.1."),
+        *conv_norm_rules(r"(dfa\d)\.asyConv\.square_{}\.", r"\1.cross.0."),
+        *conv_norm_rules(r"(dfa\d)\.asyConv\.ver_{}\.", r"\1.cross.1."),
+        *conv_norm_rules(r"(dfa\d)\.asyConv\.hor_{}\.", r"\1.cross.2."),
         (r"(dfa\d)\.atrConv\.", r"\1.atrous."),
-        (r"(dfa\d)\.conv2d\.", r"\1.merge.0."),
-        (r"(dfa\d)\.bn2d\.", r"\1.merge.1."),
-        (r"(ice\d)\.conv_cross\.", r"\1.cross.0."),
-        (r"(ice\d)\.bn_cross\.", r"\1.cross.1."),
+        *conv_norm_rules(r"(dfa\d)\.{}2d\.", r"\1.merge."),
+        *conv_norm_rules(r"(ice\d)\.{}_cross\.", r"\1.cross."),
         (r"(ice\d)\.conv_mask\.", r"\1.mask."),
         (r"(ice\d)\.channel_add_conv\.", r"\1.gate."),
-        (r"pwv\.conv_trans\.", "pwv.merge.0."),
-        (r"pwv\.bn_trans\.", "pwv.merge.1."),
-        (r"pwv\.conv_m\.", "pwv.activation.0."),
-        (r"pwv\.bn_m\.", "pwv.activation.1."),
-        (r"pwv\.conv_pose\.", "pwv.pose.0."),
-        (r"pwv\.bn_pose\.", "pwv.pose.1."),
+        *conv_norm_rules(r"pwv\.{}_trans\.", "pwv.merge."),
+        *conv_norm_rules(r"pwv\.{}_m\.", "pwv.activation."),
+        *conv_norm_rules(r"pwv\.{}_pose\.", "pwv.pose."),
         (r"pwv\.emrouting\.W$", "pwv.routing.weight"),
         (r"pwv\.emrouting\.(beta_[ua])$", r"pwv.routing.\1"),
         (r"pwv\.bn_caps\.", "pwv.routed_norm."),
-        (r"pwv\.conv_rec\.", "pwv.rebuild.0."),
-        (r"pwv\.bn_rec\.", "pwv.rebuild.1."),
-        *((rf"pwv\.conv{n}\.", f"pwv.join.{n - 1}.0.") for n in range(1, 4)),
-        *((rf"pwv\.bn{n}\.", f"pwv.join.{n - 1}.1.") for n in range(1, 4)),
+        *conv_norm_rules(r"pwv\.{}_rec\.", "pwv.rebuild."),
+        *(rule for n in (1, 2, 3) for rule in conv_norm_rules(rf"pwv\.{{}}{n}\.", f"pwv.join.{n - 1}.")),
         (r"pwv\.(fuse\d)\.", r"pwv.\1."),
         (r"fuse\.", "fuse."),
         *((rf"predtrans{n}\.", f"heads.{n - 1}.") for n in range(1, 6)),
@@ -253,8 +242,6 @@ class ICON(Network):
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
         """Return five logit maps: the finest, then those of levels 1, 2, 3 and of the pose."""
         check_images(x)
-        if self.training:
-            check_single(x, "icon", too_small=_TOO_SMALL)
         _, level4, level3, level2, level1 = self.encoder(x)
         check_least(level2, 3, x, "icon", least=_LEAST)
         x1, x2, x3, x4 = self.dfa1(level1), self.dfa2(level2), self.dfa3(level3), self.dfa4(level4)

@@ -18,12 +18,12 @@ from torch import Tensor, nn
 from sisod.networks.architectures.blocks import (
     check_images,
     check_least,
-    check_single,
     conv_norm,
     init_kaiming,
     resize,
     two_convs,
 )
+from sisod.networks.checkpoints import conv_norm_rules
 from sisod.networks.encoders.encoders import create_encoder, decoder_width
 from sisod.networks.network import Network, Target
 from sisod.networks.registry import FACTS, Facts
@@ -32,7 +32,6 @@ from sisod.networks.specs import InputSpec
 _WIDTH = 64
 _N_LEVELS = 4
 _LEAST = 32  # of height and width: the interaction halves three times from stride 4 on
-_TOO_SMALL = 60  # to train on a single image: these halvings leave one pixel
 _BLUR = 5  # side of the box filter that widens the mask before the distance transform
 
 
@@ -92,16 +91,14 @@ class LDF(Network):
         (r"bkbone\.", "encoder."),
         *((rf"conv{n}b\.", f"reduce_body.{5 - n}.") for n in range(2, 6)),
         *((rf"conv{n}d\.", f"reduce_detail.{5 - n}.") for n in range(2, 6)),
-        (r"decoderb\.conv(\d)\.", r"decoder_body.levels.\1.0."),
-        (r"decoderb\.bn(\d)\.", r"decoder_body.levels.\1.1."),
-        (r"decoderd\.conv(\d)\.", r"decoder_detail.levels.\1.0."),
-        (r"decoderd\.bn(\d)\.", r"decoder_detail.levels.\1.1."),
-        *((rf"encoder\.conv{n}\.", f"interaction.down.{n - 1}.0.") for n in range(1, 5)),
-        *((rf"encoder\.bn{n}\.", f"interaction.down.{n - 1}.1.") for n in range(1, 5)),
-        *((rf"encoder\.conv{n}b\.", f"interaction.body.{n - 1}.0.") for n in range(1, 5)),
-        *((rf"encoder\.bn{n}b\.", f"interaction.body.{n - 1}.1.") for n in range(1, 5)),
-        *((rf"encoder\.conv{n}d\.", f"interaction.detail.{n - 1}.0.") for n in range(1, 5)),
-        *((rf"encoder\.bn{n}d\.", f"interaction.detail.{n - 1}.1.") for n in range(1, 5)),
+        *conv_norm_rules(r"decoderb\.{}(\d)\.", r"decoder_body.levels.\1."),
+        *conv_norm_rules(r"decoderd\.{}(\d)\.", r"decoder_detail.levels.\1."),
+        *(
+            rule
+            for n in range(1, 5)
+            for end, part in (("", "down"), ("b", "body"), ("d", "detail"))
+            for rule in conv_norm_rules(rf"encoder\.{{}}{n}{end}\.", f"interaction.{part}.{n - 1}.")
+        ),
         (r"linearb\.", "head_body."),
         (r"lineard\.", "head_detail."),
         (r"linear\.", "head_mask."),
@@ -128,8 +125,6 @@ class LDF(Network):
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
         """Return six logit maps in the order of `targets`; both passes share decoders and heads."""
         check_images(x)
-        if self.training:
-            check_single(x, "ldf", too_small=_TOO_SMALL)
         deepest_first = self.encoder(x)[:0:-1]
         check_least(deepest_first[-1], 8, x, "ldf", least=_LEAST)
         bodies = [conv(level) for conv, level in zip(self.reduce_body, deepest_first, strict=True)]
