@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +10,9 @@ import pytest
 import scipy.stats
 from helpers.command_line import run
 from helpers.evaluate_runs import finished
-from helpers.simulated_results import PEAK, mean_of, simulated, slow_interval
+from helpers.simulated_results import mean_of, simulated, slow_interval
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from typer.testing import Result
 
 import sisod
@@ -21,7 +20,6 @@ from sisod.analysis.bootstrap import bootstrap_intervals, resample
 from sisod.analysis.comparison import Comparison, compare, compare_many
 from sisod.analysis.scores import read_score
 from sisod.analysis.significance import holm, sign_test
-from sisod.report.notebook import summary_caption
 
 few = settings(deadline=None, max_examples=40)
 
@@ -41,54 +39,9 @@ def random_result(rng: np.random.Generator, n_images: int, *, shift: float = 0.0
 
 # --- coverage -----------------------------------------------------------------------------------------
 
-TRIALS = 1000
-
-
-def coverage(cover: Callable[[np.random.Generator, int], bool]) -> float:
-    rng = np.random.default_rng(20)
-    return sum(cover(rng, trial) for trial in range(TRIALS)) / TRIALS
-
 
 def within(interval: dict[str, float], truth: float) -> bool:
     return interval["low"] <= truth <= interval["high"]
-
-
-@pytest.mark.slow
-def test_intervals_of_a_paired_difference_cover_the_truth() -> None:
-    """A is better by 0.02 on average; images are difficult or easy for both."""
-
-    def cover(rng: np.random.Generator, trial: int) -> bool:
-        hard = rng.gamma(2.0, 0.05, 150)
-        a, b = hard + rng.normal(0, 0.02, 150), hard + 0.02 + rng.exponential(0.02, 150) - 0.02
-        found = compare(simulated(a), simulated(b), metrics="mae", resamples=400, seed=trial)
-        return within(row(found, "mae"), -0.02)
-
-    assert coverage(cover) == pytest.approx(0.95, abs=0.02)
-
-
-@pytest.mark.slow
-def test_intervals_of_a_score_over_objects_cover_the_truth() -> None:
-    """Objects of one image are similar: resampling objects instead would give intervals too narrow."""
-
-    def cover(rng: np.random.Generator, trial: int) -> bool:
-        numbers = rng.integers(0, 6, 150)
-        easy = rng.uniform(0, 1, 150)
-        recall = (rng.uniform(0, 1, int(numbers.sum())) < np.repeat(easy, numbers)).astype(float)
-        result = simulated(np.zeros(150), n_objects=numbers, recall=recall)
-        found = bootstrap_intervals(result, "found", resamples=400, seed=trial)
-        return within(found.row(0, named=True), 0.5)
-
-    assert coverage(cover) == pytest.approx(0.95, abs=0.02)
-
-
-@pytest.mark.slow
-def test_intervals_of_the_maximum_of_a_curve_cover_the_truth() -> None:
-    def cover(rng: np.random.Generator, trial: int) -> bool:
-        result = simulated(np.zeros(100), level=rng.beta(2, 2, 100))
-        found = bootstrap_intervals(result, "f_max", resamples=300, seed=trial)
-        return within(found.row(0, named=True), 0.5 * PEAK.max())
-
-    assert coverage(cover) == pytest.approx(0.95, abs=0.02)
 
 
 @pytest.mark.slow
@@ -185,17 +138,6 @@ def test_chunks_do_not_change_the_resamples(monkeypatch: pytest.MonkeyPatch) -> 
     assert parts["metric"].to_list() == whole["metric"].to_list()
     for column in ("low", "high"):
         assert parts[column].to_numpy() == pytest.approx(whole[column].to_numpy(), nan_ok=True)
-
-
-def test_same_seed_gives_the_same_numbers() -> None:
-    a, b = (
-        random_result(np.random.default_rng(1), 30),
-        random_result(np.random.default_rng(1), 30, shift=0.01),
-    )
-    one, two = compare(a, b, resamples=200, seed=1), compare(a, b, resamples=200, seed=1)
-    assert one.table.equals(two.table)
-    assert one.intervals.equals(two.intervals)
-    assert not one.intervals.equals(compare(a, b, resamples=200, seed=2).intervals)
 
 
 # --- leads, wins, tests -------------------------------------------------------------------------------
@@ -379,23 +321,3 @@ def test_names_are_escaped_in_notebooks() -> None:
     page = compare(a, a, resamples=5, names=("<script>", "b"))._repr_html_()
     assert "<script>" not in page
     assert "&lt;script&gt;" in page
-
-
-def test_values_of_the_table_are_those_of_the_summary(results: Path) -> None:
-    a, b = (sisod.Evaluation.load(results / name) for name in ("A", "B"))
-    found = compare(a, b, metrics="all", resamples=10)
-    for line in found.table.iter_rows(named=True):
-        if line["metric"] in a.summary:
-            assert line["value_a"] == pytest.approx(a.summary[line["metric"]], nan_ok=True)
-            assert line["value_b"] == pytest.approx(b.summary[line["metric"]], nan_ok=True)
-    share = (a.objects["recall_binary"].to_numpy() >= 0.5).mean()
-    assert row(found, "found")["value_a"] == pytest.approx(share)
-    lows, highs, values = (found.intervals[key].to_numpy() for key in ("low", "high", "value"))
-    inside: NDArray[np.bool_] = (lows - 1e-6 <= values) & (values <= highs + 1e-6)
-    assert inside[~np.isnan(values)].mean() > 0.95  # with ten resamples, almost always
-
-
-def test_one_image_is_singular() -> None:
-    a = simulated(np.array([0.1]))
-    assert compare(a, a, metrics="mae", resamples=10).caption().startswith("1 image, 10 ")
-    assert summary_caption(a).startswith("1 image, ")

@@ -6,8 +6,6 @@ import numpy as np
 import polars as pl
 import pytest
 from helpers.object_maps import object_maps
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import sisod
@@ -108,16 +106,6 @@ def test_tables_agree_with_the_counts_of_every_image() -> None:
         expected = dict(per_image.iter_rows())
         column = counts["objects"] - counts["found"] if name == "missed" else counts[f"objects_{name}"]
         assert [expected.get(image, 0) for image in counts["image"]] == column.to_list(), name
-
-
-@given(st.permutations(list(MAPS)), st.integers(1, len(MAPS) - 1))
-@settings(max_examples=8, deadline=None)
-def test_merged_results_have_the_same_breakdown(order: list[str], cut: int) -> None:
-    parts = [sisod.Evaluator(protocol=RAW), sisod.Evaluator(protocol=RAW)]
-    for index, name in enumerate(order):
-        parts[int(index >= cut)].update(*MAPS[name], name=name)
-    parts[0].merge(parts[1])
-    assert error_breakdown(parts[0].result()).equals(error_breakdown(WHOLE))
 
 
 @pytest.mark.parametrize("jobs", [1, 2])

@@ -123,18 +123,6 @@ def test_by_number_by_hand_and_adds_up() -> None:
     assert by_number(result, metrics=["mae"]).columns == ["group", "images", "objects", "mae", "n_mae"]
 
 
-def test_without_images_of_several_objects() -> None:
-    """Groups without images stay, empty; with one object SI-MAE equals MAE."""
-    evaluator = sisod.Evaluator(metrics=["mae", "si_mae"])
-    for size in (3, 5):
-        gt = np.zeros((20, 20), dtype=bool)
-        gt[1 : 1 + size, 1 : 1 + size] = True
-        evaluator.update(gt * 0.5, gt, name=str(size))
-    table = by_number(evaluator.result())
-    assert table["images"].to_list() == [2, 0, 0, 0, 0]
-    assert table["mae"].to_list() == pytest.approx([table["si_mae"][0], *[math.nan] * 4], nan_ok=True)
-
-
 def test_images_without_objects_have_a_group_of_their_own() -> None:
     evaluator = sisod.Evaluator(metrics=["mae", "f_mean"])
     evaluator.update(np.zeros((5, 5)), np.zeros((5, 5), dtype=bool), name="empty")

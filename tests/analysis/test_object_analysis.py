@@ -8,9 +8,7 @@ from typing import Any
 
 import cv2
 import numpy as np
-import polars as pl
 import pytest
-from helpers.simulated_results import simulated
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -123,14 +121,6 @@ def test_resamples_are_evaluations_from_scratch(protocol: str) -> None:
             assert value == pytest.approx(again.summary[key], rel=1e-12, nan_ok=True), key
 
 
-def test_micro_values_are_not_means_over_images() -> None:
-    """An image of three objects weighs three times as much as one of a single object."""
-    result = result_of([FOUND_ONE, FOUND_TWO_OF_THREE])
-    drawn = resample([read_score(result, "object_recall")], 30, seed=1)[:, 0]
-    assert set(np.round(drawn, 6)) == {1.0, 0.75, round(2 / 3, 6)}  # the mean would be 5/6, not 3/4
-    assert result.summary["object_recall"] == 0.75
-
-
 @few
 @given(st.integers(0, 10_000), st.integers(1, 6))
 def test_values_are_those_of_the_summary_to_the_last_bit(seed: int, n_images: int) -> None:
@@ -156,35 +146,6 @@ def test_a_saved_result_gives_the_same_intervals(tmp_path: Path) -> None:
     assert set(KEYS) < set(score_keys(loaded))
     for function in (by_number, predicted_by_size, object_curve):
         assert function(result).equals(function(loaded))
-
-
-def test_order_of_the_images_does_not_matter() -> None:
-    pairs = random_pairs(4, 8)
-    evaluators = [sisod.Evaluator(protocol=PLAIN, metrics=KEYS) for _ in range(2)]
-    for index in range(8):
-        evaluators[0].update(*pairs[index], name=str(index))
-        evaluators[1].update(*pairs[7 - index], name=str(7 - index))
-    a, b = (evaluator.result() for evaluator in evaluators)
-    for line in compare(a, b, metrics=KEYS, resamples=50).table.iter_rows(named=True):
-        assert line["difference"] == 0 or math.isnan(line["difference"])
-        assert abs(line["low"]) < 1e-12 or math.isnan(line["low"])
-        assert (line["a_wins"], line["b_wins"]) == (0, 0)
-
-
-def test_curve_counts_are_resampled_only_for_metrics_that_need_them() -> None:
-    result = result_of(random_pairs(2, 3))
-    assert read_score(result, "object_f1").table.shape[1] < 32
-    assert read_score(result, "object_ap").table.shape[1] > 6 * 49
-
-
-def test_leads_and_wins_of_objects() -> None:
-    """A finds the object of every image; B misses it and invents another."""
-    a, b = result_of([FOUND_ONE] * 6), result_of([MISSED_ONE] * 6)
-    found = compare(a, b, metrics=["object_f1", "false_objects"], resamples=20)
-    for key, difference in (("object_f1", 1), ("false_objects", -1)):
-        line = row(found, key)
-        assert (line["difference"], line["low"], line["high"]) == (difference,) * 3
-        assert (line["a_leads"], line["a_wins"], line["b_wins"], line["p"]) == (1, 6, 0, 2 / 2**6)
 
 
 def test_sign_test_compares_the_values_of_single_images() -> None:
@@ -214,47 +175,6 @@ def test_a_metric_without_a_better_direction() -> None:
     assert cells[-4:] == ["-", "-", "-", "- |"]
     with pytest.raises(ValueError, match="cannot be ranked by n_predicted: neither more nor less is"):
         rank_changes({"a": a}, keys=("n_predicted", "n_false"))
-
-
-def test_methods_are_ranked_by_values_of_the_data_set() -> None:
-    a, b = result_of([FOUND_ONE, MISSED_ONE]), result_of([FOUND_ONE, FOUND_ONE])
-    changes = rank_changes({"a": a, "b": b}, keys=("false_objects", "object_f1", "n_found"))
-    for key in ("false_objects", "object_f1", "n_found"):
-        assert changes.table[f"rank_{key}"].to_list() == [2.0, 1.0]
-
-
-TRIALS = 600
-
-
-@pytest.mark.slow
-def test_intervals_of_object_f1_cover_the_truth() -> None:
-    """Objects of one image are found, and predicted ones precise, with a chance of the image's own."""
-    rng = np.random.default_rng(8)
-    covered = 0
-    for trial in range(TRIALS):
-        easy = rng.uniform(0.2, 1, 120)
-        objects, predicted = rng.integers(0, 6, 120), rng.integers(0, 8, 120)
-        counts = {
-            "objects": objects, "found": rng.binomial(objects, easy),
-            "predicted": predicted, "precise": rng.binomial(predicted, easy / 2),
-        }  # fmt: skip
-        result = with_counts(counts)
-        line = bootstrap_intervals(result, "object_f1", resamples=300, seed=trial).row(0, named=True)
-        covered += line["low"] <= 2 * 0.6 * 0.3 / 0.9 <= line["high"]
-    assert covered / TRIALS == pytest.approx(0.95, abs=0.025)
-
-
-def with_counts(counts: dict[str, NDArray[np.int64]]) -> sisod.Evaluation:
-    """A result with given counts of objects in every image."""
-    values = {name: column.astype(np.float64) for name, column in counts.items()}
-    base = simulated(np.zeros(len(values["objects"])))
-    metric = METRICS["object_f1"].family.function
-    return dataclasses.replace(
-        base,
-        summary={"object_f1": float(metric({name: column.sum() for name, column in values.items()}))},
-        images=base.images.with_columns(object_f1=pl.Series(metric(values))),
-        counts=pl.DataFrame({"image": base.images["image"], **values}),
-    )
 
 
 def test_object_recall_is_compared_under_one_name() -> None:

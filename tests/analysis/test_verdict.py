@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from helpers.simulated_results import simulated
 
-import sisod
 from sisod.analysis.comparison import compare, compare_many
 from sisod.analysis.verdict import disagreement, find_verdict, listed, verdict_lines
 
@@ -67,30 +66,6 @@ def test_winning_more_images_with_the_worse_mean() -> None:
     assert swapped.verdicts() == ["A against B: better on MAE", line.format("B")]
 
 
-def test_an_undecided_mean_is_not_called_worse() -> None:
-    rng = np.random.default_rng(1)
-    gains = np.where(np.arange(100) < 80, 0.01, -0.045)
-    base = rng.uniform(0.2, 0.5, 100)
-    found = compare(simulated(base), simulated(base + gains), metrics="mae", resamples=500)
-    assert found.table["verdict"].to_list() == ["undecided"]
-    assert (
-        "A is better on 80 % of the images, but the difference in the mean is not" in found.verdicts()[1]
-    )
-    assert "worse" not in found.verdicts()[1]
-
-
-def test_shares_of_images_name_ties() -> None:
-    """A is better on 40 of 100 images, worse on 10, level on 50."""
-    base = np.random.default_rng(1).uniform(0.2, 0.5, 100)
-    gains = np.repeat([0.01, -0.06, 0.0], [40, 10, 50])
-    (_, note) = compare(simulated(base), simulated(base + gains), metrics="mae", resamples=99).verdicts()
-    assert "better on 40 % of the images (50 % tie)" in note
-    wins = {"p": 0.01, "a_wins": 60, "p_mean": 0.01, "a_gain": 0.1, "b_gain": 0.4}
-    assert "60 % of the images (33 % tie)" in disagreement(
-        row("f_mean", "worse", b_wins=7, ties=33, **wins)
-    )
-
-
 def test_an_interval_that_disagrees_with_the_verdict_is_named() -> None:
     rows = [
         row("mae", "undecided", low=0.01, high=0.2),
@@ -137,18 +112,6 @@ def test_more_images_without_a_difference_of_the_means() -> None:
     assert found.verdicts() == ["A against B: undecided on MAE", line.format("A")]
     swapped = compare(simulated(base + gains), simulated(base), metrics="mae", resamples=500)
     assert swapped.verdicts()[1:] == [line.format("B")]
-
-
-def test_a_difference_of_the_means_without_more_images() -> None:
-    """A is better by 0.2 on half of the images, and worse by 0.01 on the others."""
-    base = np.random.default_rng(3).uniform(0.2, 0.5, 100)
-    gains = np.where(np.arange(100) < 50, 0.2, -0.01)
-    found = compare(simulated(base), simulated(base + gains), metrics="mae", resamples=500)
-    assert found.verdicts() == [
-        "A against B: better on MAE",
-        "  MAE: A has the better mean, but is better on only 50 % of the images, not significant by the "
-        "sign test",
-    ]
 
 
 def test_metrics_with_the_same_disagreement_share_a_line() -> None:
@@ -216,14 +179,3 @@ def test_better_values_are_bold_where_decided() -> None:
     assert (0, 3) in three.bold  # a against b
     assert (1, 3) not in three.bold  # a against c
     assert three.sections == {3}
-
-
-def test_a_method_against_itself_is_undecided() -> None:
-    evaluator = sisod.Evaluator()
-    gt = np.zeros((20, 20), dtype=bool)
-    gt[3:9, 3:9] = True
-    for index in range(5):
-        evaluator.update(np.roll(gt, index), gt, name=str(index))
-    result = evaluator.result()
-    (line,) = compare(result, result, resamples=50).verdicts()
-    assert line.startswith("A against B: undecided on all ")

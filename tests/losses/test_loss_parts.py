@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 import sisod
-from sisod.common.exceptions import UsageError
 from sisod.losses import (
     PlainLoss,
     SizeInvariantLoss,
@@ -159,25 +158,6 @@ def test_one_object_is_exactly_the_plain_loss(
     assert torch.equal(*(torch.autograd.grad(loss, logits)[0] for loss in (ours, plain)))
 
 
-@pytest.mark.parametrize("parts", ["boxes", "cells", "blobs"])
-def test_whole_of_one_is_exactly_the_plain_loss(parts: Any) -> None:
-    gt = draw_masks(3, [4, 0, 2]).float()
-    logits = draw_logits(3, gt).float()
-    assert SizeInvariantLoss(*TERMS, parts=parts, image_weight=1.0)(logits, gt) == PlainLoss(*TERMS)(
-        logits, gt
-    )
-
-
-def test_labels_may_be_given() -> None:
-    gt = draw_masks(5, [5, 3])
-    logits = draw_logits(5, gt)
-    for parts in ("cells", "blobs"):
-        loss = SizeInvariantLoss("bce", "dice", parts=parts, image_weight=0.5)
-        labels = labels_of(gt, parts)
-        assert loss(logits, gt, boxes_of(gt), labels) == loss(logits, gt)
-        assert loss(logits[:, None], gt[:, None], labels=labels[:, None].int()) == loss(logits, gt)
-
-
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.int32])
 def test_boxes_of_every_integer_type_give_the_same(dtype: torch.dtype) -> None:
     gt = torch.zeros(1, 1, 250, 255)
@@ -208,30 +188,3 @@ def test_a_part_without_a_pixel_does_not_count() -> None:
     loss.backward()
     assert logits.grad is not None
     assert logits.grad.isfinite().all()
-
-
-OPTIONS = [
-    ({"parts": "discs"}, "parts must be 'boxes', 'cells' or 'blobs', got 'discs'"),
-    ({"image_weight": 1.5}, "image_weight must be a number from 0 to 1, got 1.5"),
-    ({"gamma": -1}, "gamma must be a number from 0 to 1, got -1"),
-    (
-        {"parts": "cells", "gamma": 0.5},
-        "gamma weighs boxes by their size, but parts is 'cells'; leave gamma at 1",
-    ),
-    (
-        {"parts": "blobs", "alpha": 0.5},
-        "alpha weighs the background between boxes, but parts is 'blobs'; leave alpha at 'ratio'",
-    ),
-    (
-        {"image_weight": 0.5, "normalize": False},
-        "without normalize the loss is Eq. 16 as printed, a sum over boxes; use it with parts 'boxes', "
-        "image_weight 0 and gamma 1 only",
-    ),
-]
-
-
-@pytest.mark.parametrize(("options", "message"), OPTIONS)
-def test_options_that_cannot_work_are_refused(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError) as error:
-        SizeInvariantLoss("bce", **options)
-    assert str(error.value) == message

@@ -1,7 +1,7 @@
 """Second derivatives of the losses, forward mode, and the transforms of `torch.func`."""
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import pytest
 import torch
@@ -56,27 +56,6 @@ def test_second_order_is_right(term: Any, kind: Any, probs: bool) -> None:
     assert torch.autograd.gradgradcheck(loss, (given,))
     # products and gradients computed for many vectors at once give the same
     assert torch.autograd.gradcheck(loss, (given,), check_forward_ad=True, check_batched_grad=True)
-
-
-@pytest.mark.parametrize("term", [*TERMS, own_tversky])
-def test_transforms_agree_with_autograd(term: Any) -> None:
-    loss, given = loss_of(term)
-    value = loss(given)
-    slope = torch.autograd.functional.jacobian(loss, given)  # type: ignore[no-untyped-call]
-    curvature = functional.hessian(loss, given)  # type: ignore[no-untyped-call]
-    direction = torch.linspace(-1, 1, given.numel(), dtype=given.dtype).view_as(given)
-    func = cast("Any", torch.func)
-    for found, expected in [
-        (func.grad(loss)(given), slope),
-        (func.jvp(loss, (given,), (direction,)), (value, (slope * direction).sum())),
-        (func.hessian(loss)(given), curvature),  # forward over reverse
-        (func.jacrev(func.jacrev(loss))(given), curvature),
-        (cast("Any", functional.hessian)(loss, given, vectorize=True), curvature),
-        (func.vmap(loss)(torch.stack([given, -given])), torch.stack([value, loss(-given)])),
-        (func.vmap(func.grad(loss))(given[None]), slope[None]),
-        (func.grad(lambda x: func.vmap(loss)(x).sum())(given[None]), slope[None]),
-    ]:
-        torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-12)
 
 
 def test_third_order_and_penalties_of_gradients() -> None:

@@ -110,6 +110,14 @@ REFUSED: dict[str, Callable[[], object]] = {
     "labels=labels_of(gt, 'blobs')": lambda: weight_map(
         None, TWO.shape, parts="blobs", labels=labels_of(TWO)
     ),
+    "parts must be 'boxes', 'cells' or 'blobs', got 'discs'": lambda: loss(parts="discs"),
+    "image_weight must be a number from 0 to 1, got 1.5": lambda: loss(image_weight=1.5),
+    "gamma must be a number from 0 to 1, got -1": lambda: loss(gamma=-1),
+    "gamma weighs boxes by their size, but parts is 'cells'": lambda: loss(parts="cells", gamma=0.5),
+    "alpha weighs the background between boxes": lambda: loss(parts="blobs", alpha=0.5),
+    "without normalize the loss is Eq. 16": lambda: loss(image_weight=0.5, normalize=False),
+    "boxes is None but parts is 'boxes'": lambda: weight_map(None, TWO.shape),
+    "labels is None but parts is 'cells'": lambda: weight_map(None, TWO.shape, parts="cells"),
     "boxes has shape (2, 6, 8)": lambda: cells(boxes=labels_of(GT)),
     "boxes has shape (2, 6, 8) and dtype torch.int16": lambda: weight_map(
         labels_of(TWO), TWO.shape, parts="cells", labels=labels_of(TWO)

@@ -1,4 +1,4 @@
-"""Losses over cells and blobs inside PyTorch, at their limits, and the weights that they give pixels."""
+"""Losses over boxes, cells and blobs inside PyTorch, at their limits, and the weights of pixels."""
 
 import copy
 import pickle
@@ -11,11 +11,11 @@ from helpers.loss_maps import loss_maps
 from torch import Tensor
 from torch.autograd import functional
 
-from sisod.common.exceptions import UsageError
 from sisod.losses import PlainLoss, SizeInvariantLoss, boxes_of, labels_of, weight_map
 
 ALL = ("bce", "mse", "l1", "focal(2)", "dice", "iou", "auc", "tversky(0.3,0.7)")
 KINDS: list[Any] = [
+    {"parts": "boxes"},
     {"parts": "cells"},
     {"parts": "cells", "image_weight": 0.5},
     {"parts": "blobs"},
@@ -118,7 +118,9 @@ def test_autocast_sums_in_float32(options: Any, dtype: torch.dtype) -> None:
     torch.testing.assert_close(rounded.grad.double(), exact.grad, rtol=8e-3, atol=7e-8)
 
 
-@pytest.mark.parametrize("options", [KINDS[1], KINDS[3], KINDS[5]], ids=["cells", "blobs", "boxes"])
+@pytest.mark.parametrize(
+    "options", [KINDS[0], KINDS[2], KINDS[4], KINDS[6]], ids=["plain", "cells", "blobs", "boxes"]
+)
 @pytest.mark.slow
 def test_compiles_without_a_graph_break(options: Any) -> None:
     torch._dynamo.reset()
@@ -203,7 +205,7 @@ def test_accumulating_two_halves_equals_one_step(options: Any) -> None:
 # --------------------------------------------------------------------------------------- at the limits
 
 
-@pytest.mark.parametrize("options", KINDS[:4], ids=["cells", "cells .5", "blobs", "blobs .3"])
+@pytest.mark.parametrize("options", KINDS[1:5], ids=["cells", "cells .5", "blobs", "blobs .3"])
 def test_five_hundred_objects(options: Any) -> None:
     """Against a mask per part, in float64."""
     gt = torch.zeros(2, 75, 72, dtype=torch.float64)
@@ -287,18 +289,6 @@ def test_the_weight_map_makes_the_loss(options: Any) -> None:
     pixels = (maps[0].sigmoid() - gt).abs()
     loss = SizeInvariantLoss("l1", **options)(maps, gt, **found)
     torch.testing.assert_close((weight * pixels).sum() / len(gt), loss)
-
-
-def test_weight_map_says_what_is_missing() -> None:
-    _, gt = batch()
-    with pytest.raises(UsageError, match=r"^boxes is None but parts is 'boxes'; give boxes=boxes_of"):
-        weight_map(None, gt.shape)
-    with pytest.raises(
-        UsageError, match=r"^labels is None but parts is 'cells'; give labels=labels_of\(gt"
-    ):
-        weight_map(boxes_of(gt), gt.shape, parts="cells")
-    with pytest.raises(UsageError, match=r"^gamma weighs boxes by their size"):
-        weight_map(None, gt.shape, parts="cells", labels=labels_of(gt), gamma=0.5)
 
 
 # ------------------------------------------------------------------------- what must never change

@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+import cv2
 import numpy as np
 import pytest
 from helpers import boundary_oracle as oracle
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 import sisod
 from sisod.common.exceptions import UsageError
-from sisod.scoring.families.boundaries import surface_dice
+from sisod.scoring.families.boundaries import near_boundary, surface_dice
 
 Mask = NDArray[np.bool_]
 KEYS = ("biou", "si_biou", "mba", "hce", "nsd")
@@ -159,15 +160,6 @@ def test_degenerate_masks(pred: Mask, gt: Mask, expected: tuple[float, ...]) -> 
     assert tuple(score(pred, gt).values()) == pytest.approx(expected, abs=1e-15, nan_ok=True)
 
 
-def test_undefined_images_are_counted() -> None:
-    evaluator = sisod.Evaluator(metrics=KEYS, protocol="default+min_area=0")
-    for name, (pred, gt) in {"a": (ONE, ONE), "b": (FULL, EMPTY), "c": (FULL, FULL)}.items():
-        evaluator.update(pred, gt, name=name)
-    result = evaluator.result()
-    assert result.summary == {"biou": 1.0, "si_biou": 1.0, "mba": 1.0, "hce": 1 / 3, "nsd": 1.0}
-    assert result.defined == {"biou": 2, "si_biou": 2, "mba": 1, "hce": 3, "nsd": 2}
-
-
 # ---------------------------------------------------------------------------- against the oracle
 
 
@@ -227,6 +219,15 @@ def test_oracle_where_bands_and_radii_are_wide(shape: tuple[int, int], seed: int
 def test_surface_dice_at_any_tolerance(pair: tuple[Mask, Mask], squared: int) -> None:
     expected = oracle.surface_distance(*pair, tolerance=math.sqrt(squared))
     assert surface_dice(*pair, squared) == pytest.approx(expected, abs=1e-12, nan_ok=True)
+
+
+@settings(deadline=None, max_examples=20)
+@given(mask_pairs(40), st.integers(7, 15))
+def test_large_ellipses_are_those_of_opencv(pair: tuple[Mask, Mask], radius: int) -> None:
+    ellipse = cv2.getStructuringElement(cv2.MORPH_ELLIPSE, (2 * radius + 1, 2 * radius + 1))
+    for mask in pair:
+        expected = cv2.morphologyEx(mask.astype(np.uint8), cv2.MORPH_GRADIENT, ellipse)
+        np.testing.assert_array_equal(near_boundary(mask.view(np.uint8), radius), expected)
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32", "float64"])

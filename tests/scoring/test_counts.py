@@ -7,6 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 import sisod
+from sisod.scoring.counting import histograms
 from sisod.scoring.counting.components import label_instances, label_mask, shared_pixels
 from sisod.scoring.counting.histograms import LEVELS, count_rows
 
@@ -26,7 +27,11 @@ def count(codes: NDArray[np.uint8], gt: Mask, inside: Mask) -> NDArray[np.intp]:
 
 @pytest.mark.parametrize("connectivity", [4, 8])
 @pytest.mark.parametrize("share", [0.0, 0.05, 0.3, 0.5, 1.0])  # none, few, many, overlapping, one
-def test_rows_against_masks(share: float, connectivity: Literal[4, 8]) -> None:
+@pytest.mark.parametrize("few", [63, 1])  # frames that are counted in one pass
+def test_rows_against_masks(
+    few: int, share: float, connectivity: Literal[4, 8], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(histograms, "_FEW_BOXES", few)
     gt = blobs(1, share)
     codes = np.random.default_rng(2).integers(0, LEVELS, gt.shape).astype(np.uint8)
     parts = sisod.partition(gt, connectivity=connectivity, min_area=30)  # leaves some out

@@ -270,22 +270,6 @@ def test_correct_objects_are_the_true_positives_of_panoptica(name: str) -> None:
     assert len(scores.objects["error"]) == golden["tp"] + golden["fn"]
 
 
-@pytest.mark.parametrize("name", MAPS)
-def test_pixels_of_missed_and_false_objects_by_scipy(name: str) -> None:
-    from scipy import ndimage
-
-    pred, gt = MAPS[name]
-    above, eight = pred > 127, np.ones((3, 3))
-    truth, n_true = ndimage.label(gt, eight)
-    predicted, n_predicted = ndimage.label(above, eight)
-    scores = scores_of(pred, gt, Protocol("every component", min_area=0, normalize="none"))
-    misses = ndimage.sum_labels(gt & ~above, truth, np.arange(1, n_true + 1))
-    assert sorted(misses) == sorted(scores.objects["missed_pixels"].tolist())
-    salient = ndimage.sum_labels(gt, predicted, np.arange(1, n_predicted + 1))
-    areas = ndimage.sum_labels(above, predicted, np.arange(1, n_predicted + 1))
-    assert areas[salient == 0].sum() == scores.object_counts["false_pixels"][0]
-
-
 def test_the_official_protocol_has_none() -> None:
     pred, gt = MAPS["random1"]
     assert "error" not in scores_of(pred, gt, PROTOCOLS["official"]).objects

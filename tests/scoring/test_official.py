@@ -11,7 +11,6 @@ import cv2
 import numpy as np
 import pytest
 import scipy.ndimage
-from helpers.command_line import run
 from helpers.paths import RESULTS
 from numpy.typing import NDArray
 
@@ -257,14 +256,6 @@ def test_errors() -> None:
     with pytest.raises(ValueError, match="it looks like 0/1"):
         sisod.score(gt, gt.astype(np.uint8), protocol="official")
     assert tuple(sisod.score(gt, gt, protocol="official", metrics="all")) == PAPER_KEYS
-
-
-def test_commands_that_show_frames_refuse_the_protocol(four_images: Path) -> None:  # noqa: ARG001
-    for arguments in (["stats", "MSOD/mask"], ["frames", "MSOD/mask", "--out", "drawn"]):
-        result = run(*arguments, "--protocol", "official")
-        assert result.exit_code == 2
-        assert "choose another protocol to see frames" in result.stderr
-    assert not Path("drawn").exists()
 
 
 @pytest.mark.skipif(DATA is None, reason="SISOD_DATA, the folder of real data, is not set")

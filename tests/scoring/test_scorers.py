@@ -52,17 +52,6 @@ def test_a_batch_has_the_scores_of_its_images(protocol: sisod.Protocol) -> None:
 
 
 @names
-def test_a_scorer_refuses_statistics_of_another(protocol: sisod.Protocol) -> None:
-    """A mixed batch fails; no image of it is dropped in silence."""
-    other = sisod.PROTOCOLS["default" if protocol.released_code else "official"]
-    pred, gt = make_pairs()[0]
-    scorers = [find_scorer(protocol, "paper"), find_scorer(other, "paper")]
-    mixed = [scorer.measure(pred, scorer.ground_truth(gt)) for scorer in scorers]
-    with pytest.raises(AttributeError):
-        scorers[0].finish(mixed)
-
-
-@names
 def test_a_batch_reads_every_file_once(
     protocol: sisod.Protocol, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -94,7 +94,8 @@ def near_boundary(gt: Bytes, radius: int) -> Bytes:
     for reach in range(1, radius + 1):  # `in_row`: the other value is at most so many steps away
         for shift in (np.flatnonzero(reaches == reach) - radius).tolist():
             y0, y1 = max(0, -shift), min(len(gt), len(gt) - shift)
-            near[y0:y1] |= in_row[y0 + shift : y1 + shift]
+            if y0 < y1:
+                near[y0:y1] |= in_row[y0 + shift : y1 + shift]
         in_row = np.asarray(cv2.dilate(in_row, row), dtype=np.uint8)
     return near
 
