@@ -72,7 +72,7 @@ def _scores(experiment: "Experiment") -> dict[str, float]:
 
 def draw(content: dict[str, Any]) -> None:
     """Draw the reliability before and after."""
-    from sisod.report.drawing.reliability import reliability_figure
+    from sisod.report.drawing.studies import reliability_figure
     from sisod.report.style import save_figure
 
     stored = content["reliability"]

@@ -21,10 +21,10 @@ from sisod.report.style import (
     SMALL_FONT,
     LineStyle,
     add_legend,
+    context,
     line_styles,
     new_figure,
     save_figure,
-    style,
 )
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def main() -> None:
 
 def main_result(results: Results) -> "Figure":
     """Draw objects found by size on the two sets with many objects, and beside it the price: MAE."""
-    with style():
+    with context():
         figure = new_figure(2.3)
         *found_panels, mae_panel = figure.subplots(1, 3)
         for axes, dataset in zip(found_panels, TESTS[:2], strict=True):
@@ -116,7 +116,7 @@ def price(results: Results) -> "Figure":
     # only the first seven: more curves cannot be distinguished, the table has the others
     titles = {run: title for run, title in list(runs.items())[:7] if run in results.records}
     looks = line_styles(list(titles.values()))
-    with style():
+    with context():
         figure = new_figure(3.2)
         panels = figure.subplots(1, 2, sharey=True)
         for axes, dataset in zip(panels, TESTS, strict=False):
@@ -148,7 +148,7 @@ def _grouped(
     counted: str,
 ) -> "Figure":
     """Draw a row of panels for each score and a column for each data set; thin lines are the seeds."""
-    with style():
+    with context():
         figure = new_figure(1.9 * len(rows) + 0.4)
         panels = figure.subplots(len(rows), len(TESTS), squeeze=False, sharex=True, sharey="row")
         for column, dataset in enumerate(TESTS):
@@ -199,7 +199,7 @@ _COMPARED_METRICS = {
 def draw_losses() -> "Figure":
     """Draw each loss minus EDN's own, a marker for each seed; the better half of a panel is shaded."""
     looks = line_styles(list(losses.KINDS.values()))
-    with style():
+    with context():
         figure = new_figure(4.4)
         panels = figure.subplots(2, len(_COMPARED_METRICS), sharex=True, sharey="col")
         for row, dataset in zip(panels, TESTS[:2], strict=True):

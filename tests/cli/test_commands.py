@@ -2,11 +2,9 @@
 
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 from collections import defaultdict
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -168,22 +166,3 @@ def test_completion_imports_nothing_slow() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert done.stdout == "[]\n"
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
-def test_completion_in_bash(tmp_path: Path) -> None:
-    program = tmp_path / "sisod"
-    program.write_text(f"#!{sys.executable}\nfrom sisod.cli import app\napp()\n")
-    program.chmod(0o755)
-    code = (
-        'export PATH="$PWD:$PATH"\n'
-        'eval "$(sisod --show-completion)"\n'
-        "COMP_WORDS=(sisod evaluate --protocol pap); COMP_CWORD=3\n"
-        '_sisod_completion sisod; echo "${COMPREPLY[@]}"\n'
-    )
-    done = subprocess.run(  # noqa: S603
-        ["bash", "--norc", "-c", code],  # noqa: S607
-        cwd=tmp_path, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert (done.stdout, done.stderr) == ("paper\n", "")

@@ -138,12 +138,6 @@ def test_errors(results: Path) -> None:
     assert "no result in or below 'empty'" in call("empty").stderr
 
 
-def test_published_rows_are_not_drawn(results: Path) -> None:
-    pytest.importorskip("matplotlib", reason="extra report is not installed")
-    row = call(str(results / "MSOD" / "B"), "--against-paper", "--plot", "x.pdf")
-    assert "--plot draws differences of methods; leave out --against-paper" in row.stderr
-
-
 def test_a_plot_of_each_data_set(results: Path) -> None:
     pytest.importorskip("matplotlib", reason="extra report is not installed")
     drawn = call(str(results), "--plot", "forest.svg", "--metrics", "mae")

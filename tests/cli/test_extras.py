@@ -12,7 +12,7 @@ from helpers import run_without_extras
 
 import sisod
 from sisod import networks
-from sisod.common.exceptions import EXTRAS, TRAINING, InputError, MissingExtraError, is_missing, require
+from sisod.common.exceptions import EXTRAS, TRAINING, is_missing
 
 MODULES = [*EXTRAS, "scipy"]
 TORCH = (
@@ -169,12 +169,3 @@ def test_a_module_of_the_users_own_is_not_an_extra(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(sys.modules, "sisod.not_ours", None)
     with pytest.raises(ModuleNotFoundError, match=r"sisod\.not_ours"), exit_on_user_error():
         __import__("sisod.not_ours")
-
-
-def test_require() -> None:
-    require("this", "json", "sys", "numpy")
-    text = "x needs Dask; install it with: pip install 'sisod[cluster]'"
-    assert str(MissingExtraError("x", "dask")) == text
-    assert issubclass(MissingExtraError, InputError)
-    assert is_missing("no_such_module")
-    assert not is_missing("__main__")  # which does not say where it is from

@@ -8,7 +8,7 @@ from helpers.paths import DOCS
 
 from sisod.analysis.error_breakdown import ERROR_CLASSES
 from sisod.report.error_breakdown import CLASS_STYLES
-from sisod.report.gallery import figure_names
+from sisod.report.gallery import FIGURES
 
 PAGE = (DOCS / "errors.md").read_text(encoding="utf-8")
 
@@ -35,4 +35,4 @@ def test_every_class_is_defined() -> None:
 
 
 def test_figures_exist() -> None:
-    assert set(re.findall(r"--figure (\S+)", PAGE)) <= set(figure_names())
+    assert set(re.findall(r"--figure (\S+)", PAGE)) <= set(FIGURES)

@@ -31,11 +31,6 @@ MAY_IMPORT: dict[str, set[str]] = {
 }
 MAY_IMPORT["reproduction"] = {*MAY_IMPORT} - {"compat"}
 MAY_IMPORT["cli"] = {*MAY_IMPORT}
-# results and comparisons draw themselves in a notebook
-EXCEPTIONS = {
-    ("sisod.evaluation.result", "sisod.report.notebook"),
-    ("sisod.analysis.comparison", "sisod.report.drawing.forest"),
-}
 # heavy packages -> the subpackages that may import them
 HEAVY = {
     "typer": {"cli"},
@@ -78,7 +73,6 @@ def module_graph(modules: dict[str, ast.Module]) -> Graph:
             for target in imports(tree)
             if target.startswith("sisod")
         }
-        - {target for source, target in EXCEPTIONS if source == name}
         for name, tree in modules.items()
     }
 

@@ -50,12 +50,6 @@ def test_tables_mark_the_best_by_the_direction_and_escape_the_title() -> None:
     assert render(lines(), [keys], "csv").splitlines()[0].endswith("pixel_error,si_pixel_error,overlap")
 
 
-def test_a_notebook_shows_both_forms_in_one_row() -> None:
-    html = result(0.2)._repr_html_()
-    assert "Own &lt;b&gt;50 %_error ↓" in html
-    assert "<b>50" not in html
-
-
 @pytest.mark.needs("jinja2")
 def test_the_page_has_its_columns_intervals_and_no_markup_of_the_title(tmp_path: Path) -> None:
     results = [Result("D", name, result(noise)) for name, noise in (("good", 0.2), ("bad", 0.6))]
@@ -68,15 +62,6 @@ def test_the_page_has_its_columns_intervals_and_no_markup_of_the_title(tmp_path:
     assert any(text.startswith(TITLE) for text in texts)
     values = results[0].evaluation.summary
     assert sum(f"{values['mae']:.4f}" in text for text in texts) >= 2  # mae and pixel_error are equal
-
-
-@pytest.mark.needs("matplotlib")
-def test_a_comparison_draws_it() -> None:
-    from sisod.analysis import compare
-
-    compared = compare(result(0.2), result(0.6), metrics=["mae", "pixel_error"], resamples=20)
-    texts = [text.get_text() for axes in compared.plot().axes for text in axes.get_yticklabels()]
-    assert any("50" in text for text in texts)
 
 
 def test_the_table_of_saved_results_has_them_by_default(tmp_path: Path) -> None:
@@ -98,9 +83,3 @@ def test_the_command_that_scores_a_missing_one_names_its_function(tmp_path: Path
         "1 of 2 results have no overlap (D/other); score the first one with: sisod evaluate other=PRED "
         "GT --dataset D --metrics mae,helpers.custom_metrics:overlap --out NEW"
     )
-
-
-def test_repr_shows_them_after_those_of_the_paper() -> None:
-    assert [line.split("  ")[1] for line in repr(result(0.2)).splitlines()[1:]] == [
-        "MAE ↓", "SI-MAE ↓", f"{TITLE} ↓", f"SI-{TITLE} ↓", "overlap",
-    ]  # fmt: skip

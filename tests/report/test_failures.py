@@ -1,6 +1,5 @@
 """What the browser of failures contains: lists, crops, outlines, limits; the names of numbers."""
 
-import base64
 import re
 from pathlib import Path
 
@@ -10,17 +9,15 @@ import pytest
 from helpers.command_line import run
 from helpers.container_files import in_shards, write_parquet, write_tar
 from helpers.folder_contents import content as files_of
-from helpers.report_runs import Tables, data_of, without_objects
+from helpers.report_runs import data_of, without_objects
 from numpy.typing import NDArray
 
 import sisod
-from sisod.analysis.scores import title
 from sisod.evaluation.results import Result as Saved
 from sisod.report import write_report
 from sisod.report.page import failures as failures_module
-from sisod.report.page.charts import MEASURES
 from sisod.report.page.failures import choose_false, choose_images
-from sisod.report.page.pictures import SIDE, encode, outline_path
+from sisod.report.page.pictures import outline_path
 from sisod.scoring.metrics import METRICS
 
 pytest.importorskip("jinja2", reason="extra report is not installed")
@@ -142,38 +139,6 @@ def test_outline_of_a_small_mask_follows_its_pixels(seed: int) -> None:
     assert (filled.mean(axis=(1, 3)) > 0.5).tolist() == (mask > 0).tolist()
 
 
-def test_outline_of_three_pixels_is_an_angle() -> None:
-    mask = np.zeros((20, 20), dtype=np.uint8)
-    mask[8, 8] = mask[8, 9] = mask[9, 8] = 255
-    path, grid = outline_path(mask)
-    assert grid == [180, 180]
-    assert len(re.findall(r"-?\d+", path)) // 2 in (6, 7)  # corners; the inner one may be cut
-    assert outline_path(np.zeros((5, 5), dtype=np.uint8)) == ("", [190, 190])
-
-
-def test_outline_of_a_large_mask_is_short() -> None:
-    mask = np.zeros((1200, 1600), dtype=np.uint8)
-    cv2.circle(mask, (800, 600), 400, 255, -1)
-    path, grid = outline_path(mask)
-    assert grid == [192, 144]
-    assert len(path) < 300
-    expected = cv2.resize(mask, (192, 144), interpolation=cv2.INTER_AREA) > 127
-    assert (drawn(path, grid) ^ expected).mean() < 0.01
-
-
-def test_small_crops_keep_their_pixels() -> None:
-    """A target of three pixels is as bright in the picture as in the image."""
-    for shape, size in (((20, 20), (20, 20)), ((300, 600), (SIDE // 2, SIDE))):
-        image = np.full(shape, 40, dtype=np.uint8)
-        image[8, 8] = image[8, 9] = image[9, 8] = 255
-        data = np.frombuffer(base64.b64decode(encode(image)), dtype=np.uint8)
-        picture = cv2.imdecode(data, cv2.IMREAD_GRAYSCALE)
-        assert picture is not None
-        assert picture.shape == size
-        if shape == size:
-            assert np.abs(picture.astype(int) - image).max() < 40
-
-
 def test_page_is_the_same_bytes_and_small(saved: list[Saved], tmp_path: Path, text: str) -> None:
     write_report(saved, tmp_path / "again.html", resamples=50)
     assert (tmp_path / "again.html").read_text(encoding="utf-8") == text
@@ -194,77 +159,6 @@ def test_number_of_failures_adapts(saved: list[Saved], tmp_path: Path, text: str
         assert {item["kind"] for item in items} == {"object", "false", "image"}
         if name == "MAX_FILES":
             assert len({(i["dataset"], i["image"]) for i in items}) == 30 // 6
-
-
-def luminance(colour: str) -> float:
-    levels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in levels]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
-def contrast(a: str, b: str) -> float:
-    high, low = sorted((luminance(a), luminance(b)), reverse=True)
-    return (high + 0.05) / (low + 0.05)
-
-
-def tokens() -> dict[str, tuple[str, str]]:
-    """Colours of the style sheets by name, for light and for dark."""
-    style = (ASSETS / "page.css").read_text()
-    pairs = re.findall(r"--([a-z]\w*): light-dark\((#\w{6}), (#\w{6})\);", style)
-    return {name: (light, dark) for name, light, dark in pairs}
-
-
-def test_contrast_of_every_pair_of_colours() -> None:
-    colours = tokens()
-    style = (ASSETS / "page.css").read_text() + (ASSETS / "failures.css").read_text()
-    texts = set(re.findall(r"[;{ ]color: var\(--(\w+)\)", style)) | {"text"}
-    backgrounds = {"background", "raised", "si"}
-    assert {"text", "muted", "accent", "missed"} <= texts
-    assert set(re.findall(r"background(?:-color)?: var\(--(\w+)\)", style)) <= backgrounds | {"text"}
-    for theme in (0, 1):
-        for name in texts - {"background"}:
-            for behind in backgrounds:
-                least = contrast(colours[name][theme], colours[behind][theme])
-                assert least >= 4.5, (name, behind, theme)
-        assert contrast(colours["background"][theme], colours["text"][theme]) >= 4.5
-        for name in ("c0", "c1", "c2", "c3", "c4", "c5", "c6", "mark"):  # lines and marks: no text
-            assert contrast(colours[name][theme], colours["background"][theme]) >= 3, (name, theme)
-
-
-def test_numbers_have_the_names_of_the_tables(text: str) -> None:
-    """MAE of objects, inside their frames, is never called SI-MAE."""
-    assert MEASURES["mae"] == ("MAE", title("object_mae"), METRICS["si_mae"].title)
-    assert MEASURES["f_mean"] == ("F mean", title("object_f_mean"), METRICS["si_f_mean"].title)
-    assert data_of(text)["measures"] == {key: list(names) for key, names in MEASURES.items()}
-    assert title("object_mae") == "MAE of objects"
-    for dataset in ("mixed", "crowded"):
-        for caption in (f"Scores on {dataset}", f"Objects on {dataset}"):
-            for cell, _ in Tables(text).tables[caption][1]:
-                assert cell.strip()
-    headings = re.findall(r'class="sort" title="([^"]*)"', text)
-    titles = {metric.title for metric in METRICS.values()} | {"found", "size bias", "count"}
-    assert {h for h in headings if h not in titles} == set()
-    assert len(headings) > 40
-
-
-def glossary(text: str) -> dict[str, str]:
-    return dict(re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", text))
-
-
-def test_every_term_is_explained_in_one_sentence(text: str) -> None:
-    terms = glossary(text)
-    assert len(terms) == len(re.findall("<dt>", text)) > 20
-    for term, sentence in terms.items():
-        assert re.fullmatch(r"[A-Z].*\.", sentence), term
-        assert not re.search(r"\. [A-Z]", sentence), term
-    names = {name.lower() for term in terms for name in re.split(r", | \(|\)", term)}
-    used = re.findall(r'class="group">(\w[\w -]*)', text) + [n for m in MEASURES.values() for n in m[1:]]
-    used += ["MAE", "SI-MAE", "PQ", "BSI-F binary", "Object F1", "Object precision", "False area"]
-    used += ["size bias", "frame", "missed object", "invented", "95 % interval", "p", "SI"]
-    missing = {u.strip().lower() for u in used} - names
-    plain = {u for u in missing if u.removeprefix("si-") not in names}  # SI is a term of its own
-    several = {u for u in plain if u.removesuffix("s") not in names}  # "False objects"
-    assert several <= {"objects", "both", "found objects"}
 
 
 def test_scripts_never_write_markup() -> None:

@@ -126,19 +126,6 @@ def test_all_methods_beside_each_other_and_search(page: Browser) -> None:
     assert {title.split(",")[0] for title in titles} == {"scene0003"}
 
 
-def test_outline_can_be_switched_off(page: Browser) -> None:
-    n_pictures = page.evaluate("document.querySelectorAll('#f-items .picture').length")
-    assert (
-        every(page, "#f-items .outline.line", "getComputedStyle(e).visibility === 'visible'")
-        == n_pictures
-    )
-    click(page, "#f-outline")
-    assert (
-        every(page, "#f-items .outline", "getComputedStyle(e).visibility === 'hidden'") == 2 * n_pictures
-    )
-    assert page.evaluate("document.getElementById('f-outline').ariaPressed") == "false"
-
-
 def write_targets(root: Path) -> list[Saved]:
     """Infrared-like images of 256 x 256 pixels with a target of three pixels each."""
     for name in ("image", "mask", "maps"):
@@ -292,48 +279,6 @@ def test_csv_has_the_rows_of_the_list(page: Browser, saved: list[Saved]) -> None
     assert len(rows) == int(page.evaluate(COUNT).split()[0])
 
 
-def test_csv_survives_hostile_names(browser: Browser, tmp_path: Path) -> None:
-    gt = np.zeros((40, 40), dtype=bool)
-    gt[2:9, 2:9] = True
-    evaluator = sisod.Evaluator()
-    for name in (FORMULA, "@SUM(A1)", "-2", "+3", "plain", "</script><b>"):
-        evaluator.update(np.zeros((40, 40)), gt, name=name)
-    result = evaluator.result()
-    write_report([Saved("D,1", "+m", result)], tmp_path / "r.html", resamples=20)
-    browser.open(tmp_path / "r.html")
-    head, *rows = downloaded(browser)
-    assert head[9:] == ["F mean: +m", "recall: +m", "found: +m"]
-    assert sorted(row[2] for row in rows) == sorted(
-        [f"'{FORMULA}", "'@SUM(A1)", "'-2", "'+3", "plain", "</script><b>"]
-    )
-    assert {row[1] for row in rows} == {"D,1"}
-    browser.evaluate("location.hash = document.getElementById('f-link').getAttribute('href')")
-    assert browser.troubles() == []
-
-
-def test_every_control_has_a_name(page: Browser) -> None:
-    """What a screen reader reads, from the browser's own accessibility tree."""
-    click(page, "#f-items .open")
-    tree = page.call("Accessibility.getFullAXTree")["nodes"]
-    roles = ("button", "combobox", "checkbox", "searchbox", "link", "dialog", "image")
-    named = [
-        (node["role"]["value"], node.get("name", {}).get("value", ""))
-        for node in tree
-        if not node.get("ignored") and node.get("role", {}).get("value") in roles
-    ]
-    assert [role for role, name in named if not name.strip()] == []
-    assert {"Close", "Next failure", "Previous failure"} <= {name for _, name in named}
-    click(page, "#f-close")
-    tree = page.call("Accessibility.getFullAXTree")["nodes"]
-    names = {
-        node.get("name", {}).get("value", "")
-        for node in tree
-        if node.get("role", {}).get("value") in ("combobox", "checkbox", "searchbox", "button")
-    }
-    assert {"List", "Failures of", "Compare with", "all methods", "Size", "Image"} <= names
-    assert {"Ground truth outline", "Download as CSV"} <= names
-
-
 def test_page_without_scripts(browser: Browser, report: Path) -> None:
     browser.call("Emulation.setScriptExecutionDisabled", value=True)
     try:
@@ -345,13 +290,3 @@ def test_page_without_scripts(browser: Browser, report: Path) -> None:
     assert "need JavaScript, which is switched off" in text
     assert "MAE of objects" in text
     assert n_hidden > 5
-
-
-def test_printed_page_has_no_controls(page: Browser) -> None:
-    page.call("Emulation.setEmulatedMedia", media="print")
-    try:
-        assert every(page, ".screen-only, #theme, nav, dialog", "!e.checkVisibility()") > 5
-        assert page.evaluate("document.querySelector('#f-items .picture').checkVisibility()")
-        assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-    finally:
-        page.call("Emulation.setEmulatedMedia", media="")

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from sisod.analysis.ablation import AblationRow
 from sisod.analysis.comparison import compare_many
 from sisod.evaluation.results import Result
-from sisod.report.drawing.ablation import ablation_figure
-from sisod.report.drawing.curves import curve_figure
+from sisod.report.drawing.studies import ablation_figure
 from sisod.report.gallery import FigureRequest, draw
-from sisod.report.style import COLOURS, WIDTHS, Width, figure_bytes, line_styles, shorten, wrapped
+from sisod.report.style import WIDTHS, Width, line_styles, shorten, wrapped
 
 mpl = pytest.importorskip("matplotlib", reason="extra report is not installed")
 
@@ -75,20 +74,6 @@ def test_no_text_of_other_figures_overlaps(saved: list[Result], width: Width) ->
     assert len({axes.get_xlabel() for axes in figure.get_axes()}) == 2
 
 
-def test_the_check_sees_faults() -> None:
-    with mpl.rc_context():
-        figure = mpl.figure.Figure(figsize=(3, 2))
-        axes = figure.subplots()
-        axes.set_xticks([0, 0.01, 1], ["first label", "second label", "last"])
-        axes.text(1.3, 0.5, "outside of the figure")
-        axes.text(0.5, 0.5, "tiny", fontsize=4)
-        axes.plot([0, 1], label="a line")
-        figure.legend(loc="center")
-        faults = " ".join(layout_faults(figure))
-    for fault in ("'second label'", "is outside", "'tiny' has 4", "the legend covers a panel"):
-        assert fault in faults
-
-
 def test_long_names_are_wrapped_and_then_cut_in_the_middle() -> None:
     for name in METHODS:
         assert wrapped(name, 0.9, most=9).replace("\n", "") == name
@@ -129,34 +114,3 @@ VISION: dict[str, NDArray[np.float64]] = {
         ]
     ),
 }
-
-
-def lab(colour: str, vision: NDArray[np.float64]) -> NDArray[np.float64]:
-    """CIE L*a*b* of a colour as somebody sees it."""
-    code = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
-    linear = np.where(code <= 0.04045, code / 12.92, ((code + 0.055) / 1.055) ** 2.4)
-    seen = np.clip(vision @ linear, 0, 1)
-    xyz = [[0.4124564, 0.3575761, 0.1804375], [0.2126729, 0.7151522, 0.0721750],
-           [0.0193339, 0.1191920, 0.9503041]] @ seen / [0.95047, 1, 1.08883]  # fmt: skip
-    f = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)
-    return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
-
-
-@pytest.mark.parametrize("vision", VISION)
-def test_colours_differ_for_everybody(vision: str) -> None:
-    seen = {colour: lab(colour, VISION[vision]) for colour in COLOURS}
-    white = lab("#ffffff", VISION[vision])
-    for a, b in combinations(COLOURS, 2):
-        assert np.linalg.norm(seen[a] - seen[b]) > 15, (a, b)  # 2.3 is just noticeable
-    assert all(np.linalg.norm(colour - white) > 30 for colour in seen.values())
-
-
-def test_files_depend_on_the_results_alone(saved: list[Result]) -> None:
-    wanted = figure_bytes(curve_figure(saved[:2], "f"), "svg")
-    own = {"figure.facecolor": "black", "lines.linewidth": 5, "font.family": "serif", "text.color": "w"}
-    with mpl.rc_context(own):
-        assert figure_bytes(curve_figure(saved[:2], "f"), "svg") == wanted
-    content = figure_bytes(curve_figure(saved[:1], "f"), "pdf")
-    assert b"/FontFile2" in content  # TrueType, fonttype 42
-    assert b"/Type3" not in content  # publishers refuse these
-    assert b"/CreationDate" not in content

@@ -4,7 +4,6 @@ import dataclasses
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 import pytest
 from helpers.command_line import error_message, run
 from helpers.custom_metrics import PIXEL_ERROR
@@ -19,7 +18,7 @@ from sisod.evaluation.results import Result
 from sisod.report import gallery
 from sisod.report.drawing.curves import curve_figure
 from sisod.report.drawing.groups import FEW, number_figure, size_figure
-from sisod.report.gallery import FigureRequest, choose_methods, draw, write_figures
+from sisod.report.gallery import FigureRequest, draw, write_figures
 from sisod.report.missing import missing_curves
 
 pytest.importorskip("matplotlib", reason="extra report is not installed")
@@ -37,9 +36,6 @@ def refusal(*args: str | Path) -> str:
     [
         ("found", "found"),
         ("object_f_mean", "f_mean"),
-        ("f_mean", "f_mean"),
-        ("F mean", "f_mean"),
-        ("fmean", "f_mean"),
         ("Object F mean", "f_mean"),
         ("maxf", "f_max"),
         ("IoU", "iou_binary"),
@@ -51,14 +47,6 @@ def test_scores_of_objects_can_be_chosen(saved: list[Result], key: str, column: 
     np.testing.assert_array_equal(panel.get_lines()[0].get_ydata(), table[column])
     name = "found" if key == "found" else f"object_{column}"
     assert panel.get_ylabel().replace("\n", " ") == heading(name)
-
-
-def test_scores_of_images_can_be_chosen(saved: list[Result]) -> None:
-    panels = number_figure(saved[:2], metrics=["mae", "object_f1"]).get_axes()
-    for panel, key in zip(panels, ("mae", "object_f1"), strict=True):
-        for line, result in zip(panel.get_lines(), saved[:2], strict=True):
-            table = by_number(result.evaluation, metrics=[key])
-            np.testing.assert_array_equal(line.get_ydata(), table[key])
 
 
 def test_intervals_and_small_groups(saved: list[Result]) -> None:
@@ -81,7 +69,7 @@ def test_intervals_and_small_groups(saved: list[Result]) -> None:
 
 
 def test_methods_are_chosen_and_ordered(saved: list[Result]) -> None:
-    chosen = choose_methods(saved, ["coarse", "Net"])
+    chosen = FigureRequest(saved, methods=["coarse", "Net"]).chosen
     assert [(r.dataset, r.method) for r in chosen] == [
         (dataset, method) for dataset in ("crowded", "mixed") for method in ("coarse", "Net")
     ]
@@ -120,7 +108,13 @@ def test_options_of_the_command(benchmark_root: Path, tmp_path: Path) -> None:
         ("--figure examples --metric mae --metric auc", "writes one score, got mae, auc"),
         ("--figure f --methods Net,nett", "unknown method 'nett'; available: Net, Net+si"),
         ("--metric maee", "unknown metric 'maee'; did you mean 'mae'?"),
-        ("--figure nofig", "unknown figure 'nofig'"),
+        ("--figure ioo", "unknown figure 'ioo'; did you mean 'iou'?"),
+        ("--figure ablation", "the figure 'ablation' needs the table of 'sisod ablate'"),
+        ("--figure examples --example scene9", "no result has the image scene9"),
+        ("--images photos", "--images 'photos' names no data set; expected DATASET=DIR"),
+        ("--images mixed=photos", "'photos' is not a folder"),
+        ("--out x.png", "'x.png' is one file; choose its figure with --figure"),
+        ("--out x.jpg --figure pr", "'x.jpg': expected a name ending in .pdf, .png or .svg"),
     ],
 )
 def test_refused_options(benchmark_root: Path, tmp_path: Path, options: str, named: str) -> None:
@@ -128,15 +122,11 @@ def test_refused_options(benchmark_root: Path, tmp_path: Path, options: str, nam
     assert named in refusal("plot", benchmark_root / "results", "--out", out, *options.split())
 
 
-def test_unknown_width() -> None:
-    with pytest.raises(UsageError, match="width must be 'single' or 'double', got 'wide'"):
-        draw("f", FigureRequest([], width="wide"))  # type: ignore[arg-type]
-
-
 def test_every_figure_of_a_folder_takes_what_it_can_show(
     saved: list[Result], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gallery, "figure_names", lambda: ("f", "size", "size-log", "number"))
+    figures = {name: gallery.FIGURES[name] for name in ("f", "size", "size-log", "number")}
+    monkeypatch.setattr(gallery, "FIGURES", figures)
     request = FigureRequest(saved[:1], metrics=["SI-MAE", "MAE"], width="single")
     _, notes = write_figures(tmp_path / "both", "svg", request)
     assert notes == ["si_mae is not drawn in size.svg, size-log.svg"]
@@ -159,8 +149,8 @@ def test_metrics_of_the_ablation(tmp_path: Path, benchmark_root: Path) -> None:
     assert run(*options, "--out", tmp_path / "a.svg", "--metric", "si_auc").exit_code == 0
     assert "SI-AUC, more is better" in (tmp_path / "a.svg").read_text()
     assert run(*options, "--out", tmp_path / "b.svg", "--metric", "SI-AUROC").exit_code == 0
-    assert refusal(*options, "--out", tmp_path / "a.svg", "--metric", "mae") == (
-        "unknown metric of the ablation 'mae'; available: si_auc"
+    assert "metric of the ablation 'mae'" in refusal(
+        *options, "--out", tmp_path / "a.svg", "--metric", "mae"
     )
 
 
@@ -183,79 +173,8 @@ def test_a_curve_that_was_not_evaluated_is_a_sentence(saved: list[Result]) -> No
     assert missing_curves(some, PR) == [f"coarse, large only: {sentence}"]
     figure = curve_figure(some, "pr")
     assert all(axes.axison for axes in figure.get_axes())
-    title = figure.get_suptitle().replace("\n", " ")
-    assert title == f"coarse, large only: {sentence}"
-    assert missing_curves([*saved[:1], *some], PR)[0].startswith(
-        "coarse on mixed, large only on mixed: "
-    )
+    assert figure.get_suptitle().replace("\n", " ") == f"coarse, large only: {sentence}"
     assert missing_curves(mixed, PR) == []
-    official = [
-        dataclasses.replace(
-            result,
-            evaluation=dataclasses.replace(result.evaluation, protocol=sisod.PROTOCOLS["official"]),
-        )
-        for result in none
-    ]
-    assert missing_curves(official, PR) == [
-        "precision was not evaluated; evaluate again under another protocol; those of released code "
-        "have no such curve"
-    ]
-
-
-def test_the_command_tells_of_missing_curves(tmp_path: Path) -> None:
-    gt = np.zeros((9, 9), dtype=bool)
-    gt[2:5, 2:5] = True
-    evaluator = sisod.Evaluator(metrics=["f_mean", "si_mae"])
-    evaluator.update(gt, gt, name="a")
-    evaluator.result().save(tmp_path / "D" / "m")
-    result = run("plot", tmp_path / "D", "--figure", "pr", "--out", tmp_path / "pr.svg")
-    assert result.exit_code == 0
-    note = (
-        "pr.svg is incomplete: precision was not evaluated; evaluate again with --metrics all, or with"
-    )
-    assert f"warning: {note} precision_mean among them\n" in result.stderr
-    assert "precision was not evaluated" in (tmp_path / "pr.svg").read_text()
-
-
-def test_examples_say_whose_score_it_is(benchmark_root: Path, tmp_path: Path) -> None:
-    options = ["plot", str(benchmark_root / "results" / "mixed"), "--figure", "examples"]
-    options += ["--images", str(benchmark_root / "data" / "mixed" / "image"), "--example", "scene0003"]
-    options += ["--methods", "Net", "--metric", "mae", "--out", str(tmp_path / "e.svg")]
-    assert run(*options).exit_code == 0
-    text = (tmp_path / "e.svg").read_text()
-    objects = sisod.Evaluation.load(benchmark_root / "results" / "mixed" / "Net").objects
-    values = objects.filter(pl.col("image") == "scene0003")["mae"].to_list()
-    assert len(values) > 1
-    for i, value in enumerate(values):
-        assert f">{i + 1}</text>" in text  # at the frame of the ground truth
-        assert f"{i + 1}: {value:.2f}".replace(" 0.", " .") in text
-    assert "MAE of objects, by their numbers in the ground truth" in text
-    assert "mixed scene0003" in text
-
-
-def test_many_examples_are_cut_to_a_page(saved: list[Result]) -> None:
-    one = [Result("mixed", f"method {i}", saved[-1].evaluation) for i in range(12)]
-    figure = draw("examples", FigureRequest(one))
-    assert figure.get_figheight() <= 8.9
-    named = ["scene0001", "scene0002", "scene0003", "scene0004", "scene0005"]
-    taller = draw("examples", FigureRequest(one[:1], examples=named))
-    assert len([axes for axes in taller.get_axes() if axes.images]) == 10
-
-
-def test_results_draw_any_figure(saved: list[Result]) -> None:
-    evaluation = saved[4].evaluation  # Net on mixed, scored from files
-    figure = evaluation.plot("size-log", metrics=["found"], width="single")
-    assert figure.get_figwidth() == 3.25
-    (panel,) = figure.get_axes()
-    assert panel.get_title() == f"Net on {evaluation.images.height} images"
-    np.testing.assert_array_equal(
-        panel.get_lines()[0].get_ydata(), by_size(evaluation, groups="log")["found"]
-    )
-    assert evaluation.plot(width="single").get_figwidth() == 3.25
-    with pytest.raises(
-        UsageError, match=r"^the overview has no choice of metrics; choose a figure, such"
-    ):
-        evaluation.plot(metrics=["mae"])
 
 
 def test_a_method_missing_on_a_data_set_has_an_empty_panel(saved: list[Result]) -> None:

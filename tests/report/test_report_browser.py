@@ -1,16 +1,17 @@
 """The page in Chromium: sorting, pointing, keyboard, filters, themes, printing."""
 
 import re
+from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
 import pytest
 from helpers.browser import Browser, choose, click, every
-from helpers.report_runs import one_object_scenes, write_benchmark
+from helpers.report_runs import without_objects
 
 import sisod
+from sisod.analysis import predicted_by_size
 from sisod.evaluation.results import Result as Saved
-from sisod.evaluation.results import load_results
 from sisod.report import write_report
 
 pytest.importorskip("jinja2", reason="extra report is not installed")
@@ -41,30 +42,6 @@ def test_table_sorts(page: Browser) -> None:
     assert column(page, 4) == sorted(column(page, 4), key=float, reverse=True)
     click(page, "table.scores .sort", 0)
     assert column(page, 0) == ["coarse", "large only", "Net", "Net+si"]
-
-
-def test_sort_buttons_are_called_like_their_metric(page: Browser) -> None:
-    """No two of a table have the same name, and each has the words that are seen."""
-    tables = page.evaluate(
-        "[...document.querySelectorAll('table.scores')].map(t => [...t.querySelectorAll('.sort')]"
-        ".slice(1).map(b => [b.ariaLabel, b.textContent]))"
-    )
-    assert [label for label, _ in tables[0]][:4] == [
-        "MAE, plain",
-        "SI-MAE",
-        "AUC, plain",
-        "SI-AUC",
-    ]
-    assert ["Found objects, count", "count"] in tables[-1]
-    for table in tables:
-        assert len({label for label, _ in table}) == len(table)
-        assert all(text in label for label, text in table)
-
-
-def test_best_is_bold_and_not_underlined(page: Browser) -> None:
-    """In tables of the command line, an underlined value is the second best."""
-    style = "(s => s.fontWeight === '700' && s.textDecorationLine === 'none')(getComputedStyle(e))"
-    assert every(page, ".scores .best .value", style) > 4
 
 
 def test_interval_under_the_pointer_and_by_button(page: Browser) -> None:
@@ -197,12 +174,6 @@ def test_light_and_dark(page: Browser) -> None:
     assert page.evaluate(paper) == dark
 
 
-def test_prints(page: Browser) -> None:
-    data = page.pdf()
-    assert data.startswith(b"%PDF")
-    assert len(data) > 300_000  # with the pictures; of the words alone it would be a tenth
-
-
 def test_headings_and_labels_for_screen_readers(page: Browser) -> None:
     # not those of the options of a select that is inside
     words_of_label = "[...e.labels[0].childNodes].some(n => n.nodeType === 3 && n.data.trim())"
@@ -271,30 +242,56 @@ def test_edge_cases_open_with_a_note(browser: Browser, tmp_path: Path, name: str
     assert browser.troubles() == []
 
 
-def test_data_set_without_several_objects(browser: Browser, tmp_path: Path) -> None:
-    results = write_benchmark(tmp_path, "single", one_object_scenes(5), ("Net", "coarse"))
-    write_report(load_results([results]), tmp_path / "single.html", resamples=50)
-    browser.open(tmp_path / "single.html")
-    text = browser.evaluate("document.body.innerText")
-    assert "no image has more than one object" in text
-    assert browser.troubles() == []
+def n_bars(saved: list[Saved], dataset: str, methods: Collection[str]) -> int:
+    """Size groups with false objects, over the methods."""
+    chosen = [r for r in saved if r.dataset == dataset and r.method in methods]
+    counts = [predicted_by_size(result.evaluation, groups="log")["false"] for result in chosen]
+    return sum(int((column > 0).sum()) for column in counts)
 
 
-def test_large_report_opens_in_a_second(browser: Browser, tmp_path: Path) -> None:
-    """As much as five methods on a thousand images make: the pictures at their bound."""
-    rng = np.random.default_rng(0)
-    gt = np.zeros((64, 64), dtype=bool)
-    gt[2:9, 2:9] = gt[40:60, 30:60] = True
-    evaluator = sisod.Evaluator(metrics=["mae", "si_mae", "f_mean", "si_f_mean"])
-    for number in range(200):
-        evaluator.update(gt * rng.uniform(0.1, 1, gt.shape), gt, name=f"image{number}")
-    saved = [Saved("D", f"m{number}", evaluator.result()) for number in range(5)]
-    write_report(saved, tmp_path / "large.html", resamples=20)
-    page = (tmp_path / "large.html").read_text()
-    picture = "A" * 3300  # at the bound: 500 objects, six pictures each, ten million bytes in all
-    code = ",".join(f'"{key}":"{picture}"' for key in ("photo", "0", "1", "2", "3", "4"))
-    large = page.replace('"pictures":{}', f'"pictures":{{{code}}}')
-    (tmp_path / "large.html").write_text(large)
-    assert 6_000_000 < len(large) < 15_000_000
-    # the best of several: other processes may slow the machine
-    assert any(browser.open(tmp_path / "large.html") < 1.0 for _ in range(10))
+def test_objects_section(page: Browser, saved: list[Saved]) -> None:
+    charts = "[...document.querySelectorAll('#object-charts .chart')]"
+    bars = f"{charts}[2].querySelectorAll('.bar').length"
+    assert page.evaluate(f"{charts}.map(c => c.querySelector('figcaption').textContent)") == [
+        "All objects",
+        "Objects under 1 % of the image",
+        "False objects, by their size",
+    ]
+    # the curve was not evaluated: of each method the mark at one half, and no line
+    summaries = {r.method: r.evaluation.summary for r in saved if r.dataset == "crowded"}
+    readout = page.evaluate(f"{charts}[0].querySelector('.readout').textContent")
+    assert readout.startswith("threshold 0.5")
+    for method, summary in summaries.items():
+        values = f"{summary['object_recall']:.4f}, {summary['object_precision']:.4f}"
+        assert f"{method} {values}" in readout
+    marks = f"{charts}[0].querySelectorAll('g[fill] path').length"
+    assert page.evaluate(marks) == 4
+    assert "the curve was not evaluated" in page.evaluate("document.body.innerText").lower()
+    assert page.evaluate(bars) == n_bars(saved, "crowded", summaries)
+    click(page, "#legend button", 2)
+    assert page.evaluate(marks) == 3
+    page.evaluate("document.querySelectorAll('#object-charts svg.plot')[2].focus()")
+    page.press("ArrowRight")
+    text = page.evaluate(f"{charts}[2].querySelector('.readout').textContent")
+    assert text.startswith("0-0.03 %")
+    choose(page, "dataset", "1")
+    name = "document.querySelector('#objects .dataset-name').textContent"
+    assert page.evaluate(name) == "on mixed"
+    shown = ("Net", "Net+si", "large only")
+    assert page.evaluate(bars) == n_bars(saved, "mixed", shown) > 0
+
+
+def test_page_of_results_without_predicted_objects(
+    browser: Browser, saved: list[Saved], tmp_path: Path
+) -> None:
+    older = [without_objects(result) for result in saved[:3]]
+    for results, charts in ((older, 0), ([*older, *saved[3:]], 3)):
+        write_report(results, tmp_path / "old.html", resamples=20)
+        browser.open(tmp_path / "old.html")
+        text = browser.evaluate("document.getElementById('objects').innerText")
+        assert "the protocol 'official' has no predicted objects" in text.lower()
+        number = browser.evaluate("document.querySelectorAll('#object-charts .chart').length")
+        assert number == charts
+        for kind in range(len(results)):
+            click(browser, "#legend button", kind % 3)
+        assert browser.troubles() == []

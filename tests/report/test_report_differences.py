@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 import sisod
 from sisod.analysis.comparison import compare_many
+from sisod.analysis.scores import heading
 from sisod.evaluation.results import Result as Saved
 from sisod.report import write_report
-from sisod.report.page.differences import best_method, forest_panels, read_differences
-from sisod.report.page.headline import headline
-from sisod.report.page.scores import form_pairs, score_table
+from sisod.report.differences import best_method, forest_panels, headline, read_differences
+from sisod.report.page.scores import DatasetScores
 
 pytest.importorskip("jinja2", reason="extra report is not installed")
 Values = NDArray[np.float64]
@@ -51,7 +51,7 @@ NOISE -= NOISE.mean()
 
 
 def table_of(results: dict[str, sisod.Evaluation]) -> str:
-    return score_table("D", [Saved("D", *pair) for pair in results.items()], resamples=200).headline
+    return DatasetScores("D", [Saved("D", *pair) for pair in results.items()], resamples=200).headline
 
 
 # --- the headline -------------------------------------------------------------------------------------
@@ -121,32 +121,6 @@ def test_no_headline_without_two_methods_or_two_forms() -> None:
     assert "Neither" not in table_of({"A": result(mae=HARD + 0.1, si_mae=HARD), "B": undefined})
 
 
-def test_undefined_metrics_do_not_agree() -> None:
-    """Without an object, F mean is undefined on every image, so it ranks nothing."""
-    none = np.full(80, math.nan)
-    a, b = (result(mae=mae, si_mae=mae) for mae in (HARD, HARD + 0.1))
-    a, b = (
-        dataclasses.replace(
-            one,
-            summary=one.summary | {"f_mean": math.nan, "si_f_mean": math.nan},
-            images=one.images.with_columns(f_mean=pl.Series(none), si_f_mean=pl.Series(none)),
-        )
-        for one in (a, b)
-    )
-    assert table_of({"A": a, "B": b}) == (
-        "On D, MAE ranks the methods in the same order as its size-invariant form."
-    )
-    only_f = {
-        name: dataclasses.replace(
-            one,
-            summary={"f_mean": math.nan, "si_f_mean": math.nan},
-            images=one.images.drop("mae", "si_mae"),
-        )
-        for name, one in {"A": a, "B": b}.items()
-    }
-    assert table_of(only_f) == ""
-
-
 # --- what cannot be told from the best ----------------------------------------------------------------
 
 
@@ -208,13 +182,16 @@ def test_forest_by_hand() -> None:
     results = {"A": result(mae=HARD), "B": result(mae=HARD + 0.2), "C": result(mae=HARD + 0.05)}
     differences = read_differences(compare_many(results, resamples=20))
     (panel,) = forest_panels(["mae"], list(results), differences)
-    assert (panel.heading, panel.best, panel.zero) == ("MAE ↓", "A", 96.0)
-    best, b, c = panel.rows
-    assert (best.method, best.text, best.verdict, best.x) == ("A", "", "best", 96.0)
-    assert (b.text, b.interval, b.verdict) == ("+0.2000", "+0.2000 to +0.2000", "worse")
-    assert (b.left, b.x, b.right) == pytest.approx((4, 4, 4))
-    assert c.x == pytest.approx(96 - 0.25 * 92)
-    assert panel.ticks == ((4.0, "+0.2"), (50.0, "+0.1"), (96.0, "0"))
+    assert (panel.heading, panel.best, panel.position(0)) == ("MAE ↓", "A", 96.0)
+    assert [*panel.rows] == ["A", "B", "C"]
+    best, b, c = panel.rows.values()
+    assert best is None
+    assert b is not None
+    assert c is not None
+    assert (b.signed, b.interval, b.verdict) == ("+0.2000", "+0.2000 to +0.2000", "worse")
+    assert [panel.position(x) for x in b.advantage] == pytest.approx([4, 4, 4])
+    assert panel.position(c.advantage[0]) == pytest.approx(96 - 0.25 * 92)
+    assert panel.ticks == [(4.0, "+0.2"), (50.0, "+0.1"), (96.0, "0")]
 
 
 def test_small_differences_have_more_digits() -> None:
@@ -226,15 +203,16 @@ def test_small_differences_have_more_digits() -> None:
     }
     differences = read_differences(compare_many(results, resamples=20))
     (panel,) = forest_panels(["f_mean"], list(results), differences)
-    assert [row.text for row in panel.rows] == ["", "-0.00003", "0.0000"]
-    assert differences["f_mean", "B", "A"].text.startswith("-0.00003 (")
+    assert [row and row.signed for row in panel.rows.values()] == [None, "-0.00003", "0.0000"]
 
 
 def test_forest_of_equal_and_of_undefined_methods() -> None:
     equal = {name: result(f_mean=HARD) for name in "AB"}
     (panel,) = forest_panels(["f_mean"], ["A", "B"], read_differences(compare_many(equal, resamples=20)))
-    assert (panel.best, panel.rows[1].verdict, panel.rows[1].x) == ("A", "undecided", panel.zero)
-    assert panel.ticks == ((panel.zero, "0"),)
+    other = panel.rows["B"]
+    assert other is not None
+    assert (panel.best, other.verdict, other.advantage[0]) == ("A", "undecided", 0)
+    assert panel.ticks == [(panel.position(0), "0")]
     undefined = {"A": simulated(np.full(30, math.nan)), "B": simulated(np.full(30, 0.5))}
     compared = compare_many(undefined, metrics="mae", resamples=20)
     assert forest_panels(["mae"], ["A", "B"], read_differences(compared)) == []
@@ -276,7 +254,106 @@ def test_chosen_metrics_are_the_columns(tmp_path: Path) -> None:
     assert [cell[0] for cell in columns] == ["plain", "SI", "plain", "found", "AP", "size bias"]
 
 
-def test_pairs_of_forms() -> None:
-    assert form_pairs(["si_f_mean", "mae"]) == [("", "si_f_mean"), ("mae", "")]
-    keys = ["f_max_image", "si_f_max_image", "si_f_max_frame"]
-    assert form_pairs(keys) == [("f_max_image", "si_f_max_image"), ("", "si_f_max_frame")]
+TITLES = {key: heading(key) for key in (*sisod.METRICS, "found")}
+KEYS = {title: key for key, title in TITLES.items()}
+
+
+def with_mae(values: NDArray[np.float64]) -> sisod.Evaluation:
+    """A result with the given MAE of each image."""
+    evaluator = sisod.Evaluator(metrics=["mae"])
+    for index, value in enumerate(values):
+        evaluator.update(np.full((4, 4), value), np.zeros((4, 4), dtype=bool), name=f"{index:03d}")
+    return evaluator.result()
+
+
+def test_pairs_of_methods_are_those_of_the_comparison(saved: list[Saved], tmp_path: Path) -> None:
+    write_report(saved, tmp_path / "r.html", resamples=50)
+    page = (tmp_path / "r.html").read_text()
+    clear = set()
+    for dataset in ("mixed", "crowded"):
+        found = {r.method: r.evaluation for r in saved if r.dataset == dataset}
+        head, *rows = Tables(page).tables[f"Pairs of methods on {dataset}"]
+        titles = list(dict.fromkeys(row[0][0] for row in rows))
+        keys = [KEYS[title] for title in titles]
+        assert {"mae", "si_mae", "f_mean", "si_f_mean", "found", "si_auc", "object_f1"} < set(keys)
+        compared = compare_many(found, metrics=keys, resamples=50)
+        headings = (
+            "metric|method|other|value|other's value|difference|95 % interval|verdict|method leads|"
+            "method wins|other wins|p, images|p, mean|p, images, Holm"
+        )
+        assert [cell[0] for cell in head] == headings.split("|")
+        assert [[cell[0] for cell in row] for row in rows] == [
+            [
+                TITLES[row["metric"]],
+                row["a"],
+                row["b"],
+                printed("{:.4f}", row["value_a"]),
+                printed("{:.4f}", row["value_b"]),
+                printed("{:+.4f}", row["difference"]),
+                printed("{:+.4f} to {:+.4f}", row["low"], row["high"]),
+                "undecided" if row["p_mean"] > 0.05 else row["verdict"] or "-",
+                printed("{:.1f} %", 100 * row["a_leads"]),
+                f"{row['a_wins']}",
+                f"{row['b_wins']}",
+                *(
+                    "< 0.0001" if row[key] < 0.0001 else printed("{:.4f}", row[key])
+                    for key in ("p", "p_mean", "p_holm")
+                ),
+            ]
+            for row in compared.table.iter_rows(named=True)
+        ]
+        clear |= {row[7][0] for row in rows}
+    assert clear == {"better", "worse", "undecided", "-"}
+
+
+def printed(template: str, *values: float) -> str:
+    """Numbers as tables print them: - for NaN, and no -0.0000."""
+    return "-" if np.isnan(values).any() else template.format(*(round(v, 4) + 0.0 for v in values))
+
+
+def listed_metrics(page: str) -> str:
+    """The metrics of the first verdict that names them, not only their number."""
+    verdicts = re.findall(r"<li>[^<]* against [^<]*?: ([^<]*)", page)
+    named = next(verdict for verdict in verdicts if " on all " not in verdict)
+    return re.sub(r"(better|worse|undecided) on ", "", named).strip()
+
+
+def test_disagreement_of_tests_stands_under_its_pair(tmp_path: Path) -> None:
+    """B is a little better on 30 of 40 images and much worse on the others."""
+    base = np.full(40, 0.3)
+    results = {"A": base, "B": np.where(np.arange(40) < 30, 0.29, 0.5), "C": base + 0.1}
+    saved = [Saved("D", name, with_mae(values)) for name, values in results.items()]
+    write_report(saved, tmp_path / "r.html", resamples=50)
+    page = (tmp_path / "r.html").read_text()
+    lists = page.split('<ul class="verdicts">')[1].split("</details>")[0]
+    before, found, _ = lists.partition("<ul><li>MAE: B is better on 75 % of the images")
+    assert found
+    assert before.rpartition("<li>")[2].startswith("A against B: ")
+    assert lists.count("<ul>") == lists.count("B is better on 75 %") == 1
+
+
+def test_undefined_differences_have_dashes(tmp_path: Path) -> None:
+    evaluator = sisod.Evaluator()
+    for name in "ab":
+        evaluator.update(np.zeros((9, 9)), np.zeros((9, 9), dtype=bool), name=name)
+    saved = [Saved("D", method, evaluator.result()) for method in ("m", "n")]
+    write_report(saved, tmp_path / "r.html", resamples=20)
+    rows = Tables((tmp_path / "r.html").read_text()).tables["Pairs of methods on D"]
+    assert [[cell[0] for cell in row] for row in rows if row[0][0] in ("MAE ↓", "F mean ↑")] == [
+        ["MAE ↓", "0.0000", "0.0000", "+0.0000", "+0.0000 to +0.0000", "undecided", "0.0 %", "0", "0",
+         "1.0000", "1.0000"],
+        ["F mean ↑", *["-"] * 6, "0", "0", "-", "-"],
+    ]  # fmt: skip
+
+
+_WRITE = """
+import sys
+from pathlib import Path
+from sisod.report import write_report
+from sisod.evaluation.results import load_results
+
+folder, ablation, out = map(Path, sys.argv[1:])
+saved = load_results([folder / "results" / "crowded"])
+images = {"crowded": folder / "data" / "crowded" / "image"}
+write_report(saved, out, image_roots=images, ablation=ablation, against_paper=True, resamples=20)
+"""

@@ -1,11 +1,9 @@
 """Figures, tables, command and page section of the error breakdown: the numbers of the analysis."""
 
 import csv
-import dataclasses
 import io
 import json
 from html import unescape
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +19,7 @@ from sisod.common.exceptions import InputError
 from sisod.evaluation.results import Result as Saved
 from sisod.report import write_report
 from sisod.report.drawing.error_bars import error_figure, error_size_figure
-from sisod.report.error_breakdown import CLASS_STYLES, error_grid, error_size_grid
-from sisod.report.page.error_breakdown import error_section
-from sisod.scoring.protocols import Protocol
+from sisod.report.error_breakdown import error_grid, error_section, error_size_grid
 
 pytest.importorskip("matplotlib", reason="extra report is not installed")
 pytest.importorskip("jinja2", reason="extra report is not installed")
@@ -69,30 +65,6 @@ def _dataset(result: Saved) -> str:
     return result.dataset
 
 
-def test_classes_differ_in_colour_and_those_beside_each_other_in_lightness_or_hatch() -> None:
-    styles = list(CLASS_STYLES.values())
-    assert list(CLASS_STYLES) == list(ERROR_CLASSES)
-    assert len({fill.colour for fill in styles}) == len(styles)
-    for left_out in ("in_frame", "correct"):  # in a bar of pixels, and in one of objects
-        bar = [fill for name, fill in CLASS_STYLES.items() if name != left_out]
-        for one, two in pairwise(bar):
-            contrast = _contrast(one.colour, two.colour)
-            assert one.hatch != two.hatch or contrast > 1.5, (one, two)
-    for fill in styles:
-        text = {"black": "#000000", "white": "#ffffff"}[fill.text]
-        assert _contrast(fill.colour, text) >= 4.5, fill
-
-
-def _contrast(one: str, two: str) -> float:
-    def luminance(colour: str) -> float:
-        parts = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
-        linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
-        return float(np.dot(linear, (0.2126, 0.7152, 0.0722)))
-
-    dark, light = sorted((luminance(one), luminance(two)))
-    return (light + 0.05) / (dark + 0.05)
-
-
 def test_results_without_objects_are_named_and_left_out(crowded: list[Saved]) -> None:
     some = [without_objects(crowded[0]), *crowded[2:]]
     figure = error_figure(some)
@@ -123,13 +95,6 @@ def test_tables(crowded: list[Saved]) -> None:
 _OBJECTS = ("correct", "partly_found", "spilled", "merged", "split", "missed", "invented")
 
 
-def test_a_method_that_is_not_on_every_data_set(saved: list[Saved]) -> None:
-    grid = error_grid(saved[:-1])
-    assert {row[0] for row in grid.rows} == {"crowded", "mixed"}
-    assert grid.sections == {10}
-    assert "-" in grid.rows[-1]
-
-
 def test_command(benchmark_root: Path, saved: list[Saved]) -> None:
     results = benchmark_root / "results"
     text = run("errors", results).stdout
@@ -153,20 +118,6 @@ def test_command(benchmark_root: Path, saved: list[Saved]) -> None:
     )
 
 
-def test_command_on_different_protocols(saved: list[Saved], tmp_path: Path) -> None:
-    saved[0].evaluation.save(tmp_path / "D" / "A")
-    other = Protocol("default+min_area=0", min_area=0)
-    dataclasses.replace(
-        saved[0].evaluation,
-        protocol=other,
-        run=saved[0].evaluation.run | {"protocol": dataclasses.asdict(other)},
-    ).save(tmp_path / "D" / "B")
-    assert run("errors", tmp_path).stderr == (
-        "warning: the results have different protocols (default, default+min_area=0), so numbers are "
-        "not comparable\n"
-    )
-
-
 def test_page(crowded: list[Saved], tmp_path: Path) -> None:
     some = [without_objects(crowded[0]), *crowded[1:]]
     write_report(some, tmp_path / "r.html", resamples=20)
@@ -176,11 +127,11 @@ def test_page(crowded: list[Saved], tmp_path: Path) -> None:
     section = error_section("crowded", some)
     for bars in (section.objects, *(bars for _, bars in section.sizes)):
         for bar in bars:
-            total = sum(part.width for part in bar.parts)
+            total = sum(width for _, width, *_ in bar.parts)
             assert total == pytest.approx(100 if bar.parts else 0, abs=0.01)
             assert f'aria-label="{bar.text}"' in part
     assert [bar.method for bar in section.objects] == [result.method for result in crowded[1:]]
-    assert max(sum(part.width for part in bar.parts) for bar in section.pixels) == pytest.approx(100)
+    assert max(sum(width for _, width, *_ in bar.parts) for bar in section.pixels) == pytest.approx(100)
     cells = Tables(page).tables["Errors on crowded"]
     grid = error_grid(crowded[1:])
     assert [text for text, _ in cells[0]] == list(grid.headings[1:])

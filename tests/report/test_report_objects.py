@@ -1,6 +1,5 @@
 """Figures and page section on objects: equal to the tables; sentences where objects are missing."""
 
-from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from sisod.evaluation.results import Result as Saved
 from sisod.report import write_report
 from sisod.report.drawing.curves import object_figure
 from sisod.report.drawing.groups import false_object_figure
-from sisod.report.missing import missing_objects
 
 pytest.importorskip("matplotlib", reason="extra report is not installed")
 pytest.importorskip("jinja2", reason="extra report is not installed")
@@ -95,15 +93,6 @@ def test_bars_are_false_objects_per_image(crowded: list[Saved]) -> None:
     assert [label.get_text() for label in axes.get_xticklabels()][:4] == ["0", "0.03", "0.1", "0.3"]
 
 
-def test_maps_without_false_objects() -> None:
-    gt = np.zeros((20, 20), dtype=bool)
-    gt[2:9, 2:9] = True
-    evaluator = sisod.Evaluator()
-    evaluator.update(gt, gt, name="a")
-    axes = false_object_figure([Saved("D", "m", evaluator.result())]).get_axes()[0]
-    assert [text.get_text() for text in axes.texts] == ["no false objects"]
-
-
 def test_figures_without_objects_say_so() -> None:
     empty = np.zeros((8, 8), dtype=np.uint8)
     evaluator = sisod.Evaluator(metrics=["object_ap"])
@@ -124,14 +113,6 @@ def test_results_without_predicted_objects(crowded: list[Saved]) -> None:
     assert title_of(figure) == f"Net on crowded, Net on other: {NONE}"
     assert [text.get_text() for text in figure.get_axes()[1].texts] == ["no predicted objects saved"]
     assert len(figure.get_axes()[0].containers) == 1
-
-
-def test_protocol_without_predicted_objects(benchmark_root: Path) -> None:
-    official = sisod.evaluate(
-        benchmark_root / "maps" / "crowded" / "Net", benchmark_root / "data" / "crowded" / "mask",
-        protocol="official", metrics=["mae"], jobs=1,
-    )  # fmt: skip
-    assert missing_objects([Saved("crowded", "Net", official)], curves=True) == [NONE]
 
 
 def test_table_of_the_page_is_that_of_the_summary(crowded: list[Saved], tmp_path: Path) -> None:
@@ -165,12 +146,6 @@ def test_table_of_the_page_is_that_of_the_summary(crowded: list[Saved], tmp_path
             assert str(cell[1]["data-tip"]).startswith(tip)
 
 
-def test_number_of_predicted_objects_is_never_best(crowded: list[Saved], tmp_path: Path) -> None:
-    rows = Tables(page_of(crowded, tmp_path)).tables["Objects on crowded"][2:]
-    best = [[("best" in str(cell[1]["class"]).split()) for cell in row[1:]] for row in rows]
-    assert [sum(column) > 0 for column in zip(*best, strict=True)][:4] == [True, True, True, False]
-
-
 def test_charts_of_the_page_are_those_of_the_analysis(
     curves: list[Saved], crowded: list[Saved], tmp_path: Path
 ) -> None:
@@ -187,19 +162,6 @@ def test_charts_of_the_page_are_those_of_the_analysis(
         false = predicted_by_size(result.evaluation, groups="log")["false"].to_numpy() / 6
         np.testing.assert_allclose(charts[result.method]["objects"]["false"], false, atol=5e-5)
     assert f"Net+si, coarse, large only: {NO_CURVE}" in page
-
-
-def test_page_of_results_without_predicted_objects(crowded: list[Saved], tmp_path: Path) -> None:
-    none = [without_objects(result) for result in crowded]
-    page = unescape(page_of(none, tmp_path))
-    assert NONE in page
-    assert "Objects on crowded" not in Tables(page).tables
-    assert 'id="object-charts"' not in page
-    mixture = unescape(page_of([none[0], *crowded[1:]], tmp_path))
-    assert f"Net: {NONE}" in mixture
-    rows = Tables(mixture).tables["Objects on crowded"][2:]
-    assert [row[0][0] for row in rows] == ["Net+si", "coarse", "large only"]
-    assert data_of(mixture)["charts"]["crowded"]["Net"]["objects"] is None
 
 
 def test_section_needs_no_metric_of_objects(tmp_path: Path) -> None:

@@ -1,10 +1,10 @@
 """Compare methods on the same images: paired bootstrap, sign test, permutation test, verdict."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,6 +70,8 @@ class Comparison:
         seed: of the resampling and of the permutations.
         notes: warnings for the reader: undefined metrics, very few images.
     """
+
+    draw: ClassVar[Callable[..., "Figure"]]  # set by the root package: `report` is built on this
 
     methods: tuple[str, ...]
     table: "pl.DataFrame"
@@ -153,9 +155,7 @@ class Comparison:
 
     def plot(self) -> "Figure":
         """Draw every difference with its interval; right of zero the first method is better."""
-        from sisod.report.drawing.forest import comparison_figure
-
-        return comparison_figure(self)
+        return self.draw()
 
     def _repr_html_(self) -> str:
         return self.grid().html("; ".join([self.caption(), *self.notes, *self.verdicts()]))

@@ -8,19 +8,7 @@ from typing import Annotated
 
 import typer
 
-from sisod.cli import (
-    calibrate,
-    compare,
-    demo,
-    evaluate,
-    inspect,
-    networks,
-    predict,
-    report,
-    reproduce,
-    table,
-    train,
-)
+from sisod.cli import compare, evaluate, inspect, networks, report, reproduce, train
 from sisod.cli.shared import exit_on_user_error
 from sisod.common.streams import usable_streams
 from sisod.common.version import __version__
@@ -29,10 +17,10 @@ from sisod.common.version import __version__
 COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
     "Evaluate": {
         "evaluate": evaluate.evaluate,
-        "table": table.table,
+        "table": report.table,
         "compare": compare.compare,
         "errors": report.errors,
-        "metrics": table.show_metrics,
+        "metrics": report.show_metrics,
     },
     "Inspect": {
         "plot": report.plot,
@@ -43,15 +31,15 @@ COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
     },
     "Train": {
         "train": train.train,
-        "calibrate": calibrate.calibrate,
-        "predict": predict.predict,
+        "calibrate": train.calibrate,
+        "predict": networks.predict,
         "ablate": train.ablate,
         "networks": networks.show_networks,
         "convert": networks.convert,
         "export": networks.export,
     },
     "Reproduce": {
-        "demo": demo.demo,
+        "demo": reproduce.demo,
         "reproduce": reproduce.reproduce,
         "bench": reproduce.bench,
     },

@@ -9,7 +9,10 @@ from sisod.cli.shared import (
     AgainstPaperFlag,
     FormatName,
     metrics_option,
-    print_grids,
+    plot_option,
+    save_plot,
+    show,
+    warn,
 )
 from sisod.common.grid import Format
 
@@ -24,27 +27,19 @@ def compare(
         list[str],
         typer.Argument(
             metavar="[NAME=]DIR",
-            help="Two or more result folders of 'sisod evaluate', of the same images; or folders that "
-            "contain them as <dataset>/<method>, compared for each data set.",
+            help="Results of 'sisod evaluate', or folders that contain them as <dataset>/<method>.",
         ),
     ],
     *,
     metrics: Annotated[
         str | None,
-        metrics_option(
-            "those of the paper, found, object_f1, false_objects and bsi_f_binary; also object_ + a "
-            "column of the object table"
-        ),
+        metrics_option("those of the paper and of objects; also object_ + a column of objects"),
     ] = None,
     resamples: Annotated[
-        int,
-        typer.Option(metavar="N", min=1, help="Number of bootstrap resamples, and of permutations."),
+        int, typer.Option(metavar="N", min=1, help="Number of bootstrap resamples, and of permutations.")
     ] = 10_000,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the resampling.")] = 0,
-    plot: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Draw to this .pdf, .png or .svg file: every difference."),
-    ] = None,
+    plot: Annotated[Path | None, plot_option("every difference")] = None,
     against_paper: AgainstPaperFlag = False,
     fmt: FormatName = None,
 ) -> None:
@@ -62,16 +57,11 @@ def compare(
             raise UsageError("--plot draws differences of methods; leave out --against-paper")
         _compare_with_paper(results, fmt)
         return
-    if plot is not None:
-        from sisod.report.style import check_plot_path
-
-        check_plot_path(plot)
     comparisons = _compare_datasets(results, metrics, resamples, seed)
     _show(comparisons, fmt)
     for name, comparison in comparisons.items():
         start = f"{name}: " if len(comparisons) > 1 else ""
-        for note in comparison.notes:
-            typer.echo(f"warning: {start}{note}", err=True)
+        warn(f"{start}{note}" for note in comparison.notes)
     if plot is not None:
         _draw(comparisons, plot)
 
@@ -85,11 +75,7 @@ def _compare_with_paper(paths: list[str], fmt: Format | None) -> None:
         raise UsageError(f"--against-paper takes one result, as results/MSOD/EDN, got {len(results)}")
     (result,) = results
     comparison = against_paper(result.evaluation, f"{result.dataset}/{result.method}")
-    if fmt is None:
-        print_grids(comparison.grid())
-        typer.echo(comparison.caption())
-    else:
-        typer.echo(comparison.render(fmt))
+    show(fmt, [comparison.grid()], comparison.render, comparison.caption())
 
 
 def _compare_datasets(
@@ -113,7 +99,7 @@ def _compare_datasets(
         methods[result.method] = result.evaluation
     compared = {name: methods for name, methods in datasets.items() if len(methods) > 1} or datasets
     for name in datasets.keys() - compared.keys():
-        typer.echo(f"warning: {printable(name)} has one method only and is not compared", err=True)
+        warn([f"{printable(name)} has one method only and is not compared"])
     if metrics is not None and len(results) > 1:  # so that a message names every result without one
         chosen_keys(metrics, [result for result in results if single or result.dataset in compared])
     return {
@@ -155,15 +141,13 @@ def _show(comparisons: "dict[str, Comparison]", fmt: Format | None) -> None:
         for name, comparison in comparisons.items():
             if len(comparisons) > 1:
                 typer.echo(printable(name))
-            print_grids(comparison.grid())
-            typer.echo("\n".join([comparison.caption(), *comparison.legend(), *comparison.verdicts()]))
+            below = (comparison.caption(), *comparison.legend(), *comparison.verdicts())
+            show(None, [comparison.grid()], None, *below)
 
 
 def _draw(comparisons: "dict[str, Comparison]", path: Path) -> None:
     from sisod.report.drawing.forest import comparison_figure
-    from sisod.report.style import save_figure
 
     for name, comparison in comparisons.items():
         out = path if len(comparisons) == 1 else path.with_name(f"{path.stem}-{name}{path.suffix}")
-        save_figure(comparison_figure(comparison), out)
-        typer.echo(f"drawn to {out}", err=True)
+        save_plot(out, comparison_figure(comparison))

@@ -24,7 +24,8 @@ from sisod.cli.shared import (
     metrics_option,
     out_option,
     print_left_out,
-    print_tables,
+    show,
+    warn,
 )
 from sisod.common.streams import is_terminal
 
@@ -40,26 +41,18 @@ def evaluate(
         list[str],
         typer.Argument(
             metavar="[NAME=]PRED... GT",
-            help="Folders of predictions, then the folder of ground truths; or one TOML file of methods "
-            "and data sets. A folder may also be a .parquet or .tar file, FILE.parquet#COLUMN, a COCO "
-            ".json file (results, annotations), or an fsspec URL.",
+            help="Folders of predictions and of ground truths, or one TOML file of methods and data "
+            "sets. Also .parquet (#COLUMN), .tar and COCO .json files, and fsspec URLs.",
         ),
     ],
     *,
     out: Annotated[Path, out_option("results, to PATH/<dataset>/<method>")],
     dataset: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Name of the data set; by default of the folder GT, or above it if called mask.",
-        ),
+        str | None, typer.Option(metavar="NAME", help="Name of the data set; by default of its folder.")
     ] = None,
     metrics: Annotated[
         list[str] | None,
-        metrics_option(
-            "all functions of pixel and object counts. A metric of your own is package.module:function, "
-            "whose code runs. May be repeated"
-        ),
+        metrics_option("all functions of counts. One of your own is package.module:function"),
     ] = None,
     protocol: ProtocolName = None,
     min_area: MinArea = None,
@@ -74,9 +67,7 @@ def evaluate(
     classes: Annotated[
         str | None,
         typer.Option(
-            metavar="CLASSES",
-            help="Several classes, with commas: each is a data set of its own. Predictions are maps in "
-            "PRED/CLASS, or class maps like the ground truths.",
+            metavar="A,B,...", help="Each a data set: maps in PRED/CLASS, or class maps like GT."
         ),
     ] = None,
     names: NameList = None,
@@ -90,9 +81,7 @@ def evaluate(
     overwrite: Overwrite = False,
     cluster: Annotated[
         str | None,
-        typer.Option(
-            metavar="ADDRESS", help="Of a Dask scheduler, like tcp://host:8786; ray or ray://host:port."
-        ),
+        typer.Option(metavar="ADDRESS", help="Dask: tcp://host:8786; Ray: ray or ray://host:port."),
     ] = None,
 ) -> None:
     """Score folders of maps; print the table, write summary, images, objects and curves.
@@ -105,7 +94,7 @@ def evaluate(
     from sisod.evaluation.benchmark import read_benchmark, score_benchmark
     from sisod.evaluation.notes import undefined_notes
     from sisod.evaluation.request import Options, make_request
-    from sisod.report.summary import SummaryRow, render, shown_keys, terminal_tables
+    from sisod.report.summary import SummaryRow, make_grids, render, shown_keys
 
     keep_freed_memory()
     benchmark = read_benchmark(
@@ -138,8 +127,7 @@ def evaluate(
     }
     lines, left_out, defined = [], [], []
     for name, result, notes in score_benchmark(requests, out, options):
-        for note in notes:
-            typer.echo(f"warning: {note}", err=True)
+        warn(notes)
         lines.append(SummaryRow(*name, result.summary, result.defined))
         run = result.run
         left_out.append((requests[name].gt_root, run["left_out"], run["components"]))
@@ -148,11 +136,12 @@ def evaluate(
         print_left_out(gt_root, conventions, n_left_out, n_components)
     keys = next(iter(requests.values())).keys
     shown = shown_keys(keys, chosen=chosen is not None)
-    if fmt is None:
-        print_tables(lambda width: terminal_tables(lines, shown, width=width))
-        if is_terminal(sys.stderr):
-            typer.echo(f"all {len(keys)} metrics, tables and curves are in {out}", err=True)
-    else:
-        typer.echo(render(lines, shown, fmt))
+    show(
+        fmt,
+        lambda width: make_grids(lines, shown, width=width),
+        lambda kind: render(lines, shown, kind),
+    )
+    if fmt is None and is_terminal(sys.stderr):
+        typer.echo(f"all {len(keys)} metrics, tables and curves are in {out}", err=True)
     for note in undefined_notes(defined, [key for table in shown for key in table]):
         typer.echo(note, err=True)

@@ -18,8 +18,10 @@ from sisod.cli.shared import (
     chosen_protocol,
     images_option,
     out_option,
-    print_grids,
+    plot_option,
     print_left_out,
+    save_plot,
+    show,
 )
 
 Masks = Annotated[
@@ -41,10 +43,7 @@ def show_datasets(
     from sisod.data.inspection import inspect_datasets, render_report, report_grid
 
     inspections = inspect_datasets(root)
-    if fmt is None:
-        print_grids(report_grid(inspections, root))
-    else:
-        typer.echo(render_report(inspections, root, fmt))
+    show(fmt, [report_grid(inspections, root)], lambda kind: render_report(inspections, root, kind))
     unusable = [one for one in inspections if one.trouble]
     if unusable:
         first = unusable[0]
@@ -100,12 +99,7 @@ def frames(
 def stats(
     gt: Masks,
     *,
-    plot: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Draw to this .pdf, .png or .svg file: Figure 1 of the paper."
-        ),
-    ] = None,
+    plot: Annotated[Path | None, plot_option("Figure 1 of the paper")] = None,
     protocol: ProtocolName = None,
     min_area: MinArea = None,
     fmt: FormatName = None,
@@ -122,12 +116,9 @@ def stats(
     from sisod.analysis.masks import mask_statistics
     from sisod.data.pairs import read_names
     from sisod.evaluation.notes import grey_masks_note
-    from sisod.report.drawing.statistics import plot_statistics
+    from sisod.report.drawing.studies import statistics_figure
     from sisod.report.mask_statistics import render_statistics, statistics_grids
-    from sisod.report.style import check_plot_path
 
-    if plot is not None:
-        check_plot_path(plot)
     chosen = chosen_protocol(protocol, min_area=min_area)
     statistics = mask_statistics(
         gt,
@@ -140,10 +131,7 @@ def stats(
     if statistics.n_grey:
         n_masks, n_emptied = len(statistics.n_objects), statistics.n_emptied
         typer.echo(grey_masks_note(gt, chosen, statistics.n_grey, n_masks, n_emptied), err=True)
-    if fmt is None:
-        print_grids(*statistics_grids(statistics))
-    else:
-        typer.echo(render_statistics(statistics, chosen, fmt))
+    grids = statistics_grids(statistics)
+    show(fmt, grids, lambda kind: render_statistics(statistics, chosen, kind))
     if plot is not None:
-        plot_statistics(statistics, plot)
-        typer.echo(f"drawn to {plot}", err=True)
+        save_plot(plot, statistics_figure(statistics))

@@ -1,29 +1,26 @@
-"""The subcommands about networks: parse, call, print. PyTorch is imported only when one runs."""
+"""The subcommands networks, convert, export, predict. They import PyTorch only when run."""
 
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, cast
 
 import typer
 
-from sisod.cli.shared import Overwrite, complete_network, load_pytorch, print_rich
+from sisod.cli.shared import Overwrite, Resume, complete_network, load_pytorch, print_tables
 from sisod.common.exceptions import InputError, MissingExtraError, UsageError, require
 
-Origin = Literal["authors", "si-sod"]  # of a checkpoint; the two prepared images differently
 NetworkName = Annotated[
     str | None,
     typer.Option(
         "--network",
         metavar="NAME",
-        help="Network of an authors' checkpoint; by default recognised by the key names.",
+        help="Network of an authors' checkpoint; by default recognised.",
         autocompletion=complete_network,
     ),
 ]
-OriginName = Annotated[
-    Origin,
-    typer.Option(
-        "--origin",
-        help="Origin of an authors' checkpoint: the network's own repository, or the paper's (si-sod).",
-    ),
+OriginName = Annotated[  # the two prepared images differently
+    Literal["authors", "si-sod"],
+    typer.Option("--origin", help="Whose checkpoint: the network's authors', or the paper's (si-sod)."),
 ]
 
 FactoryName = Annotated[
@@ -31,16 +28,13 @@ FactoryName = Annotated[
     typer.Option(
         "--factory",
         metavar="MODULE:FUNCTION",
-        help="Function of yours that builds the network. Its module is imported and run; a "
-        "factory that only a recipe or a checkpoint names is not.",
+        help="Function of yours that builds the network; its module is imported and run.",
     ),
 ]
-
-
-_SIDE_HELP = (
-    "Height of the input; by default the size that the run folder was trained at, or that a wrapped "
-    "network says, or 384."
-)
+Batch = Annotated[int, typer.Option("--batch", metavar="N", min=1, help="Images per batch.")]
+Device = Annotated[
+    str, typer.Option("--device", metavar="NAME", help="cpu, cuda, cuda:1, mps; auto: a GPU if any.")
+]
 
 
 def show_networks(
@@ -58,15 +52,13 @@ def show_networks(
     Example:
         sisod networks --encoder efficientnet_lite0
     """
-    from rich.console import Console
-
     from sisod.networks.adapters.kinds import kinds_table
     from sisod.networks.registry import missing_module, networks_table
 
     module = missing_module()
     if module is not None:
         typer.echo(f"note: {MissingExtraError('counting parameters', module)}", err=True)
-    print_rich(Console(width=120), [networks_table(encoder), kinds_table()])
+    print_tables([networks_table(encoder), kinds_table()], width=120)
 
 
 def convert(
@@ -93,17 +85,15 @@ def export(
     checkpoint: Annotated[
         str,
         typer.Argument(
-            metavar="CKPT",
-            help="A safetensors file of convert, a folder of train or save_pretrained, or a repository "
-            "on the Hugging Face hub.",
+            metavar="CKPT", help="A folder of train, a safetensors file, or a Hugging Face repository."
         ),
     ],
     out: Annotated[Path, typer.Argument(metavar="MODEL.onnx", help="The file to write.")],
     *,
-    height: Annotated[int | None, typer.Option(metavar="N", min=1, help=_SIDE_HELP)] = None,
-    width: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Input width; see --height.")
+    height: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="Input height; by default the network's own.")
     ] = None,
+    width: Annotated[int | None, typer.Option(metavar="N", min=1, help="Input width.")] = None,
     dynamic_size: Annotated[
         bool, typer.Option("--dynamic-size", help="Allow any height and width.")
     ] = False,
@@ -139,3 +129,134 @@ def _check_out(path: Path, suffix: str, *, overwrite: bool) -> None:
         raise InputError(f"{str(path)!r} is a folder; give the name of a file")
     if path.exists() and not overwrite:
         raise InputError(f"{str(path)!r} exists already; use --overwrite to replace it")
+
+
+def predict(
+    model: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODEL",
+            help="A run folder of train, a safetensors file, a Hugging Face repository, an authors' "
+            "checkpoint; or a model of yours: onnx:FILE, hf:FOLDER, py:MODULE:FUNCTION.",
+        ),
+    ],
+    images: Annotated[
+        str,
+        typer.Argument(metavar="IMAGES", help="Folder, .parquet or .tar file, or an fsspec URL."),
+    ],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="Folder for the maps.")],
+    *,
+    size: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Side of the input; by default the model's own, or 384."),
+    ] = None,
+    batch: Batch = 8,
+    device: Device = "auto",
+    container: Annotated[
+        Literal["parquet", "tar"] | None,
+        typer.Option(help="Pack the maps into shards of 500, which evaluate reads too."),
+    ] = None,
+    bits: Annotated[
+        int | None,
+        typer.Option(metavar="8|16", help="Depth of the maps; by default 8, and 16 if calibrated."),
+    ] = None,
+    mean: Annotated[
+        str | None,
+        typer.Option(metavar="R,G,B", help="Mean of images in [0, 1]; by default the model's."),
+    ] = None,
+    std: Annotated[
+        str | None, typer.Option(metavar="R,G,B", help="Deviation; by default the model's.")
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N|NAME",
+            help="Output that is the prediction; by default the last, of an ONNX file the first.",
+        ),
+    ] = None,
+    channel: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="Channel of the object, counted from 0.")
+    ] = None,
+    activation: Annotated[
+        Literal["sigmoid", "softmax", "none"] | None,
+        typer.Option(help="What makes probabilities; by default the model's, or sigmoid."),
+    ] = None,
+    normalize: Annotated[
+        Literal["minmax", "none"] | None,
+        typer.Option(help="Whether predictions are stretched to [0, 1]: minmax for U2-Net."),
+    ] = None,
+    trust_remote_code: Annotated[
+        bool,
+        typer.Option("--trust-remote-code", help="Run the Python code of a model hf:; read it first."),
+    ] = False,
+    network: NetworkName = None,
+    origin: OriginName = "authors",
+    factory: FactoryName = None,
+    resume: Resume = False,
+    overwrite: Overwrite = False,
+) -> None:
+    """Write a map for every image of a folder, at its size.
+
+    Example:
+        sisod predict runs/edn data/MSOD/image maps/edn
+    """
+    from sisod.networks.adapters.kinds import ModelOptions, check_model
+
+    options = ModelOptions(
+        size=size,
+        mean=_three_numbers("mean", mean),
+        std=_three_numbers("std", std),
+        output=_position_or_name(output),
+        activation=activation,
+        normalize=normalize,
+        channel=channel,
+        trust_remote_code=trust_remote_code,
+        network=network,
+        origin=origin,
+        factory=factory,
+    )
+    if check_model(model, options)[0] == "onnx":
+        from sisod.networks.onnx_model import open_onnx, predict_onnx
+
+        opened = open_onnx(model, options, device=device)
+        title, write = opened.title, partial(predict_onnx, opened)
+    else:
+        load_pytorch()
+        from sisod.networks.predict import predict_folder
+        from sisod.networks.saved import load_model
+
+        loaded = load_model(model, options)
+        title = loaded.facts.title
+        write = partial(predict_folder, loaded, size=size, device=device)
+    done = write(
+        images,
+        out,
+        batch=batch,
+        resume=resume,
+        overwrite=overwrite,
+        container=container,
+        bits=cast("Any", bits),  # checked with the other arguments
+    )
+    kept = f", {done.n_kept} kept from before" if done.n_kept else ""
+    typer.echo(f"{done.n_new} maps of {title} in {out}{kept}")
+
+
+def _three_numbers(name: str, text: str | None) -> tuple[float, float, float] | None:
+    if text is None:
+        return None
+    try:
+        red, green, blue = (float(part) for part in text.split(","))
+    except ValueError:
+        raise UsageError(
+            f"--{name} must be three numbers with commas, like 0.485,0.456,0.406, got {text!r}"
+        ) from None
+    return red, green, blue
+
+
+def _position_or_name(text: str | None) -> int | str | None:
+    if text is None:
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        return text

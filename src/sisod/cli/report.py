@@ -1,4 +1,4 @@
-"""Subcommands that show results: errors, plot, report."""
+"""Subcommands that show results: table, metrics, errors, plot, report."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -11,8 +11,10 @@ from sisod.cli.shared import (
     complete_figure,
     complete_score,
     images_option,
+    metrics_option,
     out_option,
-    print_grids,
+    show,
+    warn,
 )
 
 Results = Annotated[
@@ -23,8 +25,7 @@ Results = Annotated[
     ),
 ]
 Images = Annotated[
-    list[str] | None,
-    images_option("DATASET=DIR if there are several data sets; may be repeated"),
+    list[str] | None, images_option("DATASET=DIR if there are several data sets; may be repeated")
 ]
 Ablation = Annotated[
     Path | None,
@@ -32,16 +33,8 @@ Ablation = Annotated[
 ]
 
 Fetch = Annotated[
-    bool,
-    typer.Option("--fetch", help="Also read maps and masks from URLs of other machines."),
+    bool, typer.Option("--fetch", help="Also read maps and masks from URLs of other machines.")
 ]
-
-
-FigureFormat = Literal["pdf", "png", "svg"]
-
-FigureWidth = Literal["single", "double"]
-
-ErrorGroups = Literal["size"]
 
 
 def plot(
@@ -58,29 +51,26 @@ def plot(
         ),
     ] = None,
     fmt: Annotated[
-        FigureFormat, typer.Option("--format", help="Format of the figures in a folder.")
+        Literal["pdf", "png", "svg"], typer.Option("--format", help="Format of the figures in a folder.")
     ] = "pdf",
     images: Images = None,
     ablation: Ablation = None,
     example: Annotated[
-        list[str] | None,
-        typer.Option(metavar="IMAGE", help="Image for the examples; may be repeated."),
+        list[str] | None, typer.Option(metavar="IMAGE", help="Image for the examples; repeatable.")
     ] = None,
     fetch: Fetch = False,
     metric: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="KEY",
-            autocompletion=complete_score,
-            help="Score of the figures of sizes, numbers, examples and ablation; may be repeated.",
+            metavar="KEY", autocompletion=complete_score, help="Score to draw, where there is a choice."
         ),
     ] = None,
     methods: Annotated[
-        str | None,
-        typer.Option(metavar="A,B,...", help="Methods to draw, in this order."),
+        str | None, typer.Option(metavar="A,B,...", help="Methods to draw, in this order.")
     ] = None,
     width: Annotated[
-        FigureWidth, typer.Option(help="Width of one column, or of both columns, of a paper.")
+        Literal["single", "double"],
+        typer.Option(help="Width of one column, or of both columns, of a paper."),
     ] = "double",
 ) -> None:
     """Draw figures for a paper: curves, scores by size and number, objects, the ablation, examples.
@@ -92,8 +82,8 @@ def plot(
     from sisod.common.exceptions import UsageError
     from sisod.evaluation.results import datasets_of, load_results
     from sisod.report.gallery import (
+        FIGURES,
         FigureRequest,
-        figure_names,
         image_folders,
         write_figure,
         write_figures,
@@ -101,7 +91,7 @@ def plot(
     from sisod.report.style import check_plot_path
 
     if figure is not None:
-        check_known("figure", figure, figure_names())
+        check_known("figure", figure, FIGURES)
         check_plot_path(out)
     elif out.suffix.lower() in (".pdf", ".png", ".svg"):
         raise UsageError(f"{str(out)!r} is one file; choose its figure with --figure")
@@ -120,8 +110,7 @@ def plot(
         written, missing = write_figures(out, fmt, request)
     else:
         written, missing = [out], write_figure(out, figure, request)
-    for note in missing:
-        typer.echo(f"warning: {note}", err=True)
+    warn(missing)
     for path in written:
         typer.echo(str(path))
 
@@ -158,8 +147,7 @@ def report(
         title=title,
         fetch=fetch,
     )
-    for note in notes:
-        typer.echo(f"warning: {note}", err=True)
+    warn(notes)
     typer.echo(str(out))
 
 
@@ -167,7 +155,7 @@ def errors(
     paths: Results,
     *,
     by: Annotated[
-        ErrorGroups | None,
+        Literal["size"] | None,
         typer.Option("--by", metavar="size", help="Show objects in groups by this property."),
     ] = None,
     fmt: FormatName = None,
@@ -184,14 +172,86 @@ def errors(
     from sisod.report.summary import protocol_notes
 
     results = load_results(paths)
-    if fmt is not None:
-        typer.echo(render_errors(results, fmt, by_size=by is not None))
-    elif by is None:
-        print_grids(error_grid(results))
-        typer.echo("objects: with their share, invented ones included; pixels: share of all pixels")
-    else:
-        print_grids(error_size_grid(results))
-        typer.echo("shares of the objects of a size, invented ones included")
+    grid, caption = (
+        error_grid,
+        "objects: with their share, invented ones included; pixels: share of all pixels",
+    )
+    if by == "size":
+        grid, caption = error_size_grid, "shares of the objects of a size, invented ones included"
+    show(fmt, [grid(results)], lambda kind: render_errors(results, kind, by_size=by == "size"), caption)
     protocols = [r.evaluation.protocol.name for r in results if has_errors(r.evaluation)]
-    for note in [*missing_errors(results), *protocol_notes(protocols)]:
-        typer.echo(f"warning: {note}", err=True)
+    warn([*missing_errors(results), *protocol_notes(protocols)])
+
+
+def table(
+    results: Results,
+    *,
+    metrics: Annotated[
+        list[str] | None,
+        metrics_option("those that 'sisod evaluate' prints; 'sisod metrics' lists all. May be repeated"),
+    ] = None,
+    fmt: FormatName = None,
+    digits: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=0, max=17, help="Digits; by default 4, in csv and json all."),
+    ] = None,
+    group: Annotated[
+        Literal["dataset", "method"] | None,
+        typer.Option(help="What forms sections, or groups of columns in LaTeX; by default dataset."),
+    ] = None,
+    rank: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=0, max=2, help="Mark the best (1), also the second (2), or none."),
+    ] = None,
+    layout: Annotated[
+        Literal["rows", "columns"] | None,
+        typer.Option(help="Metrics as rows or columns; by default rows if columns are too wide."),
+    ] = None,
+) -> None:
+    """Print a table of saved results, of any stored metrics, without scoring again.
+
+    Example:
+        sisod table results --metrics mae,maxf,em --format latex --digits 3
+    """
+    from sisod.evaluation.notes import undefined_notes
+    from sisod.evaluation.results import find_results
+    from sisod.evaluation.saved import read_run, read_summary
+    from sisod.report.summary import SummaryRow, TableStyle, choose_tables, make_grids, render
+
+    folders = find_results(results)
+    runs = {name: read_run(folder) for name, folder in folders.items()}
+    lines = [
+        SummaryRow(*name, *read_summary(folder), runs[name]["protocol"]["name"])
+        for name, folder in folders.items()
+    ]
+    tables, notes = choose_tables(folders, lines, ",".join(metrics) if metrics else None)
+    style = TableStyle(group=group, layout=layout, rank=rank, digits=digits)
+    show(
+        fmt,
+        lambda width: make_grids(lines, tables, style, width=width),
+        lambda kind: render(lines, tables, kind, style),
+    )
+    warn(notes)
+    counts = [
+        (*name, line.defined, run["images"])
+        for (name, run), line in zip(runs.items(), lines, strict=True)
+    ]
+    for note in undefined_notes(counts, [key for table in tables for key in table]):
+        typer.echo(note, err=True)
+
+
+def show_metrics(*, fmt: FormatName = None) -> None:
+    """List every metric: its key, title, better direction, when it is computed, what it measures.
+
+    A narrow terminal has no room for what it measures: --format md prints all.
+
+    Other spellings are accepted, too: smeasure or sm for s, wfm for wf, maxf for f_max, em for e_mean.
+
+    The protocol official has the nine metrics of the paper only: mae, si_mae, auc, si_auc, f_mean, ...
+
+    Example:
+        sisod metrics --format md
+    """
+    from sisod.report.metric_list import metric_grid, render_metrics
+
+    show(fmt, lambda width: [metric_grid(width)], render_metrics)

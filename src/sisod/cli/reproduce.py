@@ -1,4 +1,4 @@
-"""The subcommands for the paper's tables: parse, call, print. They import PyTorch only when run."""
+"""The subcommands demo, reproduce, bench: parse, call, print. They import PyTorch only when run."""
 
 import math
 import shlex
@@ -13,18 +13,16 @@ from sisod.cli.shared import (
     FormatName,
     data_option,
     out_option,
-    print_tables,
     quick_option,
+    show,
+    warn,
 )
 from sisod.cli.train import Workers
-from sisod.common.exceptions import InputError, UsageError
+from sisod.common.exceptions import TRAINING, InputError, MissingExtraError, UsageError, require
 
 if TYPE_CHECKING:
     from sisod.reproduction.cells import GridCell
     from sisod.reproduction.run import Reproduction
-
-
-ScaleName = Literal["full", "tiny"]
 
 
 def reproduce(
@@ -32,24 +30,20 @@ def reproduce(
     out: Annotated[Path, out_option("runs, maps, results and tables")],
     data: Annotated[Path | None, data_option("it holds DUTS-TR and the data sets to test on")] = None,
     scale: Annotated[
-        ScaleName, typer.Option(help="tiny: all cells in minutes, on synthetic scenes, as a test.")
+        Literal["full", "tiny"],
+        typer.Option(help="tiny: all cells in minutes, on synthetic scenes, as a test."),
     ] = "full",
     cell: Annotated[
         str | None, typer.Option(metavar="CELL", help="Only this cell; --dry-run lists them.")
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="List the cells, their GPU hours and disk; run nothing.")
-    ] = False,
-    commands: Annotated[
-        bool, typer.Option("--commands", help="Print one command for each cell; run nothing.")
-    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list cells and costs.")] = False,
+    commands: Annotated[bool, typer.Option("--commands", help="Only print their commands.")] = False,
     tflops: Annotated[
         float | None,
         typer.Option(metavar="X", min=0.1, help="For --dry-run: TFLOP/s of the GPU; by default 10."),
     ] = None,
     precision: Annotated[
-        str,
-        typer.Option(metavar="NAME", help="32-true, 16-mixed or bf16-mixed: the same for all networks."),
+        str, typer.Option(metavar="NAME", help="32-true, 16-mixed or bf16-mixed: of all networks.")
     ] = "32-true",
     workers: Workers = None,
 ) -> None:
@@ -79,9 +73,7 @@ def reproduce(
             root = write_synthetic_sets(root if exists or runs else Path(scratch))
         sets = find_sets(root)
         work = Reproduction(out, scale, sets, precision, workers)
-        for note in (*sets.notes, sets.incomplete if data else ""):
-            if note:
-                typer.echo(f"warning: {note}", err=True)
+        warn(filter(None, (*sets.notes, sets.incomplete if data else "")))
         if commands:
             for job in cells:
                 typer.echo(_command(job, work, data))
@@ -105,7 +97,7 @@ def _run(cells: "Sequence[GridCell]", work: "Reproduction") -> None:
         tables.write(work)
         for title, grid in tables.grids().items():
             typer.echo(f"\n{title}")
-            print_tables(grid.terminal)
+            show(None, [grid])
         typer.echo(
             f"{tables.caption} All tables, those under the protocol default too: {work.out / 'tables'}"
         )
@@ -130,16 +122,16 @@ def _command(cell: "GridCell", work: "Reproduction", data: Path | None) -> str:
 
 
 def _print_costs(cells: "Sequence[GridCell]", work: "Reproduction", tflops: float | None) -> None:
+    from sisod.reproduction import sets
     from sisod.reproduction.costs import TFLOPS, costs_grid
-    from sisod.reproduction.sets import TRAINING
 
-    counts = {TRAINING: len(work.sets.training.samples)}
+    counts = {sets.TRAINING: len(work.sets.training.samples)}
     counts |= {dataset.name: len(dataset.samples) for dataset in work.sets.tests}
     states = {cell.name: work.state(cell) for cell in cells}
     grid = costs_grid(cells, work.scale, counts, tflops=tflops or TFLOPS, states=states)
-    print_tables(grid.terminal)
-    tests = ", ".join(f"{name} {count}" for name, count in counts.items() if name != TRAINING)
-    typer.echo(f"{counts[TRAINING]} images to train on, to test on: {tests}.")
+    show(None, [grid])
+    tests = ", ".join(f"{name} {count}" for name, count in counts.items() if name != sets.TRAINING)
+    typer.echo(f"{counts[sets.TRAINING]} images to train on, to test on: {tests}.")
     source = "about the median of what the paper's own epochs on a GeForce RTX 3090 come to, 3.8 to 18.3"
     typer.echo(
         f"GPU hours from multiply-adds at {tflops or TFLOPS:g} TFLOP/s"
@@ -160,9 +152,48 @@ def bench(
     from sisod.reproduction.loss_time import FULL, QUICK, run_bench
 
     measured = run_bench(QUICK if quick else FULL)
-    if fmt is None:
-        for grid in measured.grids().values():
-            print_tables(grid.terminal)
-        typer.echo(measured.caption())
+    show(fmt, [*measured.grids().values()], measured.render, measured.caption())
+
+
+def demo(
+    *,
+    out: Annotated[Path, out_option("all files")] = Path("demo"),
+    quick: Annotated[bool, quick_option("only the first part, in seconds, no training")] = False,
+) -> None:
+    """Compare metrics on synthetic scenes, then train with both losses and compare the networks.
+
+    Example:
+        sisod demo --quick
+    """
+    from sisod.report.summary import SummaryRow, make_grids
+    from sisod.reproduction.demo import KEYS, preferred, run_demo
+    from sisod.scoring.metrics import METRICS
+
+    methods = run_demo(out)
+    titles = {"A": "A, large only", "B": "B, all, coarsely"}
+    lines = [
+        SummaryRow("synthetic", titles[method], result.summary, result.defined)
+        for method, result in methods.results.items()
+    ]
+    show(None, lambda width: make_grids(lines, [KEYS], width=width))
+    for method in methods.results:
+        keys = [key for key in KEYS if preferred(methods.results, key) == method]
+        if keys:
+            names = ", ".join(METRICS[key].title for key in keys)
+            typer.echo(f"Method {method} is preferred by {names}.")
+    typer.echo(f"The picture of both methods: {methods.figure}")
+    if not quick:
+        _demo_training(out / "trained")
+
+
+def _demo_training(folder: Path) -> None:
+    require("the second part, which trains a network,", *TRAINING)
+    from sisod.reproduction.demo_training import run_trained_demo
+
+    typer.echo("Now a small network learns such scenes, with the plain and the size-invariant loss.")
+    trained = run_trained_demo(folder)
+    show(None, [trained.grid()], None, trained.caption(), f"Runs, maps and results: {folder}")
+    if trained.page is not None:
+        typer.echo(f"The report, for a browser: {trained.page}")
     else:
-        typer.echo(measured.render(fmt))
+        typer.echo(str(MissingExtraError("The report, for a browser,", "jinja2")), err=True)

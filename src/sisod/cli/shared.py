@@ -27,7 +27,7 @@ from sisod.scoring.protocols import (
 )
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from matplotlib.figure import Figure
     from rich.table import Table
 
     from sisod.common.grid import Grid
@@ -77,9 +77,9 @@ def complete_recipe(incomplete: str) -> list[str]:
 
 def complete_figure(incomplete: str) -> list[str]:
     """Return the figures that begin like this."""
-    from sisod.report.gallery import figure_names
+    from sisod.report.gallery import FIGURES
 
-    return _beginning(incomplete, figure_names())
+    return _beginning(incomplete, FIGURES)
 
 
 def _beginning(start: str, names: Iterable[str]) -> list[str]:
@@ -106,8 +106,7 @@ MinArea = Annotated[
     ),
 ]
 Connectivity = Annotated[
-    str | None,
-    typer.Option("--connectivity", metavar="4|8", help="Connectivity of components."),
+    str | None, typer.Option("--connectivity", metavar="4|8", help="Connectivity of components.")
 ]
 Normalize = Annotated[
     Literal["minmax", "none"] | None,
@@ -142,8 +141,7 @@ FormatName = Annotated[
     typer.Option("--format", help="Print this format instead of a table for the terminal."),
 ]
 AgainstPaperFlag = Annotated[
-    bool,
-    typer.Option("--against-paper", help="Compare with the published row, such as MSOD/EDN+SI."),
+    bool, typer.Option("--against-paper", help="Compare with the published row, such as MSOD/EDN+SI.")
 ]
 
 
@@ -171,6 +169,20 @@ def images_option(use: str) -> Any:
 def data_option(content: str) -> Any:
     """Return the option `--data`, and what the folder holds."""
     return typer.Option("--data", metavar="DIR", help=f"Folder of the data: {content}.")
+
+
+def plot_option(content: str) -> Any:
+    """Return the option `--plot`, a file whose ending is checked at once, and what it will show."""
+
+    def check(path: Path | None) -> Path | None:
+        if path is not None:
+            from sisod.report.style import check_plot_path
+
+            check_plot_path(path)
+        return path
+
+    text = f"Draw to this .pdf, .png or .svg file: {content}."
+    return typer.Option("--plot", metavar="FILE", callback=check, help=text)
 
 
 def quick_option(difference: str) -> Any:
@@ -247,6 +259,20 @@ def chosen_meaning(gt_root: str, *, labels: bool, category: str | None) -> "Trut
     return meaning
 
 
+def warn(notes: Iterable[str]) -> None:
+    """Print sentences as warnings on standard error."""
+    for note in notes:
+        typer.echo(f"warning: {note}", err=True)
+
+
+def save_plot(path: Path, figure: "Figure") -> None:
+    """Write a figure to the file of `--plot`, and say so."""
+    from sisod.report.style import save_figure
+
+    save_figure(figure, path)
+    typer.echo(f"drawn to {path}", err=True)
+
+
 def print_left_out(gt_root: str, protocol: Protocol, n_left_out: int, n_components: int) -> None:
     """Say on standard error how many components of the ground truths have no frame, if any."""
     if n_left_out:
@@ -257,23 +283,46 @@ def print_left_out(gt_root: str, protocol: Protocol, n_left_out: int, n_componen
             typer.echo(f"{start} below min_area and not scored; --min-area 0 scores all", err=True)
 
 
-def print_grids(*grids: "Grid") -> None:
-    """Print tables of text."""
-    print_tables(lambda width: [table for grid in grids for table in grid.terminal(width)])
+def show(
+    fmt: Format | None,
+    grids: "Sequence[Grid] | Callable[[int], Sequence[Grid]]",
+    render: Callable[[Format], str] | None = None,
+    *below: str,
+) -> None:
+    """Print tables, for the terminal or in a format.
+
+    Args:
+        fmt: the format; None for the terminal.
+        grids: the tables of the terminal, or a function that makes them for its width.
+        render: returns the text in a format; None for commands that have no choice.
+        below: lines below the tables of the terminal.
+    """
+    if fmt is not None and render is not None:
+        typer.echo(render(fmt))
+        return
+
+    def tables(width: int) -> "list[Table]":
+        made = grids(width) if callable(grids) else grids
+        return [table for grid in made for table in grid.terminal(width)]
+
+    print_tables(tables)
+    for line in below:
+        typer.echo(line)
 
 
-def print_tables(make_tables: "Callable[[int], Sequence[Table]]") -> None:
-    """Print rich tables made for the width of the terminal; if piped, at their full width."""
+def print_tables(tables: "Sequence[Table] | Callable[[int], Sequence[Table]]", width: int = 0) -> None:
+    """Print rich tables, raising an error, unlike rich itself, if the output cannot be written.
+
+    Args:
+        tables: the tables, or a function that makes them for the width of the terminal.
+        width: to print with; by default that of the terminal, or of the tables if they are piped.
+    """
     from rich.console import Console
 
-    console = Console() if is_terminal(sys.stdout) else Console(width=UNLIMITED)
-    print_rich(console, make_tables(console.width))
-
-
-def print_rich(console: "Console", tables: "Sequence[Table]") -> None:
-    """Print tables; unlike rich itself, raise an error if the output cannot be written."""
+    on_terminal = is_terminal(sys.stdout)
+    console = Console(width=width or None if on_terminal or width else UNLIMITED)
     with console.capture() as text:
-        for table in tables:
+        for table in tables(console.width) if callable(tables) else tables:
             console.print(table)
     sys.stdout.write(text.get())  # typer's echo would write UTF-8 whatever the stream's encoding
     sys.stdout.flush()

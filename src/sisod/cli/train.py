@@ -1,4 +1,4 @@
-"""The subcommands that train: parse, call, print. PyTorch is imported only when one runs."""
+"""The subcommands train, ablate, calibrate: parse, call, print. They import PyTorch only when run."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from sisod.cli.networks import FactoryName
+from sisod.cli.networks import Batch, Device, FactoryName
 from sisod.cli.shared import (
     Overwrite,
     Resume,
@@ -14,35 +14,28 @@ from sisod.cli.shared import (
     data_option,
     load_pytorch,
     out_option,
-    print_tables,
+    plot_option,
+    save_plot,
+    show,
 )
 from sisod.common.exceptions import UsageError, pluralize
 
-LossName = Literal["si", "balanced", "plain"]
-
-LoggerName = Literal["csv", "tensorboard"]
-
 Data = Annotated[
-    list[Path],
-    data_option("a data set, a root that holds DUTS-TR, or images with --masks beside them"),
+    list[Path], data_option("a data set, a root that holds DUTS-TR, or images with --masks beside them")
 ]
 Masks = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Folder of masks, if --data is one of images.")
 ]
 Settings = Annotated[
     list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="KEY=VALUE",
-        help="Replace a value of the recipe, like optimizer.lr=1e-4; may be repeated.",
-    ),
+    typer.Option("--set", metavar="KEY=VALUE", help="A value of the recipe, like optimizer.lr=1e-4."),
 ]
 RecipeName = Annotated[
     str,
     typer.Argument(
         metavar="RECIPE",
-        help="A recipe that comes with sisod (edn, fpn, gatenet, icon, ldf, poolnet, each also with "
-        "-lite, for a small encoder; tiny), or a TOML file.",
+        help="A recipe of sisod (edn, fpn, gatenet, icon, ldf, poolnet, each also with -lite, for a "
+        "small encoder; tiny), or a TOML file.",
         autocompletion=complete_recipe,
     ),
 ]
@@ -81,11 +74,8 @@ def train(
     out: Annotated[Path, out_option("the run: checkpoints, metrics, the network")],
     masks: Masks = None,
     loss: Annotated[
-        LossName,
-        typer.Option(
-            help="si: size-invariant (--set loss.normalize=false: Eq. 16 of the paper as printed); "
-            "balanced: BCE and Tversky over cells and the image, for fewer false objects; plain."
-        ),
+        Literal["si", "balanced", "plain"],
+        typer.Option(help="si: size-invariant; balanced: size-invariant, fewer false objects; plain."),
     ] = "si",
     settings: Settings = None,
     factory: FactoryName = None,
@@ -95,8 +85,7 @@ def train(
     ] = None,
     limit: Limit = None,
     labels: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Folder labels of another run of LDF, used again."),
+        Path | None, typer.Option(metavar="DIR", help="Folder labels of another run of LDF, used again.")
     ] = None,
     skip_bad: SkipBad = False,
     devices: Devices = "auto",
@@ -104,7 +93,9 @@ def train(
     strategy: Strategy = "auto",
     precision: RecipePrecision = None,
     workers: Workers = None,
-    logger: Annotated[LoggerName, typer.Option(help="Logger in addition to metrics.csv.")] = "csv",
+    logger: Annotated[
+        Literal["csv", "tensorboard"], typer.Option(help="Logger in addition to metrics.csv.")
+    ] = "csv",
     resume: Resume = False,
     overwrite: Overwrite = False,
 ) -> None:
@@ -193,4 +184,58 @@ def ablate(
     rows = run(chosen_recipe, request, test, n_seeds=seeds, machine=machine)
     for title, table in ablation_tables(rows, chosen_recipe.name).items():
         typer.echo(title)
-        print_tables(table.terminal)
+        show(None, [table])
+
+
+def calibrate(
+    run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder of train.")],
+    *,
+    data: Annotated[Path | None, data_option("of the training; by default what train read")] = None,
+    masks: Masks = None,
+    test: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="DIR", help="Data set to score on: its images are not used; repeatable."),
+    ] = None,
+    objective: Annotated[
+        Literal["bce", "mae"],
+        typer.Option(help="Minimize cross-entropy, or absolute error, which makes black and white."),
+    ] = "bce",
+    limit: Limit = 500,
+    out: Annotated[Path | None, out_option("a calibrated copy; RUN is not changed")] = None,
+    plot: Annotated[Path | None, plot_option("reliability before and after")] = None,
+    batch: Batch = 8,
+    device: Device = "auto",
+    factory: FactoryName = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Fit temperature and shift of the logits on images that were neither trained on nor tested on.
+
+    The two numbers are stored in the network, and predict and export apply them.
+
+    Example:
+        sisod calibrate runs/edn --data data/DUTS-TR
+    """
+    if masks is not None and data is None:
+        raise UsageError("--masks needs --data, the folder of the images; give both or none")
+    load_pytorch()
+    from sisod.data.datasets import find_images
+    from sisod.training.calibration import calibrate_run
+
+    fitted = calibrate_run(
+        run,
+        data=data,
+        masks=masks,
+        tests=[find_images(root) for root in test or ()],
+        objective=objective,
+        limit=limit,
+        batch=batch,
+        device=device,
+        factory=factory,
+        out=out,
+        overwrite=overwrite,
+    )
+    show(None, [fitted.grid()], None, f"{fitted.calibration}: stored with the network in {out or run}")
+    if plot is not None:  # last: what was fitted is stored and printed even if this fails
+        from sisod.report.drawing.studies import reliability_figure
+
+        save_plot(plot, reliability_figure(fitted.panels()))

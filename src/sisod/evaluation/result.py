@@ -2,16 +2,16 @@
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from sisod.common.arguments import check_utf8
 from sisod.common.exceptions import pluralize
-from sisod.common.grid import number
+from sisod.common.grid import Grid, number
 from sisod.common.output import json_bytes
 from sisod.common.parquet import write_table
 from sisod.common.run_folder import DIGESTS, FORMAT, Run, open_run
@@ -60,6 +60,8 @@ class Evaluation:
         counts: one row per image: its counts of objects, from whose sums the metrics of objects are
             computed; None where `predicted` is.
     """
+
+    draw: ClassVar[Callable[..., "Figure"]]  # set by the root package: `report` is built on this
 
     summary: dict[str, float]
     defined: dict[str, int]
@@ -176,9 +178,7 @@ class Evaluation:
             metrics: scores to draw, for figures of scores.
             width: `"single"` or `"double"`, that of a column or of the text of a two-column paper.
         """
-        from sisod.report.notebook import evaluation_figure
-
-        return evaluation_figure(self, figure, metrics=metrics, width=width)
+        return self.draw(figure, metrics=metrics, width=width)
 
     def __repr__(self) -> str:
         n_images = self.images.height
@@ -204,6 +204,15 @@ class Evaluation:
         return f" of {folder.name!r}" if folder.name else ""
 
     def _repr_html_(self) -> str:
-        from sisod.report.notebook import summary_caption, summary_grid
-
-        return summary_grid(self).html(summary_caption(self))
+        """A row for each metric; beside a mean over fewer images their number."""
+        rows: dict[str, dict[bool, str]] = {}
+        for key, value in self.summary.items():
+            text, defined = number(value), self.defined[key]
+            if defined != self.images.height:
+                text += f" ({pluralize(defined, 'image')})"
+            name = f"{METRICS[key].title} {arrow(key)}".rstrip().removeprefix("SI-")
+            rows.setdefault(name, {})[METRICS[key].size_invariant] = text
+        cells = tuple((name, row.get(False, ""), row.get(True, "")) for name, row in rows.items())
+        sizes = f"{pluralize(self.images.height, 'image')}, {pluralize(self.objects.height, 'object')}"
+        grid = Grid(("metric", "plain", "size-invariant"), cells, n_text=1)
+        return grid.html(f"{sizes}, protocol {self.protocol.name}")

@@ -1,11 +1,14 @@
 """What saved results lack, and how to get it: sentences for figures, the page and the terminal."""
 
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from sisod.analysis.error_breakdown import has_errors, why_no_errors
-from sisod.common.exceptions import shorten_list
+from sisod.common.exceptions import pluralize, shorten_list
+from sisod.evaluation.result import Evaluation
 from sisod.evaluation.results import Result, datasets_of
 from sisod.report.objects import has_curve
+from sisod.scoring.metrics import METRICS
 
 
 def missing_curves(results: Sequence[Result], keys: Sequence[str]) -> list[str]:
@@ -58,3 +61,39 @@ def _sentences(results: Sequence[Result], reasons: Callable[[Result], Iterable[s
         reason if len(found) == len(results) else f"{shorten_list(found)}: {reason}"
         for reason, found in names.items()
     ]
+
+
+def dataset_notes(evaluations: Mapping[str, Evaluation]) -> list[str]:
+    """Say what makes the results of a data set undefined, incomplete or special."""
+    first = next(iter(evaluations.values()))
+    notes = []
+    if first.images.height == 1:
+        notes.append("one image: there are no intervals, and no difference can be decided")
+    if first.objects.height == 0:
+        notes.append("no image has an object: most metrics are undefined")
+    elif int(first.images["n_objects"].to_numpy().max()) < 2:
+        notes.append(
+            "no image has more than one object: the data set cannot show how objects of one image "
+            "are weighted"
+        )
+    for method, evaluation in evaluations.items():
+        undefined = [
+            METRICS[key].title
+            for key, value in evaluation.summary.items()
+            if math.isnan(value) and METRICS[key].family.kind != "objects"  # they have their own section
+        ]
+        if undefined:
+            more = f" and {len(undefined) - 6} more" if len(undefined) > 6 else ""
+            notes.append(f"{method}: undefined on every image: {', '.join(undefined[:6])}{more}")
+        inputs = evaluation.run.get("inputs", {})
+        if missing := len(inputs.get("missing", [])):
+            verb = "was" if missing == 1 else "were"
+            notes.append(
+                f"{method}: {pluralize(missing, 'image')} had no prediction and {verb} left out"
+            )
+        if calibration := inputs.get("calibration"):
+            notes.append(
+                f"{method}: calibrated maps, temperature {calibration['temperature']:g}, "
+                f"shift {calibration['shift']:+g}"
+            )
+    return notes

@@ -1,4 +1,4 @@
-"""Results in a notebook: a table and a figure of an evaluation."""
+"""Figures of a single result, as a notebook shows them."""
 
 import math
 from collections.abc import Sequence
@@ -6,23 +6,13 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from sisod.analysis.groups import by_number, by_size
-from sisod.analysis.scores import heading, title
+from sisod.analysis.scores import title
 from sisod.common.exceptions import UsageError, pluralize
-from sisod.common.grid import Grid, number
 from sisod.evaluation.results import Result
+from sisod.report import style
 from sisod.report.drawing.curves import CURVES, FORMS, curve_points, has_line, why_no_curve
 from sisod.report.drawing.groups import short_count
 from sisod.report.gallery import FigureRequest, draw
-from sisod.report.style import (
-    COLOURS,
-    SMALL_FONT,
-    Width,
-    annotate_empty_axes,
-    line_styles,
-    new_figure,
-    style,
-)
-from sisod.scoring.metrics import METRICS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,35 +21,12 @@ if TYPE_CHECKING:
     from sisod.evaluation.result import Evaluation
 
 
-def summary_grid(evaluation: "Evaluation") -> Grid:
-    """Return the summary as text: a row for each metric, the plain and the size-invariant form.
-
-    Beside a value that is not defined on every image stands the number of images that define it.
-    """
-    rows: dict[str, dict[bool, str]] = {}
-    for key, value in evaluation.summary.items():
-        text, defined = number(value), evaluation.defined[key]
-        if defined != evaluation.images.height:
-            text += f" ({pluralize(defined, 'image')})"
-        name = heading(key).removeprefix("SI-")
-        rows.setdefault(name, {})[METRICS[key].size_invariant] = text
-    cells = tuple((name, row.get(False, ""), row.get(True, "")) for name, row in rows.items())
-    return Grid(("metric", "plain", "size-invariant"), cells, n_text=1)
-
-
-def summary_caption(evaluation: "Evaluation") -> str:
-    """Return the numbers of images and objects and the protocol, in one line."""
-    images = pluralize(evaluation.images.height, "image")
-    objects = pluralize(evaluation.objects.height, "object")
-    return f"{images}, {objects}, protocol {evaluation.protocol.name}"
-
-
 def evaluation_figure(
     evaluation: "Evaluation",
     name: str | None = None,
     *,
     metrics: Sequence[str] = (),
-    width: Width = "double",
+    width: style.Width = "double",
 ) -> "Figure":
     """Draw a figure of the gallery for one result, or by default an overview."""
     if name is None:
@@ -72,11 +39,11 @@ def evaluation_figure(
     return draw(name, FigureRequest([result], metrics=metrics, width=width))
 
 
-def _overview(evaluation: "Evaluation", width: Width) -> "Figure":
+def _overview(evaluation: "Evaluation", width: style.Width) -> "Figure":
     """F and PR curves in both forms, MAE of objects by size and SI-MAE by number."""
-    with style():
+    with style.context():
         is_single = width == "single"
-        figure = new_figure(8.0 if is_single else 4.6, width=width)
+        figure = style.new_figure(8.0 if is_single else 4.6, width=width)
         panels = figure.subplots(*((4, 1) if is_single else (2, 2))).reshape(2, 2)
         for axes, kind in ((panels[0, 0], "f"), (panels[0, 1], "pr")):
             _draw_both_forms(axes, evaluation, kind)
@@ -94,14 +61,16 @@ def _overview(evaluation: "Evaluation", width: Width) -> "Figure":
             groups, counts = numbers["group"].to_list(), numbers["images"].to_list()
             _draw_bars(panels[1, 1], numbers["si_mae"].to_list(), groups, counts)
         else:
-            annotate_empty_axes(panels[1, 1], "si_mae was not evaluated")
+            style.annotate_empty_axes(panels[1, 1], "si_mae was not evaluated")
         panels[1, 1].set(xlabel="objects in an image", ylabel="SI-MAE")
     return figure
 
 
 def _draw_both_forms(axes: "Axes", evaluation: "Evaluation", kind: str) -> None:
     x_key, y_key, x_name, y_name = CURVES[kind]
-    for (prefix, label), look in zip(FORMS.items(), line_styles(list(FORMS)).values(), strict=True):
+    for (prefix, label), look in zip(
+        FORMS.items(), style.line_styles(list(FORMS)).values(), strict=True
+    ):
         x, y = curve_points(evaluation.curves, x_key, y_key, prefix)
         axes.plot(x, y, color=look.colour, linestyle=look.dash, label=label)
     axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel=x_name, ylabel=y_name)
@@ -109,14 +78,16 @@ def _draw_both_forms(axes: "Axes", evaluation: "Evaluation", kind: str) -> None:
         axes.legend(loc="lower left" if kind == "pr" else "lower center")
     else:
         axes.set_axis_off()
-        annotate_empty_axes(axes, why_no_curve([evaluation.curves], kind))
+        style.annotate_empty_axes(axes, why_no_curve([evaluation.curves], kind))
 
 
 def _draw_bars(axes: "Axes", values: list[float], names: list[str], counts: list[int]) -> None:
     """A bar for each group, its number of objects or images above."""
     heights = [0.0 if math.isnan(value) else value for value in values]
-    bars = axes.bar(range(len(names)), heights, color=COLOURS[1], width=0.8)
-    axes.bar_label(bars, [short_count(count) for count in counts], fontsize=SMALL_FONT, color="#555555")
-    axes.set_xticks(range(len(names)), names, fontsize=SMALL_FONT)
+    bars = axes.bar(range(len(names)), heights, color=style.COLOURS[1], width=0.8)
+    axes.bar_label(
+        bars, [short_count(count) for count in counts], fontsize=style.SMALL_FONT, color="#555555"
+    )
+    axes.set_xticks(range(len(names)), names, fontsize=style.SMALL_FONT)
     axes.margins(y=0.12)  # the highest label stays below the panel's end
     axes.grid(visible=False)

@@ -92,12 +92,12 @@ def line_styles(methods: Sequence[str]) -> dict[str, LineStyle]:
     return styles
 
 
-def style() -> Any:
+def context() -> Any:
     """Return a context in which matplotlib draws in this style, whatever the user's own settings are."""
     require("drawing", "matplotlib")
-    from matplotlib.style import context
+    from matplotlib import style
 
-    return context(["default", STYLE])
+    return style.context(["default", STYLE])
 
 
 def new_figure(height: float, *, width: Width = "double") -> "Figure":
@@ -216,6 +216,6 @@ def figure_bytes(figure: "Figure", kind: str) -> bytes:
     """Return the content of a figure's file; the same figure gives the same bytes."""
     metadata = {"pdf": {"CreationDate": None}, "svg": {"Date": None}, "png": {}}
     buffer = io.BytesIO()
-    with style():
+    with context():
         figure.savefig(buffer, format=kind, metadata=metadata[kind])
     return buffer.getvalue()

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from sisod.analysis.scores import heading, symbol
 from sisod.common.exceptions import InputError, UsageError, shorten_list
@@ -22,9 +22,6 @@ from sisod.scoring.metrics import (
     named_set,
 )
 from sisod.scoring.protocols import Protocol
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 # the columns of the second table; the last four exist only under the protocol `infrared`
 OBJECT_KEYS = (
@@ -125,20 +122,12 @@ def render(
     )
 
 
-def terminal_tables(
-    lines: Sequence[SummaryRow], tables: Sequence[Keys], *, width: int, style: TableStyle = DEFAULT
-) -> "list[Table]":
-    """Return the tables for a terminal; several for one that is too wide in either layout."""
-    grids = make_grids(lines, tables, style, width=None if width == UNLIMITED else width)
-    return [table for grid in grids for table in grid.terminal(width)]
-
-
 def make_grids(
     lines: Sequence[SummaryRow],
     tables: Sequence[Keys],
     style: TableStyle = DEFAULT,
     *,
-    width: int | None = None,
+    width: int = UNLIMITED,
 ) -> list[Grid]:
     """Return the grid of each table, with metrics as columns or as rows.
 
@@ -146,16 +135,16 @@ def make_grids(
         lines: the results.
         tables: the metrics of each table.
         style: whose `layout` decides, if it is given.
-        width: of the terminal, or None for a document, where more than 12 metrics are too wide, and all
-            tables look alike. In a terminal, the metrics of a table become rows only if all methods then
-            fit beside each other.
+        width: of the terminal, in which metrics become rows only if all methods then fit beside each
+            other; without one, as in a document, more than 12 metrics are too wide, and all tables look
+            alike.
     """
     cells = [_Cells(lines, keys, style) for keys in tables]
     grids = []
     for table in cells:
         columns, rows = _column_grid(table), _row_grid(table)
         turned = style.layout == "rows"
-        if style.layout is None and width is not None:
+        if style.layout is None and width != UNLIMITED:
             fewer = len(table.members) < len(table.keys)
             turned = fewer and not columns.fits(width) and rows.fits(width)
         elif style.layout is None:

@@ -7,21 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sisod.evaluation.results import Result, datasets_of, methods_of
+from sisod.report import style
 from sisod.report.missing import missing_curves, missing_objects
 from sisod.report.objects import HALF_INDEX, object_points, require_counts
-from sisod.report.style import (
-    LineStyle,
-    Width,
-    add_legend,
-    add_notes,
-    annotate_empty_axes,
-    fit_height,
-    inches,
-    line_styles,
-    new_figure,
-    style,
-    wrapped,
-)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -37,13 +25,15 @@ CURVES = {
 }
 FORMS = {"": "plain", "si_": "size-invariant"}
 _SIZES = {"": "all objects", "_small": "objects under 1 % of the image"}
-_Draw = Callable[["Axes", Sequence[Result], str, dict[str, LineStyle]], None]
+_Draw = Callable[["Axes", Sequence[Result], str, dict[str, style.LineStyle]], None]
 
 
-def curve_figure(results: Sequence[Result], kind: str, *, width: Width = "double") -> "Figure":
+def curve_figure(results: Sequence[Result], kind: str, *, width: style.Width = "double") -> "Figure":
     """Draw a kind of curve: a row for each data set, plain left, size-invariant right."""
 
-    def draw(axes: "Axes", group: Sequence[Result], prefix: str, styles: dict[str, LineStyle]) -> None:
+    def draw(
+        axes: "Axes", group: Sequence[Result], prefix: str, styles: dict[str, style.LineStyle]
+    ) -> None:
         x_key, y_key, x_name, y_name = CURVES[kind]
         for i, result in enumerate(group):
             x, y = curve_points(result.evaluation.curves, x_key, y_key, prefix)
@@ -53,16 +43,18 @@ def curve_figure(results: Sequence[Result], kind: str, *, width: Width = "double
         axes.set(xlabel=x_name, ylabel=f"{si}{y_name}")
         if not has_line(axes):
             axes.set_axis_off()
-            annotate_empty_axes(axes, why_no_curve([one.evaluation.curves for one in group], kind))
+            style.annotate_empty_axes(axes, why_no_curve([one.evaluation.curves for one in group], kind))
 
     return _two_columns(results, FORMS, draw, missing_curves(results, CURVES[kind][:2]), width)
 
 
-def object_figure(results: Sequence[Result], *, width: Width = "double") -> "Figure":
+def object_figure(results: Sequence[Result], *, width: style.Width = "double") -> "Figure":
     """Draw object precision over object recall at every threshold, with a marker at one half."""
     require_counts(results, "curve of objects")
 
-    def draw(axes: "Axes", group: Sequence[Result], suffix: str, styles: dict[str, LineStyle]) -> None:
+    def draw(
+        axes: "Axes", group: Sequence[Result], suffix: str, styles: dict[str, style.LineStyle]
+    ) -> None:
         for result in group:
             options = styles[result.method].options() | {"markevery": [HALF_INDEX], "markersize": 5.5}
             # not clipped: the marker of a perfect method would lose its upper half
@@ -71,7 +63,7 @@ def object_figure(results: Sequence[Result], *, width: Width = "double") -> "Fig
         if not has_line(axes):
             counted = any(result.evaluation.counts is not None for result in group)
             why = "no such objects, or none predicted" if counted else "no predicted objects saved"
-            annotate_empty_axes(axes, wrapped(why, inches(width) / 3))
+            style.annotate_empty_axes(axes, style.wrapped(why, style.inches(width) / 3))
 
     return _two_columns(results, _SIZES, draw, missing_objects(results, curves=True), width)
 
@@ -81,25 +73,25 @@ def _two_columns(
     columns: Mapping[str, str],
     draw: _Draw,
     notes: Sequence[str],
-    width: Width,
+    width: style.Width,
 ) -> "Figure":
     """A row of two panels for each data set; both axes of all panels are shares."""
-    datasets, styles = datasets_of(results), line_styles(methods_of(results))
-    panel = 0.32 * inches(width)  # inches
-    with style():
-        figure = new_figure((panel + 1) * len(datasets) + 2, width=width)
+    datasets, styles = datasets_of(results), style.line_styles(methods_of(results))
+    panel = 0.32 * style.inches(width)  # style.inches
+    with style.context():
+        figure = style.new_figure((panel + 1) * len(datasets) + 2, width=width)
         panels = figure.subplots(len(datasets), 2, squeeze=False, sharex=True, sharey=True)
         for row, name in zip(panels, datasets, strict=True):
             group = [result for result in results if result.dataset == name]
             for axes, (key, title) in zip(row, columns.items(), strict=True):
                 draw(axes, group, key, styles)
-                axes.set_title(wrapped(f"{name}, {title}", inches(width) * 0.42))
+                axes.set_title(style.wrapped(f"{name}, {title}", style.inches(width) * 0.42))
                 axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
         for axes in panels.flat:
             axes.label_outer()
-        add_notes(figure, notes)
-        add_legend(figure, styles)
-        fit_height(figure, panels[:, 0], [panel] * len(datasets))
+        style.add_notes(figure, notes)
+        style.add_legend(figure, styles)
+        style.fit_height(figure, panels[:, 0], [panel] * len(datasets))
     return figure
 
 

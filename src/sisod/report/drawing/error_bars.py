@@ -9,20 +9,9 @@ from numpy.typing import NDArray
 
 from sisod.analysis.error_breakdown import CLASS_TITLES, ERROR_CLASSES, error_breakdown
 from sisod.evaluation.results import Result, datasets_of
+from sisod.report import style
 from sisod.report.error_breakdown import CLASS_STYLES, PIXEL_CLASSES, used_groups, with_errors
 from sisod.report.missing import missing_errors
-from sisod.report.style import (
-    SMALL_FONT,
-    TICK_FONT,
-    Width,
-    add_notes,
-    annotate_empty_axes,
-    fit_height,
-    inches,
-    new_figure,
-    style,
-    wrapped,
-)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -30,12 +19,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Values = NDArray[np.float64]
-_BAR = 0.16  # inches of a bar with its gap
-_LINE = 0.12  # inches of a line of a name beside it
-_LABELLED = 0.17  # inches from which a part of a bar has its number inside
+_BAR = 0.16  # style.inches of a bar with its gap
+_LINE = 0.12  # style.inches of a line of a name beside it
+_LABELLED = 0.17  # style.inches from which a part of a bar has its number inside
 
 
-def error_figure(results: Sequence[Result], *, width: Width = "double") -> "Figure":
+def error_figure(results: Sequence[Result], *, width: style.Width = "double") -> "Figure":
     """Draw the classes of all methods as stacked bars: of objects, and beside or below of wrong pixels.
 
     Args:
@@ -44,30 +33,30 @@ def error_figure(results: Sequence[Result], *, width: Width = "double") -> "Figu
     """
     chosen = with_errors(results)
     columns = 2 if width == "double" else 1
-    side = inches(width) / (5 if columns == 2 else 3)  # inches of the names
-    length = (inches(width) - side) / columns - 0.2
+    side = style.inches(width) / (5 if columns == 2 else 3)  # style.inches of the names
+    length = (style.inches(width) - side) / columns - 0.2
     datasets, heights = datasets_of(chosen), _heights(chosen, side, columns)
-    with style():
-        figure = new_figure(sum(heights) + len(heights) + 2, width=width)
+    with style.context():
+        figure = style.new_figure(sum(heights) + len(heights) + 2, width=width)
         panels = figure.subplots(len(heights), columns, squeeze=False, height_ratios=heights).reshape(
             -1, 2
         )
         for pair, name in zip(panels, datasets, strict=True):
             group = [result for result in chosen if result.dataset == name]
-            labels = [wrapped(result.method, side, TICK_FONT, most=2) for result in group]
+            labels = [style.wrapped(result.method, side, style.TICK_FONT, most=2) for result in group]
             tables = [error_breakdown(result.evaluation) for result in group]
             for axes, column, what in zip(
                 pair, ("object_share", "image_share"), ("objects", "wrong pixels"), strict=True
             ):
                 shares = [_shares(table, column) for table in tables]
                 _draw_bars(axes, labels, shares, length, whole=what == "objects")
-                axes.set_title(wrapped(f"{name}, {what}", length))
+                axes.set_title(style.wrapped(f"{name}, {what}", length))
             if columns == 2:
                 pair[1].set_yticklabels([])
-        panels[-1][0].set_xlabel(wrapped("share of objects and invented objects (%)", length))
+        panels[-1][0].set_xlabel(style.wrapped("share of objects and invented objects (%)", length))
         panels[-1][1].set_xlabel("share of all pixels (%)")
         _finish(figure, results, ERROR_CLASSES)
-        fit_height(figure, panels.reshape(len(heights), -1)[:, 0], heights)
+        style.fit_height(figure, panels.reshape(len(heights), -1)[:, 0], heights)
     return figure
 
 
@@ -75,13 +64,17 @@ def _heights(results: Sequence[Result], side: float, columns: int) -> list[float
     """Inches of each row of panels: a bar has at least the height of its name."""
     heights = []
     for dataset in datasets_of(results):
-        names = [wrapped(r.method, side, TICK_FONT, most=2) for r in results if r.dataset == dataset]
+        names = [
+            style.wrapped(r.method, side, style.TICK_FONT, most=2)
+            for r in results
+            if r.dataset == dataset
+        ]
         n_lines = max(name.count("\n") + 1 for name in names)
         heights += [len(names) * max(_BAR, _LINE * n_lines + 0.04)] * (2 // columns)
     return heights
 
 
-def error_size_figure(results: Sequence[Result], *, width: Width = "double") -> "Figure":
+def error_size_figure(results: Sequence[Result], *, width: style.Width = "double") -> "Figure":
     """Draw the classes of objects by size: a panel for each method, a bar for each size group.
 
     Args:
@@ -102,21 +95,21 @@ def error_size_figure(results: Sequence[Result], *, width: Width = "double") -> 
         for start in range(0, len(members), columns)
     ]
     heights = [_BAR * max(1, len(groups)) for _, groups in rows]
-    length = (inches(width) - 0.7) / columns - 0.3
-    with style():
-        figure = new_figure(sum(heights) + len(rows) + 2, width=width)
+    length = (style.inches(width) - 0.7) / columns - 0.3
+    with style.context():
+        figure = style.new_figure(sum(heights) + len(rows) + 2, width=width)
         panels = figure.subplots(len(rows), columns, squeeze=False, height_ratios=heights)
         for panel_row, (members, groups) in zip(panels, rows, strict=True):
             for axes in panel_row[len(members) :]:
                 axes.set_axis_off()
             for axes, (result, table) in zip(panel_row, members, strict=False):
                 _draw_sizes(axes, table, groups, length)
-                axes.set_title(wrapped(f"{result.method}, {result.dataset}", length + 0.15))
+                axes.set_title(style.wrapped(f"{result.method}, {result.dataset}", length + 0.15))
                 axes.set_xticks((0, 50, 100))
                 axes.set_xlabel("objects (%)")
                 axes.tick_params("y", labelleft=axes is panel_row[0])
         _finish(figure, results, classes)
-        fit_height(figure, panels[:, 0], heights)
+        style.fit_height(figure, panels[:, 0], heights)
     return figure
 
 
@@ -128,7 +121,7 @@ def _draw_sizes(axes: "Axes", table: "pl.DataFrame", groups: Sequence[str], leng
     _draw_bars(axes, groups, shares, length)
     for index, part in enumerate(parts):
         axes.annotate(
-            f"{int(part['objects'].sum()):,}", (1.01, index), va="center", fontsize=SMALL_FONT,
+            f"{int(part['objects'].sum()):,}", (1.01, index), va="center", fontsize=style.SMALL_FONT,
             xycoords=axes.get_yaxis_transform(),
         )  # fmt: skip
 
@@ -147,7 +140,7 @@ def _draw_bars(
         axes: the panel.
         names: of the bars.
         shares: of each class, for every bar.
-        length: of the axis in inches, about.
+        length: of the axis in style.inches, about.
         whole: whether the axis ends at 100 %; if not, at the longest bar.
     """
     matrix = np.array(shares).reshape(len(names), len(ERROR_CLASSES))
@@ -160,7 +153,7 @@ def _draw_bars(
         for row in np.flatnonzero(values >= _LABELLED / length * end).tolist():
             axes.text(
                 100 * (left[row] + values[row] / 2), row, f"{100 * values[row]:.{digits}f}",
-                ha="center", va="center_baseline", fontsize=SMALL_FONT, color=fill.text,
+                ha="center", va="center_baseline", fontsize=style.SMALL_FONT, color=fill.text,
                 bbox={"facecolor": fill.colour, "edgecolor": "none", "pad": 0.6}, in_layout=False,
             )  # fmt: skip
         left += values
@@ -169,14 +162,14 @@ def _draw_bars(
     axes.grid(visible=False, axis="y")
     axes.tick_params(axis="y", length=0)
     if not left.any():
-        annotate_empty_axes(axes, "nothing to show")
+        style.annotate_empty_axes(axes, "nothing to show")
 
 
 def _finish(figure: "Figure", results: Sequence[Result], classes: Sequence[str]) -> None:
     """Add the notes above the panels, and the legend of classes below them."""
     from matplotlib.patches import Patch
 
-    add_notes(figure, missing_errors(results))
+    style.add_notes(figure, missing_errors(results))
     keys = [Patch(**CLASS_STYLES[name].options(), label=CLASS_TITLES[name]) for name in classes]
-    columns = 5 if figure.get_figwidth() > inches("single") else 2
+    columns = 5 if figure.get_figwidth() > style.inches("single") else 2
     figure.legend(handles=keys, loc="outside lower center", ncols=columns, handlelength=1.5)

@@ -19,19 +19,8 @@ from sisod.evaluation.results import (
     datasets_of,
     methods_of,
 )
+from sisod.report import style
 from sisod.report.drawing.groups import find_object_score
-from sisod.report.style import (
-    COLOURS,
-    SMALL_FONT,
-    TICK_FONT,
-    Width,
-    add_notes,
-    fit_height,
-    inches,
-    new_figure,
-    style,
-    wrapped,
-)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -43,13 +32,13 @@ _N_EXAMPLES = 4  # at most, if none are named
 _MOST_LINES = 6  # of pictures then, if every data set has one example
 _MOST_LISTED = 12  # objects of an image whose scores are written
 _LONG_SIDE = 480  # pixels of a picture in the figure: at least 300 per inch
-_LEAST_WIDTH = 0.95  # inches of a picture with its gap
-_GAP = 0.02  # inches on each side of it
+_LEAST_WIDTH = 0.95  # style.inches of a picture with its gap
+_GAP = 0.02  # style.inches on each side of it
 _TALLEST = 1.1  # height of a picture's panel over its width
-_SCORE = 0.42  # inches of a number with its score
-_NUMBER = (0.11, 0.1)  # inches of a number in the picture
+_SCORE = 0.42  # style.inches of a number with its score
+_NUMBER = (0.11, 0.1)  # style.inches of a number in the picture
 # of frames in turn, all light enough for a black map
-_FRAMES = tuple(COLOURS[i] for i in (1, 5, 2, 3, 4))
+_FRAMES = tuple(style.COLOURS[i] for i in (1, 5, 2, 3, 4))
 
 
 def example_figure(
@@ -59,7 +48,7 @@ def example_figure(
     names: Sequence[str] = (),
     fetch: bool = False,
     metrics: Sequence[str] = (),
-    width: Width = "double",
+    width: style.Width = "double",
 ) -> "Figure":
     """Draw examples: by default the images on which the methods differ most, at most a page of them.
 
@@ -87,15 +76,15 @@ def example_figure(
     score = find_object_score(metrics[0] if metrics else "object_f_mean", results, without="found")
     methods = methods_of(results)
     titles = (*(["image"] if image_roots else []), "ground truth", *methods)
-    n_lines = math.ceil(len(titles) / int(inches(width) / _LEAST_WIDTH))
+    n_lines = math.ceil(len(titles) / int(style.inches(width) / _LEAST_WIDTH))
     columns = max(math.ceil(len(titles) / n_lines), 2 if width == "single" else 3)
     examples = _choose(results, names, n_lines)
-    picture = inches(width) / columns - 2 * _GAP  # width in inches
+    picture = style.inches(width) / columns - 2 * _GAP  # width in style.inches
     heights = [
         picture * min(_TALLEST, _aspect(*example)) for example in examples for _ in range(n_lines)
     ]
-    with style():
-        figure = new_figure(sum(heights) + 0.4 * len(heights) + 1, width=width)
+    with style.context():
+        figure = style.new_figure(sum(heights) + 0.4 * len(heights) + 1, width=width)
         figure.get_layout_engine().set(w_pad=_GAP, h_pad=_GAP, wspace=0, hspace=0)  # type: ignore[union-attr,call-arg]
         panels = figure.subplots(len(heights), columns, squeeze=False, height_ratios=heights)
         for axes in panels.flat:
@@ -105,7 +94,11 @@ def example_figure(
             block = panels[index * n_lines : (index + 1) * n_lines].flat
             if index == 0 or n_lines > 1:
                 for axes, text in zip(block, titles, strict=False):
-                    axes.set_title(wrapped(text, picture - 0.08, TICK_FONT), fontsize=TICK_FONT, pad=2)
+                    axes.set_title(
+                        style.wrapped(text, picture - 0.08, style.TICK_FONT),
+                        fontsize=style.TICK_FONT,
+                        pad=2,
+                    )
             *left, truth = block[: len(titles) - len(methods)]
             panels_of = dict(zip(methods, block[len(left) + 1 :], strict=False))
             root = image_roots.get(group[0].dataset)
@@ -113,10 +106,12 @@ def example_figure(
             _draw_truth(truth, left, files[group[0].method], group[0], name)
             for result in group:
                 _draw_map(panels_of[result.method], files[result.method], result, name, score)
-            label = wrapped(f"{group[0].dataset} {name}", picture - 0.08, SMALL_FONT)
-            block[0].set_xlabel(label, fontsize=SMALL_FONT, color="#555555")
-        add_notes(figure, [f"Below each map: {title(score)}, by their numbers in the ground truth."])
-        fit_height(figure, panels[:, 0], heights)
+            label = style.wrapped(f"{group[0].dataset} {name}", picture - 0.08, style.SMALL_FONT)
+            block[0].set_xlabel(label, fontsize=style.SMALL_FONT, color="#555555")
+        style.add_notes(
+            figure, [f"Below each map: {title(score)}, by their numbers in the ground truth."]
+        )
+        style.fit_height(figure, panels[:, 0], heights)
     return figure
 
 
@@ -195,7 +190,7 @@ def _draw_map(axes: "Axes", files: PixelFiles, result: Result, name: str, score:
     _show(axes, pred, shape)
     _draw_frames(axes, rows.select("x0", "y0", "x1", "y1").rows())
     values = rows[OBJECT_SCORES[score]].to_list()
-    axes.set_xlabel(_score_lines(values, _panel_width(axes)), fontsize=SMALL_FONT)
+    axes.set_xlabel(_score_lines(values, _panel_width(axes)), fontsize=style.SMALL_FONT)
 
 
 def _rows(result: Result, name: str) -> "pl.DataFrame":
@@ -266,6 +261,6 @@ def _write_numbers(axes: "Axes", boxes: Sequence[Box], shape: tuple[int, ...]) -
         ]  # fmt: skip
         taken.append((free or places)[0])
         axes.text(
-            *taken[-1], str(i + 1), fontsize=SMALL_FONT, ha="center", va="center_baseline",
+            *taken[-1], str(i + 1), fontsize=style.SMALL_FONT, ha="center", va="center_baseline",
             bbox={"boxstyle": "square,pad=0.08", "facecolor": _FRAMES[i % len(_FRAMES)], "linewidth": 0},
         )  # fmt: skip

@@ -1,22 +1,13 @@
 """The forest plot: every difference of a comparison with its interval, coloured by the verdict."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from sisod.analysis.scores import COUNTS, OBJECT_SCORES, direction, title
+from sisod.analysis.scores import COUNTS, OBJECT_SCORES, title
 from sisod.common.grid import interval_text, number
-from sisod.report.style import (
-    COLOURS,
-    TICK_FONT,
-    fit_height,
-    inches,
-    new_figure,
-    plain_text,
-    style,
-    wrapped,
-)
+from sisod.report import style
+from sisod.report.differences import Difference
 from sisod.scoring.metrics import METRICS
 
 if TYPE_CHECKING:
@@ -26,31 +17,12 @@ if TYPE_CHECKING:
     from sisod.analysis.comparison import Comparison
 
 UNDECIDED = "#888888"
-_COLOURS = {"better": COLOURS[0], "worse": COLOURS[1], "undecided": UNDECIDED, "": UNDECIDED}
+_COLOURS = {"better": style.COLOURS[0], "worse": style.COLOURS[1], "undecided": UNDECIDED, "": UNDECIDED}
 _ALL_PAIRS = 5  # methods up to which every pair is drawn; of more, each against the first
 _COLUMNS = 4  # panels side by side
-_LINE = 0.17  # inches of a metric's line
-_SIDE = 1.6  # inches, about: metrics on the left; the numbers of a single pair are wider
-_TICK = 0.65  # inches of the longest label of a tick with its gap
-
-
-@dataclass(frozen=True)
-class Advantage:
-    """The difference of a pair of methods by one metric, positive if the first is better."""
-
-    metric: str
-    value: float
-    low: float
-    high: float
-    verdict: str
-
-    @classmethod
-    def from_row(cls, row: Mapping[str, Any]) -> "Advantage":
-        """Read a row of `Comparison.table`."""
-        value, low, high = row["difference"], row["low"], row["high"]
-        if direction(row["metric"]) == "down":
-            value, low, high = -value, -high, -low
-        return cls(row["metric"], value, low, high, row["verdict"])
+_LINE = 0.17  # style.inches of a metric's line
+_SIDE = 1.6  # style.inches, about: metrics on the left; the numbers of a single pair are wider
+_TICK = 0.65  # style.inches of the longest label of a tick with its gap
 
 
 def comparison_figure(comparison: "Comparison") -> "Figure":
@@ -60,17 +32,19 @@ def comparison_figure(comparison: "Comparison") -> "Figure":
     """
     from matplotlib.ticker import MaxNLocator
 
-    by_pair: dict[tuple[str, str], list[Advantage]] = {}
+    by_pair: dict[tuple[str, str], list[Difference]] = {}
     for row in comparison.table.iter_rows(named=True):
         if len(comparison.methods) <= _ALL_PAIRS or row["a"] == comparison.methods[0]:
-            by_pair.setdefault((row["a"], row["b"]), []).append(Advantage.from_row(row))
+            by_pair.setdefault((row["a"], row["b"]), []).append(Difference.from_row(row))
     groups = _groups(list(dict.fromkeys(comparison.table["metric"].to_list())))
     n_columns = min(_COLUMNS, len(by_pair))
     n_blocks = math.ceil(len(by_pair) / n_columns)
-    room = (inches("double") - _SIDE) / max(2, n_columns)  # the numbers of a single pair take a half
+    room = (style.inches("double") - _SIDE) / max(
+        2, n_columns
+    )  # the numbers of a single pair take a half
     heights = [_LINE * len(group) for group in groups] * n_blocks
-    with style():
-        figure = new_figure(sum(heights) + len(heights) + 1)
+    with style.context():
+        figure = style.new_figure(sum(heights) + len(heights) + 1)
         panels = figure.subplots(
             len(heights), n_columns, squeeze=False, sharey="row", height_ratios=heights
         )
@@ -78,16 +52,16 @@ def comparison_figure(comparison: "Comparison") -> "Figure":
             axes.set_axis_off()
         for i, group in enumerate(groups):
             limits = _limits([one for rows in by_pair.values() for one in rows if one.metric in group])
-            for index, (pair, advantages) in enumerate(by_pair.items()):
+            for index, (pair, differences) in enumerate(by_pair.items()):
                 axes = panels[index // n_columns * len(groups) + i, index % n_columns]
-                members = [one for one in advantages if one.metric in group]
+                members = [one for one in differences if one.metric in group]
                 _draw_panel(axes, group, members, limits, numbers=len(by_pair) == 1)
                 axes.xaxis.set_major_locator(MaxNLocator(max(1, int(room / _TICK)), steps=[1, 2, 5, 10]))
                 axes.tick_params("y", left=False, labelleft=index % n_columns == 0)
                 if i == 0 and len(by_pair) > 1:
                     axes.set_title(_pair_title(*pair, room))
         _describe(figure, list(by_pair))
-        fit_height(figure, panels[:, 0], heights)
+        style.fit_height(figure, panels[:, 0], heights)
     return figure
 
 
@@ -106,7 +80,7 @@ def _groups(metrics: Sequence[str]) -> list[list[str]]:
 def _draw_panel(
     axes: "Axes",
     metrics: Sequence[str],
-    advantages: Sequence[Advantage],
+    differences: Sequence[Difference],
     limits: tuple[float, float],
     *,
     numbers: bool,
@@ -115,28 +89,29 @@ def _draw_panel(
     axes.set_axis_on()
     axes.grid(visible=False, axis="y")
     axes.spines["left"].set_visible(False)
-    axes.set_yticks(range(len(metrics)), [plain_text(title(key)) for key in metrics])
+    axes.set_yticks(range(len(metrics)), [style.plain_text(title(key)) for key in metrics])
     axes.set(xlim=limits, ylim=(len(metrics) - 0.4, -0.6))
     axes.axvline(0, color="#444444", linewidth=0.8)
-    for one in advantages:
+    for one in differences:
         if math.isnan(one.value):
             continue
         y, colour = metrics.index(one.metric), _COLOURS[one.verdict]
-        axes.plot([one.low, one.high], [y, y], color=colour)
-        axes.plot(
-            one.value, y, "o", color="white" if colour == UNDECIDED else colour, markeredgecolor=colour
-        )
+        value, low, high = one.advantage
+        axes.plot([low, high], [y, y], color=colour)
+        fill = "white" if colour == UNDECIDED else colour
+        axes.plot(value, y, "o", color=fill, markeredgecolor=colour)
         if numbers:
-            text = f"{number(one.value, sign=True)}  ({interval_text(one.low, one.high, sign=True)})"
+            text = f"{number(value, sign=True)}  ({interval_text(low, high, sign=True)})"
             axes.annotate(
-                text, (1.02, y), xycoords=axes.get_yaxis_transform(), va="center", fontsize=TICK_FONT,
+                text, (1.02, y), xycoords=axes.get_yaxis_transform(), va="center",
                 color="#555555" if colour == UNDECIDED else colour, annotation_clip=False,
+                fontsize=style.TICK_FONT,
             )  # fmt: skip
 
 
-def _limits(advantages: Sequence[Advantage]) -> tuple[float, float]:
+def _limits(differences: Sequence[Difference]) -> tuple[float, float]:
     """Ends of an axis that contain zero and every interval, with a margin."""
-    ends = [x for one in advantages for x in (one.value, one.low, one.high) if not math.isnan(x)]
+    ends = [x for one in differences for x in one.advantage if not math.isnan(x)]
     low, high = min([0.0, *ends]), max([0.0, *ends])
     margin = 0.06 * (high - low) or 0.01
     return low - margin, high + margin
@@ -160,16 +135,21 @@ def _describe(figure: "Figure", pairs: Sequence[tuple[str, str]]) -> None:
     handles = [
         Line2D(
             [], [], color=_COLOURS[verdict], marker="o", markeredgecolor=_COLOURS[verdict],
-            label=" " + wrapped(name, 1.5), markerfacecolor="white" if verdict == "undecided" else None,
+            label=" " + style.wrapped(name, 1.5),
+            markerfacecolor="white" if verdict == "undecided" else None,
         )
         for verdict, name in names.items()
     ]  # fmt: skip
     label = f"advantage of {first} (difference with 95 % interval)"
-    figure.supxlabel(wrapped(label, figure.get_figwidth() - 0.5))
+    figure.supxlabel(style.wrapped(label, figure.get_figwidth() - 0.5))
     figure.legend(handles=handles, loc="outside upper center", ncols=3)
 
 
 def _pair_title(a: str, b: str, width: float) -> str:
     """One line if both names fit into it, else lines for each."""
-    line = wrapped(f"{a} against {b}", width)
-    return f"{wrapped(a, width, most=2)}\n{wrapped(f'against {b}', width)}" if "\n" in line else line
+    line = style.wrapped(f"{a} against {b}", width)
+    return (
+        f"{style.wrapped(a, width, most=2)}\n{style.wrapped(f'against {b}', width)}"
+        if "\n" in line
+        else line
+    )

@@ -15,24 +15,9 @@ from sisod.analysis.scores import OBJECT_SCORES, heading
 from sisod.common.exceptions import InputError, UsageError
 from sisod.evaluation.result import Evaluation
 from sisod.evaluation.results import Result, datasets_of, methods_of
+from sisod.report import style
 from sisod.report.missing import missing_objects
 from sisod.report.objects import false_by_size, require_counts
-from sisod.report.style import (
-    MARKER_SIZE,
-    SMALL_FONT,
-    TICK_FONT,
-    LineStyle,
-    Width,
-    add_legend,
-    add_notes,
-    annotate_empty_axes,
-    fit_height,
-    inches,
-    line_styles,
-    new_figure,
-    style,
-    wrapped,
-)
 from sisod.scoring.metrics import METRICS, canonical_key, check_metric, squeeze
 
 if TYPE_CHECKING:
@@ -41,7 +26,7 @@ if TYPE_CHECKING:
 
 FEW = 20  # objects or images; the marker of a smaller group is hollow
 _MOST_ROWS = 4  # of panels; with more, all methods share one panel
-_PANEL = 1.0  # inches: height of a panel
+_PANEL = 1.0  # style.inches: height of a panel
 _BARS = 0.86  # share of a size group's width that its bars take
 
 
@@ -194,7 +179,7 @@ def size_figure(
     groups: SizeKind,
     *,
     metrics: Sequence[str] = (),
-    width: Width = "double",
+    width: style.Width = "double",
 ) -> "Figure":
     """Draw scores of objects by their size, in panels of networks x data sets.
 
@@ -214,7 +199,7 @@ def size_figure(
 
 
 def number_figure(
-    results: Sequence[Result], *, metrics: Sequence[str] = (), width: Width = "double"
+    results: Sequence[Result], *, metrics: Sequence[str] = (), width: style.Width = "double"
 ) -> "Figure":
     """Draw scores of images by their number of objects, in panels of networks x data sets.
 
@@ -240,7 +225,7 @@ def _draw_panels(
     keys: Sequence[str],
     points: Callable[[Evaluation, str], GroupScores],
     axis: tuple[str, str],
-    width: Width,
+    width: style.Width,
 ) -> "Figure":
     """A block for each data set and score, in it a panel for each network, other methods in grey."""
     methods = methods_of(results)
@@ -252,14 +237,16 @@ def _draw_panels(
     networks: dict[str, list[str]] = {}
     for method in methods:
         networks.setdefault(network_of(method), []).append(method)
-    n_rows, n_columns = _arrangement(len(networks), width)
+    # as few rows as possible, and as few columns as that allows
+    n_rows = math.ceil(len(networks) / (2 if width == "single" else 4))
+    n_columns = math.ceil(len(networks) / n_rows)
     if n_rows * len(blocks) > _MOST_ROWS:
         networks, n_rows, n_columns = {"": methods}, 1, 1
-    panel_width = (inches(width) - 0.5) / n_columns
-    styles = line_styles(methods)
+    panel_width = (style.inches(width) - 0.5) / n_columns
+    styles = style.line_styles(methods)
     total = n_rows * len(blocks)
-    with style():
-        figure = new_figure(total * (_PANEL + 1) + 2, width=width)
+    with style.context():
+        figure = style.new_figure(total * (_PANEL + 1) + 2, width=width)
         inner: Any = figure.subfigures()  # its label stays apart from the legend
         panels = inner.subplots(total, n_columns, squeeze=False)
         for block, ((name, key), scores) in enumerate(blocks.items()):
@@ -270,28 +257,25 @@ def _draw_panels(
                 own = {method: styles[method] for method in networks[network]}
                 shown = _draw_groups(axes, scores, own)
                 title = f"{network} on {name}" if network else name
-                axes.set_title(wrapped(title, panel_width))
+                axes.set_title(style.wrapped(title, panel_width))
                 axes.set_ylim(0, _highest(scores.values()))
                 axes.tick_params("y", labelleft=index % n_columns == 0)
                 if index % n_columns == 0:
-                    axes.set_ylabel(wrapped(heading(key), _PANEL + 0.2, TICK_FONT), fontsize=TICK_FONT)
+                    axes.set_ylabel(
+                        style.wrapped(heading(key), _PANEL + 0.2, style.TICK_FONT),
+                        fontsize=style.TICK_FONT,
+                    )
                 _label_groups(
                     axes, shown, panel_width,
                     counts=index < n_columns, ticks=index + n_columns >= len(networks),
                 )  # fmt: skip
         inner.supxlabel(axis[0])
         groups = [group for scores in blocks.values() for group in scores.values()]
-        add_notes(figure, [_explanation(groups, axis[1], others=len(networks) > 1)])
+        style.add_notes(figure, [_explanation(groups, axis[1], others=len(networks) > 1)])
         if len(networks) < len(methods):  # else the title of a panel is the name of its method
-            add_legend(figure, styles)
-        fit_height(figure, panels[:, 0], [_PANEL if n_columns > 1 else 1.5 * _PANEL] * total)
+            style.add_legend(figure, styles)
+        style.fit_height(figure, panels[:, 0], [_PANEL if n_columns > 1 else 1.5 * _PANEL] * total)
     return figure
-
-
-def _arrangement(n_panels: int, width: Width) -> tuple[int, int]:
-    """Rows and columns of panels: as few rows as possible, and as few columns as that allows."""
-    n_rows = math.ceil(n_panels / (2 if width == "single" else 4))
-    return n_rows, math.ceil(n_panels / n_rows)
 
 
 def _highest(groups: Iterable[GroupScores]) -> float:
@@ -314,7 +298,7 @@ def _explanation(groups: Sequence[GroupScores], counted: str, *, others: bool) -
 
 
 def _draw_groups(
-    axes: "Axes", points: Mapping[str, GroupScores], own: Mapping[str, LineStyle]
+    axes: "Axes", points: Mapping[str, GroupScores], own: Mapping[str, style.LineStyle]
 ) -> GroupScores | None:
     """Draw a panel; return what gives it ticks and counts."""
     shown = [method for method in points if method in own]
@@ -332,12 +316,12 @@ def _draw_groups(
         axes.vlines(middles, *group.intervals.T, color=look.colour, linewidth=0.9, zorder=3)
         few = (group.counts > 0) & (group.counts < FEW)
         axes.scatter(
-            middles[few], group.values[few], s=MARKER_SIZE ** 2, marker=look.marker,
+            middles[few], group.values[few], s=style.MARKER_SIZE ** 2, marker=look.marker,
             facecolors="white", edgecolors=look.colour, linewidths=0.8, zorder=4,
             clip_on=False,
         )  # fmt: skip
     if not shown or all(np.isnan(points[method].values).all() for method in shown):
-        annotate_empty_axes(axes, "no objects" if shown else "no result")
+        style.annotate_empty_axes(axes, "no objects" if shown else "no result")
     return points[shown[0]] if shown else next(iter(points.values()), None)
 
 
@@ -350,39 +334,39 @@ def _label_groups(
         return
     axes.set_xlim(0, len(group.values))
     rotation = 90 if width / len(group.values) < 0.35 else 0
-    axes.set_xticks(group.ticks, group.names, fontsize=SMALL_FONT, rotation=rotation)
+    axes.set_xticks(group.ticks, group.names, fontsize=style.SMALL_FONT, rotation=rotation)
     axes.tick_params("x", labelbottom=ticks)
     if counts:
         above = axes.secondary_xaxis("top")
         above.set_xticks(
             np.arange(len(group.values)) + 0.5, list(map(short_count, group.counts.tolist())),
-            fontsize=SMALL_FONT, rotation=rotation, color="#555555",
+            fontsize=style.SMALL_FONT, rotation=rotation, color="#555555",
         )  # fmt: skip
         above.tick_params(length=0, pad=1)
         above.spines["top"].set_visible(False)
 
 
-def false_object_figure(results: Sequence[Result], *, width: Width = "double") -> "Figure":
+def false_object_figure(results: Sequence[Result], *, width: style.Width = "double") -> "Figure":
     """Draw false objects per image by their size, the methods side by side."""
     require_counts(results, "false objects")
-    datasets, styles = datasets_of(results), line_styles(methods_of(results))
+    datasets, styles = datasets_of(results), style.line_styles(methods_of(results))
     edges = size_edges("log")
-    with style():
-        figure = new_figure(2 * len(datasets) + 2, width=width)
+    with style.context():
+        figure = style.new_figure(2 * len(datasets) + 2, width=width)
         panels = figure.subplots(len(datasets), 1, squeeze=False, sharex=True)
         for axes, name in zip(panels.flat, datasets, strict=True):
             _draw_bars(axes, [result for result in results if result.dataset == name], styles)
-            axes.set_title(wrapped(name, inches(width) - 1))
+            axes.set_title(style.wrapped(name, style.inches(width) - 1))
             axes.set(xlim=(0, len(edges) - 1), ylabel="false objects per image")
-            axes.set_xticks(range(len(edges)), percent_labels(edges.tolist()), fontsize=SMALL_FONT)
+            axes.set_xticks(range(len(edges)), percent_labels(edges.tolist()), fontsize=style.SMALL_FONT)
         panels[-1, 0].set_xlabel("size of a false object (% of the image)")
-        add_notes(figure, missing_objects(results, curves=False))
-        add_legend(figure, styles, bars=True)
-        fit_height(figure, panels.flat, [1.5] * len(datasets))
+        style.add_notes(figure, missing_objects(results, curves=False))
+        style.add_legend(figure, styles, bars=True)
+        style.fit_height(figure, panels.flat, [1.5] * len(datasets))
     return figure
 
 
-def _draw_bars(axes: "Axes", results: Sequence[Result], styles: dict[str, LineStyle]) -> None:
+def _draw_bars(axes: "Axes", results: Sequence[Result], styles: dict[str, style.LineStyle]) -> None:
     heights = {result.method: false_by_size(result.evaluation) for result in results}
     counted = {method: values for method, values in heights.items() if not np.isnan(values).any()}
     width = _BARS / max(1, len(counted))
@@ -391,5 +375,5 @@ def _draw_bars(axes: "Axes", results: Sequence[Result], styles: dict[str, LineSt
         axes.bar(left, values, width, align="edge", **styles[method].bar_options())
     axes.grid(visible=False, axis="x")
     if not any(values.any() for values in counted.values()):
-        annotate_empty_axes(axes, "no false objects" if counted else "no predicted objects saved")
+        style.annotate_empty_axes(axes, "no false objects" if counted else "no predicted objects saved")
         axes.set_ylim(0, 1)

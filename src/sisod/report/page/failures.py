@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sisod.analysis.groups import FOUND, group_of, size_edges, size_label
 from sisod.common.progress import progress_bar
+from sisod.evaluation.result import Evaluation
 from sisod.evaluation.results import Result, datasets_of, methods_of
 from sisod.report.page.charts import rounded
 from sisod.report.page.pictures import SIDE, Cropper, Window, crop_window, expected_bytes
@@ -29,9 +29,6 @@ Kind = Literal["object", "false", "image"]
 _TURNS: tuple[Kind, ...] = ("object", "false", "object", "false", "image", "object", "false")
 # the score that ranks whole images: the first that every result has
 _IMAGE_SCORES = ("si_f_mean", "f_mean", "si_mae", "mae")
-
-Key = tuple[str, int]  # image, and index of the object or of the predicted object; -1 for a whole image
-Queue = tuple[Result, Iterator[Key]]
 
 
 @dataclass(frozen=True)
@@ -56,28 +53,28 @@ class Failure:
 def failure_data(
     results: Sequence[Result], image_roots: Mapping[str, Path], *, fetch: bool = False
 ) -> tuple[dict[str, Any], list[str]]:
-    """Return the failures with their pictures for the page's script, and warnings."""
+    """Return the failures with their pictures for the page's script, and warnings.
+
+    Args:
+        results: saved results.
+        image_roots: data set -> folder of its photographs.
+        fetch: whether to read maps from URLs too.
+    """
     methods = methods_of(results)
-    tables = {(r.dataset, r.method): _Tables(r) for r in results}
     metric = _image_score(results)
-    chosen = _affordable(
-        _in_turns(
-            {
-                "object": choose_failures(results, MAX_ITEMS),
-                "false": choose_false(results, MAX_ITEMS),
-                "image": choose_images(results, metric, MAX_ITEMS),
-            }
-        ),
-        tables,
-        len(methods),
-    )
+    rows = {(result.dataset, result.method): _Rows(result.evaluation, metric) for result in results}
+    lists: dict[Kind, list[Failure]] = {
+        "object": choose_objects(results, MAX_ITEMS),
+        "false": choose_false(results, MAX_ITEMS),
+        "image": choose_images(results, metric, MAX_ITEMS),
+    }
+    chosen = _affordable(_in_turns(lists), rows, len(methods))
     cropper = Cropper(results, image_roots, fetch=fetch)
-    pictures = _pictures(chosen, tables, cropper)
-    items = (_item(failure, tables, methods, metric) | pictures[failure] for failure in chosen)
+    pictures = _pictures(chosen, rows, cropper)
+    items = (_item(failure, rows, methods) | pictures[failure] for failure in chosen)
     kept = list(_within_limit(items))
-    edges = size_edges("log").tolist()
     data = {
-        "groups": [size_label(low, high) for low, high in pairwise(edges)],
+        "groups": [size_label(low, high) for low, high in pairwise(size_edges("log").tolist())],
         "side": SIDE,
         "image_score": {"title": METRICS[metric].title, "better": METRICS[metric].better},
         "totals": {name: _totals(results, name, methods, metric) for name in datasets_of(results)},
@@ -87,60 +84,86 @@ def failure_data(
     return data, cropper.notes()
 
 
-def choose_failures(results: Sequence[Result], count: int = MAX_ITEMS) -> list[Failure]:
+def choose_objects(results: Sequence[Result], count: int = MAX_ITEMS) -> list[Failure]:
     """Return the worst objects, taken in turn from each data set, method and size group.
 
     With several methods, those that one finds and another misses have turns too.
     """
-    queues: list[Queue] = []
-    for result in results:
-        objects = result.evaluation.objects
-        queues += [(result, iter(keys)) for keys in _by_size(objects, objects["f_mean"].to_numpy())]
+    import polars as pl
+
+    queues = [
+        (result, part)
+        for result in results
+        for part in _by_size(result.evaluation.objects, pl.col("f_mean"))
+    ]
     for finder, loser in permutations(results, 2):
         if finder.dataset == loser.dataset:
             both = _found_and_missed(finder, loser)
-            lead = both["f_mean"].to_numpy() - both["f_mean_right"].to_numpy()
-            queues.append((loser, iter(_keys(both, _lowest_first(-lead)))))
+            queues.append((loser, _lowest_first(both, pl.col("f_mean_right") - pl.col("f_mean"))))
     return _choose("object", queues, count)
 
 
 def choose_false(results: Sequence[Result], count: int = MAX_ITEMS) -> list[Failure]:
     """Return false objects, the most confident first, from each data set, method and size group."""
-    queues: list[Queue] = []
-    for result in results:
-        predicted = result.evaluation.predicted
-        if predicted is not None:
-            score = np.where(predicted["false"].to_numpy(), -predicted["mean"].to_numpy(), np.nan)
-            queues += [(result, iter(group)) for group in _by_size(predicted, score)]
+    import polars as pl
+
+    queues = [
+        (result, part)
+        for result in results
+        if result.evaluation.predicted is not None
+        for part in _by_size(result.evaluation.predicted.filter("false"), -pl.col("mean"))
+    ]
     chosen = _choose("false", queues, count)
     return [replace(failure, methods=(method,)) for failure in chosen for method in failure.methods]
 
 
 def choose_images(results: Sequence[Result], metric: str, count: int = MAX_ITEMS) -> list[Failure]:
     """Return the images with the worst score, from each data set and method."""
-    queues: list[Queue] = []
-    for result in results:
-        images = result.evaluation.images
-        if metric in images.columns:
-            sign = 1 if METRICS[metric].better == "up" else -1
-            names = images["image"].gather(_lowest_first(sign * images[metric].to_numpy()))
-            queues.append((result, iter([(name, -1) for name in names])))
+    import polars as pl
+
+    sign = 1 if METRICS[metric].better == "up" else -1
+    queues = [
+        (result, _lowest_first(images.with_columns(index=-1), sign * pl.col(metric)))
+        for result in results
+        if metric in (images := result.evaluation.images).columns
+    ]
     return _choose("image", queues, count)
 
 
-def _choose(kind: Kind, queues: Sequence[Queue], count: int) -> list[Failure]:
+def _by_size(table: "pl.DataFrame", score: "pl.Expr") -> "list[pl.DataFrame]":
+    """The rows of each size group, the lowest score first."""
+    import polars as pl
+
+    group = pl.Series("group", group_of(table["share"].to_numpy(), size_edges("log")))
+    ranked = _lowest_first(table.with_columns(group).filter(group >= 0), score)
+    return ranked.sort("group", maintain_order=True).partition_by("group", maintain_order=True)
+
+
+def _lowest_first(table: "pl.DataFrame", score: "pl.Expr") -> "pl.DataFrame":
+    """The rows in which a score is defined, in increasing order."""
+    ranked = table.with_columns(score=score).sort("score", maintain_order=True)
+    return ranked.filter(ranked["score"].is_not_nan())
+
+
+def _choose(kind: Kind, queues: "Sequence[tuple[Result, pl.DataFrame]]", count: int) -> list[Failure]:
     """Take from each queue in turn."""
-    chosen: dict[tuple[str, str, int], dict[str, None]] = {}
-    while queues and len(chosen) < count:
-        remaining = []
-        for result, queue in queues:
-            key = next(queue, None)
-            if key is None or len(chosen) >= count:
-                continue
-            chosen.setdefault((result.dataset, *key), {})[result.method] = None
-            remaining.append((result, queue))
-        queues = remaining
-    return [Failure(kind, *key, tuple(methods)) for key, methods in chosen.items()]
+    import polars as pl
+
+    key = ("dataset", "image", "index")
+    parts = [
+        table.select(
+            "image", "index", dataset=pl.lit(result.dataset), method=pl.lit(result.method),
+            turn=pl.int_range(pl.len()), queue=pl.lit(number),
+        )
+        for number, (result, table) in enumerate(queues)
+    ]  # fmt: skip
+    if not parts:
+        return []
+    taken = pl.concat(parts).sort("turn", "queue")
+    n_before = pl.struct(key).is_first_distinct().cum_sum().shift(1, fill_value=0)
+    chosen = taken.filter(n_before < count).group_by(key, maintain_order=True)
+    rows = chosen.agg(pl.col("method").unique(maintain_order=True)).iter_rows()
+    return [Failure(kind, name, image, index, tuple(methods)) for name, image, index, methods in rows]
 
 
 def _in_turns(lists: Mapping[Kind, Sequence[Failure]]) -> Iterator[Failure]:
@@ -154,17 +177,52 @@ def _in_turns(lists: Mapping[Kind, Sequence[Failure]]) -> Iterator[Failure]:
                 queues.pop(kind, None)
 
 
-def _affordable(
-    failures: Iterable[Failure], tables: "Mapping[tuple[str, str], _Tables]", n_methods: int
-) -> list[Failure]:
+class _Rows:
+    """Rows of a result's tables: by image, by image and index, and false objects by image."""
+
+    def __init__(self, evaluation: Evaluation, metric: str) -> None:
+        box = ("image", "index", "x0", "y0", "x1", "y1", "share")
+        names = [
+            name for name in ("image", "height", "width", metric) if name in evaluation.images.columns
+        ]
+        self.images = evaluation.images.select(names).rows_by_key("image", named=True, unique=True)
+        self.scores = {image: row[metric] for image, row in self.images.items() if metric in row}
+        objects = evaluation.objects.select(*box, "f_mean", "recall_binary")
+        self.objects = objects.rows_by_key(["image", "index"], named=True, unique=True)
+        self.false: dict[str, list[dict[str, Any]]] = {}
+        if evaluation.predicted is not None:
+            predicted = evaluation.predicted.filter("false").select(*box, "mean")
+            self.false = predicted.rows_by_key("image", named=True)
+
+    def shape(self, image: str) -> tuple[int, int]:
+        return self.images[image]["height"], self.images[image]["width"]
+
+    def row(self, failure: Failure) -> dict[str, Any]:
+        """The row of an object, or of a false object."""
+        if failure.kind == "object":
+            return self.objects[failure.image, failure.index]
+        return next(row for row in self.false[failure.image] if row["index"] == failure.index)
+
+    def window(self, failure: Failure) -> Window:
+        """The part of the image that is shown."""
+        height, width = shape = self.shape(failure.image)
+        if failure.kind == "image":
+            return slice(0, height), slice(0, width)
+        return crop_window(self.row(failure), shape)
+
+
+Rows = Mapping[tuple[str, str], _Rows]  # of each data set and method
+
+
+def _affordable(failures: Iterable[Failure], rows: Rows, n_methods: int) -> list[Failure]:
     """The first failures, as long as the page does not become too large, or reading takes too long."""
     chosen: list[Failure] = []
     images: set[tuple[str, str]] = set()
     size = 0
     for failure in failures:
-        table = tables[failure.dataset, failure.methods[0]]
+        window = rows[failure.dataset, failure.methods[0]].window(failure)
         images.add((failure.dataset, failure.image))
-        size += expected_bytes(table.window(failure), n_methods)
+        size += expected_bytes(window, n_methods)
         files = len(images) * (n_methods + 2)
         if len(chosen) >= MAX_ITEMS or (chosen and (size > MAX_BYTES or files > MAX_FILES)):
             break
@@ -173,7 +231,7 @@ def _affordable(
 
 
 def _pictures(
-    failures: Sequence[Failure], tables: "Mapping[tuple[str, str], _Tables]", cropper: Cropper
+    failures: Sequence[Failure], rows: Rows, cropper: Cropper
 ) -> dict[Failure, dict[str, Any]]:
     """Pictures of failures; each image is read once."""
     by_image: dict[tuple[str, str], list[Failure]] = {}
@@ -181,9 +239,10 @@ def _pictures(
         by_image.setdefault((failure.dataset, failure.image), []).append(failure)
 
     def crop(key: tuple[str, str]) -> list[dict[str, Any]]:
-        group = by_image[key]
-        windows = [tables[f.dataset, f.methods[0]].window(f) for f in group]
-        return cropper.crop(*key, windows, tables[key[0], group[0].methods[0]].shape(key[1]))
+        dataset, image = key
+        windows = [rows[dataset, one.methods[0]].window(one) for one in by_image[key]]
+        shape = rows[dataset, by_image[key][0].methods[0]].shape(image)
+        return cropper.crop(dataset, image, windows, shape)
 
     pictures: dict[Failure, dict[str, Any]] = {}
     with (
@@ -206,6 +265,45 @@ def _within_limit(items: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         yield item
 
 
+def _item(failure: Failure, rows: Rows, methods: Sequence[str]) -> dict[str, Any]:
+    """The data of a failure for the script, without its pictures."""
+    own = rows[failure.dataset, failure.methods[0]]
+    item: dict[str, Any] = {
+        "kind": failure.kind,
+        "dataset": failure.dataset,
+        "image": failure.image,
+        "index": failure.index,
+        "shape": list(own.shape(failure.image)),
+        "worst_of": [methods.index(method) for method in failure.methods],
+    }
+    keys = ((number, (failure.dataset, method)) for number, method in enumerate(methods))
+    every = {number: rows[key] for number, key in keys if key in rows}
+    if failure.kind == "image":
+        known = {n: one.scores[failure.image] for n, one in every.items() if failure.image in one.scores}
+        return item | {"scores": {number: rounded([score]) for number, score in known.items()}}
+    row = own.row(failure)
+    item |= {
+        "frame": [row["x0"], row["y0"], row["x1"], row["y1"]],
+        "box": _box_in_window(row, own.window(failure)),
+        "share": row["share"],
+        "group": int(group_of(np.array([row["share"]]), size_edges("log"))[0]),
+    }
+    if failure.kind == "false":
+        others = {n: one.false.get(failure.image, ()) for n, one in every.items()}
+        also = [n for n, boxes in others.items() if any(_overlap(box, row) for box in boxes)]
+        also = [number for number in also if number not in item["worst_of"]]
+        return item | {"also": also, "mean": round(row["mean"], 4)}
+    objects = {n: one.objects.get((failure.image, failure.index)) for n, one in every.items()}
+    scores = {n: rounded((r["f_mean"], r["recall_binary"])) for n, r in objects.items() if r is not None}
+    missed = [n for n, (_, recall) in scores.items() if recall is not None and recall < FOUND]
+    return item | {"scores": scores, "missed": missed}
+
+
+def _overlap(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
+    """Say whether two boxes have a pixel in common."""
+    return all(min(a[f"{x}1"], b[f"{x}1"]) > max(a[f"{x}0"], b[f"{x}0"]) for x in "xy")
+
+
 def _found_and_missed(finder: Result, loser: Result) -> "pl.DataFrame":
     """The rows of objects that one method finds and the other, on the right, misses."""
     columns = ["image", "index", "recall_binary", "f_mean", "share"]
@@ -213,117 +311,6 @@ def _found_and_missed(finder: Result, loser: Result) -> "pl.DataFrame":
     return found.filter(found["recall_binary"] >= FOUND).join(
         missed.filter(missed["recall_binary"] < FOUND), on=["image", "index"], maintain_order="left"
     )
-
-
-def _by_size(table: "pl.DataFrame", score: NDArray[np.float64]) -> list[list[Key]]:
-    """Keys of the rows of a table by size group, the lowest score first; none where it is NaN."""
-    group = group_of(table["share"].to_numpy(), size_edges("log"))
-    order = _lowest_first(score)
-    numbers = np.unique(group[order][group[order] >= 0])
-    return [_keys(table, order[group[order] == number][:MAX_ITEMS]) for number in numbers]
-
-
-def _keys(table: "pl.DataFrame", rows: NDArray[np.intp]) -> list[Key]:
-    return list(zip(table["image"].gather(rows), table["index"].gather(rows), strict=True))
-
-
-def _lowest_first(score: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Indices of the defined values, in increasing order."""
-    order = np.argsort(score, kind="stable")  # NaN last
-    return np.asarray(order[~np.isnan(score[order])])
-
-
-class _Tables:
-    """Rows of a result's tables by image and index."""
-
-    def __init__(self, result: Result) -> None:
-        evaluation = result.evaluation
-        self.evaluation = evaluation
-        self.images = {name: row for row, name in enumerate(evaluation.images["image"].to_list())}
-        self.objects = _row_numbers(evaluation.objects)
-        self.predicted = {} if evaluation.predicted is None else _row_numbers(evaluation.predicted)
-
-    def shape(self, image: str) -> tuple[int, int]:
-        images, row = self.evaluation.images, self.images[image]
-        return int(images["height"][row]), int(images["width"][row])
-
-    def window(self, failure: Failure) -> Window:
-        """The part of the image that is shown."""
-        height, width = shape = self.shape(failure.image)
-        if failure.kind == "image":
-            return slice(0, height), slice(0, width)
-        return crop_window(self.row(failure) or {}, shape)
-
-    def row(self, failure: Failure) -> dict[str, Any] | None:
-        """The row of an object, or of a false object."""
-        false = failure.kind == "false"
-        numbers = self.predicted if false else self.objects
-        table = self.evaluation.predicted if false else self.evaluation.objects
-        number = numbers.get((failure.image, failure.index))
-        return None if number is None or table is None else table.row(number, named=True)
-
-
-def _row_numbers(table: Any) -> dict[Key, int]:
-    keys = zip(table["image"].to_list(), table["index"].to_list(), strict=True)
-    return {key: row for row, key in enumerate(keys)}
-
-
-def _item(
-    failure: Failure, tables: Mapping[tuple[str, str], _Tables], methods: Sequence[str], metric: str
-) -> dict[str, Any]:
-    """The data of a failure for the script, without its pictures."""
-    table = tables[failure.dataset, failure.methods[0]]
-    item: dict[str, Any] = {
-        "kind": failure.kind,
-        "dataset": failure.dataset,
-        "image": failure.image,
-        "index": failure.index,
-        "shape": list(table.shape(failure.image)),
-        "worst_of": [methods.index(method) for method in failure.methods],
-    }
-    results = {
-        number: tables[failure.dataset, method]
-        for number, method in enumerate(methods)
-        if (failure.dataset, method) in tables
-    }
-    if failure.kind == "image":
-        image_scores = {
-            number: rounded([one.evaluation.images[metric][one.images[failure.image]]])
-            for number, one in results.items()
-            if failure.image in one.images and metric in one.evaluation.images.columns
-        }
-        return item | {"scores": image_scores}
-    row = table.row(failure)
-    assert row is not None  # noqa: S101  (it was chosen from this table)
-    item |= {
-        "frame": [row["x0"], row["y0"], row["x1"], row["y1"]],
-        "box": _box_in_window(row, table.window(failure)),
-        "share": row["share"],
-        "group": int(group_of(np.array([row["share"]]), size_edges("log"))[0]),
-    }
-    if failure.kind == "false":
-        others = {n: t for n, t in results.items() if n not in item["worst_of"]}
-        also = [n for n, t in others.items() if _invents_at(t, failure.image, row)]
-        return item | {"also": also, "mean": round(row["mean"], 4)}
-    rows = {number: one.row(failure) for number, one in results.items()}
-    scores = {n: rounded((r["f_mean"], r["recall_binary"])) for n, r in rows.items() if r is not None}
-    missed = [n for n, (_, recall) in scores.items() if recall is not None and recall < FOUND]
-    return item | {"scores": scores, "missed": missed}
-
-
-def _invents_at(table: _Tables, image: str, row: Mapping[str, Any]) -> bool:
-    """Say whether a method has a false object whose box overlaps that of a row."""
-    predicted, number = table.evaluation.predicted, 0
-    while predicted is not None and (at := table.predicted.get((image, number))) is not None:
-        other = predicted.row(at, named=True)
-        if (
-            other["false"]
-            and min(other["y1"], row["y1"]) > max(other["y0"], row["y0"])
-            and min(other["x1"], row["x1"]) > max(other["x0"], row["x0"])
-        ):
-            return True
-        number += 1
-    return False
 
 
 def _box_in_window(row: Mapping[str, Any], window: Window) -> list[float]:

@@ -20,13 +20,13 @@ from sisod.common.progress import progress_bar
 from sisod.evaluation.results import Result, check_photographs, datasets_of, methods_of
 from sisod.paper.against import AgainstPaper
 from sisod.paper.against import against_paper as against_paper_row
+from sisod.report.differences import pair_verdicts, pairs_grid
+from sisod.report.error_breakdown import error_css, error_section
 from sisod.report.missing import missing_objects
 from sisod.report.page.charts import MEASURES, chart_data
-from sisod.report.page.differences import pair_verdicts, pairs_grid
-from sisod.report.page.error_breakdown import error_css, error_section
 from sisod.report.page.failures import failure_data
-from sisod.report.page.objects import object_table
-from sisod.report.page.scores import ScoreTable, score_table
+from sisod.report.page.scores import DatasetScores
+from sisod.report.style import shorten
 from sisod.scoring.metrics import METRICS
 
 TITLE = "Size-invariant evaluation"
@@ -62,10 +62,10 @@ def write_report(
     by_dataset = {
         name: [result for result in results if result.dataset == name] for name in datasets_of(results)
     }
-    tables: list[ScoreTable] = []
+    tables: list[DatasetScores] = []
     with progress_bar("intervals", len(by_dataset)) as advance:
         for name, group in by_dataset.items():
-            tables.append(score_table(name, group, resamples=resamples))
+            tables.append(DatasetScores(name, group, resamples=resamples))
             advance(1)
     published, unmatched = compare_with_paper(results) if against_paper else ([], [])
     failures, notes = failure_data(results, image_roots or {}, fetch=fetch)
@@ -81,16 +81,12 @@ def write_report(
     page: str = template.render(
         title=title,
         tables=tables,
-        pairs={t.dataset: pairs_grid(t.comparison) for t in tables if t.comparison is not None},
-        verdicts={t.dataset: pair_verdicts(t.comparison) for t in tables if t.comparison is not None},
-        object_tables=[
-            object_table(t.dataset, by_dataset[t.dataset], t.intervals, t.differences, ranked=t.ranked)
-            for t in tables
-        ],
+        pair_verdicts=pair_verdicts,
+        pairs_grid=pairs_grid,
+        shorten=shorten,
         error_classes=CLASS_TITLES,
         error_sections=[error_section(name, group) for name, group in by_dataset.items()],
         curve_notes=missing_objects(counted, curves=True),
-        headlines=[table.headline for table in tables if table.headline],
         ablation=ablation_grid(read_ablation(ablation)) if ablation is not None else None,
         against_paper=against_paper,
         published=published,
@@ -133,14 +129,14 @@ def safe_json(data: Any) -> str:
     return text.replace("<", "\\u003c")
 
 
-def _facts(results: Sequence[Result], tables: Sequence[ScoreTable]) -> list[str]:
+def _facts(results: Sequence[Result], tables: Sequence[DatasetScores]) -> list[str]:
     from sisod.common.version import __version__
 
     counts = {
         "method": len(methods_of(results)),
         "data set": len(tables),
         "image": sum(table.images for table in tables),
-        "object": sum(table.objects for table in tables),
+        "object": sum(table.n_objects for table in tables),
     }
     protocols = dict.fromkeys(result.evaluation.protocol.name for result in results)
     return [

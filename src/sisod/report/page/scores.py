@@ -1,39 +1,63 @@
-"""The tables of the page: every score with its interval, and the pairs of methods."""
+"""The tables of the page: every score of a data set with its interval, and what objects were found."""
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
 
 from sisod.analysis.bootstrap import bootstrap_intervals
 from sisod.analysis.comparison import Comparison, compare_many
 from sisod.analysis.groups import size_bias
 from sisod.analysis.object_counts import needs_predicted
 from sisod.analysis.scores import OBJECT_SCORES, direction, heading, score_keys, title
-from sisod.common.exceptions import InputError, pluralize
+from sisod.common.exceptions import InputError
 from sisod.common.grid import Better, Grid, best_rows, interval_text, number
 from sisod.evaluation.notes import undefined_notes
-from sisod.evaluation.result import Evaluation
 from sisod.evaluation.results import Result
-from sisod.report.page.differences import (
+from sisod.report.differences import (
     Differences,
     ForestPanel,
     best_method,
     forest_panels,
+    headline,
     read_differences,
 )
-from sisod.report.page.headline import headline
+from sisod.report.missing import dataset_notes, missing_objects
 from sisod.report.summary import shown_keys
+from sisod.scoring.counting.object_counts import COUNTS
 from sisod.scoring.metrics import METRICS, is_custom
 
-# metrics of the section on objects
-OBJECT_COLUMNS = (
-    *("object_recall", "object_recall_small", "object_precision", "object_precision_small"),
-    *("false_objects", "false_area", "object_f1", "object_f1_small", "pq", "bsi_f_binary"),
-)
 _COMPARED = ("mae", "si_mae", "f_mean", "si_f_mean", "found")
 _BIAS = "size_bias"
+_BIAS_TIP = "Spearman's correlation of the F of objects with their size; 0 is best"
 _OBJECT_HEADINGS = {"false_objects": "false", "object_precision": "precision"}  # in the main table
+_UNDEFINED = (math.nan, math.nan, math.nan)
 _MOST_COLUMNS = 16  # of the main table, if the user chose the metrics
+# the section on objects: heading of a group -> its columns, a count or a metric, and the heading
+_OBJECT_GROUPS = {
+    "Found objects": {"found": "count", "object_recall": "recall", "object_recall_small": "small"},
+    "Predicted objects": {
+        "predicted": "count",
+        "object_precision": "precision",
+        "object_precision_small": "small",
+    },
+    "False objects": {"false": "count", "false_objects": "per image", "false_area": "area"},
+    "Both": {
+        "object_f1": "F1",
+        "object_f1_small": "F1 small",
+        "pq": "PQ",
+        "bsi_f_binary": "BSI-F binary",
+    },
+}
+# count -> its better direction, and what stands beside it
+_COUNTS: dict[str, tuple[Better, str]] = {
+    "found": ("up", "of {objects:,} objects in the ground truth"),
+    "predicted": ("none", "{precise:,} of them are salient in at least half of their pixels"),
+    "false": ("down", "of {predicted:,} predicted objects"),
+}
+_OBJECT_COLUMNS = [key for group in _OBJECT_GROUPS.values() for key in group if key not in _COUNTS]
 
 
 @dataclass(frozen=True)
@@ -106,110 +130,197 @@ class ColumnGroup:
         return directions.pop() if len(directions) == 1 else "none"
 
 
-Row = tuple[str, tuple[ScoreCell, ...]]  # a method and its cells
-
-
 @dataclass(frozen=True, eq=False)
 class ScoreTable:
-    """The scores of every method on one data set.
+    """A sortable table of one data set.
 
-    `intervals` has those of `OBJECT_COLUMNS` too. `ranked` is False if the methods cannot be compared:
-    then no value is the best. `undefined` says on how many images metrics of the table are undefined.
+    Attributes:
+        dataset: its name.
+        images: how many it has.
+        groups: the columns.
+        rows: a method and its cells.
+        notes: sentences above the table.
     """
 
     dataset: str
     images: int
-    objects: int
     groups: tuple[ColumnGroup, ...]
-    rows: tuple[Row, ...]
-    all_metrics: Grid
-    comparison: Comparison | None
-    differences: Differences
-    forest: list[ForestPanel]
-    headline: str
-    intervals: "dict[str, Intervals]"
-    ranked: bool
+    rows: tuple[tuple[str, tuple[ScoreCell, ...]], ...]
     notes: tuple[str, ...]
-    undefined: str
 
 
-def score_table(dataset: str, results: Sequence[Result], *, resamples: int) -> ScoreTable:
-    """Return the scores of one data set with their intervals."""
-    evaluations = {result.method: result.evaluation for result in results}
-    groups = _column_groups(list(evaluations.values()))
-    keys = [column.key for group in groups for column in group.columns]
-    pairs = _forms(keys, _known_keys(list(evaluations.values())))
-    resampled = list(dict.fromkeys([*keys, *OBJECT_COLUMNS, *(key for pair in pairs for key in pair)]))
-    comparison, obstacle = _compare(evaluations, resampled, resamples)
-    intervals = _intervals(evaluations, resampled, comparison, resamples)
-    differences = read_differences(comparison)
-    rows = rows_of_columns(
-        groups,
-        evaluations,
-        lambda method, key: _cell(evaluations[method], key, intervals[method]),
-        differences,
-        ranked=not obstacle,
-    )
-    notes = [f"the methods are not compared with each other: {obstacle}"] if obstacle else []
-    counts = [  # metrics without any value are in the notes
-        (dataset, name, {k: n for k, n in e.defined.items() if n}, e.images.height)
-        for name, e in evaluations.items()
-    ]
-    return ScoreTable(
-        dataset,
-        max(evaluation.images.height for evaluation in evaluations.values()),
-        max(evaluation.objects.height for evaluation in evaluations.values()),
-        groups,
-        rows,
-        _all_metrics(evaluations, ranked=not obstacle),
-        comparison,
-        differences,
-        forest_panels([key for key in keys if key != _BIAS], list(evaluations), differences),
-        headline(dataset, pairs, comparison, differences),
-        intervals,
-        not obstacle,
-        (*notes, *_notes(evaluations)),
-        "; ".join(undefined_notes(counts, [key for key in keys if key in METRICS])),
-    )
+class DatasetScores:
+    """All scores of the methods on one data set, as the page shows them.
 
+    The methods are compared once, with the same resamples for all tables. `obstacle` says why they
+    cannot be, such as different protocols: then no value is the best.
 
-def _forms(keys: Sequence[str], known: Sequence[str]) -> list[tuple[str, str]]:
-    """Return the pairs of forms that were evaluated and of which at least one is in the main table."""
-    main = [key for key in keys if key in METRICS]
-    either = [key for key in known if {key, f"si_{key}", key.removeprefix("si_")} & set(main)]
-    return [pair for pair in form_pairs(either) if all(pair)]
+    Args:
+        dataset: its name.
+        results: those of this data set.
+        resamples: number of bootstrap resamples.
+    """
 
+    def __init__(self, dataset: str, results: Sequence[Result], *, resamples: int) -> None:
+        self.dataset = dataset
+        self.results = results
+        self.resamples = resamples
+        self.evaluations = {result.method: result.evaluation for result in results}
+        self.methods = list(self.evaluations)
+        every = self.evaluations.values()
+        self.images = max(evaluation.images.height for evaluation in every)
+        self.n_objects = max(evaluation.objects.height for evaluation in every)
+        self.known = list(dict.fromkeys(key for evaluation in every for key in evaluation.summary))
+        self.groups = _column_groups(_main_keys(self.known))
+        self.keys = [column.key for group in self.groups for column in group.columns]
+        self.pairs = _evaluated_forms(self.keys, self.known)
+        forms = (key for pair in self.pairs for key in pair)
+        self.resampled = list(dict.fromkeys([*self.keys, *_OBJECT_COLUMNS, *forms]))
+        self.comparison, self.obstacle = self._compare()
+        self.differences = read_differences(self.comparison)
 
-def _column_groups(evaluations: Sequence[Evaluation]) -> tuple[ColumnGroup, ...]:
-    keys = _main_keys(_known_keys(evaluations))
-    groups = []
-    for pair in form_pairs([key for key in keys if not needs_predicted(key)]):
-        forms = [form for form in pair if form]
-        columns = [
-            Column(form, "SI" if METRICS[form].size_invariant else "plain", direction(form))
-            for form in forms
+    def _compare(self) -> tuple[Comparison | None, str]:
+        """The comparison of the methods, or why it is impossible."""
+        common = [
+            key
+            for key in dict.fromkeys([*self.resampled, *_COMPARED])
+            if all(key in score_keys(evaluation) for evaluation in self.evaluations.values())
         ]
-        groups.append(ColumnGroup(_group_heading(forms), tuple(columns)))
-    objects = [
-        Column(
-            key, _OBJECT_HEADINGS.get(key, METRICS[key].title.removeprefix("Object ")), direction(key)
+        if len(self.methods) < 2 or not common:
+            return None, ""
+        try:
+            return compare_many(self.evaluations, metrics=common, resamples=self.resamples), ""
+        except InputError as error:
+            return None, str(error)
+
+    @cached_property
+    def intervals(self) -> dict[tuple[str, str], tuple[float, float, float]]:
+        """Method and metric -> value, low, high; of other scores, from a bootstrap of their own."""
+        rows = [] if self.comparison is None else list(self.comparison.intervals.iter_rows(named=True))
+        compared = {row["metric"] for row in rows}
+        for method, evaluation in self.evaluations.items():
+            available = score_keys(evaluation)
+            keys = [key for key in self.resampled if key in available and key not in compared]
+            if keys:
+                table = bootstrap_intervals(evaluation, keys, resamples=self.resamples)
+                rows += [row | {"method": method} for row in table.iter_rows(named=True)]
+        return {(r["method"], r["metric"]): (r["value"], r["low"], r["high"]) for r in rows}
+
+    @cached_property
+    def scores(self) -> ScoreTable:
+        """The main table: plain metrics beside their size-invariant forms."""
+        notes = (
+            [f"the methods are not compared with each other: {self.obstacle}"] if self.obstacle else []
         )
-        for key in keys
-        if needs_predicted(key) and key != "object_recall"
-    ]
-    found = Column("found", "found", "up")  # the same as object_recall, and known for every result
-    return (*groups, ColumnGroup("Objects", (found, *objects, Column(_BIAS, "size bias", "zero"))))
+        rows = self._rows(self.groups, self.methods, self._score, self.differences)
+        notes += dataset_notes(self.evaluations)
+        return ScoreTable(self.dataset, self.images, self.groups, rows, tuple(notes))
+
+    def _score(self, method: str, key: str) -> ScoreCell:
+        evaluation = self.evaluations[method]
+        if key == _BIAS:
+            return ScoreCell(size_bias(evaluation), tip=_BIAS_TIP)
+        value, low, high = self.intervals.get((method, key), _UNDEFINED)
+        if key in METRICS:
+            value = evaluation.summary.get(key, math.nan)
+        return ScoreCell(value, low, high, images=evaluation.defined.get(key))
+
+    @cached_property
+    def objects(self) -> ScoreTable:
+        """What each method finds, predicts and invents; no rows if none has predicted objects."""
+        sums = {
+            method: {count: float(evaluation.counts[count].sum()) for count in COUNTS}
+            for method, evaluation in self.evaluations.items()
+            if evaluation.counts is not None
+        }
+        groups = tuple(
+            ColumnGroup(name, tuple(Column(key, text, _better(key)) for key, text in columns.items()))
+            for name, columns in _OBJECT_GROUPS.items()
+        )
+        differences = {key: one for key, one in self.differences.items() if key[0] not in _COUNTS}
+        rows = self._rows(
+            groups, sums, lambda method, key: self._object_score(method, key, sums[method]), differences
+        )
+        notes = tuple(missing_objects(self.results, curves=False))
+        return ScoreTable(self.dataset, self.images, groups, rows, notes)
+
+    def _object_score(self, method: str, key: str, sums: Mapping[str, float]) -> ScoreCell:
+        if key in _COUNTS:
+            tip = _COUNTS[key][1].format(**{name: int(value) for name, value in sums.items()})
+            return ScoreCell(sums[key], digits=0, tip=tip)
+        _, low, high = self.intervals.get((method, key), _UNDEFINED)
+        if METRICS[key].family.kind == "objects":
+            arrays = {name: np.asarray(value) for name, value in sums.items()}
+            value = float(METRICS[key].family.function(arrays))
+            return ScoreCell(value, low, high, undefined="undefined: there are no such objects")
+        summary = self.evaluations[method].summary  # a mean over images, which the counts do not hold
+        if key not in summary:
+            return ScoreCell(math.nan, undefined="not evaluated")
+        return ScoreCell(summary[key], low, high)
+
+    def _rows(
+        self,
+        groups: Sequence[ColumnGroup],
+        methods: Collection[str],
+        score: Callable[[str, str], ScoreCell],
+        differences: Differences,
+    ) -> tuple[tuple[str, tuple[ScoreCell, ...]], ...]:
+        """The rows of a table; the best of each column, and what cannot be told from it, is marked."""
+        columns = []
+        for column in (column for group in groups for column in group.columns):
+            cells = {method: score(method, column.key) for method in methods}
+            columns.append(
+                [*cells.values()] if self.obstacle else _mark_best(column, cells, differences)
+            )
+        return tuple(zip(methods, zip(*columns, strict=True), strict=True))
+
+    @cached_property
+    def all_metrics(self) -> Grid:
+        """Every metric as a row, methods as columns."""
+        rows, bold = [], set()
+        for row, key in enumerate(self.known):
+            cells = [number(e.summary.get(key, math.nan)) for e in self.evaluations.values()]
+            rows.append((heading(key), *cells))
+            best = set() if self.obstacle else best_rows(cells, direction(key))
+            bold |= {(row, 1 + column) for column in best}
+        return Grid(("metric", *self.methods), tuple(rows), n_text=1, bold=frozenset(bold))
+
+    @cached_property
+    def forest(self) -> list[ForestPanel]:
+        """The panels of differences to the best method."""
+        return forest_panels([key for key in self.keys if key != _BIAS], self.methods, self.differences)
+
+    @cached_property
+    def headline(self) -> str:
+        """Where a plain metric and its size-invariant form disagree."""
+        return headline(self.dataset, self.pairs, self.comparison, self.differences)
+
+    @property
+    def undefined(self) -> str:
+        """On how many images metrics of the main table are undefined; without any value: a note."""
+        counts = [
+            (self.dataset, m, {k: n for k, n in e.defined.items() if n}, e.images.height)
+            for m, e in self.evaluations.items()
+        ]
+        return "; ".join(undefined_notes(counts, [key for key in self.keys if key in METRICS]))
 
 
-def _group_heading(forms: Sequence[str]) -> str:
-    """The title that forms of a metric share, and the endings in which they differ."""
-    titles = dict.fromkeys(METRICS[form].title.removeprefix("SI-") for form in forms)
-    first, *others = titles
-    return ", ".join([first, *(other.rsplit(" ", 1)[-1] for other in others)])
+def _better(key: str) -> Better:
+    return _COUNTS[key][0] if key in _COUNTS else direction(key)
 
 
-def _known_keys(evaluations: Sequence[Evaluation]) -> list[str]:
-    return list(dict.fromkeys(key for evaluation in evaluations for key in evaluation.summary))
+def _mark_best(
+    column: Column, cells: Mapping[str, ScoreCell], differences: Differences
+) -> list[ScoreCell]:
+    best = best_rows([cell.text for cell in cells.values()], column.better)
+    leader = best_method(column.key, list(cells), differences)
+    marked = []
+    for row, (method, cell) in enumerate(cells.items()):
+        one = differences.get((column.key, method, leader))
+        tied = one is not None and row not in best and one.verdict == "undecided"
+        to_best = f"{leader} by {one.signed} ({one.interval})" if one is not None and tied else ""
+        marked.append(replace(cell, best=row in best, to_best=to_best))
+    return marked
 
 
 def _main_keys(known: Sequence[str]) -> tuple[str, ...]:
@@ -219,10 +330,28 @@ def _main_keys(known: Sequence[str]) -> tuple[str, ...]:
     """
     if len(known) <= _MOST_COLUMNS:  # chosen by the user
         return tuple(known)
-    first = (shown_keys(known, chosen=False) or [tuple(known)])[0][:_MOST_COLUMNS]
+    first = shown_keys(known, chosen=False)[0][:_MOST_COLUMNS]
     # whoever adds a metric wants to see it
     more = (key for key in known if key == "false_objects" or is_custom(key))
     return tuple(dict.fromkeys((*first, *more)))
+
+
+def _column_groups(keys: Sequence[str]) -> tuple[ColumnGroup, ...]:
+    groups = []
+    for pair in form_pairs([key for key in keys if not needs_predicted(key)]):
+        forms = [METRICS[key] for key in pair if key]
+        columns = [Column(m.key, "SI" if m.size_invariant else "plain", m.better) for m in forms]
+        # the title that the forms share, and the endings in which they differ
+        first, *others = dict.fromkeys(metric.title.removeprefix("SI-") for metric in forms)
+        endings = [other.rsplit(" ", 1)[-1] for other in others]
+        groups.append(ColumnGroup(", ".join([first, *endings]), tuple(columns)))
+    objects = [
+        Column(key, _OBJECT_HEADINGS.get(key, METRICS[key].title.removeprefix("Object ")), _better(key))
+        for key in keys
+        if needs_predicted(key) and key != "object_recall"
+    ]
+    found = Column("found", "found", "up")  # the same as object_recall, and known for every result
+    return (*groups, ColumnGroup("Objects", (found, *objects, Column(_BIAS, "size bias", "zero"))))
 
 
 def form_pairs(keys: Sequence[str]) -> list[tuple[str, str]]:
@@ -245,135 +374,7 @@ def form_pairs(keys: Sequence[str]) -> list[tuple[str, str]]:
     ]
 
 
-def _compare(
-    evaluations: Mapping[str, Evaluation], keys: Sequence[str], resamples: int
-) -> tuple[Comparison | None, str]:
-    """Compare the methods; return also why that is impossible, such as different protocols."""
-    common = [
-        key
-        for key in dict.fromkeys([*keys, *_COMPARED])
-        if all(key in score_keys(evaluation) for evaluation in evaluations.values())
-    ]
-    if len(evaluations) < 2 or not common:
-        return None, ""
-    try:
-        return compare_many(evaluations, metrics=common, resamples=resamples), ""
-    except InputError as error:
-        return None, str(error)
-
-
-Intervals = dict[str, tuple[float, float, float]]  # metric -> value, low, high
-
-
-def _intervals(
-    evaluations: Mapping[str, Evaluation],
-    keys: Sequence[str],
-    comparison: Comparison | None,
-    resamples: int,
-) -> dict[str, Intervals]:
-    """Intervals of the comparison; for other scores, from a bootstrap of their own."""
-    intervals: dict[str, Intervals] = {method: {} for method in evaluations}
-    for row in comparison.intervals.iter_rows(named=True) if comparison is not None else ():
-        intervals[row["method"]][row["metric"]] = (row["value"], row["low"], row["high"])
-    for method, evaluation in evaluations.items():
-        available = score_keys(evaluation)
-        missing = [key for key in keys if key in available and key not in intervals[method]]
-        if missing:
-            table = bootstrap_intervals(evaluation, missing, resamples=resamples)
-            for row in table.iter_rows(named=True):
-                intervals[method][row["metric"]] = (row["value"], row["low"], row["high"])
-    return intervals
-
-
-def _cell(evaluation: Evaluation, key: str, intervals: Intervals) -> ScoreCell:
-    if key == _BIAS:
-        tip = "Spearman's correlation of the F of objects with their size; 0 is best"
-        return ScoreCell(size_bias(evaluation), tip=tip)
-    value, low, high = intervals.get(key, (math.nan, math.nan, math.nan))
-    if key in METRICS:
-        value = evaluation.summary.get(key, math.nan)
-    return ScoreCell(value, low, high, images=evaluation.defined.get(key))
-
-
-def rows_of_columns(
-    groups: Sequence[ColumnGroup],
-    methods: Collection[str],
-    cell: Callable[[str, str], ScoreCell],
-    differences: Differences,
-    *,
-    ranked: bool,
-) -> tuple[Row, ...]:
-    """Return the rows of a table; the best of each column, and what cannot be told from it, is marked.
-
-    Args:
-        groups: the columns.
-        methods: the rows.
-        cell: the function that returns the cell of a method and a column's key.
-        differences: those of the methods.
-        ranked: whether the methods can be compared; if not, nothing is marked.
-    """
-    columns = []
-    for column in (column for group in groups for column in group.columns):
-        cells = {method: cell(method, column.key) for method in methods}
-        columns.append(_mark_best(column, cells, differences) if ranked else tuple(cells.values()))
-    return tuple(zip(methods, zip(*columns, strict=True), strict=True))
-
-
-def _mark_best(
-    column: Column, cells: Mapping[str, ScoreCell], differences: Differences
-) -> tuple[ScoreCell, ...]:
-    best = best_rows([cell.text for cell in cells.values()], column.better)
-    leader = best_method(column.key, list(cells), differences)
-    marked = []
-    for row, (method, cell) in enumerate(cells.items()):
-        one = differences.get((column.key, method, leader))
-        tied = row not in best and one is not None and one.verdict == "undecided"
-        to_best = f"{leader} by {one.text}" if tied and one is not None else ""
-        marked.append(replace(cell, best=row in best, to_best=to_best))
-    return tuple(marked)
-
-
-def _all_metrics(evaluations: Mapping[str, Evaluation], *, ranked: bool) -> Grid:
-    rows, bold = [], set()
-    keys = _known_keys(list(evaluations.values()))
-    for row, key in enumerate(keys):
-        cells = [number(e.summary.get(key, math.nan)) for e in evaluations.values()]
-        rows.append((heading(key), *cells))
-        best = best_rows(cells, direction(key)) if ranked else set()
-        bold |= {(row, 1 + column) for column in best}
-    return Grid(("metric", *evaluations), tuple(rows), n_text=1, bold=frozenset(bold))
-
-
-def _notes(evaluations: Mapping[str, Evaluation]) -> list[str]:
-    first = next(iter(evaluations.values()))
-    notes = []
-    if first.images.height == 1:
-        notes.append("one image: there are no intervals, and no difference can be decided")
-    if first.objects.height == 0:
-        notes.append("no image has an object: most metrics are undefined")
-    elif int(first.images["n_objects"].to_numpy().max()) < 2:
-        notes.append(
-            "no image has more than one object: the data set cannot show how objects of one image "
-            "are weighted"
-        )
-    for method, evaluation in evaluations.items():
-        undefined = [
-            METRICS[key].title
-            for key, value in evaluation.summary.items()
-            if math.isnan(value) and METRICS[key].family.kind != "objects"  # they have their own section
-        ]
-        if undefined:
-            more = f" and {len(undefined) - 6} more" if len(undefined) > 6 else ""
-            notes.append(f"{method}: undefined on every image: {', '.join(undefined[:6])}{more}")
-        missing = len(evaluation.run.get("inputs", {}).get("missing", []))
-        if missing:
-            verb = "was" if missing == 1 else "were"
-            notes.append(
-                f"{method}: {pluralize(missing, 'image')} had no prediction and {verb} left out"
-            )
-        if calibration := evaluation.run.get("inputs", {}).get("calibration"):
-            notes.append(
-                f"{method}: calibrated maps, temperature {calibration['temperature']:g}, "
-                f"shift {calibration['shift']:+g}"
-            )
-    return notes
+def _evaluated_forms(keys: Sequence[str], known: Sequence[str]) -> list[tuple[str, str]]:
+    """The pairs of forms that were evaluated and of which at least one is in the main table."""
+    either = [key for key in known if {key, f"si_{key}", key.removeprefix("si_")} & {*keys} & {*METRICS}]
+    return [pair for pair in form_pairs(either) if all(pair)]
