@@ -4,6 +4,7 @@ Run as a program, it is a command that kills itself halfway.
 """
 
 import importlib
+import json
 import os
 import signal
 import sys
@@ -14,6 +15,7 @@ from typing import Any
 from unittest import mock
 
 import cv2
+import numpy as np
 
 import sisod
 from sisod.data.scenes import make_scenes, sees_only_large
@@ -87,6 +89,15 @@ COMMANDS = {
         broken="image/scene001.png",
         without=("lightning", ()),
         forget=("sisod.training", "sisod.training.train"),
+    ),
+    "calibrate": Command(
+        "calibrate run --data unseen --out out --device cpu --overwrite",
+        "out",
+        "sisod.training.calibration.runs.write_state",
+        bad=(("--objective", "nonsense"), ("--limit", "19"), ("--masks", "nowhere"), ("--test", "net")),
+        broken="run/model.safetensors",
+        without=("torch", ()),
+        forget=("sisod.training.calibration", "sisod.training.calibration.runs"),
     ),
     "frames": Command(
         "frames mask --out out --overwrite",
@@ -175,6 +186,35 @@ def write_world(root: Path) -> None:
     network = networks.create("tiny")
     network.save_pretrained(root / "net")
     torch.save(network.state_dict(), root / "published.pth")
+    _write_run(root, network)
+
+
+def _write_run(root: Path, network: Any) -> None:
+    """Write a finished training, and images that it has not seen, whose masks its maps partly fit."""
+    import torch
+
+    from sisod.networks.predict import predict_logits
+
+    rng = np.random.default_rng(0)
+    images = rng.integers(0, 256, (20, 3, 32, 32), dtype=np.uint8)
+    network.input_size = (32, 32)
+
+    def logits() -> Any:
+        maps = predict_logits(network.eval(), torch.from_numpy(images), [(32, 32)] * 20)
+        return np.stack([values.numpy() for values in maps])
+
+    with torch.no_grad():  # random weights give nearly constant maps
+        dict(network.named_parameters())["heads.0.weight"].div_(float(logits().std()))
+    network.save_pretrained(root / "run")
+    record = {"format": 1, "sisod": "", "kind": "training", "config": {}, "finished": True}
+    (root / "run/run.json").write_text(json.dumps(record))
+    (root / "run/images.json").write_text(json.dumps({"images": "", "masks": "", "trained": []}))
+    values = logits()
+    masks = values - np.median(values) + rng.normal(size=values.shape) > 0
+    for name, planes in (("image", images.transpose(0, 2, 3, 1)[..., ::-1]), ("mask", masks * 255)):
+        (root / "unseen" / name).mkdir(parents=True)
+        for index, plane in enumerate(planes.astype(np.uint8)):
+            assert cv2.imwrite(str(root / "unseen" / name / f"{index}.png"), plane)
 
 
 def prepare(name: str, patch: Callable[[str, Any], Any]) -> None:

@@ -83,6 +83,15 @@ def test_every_cell_is_trained_and_scored(whole: tuple[Path, Result]) -> None:
     assert (out / "cells/ldf-labels/labels/body/made00000.png").exists()
 
 
+def test_the_other_networks_are_trained_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paper, "networks", lambda: ("PoolNet", "ICON", "GateNet", "EDN"))
+    monkeypatch.setattr(paper, "datasets", lambda: ("SOD",))
+    for name in ("poolnet-si", "icon-plain", "gatenet-si"):
+        done = reproduce(tmp_path / "out", "--cell", name)
+        assert done.exit_code == 0, done.output
+        assert f"{name}: scored on SOD" in done.output
+
+
 def test_tables_are_the_papers_with_ours_beside(whole: tuple[Path, Result]) -> None:
     out, done = whole
     scores = pl.read_parquet(out / "tables/scores.parquet")

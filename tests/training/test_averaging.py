@@ -19,9 +19,9 @@ from helpers.training_runs import (  # noqa: E402
 )
 
 from sisod import networks  # noqa: E402
-from sisod.common.exceptions import InputError, UsageError  # noqa: E402
+from sisod.common.exceptions import UsageError  # noqa: E402
 from sisod.training import module as training_module  # noqa: E402
-from sisod.training.module import SaliencyModule, update_average  # noqa: E402
+from sisod.training.module import update_average  # noqa: E402
 from sisod.training.recipe import find_recipe  # noqa: E402
 from sisod.training.train import Machine  # noqa: E402
 
@@ -83,27 +83,6 @@ def test_validation_and_the_best_checkpoint_are_of_the_average(data: Path, tmp_p
     assert record["scores"]["mae"] == pytest.approx(scores["mae"], abs=1e-6)
     best = torch.load(tmp_path / "run" / "checkpoints" / "best.ckpt", weights_only=True)["state_dict"]
     assert torch.equal(weights(tmp_path / "run")["heads.0.weight"], best["averaged.heads.0.weight"])
-
-
-def test_a_resumed_average_is_the_same_to_the_last_bit(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings = (EMA, "train.epochs=3")
-    train_tiny(data, tmp_path / "whole", *settings)
-    step = SaliencyModule.training_step
-
-    def stopped(self: SaliencyModule, batch: Any, index: int) -> Any:
-        if self.global_step == 3:  # in the second epoch
-            raise InputError("stopped")
-        return step(self, batch, index)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(SaliencyModule, "training_step", stopped)
-        with pytest.raises(InputError, match="stopped"):
-            train_tiny(data, tmp_path / "stopped", *settings)
-    train_tiny(data, tmp_path / "stopped", *settings, resume=True)
-    assert losses(tmp_path / "stopped") == losses(tmp_path / "whole")
-    same_weights(tmp_path / "stopped", tmp_path / "whole")
 
 
 def test_statistics_are_averaged_and_counters_copied() -> None:

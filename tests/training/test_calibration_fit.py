@@ -242,21 +242,9 @@ def test_refused_fits_of_mae() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "message"),
-    [
-        ((0.0, 0.0), "temperature must be a number from 0.01 to 100, got 0.0"),
-        ((float("nan"), 0.0), "temperature must be a number from 0.01 to 100, got nan"),
-        ((1.0, float("inf")), "shift must be a number from -1000 to 1000, got inf"),
-        (("1", 0.0), "temperature must be a number from 0.01 to 100, got '1'"),
-    ],
+    ("values", "name"),
+    [((0.0, 0.0), "temperature"), (("1", 0.0), "temperature"), ((1.0, float("inf")), "shift")],
 )
-def test_a_calibration_is_checked(values: tuple[float, float], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
+def test_a_calibration_is_checked(values: tuple[float, float], name: str) -> None:
+    with pytest.raises(UsageError, match=f"{name} must be a number from"):
         Calibration(*values)
-
-
-def test_reliability_is_stored_whole() -> None:
-    curve = reliability_curve([0.1, 0.9], [False, True], [1, 3])
-    again = type(curve).from_json(json.loads(json.dumps(curve.to_json())))
-    for name in ("weights", "probs", "shares"):
-        np.testing.assert_array_equal(getattr(again, name), getattr(curve, name))

@@ -207,49 +207,16 @@ def test_a_factory_replaces_the_network_of_any_recipe(module: str) -> None:
 @pytest.mark.parametrize(
     ("function", "arguments", "message"),
     [
-        ("NUMBER", {}, "the factory 'M:NUMBER' raised TypeError: 'int' object is not callable"),
-        ("nothing", {}, "the factory 'M:nothing' raised UsageError: only a PyTorch module of yours"),
-        (
-            "broken",
-            {},
-            "the factory 'M:broken' raised RuntimeError: no weights; check it and its arguments, {}",
-        ),
-        (
-            "plain",
-            {"deep": 2},
-            "the factory 'M:plain' raised TypeError: plain() got an unexpected keyword argument 'deep'; "
-            "check it and its arguments, {'deep': 2}",
-        ),
-        ("buld", {}, "unknown function of 'M' 'buld'; did you mean 'build'? available: "),
-        (
-            "bad",
-            {"kind": "nan"},
-            "Bad returns NaN or infinite values for images of noise; check its weights and how images "
-            "are prepared for it (mean and std)",
-        ),
-        (
-            "bad",
-            {"kind": "shape"},
-            "Bad returns a tensor of shape (2, 1024) and type torch.float32 among its maps; expected "
-            "floating maps of shape (2, 1, height, width); choose them with output, a function",
-        ),
-        (
-            "bad",
-            {"kind": "raises"},
-            "Bad failed on a batch of shape (2, 3, 32, 32): ValueError: wrong size",
-        ),
-        (
-            "bad",
-            {"kind": "detached"},
-            "no parameter of Bad gets a gradient from its maps; leave out detach, no_grad and "
-            "requires_grad_(False)",
-        ),
-        (
-            "frozen",
-            {},
-            "no parameter of Conv2d gets a gradient from its maps; leave out detach, no_grad and "
-            "requires_grad_(False)",
-        ),
+        ("NUMBER", {}, "'M:NUMBER' raised TypeError: 'int' object is not callable"),
+        ("nothing", {}, "'M:nothing' raised UsageError: only a PyTorch module of yours"),
+        ("broken", {}, "'M:broken' raised RuntimeError: no weights; check it and its arguments, {}"),
+        ("plain", {"deep": 2}, "unexpected keyword argument 'deep'"),
+        ("buld", {}, "unknown function of 'M' 'buld'; did you mean 'build'?"),
+        ("bad", {"kind": "nan"}, "Bad returns NaN or infinite values"),
+        ("bad", {"kind": "shape"}, "Bad returns a tensor of shape (2, 1024)"),
+        ("bad", {"kind": "raises"}, "Bad failed on a batch of shape (2, 3, 32, 32): ValueError: wrong"),
+        ("bad", {"kind": "detached"}, "no parameter of Bad gets a gradient from its maps"),
+        ("frozen", {}, "no parameter of Conv2d gets a gradient from its maps"),
     ],
 )
 def test_a_factory_that_cannot_be_trained(
@@ -261,7 +228,7 @@ def test_a_factory_that_cannot_be_trained(
     recipe = replace(recipe, network=replace(recipe.network, arguments=arguments))
     with pytest.raises(InputError) as error:
         train(recipe, TrainingRequest(data=data, out=tmp_path / "run"), Machine(workers=0))
-    assert str(error.value).replace(module, "M").startswith(message)
+    assert message in str(error.value).replace(module, "M")
     assert not (tmp_path / "run").exists()
 
 

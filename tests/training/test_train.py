@@ -38,7 +38,6 @@ from sisod.training.make_network import make_network  # noqa: E402
 from sisod.training.module import SaliencyModule, make_loss, make_optimizer  # noqa: E402
 from sisod.training.recipe import find_recipe  # noqa: E402
 from sisod.training.run_folder import read_metrics  # noqa: E402
-from sisod.training.train import Machine, TrainingRequest, train  # noqa: E402
 
 # plain descent: what differs by float error stays so, which Adam's first steps would blow up
 SGD = """
@@ -140,15 +139,6 @@ def test_validation_is_what_evaluate_says(data: Path, tmp_path: Path) -> None:
     scores = predicted_scores(tmp_path / "run", data, tmp_path / "maps")
     for key in ("mae", "si_mae", "si_f_mean", "si_f_max_frame", "e_mean"):
         assert record["scores"][key] == pytest.approx(scores[key], abs=1e-6)
-
-
-@pytest.mark.slow
-def test_same_seed_same_result_and_another_differs(data: Path, tmp_path: Path) -> None:
-    for name, seed in (("a", 5), ("b", 5), ("c", 6)):
-        train_tiny(data, tmp_path / name, f"train.seed={seed}")
-    same_weights(tmp_path / "a", tmp_path / "b")
-    assert losses(tmp_path / "a") == losses(tmp_path / "b")
-    assert losses(tmp_path / "a")[0] != losses(tmp_path / "c")[0]
 
 
 def test_the_two_losses_differ_in_the_loss_only(
@@ -298,17 +288,6 @@ def test_resume_after_sigkill_equals_the_unbroken_run(data: Path, tmp_path: Path
     assert losses(killed) == losses(whole)
     same_weights(killed, whole)
     assert train_tiny(data, whole, *settings, resume=True)["steps"] == 6  # finished: nothing is done
-
-
-@pytest.mark.slow
-def test_workers_change_nothing(data: Path, tmp_path: Path, sgd: str) -> None:
-    for workers in (0, 2):
-        train(
-            find_recipe(sgd),
-            TrainingRequest(data=data, out=tmp_path / str(workers)),
-            Machine(workers=workers),
-        )
-    assert losses(tmp_path / "0") == losses(tmp_path / "2")
 
 
 def test_processes_of_a_run_import_nothing_of_the_current_folder(

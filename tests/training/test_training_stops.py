@@ -101,46 +101,6 @@ def test_no_space_for_a_checkpoint(data: Path, tmp_path: Path) -> None:
     train_tiny(data, tmp_path / "run", resume=True)
 
 
-def test_runs_are_not_written_over_or_mixed(data: Path, tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    train_tiny(data, out, "train.epochs=1")
-    with pytest.raises(InputError, match="exists already; use --overwrite to replace it"):
-        train_tiny(data, out, "train.epochs=1")
-    with pytest.raises(
-        InputError, match=r"is another run: settings\.optimizer\.lr was 0\.002 and is now 0\.1;"
-    ):
-        train_tiny(data, out, "train.epochs=1", "optimizer.lr=0.1", resume=True)
-    with pytest.raises(InputError, match="is another run: loss was 'si' and is now 'plain'"):
-        train_tiny(data, out, "train.epochs=1", resume=True, loss="plain")
-    before = (out / "model.safetensors").read_bytes()
-    train_tiny(data, out, "train.epochs=1", "train.seed=9", overwrite=True)
-    assert (out / "model.safetensors").read_bytes() != before
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "thesis.tex").touch()
-    with pytest.raises(InputError, match="exists and is not a result of sisod; it is not replaced"):
-        train_tiny(data, tmp_path / "mine", overwrite=True)
-
-
-def test_bad_usage(data: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"^16 images do not fill one step of 36"):
-        train_tiny(data, tmp_path / "run", "train.batch=36")
-    empty = tmp_path / "empty"
-    (empty / "image").mkdir(parents=True)
-    (empty / "mask").mkdir()
-    with pytest.raises(InputError, match="has no image"):
-        train_tiny(empty, tmp_path / "run")
-    unequal = write_data(tmp_path / "unequal", 3)
-    (unequal / "mask" / "scene001.png").unlink()
-    with pytest.raises(
-        InputError, match=r"^1 of 3 images have no mask in '.*/unequal/mask' \(scene001\);"
-    ):
-        train_tiny(unequal, tmp_path / "run")
-    with pytest.raises(
-        InputError, match=r"\[network\] frozen names 'stem', but no parameter name starts with it"
-    ):
-        train_tiny(data, tmp_path / "frozen", 'network.frozen=["stem"]')
-
-
 def test_what_lightning_refuses_is_one_sentence(data: Path, tmp_path: Path) -> None:
     for machine in (Machine(strategy="magic"), Machine(devices="many")):
         with pytest.raises(UsageError, match=r"^Lightning refuses these devices or this strategy: "):

@@ -29,8 +29,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_data(tmp_path_factory.mktemp("wrapped") / "made", 8)
 
 
-def fit(data: Path, out: Path, module: nn.Module, *, resume: bool = False) -> None:
-    recipe = find_recipe("tiny", [f"data.size={SIZE}", "train.epochs=2", "train.batch=4"])
+def fit(data: Path, out: Path, module: nn.Module, *settings: str, resume: bool = False) -> None:
+    recipe = find_recipe("tiny", [f"data.size={SIZE}", "train.epochs=2", "train.batch=4", *settings])
     request = TrainingRequest(data=data, out=out, resume=resume)
     train(recipe, request, Machine(workers=0), network=module)
 
@@ -41,10 +41,11 @@ def dropping() -> nn.Module:
     return nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.Dropout(0.5), nn.Conv2d(8, 1, 1))
 
 
-def test_dropout_is_the_same_after_resuming(
+def test_dropout_and_average_are_the_same_after_resuming(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fit(data, tmp_path / "whole", dropping())
+    average = "train.ema=0.9"
+    fit(data, tmp_path / "whole", dropping(), average)
     step = SaliencyModule.training_step
 
     def stopped(self: SaliencyModule, batch: Any, index: int) -> Any:
@@ -55,8 +56,8 @@ def test_dropout_is_the_same_after_resuming(
     with monkeypatch.context() as patched:
         patched.setattr(SaliencyModule, "training_step", stopped)
         with pytest.raises(InputError, match="stopped"):
-            fit(data, tmp_path / "cut", dropping())
-    fit(data, tmp_path / "cut", dropping(), resume=True)
+            fit(data, tmp_path / "cut", dropping(), average)
+    fit(data, tmp_path / "cut", dropping(), average, resume=True)
     assert losses(tmp_path / "cut") == losses(tmp_path / "whole")
     same_weights(tmp_path / "cut", tmp_path / "whole")
 
