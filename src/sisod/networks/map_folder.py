@@ -36,7 +36,6 @@ Bits = Literal[8, 16]
 GreyMap = NDArray[np.uint8] | NDArray[np.uint16]
 Probabilities = NDArray[np.float32]
 _THREADS = 4  # that read and write files while the model runs
-_NamedFiles = Sequence[tuple[str, str]]  # names and paths of the images of a batch
 
 
 class MapOptions(TypedDict, total=False):
@@ -81,15 +80,6 @@ class Prediction:
     out: Path
     n_new: int
     n_kept: int
-
-
-@dataclass(frozen=True)
-class _LoadedImage:
-    """An image prepared for the model, and its original height and width."""
-
-    name: str
-    prepared: NDArray[Any]
-    shape: tuple[int, int]
 
 
 def write_maps(
@@ -189,54 +179,44 @@ def _map_names(folder: Path) -> set[str]:
 def _predict(
     model: MapModel,
     root: str,
-    batches: Sequence[_NamedFiles],
+    batches: Sequence[Sequence[tuple[str, str]]],
     out: Path,
     kept: set[str],
     bits: Bits,
 ) -> Iterator[int]:
-    """Predict batch by batch while others are read and written; yield the number of new maps of each."""
+    """Predict batches of names and paths; yield the number of new maps of each.
+
+    Meanwhile other threads read the next batch and write the maps of the one before.
+    """
+
+    def read(name: str, path: str) -> tuple[str, NDArray[Any], tuple[int, int]]:
+        image = read_colour(root, path)
+        return name, model.prepare(image), (image.shape[0], image.shape[1])
+
+    def write(name: str, finish: Callable[[], Probabilities]) -> None:
+        write_png(output_path(out, name, ".png"), to_grey(finish(), bits))
+
+    reads: list[Future[tuple[str, NDArray[Any], tuple[int, int]]]] = []
     writes: list[Future[None]] = []
     with ThreadPoolExecutor(_THREADS) as pool:
         try:
-            for loaded in _read_ahead(pool, model, root, batches):
-                stacked = np.stack([image.prepared for image in loaded])
-                finishers = model.predict(stacked, [image.shape for image in loaded])
-                for future in writes:
-                    future.result()
-                writes = [
-                    pool.submit(_write, output_path(out, image.name, ".png"), finish, bits)
-                    for image, finish in zip(loaded, finishers, strict=True)
-                    if image.name not in kept
-                ]
-                yield len(writes)
+            for chunk in (*batches, ()):
+                ahead = [pool.submit(read, name, path) for name, path in chunk]
+                if reads:
+                    names, images, shapes = zip(*(future.result() for future in reads), strict=True)
+                    finishers = model.predict(np.stack(images), shapes)
+                    for future in writes:
+                        future.result()
+                    maps = zip(names, finishers, strict=True)
+                    writes = [pool.submit(write, *one) for one in maps if one[0] not in kept]
+                    yield len(writes)
+                reads = ahead
             for future in writes:
                 future.result()
         except BaseException:
             wait(writes)  # keep the maps that are computed
             pool.shutdown(cancel_futures=True)
             raise
-
-
-def _read_ahead(
-    pool: ThreadPoolExecutor, model: MapModel, root: str, batches: Sequence[_NamedFiles]
-) -> Iterator[list[_LoadedImage]]:
-    """Yield batches; the next one is being read meanwhile."""
-    ahead: list[Future[_LoadedImage]] = []
-    for chunk in (*batches, ()):
-        reading = [pool.submit(_read, model, root, name, path) for name, path in chunk]
-        if ahead:
-            yield [future.result() for future in ahead]
-        ahead = reading
-
-
-def _read(model: MapModel, root: str, name: str, path: str) -> _LoadedImage:
-    image = read_colour(root, path)
-    height, width = image.shape[:2]
-    return _LoadedImage(name, model.prepare(image), (height, width))
-
-
-def _write(path: Path, finish: Callable[[], Probabilities], bits: Bits) -> None:
-    write_png(path, to_grey(finish(), bits))
 
 
 def to_grey(p: Probabilities, bits: Bits) -> GreyMap:

@@ -4,7 +4,6 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -98,7 +97,7 @@ class _TorchModel:
 
     def predict(self, images: NDArray[Any], shapes: Sequence[Size]) -> list[Callable[[], Probabilities]]:
         maps = predict_batch(self.network, torch.from_numpy(images), shapes)
-        return [partial(lambda array: array, array) for array in maps]
+        return [lambda array=array: array for array in maps]  # type: ignore[misc]
 
 
 @torch.inference_mode()
