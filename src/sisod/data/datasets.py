@@ -67,8 +67,19 @@ def open_dataset(
         masks: the folder of masks, if `root` is a folder of images.
         prefer: which of the known data sets to take below `root`, the first that exists.
 
+    Returns:
+        The samples in the order of their names, with the paths of image and mask.
+
     Raises:
         InputError: there is no data set, or not every image has its mask.
+
+    Example:
+        >>> import tempfile
+        >>> from sisod.data.textured_scenes import write_scenes
+        >>> with tempfile.TemporaryDirectory() as root:
+        ...     dataset = open_dataset(write_scenes(f"{root}/ships", 2))
+        >>> dataset.name, [sample.name for sample in dataset.samples]
+        ('ships', ['made00000', 'made00001'])
     """
     folders = _given(Path(root), Path(masks)) if masks is not None else _search(Path(root), prefer)
     if folders.problem is not None or folders.mask_dir is None:

@@ -49,7 +49,18 @@ def read_mask(root: str | Path, path: str, *, level: int) -> NDArray[np.bool_]:
 
 
 def read_map(root: str | Path, path: str) -> Map:
-    """Read one prediction below a root."""
+    """Read one prediction below a root.
+
+    Args:
+        root: folder, container or URL.
+        path: of the file below it.
+
+    Returns:
+        The map as it is stored: uint8, uint16, bool, or floating in [0, 1].
+
+    Raises:
+        InputError: the file is damaged, too large, or holds no grey map.
+    """
     return to_map(read_array(root, path, arrays=MAP_ARRAYS), display_path(root, path))
 
 
@@ -61,7 +72,15 @@ def read_array(
 
 
 def read_colour(root: str | Path, path: str) -> NDArray[np.uint8]:
-    """Read one image (BGR) below a root."""
+    """Read one image below a root.
+
+    Args:
+        root: folder, container or URL.
+        path: of the file below it.
+
+    Returns:
+        The image as a viewer shows it, (height, width, 3) in OpenCV's order BGR.
+    """
     # rotated here: which formats OpenCV rotates depends on its version
     flags = cv2.IMREAD_COLOR | cv2.IMREAD_IGNORE_ORIENTATION
     array, header = _decode_image(read_bytes(root, path), display_path(root, path), flags)

@@ -55,8 +55,22 @@ def pair_files(
         names: only these images; each must have a ground truth.
         allow_missing: go on without the images that have no prediction.
 
+    Returns:
+        The pairs in the order of their names, and the names of what has no partner.
+
     Raises:
         InputError: there is nothing to pair, or predictions are missing.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as root:
+        ...     for name in ("maps/a_sal.png", "maps/c_sal.png", "masks/a.png", "masks/b.png"):
+        ...         Path(root, name).parent.mkdir(exist_ok=True)
+        ...         _ = Path(root, name).write_bytes(b"")
+        ...     roots = f"{root}/maps", f"{root}/masks"
+        ...     found = pair_files(*roots, pred_suffix="_sal", allow_missing=True)
+        >>> [pair.name for pair in found.pairs], found.missing, found.extra
+        (['a'], ('b',), ('c',))
     """
     truths = files_by_name(gt_root, gt_suffix, all_used=names is None)
     expected = sorted(_chosen(truths, names, gt_root, gt_suffix))
@@ -123,7 +137,17 @@ def _chosen(
 
 
 def read_names(path: Path) -> list[str]:
-    """Read a list of image names, one a line; blank lines are left out, known extensions dropped."""
+    """Return the image names of a list file, one a line.
+
+    Blank lines are left out and known extensions dropped, so that a list of files serves as well.
+
+    Args:
+        path: of a text file in UTF-8.
+
+    Raises:
+        InputError: it cannot be read, or names no image.
+
+    """
     try:  # only a newline ends a line: names may contain other line separators
         lines = read_file(path).decode("utf-8-sig").split("\n")
     except UnicodeDecodeError:

@@ -73,7 +73,15 @@ def list_shards(root: str | Path) -> list[Shard]:
 
 
 def read_bytes(root: str | Path, path: str) -> bytes:
-    """Return the content of one file below a root."""
+    """Return the content of one file below a root.
+
+    Args:
+        root: folder, container or URL.
+        path: as `list_files` names it; in a container it also says where the content is.
+
+    Raises:
+        InputError: it cannot be read.
+    """
     member = find_member(f"{root}/{path}")
     return read_file(root, path) if member is None else read_member(member)
 

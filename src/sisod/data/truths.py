@@ -89,7 +89,22 @@ def read_truth(root: str | Path, path: str, meaning: TruthFormat = BINARY_MASK) 
 
 
 def decode_truth(data: bytes, name: str, meaning: TruthFormat = BINARY_MASK) -> Truth:
-    """Turn the content of a file into a ground truth; `name` is for messages."""
+    """Turn the content of a file into a ground truth.
+
+    Args:
+        data: the content.
+        name: of the file, for messages.
+        meaning: of its values.
+
+    Example:
+        Two objects that touch, as labels:
+
+        >>> import cv2
+        >>> _, data = cv2.imencode(".png", np.array([[0, 7, 9]], dtype=np.uint8))
+        >>> truth = decode_truth(data.tobytes(), "im1.png", TruthFormat(labels=True))
+        >>> truth.array.tolist(), truth.labels.tolist()
+        ([[False, True, True]], [[0, 7, 9]])
+    """
     if meaning.labels:
         labels = _decode_numbers(data, name, _LABEL_ARRAYS, "labels of objects")
         return Truth(labels != 0, labels)

@@ -80,6 +80,12 @@ def load_published(
         state_dict: as published, with the prefix `module.` or without.
         origin: whose checkpoint it is, `"authors"` (the network's own repository) or `"si-sod"` (the
             paper's): the keys are the same, but images were prepared differently.
+
+    Returns:
+        The network in train mode; its `input_spec` says how images are prepared for these weights.
+
+    Raises:
+        InputError: a tensor is missing, not known, of another shape or not finite.
     """
     return find(name).load_published(state_dict, origin=origin)
 
@@ -95,6 +101,17 @@ def from_pretrained(
         factory: of a network of your own, the function that built it or its name, `module:function`. The
             name in the file is not imported: code runs only if you name it.
         hub_options: `revision`, `cache_dir`, `token`, `local_files_only` for the hub.
+
+    Returns:
+        The network with its weights, input spec, input size and calibration.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = create("tiny").save_pretrained(folder)
+        ...     network = from_pretrained(folder)
+        >>> network.facts.title, network.training
+        ('Tiny', False)
     """
     require("sisod.networks", "torch", "safetensors", "huggingface_hub")
     from sisod.networks.saved import load_saved

@@ -71,7 +71,14 @@ def fetch(repo_id: str, file: str, *, advice: str, **hub_options: Any) -> Path:
 
 
 def read_state(path: Path) -> dict[str, Tensor]:
-    """Return the tensors of a safetensors file or of a state dict saved by PyTorch."""
+    """Return the tensors of a safetensors file or of a state dict saved by PyTorch.
+
+    Args:
+        path: of the file; a training script may have wrapped the dict as `state_dict` or `model`.
+
+    Raises:
+        InputError: it cannot be read without running code, or holds something else.
+    """
     if path.suffix == ".safetensors":
         return _read_safetensors(path)[0]
     try:

@@ -65,6 +65,19 @@ def predict_folder(
         container: `"parquet"` or `"tar"` packs the maps into shards in `out` instead of single files.
         bits: 8, or 16 to compare networks by values over all thresholds, such as `object_f1_max`: maps
             of 8 bits end at logit 5.5. By default 8, and 16 of a calibrated network.
+
+    Returns:
+        The folder, and how many maps are new or were kept.
+
+    Example:
+        >>> import tempfile
+        >>> from sisod import networks
+        >>> from sisod.data.textured_scenes import write_scenes
+        >>> with tempfile.TemporaryDirectory() as root:
+        ...     images = write_scenes(f"{root}/data", 2, shape=(40, 48)) / "image"
+        ...     done = predict_folder(networks.create("tiny"), images, f"{root}/maps", size=32)
+        >>> done.n_new, done.n_kept
+        (2, 0)
     """
     torch_device = find_device(device)
     height, width = check_size(size) or network.input_size or DEFAULT_SIZE
