@@ -53,14 +53,6 @@ def test_ends_in_the_verdict(results: Path) -> None:
     assert {"p_mean", "verdict", "a_gain"} <= content["pairs"][0].keys()
 
 
-def test_a_folder_of_one_data_set(results: Path) -> None:
-    args = ("--metrics", "mae", "--format", "csv")
-    together = call(str(results / "MSOD"), *args)
-    assert together.exit_code == 0, together.stderr
-    single = call(str(results / "MSOD" / "A"), str(results / "MSOD" / "B"), *args)
-    assert together.stdout == single.stdout
-
-
 def test_every_data_set_is_compared(results: Path) -> None:
     shown = call(str(results), "--metrics", "mae")
     assert shown.exit_code == 0, shown.stderr

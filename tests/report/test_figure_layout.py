@@ -13,7 +13,7 @@ from sisod.analysis.comparison import compare_many
 from sisod.evaluation.results import Result
 from sisod.report.drawing.studies import ablation_figure
 from sisod.report.gallery import FigureRequest, draw
-from sisod.report.style import WIDTHS, Width, line_styles, shorten, wrapped
+from sisod.report.style import WIDTHS, Width, line_styles
 
 mpl = pytest.importorskip("matplotlib", reason="extra report is not installed")
 
@@ -72,18 +72,6 @@ def test_no_text_of_other_figures_overlaps(saved: list[Result], width: Width) ->
     figure = ablation_figure(rows, metrics=["si_f_max_frame", "mae"], width=width)
     assert layout_faults(figure) == []
     assert len({axes.get_xlabel() for axes in figure.get_axes()}) == 2
-
-
-def test_long_names_are_wrapped_and_then_cut_in_the_middle() -> None:
-    for name in METHODS:
-        assert wrapped(name, 0.9, most=9).replace("\n", "") == name
-        short = wrapped(name, 0.9, most=2)
-        assert short.count("\n") <= 1
-        assert (short[:2], short[-2:]) == (name[:2], name[-2:])
-    assert wrapped("a$b\x1b", 2) == r"a\$b\x1b"
-    assert wrapped("", 1) == " "
-    for most in (3, 4, 9):
-        assert len(shorten("a-long-name-0", most)) == most
 
 
 def test_eight_methods_differ_in_everything() -> None:

@@ -153,26 +153,6 @@ def test_undefined_curves_are_annotated() -> None:
     assert "no objects" in [text.get_text() for text in size_figure(saved, "paper").get_axes()[0].texts]
 
 
-def test_missing_metrics_are_reported(tmp_path: Path) -> None:
-    gt = np.zeros((9, 9), dtype=bool)
-    gt[2:5, 2:5] = True
-    evaluator = sisod.Evaluator(metrics=["f_mean"])
-    evaluator.update(gt, gt, name="a")
-    saved = [Saved("D", "m", evaluator.result())]
-    for axes in curve_figure(saved, "pr").get_axes():
-        assert [text.get_text() for text in axes.texts] == ["precision was not evaluated"]
-    for axes in curve_figure(saved, "roc").get_axes():
-        assert [text.get_text() for text in axes.texts] == ["fpr was not evaluated"]
-    with pytest.raises(
-        InputError, match=r"^the result of 'm' has no si_mae; evaluate it again with this metric$"
-    ):
-        number_figure(saved)
-    saved[0].evaluation.save(tmp_path / "D" / "m")
-    result = run("plot", tmp_path / "D", "--out", tmp_path / "figures")
-    assert result.exit_code == 0
-    assert "warning: number.pdf is not drawn: the result of 'm' has no si_mae" in result.stderr
-
-
 def test_examples_are_where_methods_differ_most() -> None:
     a = pl.DataFrame({"image": ["x", "x", "y", "y", "z"], "f_mean": [0.9, 0.1, 0.5, 0.5, 1.0]})
     b = pl.DataFrame({"image": ["x", "x", "y", "y", "z"], "f_mean": [0.9, 0.2, 0.9, 0.9, 0.0]})

@@ -1,7 +1,6 @@
 """Results displayed in a notebook."""
 
 from html.parser import HTMLParser
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -94,18 +93,6 @@ def test_evaluation_without_si_mae_or_objects_draws_itself() -> None:
     assert texts[3] == ["si_mae was not evaluated"]
 
 
-def test_comparison_draws_the_better_one_to_the_right() -> None:
-    pytest.importorskip("matplotlib", reason="extra report is not installed")
-    found = compare(scored(0.9), scored(0.3), metrics=["mae", "si_f_mean"], resamples=200)
-    axes = found.plot().get_axes()[0]
-    dots = [line.get_xdata() for line in axes.get_lines() if line.get_marker() == "o"]
-    assert [float(np.ravel(x)[0]) for x in dots] == [
-        -found.table["difference"][0],  # of an error, less is better
-        found.table["difference"][1],
-    ]
-    assert all(float(np.ravel(x)[0]) > 0 for x in dots)
-
-
 def results(n_methods: int) -> dict[str, sisod.Evaluation]:
     rng = np.random.default_rng(0)
     base = rng.uniform(0.1, 0.4, 40)
@@ -159,21 +146,3 @@ def test_with_many_methods_each_is_drawn_against_the_first() -> None:
     titles = [one.get_title() for one in axes]
     assert titles[:2] == ["method-0\nagainst method-1", "method-0\nagainst method-2"]
     assert len({one.get_xlim() for one in axes}) == 1  # the same scale
-
-
-@pytest.mark.parametrize("n_methods", [2, 3, 4, 6])
-@pytest.mark.parametrize("scale", [0.0007, 0.012, 0.02, 0.033])
-def test_labels_of_ticks_are_apart(n_methods: int, scale: float) -> None:
-    base = np.random.default_rng(0).uniform(0.1, 0.4, 40)
-    shifted = {f"m{i}": simulated(base + scale * i * (-1) ** i) for i in range(n_methods)}
-    figure = comparison_figure(compare_many(shifted, metrics=["mae", "f_max"], resamples=20))
-    figure.draw_without_rendering()
-    for axes in (one for one in figure.get_axes() if one.axison):
-        low, high = axes.get_xlim()
-        labels = [
-            label.get_window_extent()
-            for tick, label in zip(axes.get_xticks(), axes.get_xticklabels(), strict=True)
-            if low <= tick <= high
-        ]
-        assert len(labels) >= 2
-        assert all(right.x0 - left.x1 > 2 for left, right in pairwise(labels))  # pixels

@@ -58,14 +58,6 @@ def test_scores_are_those_of_the_summaries(page: str, saved: list[Saved]) -> Non
                 )
 
 
-def test_best_values_are_marked(page: str, saved: list[Saved]) -> None:
-    rows = Tables(page).tables["Scores on mixed"][2:]
-    for column, key, choose in ((1, "mae", min), (2, "si_mae", min), (6, "si_f_mean", max)):
-        values = {r.method: round(r.evaluation.summary[key], 4) for r in saved if r.dataset == "mixed"}
-        best = [row[0][0] for row in rows if "best" in str(row[column][1]["class"]).split()]
-        assert best == [name for name, value in values.items() if value == choose(values.values())]
-
-
 def test_charts_are_those_of_the_tables(page: str, saved: list[Saved]) -> None:
     charts = data_of(page)["charts"]
     for result in saved:
@@ -200,19 +192,6 @@ def test_pictures_show_the_object(benchmark_root: Path, tmp_path: Path) -> None:
         middle = inside[inside.shape[0] // 2, inside.shape[1] // 2]
         assert middle > 127
         assert inside.mean() > 100
-
-
-def test_different_images_are_not_compared(saved: list[Saved], tmp_path: Path) -> None:
-    evaluator = sisod.Evaluator()
-    gt = np.zeros((20, 20), dtype=bool)
-    gt[2:9, 2:9] = True
-    evaluator.update(gt, gt, name="other")
-    write_report(
-        [saved[0], Saved("crowded", "x", evaluator.result())], tmp_path / "r.html", resamples=20
-    )
-    page = (tmp_path / "r.html").read_text()
-    assert "the methods are not compared with each other: &#39;Net&#39; and &#39;x&#39; are of" in page
-    assert "95 % interval" in page
 
 
 def test_ablation_table(saved: list[Saved], tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from sisod.analysis.comparison import compare_many
 from sisod.analysis.scores import heading
 from sisod.evaluation.results import Result as Saved
 from sisod.report import write_report
-from sisod.report.differences import best_method, forest_panels, headline, read_differences
+from sisod.report.differences import forest_panels, headline, read_differences
 from sisod.report.page.scores import DatasetScores
 
 pytest.importorskip("jinja2", reason="extra report is not installed")
@@ -90,17 +90,6 @@ def test_an_undecided_disagreement_says_so() -> None:
     )
 
 
-def test_the_winners_before_other_methods() -> None:
-    """B and C change places clearly; A and D, the best by the two metrics, less clearly."""
-    noise = np.random.default_rng(5)
-    errors = {"A": (0.0, 0.05), "B": (0.2, 0.4), "C": (0.4, 0.2), "D": (0.05, 0.0)}
-    results = {
-        name: result(mae=HARD + plain + noise.normal(0, 0.01, 80), si_mae=HARD + si)
-        for name, (plain, si) in errors.items()
-    }
-    assert table_of(results).startswith("On D, MAE prefers A to D (")
-
-
 def test_agreement_is_news_too() -> None:
     a = result(mae=HARD, si_mae=HARD, f_mean=HARD, si_f_mean=HARD, e_mean=HARD)
     b = result(mae=HARD + 0.1, si_mae=HARD + 0.2, f_mean=HARD, si_f_mean=HARD, e_mean=-HARD)
@@ -145,26 +134,6 @@ def test_values_that_cannot_be_told_from_the_best_are_marked(tmp_path: Path) -> 
         True
     ] * 3
     assert "marks values that cannot be told from the best" in page
-
-
-def test_objects_are_marked_like_scores(saved: list[Saved], tmp_path: Path) -> None:
-    write_report(saved, tmp_path / "r.html", resamples=100)
-    tables = Tables((tmp_path / "r.html").read_text()).tables
-    for dataset in ("mixed", "crowded"):
-        found = {r.method: r.evaluation for r in saved if r.dataset == dataset}
-        compared = compare_many(found, metrics=["object_recall", "object_f1"], resamples=100)
-        differences = read_differences(compared)
-        for key, column in (("object_recall", 2), ("object_f1", 10)):
-            best = best_method(key, list(found), differences)
-            printed = {row[0][0]: row[column] for row in tables[f"Objects on {dataset}"][2:]}
-            value = found[best].summary[key]
-            assert {m for m, cell in printed.items() if "tied" in str(cell[1]["class"]).split()} == {
-                method
-                for method, evaluation in found.items()
-                if method != best
-                and differences[key, method, best].verdict == "undecided"
-                and f"{evaluation.summary[key]:.4f}" != f"{value:.4f}"
-            }
 
 
 def test_one_method_has_no_marks_and_no_forest(tmp_path: Path) -> None:

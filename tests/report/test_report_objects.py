@@ -93,16 +93,6 @@ def test_bars_are_false_objects_per_image(crowded: list[Saved]) -> None:
     assert [label.get_text() for label in axes.get_xticklabels()][:4] == ["0", "0.03", "0.1", "0.3"]
 
 
-def test_figures_without_objects_say_so() -> None:
-    empty = np.zeros((8, 8), dtype=np.uint8)
-    evaluator = sisod.Evaluator(metrics=["object_ap"])
-    evaluator.update(empty, empty, name="nothing")
-    saved = [Saved("none", "m", evaluator.result())]
-    for axes in object_figure(saved).get_axes():
-        (text,) = axes.texts
-        assert text.get_text().replace("\n", " ") == "no such objects, or none predicted"
-
-
 def test_results_without_predicted_objects(crowded: list[Saved]) -> None:
     none = [without_objects(result) for result in crowded[:2]]
     for draw in (object_figure, false_object_figure):

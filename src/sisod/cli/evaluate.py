@@ -75,7 +75,7 @@ def evaluate(
         bool, typer.Option("--allow-missing", help="Score the images that have a prediction.")
     ] = False,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Refuse predictions of another size instead of resizing.")
+        bool, typer.Option("--strict", help="Stop at predictions of another size instead of resizing.")
     ] = False,
     resume: Resume = False,
     overwrite: Overwrite = False,

@@ -1,4 +1,4 @@
-"""What maps find and what they invent, at every threshold and by size, for figures and the page."""
+"""Objects found and false objects, at every threshold and by size, for figures and the page."""
 
 from collections.abc import Sequence
 

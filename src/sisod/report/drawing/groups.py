@@ -100,40 +100,40 @@ class GroupScores:
         values: NaN where a group is empty.
         intervals: 95 % interval of each value, groups x 2; NaN where too few images have one.
         counts: number of objects or images of each group.
-        ticks: positions on the axis; group i extends from i to i + 1.
-        names: labels of the ticks.
+        names: of the groups, or of their edges, which are one more.
     """
 
     values: NDArray[np.float64]
     intervals: NDArray[np.float64]
     counts: NDArray[np.int64]
-    ticks: NDArray[np.float64]
     names: tuple[str, ...]
+
+    @property
+    def ticks(self) -> NDArray[np.float64]:
+        """Positions of the names on the axis, on which group i extends from i to i + 1."""
+        return np.arange(len(self.names)) + (0.5 if len(self.names) == len(self.values) else 0.0)
 
     @classmethod
     def by_size(cls, evaluation: Evaluation, groups: SizeKind, score: str) -> "GroupScores":
-        """Ticks are the edges of the groups."""
+        """Return the scores of objects by their size."""
         table = by_size(evaluation, groups=groups)
         edges = [*table["low"].to_list(), table["high"].to_list()[-1]]
         return cls(
             table["found" if score == "found" else OBJECT_SCORES[score]].to_numpy(),
             size_intervals(evaluation, score, edges),
             table["objects"].to_numpy(),
-            np.arange(len(edges), dtype=np.float64),
             percent_labels(edges),
         )
 
     @classmethod
     def by_number(cls, evaluation: Evaluation, key: str) -> "GroupScores":
-        """Ticks are in the middle of the groups."""
+        """Return the scores of images by their number of objects."""
         table = by_number(evaluation, metrics=[key])
-        names = tuple(table["group"].to_list())
         return cls(
             table[key].to_numpy(),
             number_intervals(evaluation, key),
             table["images"].to_numpy(),
-            np.arange(len(names), dtype=np.float64) + 0.5,
-            names,
+            tuple(table["group"].to_list()),
         )
 
 

@@ -8,7 +8,7 @@
     worst: { kind: "object", name: "Worst objects", of: "Failures of", beside: "Compare with" },
     missed: { kind: "object", name: "Missed objects", of: "Missed by", beside: "Compare with" },
     differ: { kind: "object", name: "One finds, another misses", of: "Missed by", beside: "Found by" },
-    false: { kind: "false", name: "False objects (invented)", of: "Invented by", beside: "Compare with" },
+    false: { kind: "false", name: "False objects", of: "False objects of", beside: "Compare with" },
     images: { kind: "image", name: "Worst images", of: "Worst of", beside: "Compare with" },
   };
   const names = { object: ["object", "objects"], false: ["false object", "false objects"], image: ["image", "images"] };
@@ -97,8 +97,8 @@
   function scoreOf(item, method) {
     const scores = item.scores?.[method];
     if (item.kind === "false") {
-      if (item.worst_of.includes(method)) return [element("span", { class: "missed" }, "invented"), ` (mean p ${scoreText(item.mean)})`];
-      return [item.also.includes(method) ? element("span", { class: "missed" }, "invented too") : "no false object here"];
+      if (item.worst_of.includes(method)) return [element("span", { class: "missed" }, "false object"), ` (mean p ${scoreText(item.mean)})`];
+      return [item.also.includes(method) ? element("span", { class: "missed" }, "false object too") : "no false object here"];
     }
     if (!scores) return ["not scored"];
     if (item.kind === "image") return [`${failures.image_score.title} ${scoreText(scores[0])}`];
@@ -270,7 +270,7 @@
     const kind = LISTS[list].kind;
     const head = ["list", "data set", "image"];
     if (kind !== "image") head.push("object", "x0", "y0", "x1", "y1", "share of the image");
-    if (kind === "false") head.push("method", "mean p", "invented too by");
+    if (kind === "false") head.push("method", "mean p", "false object of");
     for (const name of kind === "false" ? [] : data.methods) {
       head.push(...(kind === "image" ? [`${failures.image_score.title}: ${name}`] : [`F mean: ${name}`, `recall: ${name}`, `found: ${name}`]));
     }

@@ -227,7 +227,7 @@ class DatasetScores:
 
     @cached_property
     def objects(self) -> ScoreTable:
-        """What each method finds, predicts and invents; no rows if none has predicted objects."""
+        """Objects found, predicted and false; no rows if no method has predicted objects."""
         sums = {
             method: {count: float(evaluation.counts[count].sum()) for count in COUNTS}
             for method, evaluation in self.evaluations.items()
