@@ -175,25 +175,20 @@ class Disagreement:
     """Two methods that a plain metric and its size-invariant form rank in opposite order.
 
     Attributes:
-        plain, size_invariant: keys of the two metrics.
         first, second: the method that the plain metric prefers, and the one that the other prefers.
-        winners: whether they are the best of all methods by the two metrics.
         differences: first minus second, by the two metrics.
+        winners: whether they are the best of all methods by the two metrics.
     """
 
-    plain: str
-    size_invariant: str
     first: str
     second: str
-    winners: bool
     differences: tuple[Difference, Difference]
+    winners: bool
 
     @property
     def decided(self) -> list[str]:
         """The metrics by which the permutation test decides."""
-        keys = (self.plain, self.size_invariant)
-        pairs = zip(keys, self.differences, strict=True)
-        return [key for key, one in pairs if one.verdict in ("better", "worse")]
+        return [one.metric for one in self.differences if one.verdict in ("better", "worse")]
 
     @property
     def importance(self) -> tuple[int, bool, float]:
@@ -220,7 +215,7 @@ def headline(
     pairs = [pair for pair in pairs if set(pair) <= compared and direction(pair[0]) != "none"]
     if comparison is None or not pairs:
         return ""
-    by_pair = {pair: _disagreements(*pair, comparison.methods, differences) for pair in pairs}
+    by_pair = {pair: _disagreements(pair, comparison.methods, differences) for pair in pairs}
     every = [one for found in by_pair.values() for one in found]
     if not every:
         return _agreement(dataset, pairs, differences)
@@ -230,9 +225,7 @@ def headline(
             f"On {dataset}, no disagreement of a metric with its size-invariant form is decided: "
             f"{_preferences(chief, comparison)}; neither difference is significant."
         )
-    others = [
-        METRICS[plain].title for (plain, _), found in by_pair.items() if found and plain != chief.plain
-    ]
+    others = [METRICS[pair[0]].title for pair, found in by_pair.items() if found and chief not in found]
     which = "Both differences are"
     if len(chief.decided) == 1:
         which = f"Only the difference in {METRICS[chief.decided[0]].title} is"
@@ -259,21 +252,15 @@ def _forms(names: Sequence[str]) -> str:
 
 
 def _disagreements(
-    plain: str, size_invariant: str, methods: Sequence[str], differences: Differences
+    keys: tuple[str, str], methods: Sequence[str], differences: Differences
 ) -> list[Disagreement]:
-    sign = 1 if direction(plain) == "up" else -1
-    winners = {best_method(key, methods, differences) for key in (plain, size_invariant)}
+    winners = {best_method(key, methods, differences) for key in keys}
     disagreements = []
-    for a, b in combinations(methods, 2):
-        by_plain, by_si = (differences[key, a, b].value for key in (plain, size_invariant))
-        if not (abs(by_plain) > TOLERANCE and abs(by_si) > TOLERANCE):  # NaN is not
-            continue
-        if (by_plain > 0) != (by_si > 0):
-            first, second = (a, b) if sign * by_plain > 0 else (b, a)
-            both = differences[plain, first, second], differences[size_invariant, first, second]
-            disagreements.append(
-                Disagreement(plain, size_invariant, first, second, winners == {a, b}, both)
-            )
+    for pair in combinations(methods, 2):
+        for first, second in (pair, pair[::-1]):
+            plain, si = (differences[key, first, second] for key in keys)
+            if plain.advantage[0] > TOLERANCE and si.advantage[0] < -TOLERANCE:  # NaN is not
+                disagreements.append(Disagreement(first, second, (plain, si), winners == {*pair}))
     return disagreements
 
 
@@ -282,12 +269,9 @@ def _preferences(one: Disagreement, comparison: Comparison) -> str:
         (row["method"], row["metric"]): number(row["value"])
         for row in comparison.intervals.iter_rows(named=True)
     }
-    plain, si = METRICS[one.plain].title, METRICS[one.size_invariant].title
-    first, second = (
-        [values[method, key] for method in (one.first, one.second)]
-        for key in (one.plain, one.size_invariant)
-    )
+    plain, si = (difference.metric for difference in one.differences)
     return (
-        f"{plain} prefers {one.first} to {one.second} ({first[0]} against {first[1]}), but {si} prefers "
-        f"{one.second} ({second[1]} against {second[0]})"
+        f"{METRICS[plain].title} prefers {one.first} to {one.second} ({values[one.first, plain]} "
+        f"against {values[one.second, plain]}), but {METRICS[si].title} prefers {one.second} "
+        f"({values[one.second, si]} against {values[one.first, si]})"
     )

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import cv2
 import numpy as np
@@ -69,7 +70,21 @@ def draw_folder(
     meaning: TruthFormat = BINARY_MASK,
     overwrite: bool = False,
 ) -> list[Picture]:
-    """Draw every mask of a folder, or those of `names`, over its image if there are images."""
+    """Draw every mask of a folder over its image, or over itself without images.
+
+    Args:
+        gt_root: folder of the masks.
+        out: folder of the pictures.
+        protocol: whose frames are drawn.
+        image_root: folder of the images, named like the masks.
+        gt_suffix: end of the masks' names that is no part of the image's name.
+        names: of the images to draw; by default all.
+        meaning: what the values of the masks mean.
+        overwrite: whether to replace existing pictures.
+
+    Returns:
+        What each picture shows, in the order of the masks.
+    """
     masks = find_masks(gt_root, gt_suffix=gt_suffix, names=names)
     images = {} if image_root is None else find_photographs(image_root)
     unpaired = [name for name in masks if name not in images]
@@ -104,13 +119,16 @@ def draw_folder(
             share = parts.background_area / mask.size
             pictures.append(Picture(name, len(parts.components), len(parts), share, parts.alpha))
             advance(1)
-        settings = {"masks": str(gt_root), "images": None if image_root is None else str(image_root)}
-        record = {"command": "frames", "protocol": protocol.name, **settings}
-        record |= meaning.settings()
         n_components = sum(picture.components for picture in pictures)
-        n_left_out = n_components - sum(picture.frames for picture in pictures)
-        counts = {"components": n_components, "left_out": n_left_out}
-        run.finish(**record, **counts)
+        record: dict[str, Any] = {
+            "command": "frames",
+            "protocol": protocol.name,
+            "masks": str(gt_root),
+            "images": None if image_root is None else str(image_root),
+            "components": n_components,
+            "left_out": n_components - sum(picture.frames for picture in pictures),
+        }
+        run.finish(**record, **meaning.settings())
     return pictures
 
 

@@ -80,9 +80,8 @@ def example_figure(
     columns = max(math.ceil(len(titles) / n_lines), 2 if width == "single" else 3)
     examples = _choose(results, names, n_lines)
     picture = style.inches(width) / columns - 2 * _GAP  # width in style.inches
-    heights = [
-        picture * min(_TALLEST, _aspect(*example)) for example in examples for _ in range(n_lines)
-    ]
+    shapes = [_shape(group[0], name) for group, name in examples for _ in range(n_lines)]
+    heights = [picture * min(_TALLEST, high / wide) for high, wide in shapes]
     with style.context():
         figure = style.new_figure(sum(heights) + 0.4 * len(heights) + 1, width=width)
         figure.get_layout_engine().set(w_pad=_GAP, h_pad=_GAP, wspace=0, hspace=0)  # type: ignore[union-attr,call-arg]
@@ -154,11 +153,10 @@ def most_different(tables: "Sequence[pl.DataFrame]", count: int) -> list[str]:
     return [str(name) for name in order["image"].head(count).to_list()]
 
 
-def _aspect(group: Sequence[Result], name: str) -> float:
-    """Height of an image over its width."""
-    images = group[0].evaluation.images
-    row = images.row(images["image"].to_list().index(name), named=True)
-    return float(row["height"] / row["width"])
+def _shape(result: Result, name: str) -> tuple[int, int]:
+    """Height and width of an image."""
+    images = result.evaluation.images
+    return images.filter(images["image"] == name).select("height", "width").row(0)
 
 
 def _draw_truth(
@@ -180,9 +178,7 @@ def _draw_truth(
 
 def _draw_map(axes: "Axes", files: PixelFiles, result: Result, name: str, score: str) -> None:
     """Draw the map of a method with frames, and below it the score of each object."""
-    images, rows = result.evaluation.images, _rows(result, name)
-    image = images.row(images["image"].to_list().index(name), named=True)
-    shape = (image["height"], image["width"])
+    rows, shape = _rows(result, name), _shape(result, name)
     pred = files.prediction(name, shape)
     if pred is None:
         why = files.why(PREDICTIONS)

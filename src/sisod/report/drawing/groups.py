@@ -111,7 +111,8 @@ class GroupScores:
     @property
     def ticks(self) -> NDArray[np.float64]:
         """Positions of the names on the axis, on which group i extends from i to i + 1."""
-        return np.arange(len(self.names)) + (0.5 if len(self.names) == len(self.values) else 0.0)
+        start = 0.5 if len(self.names) == len(self.values) else 0.0
+        return np.arange(len(self.names), dtype=np.float64) + start
 
     @classmethod
     def by_size(cls, evaluation: Evaluation, groups: SizeKind, score: str) -> "GroupScores":
