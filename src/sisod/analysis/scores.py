@@ -7,7 +7,7 @@ from several sums of counts.
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,7 +21,7 @@ from sisod.analysis.object_counts import (
     no_predicted_objects,
 )
 from sisod.common.exceptions import InputError, UsageError, printable, shorten_list
-from sisod.evaluation.results import StoredMetrics, require_metrics
+from sisod.evaluation.results import require_metrics
 from sisod.evaluation.rows import IMAGE_CURVES, split_counts
 from sisod.scoring.families.family import Direction
 from sisod.scoring.metrics import (
@@ -195,15 +195,14 @@ def _refuse_key(key: str, keys: Sequence[str], results: "Sequence[Result]") -> N
         if needs_predicted(key) and result.evaluation.counts is None:
             raise no_predicted_objects(result.evaluation, key)
     stored = [
-        StoredMetrics(
-            r.dataset, r.method, score_keys(r.evaluation), r.evaluation.protocol, r.evaluation.run
-        )
+        (r.dataset, r.method, score_keys(e), {"protocol": asdict(e.protocol), **e.run})
         for r in results
+        for e in [r.evaluation]
     ]
     if key in METRICS:
         require_metrics(stored, [key for key in keys if key in METRICS and _has_sums(key)])
     if key in OBJECT_SCORES:
-        names = [result.name for result in stored if key not in result.keys]
+        names = ["/".join(filter(None, result[:2])) for result in stored if key not in result[2]]
         raise InputError(f"no object has a value of {key} in {shorten_list(names)}; leave it out")
 
 

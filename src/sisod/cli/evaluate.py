@@ -30,12 +30,6 @@ from sisod.cli.shared import (
 from sisod.common.streams import is_terminal
 
 
-def _listed(category: str | None, classes: str | None) -> list[str] | None:
-    """Return the chosen classes; None for no choice."""
-    chosen = [] if category is None else [category]
-    return chosen + classes.split(",") if classes is not None else chosen or None
-
-
 def evaluate(
     paths: Annotated[
         list[str],
@@ -97,13 +91,15 @@ def evaluate(
     from sisod.report.summary import SummaryRow, make_grids, render, shown_keys
 
     keep_freed_memory()
+    chosen_classes = [] if category is None else [category]
+    chosen_classes += [] if classes is None else classes.split(",")
     benchmark = read_benchmark(
         paths,
         dataset=dataset,
         pred_suffix=pred_suffix,
         gt_suffix=gt_suffix,
         labels=labels,
-        classes=_listed(category, classes),
+        classes=chosen_classes or None,
     )
     options = Options(jobs=jobs, resume=resume, overwrite=overwrite, cluster=cluster)
     conventions = chosen_protocol(

@@ -221,10 +221,10 @@ def table(
     folders = find_results(results)
     runs = {name: read_run(folder) for name, folder in folders.items()}
     lines = [
-        SummaryRow(*name, *read_summary(folder), runs[name]["protocol"]["name"])
+        SummaryRow(*name, *read_summary(folder), runs[name]["protocol"]["name"], runs[name])
         for name, folder in folders.items()
     ]
-    tables, notes = choose_tables(folders, lines, ",".join(metrics) if metrics else None)
+    tables, notes = choose_tables(lines, ",".join(metrics) if metrics else None)
     style = TableStyle(group=group, layout=layout, rank=rank, digits=digits)
     show(
         fmt,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sisod.common.arguments import check_text, check_utf8, short_repr
 from sisod.common.exceptions import InputError, InputWarning, pluralize, shorten_list
-from sisod.data.containers.coco import is_coco, list_results
+from sisod.data.containers import is_coco
 from sisod.data.files import read_file
 from sisod.data.images import EXTENSIONS
 from sisod.data.storage import StoredFile, list_files
@@ -75,6 +75,8 @@ def pair_files(
     truths = files_by_name(gt_root, gt_suffix, all_used=names is None)
     expected = sorted(_chosen(truths, names, gt_root, gt_suffix))
     if is_coco(pred_root):
+        from sisod.data.containers.coco import list_results
+
         results = {file.path: file for file in list_results(pred_root, gt_root)}
         preds = {name: results[file.path] for name, file in truths.items()}
     else:

@@ -11,6 +11,7 @@ from sisod.common.exceptions import InputError, UsageError
 from sisod.common.output import is_safe_relative_path, is_url
 from sisod.data.containers import (
     find_member,
+    is_coco,
     is_container,
     is_shard,
     list_members,
@@ -19,7 +20,6 @@ from sisod.data.containers import (
     read_member,
     split_root,
 )
-from sisod.data.containers.coco import is_coco, list_images
 from sisod.data.files import (
     Shard,
     file_state,
@@ -49,6 +49,8 @@ def list_files(root: str | Path) -> list[StoredFile]:
         InputError: it cannot be read, or holds nothing that is selected.
     """
     if is_coco(root):
+        from sisod.data.containers.coco import list_images
+
         return list_images(root)
     base, selection, files = _list_root(str(root))
     shards = _shards(base, selection, files)

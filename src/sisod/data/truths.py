@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from sisod.common.arguments import short_repr
 from sisod.common.exceptions import InputError, UsageError
-from sisod.data.containers.coco import find_category, is_coco, read_instances, read_results
+from sisod.data.containers import is_coco
 from sisod.data.images import (
     MAP_ARRAYS,
     TRUTH_ARRAYS,
@@ -83,7 +83,9 @@ class Truth:
 def read_truth(root: str | Path, path: str, meaning: TruthFormat = BINARY_MASK) -> Truth:
     """Read one ground truth below a root."""
     if is_coco(root):
-        instances = read_instances(root, path, meaning.category)
+        from sisod.data.containers import coco
+
+        instances = coco.read_instances(root, path, meaning.category)
         return Truth(instances.labels != 0, instances.labels, instances.ignored)
     return decode_truth(read_bytes(root, path), display_path(root, path), meaning)
 
@@ -132,10 +134,14 @@ def read_prediction(
         class_maps: whether the files hold the numbers of classes.
     """
     if is_coco(root):
-        return read_results(root, gt_root, path, meaning.category)
+        from sisod.data.containers import coco
+
+        return coco.read_results(root, gt_root, path, meaning.category)
     data, name = read_bytes(root, path), display_path(root, path)
     if class_maps and is_coco(gt_root):
-        return _decode_class(data, name, find_category(gt_root, meaning.category), meaning.category)
+        from sisod.data.containers import coco
+
+        return _decode_class(data, name, coco.find_category(gt_root, meaning.category), meaning.category)
     return decode_prediction(data, name, meaning if class_maps else BINARY_MASK)
 
 
@@ -162,7 +168,9 @@ def _decode_class(data: bytes, name: str, number: int | None, category: str) -> 
 def check_category(gt_root: str | Path, category: str) -> None:
     """Raise if the ground truths cannot have a class."""
     if is_coco(gt_root) and category:
-        find_category(gt_root, category)
+        from sisod.data.containers import coco
+
+        coco.find_category(gt_root, category)
     else:
         class_number(category)
 

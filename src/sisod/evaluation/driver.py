@@ -15,7 +15,7 @@ from sisod.common.output import is_url, write_atomically
 from sisod.common.processes import default_jobs
 from sisod.common.progress import progress_bar
 from sisod.common.run_folder import Run, open_run, read_run
-from sisod.data.containers.coco import count_crowds, is_coco
+from sisod.data.containers import is_coco
 from sisod.data.storage import is_below, list_shards
 from sisod.data.truths import TruthFormat
 from sisod.evaluation.notes import run_notes
@@ -205,6 +205,8 @@ def _result(request: Request, plan: TaskPlan, parts: Sequence[dict[str, Any]]) -
         "extra_names": sorted(extra)[:_N_EXTRA],
     }
     if is_coco(request.gt_root):
+        from sisod.data.containers.coco import count_crowds
+
         inputs["crowd_regions"] = count_crowds(request.gt_root, request.meaning.category)
     if request.names is not None:
         inputs["listed"] = len(request.names)

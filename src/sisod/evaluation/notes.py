@@ -6,8 +6,7 @@ from typing import Any
 
 from sisod.common.exceptions import pluralize, printable, shorten_list
 from sisod.data.catalogue import MASK_WORDS, normalise
-from sisod.data.containers import plain_root, split_root
-from sisod.data.containers.coco import is_coco
+from sisod.data.containers import is_coco, plain_root, split_root
 from sisod.data.storage import resolved_root
 from sisod.evaluation.request import Request
 from sisod.scoring.arrays import GREY, GREY_SIDE

@@ -7,7 +7,7 @@ from typing import Any
 
 from sisod.common.arguments import short_repr
 from sisod.common.exceptions import UsageError
-from sisod.data.containers.coco import is_coco
+from sisod.data.containers import is_coco
 from sisod.data.storage import has_folder, resolved_root
 from sisod.data.truths import BINARY_MASK, TruthFormat, check_category
 from sisod.scoring.custom import CustomMetric, find_custom

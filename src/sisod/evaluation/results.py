@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sisod.common.exceptions import InputError, InputWarning, pluralize, shorten_list
-from sisod.data.containers.coco import is_coco, list_results
+from sisod.data.containers import is_coco
+from sisod.data.containers.coco import list_results
 from sisod.data.images import display_path, read_colour
 from sisod.data.pairs import find_photographs
 from sisod.data.storage import StoredFile, is_remote, list_files
@@ -69,57 +70,43 @@ def methods_of(results: Iterable[Result]) -> list[str]:
     return list(dict.fromkeys(result.method for result in results))
 
 
-@dataclass(frozen=True)
-class StoredMetrics:
-    """What a message on missing metrics needs of a result.
+def require_metrics(
+    results: Sequence[tuple[str, str, Collection[str], Mapping[str, Any]]], keys: Sequence[str]
+) -> None:
+    """Raise if some results do not have metrics; name the results and the command to score them.
 
-    Attributes:
-        dataset, method: their names, "" if unknown.
-        keys: its metrics.
-        protocol: under which it was scored.
-        run: its record.
+    Args:
+        results: data set and method ("" if unknown), the metrics, and the record of each.
+        keys: the metrics.
     """
-
-    dataset: str
-    method: str
-    keys: Collection[str]
-    protocol: Protocol
-    run: Mapping[str, Any]
-
-    @property
-    def name(self) -> str:
-        """The name in messages."""
-        return "/".join(filter(None, (self.dataset, self.method))) or "the result"
-
-
-def require_metrics(results: Sequence[StoredMetrics], keys: Sequence[str]) -> None:
-    """Refuse metrics that some results do not have; name the results and the command to score them."""
-    missing = [key for key in keys if any(key not in result.keys for result in results)]
+    missing = [key for key in keys if any(key not in stored for _, _, stored, _ in results)]
     if not missing:
         return
-    without = [result for result in results if any(key not in result.keys for key in missing)]
-    first, names = without[0], [result.name for result in without]
+    without = [result for result in results if any(key not in result[2] for key in missing)]
+    dataset, method, _, run = without[0]
+    protocol = Protocol(**run["protocol"])
     # says why, if the protocol does not have a metric at all
-    find_scorer(first.protocol, [key for key in keys if not is_custom(key)] or None)
+    find_scorer(protocol, [key for key in keys if not is_custom(key)] or None)
+    names = ["/".join(filter(None, result[:2])) or "the result" for result in without]
     problem = (
         f"{len(without)} of {len(results)} results have no {', '.join(missing)} ({shorten_list(names)})"
     )
-    if not _is_known(first.protocol):
+    if not _is_known(protocol):
         raise InputError(
             f"{problem}; score the first one again in Python, for the command line does not know its "
-            f"protocol {first.protocol.name!r}"
+            f"protocol {protocol.name!r}"
         )
-    inputs = first.run.get("inputs", {})
+    inputs = run.get("inputs", {})
     predictions = inputs.get(PREDICTIONS, "PRED")
     listed = ""
     if "listed" in inputs:
         listed = f", where FILE is the same list of {pluralize(inputs['listed'], 'image')},"
     command = [
-        *("sisod", "evaluate", f"{first.method}={predictions}" if first.method else predictions),
+        *("sisod", "evaluate", f"{method}={predictions}" if method else predictions),
         inputs.get(TRUTHS, "GT"),
-        *(("--dataset", first.dataset) if first.dataset else ()),
+        *(("--dataset", dataset) if dataset else ()),
         *("--metrics", ",".join(_typed(results, key) for key in keys)),
-        *_scoring_options(inputs, first.protocol),
+        *_scoring_options(inputs, protocol),
         *("--out", "NEW"),
     ]
     raise InputError(f"{problem}; score the first one{listed} with: {shlex.join(command)}")
@@ -147,12 +134,12 @@ def _scoring_options(inputs: Mapping[str, Any], protocol: Protocol) -> list[str]
     return options
 
 
-def _typed(results: Sequence[StoredMetrics], key: str) -> str:
+def _typed(results: Sequence[tuple[str, str, Collection[str], Mapping[str, Any]]], key: str) -> str:
     """What a user types for a metric: its key, or the function of a metric of the user."""
-    stored = [result for result in results if key in result.keys]
-    if not is_custom(key) or not stored:
+    runs = [run for _, _, stored, run in results if key in stored]
+    if not is_custom(key) or not runs:
         return key
-    return str(stored[0].run["custom"][METRICS[key].family.key].get("function", key))
+    return str(runs[0]["custom"][METRICS[key].family.key].get("function", key))
 
 
 def _result_folders(path: Path) -> list[Path]:

@@ -2,26 +2,22 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
-from sisod.analysis.scores import heading, symbol
 from sisod.common.exceptions import InputError, UsageError, shorten_list
 from sisod.common.grid import UNLIMITED, Format, Grid, csv_text, is_nan, json_text, number, ranked_rows
-from sisod.evaluation.results import StoredMetrics, require_metrics
-from sisod.evaluation.saved import read_run
 from sisod.scoring.metrics import (
     METRIC_SETS,
     METRICS,
     PAPER_KEYS,
     MetricChoice,
+    arrow,
     check_metric,
     is_custom,
     listed_keys,
     named_set,
 )
-from sisod.scoring.protocols import Protocol
 
 # the columns of the second table; the last four exist only under the protocol `infrared`
 OBJECT_KEYS = (
@@ -42,6 +38,7 @@ class SummaryRow:
         summary: metric -> value over all images.
         defined: metric -> number of images on which it is defined.
         protocol: name of the conventions of scoring; methods are ranked if it is the same for all.
+        run: the record of the result, for messages.
     """
 
     dataset: str
@@ -49,6 +46,7 @@ class SummaryRow:
     summary: dict[str, float]
     defined: dict[str, int]
     protocol: str = ""
+    run: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -71,6 +69,11 @@ class TableStyle:
 
 
 DEFAULT = TableStyle()
+
+
+def heading(key: str) -> str:
+    """Return the title of a metric with the arrow of its better direction."""
+    return f"{METRICS[key].title} {arrow(key)}".rstrip()
 
 
 def shown_keys(keys: Sequence[str], *, chosen: bool) -> list[Keys]:
@@ -142,14 +145,13 @@ def make_grids(
     cells = [_Cells(lines, keys, style) for keys in tables]
     grids = []
     for table in cells:
-        columns, rows = _column_grid(table), _row_grid(table)
         turned = style.layout == "rows"
         if style.layout is None and width != UNLIMITED:
             fewer = len(table.members) < len(table.keys)
-            turned = fewer and not columns.fits(width) and rows.fits(width)
+            turned = fewer and not _column_grid(table).fits(width) and _row_grid(table).fits(width)
         elif style.layout is None:
             turned = len(table.members) < max(map(len, tables)) > _MOST_COLUMNS
-        grids.append(rows if turned else columns)
+        grids.append(_row_grid(table) if turned else _column_grid(table))
     return grids
 
 
@@ -206,7 +208,7 @@ class _Cells:
             underlined=frozenset(marked[2]),
             sections=frozenset(sections),
             groups=tuple(groups),
-            symbols={heading(key): symbol(key) for key in self.keys},
+            symbols={heading(key): f"{METRICS[key].symbol} {arrow(key)}".rstrip() for key in self.keys},
         )
 
 
@@ -240,14 +242,11 @@ def _latex_grid(cells: _Cells, style: TableStyle) -> Grid:
     return cells.grid((cells.titles[1], *(heading(key) for _, key in names)), rows, groups=groups)
 
 
-def choose_tables(
-    folders: Mapping[tuple[str, str], Path], lines: Sequence[SummaryRow], metrics: MetricChoice
-) -> tuple[list[Keys], list[str]]:
+def choose_tables(lines: Sequence[SummaryRow], metrics: MetricChoice) -> tuple[list[Keys], list[str]]:
     """Return the metrics of each table of saved results, and notes for the reader.
 
     Args:
-        folders: data set and method -> folder of the result.
-        lines: the results, in the same order.
+        lines: the results.
         metrics: None for those that `sisod evaluate` prints, `"all"` for those that every result has,
             a named set such as `"paper"`, or keys, which every result must have.
     """
@@ -258,12 +257,9 @@ def choose_tables(
         keys = tuple(dict.fromkeys(key for name in names for key in sets.get(name, (name,))))
         for key in keys:
             check_metric(key, METRICS)
-        stored = []
-        for line in lines:
-            run = read_run(folders[line.dataset, line.method])
-            protocol = Protocol(**run["protocol"])
-            stored.append(StoredMetrics(line.dataset, line.method, line.summary, protocol, run))
-        require_metrics(stored, keys)
+        from sisod.evaluation.results import require_metrics
+
+        require_metrics([(line.dataset, line.method, line.summary, line.run) for line in lines], keys)
         return [keys], protocol_notes(line.protocol for line in lines)
     if not common:
         raise InputError("the results have no metric in common; name the folders of fewer results")

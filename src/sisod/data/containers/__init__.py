@@ -15,7 +15,6 @@ from typing import Any
 
 from sisod.common.exceptions import InputError
 from sisod.common.output import is_url
-from sisod.data.containers import parquet, tar
 from sisod.data.files import Place, Shard, StoredFile, file_state
 
 _EXTENSIONS = (".tar", ".parquet")
@@ -35,6 +34,16 @@ def is_shard(path: str) -> bool:
         (True, False)
     """
     return path.lower().endswith(_EXTENSIONS + _COMPRESSED)
+
+
+def is_coco(root: str | Path) -> bool:
+    """Tell whether a root is a COCO file.
+
+    Example:
+        >>> is_coco("annotations/instances_val2017.json"), is_coco("masks")
+        (True, False)
+    """
+    return str(root).lower().endswith(".json") and (is_url(root) or not os.path.isdir(root))  # noqa: PTH112
 
 
 def split_root(root: str) -> tuple[str, str]:
@@ -121,11 +130,17 @@ def read_member(member: Place) -> bytes:
 def works_in_fork(path: str | Path) -> bool:
     """Tell whether a forked process can read a file; not Parquet: it lacks the threads of polars."""
     member = find_member(str(path))
-    return member is None or _format(member.file) is tar
+    return member is None or member.file.lower().endswith(".tar")
 
 
 def _format(file: str) -> Any:
-    return tar if file.lower().endswith(".tar") else parquet
+    if file.lower().endswith(".tar"):
+        from sisod.data.containers import tar
+
+        return tar
+    from sisod.data.containers import parquet
+
+    return parquet
 
 
 @lru_cache(maxsize=1024)

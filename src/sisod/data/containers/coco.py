@@ -1,6 +1,5 @@
 """COCO files as roots: the images of an annotation file, their objects, and results as maps."""
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from numpy.typing import NDArray
 
 from sisod.common.arguments import short_repr
 from sisod.common.exceptions import InputError, MissingExtraError, printable
-from sisod.common.output import is_url
+from sisod.data.containers import is_coco
 from sisod.data.containers.coco_file import (
     Annotation,
     CocoImage,
@@ -33,16 +32,6 @@ class Instances:
 
     labels: NDArray[Any]
     ignored: NDArray[np.bool_] | None
-
-
-def is_coco(root: str | Path) -> bool:
-    """Tell whether a root is a COCO file.
-
-    Example:
-        >>> is_coco("annotations/instances_val2017.json"), is_coco("masks")
-        (True, False)
-    """
-    return str(root).lower().endswith(".json") and (is_url(root) or not os.path.isdir(root))  # noqa: PTH112
 
 
 def list_images(root: str | Path) -> list[StoredFile]:
