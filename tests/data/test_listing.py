@@ -61,18 +61,6 @@ def test_nested_links_do_not_multiply() -> None:
     assert len(set(paths)) == len(paths)
 
 
-@links
-def test_folders_that_link_to_one_another() -> None:
-    """Each of eight folders links to all of them: more than 8! paths."""
-    root = fill(Path("gts"), [f"{index:02d}/a.png" for index in range(8)])
-    for folder in sorted(root.iterdir()):
-        for index in range(8):
-            (folder / f"to {index:02d}").symlink_to(f"../{index:02d}", target_is_directory=True)
-    paths = [file.path for file in list_files("gts")]
-    assert len(paths) == 8 + 8 * 7  # each folder once, and once for each link that leads elsewhere
-    assert {path for path in paths if path.count("/") == 1} == {f"{i:02d}/a.png" for i in range(8)}
-
-
 @pipes_by_name
 def test_pipes_are_not_opened() -> None:
     folders = Folders(["a.png"], ["a.png"])
