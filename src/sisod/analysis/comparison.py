@@ -225,7 +225,17 @@ def compare_many(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Comparison:
-    """Compare every pair of several results; see `compare`. Holm's method corrects the sign tests."""
+    """Compare every pair of several results on the same images.
+
+    Args:
+        evaluations: method -> its result.
+        metrics: as for `compare`, and so are the next two.
+        resamples: number of bootstrap resamples, and of permutations.
+        seed: of the resampling and the permutations.
+
+    Returns:
+        The comparison; Holm's method corrects the sign tests for the number of pairs.
+    """
     import polars as pl
 
     if len(evaluations) < 2:

@@ -76,6 +76,17 @@ def by_size(evaluation: "Evaluation", *, groups: SizeKind | ArrayLike = "paper")
     Args:
         evaluation: the result; only its object table is read.
         groups: a kind of `size_edges`, or a list of edges.
+
+    Example:
+        The smaller of two objects, 4 % of the image, is missed:
+
+        >>> import sisod
+        >>> evaluator = sisod.Evaluator()
+        >>> gt = np.zeros((20, 20), dtype=bool)
+        >>> gt[2:6, 2:6] = gt[10:18, 10:18] = True
+        >>> evaluator.update(gt & (np.arange(20) >= 8), gt, name="a")
+        >>> by_size(evaluator.result(), groups=[0, 0.1, 1]).select("group", "objects", "found").rows()
+        [('0-10 %', 1, 0.0), ('10-100 %', 1, 1.0)]
     """
     import polars as pl
 
@@ -109,6 +120,16 @@ def predicted_by_size(
         evaluation: the result; only its table of predicted objects is read.
         groups: a kind of `size_edges`, or a list of edges. `"quantile"` takes the quantiles of predicted
             objects, so its groups differ from those of `by_size`.
+
+    Example:
+        >>> import sisod
+        >>> evaluator = sisod.Evaluator()
+        >>> gt = np.zeros((20, 20), dtype=bool)
+        >>> gt[2:6, 2:6] = gt[10:18, 10:18] = True
+        >>> evaluator.update(gt & (np.arange(20) >= 8), gt, name="a")
+        >>> table = predicted_by_size(evaluator.result(), groups=[0, 0.1, 1])
+        >>> table.select("predicted", "false", "object_precision").rows()
+        [(0, 0, nan), (1, 0, 1.0)]
     """
     import polars as pl
 
@@ -137,6 +158,20 @@ def by_number(evaluation: "Evaluation", *, metrics: Sequence[str] | None = None)
     is defined (NaN if there is none), and `n_` + metric, the number of these images. Metrics of objects
     (`object_f1`, `pq` ...) are no means: they are computed from the counts of objects of the group's
     images. `*_max` is the maximum of a mean curve, not a mean over images, and has no column.
+
+    Args:
+        evaluation: the result.
+        metrics: keys; None for all image-level metrics of the result.
+
+    Example:
+        >>> import sisod
+        >>> evaluator = sisod.Evaluator()
+        >>> gt = np.zeros((20, 20), dtype=bool)
+        >>> gt[2:6, 2:6] = gt[10:18, 10:18] = True
+        >>> evaluator.update(gt & (np.arange(20) >= 8), gt, name="a")
+        >>> table = by_number(evaluator.result(), metrics=["object_recall"])
+        >>> table.select("group", "images", "object_recall").rows()[:2]
+        [('1', 0, nan), ('2', 1, 0.5)]
     """
     import polars as pl
 
@@ -181,8 +216,21 @@ def number_groups(n_objects: NDArray[np.int64]) -> tuple[tuple[str, ...], NDArra
 def found_curve(evaluation: "Evaluation") -> "pl.DataFrame":
     """Return the share of objects that are found to at least a given share of their pixels.
 
-    Columns: `coverage` 0, 0.01 ... 1, and `found`, the share of objects whose recall_binary is at least
-    the coverage; NaN without objects.
+    Args:
+        evaluation: the result; only its object table is read.
+
+    Returns:
+        Columns `coverage` 0, 0.01 ... 1, and `found`, the share of objects whose recall_binary is at
+        least the coverage; NaN without objects.
+
+    Example:
+        >>> import sisod
+        >>> evaluator = sisod.Evaluator()
+        >>> gt = np.zeros((20, 20), dtype=bool)
+        >>> gt[2:6, 2:6] = gt[10:18, 10:18] = True
+        >>> evaluator.update(gt & (np.arange(20) >= 8), gt, name="a")
+        >>> found_curve(evaluator.result())["found"].unique().to_list()
+        [0.5, 1.0]
     """
     import polars as pl
 
@@ -200,6 +248,18 @@ def size_bias(evaluation: "Evaluation") -> float:
 
     Near 0 for a model that handles all sizes equally well, positive for one that prefers large objects;
     NaN if all sizes or all scores are equal. Ties have the mean of their ranks.
+
+    Args:
+        evaluation: the result; only its object table is read.
+
+    Example:
+        >>> import sisod
+        >>> evaluator = sisod.Evaluator()
+        >>> gt = np.zeros((20, 20), dtype=bool)
+        >>> gt[2:6, 2:6] = gt[10:18, 10:18] = True
+        >>> evaluator.update(gt & (np.arange(20) >= 8), gt, name="a")
+        >>> size_bias(evaluator.result())  # the larger one of two scores more
+        1.0
     """
     areas = np.log(evaluation.objects["area"].to_numpy())
     scores = evaluation.objects["f_mean"].to_numpy()

@@ -69,6 +69,18 @@ def object_curve(evaluation: "Evaluation") -> "pl.DataFrame":
     p > threshold), `recall`, `precision`, their harmonic mean `f1`, and the same with `_small` for
     objects, and predicted ones, below 1 % of the image. NaN where nothing is predicted, or there are no
     objects.
+
+    Args:
+        evaluation: the result, with `object_ap` or `object_f1_max` among its metrics.
+
+    Example:
+        >>> import sisod
+        >>> evaluator = sisod.Evaluator(metrics=["object_ap"])
+        >>> gt = np.zeros((20, 20), dtype=bool)
+        >>> gt[2:6, 2:6] = True
+        >>> evaluator.update(gt, gt, name="a")
+        >>> object_curve(evaluator.result()).select("recall", "precision").unique().rows()
+        [(1.0, 1.0)]
     """
     import polars as pl
 

@@ -63,6 +63,22 @@ def rank_changes(
     Args:
         evaluations: method -> its result, all of the same images.
         keys: two or more metrics, each with a better direction.
+
+    Example:
+        Of two objects, A misses the large one but for a pixel, B the small one:
+
+        >>> import sisod
+        >>> gt = np.zeros((20, 20), dtype=bool)
+        >>> gt[2, 2] = gt[10:18, 10:18] = True
+        >>> small, large = gt.copy(), gt.copy()
+        >>> small[10:, 10:17] = large[2, 2] = False
+        >>> results = {}
+        >>> for name, pred in (("A", small), ("B", large)):
+        ...     evaluator = sisod.Evaluator(metrics=["mae", "si_mae"], protocol="paper")
+        ...     evaluator.update(pred, gt, name="a")
+        ...     results[name] = evaluator.result()
+        >>> rank_changes(results).swaps
+        {('mae', 'si_mae'): (('B', 'A'),)}
     """
     import polars as pl
 

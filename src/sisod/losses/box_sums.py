@@ -32,8 +32,42 @@ class PartLayout(Protocol):
         """Return, for each pixel, the sum of the values of the parts that contain it."""
 
 
+class Parts:
+    """The frames, cells or blobs of a batch, or its whole images."""
+
+    def sums(self, values: Tensor, *factors: Tensor | None) -> tuple[Tensor, ...]:
+        """Return, for each factor, the sums over each part of `values * factor`; None stands for 1.
+
+        A factor is a constant map such as the ground truth, or `values` itself for the sum of squares.
+        """
+        raise NotImplementedError
+
+    def sum(self, values: Tensor) -> Tensor:
+        """Return the sum over each part of any map."""
+        return self.sums(values, None)[0]
+
+    def shares(self, counts: Tensor) -> Tensor:
+        """Return the weight of each part with count 1, and 0 for count 0; those of an image sum to 1."""
+        raise NotImplementedError
+
+
+def part_shares(counts: Tensor, image: Tensor, n_images: int, image_weight: float) -> Tensor:
+    """Return the weight of each part with count 1, and 0 for count 0.
+
+    It is (1 - image_weight)/K, K parts of its image count, and `image_weight` for the image itself; with
+    an `image_weight` above 0 the last parts are the whole images.
+    """
+    n_parts = len(counts) - n_images if image_weight else len(counts)
+    parts, image = counts[:n_parts], image[:n_parts]
+    n_counted = counts.new_zeros(n_images).index_add(0, image, parts)
+    shares = parts / n_counted.clamp(min=1)[image]
+    if not image_weight:
+        return shares
+    return torch.cat([(1 - image_weight) * shares, image_weight * counts[n_parts:]])
+
+
 @dataclass(frozen=True)
-class Frames:
+class Frames(Parts):
     """The frames of a batch, prepared for sums over them.
 
     Attributes:
@@ -55,17 +89,10 @@ class Frames:
     image_weight: float = 0.0
 
     def sums(self, values: Tensor, *factors: Tensor | None) -> tuple[Tensor, ...]:
-        """Return, for each factor, the sums over each frame of `values * factor`; None stands for 1.
-
-        A factor is a constant map such as the ground truth, or `values` itself for the sum of squares.
-        """
+        """Return, for each factor, the sums over each frame of `values * factor`; None stands for 1."""
         if not can_use_custom_autograd(values):
             return tuple(self.sum_map(multiply(values, factor)) for factor in factors)
         return sums_with_gradient(self, values, factors)
-
-    def sum(self, values: Tensor) -> Tensor:
-        """Return the sum over each frame of any map."""
-        return self.sums(values, None)[0]
 
     def sum_map(self, values: Tensor) -> Tensor:
         """Return the sum over each frame, by plain operations."""
@@ -89,29 +116,16 @@ class Frames:
         return values.new_zeros(self.shape[0]).index_add(0, self.image, values)
 
     def shares(self, counts: Tensor) -> Tensor:
-        """Return the weight of each frame with count 1, and 0 for count 0.
-
-        It is (1 - image_weight)/K, K frames of its image count, and `image_weight` for the image itself.
-        """
-        if not self.image_weight:
-            return counts / self.per_image(counts).clamp(min=1)[self.image]
-        n_frames = len(counts) - self.shape[0]
-        image = self.image[:n_frames]
-        n_counted = counts.new_zeros(self.shape[0]).index_add(0, image, counts[:n_frames])
-        shares = counts[:n_frames] / n_counted.clamp(min=1)[image]
-        return torch.cat([(1 - self.image_weight) * shares, self.image_weight * counts[n_frames:]])
+        """Return the weight of each frame, see `part_shares`."""
+        return part_shares(counts, self.image, self.shape[0], self.image_weight)
 
 
-class WholeImages:
-    """Every image as one frame, for the plain loss."""
+class WholeImages(Parts):
+    """Every image as one part, for the plain loss."""
 
     def sums(self, values: Tensor, *factors: Tensor | None) -> tuple[Tensor, ...]:
         """Return, for each factor, the sums over each image of `values * factor`; None stands for 1."""
-        return tuple(self.sum(multiply(values, factor)) for factor in factors)
-
-    def sum(self, values: Tensor) -> Tensor:
-        """Return the sum over each image of any map."""
-        return values.sum(dim=(1, 2))
+        return tuple(multiply(values, factor).sum(dim=(1, 2)) for factor in factors)
 
     def shares(self, counts: Tensor) -> Tensor:
         """Return the counts unchanged: an image is its only frame."""

@@ -17,7 +17,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch._C._functorch import is_legacy_batchedtensor
 
-from sisod.losses.box_sums import can_use_custom_autograd, multiply, sums_with_gradient
+from sisod.losses.box_sums import (
+    Parts,
+    can_use_custom_autograd,
+    multiply,
+    part_shares,
+    sums_with_gradient,
+)
 from sisod.losses.checks import are_transforms_active, as_array, is_readable
 from sisod.losses.objects import LabelKind
 
@@ -100,7 +106,7 @@ class _Spread(torch.autograd.Function):
 
 
 @dataclass(frozen=True)
-class LabelledParts:
+class LabelledParts(Parts):
     """The cells or blobs of a batch and, with a share of the plain loss, its images after them.
 
     Attributes:
@@ -121,27 +127,20 @@ class LabelledParts:
         """Return, for each factor, the sums over each part of `values * factor`; None stands for 1."""
         return tuple(self._join(totals) for totals in self.slots.sums(values, *factors))
 
-    def sum(self, values: Tensor) -> Tensor:
-        """Return the sum over each part of any map."""
-        return self.sums(values, None)[0]
-
     def shares(self, counts: Tensor) -> Tensor:
-        """Return the weight of each part with count 1, and 0 for count 0.
-
-        It is (1 - image_weight)/K, K parts of its image count, and `image_weight` for the image itself.
-        """
-        parts = self._part_shares(counts[: len(self.image)])
-        if not self.image_weight:
-            return parts
-        return torch.cat(
-            [(1 - self.image_weight) * parts, self.image_weight * counts[len(self.image) :]]
-        )
+        """Return the weight of each part, see `part_shares`; a label without a pixel does not count."""
+        exists = self.area > 0
+        if self.image_weight:
+            exists = torch.cat([exists, exists.new_ones(self.slots.shape[0])])
+        return part_shares(counts * exists, self.image, self.slots.shape[0], self.image_weight)
 
     def weights(self) -> Tensor:
         """Return the weight of every pixel over that of the plain loss: 1 for an image of one part."""
         _, height, width = self.slots.shape
         exists = (self.area > 0).to(self.area.dtype)
-        part_weight = self._part_shares(exists) * (height * width / self.area.clamp(min=1))
+        part_weight = part_shares(exists, self.image, self.slots.shape[0], 0.0) * (
+            height * width / self.area.clamp(min=1)
+        )
         in_every_part = self._per_image(part_weight)
         outside = in_every_part if self.kind == "blobs" else torch.zeros_like(in_every_part)
         outside = torch.where(self._per_image(exists) > 0, outside, 1)  # no parts: the plain loss
@@ -153,10 +152,6 @@ class LabelledParts:
         parts, outside = totals[: len(self.image)], totals[len(self.image) :]
         joined = parts + outside[self.image] if self.kind == "blobs" else parts
         return torch.cat([joined, self._per_image(parts) + outside]) if self.image_weight else joined
-
-    def _part_shares(self, counts: Tensor) -> Tensor:
-        counts = counts * (self.area > 0)
-        return counts / self._per_image(counts).clamp(min=1)[self.image]
 
     def _per_image(self, values: Tensor) -> Tensor:
         return values.new_zeros(self.slots.shape[0]).index_add(0, self.image, values)

@@ -71,7 +71,19 @@ def plain_loss(
     from_probs: bool = False,
     weights: Sequence[float] | None = None,
 ) -> Tensor:
-    """Return the plain loss of a batch; see `PlainLoss`."""
+    """Return the plain loss of a batch, a scalar.
+
+    Args:
+        logits: as for a call of `PlainLoss`.
+        gt: ground truth of the same shape.
+        terms: as for `SizeInvariantLoss`, and so are the next two.
+        from_probs: `logits` are probabilities.
+        weights: of the terms.
+
+    Example:
+        >>> plain_loss(torch.zeros(1, 4, 4), torch.zeros(1, 4, 4), terms=["bce"])  # log 2
+        tensor(0.6931)
+    """
     sorted_terms = sort_terms(terms, weights=weights, from_probs=from_probs)
     return _loss(logits, gt, None, None, sorted_terms, _WHOLE_IMAGES)
 

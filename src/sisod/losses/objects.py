@@ -173,7 +173,14 @@ def partition_labels(partition: Partition, parts: LabelKind) -> PartLabels:
 
 
 def collate_labels(labels: Sequence[PartLabels]) -> Tensor:
-    """Stack the labels of single images to those of their batch."""
+    """Stack the labels of single images to those of their batch.
+
+    For a data loader's `collate_fn`. Each item is what `labels_of` returns for one mask, as an array.
+
+    Example:
+        >>> collate_labels([np.array([[0, 0, 1]]), np.array([[-1, -1, 0]])]).shape
+        torch.Size([2, 1, 3])
+    """
     return torch.from_numpy(np.stack(labels))
 
 

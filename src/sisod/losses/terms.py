@@ -8,13 +8,14 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple, Protocol, TypeVar, cast
+from typing import NamedTuple, TypeVar, cast
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from sisod.common.arguments import check_flag, check_known, check_number, short_repr
+from sisod.losses.box_sums import Parts
 from sisod.scoring.loss_options import TERM_NAMES, check_term_numbers, parse_term
 
 EPS = 1e-7  # least denominator of a region term
@@ -23,7 +24,7 @@ EPS = 1e-7  # least denominator of a region term
 PixelTerm = Callable[[Tensor, Tensor, "PixelWeights | None"], Tensor]
 # gt, frames -> (p -> value per frame), which frames count; what depends on gt alone is computed once
 Prepared = tuple[Callable[[Tensor], Tensor], Tensor]
-RegionTerm = Callable[[Tensor, "Parts"], Prepared]
+RegionTerm = Callable[[Tensor, Parts], Prepared]
 Term = str | Callable[..., Tensor]
 _Function = TypeVar("_Function", bound=Callable[..., Tensor])
 _T = TypeVar("_T")
@@ -41,19 +42,6 @@ class PixelWeights(NamedTuple):
 
     map: Tensor
     is_relative: bool
-
-
-class Parts(Protocol):
-    """The frames, cells or blobs of a batch, or its whole images."""
-
-    def sums(self, values: Tensor, *factors: Tensor | None) -> tuple[Tensor, ...]:
-        """Return, for each factor, the sums over each part of `values * factor`; None stands for 1."""
-
-    def sum(self, values: Tensor) -> Tensor:
-        """Return the sum over each part of any map."""
-
-    def shares(self, counts: Tensor) -> Tensor:
-        """Return the weight of each part with count 1, and 0 for count 0; those of an image sum to 1."""
 
 
 def region_term(function: _Function) -> _Function:
@@ -278,7 +266,10 @@ def sort_terms(
     if isinstance(terms, str):
         raise ValueError(f"terms is the string {terms!r}; expected a list of terms like [{terms!r}]")
     check_flag("from_probs", from_probs)
-    factors = [1.0] * len(terms) if weights is None else _factors(weights)
+    if isinstance(weights, str) or not isinstance(weights, Sequence | None):
+        raise ValueError(f"weights must be a list of numbers, one per term, got {short_repr(weights)}")
+    given = [1.0] * len(terms) if weights is None else weights
+    factors = [check_number("every weight", weight, least=-math.inf) for weight in given]
     if len(factors) != len(terms):
         raise ValueError(f"there are {len(terms)} terms but {len(factors)} weights; give one per term")
     on_input: list[Weighted[PixelTerm]] = []
@@ -300,12 +291,6 @@ def sort_terms(
         else:
             on_input.append((weight, partial(_own_pixel_term, term)))
     return Terms(tuple(on_input), tuple(on_probs), tuple(region), from_probs)
-
-
-def _factors(weights: object) -> list[float]:
-    if isinstance(weights, str) or not isinstance(weights, Sequence):
-        raise ValueError(f"weights must be a list of numbers, one per term, got {short_repr(weights)}")
-    return [check_number("every weight", weight, least=-math.inf) for weight in weights]
 
 
 def network_terms(name: str) -> tuple[str, ...]:

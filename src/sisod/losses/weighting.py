@@ -9,10 +9,10 @@ from torch import Tensor
 
 from sisod.common.arguments import check_int
 from sisod.common.exceptions import UsageError
-from sisod.losses.box_sums import Frames, make_frames, with_images
+from sisod.losses.box_sums import Frames, Parts, make_frames, with_images
 from sisod.losses.label_sums import are_whole_images, label_parts
 from sisod.losses.objects import check_boxes, check_labels
-from sisod.losses.terms import Parts, PixelWeights
+from sisod.losses.terms import PixelWeights
 from sisod.scoring.loss_options import PartKind, check_weighting
 from sisod.scoring.partition import Alpha
 
