@@ -213,9 +213,7 @@ CALLS: dict[str, tuple[Callable[[Any], object], list[Any]]] = {
     "limit": (lambda v: TrainingRequest(Path("d"), Path("o"), limit=v), [0, 1.5, "3", True]),
     "precision": (lambda v: Machine(precision=v), ["16", 16]),
     "workers": (lambda v: Machine(workers=v), [-1, 0.5, "2"]),
-    "encoder": (lambda v: networks.create("tiny", encoder=v), ["vgg", 50, None, []]),
-    "input_spec": (lambda v: networks.create("tiny", input_spec=v), [{"scale": 1}, "rgb", 3]),
-    "encoder_weights": (lambda v: networks.create("ldf", encoder_weights=v), [3, [], True]),
+    "encoder": (lambda v: networks.create("tiny", encoder=v), ["vgg"]),
 }
 
 

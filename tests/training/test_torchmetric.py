@@ -95,7 +95,6 @@ def test_a_metric_of_the_user(keys: tuple[str, ...]) -> None:
     for pred, gt in zip(preds, masks, strict=True):
         evaluator.update(pred, gt)
     assert {key: float(value) for key, value in scores.compute().items()} == evaluator.result().summary
-    assert not scores.higher_is_better_of("si_pixel_error")
 
 
 def test_errors() -> None:
@@ -105,8 +104,6 @@ def test_errors() -> None:
         scores.update(preds * 20 - 10, masks)
     with pytest.raises(ValueError, match=r"preds has shape \(7, 40, 48\) and target \(7, 1, 40, 48\)"):
         scores.update(preds, masks[:, None])
-    better = {key: scores.higher_is_better_of(key) for key in KEYS}
-    assert [key for key, more in better.items() if not more] == ["mae", "si_mae", "n_false"]
 
 
 def test_plot() -> None:

@@ -22,7 +22,6 @@ from sisod.losses.weighting import Weighting  # noqa: E402
 from sisod.networks.architectures.ldf import split_label  # noqa: E402
 from sisod.training.data import (  # noqa: E402
     EpochSampler,
-    ShareSampler,
     TrainingSet,
     augment,
     check_samples,
@@ -156,7 +155,6 @@ def test_order_is_a_permutation_that_processes_share() -> None:
     for start in range(0, 20, 4):
         both = [key for share in shares for key in share[start // 2 : start // 2 + 2]]
         assert sorted(both) == sorted(order[start : start + 4])
-    assert [list(ShareSampler(5, rank=rank, world=2)) for rank in (0, 1)] == [[0, 2, 4], [1, 3]]
     with pytest.raises(InputError, match=r"^3 images do not fill one step of 4; lower train\.batch"):
         EpochSampler(3, step=4, seed=0)
 

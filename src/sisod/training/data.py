@@ -179,19 +179,6 @@ class EpochSampler(Sampler[tuple[int, int]]):
             yield self.epoch, index
 
 
-class ShareSampler(Sampler[int]):
-    """Every process its own images, none twice."""
-
-    def __init__(self, n_images: int, *, rank: int = 0, world: int = 1) -> None:
-        self.share = range(rank, n_images, world)
-
-    def __len__(self) -> int:
-        return len(self.share)
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self.share)
-
-
 def read_image(sample: Sample) -> Plane:
     """Read an image as RGB."""
     return np.ascontiguousarray(read_colour(sample.image.parent, sample.image.name)[..., ::-1])
@@ -277,11 +264,6 @@ def name_order(name: str) -> float:
     """
     digest = hashlib.sha256(f"sisod calibrate {name}".encode()).digest()
     return int.from_bytes(digest[:6], "big") / 2**48
-
-
-def choose_by_name(samples: Sequence[Sample], limit: int | None) -> list[Sample]:
-    """Return at most `limit` samples, the first in the order of `name_order`; None returns all."""
-    return sorted(samples, key=lambda sample: (name_order(sample.name), sample.name))[:limit]
 
 
 def check_samples(

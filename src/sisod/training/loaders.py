@@ -26,7 +26,6 @@ from sisod.losses.weighting import Weighting
 from sisod.networks.network import Network
 from sisod.training.data import (
     EpochSampler,
-    ShareSampler,
     TrainingSet,
     ValidationSet,
     collate,
@@ -72,7 +71,7 @@ class SaliencyData(L.LightningDataModule):
                 f"set train.batch to a multiple of {world}"
             )
         self.recipe = recipe
-        self.workers = workers if workers is not None else default_workers()
+        self.workers = min(8, default_jobs()) if workers is None else workers
         self.training = TrainingSet(
             samples,
             recipe.data,
@@ -112,7 +111,7 @@ class SaliencyData(L.LightningDataModule):
         return DataLoader(
             self.validation,
             batch_size=max(1, self.recipe.train.batch // self.world),
-            sampler=ShareSampler(len(self.validation), rank=self.rank, world=self.world),
+            sampler=range(self.rank, len(self.validation), self.world),  # its own images, none twice
             collate_fn=collate_validation,
             **self._options(),
         )
@@ -127,11 +126,6 @@ class SaliencyData(L.LightningDataModule):
             "persistent_workers": self.workers > 0,
             "pin_memory": torch.cuda.is_available(),
         }
-
-
-def default_workers() -> int:
-    """Return as many workers as there are cores, up to eight."""
-    return min(8, default_jobs())
 
 
 @torch.inference_mode()

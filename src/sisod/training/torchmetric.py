@@ -10,7 +10,7 @@ from torchmetrics import Metric
 
 from sisod.evaluation.rows import Sums, Totals, join_counts
 from sisod.scoring.engine import find_scorer, score_pair
-from sisod.scoring.metrics import METRICS, MetricChoice, is_custom
+from sisod.scoring.metrics import MetricChoice, is_custom
 from sisod.scoring.protocols import Protocol, find_protocol
 from sisod.scoring.scores import Scores
 
@@ -89,10 +89,6 @@ class SizeInvariantScores(Metric):
     def plot(self, val: Any = None, ax: Any = None) -> Any:
         """Draw the current values, or those given, as torchmetrics does."""
         return self._plot(val, ax)
-
-    def higher_is_better_of(self, key: str) -> bool:
-        """Say whether higher values are better, for choosing the best checkpoint."""
-        return METRICS[key].direction == "up"
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         return {

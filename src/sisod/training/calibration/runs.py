@@ -39,9 +39,9 @@ from sisod.training.calibration.fit import (
 )
 from sisod.training.data import (
     check_samples,
-    choose_by_name,
     file_digest,
     image_digest,
+    name_order,
     read_image,
     read_truth,
 )
@@ -97,7 +97,10 @@ def calibrate_run(
         run_folder.check_free(resolve_link(Path(out)), kind=KIND, overwrite=overwrite, inputs=(run,))
     samples = calibration_samples(run, open_run_data(run, data, masks), limit=limit, tests=tests)
     size = (network.input_size or DEFAULT_SIZE)[0]
-    fitted = fit_network(network, samples, objective, size=size, batch=batch, device=device)
+    check_memory(batch, (size, size), advice="lower --batch")
+    network.to(find_device(device)).eval()
+    with memory_errors(f"a batch of {batch} images of {size} x {size}"):
+        fitted = fit_images(_predicted(network, samples, size=size, batch=batch), objective)
     network.calibration = fitted.calibration
     record = {
         "sisod": __version__,
@@ -163,7 +166,8 @@ def calibration_samples(
         "--limit, or with --set train.calibrate=0.1, so that more are left"
     )
     check_number_of_images(len(unseen), advice)
-    usable, problems = check_samples(choose_by_name(unseen, limit), skip_bad=True)
+    in_order = sorted(unseen, key=lambda sample: (name_order(sample.name), sample.name))
+    usable, problems = check_samples(in_order[:limit], skip_bad=True)
     if problems:
         warnings.warn(f"{len(problems)} images are left out: {problems[0]}", InputWarning, stacklevel=2)
     check_number_of_images(len(usable), advice)
@@ -191,23 +195,6 @@ def unseen_images(run: Path, dataset: Dataset) -> tuple[Sample, ...]:
             "with --data"
         )
     return tuple(sample for sample in dataset.samples if sample.name not in trained)
-
-
-def fit_network(
-    network: Network,
-    samples: Sequence[Sample],
-    objective: Objective,
-    *,
-    size: int,
-    batch: int = 8,
-    device: str = "auto",
-) -> FittedCalibration:
-    """Fit a calibration to the logits of a network, at the size of the masks."""
-    torch_device = find_device(device)
-    check_memory(batch, (size, size), advice="lower --batch")
-    network.to(torch_device).eval()
-    with memory_errors(f"a batch of {batch} images of {size} x {size}"):
-        return fit_images(_predicted(network, samples, size=size, batch=batch), objective)
 
 
 def _predicted(network: Network, samples: Sequence[Sample], *, size: int, batch: int) -> Iterator[Named]:
