@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from sisod.common.exceptions import InputError, InputWarning, pluralize, shorten_list
 from sisod.data.containers import is_coco
-from sisod.data.containers.coco import list_results
 from sisod.data.images import display_path, read_colour
 from sisod.data.pairs import find_photographs
 from sisod.data.storage import StoredFile, is_remote, list_files
@@ -280,6 +279,8 @@ class PixelFiles:
     def _unchanged(
         self, root: str, what: str, paths: "pl.Series", stamps: "pl.Series"
     ) -> dict[str, str]:
+        from sisod.data.containers.coco import list_results
+
         is_result = what == PREDICTIONS and is_coco(root)
         files = (
             list_results(root, self.evaluation.run["inputs"][TRUTHS]) if is_result else list_files(root)

@@ -16,6 +16,7 @@ from sisod.common.files import convert, read_json
 from sisod.common.parquet import read_table
 from sisod.common.run_folder import DIGESTS, FORMAT, RUN_FILE, read_digested
 from sisod.scoring.custom import add_stored
+from sisod.scoring.families.family import Direction
 from sisod.scoring.metrics import METRICS
 from sisod.scoring.protocols import Protocol
 
@@ -42,6 +43,16 @@ class RunInputs:
     class_maps: bool = False
 
 
+@dataclass(frozen=True)
+class StoredMetric:
+    """What run.json says of a metric of the user."""
+
+    title: str
+    direction: Direction
+    si: Literal["separable", "composite"] | None
+    function: str = ""
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunRecord:
     """The fields of run.json that are read; for their meaning see docs/evaluate.md."""
@@ -64,7 +75,7 @@ class RunRecord:
     predicted: int = 0
     undefined: dict[str, int] = field(default_factory=dict)
     inputs: RunInputs | None = None
-    custom: dict[str, dict[str, Any]] = field(default_factory=dict)
+    custom: dict[str, StoredMetric] = field(default_factory=dict)
 
 
 def read_run(folder: Path) -> dict[str, Any]:
@@ -80,7 +91,7 @@ def read_run(folder: Path) -> dict[str, Any]:
         except (TypeError, ValueError) as error:
             raise InputError(f"{RUN_FILE}: protocol: {error}") from error
         try:
-            add_stored(record.custom)
+            add_stored(run.get("custom", {}))
         except InputError as error:
             raise InputError(f"{RUN_FILE}: {error}") from error
     except InputError as error:
