@@ -255,7 +255,7 @@ def gathered(masks: dict[str, NDArray[np.uint8]], protocol: str = "default") -> 
         ({"a": GT, "gt_a": np.full((6, 8), "a")}, "gts/a.npy: gt has dtype <U1; expected bool"),
     ],
 )
-def test_arrays_that_cannot_be_scored(maps: dict[str, NDArray[Any]], text: str) -> None:
+def test_arrays_that_cannot_be_scored(maps: dict[str, Any], text: str) -> None:
     with pytest.raises(InputError, match=f"^{re.escape(text)}"):
         scored(**maps)
 
