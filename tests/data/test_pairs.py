@@ -101,9 +101,12 @@ def test_missing_and_extra_are_told() -> None:
 
 
 def test_suffixes() -> None:
-    folders = Folders(["a_sal.png", "b_sal.png", "a_edge.png"], ["a.mask.png", "b.mask.png", "b.png"])
+    folders = Folders(
+        ["a_sal.png", "b_sal.png", "a_edge.png", "_sal.png"], ["a.mask.png", "b.mask.png", "b.png"]
+    )
     expected = [("a", "a_sal.png", "a.mask.png"), ("b", "b_sal.png", "b.mask.png")]
     assert folders.paired(pred_suffix="_sal", gt_suffix=".mask") == expected
+    assert folders.pair(pred_suffix="_sal", gt_suffix=".mask").extra == ()  # "_sal" names no image
 
 
 def test_photographs_beside_their_masks_are_left_out_without_a_warning() -> None:

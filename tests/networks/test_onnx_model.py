@@ -207,7 +207,8 @@ def test_a_broken_file_is_one_sentence(name: str, images: Path, tmp_path: Path) 
     path = tmp_path / "m.onnx"
     write, expected = BROKEN[name]
     write(path)
-    options: list[str | int] = ["--size", SIDE, *(["--channel", 0] if name == "not a number" else [])]
+    options: list[str | int] = ["--size", SIDE]
+    options += ["--channel", 0] if name == "not a number" else []
     message = error_message(run("predict", f"onnx:{path}", images, tmp_path / "out", *options))
     assert "m.onnx" in message
     assert expected in message

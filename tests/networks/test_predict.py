@@ -362,7 +362,9 @@ def test_resuming_predicts_the_same_batches(
     shutil.copytree(tmp_path / "whole", tmp_path / "out")
     for name in ("grey", "im4.v1", "more/deep/im3.v1"):
         (tmp_path / "out" / f"{name}.png").unlink()
+    times = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*.png")}
     done = predict(network, images, tmp_path / "out", batch=4, resume=True)
+    assert {path: path.stat().st_mtime_ns for path in times} == times  # not written again
     assert (done.n_new, done.n_kept) == (3, 6)
     whole = maps(tmp_path / "whole")
     assert all((array == whole[name]).all() for name, array in maps(tmp_path / "out").items())
