@@ -4,6 +4,7 @@
 # make newest  the built wheel with the newest version of every dependency, tests of the core
 # make lowest  the same with the lowest versions that pyproject.toml admits
 # make wide    newest PyTorch, torchvision and timm (about 6 GB), the whole suite
+# make sanitize  the kernel with address and undefined-behaviour checks, fuzzed for ten minutes
 # make docs    builds the site into site/
 # make dist    builds the sdist, and from it the wheel, into dist/
 PYTHON ?= python3
@@ -20,7 +21,7 @@ export OMP_NUM_THREADS ?= 1
 # tests start hundreds of processes, and each would compile the package again
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test quick check docs dist newest lowest wide bench clean
+.PHONY: demo test quick check docs dist newest lowest wide sanitize bench clean
 
 demo: .venv/demo
 	$(BIN)/sisod demo --out demo
@@ -50,6 +51,14 @@ newest lowest: dist
 wide: .venv-wide/ready
 	$(WIDE_PYTHON) $(PYTEST) --allow-missing-packages
 
+# memory that the interpreter itself keeps to its end is no leak of the kernel
+sanitize: .venv/ready
+	$(CC) -std=c11 -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -ffp-contract=off -shared -fPIC \
+	  -I$$($(BIN)/python -c "import sysconfig; print(sysconfig.get_path('include'))") src/native/*.c \
+	  -o .venv/sanitized.so
+	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)" \
+	  ASAN_OPTIONS=detect_leaks=0 $(BIN)/python tools/fuzz_kernel.py .venv/sanitized.so --seconds 600
+
 # PEER_PYTHON: an interpreter that has panoptica and pyirstdmetrics, see benchmarks/speed/objects.py
 bench: .venv/ready
 	$(BIN)/python -m benchmarks.speed.engine
@@ -63,7 +72,7 @@ bench: .venv/ready
 	$(BIN)/python -m benchmarks.speed.loader
 	$(BIN)/python -m benchmarks.speed.onnx_predict
 
-.venv/demo: pyproject.toml constraints.txt
+.venv/demo: pyproject.toml constraints.txt setup.py $(wildcard src/native/*)
 	$(PYTHON) -m venv .venv
 	$(BIN)/python $(PIP) -c constraints.txt -e '.[report,torch]'
 	touch $@

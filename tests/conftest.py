@@ -10,6 +10,8 @@ from helpers.custom_metrics import built_in_metrics
 from helpers.evaluate_runs import four_images, method_folders, ten_batches, three_batches
 from helpers.report_runs import benchmark_root, saved
 
+from sisod.scoring import kernel
+
 __all__ = [
     "benchmark_root",
     "built_in_metrics",
@@ -53,6 +55,15 @@ OPTIONAL = frozenset(
         "transformers",
     ]
 )
+
+
+@pytest.fixture(scope="module", params=["native", "python"])
+def both_engines(request: pytest.FixtureRequest) -> Generator[None, None, None]:
+    """Run every test of a module with the compiled kernel and with the Python engine."""
+    if request.param == "native" and kernel.engine() == "python":
+        pytest.skip("the compiled kernel was not built, or SISOD_NATIVE=0")
+    with kernel.use_engine(request.param):
+        yield
 
 
 @pytest.fixture

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 import sisod
 from sisod.scoring.metrics import find_metrics
 
+pytestmark = pytest.mark.usefixtures("both_engines")
+
 Mask = NDArray[np.bool_]
 FORMS = ("mean", "max", "adaptive", "binary")
 RAW = sisod.Protocol("raw", normalize="none")

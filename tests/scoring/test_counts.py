@@ -11,6 +11,8 @@ from sisod.scoring.counting import histograms
 from sisod.scoring.counting.components import label_instances, label_mask, shared_pixels
 from sisod.scoring.counting.histograms import LEVELS, count_rows
 
+pytestmark = pytest.mark.usefixtures("both_engines")
+
 Mask = NDArray[np.bool_]
 
 

@@ -20,6 +20,8 @@ from sisod.scoring.engine import find_scorer, score_pair
 from sisod.scoring.protocols import PROTOCOLS, Protocol
 from sisod.scoring.scores import Scores
 
+pytestmark = pytest.mark.usefixtures("both_engines")
+
 Mask = NDArray[np.bool_]
 PLAIN = Protocol("plain", normalize="none", min_area=4)
 MAPS = object_maps()

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 import sisod
 from sisod.scoring.families import weighted_f
 
+pytestmark = pytest.mark.usefixtures("both_engines")
+
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32])
 def test_strips_and_margins_leave_the_values(dtype: type, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,8 @@ from make_golden import GOLDEN_PATH, golden, synthetic_maps
 
 import sisod
 
+pytestmark = pytest.mark.usefixtures("both_engines")
+
 GOLDEN: dict[str, Any] = json.loads(GOLDEN_PATH.read_text(encoding="utf-8"))
 
 

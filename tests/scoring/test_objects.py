@@ -17,6 +17,8 @@ from sisod.scoring.engine import find_scorer, score_pair
 from sisod.scoring.metrics import METRICS, find_metrics
 from sisod.scoring.protocols import PROTOCOLS, Protocol
 
+pytestmark = pytest.mark.usefixtures("both_engines")
+
 OBJECT_KEYS = [key for key, metric in METRICS.items() if metric.family.kind == "objects"]
 BALANCED = ["bsi_iou_binary", "bsi_dice_binary", "bsi_f_binary"]
 DATASET = [key for key in OBJECT_KEYS if not key.startswith("n_") and not METRICS[key].family.detections]

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 import sisod
 from sisod.scoring.metrics import find_metrics
 
+pytestmark = pytest.mark.usefixtures("both_engines")
+
 Mask = NDArray[np.bool_]
 ALL_KEYS = find_metrics("all")
 FORMS = ("mean", "max", "adaptive", "binary")

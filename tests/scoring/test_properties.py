@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 import sisod
 from sisod.scoring.metrics import find_metrics
 
+pytestmark = pytest.mark.usefixtures("both_engines")
+
 Mask = NDArray[np.bool_]
 COUNTED = find_metrics(None)
 DTYPES = ("uint8", "uint16", "float32", "float64", "bool")

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from sisod.scoring.counting import components
 from sisod.scoring.counting.components import nearest_component
 
+pytestmark = pytest.mark.usefixtures("both_engines")
+
 Index = NDArray[np.int32]
 
 

@@ -22,6 +22,8 @@ from sklearn.metrics import cohen_kappa_score, roc_auc_score
 import sisod
 from sisod.scoring.metrics import find_metrics
 
+pytestmark = pytest.mark.usefixtures("both_engines")
+
 DATA = os.environ.get("SISOD_DATA")
 N_REAL = 12
 HANDLERS = {

@@ -55,7 +55,9 @@ app = typer.Typer(
 
 def _print_version(requested: bool) -> None:  # noqa: FBT001  (typer passes the flag)
     if requested:
-        typer.echo(f"sisod {__version__}")
+        from sisod.scoring import kernel
+
+        typer.echo(f"sisod {__version__} ({kernel.engine()} engine)")
         raise typer.Exit
 
 

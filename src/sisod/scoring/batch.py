@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from sisod.scoring import kernel
 from sisod.scoring.arrays import Mask, Values
 from sisod.scoring.counting.histograms import ADAPTIVE, BINARY, COLUMNS, LEVELS, Histogram
 from sisod.scoring.counting.object_counts import classify_objects, count_objects, predicted_columns
@@ -22,6 +23,7 @@ from sisod.scoring.size_invariant import separable
 _ROWS_AT_ONCE = 48  # rows of a histogram: the arrays of all families together fit in the cache
 _OBJECT_FAMILIES = ("f", "iou", "recall", "auc")  # columns of the object table
 _FORMS = ("mean", "max", "adaptive", "binary")  # of a curve
+_NO_OBJECTS = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,6 +90,42 @@ def score_statistics(images: Sequence[ImageStatistics], keys: tuple[str, ...], f
     )
 
 
+def score_image(image: ImageStatistics, keys: tuple[str, ...], first: int) -> list[float]:
+    """Return the values of one image: those of `score_statistics`, and nothing else."""
+    columns = _kernel_columns(keys)
+    if kernel.engine() == "python" or columns is None:
+        values: list[float] = score_statistics([image], keys, first).values[0].tolist()
+        return values
+    histogram, partition, predicted = image.histogram, image.partition, image.predicted
+    found: list[float] = kernel.values(
+        (histogram.counts, histogram.cuts, histogram.absolute, histogram.squared),
+        (partition.areas, partition.frame_areas),
+        _NO_OBJECTS if predicted is None else (predicted.areas, predicted.salient, predicted.iou),
+        partition.background_area,
+        partition.alpha_terms,
+        first,
+    ).tolist()
+    return [
+        image.pixel_values[key] if column < 0 else found[column]
+        for key, column in zip(keys, columns, strict=True)
+    ]
+
+
+@functools.lru_cache
+def _kernel_columns(keys: tuple[str, ...]) -> tuple[int, ...] | None:
+    """Return the column of each key in `kernel.VALUES`, -1 for pixels; None if one is neither."""
+    columns = []
+    for key in keys:
+        name = key.removesuffix("_image")  # of one image, the same as the maximum
+        if METRICS[key].family.kind in ("pixels", "custom"):
+            columns.append(-1)
+        elif name in kernel.VALUES:
+            columns.append(kernel.VALUES.index(name))
+        else:
+            return None
+    return tuple(columns)
+
+
 @functools.lru_cache
 def _families(keys: tuple[str, ...]) -> tuple[Family, ...]:
     """Return the families to compute: those of the keys and those in the object table."""
@@ -123,7 +161,10 @@ def _batch_curves(
     errors = [family for family in families if family.kind == "error"]
     summed = [family for family in families if family.kind == "curve" and family.separable]
     stack = _stack(images)
-    plain, si, per_row = _composites(stack, composites, single, first)
+    if kernel.engine() == "native" and {family.key for family in composites} <= set(kernel.CURVES):
+        plain, si, per_row = _kernel_composites(images, composites, first)
+    else:
+        plain, si, per_row = _composites(images, stack, composites, single, first)
     plain_means, si_means = _separables(images, errors, summed)
     frames = {key: values[~stack.is_image] for key, values in per_row.items()}
     scalars = {"si_f_max_frame": stack.means(frames["f_max"])}
@@ -144,10 +185,8 @@ def _batch_curves(
 
 @dataclass(frozen=True, eq=False)
 class _Stack:
-    """The histograms of a batch as one: for each image a row of its own, then one for each frame."""
+    """The rows of a batch: of each image one of its own, then one for each frame."""
 
-    above: Values
-    totals: Values
     owner: NDArray[np.intp]
     is_image: Mask
 
@@ -165,18 +204,30 @@ def _stack(images: Sequence[ImageStatistics]) -> _Stack:
     n_rows = [len(image.partition) + 1 for image in images]
     is_image = np.zeros(sum(n_rows), dtype=np.bool_)
     is_image[np.cumsum([0, *n_rows[:-1]])] = True
-    return _Stack(
-        above=np.concatenate([image.histogram.above[:-1] for image in images]),
-        totals=np.concatenate([image.histogram.totals[:-1] for image in images]),
-        owner=np.repeat(np.arange(len(images)), n_rows),
-        is_image=is_image,
-    )
+    return _Stack(owner=np.repeat(np.arange(len(images)), n_rows), is_image=is_image)
+
+
+def _kernel_composites(
+    images: Sequence[ImageStatistics], curved: Sequence[Family], first: int
+) -> tuple[Values, Values, dict[str, Values]]:
+    """Return what `_composites` returns, computed by the kernel."""
+    parts = [kernel.curves(image.histogram.counts[:-1], image.histogram.cuts, first) for image in images]
+    chosen = [kernel.CURVES.index(family.key) for family in curved]
+    plain, si = (np.stack([part[kind] for part in parts])[:, chosen] for kind in (0, 1))
+    columns = np.concatenate([part[2] for part in parts]).T
+    return plain, si, dict(zip(kernel.FRAME_VALUES, columns, strict=True))
 
 
 def _composites(
-    stack: _Stack, curved: Sequence[Family], single: Sequence[Family], first: int
+    images: Sequence[ImageStatistics],
+    stack: _Stack,
+    curved: Sequence[Family],
+    single: Sequence[Family],
+    first: int,
 ) -> tuple[Values, Values, dict[str, Values]]:
     """Return the curves of the images, their means over frames, and the values kept of every row."""
+    above = np.concatenate([image.histogram.above[:-1] for image in images])
+    totals = np.concatenate([image.histogram.totals[:-1] for image in images])
     index = {family.key: row for row, family in enumerate(curved)}
     n_images, n_rows = int(stack.owner[-1]) + 1, len(stack.owner)
     plain = np.empty((n_images, len(curved), COLUMNS))
@@ -187,7 +238,7 @@ def _composites(
         for start in range(0, n_rows, _ROWS_AT_ONCE):
             rows = slice(start, start + _ROWS_AT_ONCE)
             owner, is_image = stack.owner[rows], stack.is_image[rows]
-            counts = confusion_counts(stack.above[rows], stack.totals[rows], is_image)
+            counts = confusion_counts(above[rows], totals[rows], is_image)
             for family in single:
                 per_row[family.key][rows] = family.function(counts)
             values = np.stack([family.function(counts) for family in curved], axis=1)

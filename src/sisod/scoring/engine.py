@@ -7,22 +7,22 @@ pixels of one image to counts; its second stage, in `batch`, turns the counts of
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import cv2
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sisod.scoring import arrays
+from sisod.scoring import arrays, kernel
 from sisod.scoring.arrays import Mask, Values
-from sisod.scoring.batch import ImageStatistics, score_statistics
-from sisod.scoring.counting.histograms import histogram
-from sisod.scoring.counting.objects import measure_predicted
+from sisod.scoring.batch import ImageStatistics, score_image, score_statistics
+from sisod.scoring.counting.histograms import Histogram, grey_histogram, histogram
+from sisod.scoring.counting.objects import PredictedObjects, measure_predicted, measured_objects
 from sisod.scoring.custom import CustomMetric, custom_values, find_custom, resolve_choice
 from sisod.scoring.families.family import Family, Pixels
 from sisod.scoring.metrics import FAMILIES, METRICS, MetricChoice, find_metrics
 from sisod.scoring.official import OfficialScorer, find_official_metrics
-from sisod.scoring.partition import Partition, check_partition, least_area
+from sisod.scoring.partition import Partition, check_partition, frame_partition, least_area
 from sisod.scoring.protocols import Protocol, find_protocol
 from sisod.scoring.scores import Scorer, Scores
 from sisod.scoring.size_invariant import composite
@@ -68,10 +68,16 @@ def score(
         {'mae': 0.016, 'si_mae': 0.21}
     """
     scorer = find_scorer(find_protocol(protocol), metrics, tables=False)
-    scores = score_pair(scorer, pred, gt, partition=partition)
-    if scores.looks_binary[0]:
+    image = _measure_pair(scorer, pred, gt, partition)
+    if isinstance(scorer, CountScorer):
+        is_binary = image.looks_binary
+        values = score_image(image, scorer.keys, scorer.protocol.first_threshold)
+    else:
+        scores = scorer.finish([image])
+        is_binary, values = bool(scores.looks_binary[0]), scores.values[0].tolist()
+    if is_binary:
         arrays.warn_binary(None)
-    return dict(zip(scores.keys, scores.values[0].tolist(), strict=True))
+    return dict(zip(scorer.keys, values, strict=True))
 
 
 def find_scorer(
@@ -90,6 +96,8 @@ def find_scorer(
         >>> find_scorer(find_protocol("default"), "mae,si_mae").keys
         ('mae', 'si_mae')
     """
+    if metrics is None:  # the most frequent choice
+        return _default_scorer(protocol, tables)
     choice = resolve_choice(metrics)
     if protocol.released_code:
         return OfficialScorer(find_official_metrics(choice), protocol)
@@ -97,14 +105,38 @@ def find_scorer(
     return CountScorer(protocol, keys, tables, find_custom(keys) if custom is None else custom)
 
 
+@functools.lru_cache
+def _default_scorer(protocol: Protocol, tables: bool) -> Scorer[Any]:  # noqa: FBT001
+    if protocol.released_code:
+        return OfficialScorer(find_official_metrics(None), protocol)
+    keys = find_metrics(None, detections=protocol.detections, boxes=protocol.kind == "boxes")
+    return CountScorer(protocol, keys, tables)
+
+
 def score_pair(
     scorer: Scorer[Any], pred: ArrayLike, gt: ArrayLike, *, partition: Partition | None = None
 ) -> Scores:
     """Check and score one pair of the same shape."""
+    return scorer.finish([_measure_pair(scorer, pred, gt, partition)])
+
+
+def _measure_pair(
+    scorer: Scorer[Any], pred: ArrayLike, gt: ArrayLike, partition: Partition | None
+) -> Any:
     truth = scorer.ground_truth(gt)
     array = arrays.as_map(pred)
     arrays.check_same_shape(array, truth)
-    return scorer.finish([scorer.measure(array, truth, partition)])
+    return scorer.measure(array, truth, partition)
+
+
+class _Counted(NamedTuple):
+    """What the counts of one image are."""
+
+    partition: Partition
+    histogram: Histogram
+    predicted: PredictedObjects | None
+    n_tiny: int
+    n_left_out: int
 
 
 @dataclass(frozen=True)
@@ -134,6 +166,34 @@ class CountScorer:
         np.empty(_BYTES_PER_PIXEL * gt.size, dtype=np.uint8)
         if pred.shape != gt.shape:
             pred = _resize(pred, gt.shape)
+        if partition is None and labels is None and self._is_for_kernel(pred):
+            counted = self._count_by_kernel(pred, gt)
+        else:
+            counted = self._count(pred, gt, partition, labels)
+        normalize, frames = self.protocol.normalize, counted.partition
+        pixel_values, frame_values = _pixel_values(Pixels(pred, gt, normalize), frames, self.keys)
+        if self.custom:
+            values, of_frames = custom_values(self.custom, pred, gt, frames, normalize)
+            pixel_values, frame_values = pixel_values | values, frame_values | of_frames
+        return ImageStatistics(
+            histogram=counted.histogram,
+            partition=frames.without_components(),  # only the pixels above need them
+            pixel_values=pixel_values,
+            frame_values=frame_values,
+            predicted=counted.predicted,
+            looks_binary=arrays.looks_binary(pred),
+            n_tiny=counted.n_tiny,
+            n_left_out=counted.n_left_out,
+        )
+
+    def _count(
+        self,
+        pred: arrays.Map,
+        gt: Mask,
+        partition: Partition | None,
+        labels: NDArray[np.integer] | None,
+    ) -> _Counted:
+        """Cut the ground truth, unless frames are given, and count."""
         n_tiny = n_left_out = 0
         cut_from_gt = partition is None
         if partition is None:
@@ -143,26 +203,41 @@ class CountScorer:
             n_left_out = len(partition.components) - len(partition)
         else:  # frames of the caller, to which the least area does not apply
             check_partition(partition, gt.shape)
-        normalize, predicted = self.protocol.normalize, None
-        pixel_values, frame_values = _pixel_values(Pixels(pred, gt, normalize), partition, self.keys)
-        if self.custom:
-            values, of_frames = custom_values(self.custom, pred, gt, partition, normalize)
-            pixel_values, frame_values = pixel_values | values, frame_values | of_frames
+        predicted = None
         if self.tables or _needs_objects(self.keys):
             curve = _needs_objects(self.keys, curve=True)
             predicted = measure_predicted(
                 pred, gt, partition, self.protocol, curve=curve, cut_from_gt=cut_from_gt
             )
-        return ImageStatistics(
-            histogram=histogram(pred, gt, partition, normalize=normalize),
-            partition=partition.without_components(),  # only the pixels above need them
-            pixel_values=pixel_values,
-            frame_values=frame_values,
-            predicted=predicted,
-            looks_binary=arrays.looks_binary(pred),
-            n_tiny=n_tiny,
-            n_left_out=n_left_out,
+        counts = histogram(pred, gt, partition, normalize=self.protocol.normalize)
+        return _Counted(partition, counts, predicted, n_tiny, n_left_out)
+
+    def _is_for_kernel(self, pred: arrays.Map) -> bool:
+        """Tell whether the kernel covers the protocol: boxes around the components of an 8-bit map."""
+        protocol = self.protocol
+        covered = protocol.kind == "boxes" and not protocol.detections and not protocol.keep_ties
+        return covered and pred.dtype == np.uint8 and kernel.is_usable(pred)
+
+    def _count_by_kernel(self, pred: NDArray[np.uint8], gt: Mask) -> _Counted:
+        """Do the same as `_count`, in one pass."""
+        protocol, objects = self.protocol, self.tables or _needs_objects(self.keys)
+        least = least_area(protocol.min_area, gt.size)
+        image = kernel.measure(
+            pred,
+            gt,
+            least=least,
+            connectivity=protocol.connectivity,
+            minmax=protocol.normalize == "minmax",
+            objects=objects,
         )
+        partition = frame_partition(image.boxes, image.areas, gt.shape, protocol.alpha)
+        predicted = None
+        if image.objects is not None:
+            curve = _needs_objects(self.keys, curve=True)
+            predicted = measured_objects(pred, gt, partition, protocol, image.objects, curve=curve)
+        counts = grey_histogram(image.counts, protocol.normalize)
+        n_tiny = int(np.count_nonzero(image.areas < least))
+        return _Counted(partition, counts, predicted, n_tiny, image.n_left_out)
 
     def finish(self, images: Sequence[ImageStatistics]) -> Scores:
         """Turn the statistics of a batch into its scores."""

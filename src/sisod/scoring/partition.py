@@ -289,6 +289,14 @@ def _cut(
     )
 
 
+def frame_partition(boxes: Boxes, areas: Integers, shape: tuple[int, ...], alpha: Alpha) -> Partition:
+    """Return the partition of known frames, without the components."""
+    background = _outside(boxes, shape)
+    frame_areas = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
+    terms = alpha_terms(alpha, background, frame_areas)
+    return Partition(boxes, areas, _read_only(frame_areas), _read_only(background), terms)
+
+
 def check_partition(partition: object, shape: tuple[int, ...]) -> None:
     """Raise if frames of the caller are not those of an image of this shape."""
     if not isinstance(partition, Partition) or partition.shape != shape:

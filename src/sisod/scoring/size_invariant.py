@@ -53,7 +53,8 @@ def separable(sums: Values, partition: Partition) -> Values:
     background_weight = numerator / background_area if background_area else 0.0
     # the formula times the denominator of alpha; the background is the image minus the union of frames
     weights = (denominator / partition.frame_areas).reshape((-1,) + (1,) * (sums.ndim - 1))
-    framed = (weights * sums[1:-1]).sum(axis=0)
+    # one after the other: NumPy's sum of a single column has another order than that of several
+    framed = np.cumsum(weights * sums[1:-1], axis=0)[-1]
     total = background_weight * sums[0] + (framed - background_weight * sums[-1])
     return np.asarray(total / (len(partition) * denominator + numerator))
 

@@ -8,6 +8,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from sisod.scoring import kernel
 from sisod.scoring.arrays import Integers, Mask, Window
 
 Boxes = NDArray[np.int64]
@@ -208,6 +209,8 @@ def nearest_component(index: Index, boxes: NDArray[np.int64]) -> Index:
     """
     if len(boxes) == 1:
         return np.zeros_like(index)
+    if kernel.is_usable(index):
+        return kernel.fill_nearest(index)
     if len(boxes) >= _MANY and index.size <= _SMALL:
         return _nearest_by_keys(index, len(boxes))
     distance = _distance(index < 0)

@@ -14,6 +14,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from sisod.scoring import kernel
 from sisod.scoring.arrays import Map, Mask, Normalize, Values, grey_table, unit_values
 from sisod.scoring.partition import Partition
 
@@ -23,7 +24,7 @@ BINARY, ADAPTIVE = LEVELS, LEVELS + 1  # columns after the 256 thresholds
 COLUMNS = LEVELS + 2
 _THRESHOLDS = np.arange(LEVELS)
 _FLOAT32_EXACT = 1 << 24
-_FEW_BOXES = 63  # places with and without salient pixels, in two parts: 256 numbers
+_FEW_BOXES = 62  # places with and without salient pixels, in two parts, times 258 codes: below 2^16
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,17 +34,30 @@ class Histogram:
     Rows are the image, then its frames, then the union of the frames.
 
     Attributes:
-        above: shape (rows, 2, 258): pixels not salient and salient that are predicted at each
-            threshold t = 0..255, at p > 0.5, and at the adaptive threshold.
-        totals: shape (rows, 2): pixels not salient and salient.
+        counts: shape (rows, 2, codes): pixels not salient and salient of each code.
+        cuts: the least code that is predicted at each threshold t = 0..255, at p > 0.5, and at the
+            adaptive threshold.
         absolute: sum of |p - gt| per row.
         squared: sum of (p - gt)^2 per row.
     """
 
-    above: Values
-    totals: Values
+    counts: Values
+    cuts: NDArray[np.int64]
     absolute: Values
     squared: Values
+
+    @functools.cached_property
+    def above(self) -> Values:
+        """Shape (rows, 2, 258): pixels not salient and salient that are predicted at each threshold."""
+        rows, classes, codes = self.counts.shape
+        below = np.zeros((rows, classes, codes + 1))
+        np.cumsum(self.counts, axis=2, out=below[..., 1:])
+        return np.asarray(below[..., -1:] - below.take(self.cuts, axis=2))
+
+    @functools.cached_property
+    def totals(self) -> Values:
+        """Shape (rows, 2): pixels not salient and salient."""
+        return np.asarray(self.counts.sum(axis=2))
 
 
 def histogram(
@@ -70,16 +84,16 @@ def histogram(
         array([1., 2.])
     """
     if pred.dtype == np.uint8:
-        return _grey_histogram(pred, gt, partition, normalize)
+        return grey_histogram(count_rows(pred, gt, partition, LEVELS), normalize)
     return _float_histogram(unit_values(pred, normalize=normalize), gt, partition)
 
 
-def _grey_histogram(pred: Codes, gt: Mask, partition: Partition, normalize: Normalize) -> Histogram:
-    counts = count_rows(pred, gt, partition, LEVELS)
+def grey_histogram(counts: Values, normalize: Normalize) -> Histogram:
+    """Return the histogram of an 8-bit map from its counts per grey value."""
     grey = counts[0].sum(axis=0)
     used = np.flatnonzero(grey)
     p, fixed_cuts = grey_cuts(int(used[0]), int(used[-1]), normalize)
-    adaptive = min(2.0 * float((grey * p).sum()) / pred.size, 1.0)
+    adaptive = min(2.0 * float((grey * p).sum()) / int(grey.sum()), 1.0)
     cuts = fixed_cuts.copy()
     cuts[ADAPTIVE] = np.searchsorted(p, adaptive)
     error = np.concatenate([p, 1 - p])
@@ -87,14 +101,14 @@ def _grey_histogram(pred: Codes, gt: Mask, partition: Partition, normalize: Norm
     flat = counts.reshape(len(counts), -1)
     absolute = np.einsum("rc,c->r", flat, error)
     squared = np.einsum("rc,c->r", flat, error * error)
-    return Histogram(_above(counts, cuts), counts.sum(axis=2), absolute, squared)
+    return Histogram(counts, cuts, absolute, squared)
 
 
 @functools.lru_cache
-def grey_cuts(low: int, high: int, normalize: Normalize) -> tuple[Values, NDArray[np.intp]]:
+def grey_cuts(low: int, high: int, normalize: Normalize) -> tuple[Values, NDArray[np.int64]]:
     """Return p of each grey level, and the cuts that depend on minimum and maximum only."""
     p = grey_table(low, high, normalize=normalize)
-    cuts = np.zeros(COLUMNS, dtype=np.intp)
+    cuts = np.zeros(COLUMNS, dtype=np.int64)
     cuts[:LEVELS] = np.searchsorted(np.floor(255 * p), _THRESHOLDS)
     cuts[BINARY] = np.searchsorted(p, 0.5, side="right")
     return p, cuts
@@ -108,7 +122,7 @@ def _float_histogram(p: Values, gt: Mask, partition: Partition) -> Histogram:
     del levels  # in place and freed early: a copy of a large map is expensive
     codes += p > 0.5
     codes += p >= adaptive
-    cuts = np.empty(COLUMNS, dtype=np.intp)
+    cuts = np.empty(COLUMNS, dtype=np.int64)
     level = int(255 * adaptive)
     cuts[:LEVELS] = _THRESHOLDS + (_THRESHOLDS >= 128) + (level < _THRESHOLDS)
     cuts[BINARY] = 128 + (adaptive <= 0.5)
@@ -118,19 +132,13 @@ def _float_histogram(p: Values, gt: Mask, partition: Partition) -> Histogram:
     error = np.subtract(p, gt)
     absolute = _row_sums(np.abs(error, out=error), partition)
     squared = _row_sums(np.multiply(error, error, out=error), partition)
-    return Histogram(_above(counts, cuts), counts.sum(axis=2), absolute, squared)
-
-
-def _above(counts: Values, cuts: NDArray[np.intp]) -> Values:
-    """Return the number of pixels whose code is at or above each cut."""
-    rows, classes, codes = counts.shape
-    below = np.zeros((rows, classes, codes + 1))
-    np.cumsum(counts, axis=2, out=below[..., 1:])
-    return np.asarray(below[..., -1:] - below.take(cuts, axis=2))
+    return Histogram(counts, cuts, absolute, squared)
 
 
 def count_rows(codes: Codes, gt: Mask, partition: Partition, n_codes: int) -> Values:
     """Return the number of pixels per row, class and code: integers in float64, exact."""
+    if partition.regions is None and kernel.is_usable(gt):
+        return kernel.count(codes, gt, partition.boxes, n_codes)
     counts = np.empty((len(partition) + 2, 2, n_codes))
     if partition.regions is not None:
         cells = partition.regions.astype(np.int64) * 2 + gt

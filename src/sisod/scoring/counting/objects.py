@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sisod.scoring import kernel
 from sisod.scoring.arrays import Integers, Map, Mask, Values, unit_values
 from sisod.scoring.counting.components import Boxes, Components, in_order, label_mask, shared_pixels
 from sisod.scoring.counting.histograms import (
@@ -150,6 +151,35 @@ def measure_predicted(
     )
 
 
+def measured_objects(
+    pred: NDArray[np.uint8],
+    gt: Mask,
+    partition: Partition,
+    protocol: Protocol,
+    objects: kernel.MeasuredObjects,
+    *,
+    curve: bool,
+) -> PredictedObjects:
+    """Return the same of an 8-bit map from what the kernel measured."""
+    table, _ = grey_cuts(int(pred.min()), int(pred.max()), protocol.normalize)
+    means, peaks = _grey_statistics(objects.histograms, table)
+    true_areas = np.append(partition.areas, 0)[objects.match]
+    return PredictedObjects(
+        boxes=objects.boxes,
+        areas=objects.areas,
+        means=means,
+        peaks=peaks,
+        salient=objects.salient,
+        match=objects.match,
+        iou=objects.shared / (objects.areas + true_areas - objects.shared),
+        spilled_pixels=objects.spilled,
+        holder=objects.holder,
+        missed_pixels=objects.missed,
+        detections={},
+        curve=_count_curve(_steps(pred, table), gt, partition, protocol) if curve else {},
+    )
+
+
 def _count(owner: NDArray[np.intp], n_kept: int) -> Integers:
     return np.bincount(owner, minlength=n_kept + 1)[:n_kept]
 
@@ -278,6 +308,19 @@ def _count_curve(
     salient_above = per_frame[:, ::-1].cumsum(axis=1)[:, ::-1]  # above i thresholds or more, i = 0..49
     found = (2 * salient_above[:, 1:] >= salient_above[:, :1]) & (salient_above[:, :1] > 0)
     small = partition.areas / gt.size < SMALL
+    predicted = _predicted_above(steps, gt, protocol.connectivity, least)
+    names = ("predicted", "precise", "predicted_small", "precise_small")
+    return {
+        "found": found.sum(axis=0),
+        "found_small": found[small].sum(axis=0),
+        **dict(zip(names, predicted, strict=True)),
+    }
+
+
+def _predicted_above(steps: NDArray[np.uint8], gt: Mask, connectivity: int, least: int) -> Integers:
+    """Return predicted and precise objects above every threshold, and both of small ones."""
+    if kernel.is_usable(gt):
+        return kernel.count_thresholds(steps, gt, N_THRESHOLDS, connectivity=connectivity, least=least)
     used = np.bincount(steps.ravel(), minlength=N_THRESHOLDS + 1) > 0
     salient_before = np.zeros(gt.size + 1, dtype=np.int32)
     np.cumsum(gt, out=salient_before[1:])
@@ -285,14 +328,9 @@ def _count_curve(
     tally: tuple[int, ...] = (0, 0, 0, 0)
     for i in range(N_THRESHOLDS - 1, -1, -1):
         if used[i + 1]:  # else the components are those of the threshold above
-            tally = _count_components(steps > i, salient_before, protocol.connectivity, least)
+            tally = _count_components(steps > i, salient_before, connectivity, least)
         predicted[:, i] = tally
-    names = ("predicted", "precise", "predicted_small", "precise_small")
-    return {
-        "found": found.sum(axis=0),
-        "found_small": found[small].sum(axis=0),
-        **dict(zip(names, predicted, strict=True)),
-    }
+    return predicted
 
 
 def _count_components(

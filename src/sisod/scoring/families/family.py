@@ -1,7 +1,7 @@
 """One row of the table of metrics, and the pair of arrays that the metrics of pixels take."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sisod.scoring.arrays import Map, Mask, Normalize, Values, Window, grey_table, unit_values
+from sisod.scoring.partition import Frame
 
 Direction = Literal["up", "down", "none"]
 
@@ -66,6 +67,11 @@ class Pixels:
     pred: Map
     gt: Mask
     normalize: Normalize
+
+    def boxes(self, frames: Sequence[Frame]) -> NDArray[np.int64]:
+        """Return y0, x0, y1, x1 of the image, then of the frames."""
+        rows = [(frame.y0, frame.x0, frame.y1, frame.x1) for frame in frames]
+        return np.array([(0, 0, *self.gt.shape), *rows], dtype=np.int64)
 
     def values(self) -> Values:
         """Return p, a new array that may be written to."""

@@ -13,6 +13,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from sisod.scoring import kernel
 from sisod.scoring.arrays import Mask, Values, Window
 from sisod.scoring.families.family import EPS, WHOLE, Pixels
 from sisod.scoring.partition import Frame
@@ -86,7 +87,19 @@ Regions = Sequence[tuple[Any, Any]]  # moments of the pixels not salient and sal
 def s_measure(pixels: Pixels, frames: Sequence[Frame], *, alpha: float = 0.5) -> Values:
     """Structure measure (Fan et al., ICCV 2017), object and region similarity in equal parts."""
     windows = [WHOLE, *(frame.window for frame in frames)]
-    if pixels.pred.dtype == np.uint8:
+    regions: Sequence[Regions]
+    if pixels.pred.dtype == np.uint8 and kernel.is_usable(pixels.gt):
+        low, high = pixels.ends
+        moments = kernel.quadrant_moments(pixels.pred, pixels.gt, pixels.boxes(frames), low)
+        regions = [
+            [
+                (GreyMoments(high - low, *outside), GreyMoments(high - low, *inside))
+                for outside, inside in quadrants
+                if outside[0] + inside[0]
+            ]
+            for quadrants in moments
+        ]
+    elif pixels.pred.dtype == np.uint8:
         regions = [_counted(pixels.pred[window], pixels.gt[window], *pixels.ends) for window in windows]
     else:
         p = pixels.values()

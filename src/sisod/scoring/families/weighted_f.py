@@ -19,6 +19,7 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from sisod.scoring import kernel
 from sisod.scoring.arrays import Mask, Values, Window
 from sisod.scoring.families.family import EPS, Pixels
 from sisod.scoring.partition import Frame
@@ -56,9 +57,17 @@ def weighted_f(pixels: Pixels, frames: Sequence[Frame], *, beta2: float = 1.0) -
     """
     if not pixels.gt.any():
         return np.full(1 + len(frames), np.nan)
-    boxes = [(0, 0, *pixels.gt.shape), *((frame.y0, frame.x0, frame.y1, frame.x1) for frame in frames)]
-    errors = _WeightedErrors.from_pixels(pixels)
-    sums = zip(boxes, errors.inside(boxes), errors.outside(boxes), strict=True)
+    rows = pixels.boxes(frames)
+    boxes = [(y0, x0, y1, x1) for y0, x0, y1, x1 in rows.tolist()]
+    inside: Sequence[float]
+    outside: Sequence[float]
+    if pixels.pred.dtype == np.uint8 and kernel.is_usable(pixels.gt):
+        levels = kernel.weighted_errors(pixels.pred, pixels.gt, rows, _GAUSSIAN, _weights(), pixels.ends)
+        inside, outside = (levels / pixels.range).T.tolist()
+    else:
+        errors = _WeightedErrors.from_pixels(pixels)
+        inside, outside = errors.inside(boxes), errors.outside(boxes)
+    sums = zip(boxes, inside, outside, strict=True)
     return np.array(
         [_score(pixels.gt[y0:y1, x0:x1], *both, beta2=beta2) for (y0, x0, y1, x1), *both in sums]
     )

@@ -1,0 +1,194 @@
+"""The compiled kernel: the values of the Python engine, many times faster.
+
+It is built from `src/native` where a C compiler is found. Without it, with `SISOD_NATIVE=0`, and in the
+cases that it does not cover, the Python engine computes. That is the reference: the values are the same
+to the last bit, those of weighted F to 1e-12.
+"""
+
+import contextlib
+import os
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sisod.common.exceptions import UsageError
+from sisod.scoring.arrays import Integers, Mask, Values
+
+try:
+    from sisod.scoring import _native
+except ImportError:  # no compiler at installation
+    _native = None  # type: ignore[assignment]
+
+Grey = NDArray[np.uint8]
+_MOST_PIXELS = 2**31 - 2**20  # indices in the kernel have 32 bits
+_is_on = _native is not None and os.environ.get("SISOD_NATIVE") != "0"
+# rows of the curves, and columns of the values of a frame, in the order of `curves.h`
+CURVES = ("f", "precision", "recall", "iou", "dice", "specificity", "fpr", "ber", "kappa", "e")
+FRAME_VALUES = ("f_mean", "f_max", "iou_binary", "recall_binary", "auc")
+# all values of an image, in the order of `values.h`
+VALUES = (
+    *(
+        f"{kind}{curve}_{form}"
+        for kind in ("", "si_")
+        for form in ("mean", "max", "adaptive", "binary")
+        for curve in (*CURVES, "accuracy")
+    ),
+    *("mae", "si_mae", "mse", "si_mse", "auc", "si_auc", "si_f_max_frame"),
+    *("n_predicted", "n_false", "n_found", "bsi_iou_binary", "bsi_dice_binary", "bsi_f_binary"),
+    *("object_recall", "object_precision", "object_f1"),
+    *("object_recall_small", "object_precision_small", "object_f1_small"),
+    *("false_objects", "false_area", "pq", "sq", "rq"),
+)
+
+
+class MeasuredObjects(NamedTuple):
+    """Predicted objects: see `PredictedObjects` for the names."""
+
+    boxes: Integers
+    areas: Integers
+    salient: Integers
+    spilled: Integers
+    match: Integers
+    shared: Integers
+    holder: Integers
+    missed: Integers
+    histograms: Values
+
+
+class MeasuredImage(NamedTuple):
+    """Frames of an image and its counts, image, frames and union of the frames x 2 x 256."""
+
+    boxes: Integers
+    areas: Integers
+    n_left_out: int
+    counts: Values
+    objects: MeasuredObjects | None
+
+
+def engine() -> str:
+    """Return the name of the engine that scores: `"native"` or `"python"`."""
+    return "native" if _is_on else "python"
+
+
+@contextlib.contextmanager
+def use_engine(name: str) -> Iterator[None]:
+    """Score with this engine inside a `with` block, to compare the two."""
+    global _is_on
+    if name == "native" and _native is None:
+        raise UsageError("the compiled kernel was not built here; install sisod with a C compiler")
+    before, _is_on = _is_on, name == "native"
+    try:
+        yield
+    finally:
+        _is_on = before
+
+
+def is_usable(plane: NDArray[Any]) -> bool:
+    """Tell whether the kernel is there and can take an image of this size."""
+    return _is_on and plane.size < _MOST_PIXELS
+
+
+def measure(
+    grey: Grey, gt: Mask, *, least: int, connectivity: int, minmax: bool, objects: bool
+) -> MeasuredImage:
+    """Count an 8-bit map against its ground truth; with `objects`, the predicted objects as well."""
+    truth, counts, n_left_out, predicted = _native.measure(
+        np.ascontiguousarray(grey), gt, least, connectivity, minmax, objects
+    )
+    boxes, areas = _boxes_and_areas(truth)
+    rows = np.frombuffer(counts).reshape(len(boxes) + 2, 2, 256)
+    if predicted is None:
+        return MeasuredImage(boxes, areas, n_left_out, rows, None)
+    found, integers, histograms = predicted
+    columns = np.frombuffer(integers, dtype=np.int64)
+    n_own = len(columns) - 2 * len(boxes)
+    salient, spilled, match, shared = columns[:n_own].reshape(4, -1)
+    holder, missed = columns[n_own:].reshape(2, -1)
+    measured = MeasuredObjects(
+        *_boxes_and_areas(found),
+        salient=salient,
+        spilled=spilled,
+        match=match,
+        shared=shared,
+        holder=holder,
+        missed=missed,
+        histograms=np.frombuffer(histograms).reshape(-1, 256),
+    )
+    return MeasuredImage(boxes, areas, n_left_out, rows, measured)
+
+
+def _boxes_and_areas(data: bytes) -> tuple[Integers, Integers]:
+    values = np.frombuffer(data, dtype=np.int64)
+    n = len(values) // 5
+    return values[: 4 * n].reshape(n, 4), values[4 * n :]
+
+
+def count(codes: NDArray[Any], gt: Mask, boxes: Integers, n_codes: int) -> Values:
+    """Return the number of pixels of the image, of boxes and of their union, per class and code."""
+    data = _native.count(np.ascontiguousarray(codes), gt, np.ascontiguousarray(boxes), n_codes)
+    return np.frombuffer(data).reshape(len(boxes) + 2, 2, n_codes)
+
+
+def curves(counts: Values, cuts: NDArray[np.int64], first: int) -> tuple[Values, Values, Values]:
+    """Return the curves of an image, their means over its frames, and the values of image and frames.
+
+    Curves are `CURVES` x thresholds; values are rows x `FRAME_VALUES`.
+    """
+    data = np.frombuffer(_native.curves(counts, cuts, first))
+    size = len(CURVES) * len(cuts)
+    shape = len(CURVES), len(cuts)
+    plain, si, values = data[:size], data[size : 2 * size], data[2 * size :]
+    return plain.reshape(shape), si.reshape(shape), values.reshape(-1, len(FRAME_VALUES))
+
+
+def values(
+    counts: tuple[Values, NDArray[np.int64], Values, Values],
+    areas: tuple[Integers, Integers],
+    objects: tuple[Integers, Integers, Values],
+    background: int,
+    alpha_terms: tuple[float, float],
+    first: int,
+) -> Values:
+    """Return the values of `VALUES` of one image.
+
+    Args:
+        counts: of a histogram: counts, cuts, absolute and squared errors.
+        areas: of the objects, and of their frames.
+        objects: areas, salient pixels and IoU of the predicted objects.
+        background: pixels in no frame.
+        alpha_terms: see `Partition`.
+        first: the threshold at which size-invariant curves begin.
+    """
+    arrays = tuple(np.ascontiguousarray(array) for array in (*counts, *areas, *objects))
+    return np.frombuffer(_native.values(arrays, first, background, *alpha_terms))
+
+
+def count_thresholds(steps: Grey, gt: Mask, n: int, *, connectivity: int, least: int) -> Integers:
+    """Return predicted and precise objects above each of `n` thresholds, and both of small ones."""
+    data = _native.thresholds(steps, gt, n, connectivity, least)
+    return np.frombuffer(data, dtype=np.int64).reshape(4, n)
+
+
+def fill_nearest(index: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Return the nearest object of every pixel; `index` is -1 where there is none."""
+    nearest = index.copy(order="C")
+    _native.nearest(nearest)
+    return nearest
+
+
+def quadrant_moments(grey: Grey, gt: Mask, boxes: Integers, low: int) -> list[Any]:
+    """Return number, sum and sum of squares of the levels: boxes x quadrants x classes x 3."""
+    data = _native.moments(np.ascontiguousarray(grey), gt, np.ascontiguousarray(boxes), low)
+    nested: list[Any] = np.frombuffer(data, dtype=np.int64).reshape(-1, 4, 2, 3).tolist()
+    return nested
+
+
+def weighted_errors(
+    grey: Grey, gt: Mask, boxes: Integers, gaussian: Values, weights: Values, ends: tuple[int, int]
+) -> Values:
+    """Return the weighted errors of the salient pixels of each box and of its others, in grey levels."""
+    grey, boxes = np.ascontiguousarray(grey), np.ascontiguousarray(boxes)
+    data = _native.weighted_errors(grey, gt, boxes, gaussian, weights, *ends)
+    return np.frombuffer(data).reshape(-1, 2)
