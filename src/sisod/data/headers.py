@@ -117,9 +117,8 @@ def _png(data: bytes) -> Header | None:
         elif kind == b"eXIf" and exif is None:  # may stand before or after the pixels
             exif = data[begin:end]
         elif kind == b"IEND":
-            is_cut = end + 4 > len(
-                data
-            )  # a chunk before it stated a length, which OpenCV would allocate
+            # a chunk before it may state a length that the file has not, which OpenCV would allocate
+            is_cut = end + 4 > len(data)
             break
     channels = _PNG_CHANNELS[colour]
     if transparent and colour == _PNG_PALETTE:  # which OpenCV turns into an alpha channel
