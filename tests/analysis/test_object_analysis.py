@@ -3,7 +3,6 @@
 import dataclasses
 import math
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 import cv2
@@ -134,18 +133,6 @@ def test_values_are_those_of_the_summary_to_the_last_bit(seed: int, n_images: in
         np.testing.assert_array_equal(METRICS[key].family.function(sums), result.summary[key], key)
     if n_images == 1:  # nothing is known of other images
         assert np.isnan(table.select("low", "high").to_numpy()).all()
-
-
-def test_a_saved_result_gives_the_same_intervals(tmp_path: Path) -> None:
-    result = result_of(random_pairs(1, 5), metrics="all")
-    result.save(tmp_path / "result")
-    loaded = sisod.Evaluation.load(tmp_path / "result")
-    keys = [*KEYS, "bsi_f_binary"]
-    one, two = (bootstrap_intervals(r, keys, resamples=30) for r in (result, loaded))
-    assert one.equals(two, null_equal=True)
-    assert set(KEYS) < set(score_keys(loaded))
-    for function in (by_number, predicted_by_size, object_curve):
-        assert function(result).equals(function(loaded))
 
 
 def test_sign_test_compares_the_values_of_single_images() -> None:

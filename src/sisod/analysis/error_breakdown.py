@@ -55,7 +55,7 @@ def error_breakdown(
     """Return how many objects and how many wrong pixels are in each class, one row per class.
 
     Columns: `class`; `objects`, and `object_share`, their share of the objects of the ground truth and
-    the invented ones together; `false_negatives` and `false_positives` (pixels), their sum `pixels`,
+    the false ones together; `false_negatives` and `false_positives` (pixels), their sum `pixels`,
     `pixel_share`, its share of all wrong pixels, and `image_share`, its share of all pixels. Null where
     a class has no objects or no pixels by definition; a share of nothing is NaN.
 

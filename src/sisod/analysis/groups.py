@@ -293,7 +293,7 @@ def size_label(low: float, high: float) -> str:
 def group_edges(groups: SizeKind | ArrayLike, shares: Values) -> Values:
     """Return the edges of size groups: a list of edges, checked, or those of a kind."""
     if isinstance(groups, str):
-        return size_edges(cast(SizeKind, groups), shares)  # which refuses other names
+        return size_edges(cast(SizeKind, groups), shares)  # which raises for other names
     try:
         edges = np.asarray(groups, dtype=np.float64)
     except (TypeError, ValueError):

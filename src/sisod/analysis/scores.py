@@ -137,7 +137,7 @@ def score_keys(evaluation: "Evaluation") -> tuple[str, ...]:
 def default_keys(available: Sequence[str]) -> tuple[str, ...]:
     """Return the scores compared by default.
 
-    They are the named set that was evaluated or else the paper's columns, what is found and invented,
+    They are the named set that was evaluated or else the paper's columns, found and false objects,
     and metrics of the user.
     """
     if not set(PAPER_KEYS) & set(available):
@@ -179,12 +179,12 @@ def chosen_keys(metrics: str | Sequence[str] | None, results: "Sequence[Result]"
         raise UsageError("metrics is empty; name at least one, or pass None for the default ones")
     for key in keys:
         if key not in available:
-            _refuse_key(key, keys, results)
+            _raise_unavailable(key, keys, results)
         check_metric(key, available)
     return tuple(dict.fromkeys(keys))
 
 
-def _refuse_key(key: str, keys: Sequence[str], results: "Sequence[Result]") -> None:
+def _raise_unavailable(key: str, keys: Sequence[str], results: "Sequence[Result]") -> None:
     """Say why a known score is not available."""
     if key in METRICS and not _has_sums(key):
         raise UsageError(

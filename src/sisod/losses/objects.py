@@ -50,7 +50,7 @@ def boxes_of(
 def salient_masks(gt: Tensor | ArrayLike) -> Tensor:
     """Return a batch of masks, or one mask, as booleans (B, H, W) on the CPU."""
     tensor = torch.as_tensor(gt)
-    refuse_vmap(tensor, "gt")
+    raise_if_vmapped(tensor, "gt")
     masks = tensor.detach().cpu()
     if masks.ndim not in (2, 3, 4) or (masks.ndim == 4 and masks.shape[1] != 1):
         raise ValueError(
@@ -96,7 +96,7 @@ def check_boxes(boxes: Tensor, shape: Sequence[int]) -> None:
             "(image, y0, x0, y1, x1); collate_boxes joins the boxes of single images"
         )
     if not is_readable(boxes):
-        refuse_vmap(boxes, "boxes")
+        raise_if_vmapped(boxes, "boxes")
         return
     n_images, height, width = shape
     image, y0, x0, y1, x1 = rows = as_array(boxes).T
@@ -110,7 +110,7 @@ def check_boxes(boxes: Tensor, shape: Sequence[int]) -> None:
         )
 
 
-def refuse_vmap(tensor: Tensor, name: str) -> None:
+def raise_if_vmapped(tensor: Tensor, name: str) -> None:
     """Raise if `torch.func.vmap` maps over a tensor."""
     if not torch.compiler.is_compiling() and is_batched(tensor):
         raise ValueError(
@@ -187,7 +187,7 @@ def collate_labels(labels: Sequence[PartLabels]) -> Tensor:
 def check_labels(labels: Tensor, shape: Sequence[int], parts: LabelKind) -> Tensor:
     """Return labels as (B, H, W); raise for a wrong shape or dtype and, where readable, wrong values."""
     check_tensor(labels, "labels")
-    refuse_vmap(labels, "labels")
+    raise_if_vmapped(labels, "labels")
     planes = labels.squeeze(1) if labels.ndim == 4 and labels.shape[1] == 1 else labels
     if planes.shape != torch.Size(shape) or planes.dtype not in _SIGNED:
         raise ValueError(
