@@ -266,14 +266,21 @@ def test_folder_with_an_equals_sign_in_its_name() -> None:
 @pytest.mark.parametrize(
     ("paths", "text"),
     [
-        (["a/edn", "b/edn", "MSOD"], "two predictions are called 'MSOD/edn'"),
-        (["A=a", "a=b", "MSOD"], "'MSOD/A' or 'MSOD/a'"),
+        (["a/edn", "b/edn", "MSOD"], "two predictions are called 'MSOD/edn' and 'MSOD/edn'"),
+        (["A=a", "a=b", "MSOD"], "'MSOD/A' and 'MSOD/a'"),
         ([".hidden", "MSOD"], "method name '.hidden' cannot name a folder"),
     ],
 )
 def test_names_that_cannot_be_folders(paths: list[str], text: str) -> None:
     with pytest.raises(InputError, match=text):
         read_benchmark(paths)
+
+
+def test_data_sets_that_differ_in_case_only() -> None:
+    text = '[datasets.D]\ngt = "a"\n[datasets.d]\ngt = "b"\n[methods.M]\npred = { D = "m" }\n'
+    written(text + '[methods.N]\npred = { d = "m" }\n')
+    with pytest.raises(InputError, match="'D' and 'd/N'"):
+        read_benchmark(["bench.toml"])
 
 
 def test_name_without_a_folder() -> None:

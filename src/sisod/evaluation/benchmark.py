@@ -219,19 +219,19 @@ def _by_name(folders: Sequence[tuple[tuple[str, str], Folders]]) -> dict[tuple[s
     Names that differ only in case are an error on every system: results are copied between systems, and
     where case makes no difference one would replace the other.
     """
-    spelled: dict[tuple[str, ...], tuple[str, str]] = {}
-    for names, _ in folders:
+    spelled: dict[tuple[str, ...], tuple[str, ...]] = {}
+    for index, (names, _) in enumerate(folders):
         for what, name in zip(("data set", "method"), names, strict=True):
             if not is_safe_relative_path(name) or "/" in name or name.startswith("."):
                 raise InputError(f"{what} name {name!r} cannot name a folder; give it another")
         key = tuple(unicodedata.normalize("NFC", name).casefold() for name in names)
-        if key in spelled:
-            same = " or ".join(dict.fromkeys(repr("/".join(each)) for each in (spelled[key], names)))
+        others = [spelled.setdefault(key[:end], names[:end]) for end in (1, 2)]  # data set, method on it
+        if others != [names[:1], names] or names in [earlier for earlier, _ in folders[:index]]:
+            clash = others[1] if others[0] == names[:1] else others[0]
             raise InputError(
-                f"two predictions are called {same}, whose results would share a folder; give them "
-                "names, as NAME=DIR"
+                f"two predictions are called {'/'.join(clash)!r} and {'/'.join(names)!r}, and would "
+                "share a folder here, or on Windows and macOS; give them other names, as NAME=DIR"
             )
-        spelled[key] = names
     return dict(folders)
 
 
