@@ -82,7 +82,7 @@ def mutants_of(path: Path, package: Path) -> Iterator[Mutant]:
             continue
         if isinstance(node, ast.Constant) and type(node.value) is bool:
             yield mutant(node, node.col_offset, node.end_col_offset, str(not node.value))
-        elif isinstance(node, ast.Constant) and type(node.value) in (int, float):
+        elif isinstance(node, ast.Constant) and isinstance(node.value, int | float):
             yield mutant(node, node.col_offset, node.end_col_offset, f"{node.value + 1}")
         elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             yield mutant(node, node.col_offset, node.col_offset + 4, "")

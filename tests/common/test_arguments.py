@@ -11,7 +11,7 @@ from helpers.messages import check_one_sentence
 
 import sisod
 from sisod import analysis
-from sisod.analysis import comparison, significance
+from sisod.analysis import bootstrap, comparison, significance
 from sisod.common.arguments import (
     check_choice,
     check_int,
@@ -135,12 +135,12 @@ CALLS: dict[str, tuple[Callable[[Any], object], list[Any], str]] = {
     "merge": (lambda v: sisod.Evaluator().merge(v), [None, 3, sisod.Evaluator], "Evaluator"),
     "names of images": (lambda v: sisod.evaluate("p", "g", names=v), ["im1"], "names"),
     "resamples": (
-        lambda v: comparison.bootstrap_intervals(DONE, resamples=v),
+        lambda v: bootstrap.bootstrap_intervals(DONE, resamples=v),
         [0, -1, 1.5, True, "10", math.nan, 10**15, None],
         "resamples",
     ),
     "seed": (
-        lambda v: comparison.bootstrap_intervals(DONE, resamples=1, seed=v),
+        lambda v: bootstrap.bootstrap_intervals(DONE, resamples=1, seed=v),
         [-1, 0.5, "1", None, True, [1]],
         "seed",
     ),
@@ -150,7 +150,7 @@ CALLS: dict[str, tuple[Callable[[Any], object], list[Any], str]] = {
         "names|called",
     ),
     "metrics compared": (
-        lambda v: comparison.bootstrap_intervals(DONE, v, resamples=1), [3, ["x"], [1], []], "metric",
+        lambda v: bootstrap.bootstrap_intervals(DONE, v, resamples=1), [3, ["x"], [1], []], "metric",
     ),
     "wins": (lambda v: significance.sign_test(v, 1), [-1, 0.5, True, None], "wins"),
     "p values": (significance.holm, [[-0.1], [2.0], [[0.1]], 0.5], "p_values"),
