@@ -188,7 +188,7 @@ CALLS: dict[str, tuple[Callable[[Any], object], list[Any], str]] = {
     ),
     "count of scenes": (make_scenes, [-1, 1.5, True, "3", None], "count"),
     "seed of scenes": (lambda v: make_scenes(1, seed=v), [-1, 0.5, "1", None], "seed"),
-    "shape of scenes": (lambda v: make_scenes(1, shape=v), [(9,), (9, 1), (9.5, 9), "ab", 9], "shape"),
+    "shape of scenes": (lambda v: make_scenes(1, shape=v), [(9, 1), (9.5, 9), "ab"], "shape"),
     "pred of another shape": (lambda v: MEAN(v, GT), [np.zeros((8, 9)), np.zeros(8), 3.0], "pred"),
     "parts of another shape": (
         lambda v: MEAN(GT, GT, partition=v), [3, "boxes", sisod.partition(GT[:4])], "partition",

@@ -23,6 +23,7 @@ from sisod.analysis.scores import (
 )
 from sisod.analysis.significance import LEVEL, MAX_EXACT, TOLERANCE, holm, permutation_tests, sign_test
 from sisod.analysis.verdict import find_verdict, verdict_lines
+from sisod.common.arguments import short_repr
 from sisod.common.exceptions import UsageError, pluralize, printable
 from sisod.common.grid import (
     Format,
@@ -214,6 +215,8 @@ def compare(
         >>> compare(first.result(), second.result(), metrics="mae").table["difference"].round(3)[0]
         -0.222
     """
+    if isinstance(names, str) or len(names) != 2 or not all(isinstance(name, str) for name in names):
+        raise TypeError(f"names must be two strings, one for each result, got {short_repr(names)}")
     results = dict(zip(names, (a, b), strict=True))
     return compare_many(results, metrics=metrics, resamples=resamples, seed=seed)
 
