@@ -13,15 +13,16 @@ os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS
 import argparse
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
 import cv2
+import numpy as np
 
 import sisod
 from benchmarks.speed import peer
-from benchmarks.speed.synthetic_maps import COUNT_KEYS, Grey, Pair, make_pairs
+from benchmarks.speed.synthetic_maps import Grey, Pair, make_pairs
 from benchmarks.timing import (
     RESULTS,
     TABLE_HEAD,
@@ -34,8 +35,12 @@ from benchmarks.timing import (
     progress,
     write_results,
 )
+from sisod.scoring import kernel
+from sisod.scoring.metrics import find_metrics
 
-_ALL_KEYS = (*COUNT_KEYS, "s", "wf")
+_COUNT_KEYS = find_metrics(None)
+_ALL_KEYS = (*_COUNT_KEYS, "s", "wf")
+_DEFAULT = "default metrics: all of counts, their SI forms, predicted objects"
 _SI_KEYS = (*_ALL_KEYS, "si_s", "si_wf")
 _PACKAGES = ("sisod", "numpy", "opencv-python-headless", "scipy", "scikit-image", "pysodmetrics")
 
@@ -62,7 +67,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     cv2.setNumThreads(1)
     pairs = make_pairs(effort.n_pairs)
     _check_agreement(pairs[-1])
-    rows = [*measure_peer(pairs, effort), *measure_decoding(pairs, effort)]
+    rows = [
+        *measure_peer(pairs, effort),
+        *measure_decoding(pairs, effort),
+        *measure_engines(pairs, effort),
+    ]
     print(markdown(TABLE_HEAD, [row.cells() for row in rows]))
     if not quick:
         facts = {
@@ -77,7 +86,7 @@ def measure_peer(pairs: Sequence[Pair], effort: Effort) -> list[Row]:
     """Compare with PySODMetrics, without and with S and weighted F."""
     progress("PySODMetrics")
     contenders = {
-        "counts": _on_pairs(partial(sisod.score, metrics=COUNT_KEYS), pairs),
+        "counts": _on_pairs(sisod.score, pairs),
         "all": _on_pairs(partial(sisod.score, metrics=_ALL_KEYS), pairs),
         "peer counts": _on_pairs(peer.step_counts, pairs),
         "peer all": _on_pairs(peer.step_all, pairs),
@@ -93,8 +102,8 @@ def measure_peer(pairs: Sequence[Pair], effort: Effort) -> list[Row]:
             at_least=True,
         )
         for name, what, its_part, target in (
-            ("counts", "partition, count metrics and SI forms", "its subset", 40),
-            ("all", "the same, S and weighted F", "the same with its S and weighted F", 35),
+            ("counts", _DEFAULT, "its subset", 250),
+            ("all", "the same, S and weighted F", "the same with its S and weighted F", 60),
         )
     ]
 
@@ -103,9 +112,9 @@ def measure_decoding(pairs: Sequence[Pair], effort: Effort) -> list[Row]:
     """Compare with the decoding of the two files."""
     progress("PNG decoding")
     rows = (
-        ("partition, count metrics and SI forms", COUNT_KEYS, 1.5),
-        ("the same, S and weighted F", _ALL_KEYS, 2.5),
-        ("the same, S, weighted F and their SI forms", _SI_KEYS, 4),
+        (_DEFAULT, None, 0.3),
+        ("the same, S and weighted F", _ALL_KEYS, 1.4),
+        ("the same, S, weighted F and their SI forms", _SI_KEYS, 2),
     )
     contenders: dict[str, list[Call]] = {"decoding": [partial(_decode, pair) for pair in pairs]}
     contenders |= {what: _on_pairs(partial(sisod.score, metrics=keys), pairs) for what, keys, _ in rows}
@@ -121,6 +130,48 @@ def measure_decoding(pairs: Sequence[Pair], effort: Effort) -> list[Row]:
         )
         for what, _, target in rows
     ]
+
+
+def measure_engines(pairs: Sequence[Pair], effort: Effort) -> list[Row]:
+    """Compare the compiled kernel with the Python engine, and time a small image."""
+    progress("both engines")
+    small = [replace(pair, pred=_reduced(pair.pred), gt=_reduced(pair.gt)) for pair in pairs]
+    contenders = {
+        "kernel": _on_pairs(sisod.score, pairs),
+        "python": _on_pairs(_score_in_python, pairs),
+        "small": _on_pairs(sisod.score, small),
+    }
+    seconds = _means(interleaved_medians(contenders, repetitions=effort.decode_repetitions))
+    ratio = seconds["python"] / seconds["kernel"]
+    milliseconds = 1000 * seconds["small"]
+    return [
+        Row(
+            what=f"{_DEFAULT}; the Python engine",
+            ours=(seconds["kernel"],),
+            peer=seconds["python"],
+            value=ratio,
+            target=5,
+            at_least=True,
+        ),
+        Row(
+            what="default metrics of an image of 32 x 32",
+            ours=(seconds["small"],),
+            peer=None,
+            value=milliseconds,
+            target=0.15,
+            at_least=False,
+            unit="ms",
+        ),
+    ]
+
+
+def _reduced(grey: Grey) -> Grey:
+    return np.asarray(cv2.resize(grey, (32, 32), interpolation=cv2.INTER_NEAREST), dtype=np.uint8)
+
+
+def _score_in_python(pred: Grey, gt: Grey) -> dict[str, float]:
+    with kernel.use_engine("python"):
+        return sisod.score(pred, gt)
 
 
 def _check_agreement(pair: Pair) -> None:
@@ -161,7 +212,7 @@ def in_short(content: Mapping[str, Any]) -> str:
     assert decoding.peer is not None
     ours, theirs = duration(counts.ours[0]), duration(counts.peer)
     return (
-        "On one thread sisod computes all count-based metrics and their size-invariant forms of a map "
+        "On one thread sisod computes its default metrics, plain and size-invariant, of a map "
         f"of 300 x 400 pixels\nin {ours}. PySODMetrics takes {theirs} for the subset that it has, "
         f"{counts.value:.0f} times as long. With S-measure and weighted F the times\n"
         f"are {duration(structure.ours[0])} and {duration(structure.peer)}, a factor of "
