@@ -138,7 +138,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 experiment, name=f"{name}-calibrated", calibrate="bce", tests=experiment.tests[1:]
             )
             for (dataset, _), result in score_experiment(calibrated, jobs=1).items():
-                save(name, f"{dataset}-calibrated", result, options.out)
+                save(name, f"{dataset}-calibrated", result, options.out, rows=False)
 
 
 def validation_set(data: Path) -> Dataset:
@@ -192,8 +192,8 @@ def make_experiment(name: str, data: Path, out: Path, sets: tuple[Dataset, ...])
     )
 
 
-def save(name: str, dataset: str, result: sisod.Evaluation, out: Path) -> None:
-    """Keep the means of a run on a set, and the rows of its images in 10,000ths."""
+def save(name: str, dataset: str, result: sisod.Evaluation, out: Path, *, rows: bool = True) -> None:
+    """Keep the means of a run on a set and, if wanted, the rows of its images in 10,000ths."""
     SAVED.mkdir(exist_ok=True)
     path = SAVED / "means.json"
     means = json.loads(path.read_text()) if path.exists() else {}
@@ -208,13 +208,15 @@ def save(name: str, dataset: str, result: sisod.Evaluation, out: Path) -> None:
     entry[dataset] = {key: round(result.summary[key], 6) for key in KEYS}
     in_order = {name: means[name] for name in RUNS if name in means}
     path.write_text(json.dumps(in_order, indent=1) + "\n")
+    if not rows:
+        return
     small = (
         result.objects.filter(pl.col("share") < SMALL)
         .group_by("image")
         .agg(n_small=pl.len(), small_found=(pl.col("recall_binary") >= 0.5).sum())
     )
     counts = ("n_objects", "n_found", "n_false", "n_small", "small_found")
-    rows = (
+    table = (
         result.images.join(small, on="image", how="left", maintain_order="left")
         .with_columns(pl.col("n_small", "small_found").fill_null(0))
         .select(
@@ -223,7 +225,7 @@ def save(name: str, dataset: str, result: sisod.Evaluation, out: Path) -> None:
             *(pl.col(key).cast(pl.Int16) for key in counts),
         )
     )
-    rows.write_parquet(SAVED / f"{dataset}-{name}.parquet", compression_level=19)
+    table.write_parquet(SAVED / f"{dataset}-{name}.parquet", compression_level=19)
 
 
 if __name__ == "__main__":
