@@ -35,6 +35,8 @@ NO_OBJECTS = "the protocol 'official' has no predicted objects"
 USAGE: dict[str, list[Callable[[], object]]] = {
     "expected two or more results to compare, got 1": [
         lambda: analysis.compare_many({"a": A}),
+    ],
+    "both results are called 'A'; their names must differ": [
         lambda: analysis.compare(A, A, names=("A", "A")),
     ],
     "resamples must be at least 1, got 0": [lambda: analysis.compare(A, A, resamples=0)],

@@ -218,7 +218,7 @@ def compare(
     if isinstance(names, str) or len(names) != 2 or not all(isinstance(name, str) for name in names):
         raise TypeError(f"names must be two strings, one for each result, got {short_repr(names)}")
     if names[0] == names[1]:
-        raise ValueError(f"both results are called {names[0]!r}; their names must differ")
+        raise UsageError(f"both results are called {names[0]!r}; their names must differ")
     results = dict(zip(names, (a, b), strict=True))
     return compare_many(results, metrics=metrics, resamples=resamples, seed=seed)
 
