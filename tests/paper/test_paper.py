@@ -164,6 +164,13 @@ def test_the_command() -> None:
     unknown = run("compare", "out/MSOD/A", "--against-paper")
     assert unknown.exit_code == 2
     assert "error: unknown network 'A'; available: EDN, " in unknown.stderr
-    for wrong in (("out/MSOD/A", "b=out/MSOD/A"), ("out/MSOD/A", "--plot", "x.pdf")):
-        refused = run("compare", *wrong, "--against-paper")
-        assert (refused.exit_code, "--against-paper" in refused.stderr) == (2, True)
+    refused = run("compare", "out/MSOD/A", "b=out/MSOD/A", "--against-paper")
+    assert (refused.exit_code, "--against-paper" in refused.stderr) == (2, True)
+
+
+@pytest.mark.needs("matplotlib")
+@pytest.mark.usefixtures("four_images")
+def test_the_command_draws_nothing_beside_the_paper() -> None:
+    finished("--protocol", "official")
+    refused = run("compare", "out/MSOD/A", "--plot", "x.pdf", "--against-paper")
+    assert (refused.exit_code, "--against-paper" in refused.stderr) == (2, True)

@@ -203,4 +203,6 @@ def test_the_page_states_the_rule_and_names_what_exists() -> None:
     }
     files = re.findall(r"`(\w+(?:/\w+)+(?:\.py)?)`", page)
     assert len(files) > 6
+    if not (ROOT / "src").is_dir():  # the tests of a wheel have no sources
+        files = [name for name in files if not name.startswith("src/")]
     assert [name for name in files if not (ROOT / name).exists() and not (PROJECT / name).exists()] == []

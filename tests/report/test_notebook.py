@@ -115,6 +115,7 @@ def test_metrics_of_different_scales_have_different_axes() -> None:
     assert _groups(["found"]) == [["found"]]
 
 
+@pytest.mark.needs("matplotlib")
 def test_one_pair_has_its_numbers_and_names() -> None:
     a, b = results(2).values()
     comparison = compare(a, b, metrics=["mae", "f_max"], resamples=100, names=("EDN", "IC$ON"))
@@ -138,6 +139,7 @@ def test_one_pair_has_its_numbers_and_names() -> None:
     assert low < 0 < high
 
 
+@pytest.mark.needs("matplotlib")
 def test_with_many_methods_each_is_drawn_against_the_first() -> None:
     """Five methods are ten pairs; of six, fifteen would not fit on a page."""
     for n_methods, n_panels in ((3, 3), (5, 10), (6, 5), (12, 11)):
