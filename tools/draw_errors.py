@@ -67,8 +67,8 @@ def draw() -> str:
         for pixel in region:
             names[pixel] = name
     outlines = [_rect(object_oracle.box(region), 'class="o"') for region in predicted]
-    invented = [region for region in predicted if not any(gt[pixel] for pixel in region)]
-    labelled = [*zip(objects, breakdown.objects, strict=True), *((r, "invented") for r in invented)]
+    false = [region for region in predicted if not any(gt[pixel] for pixel in region)]
+    labelled = [*zip(objects, breakdown.objects, strict=True), *((r, "false") for r in false)]
     labels = [_label(region, predicted, CLASS_TITLES[name]) for region, name in labelled]
     wrong = np.full(gt.shape, "", dtype=object)
     for pixel, name in breakdown.pixels.items():

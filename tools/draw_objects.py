@@ -16,7 +16,7 @@ from sisod.scoring.protocols import Protocol
 
 PICTURE = Path(__file__).parent.parent / "docs" / "predicted_objects.svg"
 RAW = Protocol("raw", normalize="none")
-_COLOUR = dict(zip(("found", "missed", "merged", "split", "invented"), COLOURS, strict=False))
+_COLOUR = dict(zip(("found", "missed", "merged", "split", "false"), COLOURS, strict=False))
 _ZOOM = 8  # screen pixels per pixel
 _GAP, _TOP, _LINE = 16, 34, 15
 _STYLE = (
@@ -59,7 +59,7 @@ def draw() -> str:
     ]
     predicted = []
     for index, box in enumerate(predicted_boxes):
-        kind = kinds[hits[index][0]] if hits[index] else "invented"
+        kind = kinds[hits[index][0]] if hits[index] else "false"
         precision, iou = (scores.predicted[key][index] for key in ("precision", "iou"))
         lines = [kind, f"p = {p[box[:2]]:g}", f"precision {precision:g}", f"IoU {iou:g}"]
         predicted.append(_object(box, index, kind, lines))
@@ -75,7 +75,7 @@ def draw() -> str:
     size = f"{2 * width * _ZOOM + 3 * _GAP} {_TOP + height * _ZOOM + _GAP}"
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size}" role="img" '
-        'aria-label="Found, missed, merged, split and invented objects">'
+        'aria-label="Found, missed, merged, split and false objects">'
         f'<style>{_STYLE}</style><rect width="100%" height="100%" fill="#fff"/>{"".join(body)}</svg>\n'
     )
 

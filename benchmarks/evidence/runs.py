@@ -24,7 +24,7 @@ from torch import Tensor, nn
 import sisod
 from benchmarks.timing import RESULTS, machine, progress
 from sisod.data.datasets import Dataset, Sample, open_dataset
-from sisod.data.images import read_mask
+from sisod.data.truths import read_truth
 from sisod.training.data import limit_samples
 
 if TYPE_CHECKING:
@@ -152,7 +152,9 @@ def validation_set(data: Path) -> Dataset:
     ):
         if sample.name in trained:
             continue
-        n_objects = len(sisod.partition(read_mask(sample.mask.parent, sample.mask.name, level=128)))
+        n_objects = len(
+            sisod.partition(read_truth(sample.mask.parent, sample.mask.name).mask(level=128))
+        )
         kept, most = (several, N_SEVERAL) if n_objects > 1 else (one, N_ONE)
         if len(kept) < most:
             kept.append(sample)

@@ -26,8 +26,8 @@ import sisod
 from benchmarks.timing import RESULTS, machine, progress
 from sisod.common.parquet import read_table, write_table
 from sisod.data.datasets import open_dataset
-from sisod.data.images import read_map, read_mask
 from sisod.data.pairs import pair_files
+from sisod.data.truths import read_prediction, read_truth
 from sisod.scoring.arrays import unit_values
 from sisod.scoring.metrics import PAPER_KEYS
 
@@ -229,8 +229,8 @@ def score_levels(maps: Path, masks: Path) -> tuple[pl.DataFrame, pl.DataFrame]:
     shares = []
     gt_level = sisod.PROTOCOLS["default"].gt_level
     for pair in pair_files(maps, masks).pairs:
-        mask = read_mask(masks, pair.gt.path, level=gt_level)
-        array = cv2.resize(read_map(maps, pair.pred.path), mask.shape[::-1])
+        mask = read_truth(masks, pair.gt.path).mask(level=gt_level)
+        array = cv2.resize(read_prediction(maps, pair.pred.path), mask.shape[::-1])
         unit = unit_values(array, normalize="minmax")
         array = (
             np.ceil(256 * unit - 1).clip(0, 255).astype(np.uint8)

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 import sisod
 from benchmarks.timing import RESULTS, markdown, progress
 from sisod.common.output import write_atomically
-from sisod.data.images import read_map, read_mask
 from sisod.data.pairs import files_by_name
+from sisod.data.truths import read_prediction, read_truth
 from sisod.paper.theory import Shares, decompose, decompose_auc, salient_shares
 
 DATA_SETS = ("DUTS-TR", "DUTS-TE", "ECSSD", "MSOD")
@@ -150,7 +150,7 @@ def _rounded(difference: float) -> str:
 
 def _shares(masks: Path) -> Iterable[Shares]:
     for file in files_by_name(masks).values():
-        mask = read_mask(masks, file.path, level=_LEVEL)
+        mask = read_truth(masks, file.path).mask(level=_LEVEL)
         if mask.any():
             yield salient_shares(mask)
 
@@ -158,8 +158,8 @@ def _shares(masks: Path) -> Iterable[Shares]:
 def _pairs(data_set: Path) -> Iterator[tuple[NDArray[np.generic], NDArray[np.bool_]]]:
     masks, maps = (files_by_name(data_set / folder) for folder in ("mask", "prediction"))
     for name, file in masks.items():
-        mask = read_mask(data_set / "mask", file.path, level=_LEVEL)
-        published = read_map(data_set / "prediction", maps[name].path)
+        mask = read_truth(data_set / "mask", file.path).mask(level=_LEVEL)
+        published = read_prediction(data_set / "prediction", maps[name].path)
         # to the mask's size, as `sisod evaluate` does
         yield np.asarray(cv2.resize(published, mask.shape[::-1], interpolation=cv2.INTER_LINEAR)), mask
 

@@ -79,7 +79,6 @@ def enlarged(result: sisod.Evaluation, n_images: int) -> sisod.Evaluation:
         images=result.images[chosen].with_columns(names),
         image_curves=result.image_curves[chosen].with_columns(names),
         objects=result.objects[rows],
-        predicted=None,
         counts=None if result.counts is None else result.counts[chosen].with_columns(names),
     )
 

@@ -11,6 +11,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +24,13 @@ from benchmarks.speed.synthetic_maps import Pair, make_pairs
 from benchmarks.timing import RESULTS, machine, markdown, progress, write_results
 from sisod.common.parquet import write_table
 from sisod.data.storage import list_shards
+from sisod.evaluation.driver import make_plan
 from sisod.evaluation.evaluator import Evaluator
 from sisod.evaluation.executors import GROUP
-from sisod.evaluation.request import Request
 from sisod.evaluation.result import Evaluation
-from sisod.evaluation.rows import Rows, join_tables, pack, unpack
-from sisod.evaluation.tasks import BATCH, ShardPair, make_plan, score_task
+from sisod.evaluation.rows import Rows
+from sisod.evaluation.shards import ShardPair
+from sisod.evaluation.tasks import BATCH, Request, score_task
 from sisod.scoring.engine import find_scorer
 from sisod.scoring.protocols import PROTOCOLS
 
@@ -68,14 +70,15 @@ def batch_rows() -> Rows:
 
 def rows_bytes() -> int:
     """Bytes that one batch sends back."""
-    return len(pack(batch_rows().to_tables()))
+    return len(batch_rows().to_bytes())
 
 
 def shard_bytes() -> int:
     """Bytes that one shard sends back."""
-    tables = Rows.joined([batch_rows()] * (SHARD // BATCH)).to_tables()
+    rows = Rows.joined([batch_rows()] * (SHARD // BATCH))
     paths = [f"00000-of-97657.parquet/row {index:05d}/{index:012d}.png" for index in range(SHARD)]
-    return len(pack(tables | {"files": pl.DataFrame({"prediction": paths, "ground_truth": paths})}))
+    files = dict.fromkeys(("prediction", "ground_truth"), np.array([path.encode() for path in paths]))
+    return len(replace(rows, tables=rows.tables | {"files": files}).to_bytes())
 
 
 def task_seconds(count: int = 2000) -> float:
@@ -139,22 +142,16 @@ def _write_files(folder: Path, names: list[str], pairs: list[Pair]) -> None:
 def table_seconds(n_shards: int = 2) -> float:
     """CPU seconds of the client for the tables of an image, from the rows of shards to their files."""
     progress("writing tables")
-    batch = batch_rows().to_tables()
+    batch = batch_rows()
     answers = []
     for index in range(n_shards):
-        names = [f"-{index}-{number:05d}" for number in range(SHARD // BATCH)]
-        parts = [
-            {
-                name: table if name == "sums" else table.with_columns(pl.col("image") + end)
-                for name, table in batch.items()
-            }
-            for end in names
-        ]
-        answers.append(pack(join_tables(parts)))
+        ends = [f"-{index}-{number:05d}" for number in range(SHARD // BATCH)]
+        parts = [replace(batch, names=tuple(f"{name}{end}" for name in batch.names)) for end in ends]
+        answers.append(Rows.joined(parts).to_bytes())
     with tempfile.TemporaryDirectory() as folder:
         start = time.process_time()
-        parts = [unpack(data, where="an answer") for data in answers]
-        result = Evaluation.from_tables(join_tables(parts), PROTOCOLS["default"])
+        rows = Rows.joined([Rows.from_bytes(data, where="an answer") for data in answers])
+        result = Evaluation.from_rows(rows, PROTOCOLS["default"], by_name=True)
         result.save(Path(folder) / "result")
         return (time.process_time() - start) / (n_shards * SHARD)
 

@@ -36,7 +36,7 @@ USAGE: dict[str, list[Callable[[], object]]] = {
     "expected two or more results to compare, got 1": [
         lambda: analysis.compare_many({"a": A}),
     ],
-    "both results are called 'A'; their names must differ": [
+    "names must be two different strings": [
         lambda: analysis.compare(A, A, names=("A", "A")),
     ],
     "resamples must be at least 1, got 0": [lambda: analysis.compare(A, A, resamples=0)],

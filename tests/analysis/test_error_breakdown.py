@@ -29,7 +29,7 @@ WHOLE = gathered(list(MAPS))
 
 
 def scene() -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """On 10 x 20 pixels: an object found but for a row, one missed, and an invented one."""
+    """On 10 x 20 pixels: an object found but for a row, one missed, and a false one."""
     gt, p = np.zeros((10, 20), dtype=bool), np.zeros((10, 20))
     gt[1:5, 1:5] = gt[7:9, 1:4] = True
     p[1:4, 1:6] = 1  # 12 of 16 pixels, and 3 outside the frame
@@ -44,14 +44,14 @@ def test_by_hand() -> None:
     assert table["class"].to_list() == list(ERROR_CLASSES)
     rows = {row["class"]: row for row in table.iter_rows(named=True)}
     objects = {name: row["objects"] for name, row in rows.items() if row["objects"]}
-    assert objects == {"correct": 1, "missed": 1, "invented": 1}
+    assert objects == {"correct": 1, "missed": 1, "false": 1}
     pixels = {name: row["pixels"] for name, row in rows.items() if row["pixels"]}
-    assert pixels == {"partly_found": 4, "spilled": 3, "missed": 6, "invented": 12}
+    assert pixels == {"partly_found": 4, "spilled": 3, "missed": 6, "false": 12}
     assert rows["missed"]["false_negatives"] == 6
     assert rows["missed"]["false_positives"] is None
-    assert rows["invented"]["object_share"] == pytest.approx(1 / 3)
-    assert rows["invented"]["pixel_share"] == 12 / 25
-    assert rows["invented"]["image_share"] == 12 / 200
+    assert rows["false"]["object_share"] == pytest.approx(1 / 3)
+    assert rows["false"]["pixel_share"] == 12 / 25
+    assert rows["false"]["image_share"] == 12 / 200
     assert rows["correct"]["pixels"] is None  # its wrong pixels are of other classes
     assert rows["in_frame"]["objects"] is None
 
@@ -69,8 +69,8 @@ def test_by_size_by_hand() -> None:
 
     assert counts(small, "objects") == {"missed": 1}
     assert counts(small, "pixels") == {"missed": 6}
-    assert counts(large, "objects") == {"correct": 1, "invented": 1}
-    assert counts(large, "pixels") == {"partly_found": 4, "spilled": 3, "invented": 12}
+    assert counts(large, "objects") == {"correct": 1, "false": 1}
+    assert counts(large, "pixels") == {"partly_found": 4, "spilled": 3, "false": 12}
     assert large["object_share"].sum() == 1
 
 

@@ -63,9 +63,9 @@ def pair_of(predicted: NDArray[np.bool_], true: NDArray[np.bool_]) -> Pair:
 
 
 FOUND_ONE = pair_of(squares(2), squares(2))
-MISSED_ONE = pair_of(squares(20), squares(2))  # and invented one
-FOUND_TWO_OF_THREE = pair_of(squares(2, 10, 30), squares(2, 10, 20))  # and invented one
-EMPTY = pair_of(squares(20), squares())  # invented one
+MISSED_ONE = pair_of(squares(20), squares(2))  # and a false one
+FOUND_TWO_OF_THREE = pair_of(squares(2, 10, 30), squares(2, 10, 20))  # and a false one
+EMPTY = pair_of(squares(20), squares())  # a false one
 
 
 def random_pairs(seed: int, n_images: int) -> list[Pair]:
@@ -91,7 +91,7 @@ def row(comparison: Comparison, metric: str) -> dict[str, Any]:
 
 
 def test_resamples_of_two_images_by_hand() -> None:
-    """One image is perfect; in the other the object is missed and another invented."""
+    """One image is perfect; in the other the object is missed, and there is a false one."""
     result = result_of([FOUND_ONE, MISSED_ONE])
     keys = ("object_f1", "object_recall", "object_precision", "false_objects", "false_area", "pq")
     drawn = resample([read_score(result, key) for key in keys], 40, seed=6)
@@ -276,7 +276,7 @@ def test_groups_split_at_one_percent_are_the_small_metrics(seed: int) -> None:
 
 
 def test_object_curve_by_hand() -> None:
-    """Two objects of two up to one half, then one up to logit 1.1; an invented one up to logit -1.1."""
+    """Two objects of two up to one half, then one up to logit 1.1; a false one up to logit -1.1."""
     pred = 0.75 * squares(2) + 0.5 * squares(10) + 0.25 * squares(30)
     curve = object_curve(result_of([(pred, squares(2, 10))]))
     assert curve.columns == [

@@ -98,11 +98,14 @@ def test_loaders_can_be_sent_to_processes_that_are_not_forked(tmp_path: Path) ->
     """Windows, macOS and, from Python 3.14 on, Linux start workers afresh and send them everything."""
     from sisod.data.datasets import open_dataset
     from sisod.data.textured_scenes import write_scenes
-    from sisod.training import loaders
+    from sisod.training.data import TrainingSet, ValidationSet
+    from sisod.training.loaders import SaliencyData
     from sisod.training.recipe import find_recipe
 
     samples = open_dataset(write_scenes(tmp_path, 8, shape=(32, 32))).samples
-    data = loaders.SaliencyData(find_recipe("tiny"), samples, samples, workers=1, labels=None)
+    recipe = find_recipe("tiny")
+    training, validation = TrainingSet(samples, recipe.data, seed=0), ValidationSet(samples, 32)
+    data = SaliencyData(recipe.train, training, validation, workers=1)
     for loader in (data.train_dataloader(), data.val_dataloader()):
         for part in (loader.dataset, loader.collate_fn, loader.worker_init_fn):
             assert len(ForkingPickler.dumps(part)) > 0

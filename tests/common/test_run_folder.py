@@ -13,6 +13,7 @@ from sisod.common import run_folder
 from sisod.common.exceptions import InputError, UsageError
 from sisod.common.run_folder import (
     COMMANDS,
+    SCRATCH,
     OtherRunError,
     Run,
     check_free,
@@ -242,7 +243,7 @@ def run(*, work: str = "", finish: bool = False, **options: Any) -> Run:
         if work:
             found.begin(note="x")
             (found.path / "a.txt").write_text(work)
-            found.scratch.mkdir(exist_ok=True)
+            (found.path / SCRATCH).mkdir(exist_ok=True)
         if finish:
             found.finish(digest=["*.txt"], images=2)
     return found

@@ -37,14 +37,8 @@ def png(value: int) -> bytes:
 
 def test_files_of_operating_systems_are_no_members() -> None:
     """Nor are hidden ones, in folders, tar and Parquet alike: their maps would be hidden files."""
-    members = {
-        "._a.jpg": b"x",
-        ".trash/d.jpg": b"x",
-        "a.jpg": png(1),
-        "b/._c.mask.png": b"x",
-        "b/Thumbs.db": b"x",
-    }
-    write_tar("x.tar", members)
+    hidden = ("._a.jpg", ".trash/d.jpg", "b/._c.mask.png", "b/Thumbs.db")
+    write_tar("x.tar", dict.fromkeys(hidden, b"x") | {"a.jpg": png(1)})
     assert list(find_photographs("x.tar")) == ["a"]
     with pytest.raises(InputError, match=r"expected jpg behind the #"):
         find_masks("x.tar#mask.png")
@@ -58,16 +52,8 @@ def test_files_of_operating_systems_are_no_members() -> None:
 
 def test_webdataset_naming() -> None:
     """A key is the part before the first dot; the rest is what can be selected."""
-    write_tar(
-        "x.tar",
-        {
-            "a.jpg": png(1),
-            "a.mask.png": png(2),
-            "a.json": b"{}",
-            "b/c.jpg": png(3),
-            "b/c.mask.png": png(4),
-        },
-    )
+    images = {"a.jpg": png(1), "a.mask.png": png(2), "b/c.jpg": png(3), "b/c.mask.png": png(4)}
+    write_tar("x.tar", images | {"a.json": b"{}"})
     assert list(find_masks("x.tar#mask.png")) == ["a", "b/c"]
     assert list(find_photographs("x.tar#jpg")) == ["a", "b/c"]
     assert list(find_masks("x.tar")) == ["a", "a.mask", "b/c", "b/c.mask"]
@@ -239,15 +225,12 @@ def test_known_data_sets_in_containers() -> None:
     write_both(Path("folder"), Path("data/MSOD.tar"))
     write_both(Path("folder"), Path("data/ECSSD/train-00000-of-00001.parquet"))
     pl.DataFrame({"a": [1]}).write_parquet("data/PASCAL-S.parquet")
-    inspections = {one.known.name: one for one in inspect_datasets("data") if one.folders is not None}
-    assert {name: one.n_images for name, one in inspections.items()} == {
-        "MSOD": 6,
-        "ECSSD": 6,
-        "PASCAL-S": 0,
-    }
+    inspections = {one.name: one for one in inspect_datasets("data") if one.image_dir}
+    n_images = {name: one.images for name, one in inspections.items()}
+    assert n_images == {"MSOD": 6, "ECSSD": 6, "PASCAL-S": 0}
     assert [inspections[name].trouble for name in ("MSOD", "ECSSD")] == [None, None]
     assert "data/PASCAL-S.parquet' holds nothing to choose from" in str(inspections["PASCAL-S"].trouble)
-    assert [one.n_images for one in inspect_datasets("data/MSOD.tar") if one.folders] == [6]
+    assert [one.images for one in inspect_datasets("data/MSOD.tar") if one.image_dir] == [6]
 
 
 # URLs

@@ -4,14 +4,13 @@ No crash, no other exception, nothing on standard error, no more memory or time 
 file explains.
 """
 
+import os
 import struct
 from pathlib import Path
 
 import cv2
-import fuzz_headers
 import numpy as np
 import pytest
-from helpers import damaged_images
 from helpers.damaged_images import GREY, KINDS, SOUND_FILES, check_file, mutated
 from helpers.image_files import bmp, chunk, encoded, exif, grey_as, png, tiff, with_exif
 from helpers.platforms import glibc, posix_limits
@@ -19,6 +18,7 @@ from helpers.platforms import glibc, posix_limits
 from sisod.common.exceptions import InputError
 from sisod.data import headers, images
 from sisod.data.headers import read_header
+from sisod.data.truths import read_prediction
 
 
 class Checker:
@@ -30,7 +30,7 @@ class Checker:
 
     def check(self, data: bytes, kind: str) -> None:
         """Read one file: an image or an InputError, and nothing on standard error."""
-        self.n_refused += check_file(self.folder, data, kind).n_refused
+        self.n_refused += check_file(self.folder, data, kind)
         assert self.capfd.readouterr().err == "" or glibc.args[0]
 
 
@@ -51,7 +51,7 @@ def test_whole_files_are_read(kind: str, checker: Checker) -> None:
 def test_cut_short(kind: str, checker: Checker) -> None:
     n_cut = 0
     for data in SOUND_FILES[kind]:
-        for length in range(0, len(data), 43):
+        for length in range(0, len(data), 61):
             checker.check(data[:length], kind)
             n_cut += 1
         if kind in ("png", "jpg"):  # decoders do not miss the last bytes
@@ -64,21 +64,10 @@ def test_cut_short(kind: str, checker: Checker) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_changed_bytes(kind: str, checker: Checker) -> None:
-    """A few of the ten thousand files of each kind that `tools/fuzz_headers.py` reads."""
-    for number in range(60):
+    n_files = int(os.environ.get("SISOD_FUZZ", "40"))
+    for number in range(n_files):
         checker.check(mutated(kind, number), kind)
-    assert checker.n_refused > 40
-
-
-def test_the_fuzzer_counts_faults(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert fuzz_headers.main(3, 0) == 0
-    rows = [line.split(" | ") for line in capsys.readouterr().out.splitlines()[2:]]
-    assert [row[0] for row in rows] == list(KINDS)
-    assert {sum(map(int, row[1:])) for row in rows} == {3}
-    monkeypatch.setattr(damaged_images, "read_header", lambda _: headers.Header(14, 19, 0))
-    assert fuzz_headers.main(1, 0) == len(KINDS)
+    assert checker.n_refused > 0.5 * n_files
 
 
 SIDES = [0, -1, 65535, 2**31 - 1]
@@ -216,4 +205,4 @@ def test_a_file_too_large_for_any_image_is_not_read(tmp_path: Path) -> None:
     with (tmp_path / "x.png").open("wb") as file:
         file.truncate(3 << 30)  # of holes, which take no room
     with pytest.raises(InputError, match=r"x\.png' cannot be read: File too large"):
-        images.read_map(tmp_path, "x.png")
+        read_prediction(tmp_path, "x.png")

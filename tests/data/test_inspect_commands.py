@@ -184,16 +184,9 @@ def test_no_object_at_all(recwarn: pytest.WarningsRecorder) -> None:
     save("black", np.zeros((4, 4), dtype=bool))
     found = mask_statistics("gt", PROTOCOLS["default"])
     assert np.isnan([found.rho, found.rho_image]).all()  # undefined, not one
-    assert run("stats", "gt", "--plot", "p.png").exit_code == 0
-    assert not recwarn.list
-
-
-@pytest.mark.needs("matplotlib")
-def test_plot() -> None:
-    by_hand()
-    result = run("stats", "gt", "--plot", "new/p.svg")
-    assert result.exit_code == 0
+    assert run("stats", "gt", "--plot", "new/p.svg").exit_code == 0
     assert "objects in an image" in Path("new/p.svg").read_text()
+    assert not recwarn.list
 
 
 # the same options as `evaluate`
@@ -277,10 +270,7 @@ def test_statistics_for_programs_and_documents() -> None:
     for row in (["rho", "", "0.25"], ["images_by_objects", "2", "1"], ["protocol", "", "default"]):
         assert row in rows
     assert len(rows) == 1 + 10 + 10 + 8 + 6
-    markdown = run("stats", "gt", "--format", "md").stdout
-    assert "| components below min\\_area, left out | 0 |" in markdown
-    assert markdown.count("| --- | ---: |") == 4
-    assert run("stats", "gt", "--format", "latex").stdout.count(r"\begin{tabular}") == 4
+    assert run("stats", "gt", "--format", "md").stdout.count("| --- | ---: |") == 4
     save("black", np.zeros((4, 4), dtype=bool), "empty")
     assert json.loads(run("stats", "empty", "--format", "json").stdout)["rho"] is None
 
@@ -292,14 +282,8 @@ def test_pictures_for_programs_and_documents() -> None:
         return run("frames", "gt", "--out", "drawn", "--overwrite", "--format", kind).stdout
 
     pictures = json.loads(output("json"))
-    assert pictures[0] == {
-        "image": "a.1",
-        "components": 2,
-        "frames": 2,
-        "background": 0.78,
-        "alpha": 78 / 22,
-    }
+    values = {"components": 2, "frames": 2, "background": 0.78, "alpha": 78 / 22}
+    assert pictures[0] == {"image": "a.1"} | values
     assert [picture["image"] for picture in pictures] == ["a.1", "half", "sub/none"]
     assert output("csv").splitlines()[2] == "half,1,1,0.5,1.0"
     assert "| half | 1 | 1 | 0.5000 | 1.0000 |" in output("md")
-    assert r"half & 1 & 1 & 0.5000 & 1.0000 \\" in output("latex")

@@ -109,7 +109,7 @@ def test_troubles_in_words(tmp_path: Path) -> None:
     (tmp_path / "XPIE/mask").mkdir(parents=True)
     write_set(tmp_path, "HKU-IS/imgs", "HKU-IS/gt", "a")
     write(tmp_path / "HKU-IS/mask", "a")
-    troubles = {one.known.name: one.trouble or "" for one in inspect_datasets(tmp_path)}
+    troubles = {one.name: one.trouble or "" for one in inspect_datasets(tmp_path)}
     assert troubles["SOD"] == "no folder of masks"
     assert "two files for the image 'a'" in troubles["ECSSD"]
     assert troubles["XPIE"] == "no images"
@@ -135,16 +135,10 @@ def test_root_that_is_none(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not (DATA / "MSOD").is_dir(), reason="needs the real data, SISOD_DATA")
 @pytest.mark.slow
-def test_real_subsets() -> None:
-    result = run_datasets(DATA)
+def test_real_data_set() -> None:
+    result = run_datasets(DATA / "MSOD")
     assert result.exit_code == 0, result.stderr
-    table = rows(result)
-    assert [table[name][1] for name in ("DUTS-TR", "DUTS-TE", "ECSSD", "MSOD")] == [
-        "6000 of 10553",
-        "2000 of 5019",
-        "1000 of 1000",
-        "300 of 300",
-    ]
+    assert rows(result)["MSOD"][1:] == ["300 of 300", "", "", "50"]
 
 
 def test_document_lists_the_known_sets() -> None:

@@ -9,7 +9,6 @@ from helpers.pair_folders import Folders, fill
 from helpers.platforms import byte_names, links, pipes_by_name
 
 from sisod.common.exceptions import InputError
-from sisod.data.datasets import visible_photographs
 from sisod.data.pairs import find_masks, find_photographs
 from sisod.data.storage import list_files
 
@@ -92,11 +91,12 @@ def test_a_ground_truth_whose_name_is_no_text_is_named_if_it_is_used() -> None:
 @pytest.mark.parametrize("name", [f"{NO_TEXT}.png", f"{NO_TEXT}/a.png"])
 def test_photographs_whose_names_are_no_text(name: str) -> None:
     fill(Path("images"), ["a.png", f"._{name}", f"{NO_TEXT}.txt"])
-    assert list(visible_photographs("images")) == ["a"]  # hidden ones are what a Mac leaves in archives
+    # hidden ones are what a Mac leaves in archives
+    assert list(find_photographs("images", all_used=True)) == ["a"]
     Path("images", name).parent.mkdir(exist_ok=True)
     Path("images", name).write_bytes(b"x")
     with pytest.raises(InputError, match=r"^images: the file name 'b\\udcff.*is not valid UTF-8"):
-        visible_photographs("images")
+        find_photographs("images", all_used=True)
 
 
 def test_unreadable_folder(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,7 +135,7 @@ def test_hidden_files_are_no_images() -> None:
     assert [pair.name for pair in pairing.pairs] == ["a", "sub/b"]
     assert pairing.extra == ()
     assert [file.path for file in list_files("preds")] == ["a.png", "sub/b.png"]
-    assert list(find_photographs("preds")) == list(visible_photographs("preds")) == ["a", "sub/b"]
+    assert list(find_photographs("preds", all_used=True)) == ["a", "sub/b"]
     fill(Path("none"), ["._a.png", ".DS_Store"])
     with pytest.raises(InputError, match="'none' has no image files; expected ground truths"):
         find_masks("none")

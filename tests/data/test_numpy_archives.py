@@ -13,8 +13,8 @@ from helpers.image_files import Array, npy, png
 from helpers.messages import check_one_sentence
 
 from sisod.common.exceptions import InputError
-from sisod.data.images import MAP_ARRAYS, decode, read_map, read_mask
-from sisod.data.truths import TruthFormat, read_truth
+from sisod.data.images import decode
+from sisod.data.truths import TruthFormat, read_prediction, read_truth
 from sisod.scoring.counting.components import label_instances
 
 GREY = np.random.default_rng(5).integers(0, 256, (12, 17), dtype=np.uint8)
@@ -39,8 +39,8 @@ def test_which_array_is_read(tmp_path: Path) -> None:
     np.testing.assert_array_equal(decode(npz(anything=GREY), "a.npz"), GREY)
     data = npz(pred=GREY, mask=GREY >= 128, labels=GREY // 100, more=GREY[:2])
     (tmp_path / "a.npz").write_bytes(data)
-    np.testing.assert_array_equal(read_map(tmp_path, "a.npz"), GREY)
-    np.testing.assert_array_equal(read_mask(tmp_path, "a.npz", level=128), GREY >= 128)
+    np.testing.assert_array_equal(read_prediction(tmp_path, "a.npz"), GREY)
+    np.testing.assert_array_equal(read_truth(tmp_path, "a.npz").mask(level=128), GREY >= 128)
     truth = read_truth(tmp_path, "a.npz", TruthFormat(labels=True))
     assert truth.labels is not None
     np.testing.assert_array_equal(truth.labels, GREY // 100)
@@ -54,16 +54,10 @@ def test_which_array_is_read(tmp_path: Path) -> None:
 REFUSED = {
     "no archive": (b"PK but not really", NOT_NPZ),
     "objects": (archive(a=npy(np.array([[{}]]), pickled=True)), NOT_NPZ),
-    "three dimensions": (
-        npz(a=np.zeros((2, 2, 2))),
-        "holds an array of shape (2, 2, 2); expected",
-    ),
+    "three dimensions": (npz(a=np.zeros((2, 2, 2))), "holds an array of shape (2, 2, 2); expected"),
     "an array cut short": (archive(a=npy(GREY)[:-5]), NOT_NPZ),
     "an archive cut short": (npz(a=GREY)[:-30], NOT_NPZ),
-    "other names": (
-        npz(a=GREY, b=GREY, mask=GREY),
-        "holds 3 arrays (a, b, mask); expected one",
-    ),
+    "other names": (npz(a=GREY, b=GREY, mask=GREY), "holds 3 arrays (a, b, mask); expected one"),
 }
 
 
@@ -71,13 +65,13 @@ REFUSED = {
 def test_archives_that_are_refused(case: str) -> None:
     data, text = REFUSED[case]
     with pytest.raises(InputError, match=f"^'a.npz' {re.escape(text)}") as caught:
-        decode(data, "a.npz", arrays=MAP_ARRAYS)
+        decode(data, "a.npz", arrays=("pred",))
     check_one_sentence(str(caught.value))
 
 
 def test_a_bomb_is_not_unpacked() -> None:
     header = npy(np.zeros((1, 1)))[:128].replace(b"(1, 1), }         ", b"(100000, 100000), }")[:128]
-    data = archive(a=header + bytes(1 << 26))
+    data = archive(a=header + bytes(1 << 24))
     tracemalloc.start()
     with pytest.raises(InputError, match="100000 x 100000 pixels of 8 bytes; expected at most 268 mega"):
         decode(data, "a.npz")

@@ -9,7 +9,8 @@ import pytest
 from helpers.image_files import Array, chunk, encoded, exif, png, tiff, with_exif
 
 from sisod.data.headers import read_header
-from sisod.data.images import read_colour, read_map, read_mask
+from sisod.data.images import read_colour
+from sisod.data.truths import read_prediction, read_truth
 
 STORED = np.array([[1, 2, 3], [4, 5, 6]], dtype=np.uint8)
 SHOWN = {  # as the standard of EXIF draws it: where the first row and the first column are seen
@@ -48,8 +49,8 @@ def test_every_reader_turns_every_format(tmp_path: Path, kind: str, orientation:
     header = read_header(data)
     assert header
     assert (header.height, header.width) == expected.shape
-    assert np.abs(read_map(tmp_path, name) - expected).max() <= 2
-    np.testing.assert_array_equal(read_mask(tmp_path, name, level=100), expected >= 100)
+    assert np.abs(read_prediction(tmp_path, name) - expected).max() <= 2
+    np.testing.assert_array_equal(read_truth(tmp_path, name).mask(level=100), expected >= 100)
     assert np.abs(read_colour(tmp_path, name) - expected[..., None]).max() <= 2
 
 
@@ -60,8 +61,8 @@ def test_deep_and_colour_files_are_turned_too(tmp_path: Path) -> None:
     (tmp_path / "colour.png").write_bytes(with_exif(encoded(".png", colour), exif(6)))
     (tmp_path / "real.tif").write_bytes(tiff((wide / 65535).astype(np.float32), orientation=6))
     turned = np.rot90(wide, -1)  # clockwise
-    np.testing.assert_array_equal(read_map(tmp_path, "wide.png"), turned)
-    np.testing.assert_allclose(read_map(tmp_path, "real.tif"), turned / 65535, rtol=1e-6)
+    np.testing.assert_array_equal(read_prediction(tmp_path, "wide.png"), turned)
+    np.testing.assert_allclose(read_prediction(tmp_path, "real.tif"), turned / 65535, rtol=1e-6)
     np.testing.assert_array_equal(read_colour(tmp_path, "colour.png"), np.rot90(colour, -1))
 
 
@@ -81,12 +82,12 @@ AS_STORED = {
 @pytest.mark.parametrize("case", AS_STORED)
 def test_what_states_no_orientation_is_read_as_stored(tmp_path: Path, case: str) -> None:
     (tmp_path / "x.png").write_bytes(AS_STORED[case])
-    np.testing.assert_array_equal(read_map(tmp_path, "x.png"), enlarged(STORED))
+    np.testing.assert_array_equal(read_prediction(tmp_path, "x.png"), enlarged(STORED))
 
 
 def test_the_first_of_two_blocks_counts_and_webp_may_name_it(tmp_path: Path) -> None:
     (tmp_path / "x.png").write_bytes(with_exif(with_exif(GREY_PNG, exif(3)), exif(6)))
-    np.testing.assert_array_equal(read_map(tmp_path, "x.png"), np.rot90(enlarged(STORED), -1))
+    np.testing.assert_array_equal(read_prediction(tmp_path, "x.png"), np.rot90(enlarged(STORED), -1))
     plain = encoded(".webp", enlarged(STORED), cv2.IMWRITE_WEBP_QUALITY, 101)
     (tmp_path / "x.webp").write_bytes(with_exif(plain, b"Exif\0\0" + exif(6)))
-    np.testing.assert_array_equal(read_map(tmp_path, "x.webp"), np.rot90(enlarged(STORED), -1))
+    np.testing.assert_array_equal(read_prediction(tmp_path, "x.webp"), np.rot90(enlarged(STORED), -1))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 import sisod
 from sisod.common.exceptions import InputWarning
 from sisod.data.datasets import open_dataset
-from sisod.data.images import EXTENSIONS
+from sisod.data.files import EXTENSIONS
 from sisod.data.pairs import PHOTOGRAPH_ORDER, find_photographs
 
 LINE = (

@@ -2,15 +2,13 @@
 
 import json
 import shutil
-import socket
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from helpers.command_line import run
 
 import sisod
+from sisod.data import files, storage
 from sisod.evaluation.results import PixelFiles
 
 pytest.importorskip("jinja2", reason="extra report is not installed")
@@ -19,7 +17,8 @@ pytest.importorskip("jinja2", reason="extra report is not installed")
 @pytest.fixture
 def scored(four_images: Path) -> Path:
     """Two methods scored by relative paths, in a folder that is left for one of the same names."""
-    result = run("evaluate", "A", "B", "MSOD/mask", "--out", "out", "--metrics", "mae,si_mae")
+    options = ["--out", "out", "--metrics", "mae,si_mae", "--jobs", "1"]
+    result = run("evaluate", "A", "B", "MSOD/mask", *options)
     assert result.exit_code == 0, result.stderr
     elsewhere = four_images / "elsewhere"
     shutil.copytree("MSOD", elsewhere / "MSOD")
@@ -62,10 +61,10 @@ def test_files_that_changed(scored: Path) -> None:
         )
     }
     evaluation = sisod.Evaluation.load("out/MSOD/A")
-    files = PixelFiles(evaluation)
-    assert [files.prediction(f"scene00{i}", (24, 32)) is None for i in range(4)] == [True] * 3 + [False]
-    assert [files.mask(f"scene00{i}") is None for i in range(4)] == [False, True, False, False]
-    assert len(files.trouble) == 2
+    pixels = PixelFiles(evaluation)
+    assert [pixels.prediction(f"scene00{i}", (24, 32)) is None for i in range(4)] == [True] * 3 + [False]
+    assert [pixels.mask(f"scene00{i}") is None for i in range(4)] == [False, True, False, False]
+    assert len(pixels.trouble) == 2
     drawn = run("plot", "out", "--figure", "examples", "--example", "scene000", "--out", "e.pdf")
     assert drawn.exit_code == 1
     assert drawn.stderr == (
@@ -78,33 +77,20 @@ def test_files_that_changed(scored: Path) -> None:
 def test_files_that_were_added(scored: Path) -> None:
     """A second file of an image does not take the place of the one that was scored."""
     shutil.copy("B/scene000.png", "A/scene000.bmp")
-    files = PixelFiles(sisod.Evaluation.load(scored / "out/MSOD/A"))
-    assert files.prediction("scene000", (24, 32)) is not None
-    assert files.trouble == []
+    pixels = PixelFiles(sisod.Evaluation.load(scored / "out/MSOD/A"))
+    assert pixels.prediction("scene000", (24, 32)) is not None
+    assert pixels.trouble == []
 
 
-@pytest.fixture
-def listener() -> Iterator[tuple[str, list[str]]]:
-    """An address, and who has connected to it."""
-    seen: list[str] = []
-    with socket.create_server(("127.0.0.1", 0)) as server:
+def test_nobody_is_asked(scored: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    url, seen = "http://localhost/maps", []
 
-        def accept() -> None:
-            while True:
-                try:
-                    connection, _ = server.accept()
-                except OSError:
-                    return
-                seen.append("somebody")
-                connection.close()
+    def opened(root: str) -> None:
+        seen.append(root)
+        raise OSError("nobody answers")
 
-        threading.Thread(target=accept, daemon=True).start()
-        yield f"http://127.0.0.1:{server.getsockname()[1]}/maps", seen
-        server.shutdown(socket.SHUT_RDWR)
-
-
-def test_nobody_is_asked(scored: Path, listener: tuple[str, list[str]]) -> None:
-    url, seen = listener
+    for module in (files, storage):  # what reads and what lists
+        monkeypatch.setattr(module, "file_system", opened)
     file = scored / "out/MSOD/A/run.json"
     record = json.loads(file.read_text())
     record["inputs"] |= {"predictions": url, "ground_truths": f"simplecache::{url}"}
@@ -116,7 +102,6 @@ def test_nobody_is_asked(scored: Path, listener: tuple[str, list[str]]) -> None:
     assert run("plot", "out", "--figure", "examples", "--out", "e.pdf").exit_code == 1
     assert run("compare", "out/MSOD/A", "out/MSOD/B", "--resamples", "9").exit_code == 0
     assert seen == []
-    pytest.importorskip("aiohttp", reason="fsspec reads http with aiohttp, which is not installed")
     result = run("report", "out", "--out", "page.html", "--fetch")
     assert result.exit_code == 0
     assert f"warning: {url!r} cannot be read: " in result.stderr

@@ -15,7 +15,7 @@ from sisod.data.textured_scenes import textured_scenes, write_scenes
 
 @pytest.fixture(scope="module")
 def scenes() -> list[Scene]:
-    return list(textured_scenes(80, seed=5, shape=(96, 112)))
+    return list(textured_scenes(50, seed=5, shape=(96, 112)))
 
 
 def test_same_for_a_seed_however_many(scenes: list[Scene]) -> None:

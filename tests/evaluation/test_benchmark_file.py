@@ -17,7 +17,7 @@ import sisod
 from sisod.common.exceptions import InputError, UsageError
 from sisod.evaluation.benchmark import read_benchmark
 from sisod.evaluation.driver import check_request
-from sisod.evaluation.request import Folders, Options, make_request
+from sisod.evaluation.tasks import Folders, Options, make_request
 from sisod.scoring.metrics import PAPER_KEYS
 
 pytestmark = pytest.mark.usefixtures("inside_tmp_path")

@@ -12,7 +12,7 @@ from helpers.folder_contents import content
 
 import sisod
 from sisod.analysis import bootstrap_intervals, by_number, by_size, compare
-from sisod.data.images import read_map, read_mask
+from sisod.data.truths import read_prediction, read_truth
 from sisod.scoring.metrics import METRIC_SETS
 
 KEYS = ("biou", "si_biou", "mba", "hce", "nsd")
@@ -23,7 +23,9 @@ def scored(root: Path, method: str = "A", **options: Any) -> sisod.Evaluation:
 
 
 def read_pair(root: Path, name: str) -> tuple[Any, Any]:
-    return read_map(root / "A", f"{name}.png"), read_mask(root / "MSOD/mask", f"{name}.png", level=128)
+    return read_prediction(root / "A", f"{name}.png"), read_truth(
+        root / "MSOD/mask", f"{name}.png"
+    ).mask(level=128)
 
 
 @pytest.fixture(scope="module")

@@ -118,7 +118,7 @@ def test_a_worker_that_dies(
 
     def kill_after_the_first_batch() -> None:
         deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and not list(work.glob(".parts/*.arrow")):
+        while time.monotonic() < deadline and not list(work.glob(".parts/*.rows")):
             time.sleep(0.002)
         os.kill(victim, signal.SIGKILL)
 
@@ -254,7 +254,7 @@ def test_a_scheduler_that_is_killed(
 
     def write_and_kill(path: Path, data: bytes) -> None:
         write_atomically(path, data)
-        if path.suffix == ".arrow":
+        if path.suffix == ".rows":
             started.kill()
             started.wait()
 
@@ -264,7 +264,7 @@ def test_a_scheduler_that_is_killed(
     started.stdout.close()
     # the tasks are cancelled, or the scheduler is found missing, whatever comes first
     assert said.endswith("does not answer any more; what was finished is kept, use --resume")
-    assert list(partial_folder(tmp_path / "out").glob(".parts/*.arrow"))
+    assert list(partial_folder(tmp_path / "out").glob(".parts/*.rows"))
     out = tmp_path / "out"
     assert_same_result(
         sisod.evaluate(folder / "pred", folder / "gt", out=out, resume=True, jobs=1), local
@@ -280,7 +280,7 @@ def test_workers_that_are_lost(folder: Path, tmp_path: Path, monkeypatch: pytest
 
         def write_and_stop(path: Path, data: bytes) -> None:
             write_atomically(path, data)
-            if path.suffix == ".arrow":
+            if path.suffix == ".rows":
                 small.scale(0)
                 while small.scheduler.workers:
                     time.sleep(0.01)

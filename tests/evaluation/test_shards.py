@@ -27,8 +27,9 @@ from sisod.common.run_folder import partial_folder
 from sisod.data import pairs
 from sisod.data.scenes import make_scenes, sees_all_coarsely
 from sisod.evaluation import driver
-from sisod.evaluation.request import Request
-from sisod.evaluation.tasks import LEAST_SHARDS, ShardPair, make_plan
+from sisod.evaluation.driver import make_plan
+from sisod.evaluation.shards import LEAST_SHARDS, ShardPair
+from sisod.evaluation.tasks import Request
 
 Named = Sequence[tuple[str, bytes]]
 
@@ -279,7 +280,7 @@ def test_a_broken_image_then_repaired(copied: Path, expected: sisod.Evaluation) 
     text = refusal(copied, out=out, metrics=None)
     assert "/pred/00033.tar/bytes " in text
     assert f"/{whole[1][0]}' is not an image that can be read" in text
-    answers = sorted(path.name for path in partial_folder(out).glob(".parts/*.arrow"))
+    answers = sorted(path.name for path in partial_folder(out).glob(".parts/*.rows"))
     assert [name[:7] for name in answers] == [f"{index:07d}" for index in range(33)]
     write_tar(pred, whole)
     scored: list[str] = []
@@ -291,7 +292,7 @@ def test_a_broken_image_then_repaired(copied: Path, expected: sisod.Evaluation) 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(driver, "write_atomically", count)
         result = sisod.evaluate(copied / "pred", copied / "gt", out=out, jobs=1, resume=True)
-    assert len([name for name in scored if name.endswith(".arrow")]) == LEAST_SHARDS - 33
+    assert len([name for name in scored if name.endswith(".rows")]) == LEAST_SHARDS - 33
     assert_expected(result, expected)
     again = sisod.evaluate(copied / "pred", copied / "gt", out=out, jobs=1, resume=True)
     assert again.run == result.run
@@ -319,11 +320,11 @@ def test_killed_and_resumed(folder: Path, tmp_path: Path, expected: sisod.Evalua
     started = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # noqa: S603
     work = partial_folder(tmp_path / "D" / "A")
     deadline = time.monotonic() + 120
-    while time.monotonic() < deadline and not list(work.glob(".parts/*.arrow")):
+    while time.monotonic() < deadline and not list(work.glob(".parts/*.rows")):
         time.sleep(0.002)
     started.kill()
     started.wait()
-    assert 0 < len(list(work.glob(".parts/*.arrow"))) < LEAST_SHARDS
+    assert 0 < len(list(work.glob(".parts/*.rows"))) < LEAST_SHARDS
     subprocess.run([*command, "--resume"], check=True, capture_output=True)  # noqa: S603
     assert_expected(sisod.Evaluation.load(tmp_path / "D" / "A"), expected)
 
@@ -351,7 +352,7 @@ def test_a_worker_that_dies(
 
     def kill_after_the_first_shard() -> None:
         deadline = time.monotonic() + 60
-        while time.monotonic() < deadline and not list(work.glob(".parts/*.arrow")):
+        while time.monotonic() < deadline and not list(work.glob(".parts/*.rows")):
             time.sleep(0.002)
         os.kill(victim, signal.SIGKILL)
 

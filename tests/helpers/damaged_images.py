@@ -1,15 +1,10 @@
-"""Sound image files of every kind, seeded mutations of them, and what a reader must do with any file.
-
-Shared by the test suite, which reads a few hundred mutations of each kind, and by
-`tools/fuzz_headers.py`, which reads ten thousand.
-"""
+"""Sound image files of every kind, seeded mutations of them, and what a reader must do with any file."""
 
 import random
 import struct
 import time
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +14,7 @@ from numpy.typing import NDArray
 
 from helpers.image_files import bmp, encoded, exif, grey_as, npy, png, tiff, with_exif
 from sisod.common.exceptions import InputError
-from sisod.data import images
+from sisod.data import images, truths
 from sisod.data.headers import read_header
 
 GREY = np.random.default_rng(5).integers(0, 256, (14, 19), dtype=np.uint8)
@@ -58,23 +53,11 @@ Reader = Callable[[Path, str], NDArray[Any]]
 SLOWEST = 5.0  # seconds for one file, on a busy machine
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What became of one file.
-
-    Attributes:
-        has_header: the header was understood.
-        n_read: readers that returned an image.
-        n_refused: readers that raised an InputError.
-    """
-
-    has_header: bool
-    n_read: int
-    n_refused: int
-
-
-def check_file(folder: Path, data: bytes, kind: str) -> Outcome:
+def check_file(folder: Path, data: bytes, kind: str) -> int:
     """Write one file and read it with every reader: an image of the stated size, or an InputError.
+
+    Returns:
+        The number of readers that raised an InputError.
 
     Raises:
         AssertionError: a size, a message or a duration is wrong. Any other exception of a reader is
@@ -97,7 +80,7 @@ def check_file(folder: Path, data: bytes, kind: str) -> Outcome:
         if kind != "npy":
             assert header is not None
             assert array.shape[:2] == (header.height, header.width)
-    return Outcome(header is not None, len(arrays), len(messages))
+    return len(messages)
 
 
 def _answer(reader: Reader, folder: Path, name: str) -> NDArray[Any] | str:
@@ -109,21 +92,21 @@ def _answer(reader: Reader, folder: Path, name: str) -> NDArray[Any] | str:
 
 
 def _read_mask(root: Path, name: str) -> NDArray[np.bool_]:
-    return images.read_mask(root, name, level=128)
+    return truths.read_truth(root, name).mask(level=128)
 
 
-READERS: tuple[Reader, ...] = (images.read_map, images.read_colour, _read_mask)
+READERS: tuple[Reader, ...] = (truths.read_prediction, images.read_colour, _read_mask)
 
 _BYTES = (b"\0", b"\xff", b"\x7f", b"", b"\xff\xff\xff\xff", bytes(8))
 _NUMBERS = (0, 1, 2, 7, 8, 0x7F, 0x80, 0xFF, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF)
 
 
-def mutated(kind: str, number: int, *, seed: int = 0) -> bytes:
+def mutated(kind: str, number: int) -> bytes:
     """Return a sound file of a kind with one to eight changes, most of them near its beginning.
 
-    The file depends on the kind, the number and the seed alone.
+    The file depends on the kind and the number alone.
     """
-    rng = random.Random(f"{kind} {seed} {number}")  # noqa: S311
+    rng = random.Random(f"{kind} 0 {number}")  # noqa: S311
     data = bytearray(rng.choice(SOUND_FILES[kind]))
     for _ in range(rng.choice([1, 1, 2, 8])):
         if not data:

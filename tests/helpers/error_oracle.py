@@ -17,7 +17,7 @@ class Breakdown:
     """The class of every object and of every pixel; "" for a pixel that is right."""
 
     objects: list[str]
-    n_invented: int
+    n_false: int
     pixels: dict[Pixel, str]
 
     def counts(self) -> Counter[str]:
@@ -50,7 +50,7 @@ def break_down(
         _object_class(region, objects, predicted, gt, recall)
         for region, recall in zip(objects, recalls, strict=True)
     ]
-    invented = [region for region in predicted if not any(gt[pixel] for pixel in region)]
+    false = [region for region in predicted if not any(gt[pixel] for pixel in region)]
     pixels: dict[Pixel, str] = {}
     height, width = gt.shape
     for pixel in ((y, x) for y in range(height) for x in range(width)):
@@ -59,8 +59,8 @@ def break_down(
         elif gt[pixel]:
             pixels[pixel] = "fn_" + _miss_class(pixel, objects, classes)
         else:
-            pixels[pixel] = "fp_" + _false_class(pixel, objects, predicted, invented)
-    return Breakdown(classes, len(invented), pixels)
+            pixels[pixel] = "fp_" + _false_class(pixel, objects, predicted, false)
+    return Breakdown(classes, len(false), pixels)
 
 
 def _held(region: Region, predicted: Region) -> bool:
@@ -103,12 +103,12 @@ def _miss_class(pixel: Pixel, objects: list[Region], classes: list[str]) -> str:
 
 
 def _false_class(
-    pixel: Pixel, objects: list[Region], predicted: list[Region], invented: list[Region]
+    pixel: Pixel, objects: list[Region], predicted: list[Region], false: list[Region]
 ) -> str:
     for region in predicted:
         if pixel in region:
-            if region in invented:
-                return "invented"
+            if region in false:
+                return "false"
             if sum(_held(other, region) for other in objects) > 1:
                 return "merged"
             return "in_frame" if any(_is_inside(pixel, box(other)) for other in objects) else "spilled"

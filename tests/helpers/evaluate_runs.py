@@ -41,7 +41,7 @@ write_atomically = driver.write_atomically
 
 def write_and_kill(path, data):
     write_atomically(path, data)
-    if path.suffix == ".arrow":
+    if path.suffix == ".rows":
         os.killpg(os.getpgrp(), signal.SIGKILL)
 
 driver.write_atomically = write_and_kill
@@ -134,7 +134,7 @@ def kill_in_the_middle(*arguments: str) -> None:
 
 def shards(out: str = "out") -> list[str]:
     """Return the names of the files that an unfinished run has written."""
-    return sorted(path.name for path in Path(out, "MSOD", ".A.sisod-partial", ".parts").glob("*.arrow"))
+    return sorted(path.name for path in Path(out, "MSOD", ".A.sisod-partial", ".parts").glob("*.rows"))
 
 
 def record(out: str = "out") -> dict[str, Any]:

@@ -34,7 +34,7 @@ def resized(image: Pixels, shape: tuple[int, ...]) -> Pixels:
 
 
 def random_pair(seed: int) -> tuple[Map, Mask]:
-    """Return a map on which objects are found, shifted, grown, split, missed and invented."""
+    """Return a map on which objects are found, shifted, grown, split and missed, and false ones."""
     rng = np.random.Generator(np.random.PCG64(seed))
     gt = np.zeros(SHAPE, dtype=np.bool_)
     pred = rng.integers(0, 100, SHAPE).astype(np.uint8)
@@ -43,7 +43,7 @@ def random_pair(seed: int) -> tuple[Map, Mask]:
         height, width = (int(radius) for radius in rng.integers(0, 8, 2))
         grey, fate = int(rng.integers(110, 256)), int(rng.integers(0, 7))
         shape = ellipse(y, x, height, width)
-        if fate != 0:  # 0 is an invented object
+        if fate != 0:  # 0 is a false object
             gt |= shape
         if fate in (0, 2, 3):
             pred[shape] = grey

@@ -96,7 +96,6 @@ def main(work: str, names: list[str], modules: list[str]) -> None:
         result = runner.invoke(app, [arg.format(out=out) for arg in line])
         raised = not isinstance(result.exception, SystemExit | None)
         done[name] = [result.exit_code, result.stdout, result.stderr, repr(result.exception) * raised]
-    done["help"] = {name: runner.invoke(app, [name, "--help"]).exit_code for name in done["commands"]}
     calls = {}
     for name, call in CALLS.items():
         if name not in names:

@@ -93,7 +93,7 @@ COMMANDS = {
     "calibrate": Command(
         "calibrate run --data unseen --out out --device cpu --overwrite",
         "out",
-        "sisod.training.calibration.runs.write_state",
+        "sisod.training.calibration.runs.save_network",
         bad=(("--objective", "nonsense"), ("--limit", "19"), ("--masks", "nowhere"), ("--test", "net")),
         broken="run/model.safetensors",
         without=("torch", ()),

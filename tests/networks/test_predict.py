@@ -22,9 +22,9 @@ from typer.testing import Result
 import sisod
 from sisod import networks
 from sisod.common.exceptions import InputError, InputWarning
-from sisod.data.images import read_map
 from sisod.data.pairs import files_by_name
 from sisod.data.textured_scenes import write_scenes
+from sisod.data.truths import read_prediction
 from sisod.networks.map_folder import Prediction
 from sisod.networks.predict import predict_folder
 from sisod.networks.saved import load_network
@@ -132,7 +132,7 @@ def test_maps_of_16_bits(
     assert json.loads((tmp_path / "deep/run.json").read_text())["config"]["bits"] == 16
     files = files_by_name(tmp_path / "deep")
     for name, levels in maps(tmp_path / "eight").items():
-        found = read_map(tmp_path / "deep", files[name.removesuffix(".png")].path)
+        found = read_prediction(tmp_path / "deep", files[name.removesuffix(".png")].path)
         assert (found.dtype, found.shape) == (np.dtype(np.uint16), levels.shape)
         np.testing.assert_array_equal(np.rint(found / 257), levels)
         assert len(np.unique(found)) > 256 or found.size < 2000

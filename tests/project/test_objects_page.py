@@ -22,7 +22,7 @@ def test_drawing_shows_every_kind_of_object() -> None:
         *("found", "missed", "merged", "merged", "split")
     ]
     assert [line for line in text.findall(right) if " " not in line] == [
-        *("found", "merged", "split", "split", "invented")
+        *("found", "merged", "split", "split", "false")
     ]
     assert right.count('class="o"') == 5  # the objects of the ground truth
 

@@ -12,7 +12,8 @@ from quotes import TABLES, WHOLE
 pytest.importorskip("lightning", reason="extra torch is not installed")
 
 from sisod.evaluation.executors import GROUP
-from sisod.evaluation.tasks import BATCH, LEAST_SHARDS
+from sisod.evaluation.shards import LEAST_SHARDS
+from sisod.evaluation.tasks import BATCH
 from sisod.reproduction.demo_training import Plan
 from sisod.training.recipe import find_recipe
 

@@ -1,18 +1,17 @@
 """Every figure stays readable: with 1 to 12 methods, long names, two data sets, both widths."""
 
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
-import numpy as np
+import polars as pl
 import pytest
 from helpers.figure_text import METHODS, layout_faults, named_results
-from numpy.typing import NDArray
 
-from sisod.analysis.ablation import AblationRow
 from sisod.analysis.comparison import compare_many
 from sisod.evaluation.results import Result
-from sisod.report.drawing.studies import ablation_figure
-from sisod.report.gallery import FigureRequest, draw
+from sisod.report.drawing.request import FigureRequest
+from sisod.report.gallery import draw
 from sisod.report.style import WIDTHS, Width, line_styles
 
 mpl = pytest.importorskip("matplotlib", reason="extra report is not installed")
@@ -59,17 +58,20 @@ def test_no_text_of_a_comparison_overlaps(saved: list[Result], n_methods: int) -
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_no_text_of_other_figures_overlaps(saved: list[Result], width: Width) -> None:
+def test_no_text_of_other_figures_overlaps(saved: list[Result], tmp_path: Path, width: Width) -> None:
     assert layout_faults(saved[0].evaluation.plot(width=width)) == []
     losses = ("plain", "size-invariant, first epoch plain", "alpha0", METHODS[0])
     rows = [
-        AblationRow(loss, name, key, (0.121 + 0.02 * i, 0.112 + 0.025 * i))
+        {"variant": loss, "seed": seed, "dataset": name}
+        | dict.fromkeys(("mae", "si_mae", "f_mean", "si_f_mean", "si_f_max_frame"), 0.121 + 0.02 * i)
         for name in ("MSOD", "DUTS-TE")
-        for key in ("mae", "si_mae", "f_mean", "si_f_mean", "si_f_max_frame")
         for i, loss in enumerate(losses)
+        for seed in (0, 1)
     ]
-    assert layout_faults(ablation_figure(rows, width=width)) == []
-    figure = ablation_figure(rows, metrics=["si_f_max_frame", "mae"], width=width)
+    pl.DataFrame(rows).write_parquet(tmp_path / "a.parquet")
+    request = FigureRequest([], ablation=tmp_path / "a.parquet", width=width)
+    assert layout_faults(draw("ablation", request)) == []
+    figure = draw("ablation", replace(request, metrics=["si_f_max_frame", "mae"]))
     assert layout_faults(figure) == []
     assert len({axes.get_xlabel() for axes in figure.get_axes()}) == 2
 
@@ -82,23 +84,3 @@ def test_eight_methods_differ_in_everything() -> None:
     for a, b in combinations(parts, 2):
         assert sum(x != y for x, y in zip(a, b, strict=True)) >= 2, (a, b)
     assert len({(style.colour, style.hatch) for style in styles}) == 12
-
-
-# Machado, Oliveira and Fernandes 2009, severity 1, for linear RGB
-VISION: dict[str, NDArray[np.float64]] = {
-    "normal": np.eye(3),
-    "deuteranopia": np.array(
-        [
-            [0.367322, 0.860646, -0.227968],
-            [0.280085, 0.672501, 0.047413],
-            [-0.011820, 0.042940, 0.968881],
-        ]
-    ),
-    "protanopia": np.array(
-        [
-            [0.152286, 1.052583, -0.204868],
-            [0.114503, 0.786281, 0.099216],
-            [-0.003882, -0.048116, 1.051998],
-        ]
-    ),
-}

@@ -17,11 +17,10 @@ from sisod.analysis.groups import by_number, by_size
 from sisod.common.exceptions import InputError, UsageError
 from sisod.evaluation.results import Result as Saved
 from sisod.evaluation.results import load_results
-from sisod.report.drawing.curves import CURVES, curve_figure
+from sisod.report.drawing.curves import CURVES
 from sisod.report.drawing.examples import most_different
-from sisod.report.drawing.groups import number_figure, size_figure
-from sisod.report.drawing.studies import ablation_figure
-from sisod.report.gallery import FIGURES
+from sisod.report.drawing.request import FigureRequest
+from sisod.report.gallery import FIGURES, draw
 from sisod.report.style import save_figure
 from sisod.scoring.metrics import PAPER_KEYS
 
@@ -29,7 +28,8 @@ pytest.importorskip("matplotlib", reason="extra report is not installed")
 
 
 def drawn(axes: Any) -> list[tuple[Any, Any]]:
-    return [(line.get_xdata(), line.get_ydata()) for line in axes.get_lines()]
+    lines = [line for line in axes.get_lines() if line.get_markerfacecolor() != "white"]
+    return [(line.get_xdata(), line.get_ydata()) for line in lines]
 
 
 def test_results_are_found_by_their_folders(benchmark_root: Path, saved: list[Saved]) -> None:
@@ -46,7 +46,7 @@ def test_results_are_found_by_their_folders(benchmark_root: Path, saved: list[Sa
 @pytest.mark.parametrize("kind", CURVES)
 def test_curves_are_those_of_the_table(saved: list[Saved], kind: str) -> None:
     x, y, _, _ = CURVES[kind]
-    panels = curve_figure(saved, kind).get_axes()
+    panels = draw(kind, FigureRequest(saved)).get_axes()
     assert [axes.get_title() for axes in panels] == [
         f"{name}, {form}" for name in ("crowded", "mixed") for form in ("plain", "size-invariant")
     ]
@@ -61,7 +61,7 @@ def test_curves_are_those_of_the_table(saved: list[Saved], kind: str) -> None:
 
 
 def test_groups_are_those_of_the_analysis(saved: list[Saved]) -> None:
-    panels = size_figure(saved, "log").get_axes()
+    panels = draw("size-log", FigureRequest(saved)).get_axes()
     assert [axes.get_title() for axes in panels[:3]] == [
         "Net on crowded",  # with Net+si, the variant of the same network
         "coarse on crowded",
@@ -73,11 +73,13 @@ def test_groups_are_those_of_the_analysis(saved: list[Saved]) -> None:
             np.testing.assert_array_equal(values, by_size(result.evaluation, groups="log")["mae"])
     (above,) = panels[0].child_axes
     counts = [label.get_text() for label in above.get_xticklabels()]
-    figure = size_figure(saved, "log")  # with a legend, which does not take room from the panels
+    figure = draw(
+        "size-log", FigureRequest(saved)
+    )  # with a legend, which does not take room from the panels
     figure.draw_without_rendering()
     assert figure.get_axes()[0].bbox.height / figure.dpi == pytest.approx(1.0, abs=0.05)  # inches
     assert counts == [str(n) for n in by_size(crowded[0].evaluation, groups="log")["objects"]]
-    numbers = number_figure(saved).get_axes()
+    numbers = draw("number", FigureRequest(saved)).get_axes()
     for (_, values), result in zip(drawn(numbers[0]), crowded, strict=True):
         np.testing.assert_array_equal(values, by_number(result.evaluation)["si_mae"])
 
@@ -104,7 +106,7 @@ def test_names_are_drawn_as_they_are(tmp_path: Path) -> None:
     write_benchmark(tmp_path, "d$1_x$", one_object_scenes(2), ("Net",))
     old = tmp_path / "results" / "d$1_x$" / "Net"
     old.rename(old.with_name("_$a$ <b>"))
-    figure = curve_figure(load_results([tmp_path / "results"]), "pr")
+    figure = draw("pr", FigureRequest(load_results([tmp_path / "results"])))
     save_figure(figure, tmp_path / "names.svg")
     text = (tmp_path / "names.svg").read_text()
     assert "_$a$ &lt;b&gt;" in text
@@ -121,7 +123,7 @@ def test_ablation_means_and_deviations_by_hand(tmp_path: Path) -> None:
     assert si.deviation == pytest.approx(math.sqrt((0.04 + 0.01 + 0.09) / 2))
     assert plain.mean == 0.5
     assert math.isnan(plain.deviation)
-    axes = ablation_figure([si, plain]).get_axes()[0]
+    axes = draw("ablation", FigureRequest([], ablation=tmp_path / "a.parquet")).get_axes()[0]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["alpha1", "plain"]
     assert axes.get_xlabel() == "SI-MAE, less is better"
 
@@ -148,9 +150,11 @@ def test_undefined_curves_are_annotated() -> None:
     evaluator = sisod.Evaluator()
     evaluator.update(empty, empty, name="nothing")
     saved = [Saved("none", "m", evaluator.result())]
-    for axes in curve_figure(saved, "pr").get_axes():
+    for axes in draw("pr", FigureRequest(saved)).get_axes():
         assert "undefined on every image" in [text.get_text() for text in axes.texts]
-    assert "no objects" in [text.get_text() for text in size_figure(saved, "paper").get_axes()[0].texts]
+    assert "no objects" in [
+        text.get_text() for text in draw("size", FigureRequest(saved)).get_axes()[0].texts
+    ]
 
 
 def test_examples_are_where_methods_differ_most() -> None:

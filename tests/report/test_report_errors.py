@@ -19,6 +19,7 @@ from sisod.common.exceptions import InputError
 from sisod.evaluation.results import Result as Saved
 from sisod.report import write_report
 from sisod.report.drawing.error_bars import error_figure, error_size_figure
+from sisod.report.drawing.request import FigureRequest
 from sisod.report.error_breakdown import error_grid, error_section, error_size_grid
 
 pytest.importorskip("matplotlib", reason="extra report is not installed")
@@ -37,7 +38,7 @@ def widths(axes: Any) -> list[list[float]]:
 
 
 def test_bars_are_the_shares_of_the_analysis(crowded: list[Saved]) -> None:
-    left, right = error_figure(crowded).get_axes()
+    left, right = error_figure(FigureRequest(crowded)).get_axes()
     for axes, column in ((left, "object_share"), (right, "image_share")):
         expected = [error_breakdown(r.evaluation)[column].fill_null(0).to_list() for r in crowded]
         np.testing.assert_allclose(np.array(widths(axes)).T, expected, atol=1e-12)
@@ -48,7 +49,7 @@ def test_bars_are_the_shares_of_the_analysis(crowded: list[Saved]) -> None:
 
 
 def test_size_figure_has_a_panel_for_each_method(saved: list[Saved]) -> None:
-    panels = [axes for axes in error_size_figure(saved).get_axes() if axes.containers]
+    panels = [axes for axes in error_size_figure(FigureRequest(saved)).get_axes() if axes.containers]
     assert [axes.get_title() for axes in panels] == [
         f"{result.method}, {result.dataset}" for result in sorted(saved, key=_dataset)
     ]
@@ -67,13 +68,13 @@ def _dataset(result: Saved) -> str:
 
 def test_results_without_objects_are_named_and_left_out(crowded: list[Saved]) -> None:
     some = [without_objects(crowded[0]), *crowded[2:]]
-    figure = error_figure(some)
+    figure = error_figure(FigureRequest(some))
     assert len(figure.get_axes()[0].get_yticklabels()) == 2
     assert figure.get_suptitle().startswith(f"{crowded[0].method}: ")
     assert "official" in figure.get_suptitle()
     with pytest.raises(InputError, match="official"):
-        error_size_figure(some[:1])
-    assert error_section("crowded", some[:1]).objects == ()
+        error_size_figure(FigureRequest(some[:1]))
+    assert error_section("crowded", some[:1]).objects == []
 
 
 def test_tables(crowded: list[Saved]) -> None:
@@ -92,7 +93,7 @@ def test_tables(crowded: list[Saved]) -> None:
             assert sum(float(cell.removesuffix(" %")) for cell in row[4:]) == pytest.approx(100, abs=0.4)
 
 
-_OBJECTS = ("correct", "partly_found", "spilled", "merged", "split", "missed", "invented")
+_OBJECTS = ("correct", "partly_found", "spilled", "merged", "split", "missed", "false")
 
 
 def test_command(benchmark_root: Path, saved: list[Saved]) -> None:
@@ -100,7 +101,7 @@ def test_command(benchmark_root: Path, saved: list[Saved]) -> None:
     text = run("errors", results).stdout
     assert "partly found" in text
     assert "Net+si objects" in text
-    assert "invented ones included" in text
+    assert "false ones included" in text
     text = run("errors", results, "--by", "size").stdout
     assert "large only" in text
     assert "10-30 %" in text
@@ -125,11 +126,11 @@ def test_page(crowded: list[Saved], tmp_path: Path) -> None:
     part = page[page.index('<section id="errors"') : page.index('<section id="failures"')]
     assert f'<p class="note">{crowded[0].method}: ' in part
     section = error_section("crowded", some)
-    for bars in (section.objects, *(bars for _, bars in section.sizes)):
+    for bars in (section.objects, *(bars for bars in section.sizes.values())):
         for bar in bars:
             total = sum(width for _, width, *_ in bar.parts)
             assert total == pytest.approx(100 if bar.parts else 0, abs=0.01)
-            assert f'aria-label="{bar.text}"' in part
+            assert f'aria-label="{bar.method}: ' in part
     assert [bar.method for bar in section.objects] == [result.method for result in crowded[1:]]
     assert max(sum(width for _, width, *_ in bar.parts) for bar in section.pixels) == pytest.approx(100)
     cells = Tables(page).tables["Errors on crowded"]

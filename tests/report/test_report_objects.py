@@ -14,6 +14,7 @@ from sisod.evaluation.results import Result as Saved
 from sisod.report import write_report
 from sisod.report.drawing.curves import object_figure
 from sisod.report.drawing.groups import false_object_figure
+from sisod.report.drawing.request import FigureRequest
 
 pytest.importorskip("matplotlib", reason="extra report is not installed")
 pytest.importorskip("jinja2", reason="extra report is not installed")
@@ -45,7 +46,7 @@ def title_of(figure: Any) -> str:
 
 
 def test_drawn_curves_are_those_of_the_analysis(curves: list[Saved]) -> None:
-    figure = object_figure(curves)
+    figure = object_figure(FigureRequest(curves))
     assert title_of(figure) == ""
     left, right = figure.get_axes()
     assert (left.get_title(), right.get_title()) == (
@@ -66,7 +67,7 @@ def test_drawn_curves_are_those_of_the_analysis(curves: list[Saved]) -> None:
 def test_without_a_curve_one_half_is_drawn_and_a_sentence(
     crowded: list[Saved], curves: list[Saved]
 ) -> None:
-    figure = object_figure(crowded)
+    figure = object_figure(FigureRequest(crowded))
     assert title_of(figure) == NO_CURVE
     for line, result in zip(figure.get_axes()[0].get_lines(), crowded, strict=True):
         drawn = np.flatnonzero(np.isfinite(np.asarray(line.get_ydata(), dtype=float)))
@@ -75,11 +76,11 @@ def test_without_a_curve_one_half_is_drawn_and_a_sentence(
         assert float(np.asarray(line.get_xdata())[24]) == summary["object_recall"]
         assert float(np.asarray(line.get_ydata())[24]) == summary["object_precision"]
     some = [curves[0], *crowded[1:]]
-    assert title_of(object_figure(some)) == f"Net+si, coarse, large only: {NO_CURVE}"
+    assert title_of(object_figure(FigureRequest(some))) == f"Net+si, coarse, large only: {NO_CURVE}"
 
 
 def test_bars_are_false_objects_per_image(crowded: list[Saved]) -> None:
-    axes = false_object_figure(crowded).get_axes()[0]
+    axes = false_object_figure(FigureRequest(crowded)).get_axes()[0]
     n_false = 0
     for container, result in zip(axes.containers, crowded, strict=True):
         table = predicted_by_size(result.evaluation, groups="log")
@@ -97,9 +98,9 @@ def test_results_without_predicted_objects(crowded: list[Saved]) -> None:
     none = [without_objects(result) for result in crowded[:2]]
     for draw in (object_figure, false_object_figure):
         with pytest.raises(InputError, match="official"):
-            draw(none)
+            draw(FigureRequest(none))
     mixture = [none[0], crowded[1], Saved("other", "Net", none[0].evaluation)]
-    figure = false_object_figure(mixture)
+    figure = false_object_figure(FigureRequest(mixture))
     assert title_of(figure) == f"Net on crowded, Net on other: {NONE}"
     assert [text.get_text() for text in figure.get_axes()[1].texts] == ["no predicted objects saved"]
     assert len(figure.get_axes()[0].containers) == 1

@@ -206,8 +206,8 @@ def test_against_a_label_for_every_pixel(drawn: tuple[NDArray[Any], Mask, Protoc
     for key in ERROR_COUNTS:
         if key.startswith(("fn_", "fp_")):
             assert scores.object_counts[key][0] == pixels[key], key
-    assert scores.object_counts["false_pixels"][0] == pixels["fp_invented"]
-    assert scores.object_counts["false"][0] == expected.n_invented
+    assert scores.object_counts["false_pixels"][0] == pixels["fp_false"]
+    assert scores.object_counts["false"][0] == expected.n_false
 
 
 @given(pairs())

@@ -11,9 +11,7 @@ import sisod
 from sisod.data import pairs as file_pairs
 from sisod.data import storage, truths
 from sisod.data.files import StoredFile
-from sisod.evaluation.request import Request
-from sisod.evaluation.rows import unpack
-from sisod.evaluation.tasks import PairBatch, score_task
+from sisod.evaluation.tasks import PairBatch, Request, score_task
 from sisod.scoring.engine import find_scorer
 
 Pair = tuple[NDArray[np.uint8], NDArray[np.uint8]]
@@ -69,13 +67,11 @@ def test_a_batch_reads_every_file_once(
     keys = find_scorer(protocol, "paper").keys
     request = Request(str(tmp_path), str(tmp_path), protocol=protocol, keys=keys, strict=True)
     pairs = [pair(str(index), f"pred{index}.npy", f"gt{index}.npy") for index in range(4)]
-    tables = unpack(score_task(request, PairBatch(0, tuple(pairs))), where="")
+    rows = score_task(request, PairBatch(0, tuple(pairs)))
     assert set(reads.values()) == {1}
     assert len(reads) == 8
     expected = [sisod.score(*pair, protocol=protocol, metrics="paper") for pair in make_pairs()]
-    np.testing.assert_array_equal(
-        tables["images"].select(keys).to_numpy(), [list(values.values()) for values in expected]
-    )
+    np.testing.assert_array_equal(rows.values, [list(values.values()) for values in expected])
 
 
 @names

@@ -18,12 +18,11 @@ from helpers.training_runs import (  # noqa: E402
     write_data,
 )
 
-from sisod import networks  # noqa: E402
 from sisod.common.exceptions import UsageError  # noqa: E402
 from sisod.training import module as training_module  # noqa: E402
 from sisod.training.module import update_average  # noqa: E402
 from sisod.training.recipe import find_recipe  # noqa: E402
-from sisod.training.train import Machine  # noqa: E402
+from sisod.training.train import Machine, TrainingRequest, train  # noqa: E402
 
 EMA = "train.ema=0.9"
 
@@ -51,29 +50,27 @@ def states(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 def test_the_saved_network_is_the_average(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    seen = states(monkeypatch)
-    train_tiny(data, tmp_path / "run", EMA, "train.batch=4", "train.epochs=4")
-    assert len(seen) == 1 + 16
+    """And averaging does not change the training."""
+    settings = ("train.batch=4", "train.epochs=3")
+    with monkeypatch.context() as patched:
+        seen = states(patched)
+        train_tiny(data, tmp_path / "with", EMA, *settings)
+    assert len(seen) == 1 + 12
     expected = {key: value.double() for key, value in seen[0].items()}
     for n, state in enumerate(seen[1:]):
         decay = min(0.9, (1 + n) / (10 + n))
         expected = {k: decay * v + (1 - decay) * state[k].double() for k, v in expected.items()}
-    saved = weights(tmp_path / "run")
+    saved = weights(tmp_path / "with")
     assert saved.keys() == seen[0].keys()
     for key, value in saved.items():
         torch.testing.assert_close(value.double(), expected[key], rtol=1e-5, atol=1e-6)
     assert any(float((saved[key] - seen[-1][key]).abs().max()) > 1e-4 for key in saved)
-
-
-def test_averaging_does_not_change_the_training(data: Path, tmp_path: Path) -> None:
-    train_tiny(data, tmp_path / "with", EMA)
-    train_tiny(data, tmp_path / "without")
+    train_tiny(data, tmp_path / "without", *settings)
     assert losses(tmp_path / "with") == losses(tmp_path / "without")
     last = torch.load(tmp_path / "with" / "checkpoints" / "last.ckpt", weights_only=True)["state_dict"]
     for key, value in weights(tmp_path / "without").items():
         assert torch.equal(last[f"network.{key}"], value)
-    for key, value in weights(tmp_path / "with").items():
-        assert torch.equal(last[f"averaged.{key}"], value)
+        assert torch.equal(last[f"averaged.{key}"], saved[key])
 
 
 @same_data
@@ -98,8 +95,6 @@ def test_statistics_are_averaged_and_counters_copied() -> None:
 def test_precision_is_the_recipes_unless_the_machine_has_one(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from sisod.training.train import TrainingRequest, train
-
     precisions = []
     fit = lightning.Trainer.fit
 
@@ -117,19 +112,23 @@ def test_precision_is_the_recipes_unless_the_machine_has_one(
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of PyTorch's own compiler
-@pytest.mark.slow
 def test_compiled_training_has_the_same_names_and_losses(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By the backend that compiles no C++, which would take the better part of a minute."""
     monkeypatch.setattr(training_module, "COMPILE_BACKEND", "aot_eager")
-    train_tiny(data, tmp_path / "compiled", "train.compile=true", EMA)
-    train_tiny(data, tmp_path / "eager", EMA)
+    for name, compiled in (("compiled", "true"), ("eager", "false")):
+        recipe = find_recipe(
+            "tiny", ["data.size=32", "train.epochs=1", EMA, f"train.compile={compiled}"]
+        )
+        torch.manual_seed(0)
+        layers = torch.nn.Conv2d(3, 4, 3, padding=1), torch.nn.BatchNorm2d(4), torch.nn.Conv2d(4, 1, 1)
+        network, request = torch.nn.Sequential(*layers), TrainingRequest(data=data, out=tmp_path / name)
+        train(recipe, request, Machine(workers=0), network=network)
     assert losses(tmp_path / "compiled") == pytest.approx(losses(tmp_path / "eager"), rel=1e-5)
     same_weights(tmp_path / "compiled", tmp_path / "eager", tolerance=1e-4)
     keys = torch.load(tmp_path / "compiled" / "checkpoints" / "last.ckpt", weights_only=True)
     assert not [key for key in keys["state_dict"] if "_orig_mod" in key]
-    networks.from_pretrained(tmp_path / "compiled")
 
 
 def test_compilation_that_does_not_work_is_one_sentence(
@@ -141,8 +140,5 @@ def test_compilation_that_does_not_work_is_one_sentence(
     monkeypatch.setattr(torch, "compile", refuse)
     with pytest.raises(UsageError) as error:
         train_tiny(data, tmp_path / "run", "train.compile=true")
-    assert str(error.value) == (
-        "train.compile is true, but torch.compile does not work here (RuntimeError: no C++ compiler is "
-        "here); leave it out, or install a C++ compiler that PyTorch finds"
-    )
+    assert "(RuntimeError: no C++ compiler is here); leave it out" in str(error.value)
     assert not (tmp_path / "run").exists()

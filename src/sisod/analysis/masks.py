@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from sisod.analysis.groups import size_columns, size_edges
 from sisod.common.progress import progress_bar
-from sisod.data.images import display_path
 from sisod.data.pairs import find_masks
 from sisod.data.truths import BINARY_MASK, TruthFormat, read_truth
 from sisod.scoring.arrays import has_grey_area
@@ -94,7 +93,7 @@ def mask_statistics(
     with progress_bar("reading masks", len(files)) as advance:
         for file in files.values():
             truth = read_truth(gt_root, file.path, meaning)
-            mask = truth.mask(display_path(gt_root, file.path), level=protocol.gt_level)
+            mask = truth.mask(level=protocol.gt_level)
             if has_grey_area(truth.array):
                 n_grey += 1
                 n_emptied += not mask.any()

@@ -42,15 +42,20 @@ def no_predicted_objects(evaluation: "Evaluation", what: str) -> InputError:
     )
 
 
+def predicted_tables(evaluation: "Evaluation", what: str) -> "tuple[pl.DataFrame, pl.DataFrame]":
+    """Return the counts of objects and the table of predicted objects, which `what` needs."""
+    if evaluation.counts is None or evaluation.predicted is None:
+        raise no_predicted_objects(evaluation, what)
+    return evaluation.counts, evaluation.predicted
+
+
 def counts_matrix(evaluation: "Evaluation", *, curves: bool) -> tuple[dict[str, int], Values]:
     """Return the number of columns of every count, and the counts, images x columns.
 
     `curves` includes the counts at every threshold, which are many more columns. Counts of the error
     breakdown are left out: no metric needs them.
     """
-    counts = evaluation.counts
-    if counts is None:
-        raise no_predicted_objects(evaluation, "counts of objects")
+    counts, _ = predicted_tables(evaluation, "counts of objects")
     left_out = ("image", *ERROR_COUNTS)
     names = sorted(name for name in counts.columns if name not in left_out)  # alike for every result
     kept = [name for name in names if curves or not name.startswith("curve_")]
@@ -84,9 +89,7 @@ def object_curve(evaluation: "Evaluation") -> "pl.DataFrame":
     """
     import polars as pl
 
-    if evaluation.counts is None:
-        raise no_predicted_objects(evaluation, "curve of objects")
-    if "curve_found" not in evaluation.counts.columns:
+    if "curve_found" not in predicted_tables(evaluation, "curve of objects")[0].columns:
         raise InputError(
             "the result has no curve of objects; evaluate again with object_ap or object_f1_max"
         )

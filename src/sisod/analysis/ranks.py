@@ -116,9 +116,7 @@ def kendall_tau(a: ArrayLike, b: ArrayLike) -> float:
     """
     x, y = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     if x.ndim != 1 or x.shape != y.shape:
-        raise UsageError(
-            f"expected two one-dimensional arrays of equal length, got shapes {x.shape} and {y.shape}"
-        )
+        raise UsageError(f"expected two rows of equal length, got shapes {x.shape} and {y.shape}")
     defined = ~(np.isnan(x) | np.isnan(y))
     x, y = x[defined], y[defined]
     dx, dy = np.sign(x[:, None] - x), np.sign(y[:, None] - y)

@@ -18,7 +18,7 @@ from sisod.analysis.object_counts import (
     counts_matrix,
     is_summed,
     needs_predicted,
-    no_predicted_objects,
+    predicted_tables,
 )
 from sisod.common.exceptions import InputError, UsageError, printable, shorten_list
 from sisod.evaluation.results import require_metrics
@@ -191,9 +191,8 @@ def _raise_unavailable(key: str, keys: Sequence[str], results: "Sequence[Result]
             f"{key} is the maximum of a mean curve that is not saved for each image, so it cannot "
             "be resampled; use f_max or si_f_max"
         )
-    for result in results:
-        if needs_predicted(key) and result.evaluation.counts is None:
-            raise no_predicted_objects(result.evaluation, key)
+    for result in results if needs_predicted(key) else ():
+        predicted_tables(result.evaluation, key)
     stored = [
         (r.dataset, r.method, score_keys(e), {"protocol": asdict(e.protocol), **e.run})
         for r in results
@@ -285,11 +284,8 @@ def check_same_images(evaluations: "Mapping[str, Evaluation]") -> dict[str, NDAr
         raise UsageError("there are no results to compare; pass at least one")
     orders, truths = {}, {}
     for method, evaluation in evaluations.items():
-        names = evaluation.images["image"].to_list()
-        orders[method] = np.array(sorted(range(len(names)), key=names.__getitem__), dtype=np.int64)
-        truths[method] = evaluation.images.select("image", "height", "width", "n_objects")[
-            orders[method]
-        ]
+        orders[method] = evaluation.images["image"].arg_sort().to_numpy().astype(np.int64)
+        truths[method] = evaluation.images.select("image", "height", "width", "n_objects")
     (first, base), *others = evaluations.items()
     for other, evaluation in others:
         here, there = (set(truths[method]["image"]) for method in (first, other))
@@ -305,13 +301,11 @@ def check_same_images(evaluations: "Mapping[str, Evaluation]") -> dict[str, NDAr
                 f"{first!r} was scored under the protocol {base.protocol.name!r} and {other!r} under "
                 f"{evaluation.protocol.name!r}; evaluate both under one"
             )
-        differ = [
-            a[0] for a, b in zip(truths[first].rows(), truths[other].rows(), strict=True) if a != b
-        ]
+        differ = sorted({*truths[first].rows()} - {*truths[other].rows()})
         if differ:
             raise InputError(
                 f"{first!r} and {other!r} were scored against different ground truths: {len(differ)} "
-                f"images differ in size or number of objects, the first is {printable(differ[0])}; "
+                f"images differ in size or number of objects, the first is {printable(differ[0][0])}; "
                 "evaluate them again"
             )
     return orders

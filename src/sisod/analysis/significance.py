@@ -9,8 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from sisod.analysis.bootstrap import block_size, share_columns
 from sisod.analysis.scores import Score
-from sisod.common.arguments import check_int, short_repr
-from sisod.common.exceptions import UsageError
 
 Values = NDArray[np.float64]
 LEVEL = 0.05  # of every test: a p up to it is significant, and decides
@@ -27,7 +25,6 @@ def sign_test(wins: int, losses: int) -> float:
         >>> sign_test(5, 0)
         0.0625
     """
-    wins, losses = check_int("wins", wins, least=0), check_int("losses", losses, least=0)
     count, fewer = wins + losses, min(wins, losses)
     ways = total = 1
     for k in range(fewer):
@@ -112,10 +109,6 @@ def holm(p_values: ArrayLike) -> Values:
         array([0.03, 0.06, 0.06])
     """
     p = np.asarray(p_values, dtype=np.float64)
-    if p.ndim != 1 or ((p < 0) | (p > 1)).any():
-        raise UsageError(
-            f"p_values must be a one-dimensional array of numbers in [0, 1], got {short_repr(p_values)}"
-        )
     corrected = np.full(len(p), math.nan)
     defined = np.flatnonzero(~np.isnan(p))
     order = defined[np.argsort(p[defined], kind="stable")]

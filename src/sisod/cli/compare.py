@@ -14,6 +14,8 @@ from sisod.cli.shared import (
     show,
     warn,
 )
+from sisod.common.arguments import check_utf8
+from sisod.common.exceptions import UsageError, printable
 from sisod.common.grid import Format
 
 if TYPE_CHECKING:
@@ -50,8 +52,6 @@ def compare(
     Example:
         sisod compare results/MSOD/EDN results/MSOD/ICON --plot forest.pdf
     """
-    from sisod.common.exceptions import UsageError
-
     if against_paper:
         if plot is not None:
             raise UsageError("--plot draws differences of methods; leave out --against-paper")
@@ -63,11 +63,14 @@ def compare(
         start = f"{name}: " if len(comparisons) > 1 else ""
         warn(f"{start}{note}" for note in comparison.notes)
     if plot is not None:
-        _draw(comparisons, plot)
+        from sisod.report.drawing.forest import comparison_figure
+
+        for name, comparison in comparisons.items():
+            several = plot.with_name(f"{plot.stem}-{name}{plot.suffix}")
+            save_plot(several if len(comparisons) > 1 else plot, comparison_figure(comparison))
 
 
 def _compare_with_paper(paths: list[str], fmt: Format | None) -> None:
-    from sisod.common.exceptions import UsageError
     from sisod.paper.against import against_paper
 
     results = _load(paths)
@@ -84,7 +87,6 @@ def _compare_datasets(
     """Return data set -> comparison; results given one by one are compared with each other."""
     from sisod.analysis.comparison import compare_many
     from sisod.analysis.scores import chosen_keys
-    from sisod.common.exceptions import UsageError, printable
 
     results = _load(paths)
     single = len(results) == len(paths)
@@ -110,8 +112,6 @@ def _compare_datasets(
 
 def _load(paths: list[str]) -> "list[Result]":
     """Load result folders, each under its name, and the results in folders that contain them."""
-    from sisod.common.arguments import check_utf8
-    from sisod.common.exceptions import UsageError
     from sisod.evaluation.benchmark import split_name
     from sisod.evaluation.results import Result, load_results
 
@@ -130,7 +130,6 @@ def _load(paths: list[str]) -> "list[Result]":
 
 def _show(comparisons: "dict[str, Comparison]", fmt: Format | None) -> None:
     from sisod.analysis.comparison import render_datasets
-    from sisod.common.exceptions import printable
 
     if fmt is not None and len(comparisons) == 1:
         (comparison,) = comparisons.values()
@@ -143,11 +142,3 @@ def _show(comparisons: "dict[str, Comparison]", fmt: Format | None) -> None:
                 typer.echo(printable(name))
             below = (comparison.caption(), *comparison.legend(), *comparison.verdicts())
             show(None, [comparison.grid()], None, *below)
-
-
-def _draw(comparisons: "dict[str, Comparison]", path: Path) -> None:
-    from sisod.report.drawing.forest import comparison_figure
-
-    for name, comparison in comparisons.items():
-        out = path if len(comparisons) == 1 else path.with_name(f"{path.stem}-{name}{path.suffix}")
-        save_plot(out, comparison_figure(comparison))

@@ -87,7 +87,7 @@ def evaluate(
     from sisod.data.pairs import read_names
     from sisod.evaluation.benchmark import read_benchmark, score_benchmark
     from sisod.evaluation.notes import undefined_notes
-    from sisod.evaluation.request import Options, make_request
+    from sisod.evaluation.tasks import Options, make_request
     from sisod.report.summary import SummaryRow, make_grids, render, shown_keys
 
     keep_freed_memory()

@@ -47,10 +47,10 @@ def show_datasets(
     unusable = [one for one in inspections if one.trouble]
     if unusable:
         first = unusable[0]
-        n_datasets = sum(one.folders is not None for one in inspections)
+        n_datasets = sum(one.image_dir is not None for one in inspections)
         raise InputError(
             f"{len(unusable)} of {n_datasets} data sets found cannot be used as they are "
-            f"({first.known.name}: {first.trouble}); --format json names all files"
+            f"({first.name}: {first.trouble}); --format json names all files"
         )
 
 

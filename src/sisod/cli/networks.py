@@ -206,7 +206,7 @@ def predict(
         size=size,
         mean=_three_numbers("mean", mean),
         std=_three_numbers("std", std),
-        output=_position_or_name(output),
+        output=int(output) if output and output.lstrip("-").isdecimal() else output,
         activation=activation,
         normalize=normalize,
         channel=channel,
@@ -242,21 +242,13 @@ def predict(
 
 
 def _three_numbers(name: str, text: str | None) -> tuple[float, float, float] | None:
+    """Return the numbers of `--mean` or `--std`."""
     if text is None:
         return None
     try:
-        red, green, blue = (float(part) for part in text.split(","))
+        red, green, blue = map(float, text.split(","))
     except ValueError:
         raise UsageError(
             f"--{name} must be three numbers with commas, like 0.485,0.456,0.406, got {text!r}"
         ) from None
     return red, green, blue
-
-
-def _position_or_name(text: str | None) -> int | str | None:
-    if text is None:
-        return None
-    try:
-        return int(text)
-    except ValueError:
-        return text

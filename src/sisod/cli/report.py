@@ -160,7 +160,7 @@ def errors(
     ] = None,
     fmt: FormatName = None,
 ) -> None:
-    """Show where methods fail: objects and wrong pixels by class, from missed to invented.
+    """Show where methods fail: objects and wrong pixels by class, from missed ones to false ones.
 
     Example:
         sisod errors results --by size
@@ -174,10 +174,10 @@ def errors(
     results = load_results(paths)
     grid, caption = (
         error_grid,
-        "objects: with their share, invented ones included; pixels: share of all pixels",
+        "objects: with their share, false ones included; pixels: share of all pixels",
     )
     if by == "size":
-        grid, caption = error_size_grid, "shares of the objects of a size, invented ones included"
+        grid, caption = error_size_grid, "shares of the objects of a size, false ones included"
     show(fmt, [grid(results)], lambda kind: render_errors(results, kind, by_size=by == "size"), caption)
     protocols = [r.evaluation.protocol.name for r in results if has_errors(r.evaluation)]
     warn([*missing_errors(results), *protocol_notes(protocols)])

@@ -37,9 +37,22 @@ if TYPE_CHECKING:
 _OUTPUT_ERRORS = (errno.EPIPE, errno.ENOSPC, errno.EIO, errno.EBADF)
 
 
-def complete_protocol(incomplete: str) -> list[str]:
-    """Return the protocols that begin like this."""
-    return _beginning(incomplete, PROTOCOLS)
+def _completion(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
+    """Return a function for the shell: the names that begin like what is typed."""
+
+    def complete(incomplete: str) -> list[str]:
+        with suppress(ImportError):  # recipes need PyTorch
+            return [name for name in names() if name.startswith(incomplete)]
+        return []
+
+    return complete
+
+
+complete_protocol = _completion(lambda: PROTOCOLS)
+complete_score = _completion(lambda: ("found", *METRICS))
+complete_network = _completion(lambda: importlib.import_module("sisod.networks.registry").names())
+complete_recipe = _completion(lambda: importlib.import_module("sisod.training.recipe").names())
+complete_figure = _completion(lambda: importlib.import_module("sisod.report.gallery").FIGURES)
 
 
 def complete_metrics(incomplete: str) -> list[str]:
@@ -51,39 +64,7 @@ def complete_metrics(incomplete: str) -> list[str]:
     """
     listed, comma, last = incomplete.rpartition(",")
     names = METRICS if comma else (*METRIC_SETS, "all", *METRICS)
-    return [f"{listed}{comma}{name}" for name in _beginning(last, names)]
-
-
-def complete_score(incomplete: str) -> list[str]:
-    """Return the scores of figures that begin like this."""
-    return _beginning(incomplete, ("found", *METRICS))
-
-
-def complete_network(incomplete: str) -> list[str]:
-    """Return the networks that begin like this."""
-    from sisod.networks.registry import names
-
-    return _beginning(incomplete, names())
-
-
-def complete_recipe(incomplete: str) -> list[str]:
-    """Return the recipes that begin like this; without PyTorch there are none."""
-    with suppress(ImportError):
-        from sisod.training.recipe import names
-
-        return _beginning(incomplete, names())
-    return []
-
-
-def complete_figure(incomplete: str) -> list[str]:
-    """Return the figures that begin like this."""
-    from sisod.report.gallery import FIGURES
-
-    return _beginning(incomplete, FIGURES)
-
-
-def _beginning(start: str, names: Iterable[str]) -> list[str]:
-    return [name for name in names if name.startswith(start)]
+    return [f"{listed}{comma}{name}" for name in names if name.startswith(last)]
 
 
 # Options of more than one command: the same name, metavar, type and meaning everywhere. What a command

@@ -34,7 +34,7 @@ from sisod.common.version import __version__
 RUN_FILE = "run.json"
 FORMAT = 1  # of run.json and the files beside it; no other is read
 DIGESTS = "sha256"  # field of run.json: name of a file -> hash of its bytes
-SCRATCH = ".parts"  # folder inside a run; removed when the run is finished
+SCRATCH = ".parts"  # folder inside a run for files that are needed until it is finished
 # kind of a run -> the command that writes it
 COMMANDS = {
     "ablation": "sisod ablate",
@@ -81,11 +81,6 @@ class Run:
     def finished(self) -> bool:
         """Whether the run is finished, now or by an earlier process."""
         return bool(self.record.get("finished"))
-
-    @property
-    def scratch(self) -> Path:
-        """Folder for files that are needed until the run is finished."""
-        return self.path / SCRATCH
 
     def begin(self, **record: Any) -> None:
         """Create the folder with its run.json; a resumed one is only cleared of temporary files."""

@@ -3,7 +3,7 @@
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,20 +12,8 @@ from sisod.compat.pairs import CheckedPair, WindowCounts, shared_pair
 from sisod.scoring.arrays import Values
 
 
-class Handler(Protocol):
-    """What `FmeasureV2` needs of a handler, also of one of your own."""
-
-    dynamic_results: list[Any] | None
-    adaptive_results: list[Any] | None
-    binary_results: Any
-    sample_based: bool
-
-    def __call__(self, tp: Any, fp: Any, tn: Any, fn: Any) -> Any:
-        """Return the metric of one or several confusion matrices."""
-
-
 class _RatioHandler(ABC):
-    """Settings and results of a handler; the metric itself is its call."""
+    """Settings and results of a handler. One of your own needs the same attributes and the call."""
 
     def __init__(
         self,
@@ -173,7 +161,7 @@ class FmeasureV2:
     def __init__(self, metric_handlers: dict[str, Any] | None = None) -> None:
         self._metric_handlers: dict[str, Any] = metric_handlers or {}
 
-    def add_handler(self, handler_name: str, metric_handler: Handler) -> None:
+    def add_handler(self, handler_name: str, metric_handler: Any) -> None:
         """Add a handler; its results are returned under this name."""
         self._metric_handlers[handler_name] = metric_handler
 

@@ -189,17 +189,13 @@ def _level_table(table: Values) -> Grey:
 
 
 class _Last:
-    """The last pair as it was given, with `normalize`, and as it was checked; shared by all threads."""
+    """Key and checked pair of the last step; shared by all threads."""
 
-    step: tuple[NDArray[Any], NDArray[Any], bool, CheckedPair] | None = None
+    step: tuple[tuple[Any, ...], CheckedPair] | None = None
 
 
 def shared_pair(pred: ArrayLike, gt: ArrayLike, *, normalize: bool) -> CheckedPair:
     """Return the checked pair; the one of the last call if prediction and ground truth are the same.
-
-    All pixels are compared with a copy of the last pair. This is quicker than any metric, and no change
-    to an array can go unnoticed: neither in place, nor a buffer that is filled again, nor a new array at
-    the address of an old one.
 
     Example:
         >>> pred, gt = np.zeros((4, 4)), np.eye(4) > 0
@@ -210,23 +206,18 @@ def shared_pair(pred: ArrayLike, gt: ArrayLike, *, normalize: bool) -> CheckedPa
         >>> shared_pair(pred, gt, normalize=False) is first
         False
     """
-    given_pred, given_gt, normalize = as_array(pred, "pred"), as_array(gt, "gt"), bool(normalize)
-    last, _Last.step = _Last.step, None  # a pair that is refused must not leave the last one in memory
-    if (
-        last is not None
-        and normalize == last[2]
-        and (given_pred.dtype, given_gt.dtype) == (last[0].dtype, last[1].dtype)
-        and np.array_equal(given_pred, last[0])
-        and np.array_equal(given_gt, last[1])
-    ):
-        _Last.step = last
-        return last[3]
-    _check_plane(given_pred, "pred")
-    _check_plane(given_gt, "gt")
-    check_same_shape(given_pred, given_gt)
-    kept_pred, kept_gt = given_pred.copy(order="C"), given_gt.copy(order="C")
-    pair = _normalized(kept_pred, kept_gt) if normalize else _unchanged(kept_pred, kept_gt)
-    _Last.step = kept_pred, kept_gt, normalize, pair
+    arrays = as_array(pred, "pred"), as_array(gt, "gt")
+    # a copy of all pixels: a buffer that is filled again is another pair
+    key = (bool(normalize), *((array.dtype, array.shape, array.tobytes()) for array in arrays))
+    last = _Last.step
+    if last is not None and last[0] == key:
+        return last[1]
+    _check_plane(arrays[0], "pred")
+    _check_plane(arrays[1], "gt")
+    check_same_shape(*arrays)
+    create = _normalized if normalize else _unchanged
+    pair = create(arrays[0].copy(order="C"), arrays[1].copy(order="C"))
+    _Last.step = key, pair
     return pair
 
 

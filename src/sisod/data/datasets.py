@@ -6,21 +6,26 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sisod.common.arguments import check_known, check_utf8
+from sisod.common.arguments import check_known
 from sisod.common.exceptions import InputError, shorten_list
 from sisod.data.catalogue import IMAGE_WORDS, KNOWN, MASK_WORDS, Known, normalise, recognise
 from sisod.data.containers import is_container, is_shard, list_selections, plain_root, split_root
-from sisod.data.files import is_hidden, url_errors
-from sisod.data.images import EXTENSIONS
+from sisod.data.files import EXTENSIONS, is_hidden, url_errors
 from sisod.data.pairs import files_by_name, find_photographs
-from sisod.data.storage import StoredFile, is_local_root, list_shards
+from sisod.data.storage import is_local_root, list_shards
 
 _DEEPEST = 3  # folders between a root and a data set's own
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One image and its mask; `name` is the path below the folder, without extension."""
+    """One image and its mask.
+
+    Attributes:
+        name: path below the folder, without extension.
+        image: path of the image file; in a container it also says where the content is.
+        mask: path of the mask file, alike.
+    """
 
     name: str
     image: Path
@@ -29,7 +34,14 @@ class Sample:
 
 @dataclass(frozen=True)
 class Dataset:
-    """Samples in the order of their names."""
+    """Samples in the order of their names.
+
+    Attributes:
+        name: of a known data set, or of its folder.
+        image_dir: folder, or container, of the images.
+        mask_dir: folder, or container, of the masks.
+        samples: one of each image.
+    """
 
     name: str
     image_dir: Path
@@ -45,15 +57,6 @@ class DatasetFolders:
     image_dir: Path
     mask_dir: Path | None
     problem: str | None = None
-
-
-@dataclass(frozen=True)
-class Matching:
-    """The samples of two folders, and the names of what has no partner."""
-
-    samples: tuple[Sample, ...]
-    without_mask: tuple[str, ...]
-    without_image: tuple[str, ...]
 
 
 def open_dataset(
@@ -88,49 +91,54 @@ def open_dataset(
             or f"{str(folders.image_dir)!r} has images but no folder of masks beside it; expected one "
             "called mask, gt, masks or the like; name it if it is elsewhere"
         )
-    matching = match_files(folders.image_dir, folders.mask_dir)
+    samples, without_mask, without_image = match_files(folders.image_dir, folders.mask_dir)
     problems = [
-        f"{len(names)} of {len(matching.samples) + len(names)} {what} in {str(folder)!r} "
+        f"{len(names)} of {len(samples) + len(names)} {what} in {str(folder)!r} "
         f"({shorten_list(list(names))})"
         for names, what, folder in (
-            (matching.without_mask, "images have no mask", folders.mask_dir),
-            (matching.without_image, "masks have no image", folders.image_dir),
+            (without_mask, "images have no mask", folders.mask_dir),
+            (without_image, "masks have no image", folders.image_dir),
         )
         if names
     ]
-    if problems or not matching.samples:
+    if problems or not samples:
         problem = " and ".join(problems) or f"{str(folders.image_dir)!r} has no image files"
         raise InputError(f"{problem}; add what is missing, or move the others away")
-    return Dataset(folders.name, folders.image_dir, folders.mask_dir, matching.samples)
+    return Dataset(folders.name, folders.image_dir, folders.mask_dir, samples)
 
 
 def find_images(root: Path | str) -> Path:
-    """Return the folder of images of a data set, or a folder of images itself; masks are not needed."""
+    """Return the folder of images of a data set, or a folder of images itself; masks are not needed.
+
+    Args:
+        root: a data set's own folder, or a folder of images.
+
+    Raises:
+        InputError: there are no images.
+    """
     try:
         return _search(Path(root), ()).image_dir
     except InputError:
-        if visible_photographs(root):
+        if find_photographs(root, all_used=True):
             return Path(root)
         raise
 
 
-def visible_photographs(root: str | Path) -> dict[str, StoredFile]:
-    """Return the photographs below a folder or URL by name, without hidden ones; one for each image."""
-    files = find_photographs(root)
-    for file in files.values():
-        check_utf8(file.path, f"{root}: the file name")
-    return files
+def match_files(
+    image_dir: Path, mask_dir: Path
+) -> tuple[tuple[Sample, ...], tuple[str, ...], tuple[str, ...]]:
+    """Pair images and masks by their path below each folder, whatever the extension.
 
-
-def match_files(image_dir: Path, mask_dir: Path) -> Matching:
-    """Pair images and masks by their path below each folder, whatever the extension."""
-    images, masks = visible_photographs(image_dir), files_by_name(mask_dir)
+    Returns:
+        The samples, the names of images without a mask, and those of masks without an image.
+    """
+    images, masks = find_photographs(image_dir, all_used=True), files_by_name(mask_dir)
     samples = tuple(
         Sample(name, image_dir / images[name].path, mask_dir / masks[name].path)
         for name in sorted(images.keys() & masks.keys())
     )
     without_mask, without_image = images.keys() - masks.keys(), masks.keys() - images.keys()
-    return Matching(samples, tuple(sorted(without_mask)), tuple(sorted(without_image)))
+    return samples, tuple(sorted(without_mask)), tuple(sorted(without_image))
 
 
 def find_known(root: Path | str) -> dict[str, DatasetFolders]:

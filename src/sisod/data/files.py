@@ -140,12 +140,11 @@ def read_file(root: str | Path, path: str = "") -> bytes:
 
 
 def file_system(root: str) -> tuple[Any, str]:
-    """Return the file system of a URL, and the path there."""
+    """Return the file system of a URL, and the path there; to be called inside `url_errors`."""
     require(f"{root!r} is a URL, which", "fsspec")
     import fsspec
 
-    with url_errors(root):  # unknown protocol, or its package is missing
-        system, base = fsspec.core.url_to_fs(root)
+    system, base = fsspec.core.url_to_fs(root)
     return system, str(base).rstrip("/")
 
 

@@ -7,7 +7,8 @@ and so that the orientation of an image does not depend on the version of a deco
 import struct
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import suppress
+from typing import NamedTuple
 
 from sisod.common.exceptions import InputError
 
@@ -18,8 +19,7 @@ MOST_BYTES = 1 << 30  # of an unpacked image: so many pixels of four bytes
 _MOST_PARTS = 1 << 19
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(NamedTuple):
     """What the header of an image file states.
 
     Attributes:
@@ -86,20 +86,16 @@ def check_size(shape: tuple[int, ...], pixel_bytes: int, name: str) -> None:
         )
 
 
-def _turned(height: int, width: int, pixel_bytes: int, exif: bytes | None, **more: bool) -> Header:
-    orientation = 1 if exif is None else _orientation(exif)
+def _turned(height: int, width: int, pixel_bytes: int, exif: bytes, **more: bool) -> Header:
+    """Return the header of an image with an EXIF block, which may be empty or damaged."""
+    orientation = 1
+    if exif:
+        with suppress(struct.error, OverflowError):
+            orientation = tiff_tags(exif.removeprefix(b"Exif\0\0")).get(_ORIENTATION, 1)
+        orientation = orientation if 1 <= orientation <= 8 else 1
     if orientation >= 5:  # these exchange height and width
         height, width = width, height
     return Header(height, width, pixel_bytes, orientation, **more)
-
-
-def _orientation(exif: bytes) -> int:
-    """Return the orientation of an EXIF block; 1 if it states none or an invalid one."""
-    try:
-        orientation = tiff_tags(exif.removeprefix(b"Exif\0\0")).get(_ORIENTATION, 1)
-    except (struct.error, OverflowError):
-        return 1
-    return orientation if 1 <= orientation <= 8 else 1
 
 
 _PNG_CHANNELS = {0: 1, 2: 3, 3: 3, 4: 4, 6: 4}  # by colour type, as OpenCV decodes it
@@ -110,11 +106,11 @@ def _png(data: bytes) -> Header | None:
     width, height, bits, colour = struct.unpack_from(">IIBB", data, 16)
     if colour not in _PNG_CHANNELS:
         return None
-    exif, transparent, is_cut = None, False, True
+    exif, transparent, is_cut = b"", False, True
     for kind, begin, end in _chunks(data, is_png=True):
         if kind == b"tRNS":
             transparent = True
-        elif kind == b"eXIf" and exif is None:  # may stand before or after the pixels
+        elif kind == b"eXIf" and not exif:  # may stand before or after the pixels
             exif = data[begin:end]
         elif kind == b"IEND":
             # a chunk before it may state a length that the file has not, which OpenCV would allocate
@@ -129,13 +125,15 @@ def _png(data: bytes) -> Header | None:
 
 def _chunks(data: bytes, *, is_png: bool) -> Iterator[tuple[bytes, int, int]]:
     """Yield kind, and begin and end of the content, of every chunk of a PNG or WebP file."""
-    at = 8 if is_png else 12
+    at, size = 8 if is_png else 12, len(data)
     for _ in range(_MOST_PARTS):
-        if at + 8 > len(data):
+        if at + 8 > size:
             return
-        first, second = data[at : at + 4], data[at + 4 : at + 8]
-        kind = second if is_png else first
-        end = at + 8 + (int.from_bytes(first, "big") if is_png else int.from_bytes(second, "little"))
+        if is_png:
+            length, kind = struct.unpack_from(">I4s", data, at)
+        else:
+            kind, length = struct.unpack_from("<4sI", data, at)
+        end = at + 8 + length
         yield kind, at + 8, end
         at = end + 4 if is_png else end + end % 2  # behind the checksum, or at an even place
 
@@ -177,7 +175,7 @@ _ALONE = frozenset({0x01, *range(0xD0, 0xD8)})  # markers without a segment
 
 
 def _jpeg(data: bytes) -> Header | None:
-    size, exif, least, is_cut, at = None, None, 0, True, 2
+    size, exif, least, is_cut, at = None, b"", 0, True, 2
     for _ in range(_MOST_PARTS):  # segments up to the first scan
         marker = data[at + 1] if at + 4 <= len(data) and data[at] == 0xFF else 0
         if marker == 0xFF or marker in _ALONE:
@@ -194,7 +192,7 @@ def _jpeg(data: bytes) -> Header | None:
             size = struct.unpack_from(">HHB", data, begin + 1)
             if marker in _HUFFMAN:  # at least one bit for every block of 8 x 8 pixels
                 least = size[0] * size[1] // 512
-        elif marker == _EXIF_SEGMENT and exif is None and data[begin : begin + 6] == b"Exif\0\0":
+        elif marker == _EXIF_SEGMENT and not exif and data[begin : begin + 6] == b"Exif\0\0":
             exif = data[begin:at]
     if size is None:
         return None
@@ -206,11 +204,11 @@ def _webp(data: bytes) -> Header | None:
     kind, head, channels = data[12:16], data[:30], 3
     parts = reversed(list(_chunks(data, is_png=False)))  # of two of a kind, the first counts
     chunks = {name: slice(begin, end) for name, begin, end in parts}
-    exif = None
+    exif = b""
     if kind == b"VP8X" and len(head) == 30:
         width, height = (int.from_bytes(head[at : at + 3], "little") + 1 for at in (24, 27))
         channels = 4 if head[20] & 0x10 else 3
-        exif = data[chunks[b"EXIF"]] if head[20] & 0x08 and b"EXIF" in chunks else None
+        exif = data[chunks[b"EXIF"]] if head[20] & 0x08 and b"EXIF" in chunks else b""
     elif kind == b"VP8L" and len(head) >= 25:
         bits = int.from_bytes(head[21:25], "little")
         width, height = (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1

@@ -11,8 +11,7 @@ applied, in JPEG, PNG, WebP and TIFF.
 
 import ctypes
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,63 +22,32 @@ from numpy.typing import NDArray
 
 from sisod.common.exceptions import InputError, printable
 from sisod.common.processes import is_out_of_memory
-from sisod.data.files import EXTENSIONS as EXTENSIONS
+from sisod.data.files import EXTENSIONS
 from sisod.data.headers import Header, check_size, palette_as_grey, read_header
-from sisod.data.numpy_files import decode_npy, decode_npz
+from sisod.data.numpy_files import decode_numpy
 from sisod.data.storage import read_bytes
-from sisod.scoring.arrays import Map, as_map, as_mask
 
 TRUTH_ARRAYS = ("mask", "labels")  # names in a .npz file of several arrays, the first that is there
-MAP_ARRAYS = ("pred",)
-_NPY, _ZIP = b"\x93NUMPY", b"PK\x03\x04"  # how the content of .npy and .npz files begins
+_NUMPY = {".npy": b"\x93NUMPY", ".npz": b"PK\x03\x04"}  # how the content of these files begins
 _GREY_TOLERANCE = 2 / 255
 _log: Any = cv2 if hasattr(cv2, "setLogLevel") else cv2.utils.logging  # from OpenCV 4.13 on
 _STRIP = 1 << 18  # pixels that are converted at a time, to use little memory
 
 
-def read_mask(root: str | Path, path: str, *, level: int) -> NDArray[np.bool_]:
-    """Read one ground truth below a root.
-
-    Args:
-        root: folder, container or URL.
-        path: of the file below it.
-        level: 8-bit value from which a pixel is salient.
-    """
-    return to_mask(read_array(root, path), display_path(root, path), level=level)
-
-
-def read_map(root: str | Path, path: str) -> Map:
-    """Read one prediction below a root.
-
-    Args:
-        root: folder, container or URL.
-        path: of the file below it.
-
-    Returns:
-        The map as it is stored: uint8, uint16, bool, or floating in [0, 1].
-
-    Raises:
-        InputError: the file is damaged, too large, or holds no grey map.
-    """
-    return to_map(read_array(root, path, arrays=MAP_ARRAYS), display_path(root, path))
-
-
-def read_array(
-    root: str | Path, path: str, *, arrays: Sequence[str] = TRUTH_ARRAYS, indices: bool = False
-) -> NDArray[Any]:
-    """Read one grey file below a root; see `decode`."""
-    return decode(read_bytes(root, path), display_path(root, path), arrays=arrays, indices=indices)
+def read_array(root: str | Path, path: str) -> NDArray[Any]:
+    """Return the array of one grey file below a root; see `decode`."""
+    return decode(read_bytes(root, path), display_path(root, path))
 
 
 def read_colour(root: str | Path, path: str) -> NDArray[np.uint8]:
-    """Read one image below a root.
+    """Return one image below a root as a viewer shows it, (height, width, 3) in OpenCV's order BGR.
 
     Args:
         root: folder, container or URL.
         path: of the file below it.
 
-    Returns:
-        The image as a viewer shows it, (height, width, 3) in OpenCV's order BGR.
+    Raises:
+        InputError: the file is damaged, too large, or no image.
     """
     # rotated here: which formats OpenCV rotates depends on its version
     flags = cv2.IMREAD_COLOR | cv2.IMREAD_IGNORE_ORIENTATION
@@ -88,34 +56,19 @@ def read_colour(root: str | Path, path: str) -> NDArray[np.uint8]:
 
 
 def display_path(root: str | Path, path: str) -> str:
-    """Return the name of a file for messages."""
+    """Return the name of a file for messages.
+
+    Example:
+        >>> display_path("masks/", "night/im1.png")
+        'masks/night/im1.png'
+    """
     return printable(f"{str(root).rstrip('/')}/{path}")
-
-
-def to_mask(array: NDArray[Any], name: str, *, level: int) -> NDArray[np.bool_]:
-    """Turn the array of a file into a ground truth; `name` is for messages."""
-    with _named_errors(name):
-        return as_mask(array, level=level)
-
-
-def to_map(array: NDArray[Any], name: str) -> Map:
-    """Turn the array of a file into a prediction; `name` is for messages."""
-    with _named_errors(name):
-        return as_map(array)
-
-
-@contextmanager
-def _named_errors(name: str) -> Iterator[None]:
-    try:
-        yield
-    except (ValueError, TypeError) as error:
-        raise InputError(f"{name}: {error}") from error
 
 
 def decode(
     data: bytes, name: str, *, arrays: Sequence[str] = TRUTH_ARRAYS, indices: bool = False
 ) -> NDArray[Any]:
-    """Turn the content of a file into a two-dimensional array.
+    """Return the content of a file as a two-dimensional array.
 
     Args:
         data: the content.
@@ -133,94 +86,66 @@ def decode(
         array([[  0, 128],
                [255,   7]], dtype=uint8)
     """
-    if _has_kind(data, name, ".npy", _NPY):
-        return decode_npy(data, name)
-    if _has_kind(data, name, ".npz", _ZIP):
-        return decode_npz(data, name, arrays)
+    lower = name.lower()
+    for kind, beginning in _NUMPY.items():  # by the content only if it is a column that has the name
+        if lower.endswith(kind) or (data.startswith(beginning) and not lower.endswith(EXTENSIONS)):
+            return decode_numpy(data, name, arrays, is_archive=kind == ".npz")
     data, factor = palette_as_grey(data) if indices else (data, 1)
     array, header = _decode_image(data, name, cv2.IMREAD_UNCHANGED)
     if indices and header.is_lossy:  # whatever its name
         raise InputError(
             f"{name!r} is a JPEG or lossy WebP file, which changes numbers; save them as PNG"
         )
-    white = array.dtype.type(1 if array.dtype.kind == "f" else np.iinfo(array.dtype).max)
     if header.white_is_zero and array.dtype != np.uint8:  # OpenCV inverts only that
-        np.subtract(white, array, out=array)
-    has_alpha = array.ndim == 3 and array.shape[2] == 4
-    # written so that NaN is not opaque
-    if header.hidden_channels or (has_alpha and not array[..., 3].min() >= white):
-        raise InputError(
-            f"{name!r} has transparency or other channels; expected an opaque grey map; flatten it first"
-        )
-    if array.ndim == 3:
-        if not _is_grey(array, tolerance=0.0 if indices else _GREY_TOLERANCE * float(white)):
-            raise InputError(
-                f"{name!r} is a colour image whose channels differ; expected a grey map; "
-                "convert it to grey as its values mean it"
-            )
-        array = np.ascontiguousarray(array[..., 1])
+        np.subtract(_white(array.dtype), array, out=array)
+    if header.hidden_channels or array.ndim == 3:
+        tolerance = 0.0 if indices else _GREY_TOLERANCE * float(_white(array.dtype))
+        array = _grey_channel(array, name, header, tolerance=tolerance)
     if factor > 1:
         array //= factor
     return _upright(array, header.orientation)
 
 
-def _has_kind(data: bytes, name: str, extension: str, beginning: bytes) -> bool:
-    """Tell by the name; by the content if it is that of a column and not of a file."""
-    lower = name.lower()
-    return lower.endswith(extension) or (data.startswith(beginning) and not lower.endswith(EXTENSIONS))
-
-
 def _decode_image(data: bytes, name: str, flags: int) -> tuple[NDArray[Any], Header]:
-    """Return what OpenCV decodes, and the header, whose size was checked before."""
+    """Return what OpenCV decodes, and the header, whose size was checked before.
+
+    Meanwhile OpenCV logs nothing, and libpng and libjpeg print nothing: our own message names the file.
+    Those two print to the C library's `stderr`, which is replaced by a stream to the null device where
+    the C library is glibc. Python's own standard error is another stream to the same file, and stays.
+    Threads may overlap: what is put back is always what was there at first.
+    """
     header, array = read_header(data), None
     if header is not None:  # an unknown format is not decoded: its size could be anything
         check_size((header.height, header.width), header.pixel_bytes, name)
         if not header.is_cut:
-            with quiet_decoders():
-                try:
-                    array = cv2.imdecode(np.frombuffer(data, dtype=np.uint8), flags)
-                except cv2.error as error:
-                    if is_out_of_memory(error):
-                        raise
+            level, stderr, screen, null = _decoder_output()
+            _log.setLogLevel(0)
+            stderr.value = null
+            try:
+                array = cv2.imdecode(np.frombuffer(data, dtype=np.uint8), flags)
+            except cv2.error as error:
+                if is_out_of_memory(error):
+                    raise
+            finally:
+                stderr.value = screen
+                _log.setLogLevel(level)
     if header is None or array is None:
         raise InputError(f"{name!r} is not an image that can be read, or is cut short; replace the file")
     return np.asarray(array), header
 
 
-@contextmanager
-def quiet_decoders() -> Iterator[None]:
-    """Let OpenCV log nothing, and libpng and libjpeg print nothing: our own message names the file.
-
-    Those two print to the C library's `stderr`, which is replaced by a stream to the null device where
-    the C library is glibc. Python's own standard error is another stream to the same file, and stays.
-    Threads may overlap: what is put back is always what was there at first.
-    """
-    level, (stderr, screen, null) = _log_level(), _c_streams()
-    _log.setLogLevel(0)
-    stderr.value = null
-    try:
-        yield
-    finally:
-        stderr.value = screen
-        _log.setLogLevel(level)
-
-
 @cache
-def _log_level() -> int:
-    return int(_log.getLogLevel())
-
-
-@cache
-def _c_streams() -> tuple[ctypes.c_void_p, int | None, int | None]:
-    """Return glibc's variable `stderr`, its value, and a stream to the null device; or of nobody."""
+def _decoder_output() -> tuple[int, ctypes.c_void_p, int | None, int | None]:
+    """Return OpenCV's log level; glibc's variable `stderr`, its value, and a stream to nowhere."""
+    level = int(_log.getLogLevel())
     try:
         libc = ctypes.CDLL(None)
         libc.gnu_get_libc_version  # noqa: B018  (with other C libraries it cannot be replaced)
         libc.fopen.restype = ctypes.c_void_p
         stderr = ctypes.c_void_p.in_dll(libc, "stderr")
-        return stderr, stderr.value, libc.fopen(os.devnull.encode(), b"we") or stderr.value
+        return level, stderr, stderr.value, libc.fopen(os.devnull.encode(), b"we") or stderr.value
     except (AttributeError, OSError, TypeError, ValueError):
-        return ctypes.c_void_p(), None, None
+        return level, ctypes.c_void_p(), None, None
 
 
 def _upright(array: NDArray[Any], orientation: int) -> NDArray[Any]:
@@ -234,8 +159,18 @@ def _upright(array: NDArray[Any], orientation: int) -> NDArray[Any]:
     return np.ascontiguousarray(array[::rows, ::columns])
 
 
-def _is_grey(array: NDArray[Any], *, tolerance: float) -> bool:
-    """Tell whether the colours of all pixels differ by no more than a tolerance."""
+def _white(dtype: np.dtype[Any]) -> Any:
+    return dtype.type(1 if dtype.kind == "f" else np.iinfo(dtype).max)
+
+
+def _grey_channel(array: NDArray[Any], name: str, header: Header, *, tolerance: float) -> NDArray[Any]:
+    """Return one channel of an opaque image whose colours differ by no more than a tolerance."""
+    has_alpha = array.ndim == 3 and array.shape[2] == 4
+    # written so that NaN is not opaque
+    if header.hidden_channels or (has_alpha and not array[..., 3].min() >= _white(array.dtype)):
+        raise InputError(
+            f"{name!r} has transparency or other channels; expected an opaque grey map; flatten it first"
+        )
     n_rows = max(1, _STRIP // array.shape[1])
     for begin in range(0, len(array), n_rows):
         strip = array[begin : begin + n_rows, :, :3]
@@ -249,8 +184,11 @@ def _is_grey(array: NDArray[Any], *, tolerance: float) -> bool:
         if strip.dtype.kind == "f":
             agree |= np.isnan(green)  # an error elsewhere, with its own message
         if not agree.all():
-            return False
-    return True
+            raise InputError(
+                f"{name!r} is a colour image whose channels differ; expected a grey map; "
+                "convert it to grey as its values mean it"
+            )
+    return np.ascontiguousarray(array[..., 1])
 
 
 def resize(plane: NDArray[np.uint8], size: int | tuple[int, int]) -> NDArray[np.uint8]:

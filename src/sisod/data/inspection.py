@@ -1,93 +1,103 @@
 """Inspection of data sets: counts, images without masks and the reverse, sizes that differ."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from sisod.common.exceptions import InputError, shorten_list
 from sisod.common.grid import Format, Grid, render
 from sisod.common.progress import progress_bar
-from sisod.data.catalogue import KNOWN, Known
-from sisod.data.datasets import DatasetFolders, Sample, find_known, match_files, visible_photographs
+from sisod.data.catalogue import KNOWN
+from sisod.data.datasets import DatasetFolders, Sample, find_known, match_files
 from sisod.data.headers import read_header
+from sisod.data.pairs import find_photographs
 from sisod.data.storage import read_bytes
 
 
 @dataclass(frozen=True)
 class Inspection:
-    """The state of one data set.
+    """The state of one data set, as `sisod datasets --format json` prints it.
 
     Attributes:
-        folders: of its images and masks; None if it is missing.
-        n_images: image files.
+        name: as tables write it.
+        title: what the name stands for.
+        description: its particular features.
+        url: the page of its authors.
+        expected: number of images that it should have.
+        images: image files.
+        image_dir: folder of its images; None if the data set is missing.
+        mask_dir: folder of its masks; None if there is none.
         without_mask: names of images that have no mask.
         without_image: names of masks that have no image.
         other_size: names of samples whose mask is not of the image's size.
         unreadable: files that do not have the header of an image.
-        problem: why it could not be inspected.
+        trouble: why it cannot be used for training or evaluation as it is; None if it can.
     """
 
-    known: Known
-    folders: DatasetFolders | None = None
-    n_images: int = 0
+    name: str
+    title: str
+    description: str
+    url: str
+    expected: int
+    images: int = 0
+    image_dir: str | None = None
+    mask_dir: str | None = None
     without_mask: tuple[str, ...] = ()
     without_image: tuple[str, ...] = ()
     other_size: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
-    problem: str | None = None
-
-    @property
-    def trouble(self) -> str | None:
-        """The reason why it cannot be used for training or evaluation as it is; None if it can."""
-        if self.folders is None or self.problem:
-            return self.problem
-        if self.folders.mask_dir is None:
-            return "no folder of masks"
-        for names, what in (
-            (self.without_mask, "images have no mask"),
-            (self.without_image, "masks have no image"),
-            (self.unreadable, "files are not images"),
-        ):
-            if names:
-                return f"{len(names)} {what}: {shorten_list(list(names))}"
-        return None if self.n_images else "no images"
+    trouble: str | None = None
 
 
 def inspect_datasets(root: Path | str) -> list[Inspection]:
-    """Inspect every known data set below a folder; sizes come from the headers of the files.
+    """Return the state of every known data set, found below a folder or missing.
+
+    Sizes come from the headers of the files.
 
     Args:
         root: a folder that holds data sets, or a data set's own folder.
 
-    Returns:
-        One inspection of each known data set, found or missing.
+    Raises:
+        InputError: the folder does not exist.
     """
     folders = find_known(root)
-    return [
-        _inspect(known, folders[name]) if name in folders else Inspection(known)
+    missing = {
+        name: Inspection(name, known.title, known.description, known.url, known.count)
         for name, known in KNOWN.items()
-    ]
+    }
+    return [_inspect(one, folders[name]) if name in folders else one for name, one in missing.items()]
 
 
-def _inspect(known: Known, folders: DatasetFolders) -> Inspection:
+def _inspect(one: Inspection, folders: DatasetFolders) -> Inspection:
+    image_dir, mask_dir = folders.image_dir, folders.mask_dir
+    one = replace(one, image_dir=str(image_dir), mask_dir=None if mask_dir is None else str(mask_dir))
     if folders.problem is not None:
-        return Inspection(known, folders, problem=folders.problem)
+        return replace(one, trouble=folders.problem)
     try:
-        if folders.mask_dir is None:
-            return Inspection(known, folders, len(visible_photographs(folders.image_dir)))
-        matching = match_files(folders.image_dir, folders.mask_dir)
-        other_size, unreadable = _compare_sizes(known.name, matching.samples)
+        if mask_dir is None:
+            n_images = len(find_photographs(image_dir, all_used=True))
+            return replace(one, images=n_images, trouble="no folder of masks")
+        samples, without_mask, without_image = match_files(image_dir, mask_dir)
+        other_size, unreadable = _compare_sizes(one.name, samples)
     except InputError as error:
-        return Inspection(known, folders, problem=str(error))
-    return Inspection(
-        known,
-        folders,
-        len(matching.samples) + len(matching.without_mask),
-        matching.without_mask,
-        matching.without_image,
-        other_size,
-        unreadable,
+        return replace(one, trouble=str(error))
+    n_images = len(samples) + len(without_mask)
+    trouble = None if n_images else "no images"
+    for names, what in (
+        (unreadable, "files are not images"),
+        (without_image, "masks have no image"),
+        (without_mask, "images have no mask"),  # said first
+    ):
+        if names:
+            trouble = f"{len(names)} {what}: {shorten_list(list(names))}"
+    return replace(
+        one,
+        images=n_images,
+        without_mask=without_mask,
+        without_image=without_image,
+        other_size=other_size,
+        unreadable=unreadable,
+        trouble=trouble,
     )
 
 
@@ -110,48 +120,28 @@ def report_grid(inspections: Sequence[Inspection], root: Path) -> Grid:
     headings = ("data set", "where, or where to get it", "images", "no mask", "no image", "other size")
     rows: list[tuple[str, ...]] = []
     for one in inspections:
-        if one.folders is None:
-            rows.append((one.known.name, one.known.url, f"missing, {one.known.count}", "", "", ""))
+        if one.image_dir is None:
+            rows.append((one.name, one.url, f"missing, {one.expected}", "", "", ""))
             continue
-        paths = [path for path in (one.folders.image_dir, one.folders.mask_dir) if path is not None]
+        paths = [Path(path) for path in (one.image_dir, one.mask_dir) if path is not None]
         base = root.absolute()
         where = ", ".join(
             path.relative_to(base).as_posix() if path.is_relative_to(base) else str(path)
             for path in paths
         )
-        if one.problem or one.folders.mask_dir is None:
+        if one.trouble and not (one.without_mask or one.without_image):  # those have columns
             where += f": {one.trouble}"
         counts = (one.without_mask, one.without_image, one.other_size)
-        n_images = f"{one.n_images} of {one.known.count}"
-        rows.append((one.known.name, where, n_images, *(str(len(names) or "") for names in counts)))
+        n_images = f"{one.images} of {one.expected}"
+        rows.append((one.name, where, n_images, *(str(len(names) or "") for names in counts)))
     return Grid(headings, tuple(rows), n_text=2)
 
 
 def render_report(inspections: Sequence[Inspection], root: Path, kind: Format) -> str:
     """Return the table for a document; for a program, all facts: in CSV lists of files as counts."""
-    content = [_facts(inspection) for inspection in inspections]
+    content = [asdict(inspection) for inspection in inspections]
     records = [
         {key: len(value) if isinstance(value, tuple) else value for key, value in facts.items()}
         for facts in content
     ]
     return render(report_grid(inspections, root), records, content, kind)
-
-
-def _facts(one: Inspection) -> dict[str, Any]:
-    image_dir = one.folders and str(one.folders.image_dir)
-    mask_dir = one.folders and one.folders.mask_dir and str(one.folders.mask_dir)
-    return {
-        "name": one.known.name,
-        "title": one.known.title,
-        "description": one.known.description,
-        "url": one.known.url,
-        "expected": one.known.count,
-        "images": one.n_images,
-        "image_dir": image_dir,
-        "mask_dir": mask_dir,
-        "without_mask": one.without_mask,
-        "without_image": one.without_image,
-        "other_size": one.other_size,
-        "unreadable": one.unreadable,
-        "trouble": one.trouble,
-    }

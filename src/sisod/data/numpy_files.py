@@ -3,8 +3,7 @@
 import io
 import warnings
 import zipfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import IO, Any
 
 import numpy as np
@@ -16,41 +15,39 @@ from sisod.data.headers import check_size
 _MOST_HEADER = 1 << 17  # bytes of the header of an array, far more than NumPy writes
 
 
-def decode_npy(data: bytes, name: str) -> NDArray[Any]:
-    """Return the array of a .npy file; `name` is for messages."""
-    with _readable(name, ".npy file of one two-dimensional array of numbers; save it with numpy.save"):
-        return _read_array(io.BytesIO(data), name)
-
-
-def decode_npz(data: bytes, name: str, arrays: Sequence[str]) -> NDArray[Any]:
-    """Return one array of a .npz file: the only one, or of several the first of these names.
+def decode_numpy(data: bytes, name: str, arrays: Sequence[str], *, is_archive: bool) -> NDArray[Any]:
+    """Return the array of a .npy file; of a .npz file the only one, or the first of these names.
 
     Args:
         data: content of the file.
         name: of the file, for messages.
-        arrays: names of arrays, best first.
+        arrays: names of arrays in an archive of several, best first.
+        is_archive: whether it is a .npz file.
+
+    Raises:
+        InputError: it is damaged, too large, or holds no two-dimensional array of numbers.
     """
-    expected = ".npz file of two-dimensional arrays of numbers; save it with numpy.savez_compressed"
-    with _readable(name, expected), zipfile.ZipFile(io.BytesIO(data)) as archive:
-        names = [entry[:-4] for entry in archive.namelist() if entry.endswith(".npy")]
-        chosen = names if len(names) == 1 else [array for array in arrays if array in names]
-        if not chosen:
-            raise InputError(
-                f"{name!r} holds {len(names)} arrays ({shorten_list(sorted(names))}); expected one "
-                f"array, or one of them to be called {' or '.join(map(repr, arrays))}"
-            )
-        with archive.open(f"{chosen[0]}.npy") as file:
-            return _read_array(file, name)
-
-
-@contextmanager
-def _readable(name: str, expected: str) -> Iterator[None]:
     try:
-        yield
+        if not is_archive:
+            return _read_array(io.BytesIO(data), name)
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            names = [entry[:-4] for entry in archive.namelist() if entry.endswith(".npy")]
+            chosen = names if len(names) == 1 else [array for array in arrays if array in names]
+            if not chosen:
+                raise InputError(
+                    f"{name!r} holds {len(names)} arrays ({shorten_list(sorted(names))}); expected one "
+                    f"array, or one of them to be called {' or '.join(map(repr, arrays))}"
+                )
+            with archive.open(f"{chosen[0]}.npy") as file:
+                return _read_array(file, name)
     except InputError:
         raise
     except Exception as error:  # a damaged file raises more than NumPy and zipfile document
-        raise InputError(f"{name!r} is not a {expected}") from error
+        kind, writer = (".npz", "savez_compressed") if is_archive else (".npy", "save")
+        raise InputError(
+            f"{name!r} is not a {kind} file of two-dimensional arrays of numbers; save it with "
+            f"numpy.{writer}"
+        ) from error
 
 
 def _read_array(file: IO[bytes], name: str) -> NDArray[Any]:

@@ -9,8 +9,7 @@ from pathlib import Path
 from sisod.common.arguments import check_text, check_utf8, short_repr
 from sisod.common.exceptions import InputError, InputWarning, pluralize, shorten_list
 from sisod.data.containers import is_coco
-from sisod.data.files import read_file
-from sisod.data.images import EXTENSIONS
+from sisod.data.files import EXTENSIONS, read_file
 from sisod.data.storage import StoredFile, list_files
 
 # of two photographs of one image the first of these is taken; JPEG first, since some data sets keep the
@@ -148,7 +147,6 @@ def read_names(path: Path) -> list[str]:
 
     Raises:
         InputError: it cannot be read, or names no image.
-
     """
     try:  # only a newline ends a line: names may contain other line separators
         lines = read_file(path).decode("utf-8-sig").split("\n")
@@ -216,17 +214,26 @@ def image_name(file: StoredFile, suffix: str = "") -> str | None:
     return name.removesuffix(suffix) or None
 
 
-def find_photographs(root: str | Path) -> dict[str, StoredFile]:
+def find_photographs(root: str | Path, *, all_used: bool = False) -> dict[str, StoredFile]:
     """Return the photographs below a root by the names of their images.
 
     Of several files for one image, one is taken in the order of `PHOTOGRAPH_ORDER`; a warning says so.
+
+    Args:
+        root: folder, container or URL.
+        all_used: whether all files are used; then a name that is not UTF-8 is an error.
     """
     files: dict[str, StoredFile] = {}
     replaced: dict[str, StoredFile] = {}
+
+    def rank(file: StoredFile) -> tuple[int, str]:
+        fits = [file.path.lower().endswith(extension) for extension in PHOTOGRAPH_ORDER]
+        return [*fits, True].index(True), file.path
+
     for file in list_files(root):
         name = image_name(file)
         if name in files:
-            files[name], replaced[name] = sorted((files[name], file), key=_photograph_rank)
+            files[name], replaced[name] = sorted((files[name], file), key=rank)
         elif name is not None:
             files[name] = file
     if replaced:
@@ -238,12 +245,9 @@ def find_photographs(root: str | Path) -> dict[str, StoredFile]:
             InputWarning,
             stacklevel=2,
         )
+    for file in files.values() if all_used else ():
+        check_utf8(file.path, f"{root}: the file name")
     return files
-
-
-def _photograph_rank(file: StoredFile) -> tuple[int, str]:
-    ranks = (rank for rank, end in enumerate(PHOTOGRAPH_ORDER) if file.path.lower().endswith(end))
-    return next(ranks, len(PHOTOGRAPH_ORDER)), file.path
 
 
 def _without_extension(path: str) -> str:

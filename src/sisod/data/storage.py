@@ -2,6 +2,7 @@
 
 import os
 import re
+import stat
 from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
@@ -127,10 +128,13 @@ def _list_folder(root: str) -> Iterator[StoredFile]:
         folder, prefix, above = folders.popleft()
         with url_errors(folder), os.scandir(folder) as entries:
             for entry in sorted(entries, key=lambda entry: entry.name):
-                if _is(entry, "is_file"):
+                try:
                     info = entry.stat()
+                except OSError:  # a broken link
+                    continue
+                if stat.S_ISREG(info.st_mode):
                     yield StoredFile(prefix + entry.name, f"{info.st_size}-{info.st_mtime_ns}")
-                elif _is(entry, "is_dir"):
+                elif stat.S_ISDIR(info.st_mode):
                     target = _identity(entry.path)
                     below = (entry.path, f"{prefix}{entry.name}/", above | {target})
                     if not entry.is_symlink():
@@ -146,14 +150,6 @@ def _identity(folder: str) -> tuple[int, int]:
     """Return device and inode of a folder, the same for all paths to it."""
     state = os.stat(folder)  # noqa: PTH116
     return state.st_dev, state.st_ino
-
-
-def _is(entry: "os.DirEntry[str]", kind: str) -> bool:
-    """Tell whether an entry is a file or a folder; a broken link or a pipe is neither."""
-    try:
-        return bool(getattr(entry, kind)())
-    except OSError:
-        return False
 
 
 def _list_url(root: str) -> Iterator[StoredFile]:
@@ -182,7 +178,12 @@ def is_below(path: Path, root: str | Path) -> bool:
 
 
 def has_folder(root: str | Path, name: str) -> bool:
-    """Tell whether there is a folder of this name directly below a root."""
+    """Tell whether there is a folder of this name directly below a root.
+
+    Example:
+        >>> has_folder(Path(__file__).parent, "containers"), has_folder("masks", "../maps")
+        (True, False)
+    """
     return is_safe_relative_path(name) and _is_folder(str(root), name)
 
 

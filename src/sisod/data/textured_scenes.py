@@ -71,7 +71,12 @@ def write_scenes(
 
 def _scene(name: str, shape: tuple[int, int], rng: np.random.Generator) -> Scene:
     hue = float(rng.uniform(0, 180))
-    canvas = _background(shape, hue, rng)
+    layers = [  # hue, saturation and value of the background
+        hue + 6 * _noise(shape, rng),
+        rng.uniform(70, 110) + 18 * _noise(shape, rng),
+        rng.uniform(100, 150) + 22 * _noise(shape, rng),
+    ]
+    canvas = np.stack(layers, axis=-1).astype(np.float32)
     for share in _shares(int(rng.integers(1, 5)), rng):  # light and shadow
         window, cover = _stamp(share * shape[0] * shape[1], shape, rng)
         light = np.float32(rng.choice([-1, 1]) * rng.uniform(25, 60))
@@ -90,16 +95,6 @@ def _shares(count: int, rng: np.random.Generator) -> list[float]:
     """Draw areas as shares of the image, uniform in their logarithm."""
     logs = rng.uniform(np.log(_SMALLEST), np.log(_LARGEST), count)
     return [float(share) for share in np.exp(logs)]
-
-
-def _background(shape: tuple[int, int], hue: float, rng: np.random.Generator) -> Plane:
-    """Return hue, saturation and value of the background, each with a texture."""
-    layers = [
-        hue + 6 * _noise(shape, rng),
-        rng.uniform(70, 110) + 18 * _noise(shape, rng),
-        rng.uniform(100, 150) + 22 * _noise(shape, rng),
-    ]
-    return np.stack(layers, axis=-1).astype(np.float32)
 
 
 def _paint_object(

@@ -16,18 +16,11 @@ from numpy.typing import NDArray
 from sisod.common.arguments import short_repr
 from sisod.common.exceptions import InputError, UsageError
 from sisod.data.containers import is_coco
-from sisod.data.images import (
-    MAP_ARRAYS,
-    TRUTH_ARRAYS,
-    decode,
-    display_path,
-    to_map,
-    to_mask,
-)
+from sisod.data.images import TRUTH_ARRAYS, decode, display_path
 from sisod.data.storage import read_bytes
-from sisod.scoring.arrays import Map, as_map
+from sisod.scoring.arrays import Map, as_map, as_mask
 
-_LABEL_ARRAYS = ("labels", "mask")
+_LABEL_ARRAYS, _MAP_ARRAYS = ("labels", "mask"), ("pred",)  # in a .npz file, best first
 _MOST_CLASS = 65535
 _MOST_CLASSES = 128  # in one image; saliency maps of networks have more levels, class maps far fewer
 
@@ -69,19 +62,30 @@ class Truth:
         array: the mask, or the array of its file, which has grey values.
         labels: number of the object at every pixel, 0 for none; None for connected components.
         ignored: pixels that are not scored; None if all are.
+        name: of the file, for messages.
     """
 
     array: NDArray[Any]
     labels: NDArray[np.integer] | None = None
     ignored: NDArray[np.bool_] | None = None
+    name: str = "gt"
 
-    def mask(self, name: str, *, level: int) -> NDArray[np.bool_]:
-        """Return the salient pixels; `name` is for messages."""
-        return to_mask(self.array, name, level=level)
+    def mask(self, *, level: int) -> NDArray[np.bool_]:
+        """Return the salient pixels: of an array of grey values, those from an 8-bit level on."""
+        try:
+            return as_mask(self.array, level=level)
+        except (ValueError, TypeError) as error:
+            raise InputError(f"{self.name}: {error}") from error
 
 
 def read_truth(root: str | Path, path: str, meaning: TruthFormat = BINARY_MASK) -> Truth:
-    """Read one ground truth below a root."""
+    """Return one ground truth below a root.
+
+    Args:
+        root: folder, container or URL of masks; or a COCO annotation file.
+        path: of the file below it.
+        meaning: of its values.
+    """
     if is_coco(root):
         from sisod.data.containers import coco
 
@@ -91,7 +95,7 @@ def read_truth(root: str | Path, path: str, meaning: TruthFormat = BINARY_MASK) 
 
 
 def decode_truth(data: bytes, name: str, meaning: TruthFormat = BINARY_MASK) -> Truth:
-    """Turn the content of a file into a ground truth.
+    """Return the content of a file as a ground truth.
 
     Args:
         data: the content.
@@ -113,18 +117,18 @@ def decode_truth(data: bytes, name: str, meaning: TruthFormat = BINARY_MASK) -> 
     if meaning.category:
         classes = _decode_numbers(data, name, TRUTH_ARRAYS, "numbers of classes")
         return Truth(classes == class_number(meaning.category))
-    return Truth(decode(data, name))
+    return Truth(decode(data, name), name=name)
 
 
 def read_prediction(
     root: str | Path,
     path: str,
     *,
-    gt_root: str | Path,
+    gt_root: str | Path = "",
     meaning: TruthFormat = BINARY_MASK,
     class_maps: bool = False,
 ) -> Map:
-    """Read one prediction below a root.
+    """Return one prediction below a root.
 
     Args:
         root: folder, container or URL of maps; or a COCO result file.
@@ -132,6 +136,9 @@ def read_prediction(
         gt_root: of the ground truths, whose COCO file says which image and which category an id means.
         meaning: of the ground truths.
         class_maps: whether the files hold the numbers of classes.
+
+    Returns:
+        The map as it is stored: uint8, uint16, or floating in [0, 1].
     """
     if is_coco(root):
         from sisod.data.containers import coco
@@ -146,14 +153,18 @@ def read_prediction(
 
 
 def decode_prediction(data: bytes, name: str, meaning: TruthFormat = BINARY_MASK) -> Map:
-    """Turn the content of a file into a prediction; one with a category is a class map."""
+    """Return the content of a file as a prediction; one with a category is a class map."""
     if meaning.category:
         return _decode_class(data, name, class_number(meaning.category), meaning.category)
-    return to_map(decode(data, name, arrays=MAP_ARRAYS), name)
+    array = decode(data, name, arrays=_MAP_ARRAYS)
+    try:
+        return as_map(array)
+    except (ValueError, TypeError) as error:
+        raise InputError(f"{name}: {error}") from error
 
 
 def _decode_class(data: bytes, name: str, number: int | None, category: str) -> Map:
-    classes = _decode_numbers(data, name, MAP_ARRAYS, "numbers of classes")
+    classes = _decode_numbers(data, name, _MAP_ARRAYS, "numbers of classes")
     is_small = classes.dtype in (np.uint8, np.uint16)  # then counting is twice as fast as sorting
     n_values = np.count_nonzero(np.bincount(classes.ravel())) if is_small else len(np.unique(classes))
     if n_values > _MOST_CLASSES:

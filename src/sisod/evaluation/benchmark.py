@@ -30,8 +30,8 @@ from sisod.data.containers import plain_root
 from sisod.data.truths import TruthFormat
 from sisod.evaluation.driver import check_request, evaluate_request
 from sisod.evaluation.notes import run_notes
-from sisod.evaluation.request import Folders, Options, Request, make_request
 from sisod.evaluation.result import Evaluation
+from sisod.evaluation.tasks import Folders, Options, Request, make_request
 from sisod.scoring.metrics import MetricChoice
 from sisod.scoring.protocols import Protocol
 

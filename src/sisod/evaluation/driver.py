@@ -1,11 +1,11 @@
 """Folders -> results: paired, scored in parallel, resumable, written whole or not at all."""
 
 import dataclasses
+import os
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
 
 import cv2
 
@@ -14,15 +14,26 @@ from sisod.common.exceptions import InputError, UsageError
 from sisod.common.output import is_url, write_atomically
 from sisod.common.processes import default_jobs
 from sisod.common.progress import progress_bar
-from sisod.common.run_folder import Run, open_run, read_run
-from sisod.data.containers import is_coco
+from sisod.common.run_folder import SCRATCH, Run, open_run, read_run
+from sisod.data.containers import is_coco, is_shard, split_root
+from sisod.data.files import file_system, has_image_extension, is_hidden, url_errors
+from sisod.data.pairs import pair_files
 from sisod.data.storage import is_below, list_shards
 from sisod.data.truths import TruthFormat
 from sisod.evaluation.notes import run_notes
-from sisod.evaluation.request import Folders, Options, Request, make_request
 from sisod.evaluation.result import KIND, Evaluation
-from sisod.evaluation.rows import join_tables, unpack
-from sisod.evaluation.tasks import EXTRA, Task, TaskPlan, make_plan, score_task
+from sisod.evaluation.rows import Rows
+from sisod.evaluation.tasks import (
+    BATCH,
+    Folders,
+    Options,
+    PairBatch,
+    Request,
+    Task,
+    TaskPlan,
+    make_request,
+    score_task,
+)
 from sisod.scoring.metrics import MetricChoice
 from sisod.scoring.protocols import Protocol
 
@@ -115,6 +126,45 @@ def check_request(request: Request, options: Options, out: Path | None) -> TaskP
         return plan
 
 
+def make_plan(request: Request) -> TaskPlan:
+    """List the files of both roots and divide them into tasks."""
+    is_all = request.names is None and not request.allow_missing
+    if is_all and _begins_with_shard(request.gt_root) and _begins_with_shard(request.pred_root):
+        from sisod.evaluation.shards import pair_shards
+
+        if shards := pair_shards(request):
+            return TaskPlan(shards)
+    pairing = pair_files(
+        request.pred_root,
+        request.gt_root,
+        pred_suffix=request.pred_suffix,
+        gt_suffix=request.gt_suffix,
+        names=request.names,
+        allow_missing=request.allow_missing,
+    )
+    starts = range(0, len(pairing.pairs), BATCH)
+    batches = (PairBatch(at // BATCH, pairing.pairs[at : at + BATCH]) for at in starts)
+    return TaskPlan(tuple(batches), pairing.missing, pairing.extra)
+
+
+def _begins_with_shard(root: str) -> bool:
+    """Tell from the first file in a folder whether it may hold shards; a full listing may take long."""
+    base, _ = split_root(root)
+    if is_shard(base):  # one file
+        return False
+    with url_errors(base):
+        if is_url(base):
+            system, path = file_system(base)
+            walk = system.walk(path)
+        else:
+            walk = os.walk(base) if os.path.isdir(base) else iter(())  # noqa: PTH112  (any text)
+        for _, _, files in walk:
+            names = (name for name in files if is_shard(name) or has_image_extension(name))
+            if first := next((name for name in names if not is_hidden(name)), ""):
+                return is_shard(first)
+    return False
+
+
 def _open(out: Path, request: Request, options: Options) -> AbstractContextManager[Run]:
     config = request.inputs() | {
         "protocol": dataclasses.asdict(request.protocol),
@@ -137,8 +187,8 @@ def evaluate_request(
 ) -> Evaluation:
     """Score; write the result to `out` unless that is None.
 
-    Until all is done, answers are kept in a hidden folder beside `out`, one file per task. The plan is
-    what `check_request` returned, if it was called before.
+    Until all is done, the rows of every task are kept in a hidden folder beside `out`. The plan is what
+    `check_request` returned, if it was called before.
     """
     plan = plan or check_request(request, options, out)
     if out is None:
@@ -147,38 +197,37 @@ def evaluate_request(
         if run.finished:
             return Evaluation.load(run.path)
         run.begin()
-        run.scratch.mkdir(exist_ok=True)
-        result = _result(request, plan, _score(request, options, plan, run.scratch))
+        scratch = run.path / SCRATCH
+        scratch.mkdir(exist_ok=True)
+        result = _result(request, plan, _score(request, options, plan, scratch))
         result.write(run, files=plan.digest())
     return result
 
 
-def _score(
-    request: Request, options: Options, plan: TaskPlan, folder: Path | None = None
-) -> list[dict[str, Any]]:
-    """Return the tables of all tasks, in their order; an earlier run has left some in the folder."""
-    # by what is read: what changed since an earlier run is scored again
-    paths = {
-        task.index: (folder or Path()) / f"{task.index:07d}-{task.digest()}.arrow" for task in plan.tasks
-    }
-    answers: dict[int, bytes] = {}
-    if folder is not None:
-        answers = {index: path.read_bytes() for index, path in paths.items() if path.exists()}
-    unscored = [task for task in plan.tasks if task.index not in answers]
+def _score(request: Request, options: Options, plan: TaskPlan, folder: Path | None = None) -> Rows:
+    """Return the rows of all tasks, in their order; an earlier run has left some in the folder."""
+    rows: dict[int, Rows] = {}
+    paths: dict[int, Path] = {}
+    if folder is not None:  # named by what is read: what changed since an earlier run is scored again
+        paths = {task.index: folder / f"{task.index:07d}-{task.digest()}.rows" for task in plan.tasks}
+        rows = {
+            index: Rows.from_bytes(path.read_bytes(), where=repr(str(path)))
+            for index, path in paths.items()
+            if path.exists()
+        }
+    unscored = [task for task in plan.tasks if task.index not in rows]
     total, left = (sum(task.size for task in tasks) for tasks in (plan.tasks, unscored))
     with progress_bar(options.title, total, done=total - left) as advance:
-        for task, data in _run_tasks(request, options, unscored):
-            answers[task.index] = data
+        for task, scored in _run_tasks(request, options, unscored):
+            rows[task.index] = scored
             if folder is not None:
-                write_atomically(paths[task.index], data)
+                write_atomically(paths[task.index], scored.to_bytes())
             advance(task.size)
-    return [unpack(answers[index], where=repr(str(paths[index]))) for index in sorted(answers)]
+    return Rows.joined([rows[index] for index in sorted(rows)])
 
 
-def _run_tasks(
-    request: Request, options: Options, tasks: Sequence[Task]
-) -> Iterator[tuple[Task, bytes]]:
-    """Score tasks; give each with its answer, in any order."""
+def _run_tasks(request: Request, options: Options, tasks: Sequence[Task]) -> Iterator[tuple[Task, Rows]]:
+    """Score tasks; give each with its rows, in any order."""
     jobs = options.jobs or default_jobs()
     if options.cluster is None and min(jobs, len(tasks)) < 2:
         threads = cv2.getNumThreads()
@@ -194,11 +243,10 @@ def _run_tasks(
         yield from run_tasks(request, tasks, jobs=jobs, cluster=options.cluster)
 
 
-def _result(request: Request, plan: TaskPlan, parts: Sequence[dict[str, Any]]) -> Evaluation:
-    extra = [*plan.extra, *(name for part in parts for name in part[EXTRA]["image"].to_list())]
-    scored = [part for part in parts if "images" in part]
-    if not scored:
+def _result(request: Request, plan: TaskPlan, rows: Rows) -> Evaluation:
+    if not rows.names:
         raise InputError("the shards hold no ground truths; expected image files in them")
+    extra = [*plan.extra, *rows.extra]
     inputs = request.inputs() | {
         "missing": list(plan.missing),
         "extra": len(extra),
@@ -211,11 +259,9 @@ def _result(request: Request, plan: TaskPlan, parts: Sequence[dict[str, Any]]) -
     if request.names is not None:
         inputs["listed"] = len(request.names)
     # temperature and shift of maps that `sisod predict` or `sisod calibrate` calibrated
-    if (
-        calibration := {}
-        if is_url(request.pred_root)
-        else read_run(Path(request.pred_root)).get("calibration")
-    ):
+    folder = None if is_url(request.pred_root) else Path(request.pred_root)
+    if calibration := folder and read_run(folder).get("calibration"):
         inputs["calibration"] = {key: float(calibration[key]) for key in ("temperature", "shift")}
-    tables = join_tables(scored)
-    return Evaluation.from_tables(tables, request.protocol, request.custom, {"inputs": inputs})
+    return Evaluation.from_rows(
+        rows, request.protocol, custom=request.custom, record={"inputs": inputs}, by_name=True
+    )

@@ -131,4 +131,4 @@ class Evaluator:
 
     def result(self) -> Evaluation:
         """Return the tables and the summary of everything scored so far."""
-        return Evaluation.from_tables(self.rows().to_tables(), self.protocol, self._custom)
+        return Evaluation.from_rows(self.rows(), self.protocol, custom=self._custom)

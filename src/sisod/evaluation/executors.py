@@ -34,8 +34,8 @@ from sisod.common.exceptions import InputError, UsageError, require
 from sisod.common.imports import describe_error
 from sisod.common.processes import keep_freed_memory, safe_children
 from sisod.data.storage import resolved_root
-from sisod.evaluation.request import Request
-from sisod.evaluation.tasks import PairBatch, Task, score_task
+from sisod.evaluation.rows import Rows
+from sisod.evaluation.tasks import PairBatch, Request, Task, score_task
 
 GROUP = 8  # batches in a task of a large cluster run
 _PATIENCE = 10.0  # seconds for a scheduler to answer, and for its first worker
@@ -57,7 +57,7 @@ class Pool:
 
 def run_tasks(
     request: Request, tasks: Sequence[Task], *, jobs: int, cluster: str | None
-) -> Iterator[tuple[Task, bytes]]:
+) -> Iterator[tuple[Task, Rows]]:
     """Score tasks; give each with its answer as soon as it is there.
 
     Args:
@@ -77,7 +77,7 @@ def run_tasks(
             most = GROUP if isinstance(tasks[0], PairBatch) else 1
             size = max(1, min(most, len(tasks) // (2 * pool.n_ahead)))
         waiting = iter([tasks[at : at + size] for at in range(0, len(tasks), size)])
-        running: dict[Future[list[bytes]], Sequence[Task]] = {}
+        running: dict[Future[list[Rows]], Sequence[Task]] = {}
 
         def submit(count: int) -> None:
             for group in islice(waiting, count):
@@ -94,7 +94,7 @@ def run_tasks(
                 submit(1)
 
 
-def _answers(future: "Future[list[bytes]]") -> list[bytes]:
+def _answers(future: "Future[list[Rows]]") -> list[Rows]:
     try:
         return future.result()
     except InputError:
@@ -119,11 +119,11 @@ def _answers(future: "Future[list[bytes]]") -> list[bytes]:
         ) from error
 
 
-def _score_group(request: Request, tasks: Sequence[Task]) -> list[bytes]:
+def _score_group(request: Request, tasks: Sequence[Task]) -> list[Rows]:
     return [score_task(request, task) for task in tasks]
 
 
-def _score_on_cluster(request: Request, tasks: Sequence[Task]) -> list[bytes]:
+def _score_on_cluster(request: Request, tasks: Sequence[Task]) -> list[Rows]:
     """Score on a worker of a cluster, which an error names."""
     try:
         return _score_group(request, tasks)

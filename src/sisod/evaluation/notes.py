@@ -8,7 +8,7 @@ from sisod.common.exceptions import pluralize, printable, shorten_list
 from sisod.data.catalogue import MASK_WORDS, normalise
 from sisod.data.containers import is_coco, plain_root, split_root
 from sisod.data.storage import resolved_root
-from sisod.evaluation.request import Request
+from sisod.evaluation.tasks import Request
 from sisod.scoring.arrays import GREY, GREY_SIDE
 from sisod.scoring.metrics import METRICS
 from sisod.scoring.protocols import Protocol
@@ -86,7 +86,8 @@ def run_notes(run: Mapping[str, Any], request: Request) -> list[str]:
             f"darker on objects than beside them (AUC below {INVERTED_AUC}); expected maps that are "
             "bright on objects"
         )
-    if looks_swapped(run):
+    # grey edges do not count: anti-aliased or lossily compressed masks are no grey masks
+    if 0 < _NEARLY_ALL * n_images <= run.get("looks_swapped", 0):
         notes.append(
             f"predictions and ground truths look swapped: in {run['looks_swapped']} of {n_images} "
             f"images the ground truth, {gt}, has grey areas and the prediction, {pred}, has none; "
@@ -114,20 +115,6 @@ def run_notes(run: Mapping[str, Any], request: Request) -> list[str]:
 def _is_named_like_truths(root: str) -> bool:
     """Tell from the name of a folder or a column."""
     return normalise(split_root(root)[1] or Path(plain_root(root)).resolve().name) in MASK_WORDS
-
-
-def looks_swapped(run: Mapping[str, Any]) -> bool:
-    """Tell whether ground truths are grey and predictions are not, in nearly all images.
-
-    Grey edges do not count, so that anti-aliased or lossily compressed masks are no grey masks.
-
-    Example:
-        >>> looks_swapped({"images": 10, "looks_swapped": 9})
-        True
-        >>> looks_swapped({"images": 10, "looks_swapped": 6})
-        False
-    """
-    return bool(0 < _NEARLY_ALL * run.get("images", 0) <= run.get("looks_swapped", 0))
 
 
 def grey_masks_note(root: str, protocol: Protocol, n_grey: int, n_masks: int, n_emptied: int) -> str:

@@ -2,10 +2,11 @@
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,8 +17,7 @@ from sisod.common.output import json_bytes
 from sisod.common.parquet import write_table
 from sisod.common.run_folder import DIGESTS, FORMAT, Run, open_run
 from sisod.common.version import __version__
-from sisod.evaluation.rows import FACTS, SUMS, Totals
-from sisod.evaluation.tasks import FILES
+from sisod.evaluation.rows import FACTS, FILES, Rows
 from sisod.scoring.counting.histograms import LEVELS
 from sisod.scoring.custom import CustomMetric, custom_record
 from sisod.scoring.metrics import METRICS, PAPER_KEYS, arrow, is_custom, named_set
@@ -61,8 +61,6 @@ class Evaluation:
             computed; None where `predicted` is.
     """
 
-    draw: ClassVar[Callable[..., "Figure"]]  # set by the root package: `report` is built on this
-
     summary: dict[str, float]
     defined: dict[str, int]
     images: "pl.DataFrame"
@@ -76,42 +74,40 @@ class Evaluation:
     counts: "pl.DataFrame | None" = None
 
     @classmethod
-    def from_tables(
+    def from_rows(
         cls,
-        tables: "Mapping[str, pl.DataFrame]",
+        rows: Rows,
         protocol: Protocol,
+        *,
         custom: Sequence[CustomMetric] = (),
         record: Mapping[str, Any] | None = None,
+        by_name: bool = False,
     ) -> "Evaluation":
-        """Return the result of the tables of `Rows`.
+        """Return the result of scored images.
 
         Args:
-            tables: of all images.
+            rows: the scores of all images.
             protocol: by which they were scored.
             custom: the metrics of the user among them.
             record: further fields of `run`.
+            by_name: sort the images by name, and raise if two have the same.
         """
         import polars as pl
 
-        totals = Totals.from_table(tables[SUMS])
-        images = tables["images"]
-        defined = dict(zip(totals.keys, totals.values.n_defined.tolist(), strict=True))
-        facts = {
-            name: int(tables[FACTS][name].to_numpy().sum())  # polars may lack its threads after a fork
-            for name in tables[FACTS].columns[1:]
-        }
-        n_objects = tables["objects"].height
+        tables, totals = rows.to_tables(by_name=by_name), rows.totals
+        n_images, n_objects, defined = len(rows.names), tables["objects"].height, totals.defined()
+        facts = {name: int(column.sum()) for name, column in rows.tables[FACTS].items()}
         run = {
             "format": FORMAT,
             "sisod": __version__,
             "kind": KIND,
             "protocol": dataclasses.asdict(protocol),
             "metrics": list(totals.keys),
-            "images": images.height,
+            "images": n_images,
             "objects": n_objects,
             **facts,
             "components": n_objects + facts["left_out"],
-            "undefined": {key: images.height - n for key, n in defined.items() if n < images.height},
+            "undefined": {key: n_images - n for key, n in defined.items() if n < n_images},
         }
         if "predicted" in tables:
             run["predicted"] = tables["predicted"].height
@@ -120,7 +116,7 @@ class Evaluation:
         return cls(
             summary=totals.summary(),
             defined=defined,
-            images=images,
+            images=tables["images"],
             objects=tables["objects"],
             curves=pl.DataFrame({"threshold": np.arange(LEVELS), **totals.mean_curves()}),
             image_curves=tables["curves"],
@@ -178,7 +174,9 @@ class Evaluation:
             metrics: scores to draw, for figures of scores.
             width: `"single"` or `"double"`, that of a column or of the text of a two-column paper.
         """
-        return self.draw(figure, metrics=metrics, width=width)
+        drawing = import_module("sisod.report.notebook")  # it imports this module
+        made: Figure = drawing.evaluation_figure(self, figure, metrics=metrics, width=width)
+        return made
 
     def __repr__(self) -> str:
         n_images = self.images.height

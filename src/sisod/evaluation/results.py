@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from sisod.common.exceptions import InputError, InputWarning, pluralize, shorten_list
 from sisod.data.containers import is_coco
-from sisod.data.images import display_path, read_colour
+from sisod.data.images import read_colour
 from sisod.data.pairs import find_photographs
 from sisod.data.storage import StoredFile, is_remote, list_files
 from sisod.data.truths import TruthFormat, read_prediction, read_truth
@@ -225,8 +225,7 @@ class PixelFiles:
         if path is None:
             return None
         root = self.evaluation.run["inputs"][TRUTHS]
-        truth = read_truth(root, path, self._meaning)
-        return truth.mask(display_path(root, path), level=self.evaluation.protocol.gt_level)
+        return read_truth(root, path, self._meaning).mask(level=self.evaluation.protocol.gt_level)
 
     def prediction(self, name: str, shape: tuple[int, int]) -> Picture | None:
         """Return the map as it was scored, stretched and of the image's shape, in grey values."""

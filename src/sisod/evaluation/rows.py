@@ -1,8 +1,10 @@
-"""Scores of many images, column-wise: joined, turned into tables, summed for the summary."""
+"""Scores of many images, column-wise: added up, joined, kept as bytes, turned into tables."""
 
+import dataclasses
 import functools
+import io
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -11,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sisod.common.exceptions import InputError
+from sisod.data.files import StoredFile
 from sisod.scoring.arrays import as_mask, has_grey_area
+from sisod.scoring.counting.histograms import LEVELS
 from sisod.scoring.counting.object_counts import OBJECT_CLASSES
 from sisod.scoring.metrics import METRICS
 from sisod.scoring.scores import Scores
@@ -26,7 +30,7 @@ _FACT_NAMES = (
     *("resized", "looks_binary", "kept_below_min_area", "left_out"),
     *("grey_masks", "emptied_masks", "looks_swapped", "looks_inverted"),
 )
-SUMS, FACTS = "sums", "facts"  # tables of a batch that become the summary and the record of a result
+FACTS, FILES = "facts", "files"  # tables: what the record of a result sums up, the files of the images
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,30 +80,38 @@ class Totals:
     Attributes:
         keys: the metrics.
         curve_names: the curves.
-        values: sums of the metrics.
-        curves: sums of the curves.
-        count_widths: name of each count of objects -> its columns: 1, or one for each threshold.
-        counts: sums of the counts of objects, column by column; none if the protocol has none.
+        count_widths: name of each count of objects -> its columns: 1, or one for each threshold; none if
+            the protocol has none.
+        sums: of the metrics, of the curves and of the counts of objects, as one vector.
     """
 
     keys: tuple[str, ...]
     curve_names: tuple[str, ...]
-    values: Sums
-    curves: Sums
     count_widths: dict[str, int]
-    counts: Sums
+    sums: Sums
+
+    @classmethod
+    def from_scores(cls, scores: Scores) -> "Totals":
+        """Return the sums over the images of a batch."""
+        n_images = len(scores.values)
+        widths, counts = join_counts(scores.object_counts, n_images)
+        curves = scores.curves.reshape(n_images, -1)
+        sums = Sums.from_values(np.concatenate([scores.values, curves, counts], axis=1))
+        return cls(scores.keys, scores.curve_names, widths, sums)
 
     def plus(self, other: "Totals") -> "Totals":
         """Return the totals over the images of both."""
-        sums = (
-            getattr(self, name).plus(getattr(other, name)) for name in ("values", "curves", "counts")
-        )
-        values, curves, counts = sums
-        return Totals(self.keys, self.curve_names, values, curves, self.count_widths, counts)
+        return dataclasses.replace(self, sums=self.sums.plus(other.sums))
+
+    def defined(self) -> dict[str, int]:
+        """Return on how many images each metric is defined."""
+        return dict(zip(self.keys, self.sums.n_defined.tolist(), strict=False))  # the metrics are first
 
     def mean_curves(self) -> dict[str, Values]:
         """Return the mean curves by name."""
-        return dict(zip(self.curve_names, self.curves.means(), strict=True))
+        shape, start = (len(self.curve_names), LEVELS), len(self.keys)
+        curves = self.sums.means()[start : start + shape[0] * shape[1]].reshape(shape)
+        return dict(zip(self.curve_names, curves, strict=True))
 
     def summary(self) -> dict[str, float]:
         """Return each metric over the images.
@@ -107,8 +119,10 @@ class Totals:
         The value is the mean of the images where it is defined; for `*_max`, the maximum of the mean
         curve; for metrics of objects, the value of the counts summed over images.
         """
-        summary = dict(zip(self.keys, self.values.means().tolist(), strict=True))
-        curves, sums = self.mean_curves(), split_counts(self.counts.high, self.count_widths)
+        summary = dict(zip(self.keys, self.sums.means().tolist(), strict=False))
+        n_counts = sum(self.count_widths.values())
+        counts = self.sums.high[len(self.sums.high) - n_counts :]
+        curves, sums = self.mean_curves(), split_counts(counts, self.count_widths)
         for key in self.keys:
             if METRICS[key].family.kind == "objects":
                 summary[key] = float(METRICS[key].family.function(sums))
@@ -118,33 +132,6 @@ class Totals:
                 defined = curve[~np.isnan(curve)]
                 summary[key] = float(defined.max()) if len(defined) else math.nan
         return summary
-
-    def to_table(self) -> "pl.DataFrame":
-        """Return the sums as a table of three rows, for `from_table` of another process."""
-        import polars as pl
-
-        sums = (self.values, self.curves, self.counts)
-        rows = {
-            "names": [list(self.keys), list(self.curve_names), list(self.count_widths)],
-            "widths": [[], [], list(self.count_widths.values())],
-            "high": [part.high.ravel() for part in sums],
-            "low": [part.low.ravel() for part in sums],
-            "n_defined": [part.n_defined.ravel() for part in sums],
-        }
-        kinds = (pl.String, pl.Int64, pl.Float64, pl.Float64, pl.Int64)
-        types = {name: pl.List(kind) for name, kind in zip(rows, kinds, strict=True)}
-        return pl.DataFrame(rows, schema=types)
-
-    @classmethod
-    def from_table(cls, table: "pl.DataFrame") -> "Totals":
-        """Return the sums that `to_table` wrote."""
-        keys, curves, counts = (tuple(names) for names in table["names"].to_list())
-        widths = dict(zip(counts, table["widths"][2].to_list(), strict=True))
-        values, curve_sums, count_sums = (
-            Sums(*(table[name][row].to_numpy().reshape(shape) for name in ("high", "low", "n_defined")))
-            for row, shape in enumerate(((-1,), (len(curves), -1), (-1,)))
-        )
-        return cls(keys, curves, values, curve_sums, widths, count_sums)
 
 
 def diagnose_pair(pred: NDArray[Any], gt: NDArray[Any], *, is_grey: bool, level: int) -> dict[str, bool]:
@@ -176,26 +163,40 @@ class Rows:
 
     Attributes:
         names: of the images; None for an image without a name.
-        tables: the columns of `images`, `objects`, `curves`, `facts` and, unless the protocol has none,
-            `predicted` and `counts`; without the names of the images.
+        values: images x metrics.
+        counts: images x columns of counts of objects; see `Totals.count_widths`.
+        tables: the other columns of `images`, `objects`, `predicted` (unless the protocol has none),
+            `curves`, `facts` and, for images that are files, `files`; without the names of the images.
         totals: sums over the images.
+        extra: names of predictions that have no ground truth.
     """
 
     names: tuple[str | None, ...]
+    values: Values
+    counts: Values
     tables: dict[str, Columns]
     totals: Totals
+    extra: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.names)
 
     @classmethod
     def from_scores(
-        cls, names: Sequence[str | None], scores: Scores, noticed: Sequence[dict[str, bool]]
+        cls,
+        names: Sequence[str | None],
+        scores: Scores,
+        noticed: Sequence[dict[str, bool]],
+        files: Sequence[tuple[StoredFile, StoredFile]] = (),
     ) -> "Rows":
-        """Return the rows of scored images, and what was noticed in the pixels of each."""
-        kept = [scores.curve_names.index(key) for key in IMAGE_CURVES]
-        curves = scores.curves[:, kept].astype(np.float32)
-        widths, counts = join_counts(scores.object_counts, len(names))
+        """Return the rows of scored images.
+
+        Args:
+            names: of the images.
+            scores: of the images.
+            noticed: what was noticed in the pixels of each image.
+            files: prediction and ground truth of each image, if they are files.
+        """
         facts = {
             "looks_binary": scores.looks_binary,
             "kept_below_min_area": scores.n_tiny,
@@ -209,38 +210,58 @@ class Rows:
                 "width": scores.shapes[:, 1],
                 "n_objects": scores.n_objects,
                 "alpha": scores.alphas,
-                **dict(zip(scores.keys, scores.values.T, strict=True)),
             },
             "objects": scores.objects,
-            "curves": {key: curves[:, index] for index, key in enumerate(IMAGE_CURVES)},
+            "curves": {
+                key: scores.curves[:, scores.curve_names.index(key)].astype(np.float32)
+                for key in IMAGE_CURVES
+            },
             FACTS: {name: facts[name].astype(np.int64) for name in _FACT_NAMES},
         }
         if scores.predicted:
-            tables |= {"predicted": scores.predicted, "counts": split_counts(counts, widths)}
-        totals = Totals(
-            keys=scores.keys,
-            curve_names=scores.curve_names,
-            values=Sums.from_values(scores.values),
-            curves=Sums.from_values(scores.curves),
-            count_widths=widths,
-            counts=Sums.from_values(counts),
-        )
-        return cls(tuple(names), tables, totals)
+            tables["predicted"] = scores.predicted
+        if files:
+            tables[FILES] = {
+                "prediction": np.array([pred.path.encode() for pred, _ in files]),
+                "prediction_stamp": np.array([pred.stamp.encode() for pred, _ in files]),
+                "ground_truth": np.array([gt.path.encode() for _, gt in files]),
+                "ground_truth_stamp": np.array([gt.stamp.encode() for _, gt in files]),
+            }
+        _, counts = join_counts(scores.object_counts, len(names))
+        return cls(tuple(names), scores.values, counts, tables, Totals.from_scores(scores))
 
     @classmethod
     def joined(cls, parts: "Sequence[Rows]") -> "Rows":
         """Return the images of all parts, in their order."""
+        extra = tuple(name for part in parts for name in part.extra)
+        scored = [part for part in parts if part.names]
+        if len(scored) == 1:
+            return dataclasses.replace(scored[0], extra=extra)
+        if not scored:
+            nothing = np.zeros(0)
+            totals = Totals((), (), {}, Sums(nothing, nothing, nothing.astype(np.int64)))
+            return cls((), np.zeros((0, 0)), np.zeros((0, 0)), {}, totals, extra)
         tables = {
             table: {
-                name: np.concatenate([part.tables[table][name] for part in parts]) for name in columns
+                name: np.concatenate([part.tables[table][name] for part in scored]) for name in columns
             }
-            for table, columns in parts[0].tables.items()
+            for table, columns in scored[0].tables.items()
         }
-        names = tuple(name for part in parts for name in part.names)
-        return cls(names, tables, functools.reduce(Totals.plus, (part.totals for part in parts)))
+        return cls(
+            names=tuple(name for part in scored for name in part.names),
+            values=np.concatenate([part.values for part in scored]),
+            counts=np.concatenate([part.counts for part in scored]),
+            tables=tables,
+            totals=functools.reduce(Totals.plus, (part.totals for part in scored)),
+            extra=extra,
+        )
 
-    def to_tables(self) -> "dict[str, pl.DataFrame]":
-        """Return all tables with the names of the images; those without a name are numbered."""
+    def to_tables(self, *, by_name: bool = False) -> "dict[str, pl.DataFrame]":
+        """Return all tables but the facts with the names of the images; nameless ones are numbered.
+
+        Args:
+            by_name: sort the images by name, and raise if two have the same.
+        """
         import polars as pl
 
         names, taken = list[str](), set(self.names)
@@ -249,11 +270,15 @@ class Rows:
             while name is None and number in taken:  # it is the name of another image
                 number += "_"
             names.append(number if name is None else name)
+        metrics = dict(zip(self.totals.keys, self.values.T, strict=True))
+        columns_of = self.tables | {"images": self.tables["images"] | metrics}
         n_rows = {"objects": self.tables["images"]["n_objects"]}
-        if "counts" in self.tables:
-            n_rows["predicted"] = self.tables["counts"]["predicted"].astype(np.int64)
-        tables = {SUMS: self.totals.to_table()}
-        for table, columns in self.tables.items():
+        if "predicted" in self.tables:
+            columns_of["counts"] = split_counts(self.counts, self.totals.count_widths)
+            n_rows["predicted"] = columns_of["counts"]["predicted"].astype(np.int64)
+        columns_of.pop(FACTS)
+        tables = {}
+        for table, columns in columns_of.items():
             first: dict[str, Any] = {"image": names}
             if table in n_rows:
                 counts = n_rows[table].tolist()
@@ -262,60 +287,68 @@ class Rows:
                     "index": np.concatenate([np.arange(n) for n in counts]),
                 }
             rest: dict[str, Any] = {key: np.ascontiguousarray(column) for key, column in columns.items()}
+            if table == FILES:
+                rest = {key: [text.decode() for text in column] for key, column in columns.items()}
             if table == "objects" and "error" in columns:  # the names of the classes of errors
                 classes = pl.Series("error", OBJECT_CLASSES, dtype=pl.Enum(OBJECT_CLASSES))
                 rest["error"] = classes[columns["error"].astype(np.int64)]
             tables[table] = pl.DataFrame(first | rest, schema_overrides={"image": pl.String})
+        if by_name and any(name >= after for name, after in pairwise(names)):
+            for name, after in pairwise(sorted(names)):
+                if name == after:
+                    raise InputError(
+                        f"the image {name!r} was scored twice, from two shards or tables; keep one of "
+                        "them"
+                    )
+            # the objects of an image keep their order
+            return {name: table.sort("image", maintain_order=True) for name, table in tables.items()}
         return tables
 
+    def to_bytes(self) -> bytes:
+        """Return everything as bytes, one NumPy file after the other; the first lists the others."""
+        totals = self.totals
+        arrays = {
+            "names": np.array(self.names, dtype=np.str_),
+            "extra": np.array(self.extra, dtype=np.str_),
+            "keys": np.array(totals.keys, dtype=np.str_),
+            "curve_names": np.array(totals.curve_names, dtype=np.str_),
+            "count_names": np.array(list(totals.count_widths), dtype=np.str_),
+            "count_widths": np.array(list(totals.count_widths.values()), dtype=np.int64),
+            **{f"sums {name}": array for name, array in vars(totals.sums).items()},
+            "values": self.values,
+            "counts": self.counts,
+        }
+        for table, columns in self.tables.items():
+            arrays |= {f"{table}/{name}": column for name, column in columns.items()}
+        file = io.BytesIO()
+        for array in (np.array(list(arrays)), *arrays.values()):
+            np.save(file, array, allow_pickle=False)
+        return file.getvalue()
 
-def join_tables(parts: "Sequence[dict[str, pl.DataFrame]]") -> "dict[str, pl.DataFrame]":
-    """Return the tables of all parts together, the images in the order of their names."""
-    import polars as pl
-
-    tables = {}
-    for name in parts[0]:
-        if name == SUMS:
-            totals = (Totals.from_table(part[SUMS]) for part in parts)
-            tables[name] = functools.reduce(Totals.plus, totals).to_table()
-        else:
-            tables[name] = pl.concat([part[name] for part in parts])
-    names = tables["images"]["image"].to_list()
-    if any(name >= after for name, after in pairwise(names)):
-        for name, table in tables.items():
-            if name != SUMS:  # the objects of an image keep their order
-                tables[name] = table.sort("image", maintain_order=True)
-        names = tables["images"]["image"].to_list()
-    for name, after in pairwise(names):
-        if name == after:
+    @classmethod
+    def from_bytes(cls, data: bytes, *, where: str) -> "Rows":
+        """Return the rows that `to_bytes` wrote; `where` the bytes are from is for messages."""
+        file = io.BytesIO(data)
+        try:
+            labels = np.load(file, allow_pickle=False).tolist()
+            arrays = {label: np.load(file, allow_pickle=False) for label in labels}
+            texts = {
+                label: tuple(arrays.pop(label).tolist())
+                for label in ("names", "extra", "keys", "curve_names", "count_names", "count_widths")
+            }
+            widths = dict(zip(texts["count_names"], texts["count_widths"], strict=True))
+            sums = Sums(*(arrays.pop(f"sums {field.name}") for field in dataclasses.fields(Sums)))
+            values, counts = arrays.pop("values"), arrays.pop("counts")
+        except (ValueError, KeyError, EOFError, OSError) as error:
             raise InputError(
-                f"the image {name!r} was scored twice, from two shards or tables; keep one of them"
-            )
-    return tables
-
-
-def pack(cells: "Mapping[str, pl.DataFrame | bytes]") -> bytes:
-    """Return several tables as the bytes of one Arrow file: one row, a cell for each of them."""
-    import polars as pl
-
-    row = {
-        name: [cell if isinstance(cell, bytes) else cell.write_ipc(None).getvalue()]
-        for name, cell in cells.items()
-    }
-    return pl.DataFrame(row, schema=dict.fromkeys(row, pl.Binary)).write_ipc(None).getvalue()
-
-
-def unpack(data: bytes, *, where: str, raw: Iterable[str] = ()) -> dict[str, Any]:
-    """Return the tables, or for names in `raw` the bytes, that `pack` wrote; `where` is for messages."""
-    import polars as pl
-
-    try:
-        row = pl.read_ipc(data).row(0, named=True)
-        return {name: cell if name in raw else pl.read_ipc(cell) for name, cell in row.items()}
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, TypeError) as error:
-        raise InputError(
-            f"{where} is damaged, or of another version; remove it and score it again"
-        ) from error
+                f"{where} is damaged, or of another version; remove it and score it again"
+            ) from error
+        tables: dict[str, Columns] = {}
+        for label, column in arrays.items():
+            table, _, name = label.partition("/")
+            tables.setdefault(table, {})[name] = column
+        totals = Totals(texts["keys"], texts["curve_names"], widths, sums)
+        return cls(texts["names"], values, counts, tables, totals, texts["extra"])
 
 
 def join_counts(counts: dict[str, Values], n_images: int) -> tuple[dict[str, int], Values]:

@@ -6,19 +6,15 @@ Arrow in, Arrow out, through polars: pyarrow is used only if the caller's table 
 import dataclasses
 import functools
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
-
-from numpy.typing import NDArray
 
 from sisod.common.arguments import check_flag, check_text, short_repr
 from sisod.common.exceptions import InputError, UsageError, printable, shorten_list
-from sisod.data.images import MAP_ARRAYS, TRUTH_ARRAYS, decode, to_map
-from sisod.data.truths import Truth
+from sisod.data.truths import decode_prediction, decode_truth
 from sisod.evaluation.result import Evaluation
-from sisod.evaluation.rows import Rows, join_tables, pack, unpack
+from sisod.evaluation.rows import Rows
 from sisod.evaluation.tasks import BATCH, PairReader, score_images
-from sisod.scoring.arrays import Map
 from sisod.scoring.custom import add_stored, custom_record, find_custom
 from sisod.scoring.engine import find_scorer
 from sisod.scoring.metrics import MetricChoice
@@ -30,7 +26,6 @@ if TYPE_CHECKING:
 
 Table = TypeVar("Table")
 DETAILS = "details"  # column with everything else of a result
-_SETTINGS = "settings"  # cell of the details
 _INTEGERS = ("height", "width", "n_objects")  # columns of scores, beside `image`; the others are float64
 
 
@@ -86,15 +81,15 @@ def score_table(
         )
         for at in starts
     ]
-    tables = Rows.joined(parts).to_tables() if parts else {}
-    images = tables["images"] if tables else _no_images(scorer)
+    rows = Rows.joined(parts)
+    images = rows.to_tables()["images"] if parts else _no_images(scorer)
     if details:
         settings = {
             "protocol": dataclasses.asdict(protocol),
             "metrics": list(scorer.keys),
             "custom": custom_record(find_custom(scorer.keys)),
         }
-        images = _with_details(images, tables, settings)
+        images = _with_details(images, rows, settings)
     converted: Table = _like(batch, images)
     return converted
 
@@ -120,7 +115,8 @@ def combine_scores(tables: Iterable[Any]) -> Evaluation:
     if isinstance(tables, Mapping) or hasattr(tables, "columns"):
         raise UsageError("tables must be a list of tables, got one table; pass [table]")
     names: list[str] = []
-    parts: list[dict[str, Any]] = []
+    parts: list[Rows] = []
+    all_settings: list[dict[str, Any]] = []
     for table in tables:
         frame = _to_polars(table)
         if missing := [column for column in ("image", DETAILS) if column not in frame.columns]:
@@ -129,14 +125,14 @@ def combine_scores(tables: Iterable[Any]) -> Evaluation:
                 "what score_table(..., details=True) returns"
             )
         names += frame["image"].to_list()
-        where = f"a cell of the column {DETAILS!r}"
-        cells = frame[DETAILS].drop_nulls().to_list()
-        parts += [unpack(cell, where=where, raw=[_SETTINGS]) for cell in cells]
+        for cell in frame[DETAILS].drop_nulls().to_list():
+            settings, _, data = cell.partition(b"\n")
+            parts.append(Rows.from_bytes(data, where=f"a cell of the column {DETAILS!r}"))
+            all_settings.append(json.loads(settings))
     if not parts:
         raise InputError(
             "there are no scores to combine; pass what score_table(..., details=True) returns"
         )
-    all_settings = [json.loads(part.pop(_SETTINGS)) for part in parts]
     settings = all_settings[0]
     for other in all_settings[1:]:
         for key in settings:
@@ -145,26 +141,25 @@ def combine_scores(tables: Iterable[Any]) -> Evaluation:
                     f"scores of different {key} cannot be combined: {short_repr(settings[key])} and "
                     f"{short_repr(other[key])}; score all images in the same way"
                 )
-    joined = join_tables(parts)
-    if sorted(names) != joined["images"]["image"].to_list():
-        raise InputError(
-            f"the tables have {len(names)} rows, but the details of {joined['images'].height} images, "
-            "not the same; pass all rows that score_table returned, each once"
-        )
     add_stored(settings["custom"])
     record = {"custom": settings["custom"]} if settings["custom"] else {}
-    return Evaluation.from_tables(joined, Protocol(**settings["protocol"]), record=record)
+    protocol = Protocol(**settings["protocol"])
+    result = Evaluation.from_rows(Rows.joined(parts), protocol, record=record, by_name=True)
+    if sorted(names) != result.images["image"].to_list():
+        raise InputError(
+            f"the tables have {len(names)} rows, but the details of {result.images.height} images, "
+            "not the same; pass all rows that score_table returned, each once"
+        )
+    return result
 
 
-def _with_details(
-    images: "pl.DataFrame", tables: "dict[str, pl.DataFrame]", settings: Mapping[str, Any]
-) -> "pl.DataFrame":
-    """Add the column of details: all tables of the batch in the cell of its first row."""
+def _with_details(images: "pl.DataFrame", rows: Rows, settings: Mapping[str, Any]) -> "pl.DataFrame":
+    """Add the column of details: in its first row the settings, a line of JSON, and all rows."""
     import polars as pl
 
     cells: list[bytes | None] = [None] * len(images)
-    if tables:
-        cells[0] = pack(tables | {_SETTINGS: json.dumps(settings).encode()})
+    if cells:
+        cells[0] = json.dumps(settings).encode() + b"\n" + rows.to_bytes()
     return images.with_columns(pl.Series(DETAILS, cells, dtype=pl.Binary))
 
 
@@ -239,27 +234,19 @@ def _readers(
         where = _row(row, image)
         yield PairReader(
             image,
-            functools.partial(_decode_pred, pred_data, where, pred),
-            functools.partial(_decode_gt, gt_data, where, gt),
+            functools.partial(_decode, decode_prediction, pred_data, where, pred),
+            functools.partial(_decode, decode_truth, gt_data, where, gt),
             f"{where}: {pred}",
             f"{where}: {gt}",
         )
 
 
-def _decode(data: bytes, where: str, column: str, arrays: Sequence[str]) -> NDArray[Any]:
+def _decode(decode: Callable[[bytes, str], Any], data: bytes, where: str, column: str) -> Any:
     """Decode one cell; an error names the row, the image and the column."""
     try:
-        return decode(data, column, arrays=arrays)
+        return decode(data, column)
     except InputError as error:
         raise InputError(f"{where}: {error}") from error
-
-
-def _decode_gt(data: bytes, where: str, column: str) -> Truth:
-    return Truth(_decode(data, where, column, TRUTH_ARRAYS))
-
-
-def _decode_pred(data: bytes, where: str, column: str) -> Map:
-    return to_map(_decode(data, where, column, MAP_ARRAYS), f"{where}: {column}")
 
 
 def _no_images(scorer: Scorer[Any]) -> "pl.DataFrame":

@@ -24,8 +24,8 @@ from sisod.common.run_folder import OtherRunError, Run, discard, open_run
 from sisod.data.containers import list_members, open_shard, split_root
 from sisod.data.containers.parquet import parquet_file
 from sisod.data.containers.tar import tar_file
-from sisod.data.datasets import visible_photographs
 from sisod.data.images import read_colour
+from sisod.data.pairs import find_photographs
 
 Container = Literal["parquet", "tar"]
 CONTAINERS: tuple[Container, ...] = get_args(Container)
@@ -98,7 +98,7 @@ def write_maps(
         check_choice("bits", bits, get_args(Bits))
     if container is not None:
         check_choice("container", container, CONTAINERS)
-    files = visible_photographs(images)
+    files = find_photographs(images, all_used=True)
     if not files:
         raise InputError(f"{str(images)!r} has no image files; expected jpg, png or the like")
     place = images if is_url(images) else Path(images).resolve()

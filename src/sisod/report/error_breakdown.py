@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from sisod.analysis.error_breakdown import (
     CLASS_TITLES,
@@ -46,7 +46,7 @@ CLASS_STYLES = {
     "merged": BarStyle("#cc79a7", "xxx"),
     "split": BarStyle("#009e73", "|||"),
     "missed": BarStyle("#b94f00", "", "white"),
-    "invented": BarStyle("#222222", "", "white"),
+    "false": BarStyle("#222222", "", "white"),
     "below_min_area": BarStyle("#ffffff", "...."),
 }
 
@@ -54,7 +54,7 @@ CLASS_STYLES = {
 def error_grid(results: Sequence[Result]) -> Grid:
     """Return a table with classes as rows: objects and wrong pixels of each method, and their sums.
 
-    Objects are a number and its share of the objects and invented ones together, pixels a share of all
+    Objects are a number and its share of the objects and false ones together, pixels a share of all
     pixels. Each data set has a section.
     """
     chosen = with_errors(results)
@@ -129,73 +129,55 @@ def used_groups(tables: "Sequence[pl.DataFrame]") -> list[str]:
     return [group for group in counts[0] if any(count[group] for count in counts)]
 
 
-@dataclass(frozen=True)
-class ErrorBar:
-    """The bar of a method; `total` stands beside it.
+class ErrorBar(NamedTuple):
+    """The bar of a method on the page.
 
     Attributes:
         method: its name.
         parts: class, width in percent of the axis, number inside if there is room, and tip of each.
-        total: the sum.
+        total: the sum, which stands beside the bar.
     """
 
     method: str
     parts: tuple[tuple[str, float, str, str], ...]
     total: str
 
-    @property
-    def text(self) -> str:
-        """Everything, for a screen reader."""
-        return f"{self.method}: {', '.join(tip for *_, tip in self.parts) or 'none'}"
 
-
-@dataclass(frozen=True)
-class ErrorSection:
+class ErrorSection(NamedTuple):
     """The errors on one data set: notes, bars of objects, of pixels and by size, and their table.
 
     Without an error breakdown of any method there are only notes.
     """
 
     dataset: str
-    notes: tuple[str, ...]
-    objects: tuple[ErrorBar, ...] = ()
-    pixels: tuple[ErrorBar, ...] = ()
-    sizes: tuple[tuple[str, tuple[ErrorBar, ...]], ...] = ()
-    table: Grid | None = None
+    notes: list[str]
+    objects: list[ErrorBar]
+    pixels: list[ErrorBar]
+    sizes: dict[str, list[ErrorBar]]
+    table: Grid | None
 
 
 def error_section(dataset: str, results: Sequence[Result]) -> ErrorSection:
-    """Return the errors on one data set."""
-    notes = tuple(missing_errors(results))
-    chosen = {r.method: r.evaluation for r in results if has_errors(r.evaluation)}
+    """Return the errors on one data set for the page."""
+    notes = missing_errors(results)
+    chosen = [result for result in results if has_errors(result.evaluation)]
     if not chosen:
-        return ErrorSection(dataset, notes)
-    tables = {method: error_breakdown(evaluation) for method, evaluation in chosen.items()}
-    by_size = {method: error_breakdown(e, by="size") for method, e in chosen.items()}
-    wrong = max(float(table["image_share"].sum()) for table in tables.values())
-    grid = error_grid(results)
+        return ErrorSection(dataset, notes, [], [], {}, None)
+    tables = {r.method: error_breakdown(r.evaluation) for r in chosen}
+    by_size = {r.method: error_breakdown(r.evaluation, by="size") for r in chosen}
+    longest = max(float(table["image_share"].sum()) for table in tables.values())
+    sizes = {
+        group: [_object_bar(m, table.filter(table["group"] == group)) for m, table in by_size.items()]
+        for group in used_groups(list(by_size.values()))
+    }
+    grid = error_grid(results)  # without the column of the data set
     return ErrorSection(
         dataset,
         notes,
-        objects=tuple(_object_bar(method, table) for method, table in tables.items()),
-        pixels=tuple(_pixel_bar(method, table, wrong) for method, table in tables.items()),
-        sizes=tuple(
-            (group, tuple(_object_bar(m, t.filter(t["group"] == group)) for m, t in by_size.items()))
-            for group in used_groups(list(by_size.values()))
-        ),
-        # without the column of the data set
+        objects=[_object_bar(method, table) for method, table in tables.items()],
+        pixels=[_pixel_bar(method, table, longest) for method, table in tables.items()],
+        sizes=sizes,
         table=Grid(grid.headings[1:], tuple(row[1:] for row in grid.rows), grid.n_text - 1),
-    )
-
-
-def error_css() -> str:
-    """Return the style rules of the classes; the palest and the darkest change places in the dark."""
-    styles = {name: (fill.colour, fill.text) for name, fill in CLASS_STYLES.items()}
-    dark = styles | {"correct": ("#3d444d", "white"), "invented": ("#f4f4f4", "black")}
-    return "\n".join(
-        f".error-{name} {{ background-color: light-dark({colour}, {dark[name][0]}); "
-        f"color: light-dark({text}, {dark[name][1]}); }}"
-        for name, (colour, text) in styles.items()
     )
 
 
@@ -211,8 +193,8 @@ def _object_bar(method: str, table: "pl.DataFrame") -> ErrorBar:
 def _pixel_bar(method: str, table: "pl.DataFrame", longest: float) -> ErrorBar:
     parts = [
         _part(name, 100 * share / longest, f"{100 * share:.1f}", f"{100 * share:.2f} % of all pixels")
-        for name, count, share in table.select("class", "pixels", "image_share").iter_rows()
-        if count
+        for name, share in table.select("class", "image_share").iter_rows()
+        if share
     ]
     return ErrorBar(method, tuple(parts), f"{100 * float(table['image_share'].sum()):.1f} %")
 
@@ -220,3 +202,14 @@ def _pixel_bar(method: str, table: "pl.DataFrame", longest: float) -> ErrorBar:
 def _part(name: str, width: float, label: str, text: str) -> tuple[str, float, str, str]:
     label = label if width >= _MIN_LABELLED else ""
     return name, round(width, 3), label, f"{CLASS_TITLES[name]}: {text}"
+
+
+def error_css() -> str:
+    """Return the style rules of the classes; the palest and the darkest change places in the dark."""
+    styles = {name: (fill.colour, fill.text) for name, fill in CLASS_STYLES.items()}
+    dark = styles | {"correct": ("#3d444d", "white"), "false": ("#f4f4f4", "black")}
+    return "\n".join(
+        f".error-{name} {{ background-color: light-dark({colour}, {dark[name][0]}); "
+        f"color: light-dark({text}, {dark[name][1]}); }}"
+        for name, (colour, text) in styles.items()
+    )

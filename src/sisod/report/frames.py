@@ -14,7 +14,7 @@ from sisod.common.grid import Format, Grid, number, render
 from sisod.common.output import output_path, write_png
 from sisod.common.progress import progress_bar
 from sisod.common.run_folder import open_run
-from sisod.data.images import display_path, read_colour
+from sisod.data.images import read_colour
 from sisod.data.pairs import find_masks, find_photographs
 from sisod.data.storage import is_below
 from sisod.data.truths import BINARY_MASK, TruthFormat, read_truth
@@ -109,7 +109,7 @@ def draw_folder(
         run.begin()
         for name, file in masks.items():
             truth = read_truth(gt_root, file.path, meaning)
-            mask = truth.mask(display_path(gt_root, file.path), level=protocol.gt_level)
+            mask = truth.mask(level=protocol.gt_level)
             canvas = np.repeat(mask[..., None].astype(np.uint8) * np.uint8(255), 3, axis=2)
             if image_root is not None:
                 image = read_colour(image_root, images[name].path)

@@ -1,19 +1,17 @@
 """All figures of saved results by name, written to files."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sisod.analysis.ablation import read_ablation
-from sisod.analysis.groups import SizeKind
 from sisod.analysis.scores import OBJECT_SCORES
 from sisod.common.arguments import check_known
 from sisod.common.exceptions import InputError, MissingExtraError, UsageError, shorten_list
 from sisod.common.output import lock, readable_errors, resolve_link, write_files
 from sisod.common.progress import progress_bar
 from sisod.data.storage import is_local_root
-from sisod.evaluation.results import Result, datasets_of, methods_of
 from sisod.report.drawing.curves import CURVES, curve_figure, object_figure
 from sisod.report.drawing.error_bars import error_figure, error_size_figure
 from sisod.report.drawing.examples import example_figure
@@ -25,89 +23,28 @@ from sisod.report.drawing.groups import (
     score_key,
     size_figure,
 )
+from sisod.report.drawing.request import FigureRequest as FigureRequest
 from sisod.report.drawing.studies import ablation_figure
 from sisod.report.missing import missing_curves
-from sisod.report.style import Width, check_plot_path, figure_bytes, save_figure
+from sisod.report.style import check_plot_path, figure_bytes, save_figure
 from sisod.scoring.metrics import METRICS, check_metric
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-
-@dataclass(frozen=True, eq=False)
-class FigureRequest:
-    """The inputs of figures.
-
-    Attributes:
-        results: saved results.
-        image_roots: data set -> folder of its photographs.
-        ablation: the table of `sisod ablate`, or None.
-        examples: names of images for the figure of examples; by default those on which methods differ
-            most.
-        fetch: whether to read maps from URLs too.
-        metrics: keys of the scores to draw, for figures of scores; by default each figure's own.
-        methods: which to draw, in this order; by default all.
-        width: of the figures, that of a column or of the text of a two-column paper.
-    """
-
-    results: Sequence[Result]
-    image_roots: Mapping[str, Path] = field(default_factory=dict)
-    ablation: Path | None = None
-    examples: Sequence[str] = ()
-    fetch: bool = False
-    metrics: Sequence[str] = ()
-    methods: Sequence[str] = ()
-    width: Width = "double"
-
-    @property
-    def chosen(self) -> list[Result]:
-        """The results of the chosen methods, in the order of their names."""
-        if not self.methods:
-            return list(self.results)
-        for method in self.methods:
-            check_known("method", method, methods_of(self.results))
-        found = {(result.dataset, result.method): result for result in self.results}
-        keys = [(name, method) for name in datasets_of(self.results) for method in self.methods]
-        return [found[key] for key in keys if key in found]
-
-
-def _ablation(request: FigureRequest) -> "Figure":
-    if request.ablation is None:
-        raise UsageError(
-            "the figure 'ablation' needs the table of 'sisod ablate'; pass it with --ablation"
-        )
-    rows = read_ablation(request.ablation)
-    return ablation_figure(rows, metrics=request.metrics, width=request.width)
-
-
-def _examples(request: FigureRequest) -> "Figure":
-    return example_figure(
-        request.chosen,
-        image_roots=request.image_roots,
-        names=request.examples,
-        fetch=request.fetch,
-        metrics=request.metrics,
-        width=request.width,
-    )
-
-
-def _sizes(groups: SizeKind) -> "Callable[[FigureRequest], Figure]":
-    return lambda r: size_figure(r.chosen, groups, metrics=r.metrics, width=r.width)
-
-
 # name -> what draws the figure
 FIGURES: "dict[str, Callable[[FigureRequest], Figure]]" = {
-    **{k: lambda r, kind=k: curve_figure(r.chosen, kind, width=r.width) for k in CURVES},  # type: ignore[misc]
-    "size": _sizes("paper"),
-    "size-log": _sizes("log"),
-    "size-quantile": _sizes("quantile"),
-    "number": lambda r: number_figure(r.chosen, metrics=r.metrics, width=r.width),
-    "objects": lambda r: object_figure(r.chosen, width=r.width),
-    "false-objects": lambda r: false_object_figure(r.chosen, width=r.width),
-    "errors": lambda r: error_figure(r.chosen, width=r.width),
-    "errors-size": lambda r: error_size_figure(r.chosen, width=r.width),
-    "ablation": _ablation,
-    "examples": _examples,
+    **{kind: partial(curve_figure, kind=kind) for kind in CURVES},
+    "size": partial(size_figure, groups="paper"),
+    "size-log": partial(size_figure, groups="log"),
+    "size-quantile": partial(size_figure, groups="quantile"),
+    "number": number_figure,
+    "objects": object_figure,
+    "false-objects": false_object_figure,
+    "errors": error_figure,
+    "errors-size": error_size_figure,
+    "ablation": ablation_figure,
+    "examples": example_figure,
 }
 # figures with a choice of metrics -> whether they can show one; the others show all that they can
 CAN_SHOW: dict[str, Callable[[str], object]] = {
@@ -124,6 +61,9 @@ def draw(name: str, request: FigureRequest) -> "Figure":
     Args:
         name: of the figure, such as `"size-log"`.
         request: its inputs.
+
+    Raises:
+        UsageError: for an unknown name, or metrics that the figure cannot show.
     """
     check_known("figure", name, FIGURES)
     if request.metrics and name not in CAN_SHOW:
@@ -173,36 +113,29 @@ def write_figures(folder: Path, kind: str, request: FigureRequest) -> tuple[list
     for key in metrics:
         if key not in OBJECT_SCORES:
             check_metric(key, METRICS)
+    check_plot_path(Path(f"x.{kind}"))
     drawn: dict[str, bytes] = {}
     missing: list[str] = []
     incomplete: list[str] = []
-    not_shown: dict[tuple[str, ...], list[str]] = {}  # metrics -> files without them
     names = [name for name in FIGURES if name != "ablation" or request.ablation is not None]
     with progress_bar("drawing figures", len(names)) as advance:
         for name in names:
             file = f"{name}.{kind}"
-            check_plot_path(Path(file))
-            chosen = name in CAN_SHOW and name != "ablation"
-            keys = [key for key in metrics if chosen and CAN_SHOW[name](key)]
+            has_choice = name in CAN_SHOW and name != "ablation"
+            keys = [key for key in metrics if has_choice and CAN_SHOW[name](key)]
+            keys = keys[:1] if name == "examples" else keys
+            lacking = [key for key in metrics if has_choice and key not in keys]
             try:
-                if metrics and chosen and not keys and name != "examples":
-                    raise InputError(f"it cannot show {shorten_list(list(metrics))}")
-                own = replace(request, metrics=keys[:1] if name == "examples" else keys)
-                drawn[file] = figure_bytes(draw(name, own), kind)
+                if lacking and not keys and name != "examples":
+                    raise InputError(f"it cannot show {shorten_list(lacking)}")
+                drawn[file] = figure_bytes(draw(name, replace(request, metrics=keys)), kind)
+                incomplete += _missing_curves(file, name, request)
+                incomplete += [f"{file} does not show {shorten_list(lacking)}"] if lacking else []
             except (UsageError, MissingExtraError):
                 raise
             except InputError as error:  # files are missing, or a metric was not evaluated
                 missing.append(f"{file} is not drawn: {error}")
-            else:
-                incomplete += _missing_curves(file, name, request)
-                left_out = tuple(key for key in metrics if chosen and key not in own.metrics)
-                if left_out:
-                    not_shown.setdefault(left_out, []).append(file)
             advance(1)
-    incomplete += [
-        f"{', '.join(keys)} {'is' if len(keys) == 1 else 'are'} not drawn in {', '.join(files)}"
-        for keys, files in not_shown.items()
-    ]
     target = resolve_link(folder)
     with readable_errors(target / "x", "make room there or choose another folder"), lock(target):
         target.mkdir(parents=True, exist_ok=True)

@@ -56,8 +56,8 @@ STYLE = {
     "svg.hashsalt": "sisod",  # the same figure gives the same file
     "pdf.fonttype": 42,
 }
-_CHARACTER = 0.62  # width of a character of the font over its size; the mean is a little less
-_KEY = 0.75  # inches of a legend's line and the gaps around it
+_PER_INCH = 14.5  # characters of a line, about; a legend's key takes as much room as ten of them
+_KEY = 10
 
 
 @dataclass(frozen=True)
@@ -101,18 +101,16 @@ def context() -> Any:
 
 
 def new_figure(height: float, *, width: Width = "double") -> "Figure":
-    """Return an empty figure that notebooks display, of a height in inches.
+    """Return an empty figure with constrained layout, which a notebook displays with any backend.
 
     Args:
-        height: in inches; `fit_height` corrects an estimate.
+        height: in inches; `fit_height` corrects it when everything is drawn.
         width: that of a column, or of the text, of a two-column paper.
     """
     require("drawing", "matplotlib")
     from matplotlib.figure import Figure
 
     class NotebookFigure(Figure):
-        """A figure that a notebook displays as the value of a cell, with any backend."""
-
         def _repr_png_(self) -> bytes:
             return figure_bytes(self, "png")
 
@@ -125,19 +123,17 @@ def inches(width: Width) -> float:
     return WIDTHS[width]
 
 
-def fit_height(figure: "Figure", panels: "Iterable[Axes]", heights: Sequence[float]) -> None:
-    """Set the height of a figure so that panels below each other get their heights, in inches.
+def fit_height(figure: "Figure", column: "Iterable[Axes]", height: float) -> None:
+    """Set the height of a figure so that a column of panels has a height together, in inches.
 
-    What matplotlib places around them, such as titles, notes and the legend, keeps its size.
+    What matplotlib places around the panels, such as titles, notes and the legend, keeps its size.
     """
-    engine = figure.get_layout_engine()
-    assert engine is not None  # noqa: S101  (for the type checker: `new_figure`)
-    engine.execute(figure)
+    figure.get_layout_engine().execute(figure)  # type: ignore[union-attr]
     drawn = 0.0
-    for axes in panels:
-        inside: Any = axes.get_figure()  # or a part of it, which the position refers to
-        drawn += axes.get_position(original=True).height * inside.bbox.height / figure.dpi
-    figure.set_figheight(figure.get_figheight() + sum(heights) - drawn)
+    for axes in column:
+        holder: Any = axes.get_figure()  # a subfigure has its own coordinates
+        drawn += axes.get_position(original=True).height * holder.bbox.height / figure.dpi
+    figure.set_figheight(figure.get_figheight() + height - drawn)
 
 
 def plain_text(name: str) -> str:
@@ -156,14 +152,16 @@ def shorten(name: str, most: int) -> str:
     return name if len(name) <= most else f"{name[: most - 1 - end]}…{name[len(name) - end :]}"
 
 
-def wrapped(text: str, width: float, size: float = FONT, *, most: int = 3) -> str:
+def wrapped(text: str, width: float, *, most: int = 3) -> str:
     r"""Return a text for matplotlib, in at most `most` lines of about a width in inches.
+
+    A text that is too long loses its middle, as its end often tells it from others.
 
     Example:
         >>> wrapped("PoolNet-ResNet50-finetuned on MSOD", 1.3)
         'PoolNet-\nResNet50-finetuned\non MSOD'
     """
-    n_characters = max(4, int(72 * width / (_CHARACTER * size)))
+    n_characters = max(4, int(_PER_INCH * width))
     text = printable(text)
     length = len(text)
     while len(lines := textwrap.wrap(shorten(text, length), n_characters)) > most:
@@ -180,12 +178,12 @@ def add_legend(figure: "Figure", styles: dict[str, LineStyle], *, bars: bool = F
         Patch(**style.bar_options()) if bars else Line2D([], [], **style.options())
         for style in styles.values()
     ]
-    width = figure.get_figwidth()
+    room = figure.get_figwidth() - _KEY / _PER_INCH
     # matplotlib leaves out labels that start with an underscore
-    labels = [" " + wrapped(name, width - _KEY, most=9).replace("\n", "\n ") for name in styles]
+    labels = [" " + wrapped(name, room).replace("\n", "\n ") for name in styles]
     longest = max(len(line) for label in labels for line in label.split("\n"))
-    fitting = max(1, min(5, len(keys), int(width / (_KEY + longest * _CHARACTER * FONT / 72))))
-    n_rows = math.ceil(len(keys) / fitting)
+    n_fit = int(_PER_INCH * figure.get_figwidth() / (_KEY + longest))
+    n_rows = math.ceil(len(keys) / max(1, min(5, n_fit)))
     figure.legend(keys, labels, loc="outside lower center", ncols=math.ceil(len(keys) / n_rows))
 
 

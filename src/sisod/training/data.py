@@ -20,8 +20,9 @@ from torch.utils.data import Dataset, Sampler
 
 from sisod.common.exceptions import InputError
 from sisod.common.progress import progress_bar
+from sisod.data import truths
 from sisod.data.datasets import Sample
-from sisod.data.images import read_array, read_colour, read_mask, resize
+from sisod.data.images import read_array, read_colour, resize
 from sisod.data.storage import read_bytes
 from sisod.losses import collate_boxes, collate_labels
 from sisod.losses.objects import PartLabels, partition_labels
@@ -126,7 +127,7 @@ class TrainingSet(Dataset[Item]):
         return Item(image, planes, partition.boxes, sample.name, parts)
 
 
-class ValidationSet(Dataset[tuple[Plane, NDArray[np.bool_]]]):
+class ValidationSet(Dataset[tuple[Tensor, NDArray[np.bool_]]]):
     """Images at the size of the network, masks at their own."""
 
     def __init__(self, samples: Sequence[Sample], size: int) -> None:
@@ -136,14 +137,19 @@ class ValidationSet(Dataset[tuple[Plane, NDArray[np.bool_]]]):
     def __len__(self) -> int:
         return len(self.samples)
 
-    def __getitem__(self, index: int) -> tuple[Plane, NDArray[np.bool_]]:
+    def __getitem__(self, index: int) -> tuple[Tensor, NDArray[np.bool_]]:
         """Return an image and its mask."""
         sample = self.samples[index]
-        return resize(read_image(sample), self.size), read_truth(sample)
+        return to_input(read_image(sample), self.size), read_truth(sample)
 
 
 def steps_per_epoch(n_images: int, images_per_step: int) -> int:
-    """Return how many whole steps the images fill; at least one."""
+    """Return how many whole steps the images fill; at least one.
+
+    Example:
+        >>> steps_per_epoch(22, 4)
+        5
+    """
     if n_images < images_per_step:
         raise InputError(
             f"{n_images} images do not fill one step of {images_per_step}; lower train.batch or "
@@ -156,6 +162,17 @@ class EpochSampler(Sampler[tuple[int, int]]):
     """The order of images by seed and epoch; every process takes its share of each batch.
 
     Images that do not fill a whole step are left out, so that every step has the same number.
+
+    Args:
+        n_images: number of images.
+        step: images of one step, over all processes.
+        seed: of the order.
+        rank: index of this process.
+        world: number of processes.
+
+    Example:
+        >>> list(EpochSampler(5, step=2, seed=0))  # epoch and index
+        [(0, 2), (0, 4), (0, 3), (0, 0)]
     """
 
     def __init__(self, n_images: int, *, step: int, seed: int, rank: int = 0, world: int = 1) -> None:
@@ -186,13 +203,23 @@ def read_image(sample: Sample) -> Plane:
 
 def read_truth(sample: Sample) -> NDArray[np.bool_]:
     """Read a mask as the evaluation does."""
-    return read_mask(sample.mask.parent, sample.mask.name, level=LEVEL)
+    return truths.read_truth(sample.mask.parent, sample.mask.name).mask(level=LEVEL)
 
 
 def augment(planes: dict[str, Plane], part: DataPart, rng: np.random.Generator) -> dict[str, Plane]:
     """Crop, resize and flip an image and its labels in the same way.
 
-    They may have different sizes, as in some data sets.
+    Args:
+        planes: image and labels, (H, W, 3) or (H, W); they may have different sizes, as in some data
+            sets.
+        part: size of the result, probability of a flip, largest crop.
+        rng: five numbers are drawn from it.
+
+    Example:
+        >>> mask = np.eye(2, dtype=np.uint8) * 255
+        >>> part, rng = DataPart(size=2, flip=1.0), np.random.default_rng(0)
+        >>> augment({"mask": mask}, part, rng)["mask"].tolist()
+        [[0, 255], [255, 0]]
     """
     cut_y, cut_x, at_y, at_x, flip = rng.random(5)  # always five, whatever the recipe uses
     cut_y, cut_x = cut_y * part.crop, cut_x * part.crop
@@ -206,6 +233,16 @@ def augment(planes: dict[str, Plane], part: DataPart, rng: np.random.Generator) 
         resized = resize(plane[y0:y1, x0:x1], part.size)
         augmented[name] = np.ascontiguousarray(resized[:, ::-1]) if flip < part.flip else resized
     return augmented
+
+
+def to_input(image: Plane, size: int) -> Tensor:
+    """Return an RGB image as (3, size, size), uint8.
+
+    Example:
+        >>> to_input(np.zeros((40, 60, 3), np.uint8), 32).shape
+        torch.Size([3, 32, 32])
+    """
+    return torch.from_numpy(resize(image, size).transpose(2, 0, 1).copy())
 
 
 def collate(items: Sequence[Item]) -> TrainingBatch:
@@ -224,13 +261,10 @@ def collate(items: Sequence[Item]) -> TrainingBatch:
     )
 
 
-def collate_validation(items: Sequence[tuple[Plane, NDArray[np.bool_]]]) -> ValidationBatch:
+def collate_validation(items: Sequence[tuple[Tensor, NDArray[np.bool_]]]) -> ValidationBatch:
     """Stack images; masks keep their own sizes."""
-    images = np.stack([image for image, _ in items]).transpose(0, 3, 1, 2)
-    return ValidationBatch(
-        torch.from_numpy(np.ascontiguousarray(images)),
-        tuple(torch.from_numpy(mask) for _, mask in items),
-    )
+    images = torch.stack([image for image, _ in items])
+    return ValidationBatch(images, tuple(torch.from_numpy(mask) for _, mask in items))
 
 
 def quiet_worker(_: int) -> None:
@@ -240,7 +274,13 @@ def quiet_worker(_: int) -> None:
 
 
 def limit_samples(samples: Sequence[Sample], limit: int | None) -> tuple[Sample, ...]:
-    """Return at most `limit` samples, spread over the whole set, the same ones for every seed."""
+    """Return at most `limit` samples, spread over the whole set, the same ones for every seed.
+
+    Example:
+        >>> samples = [Sample(name, Path(), Path()) for name in "abcdef"]
+        >>> [sample.name for sample in limit_samples(samples, 3)]
+        ['c', 'd', 'f']
+    """
     if limit is None or limit >= len(samples):
         return tuple(samples)
     chosen = np.random.default_rng(0).permutation(len(samples))[:limit]
@@ -331,10 +371,13 @@ def file_digest(root: str | Path, path: str) -> bytes:
 
 def to_device(batch: Any, device: torch.device) -> Any:
     """Move images and labels; boxes stay on the CPU, where the loss reads them."""
+
+    def move(tensor: Tensor) -> Tensor:
+        return tensor.to(device, non_blocking=True)
+
+    batch = batch._replace(images=move(batch.images))
     if isinstance(batch, TrainingBatch):
-        labels = {kind: label.to(device, non_blocking=True) for kind, label in batch.labels.items()}
-        parts = None if batch.parts is None else batch.parts.to(device, non_blocking=True)
-        return batch._replace(
-            images=batch.images.to(device, non_blocking=True), labels=labels, parts=parts
-        )
-    return batch._replace(images=batch.images.to(device, non_blocking=True))
+        labels = {kind: move(label) for kind, label in batch.labels.items()}
+        parts = None if batch.parts is None else move(batch.parts)
+        batch = batch._replace(labels=labels, parts=parts)
+    return batch

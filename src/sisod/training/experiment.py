@@ -11,20 +11,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import nn
 
 from sisod.common.exceptions import InputError
 from sisod.common.output import write_atomically
 from sisod.common.progress import progress_bar
-from sisod.common.run_folder import OtherRunError
+from sisod.common.run_folder import OtherRunError, read_run
 from sisod.data.datasets import Dataset
-from sisod.data.images import resize
 from sisod.evaluation.driver import evaluate_request
 from sisod.evaluation.evaluator import Evaluator
 from sisod.evaluation.notes import run_notes
-from sisod.evaluation.request import Folders, Options, make_request
 from sisod.evaluation.result import Evaluation
+from sisod.evaluation.tasks import Folders, Options, make_request
 from sisod.networks.checkpoints import WEIGHTS_FILE
 from sisod.networks.map_folder import Bits, to_grey
 from sisod.networks.network import Network
@@ -32,8 +30,8 @@ from sisod.networks.predict import predict_batch, predict_folder
 from sisod.networks.saved import load_network
 from sisod.scoring.metrics import MetricChoice
 from sisod.training.calibration.fit import Objective
-from sisod.training.calibration.runs import calibrate_run, is_calibrated_copy
-from sisod.training.data import read_image, read_truth
+from sisod.training.calibration.runs import calibrate_run, copy_config, load_run
+from sisod.training.data import read_image, read_truth, to_input
 from sisod.training.recipe import Recipe
 from sisod.training.train import Machine, TrainingRequest, train
 
@@ -112,8 +110,13 @@ def score_experiment(
 ) -> Results:
     """Predict and score the test sets that are not finished; the network must have been trained.
 
-    A test set with an unreadable file does not keep the others from being scored; the error is raised
-    after them.
+    Args:
+        experiment: what to score.
+        jobs: processes that score; by default one for each core.
+        warn: called with notes about the maps, such as those that were resized.
+
+    Raises:
+        InputError: a test set has an unreadable file; the others are scored first.
     """
     problems = []
     if waiting := unscored(experiment):
@@ -137,16 +140,18 @@ def score_experiment(
 
 def _calibrate(experiment: Experiment, objective: Objective) -> None:
     """Write the calibrated copy of the trained network, unless it is there."""
-    run, copy = experiment.training.out, experiment.network_dir
-    if not is_calibrated_copy(copy, run, objective):
+    run, copy = experiment.training.out, read_run(experiment.network_dir)
+    factory = experiment.recipe.network.factory or None
+    config = copy_config(load_run(run, factory), objective)
+    if not copy.get("finished") or copy["config"] != config:
         calibrate_run(
             run,
             data=experiment.training.data,
             masks=experiment.training.masks,
             objective=objective,
             tests=[test.image_dir for test in experiment.tests],
-            factory=experiment.recipe.network.factory or None,
-            out=copy,
+            factory=factory,
+            out=experiment.network_dir,
             overwrite=True,
         )
 
@@ -160,13 +165,21 @@ def unscored(experiment: Experiment) -> list[Dataset]:
 def evaluate_network(
     network: Network, dataset: Dataset, *, size: int, metrics: Mapping[str, MetricChoice], title: str
 ) -> dict[str, Evaluation]:
-    """Score a network in memory, one result for each protocol, from maps at the masks' size."""
+    """Score a network in memory, one result for each protocol, from maps at the masks' size.
+
+    Args:
+        network: predicts on the device that it is on.
+        dataset: images and masks.
+        size: side of the square input.
+        metrics: protocol -> its metrics, as for `sisod.score`.
+        title: of the progress bar.
+    """
     evaluators = {name: Evaluator(protocol=name, metrics=keys) for name, keys in metrics.items()}
     with progress_bar(title, len(dataset.samples)) as advance:
         for sample in dataset.samples:
             mask = read_truth(sample)
-            image = resize(read_image(sample), size).transpose(2, 0, 1)[None]
-            [pred] = predict_batch(network, torch.from_numpy(image.copy()), [mask.shape])
+            image = to_input(read_image(sample), size)
+            [pred] = predict_batch(network, image[None], [mask.shape])
             for evaluator in evaluators.values():
                 evaluator.update(to_grey(pred, _BITS), mask, name=sample.name)
             advance(1)

@@ -13,7 +13,6 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch.utils.data import DataLoader
 
-from sisod import networks
 from sisod.common.exceptions import InputError, UsageError
 from sisod.common.output import output_path, write_png
 from sisod.common.processes import default_jobs
@@ -21,8 +20,6 @@ from sisod.common.progress import progress_bar
 from sisod.common.run_folder import open_run
 from sisod.data.containers import works_in_fork
 from sisod.data.datasets import Sample
-from sisod.data.images import resize
-from sisod.losses.weighting import Weighting
 from sisod.networks.network import Network
 from sisod.training.data import (
     EpochSampler,
@@ -32,64 +29,49 @@ from sisod.training.data import (
     collate_validation,
     quiet_worker,
     read_image,
+    to_input,
 )
-from sisod.training.recipe import Recipe
+from sisod.training.recipe_parts import TrainPart
 
 
 class SaliencyData(L.LightningDataModule):
     """The loaders of a run.
 
     Args:
-        recipe: says the network, the batch and the augmentation.
-        samples: to train on.
-        val_samples: to validate on; may be empty.
+        train: says the batch and the seed.
+        training: images to train on.
+        validation: images to validate on; may be empty.
         workers: processes that read images; None for one per core, up to eight.
-        labels: folder of labels for the network's auxiliary targets; None derives them from masks.
-        weighting: says the parts of the masks that the loss is taken over.
-        network: the class that declares the targets to learn; by default that of the recipe.
         rank: the index of this process, which takes its share of every batch.
         world: the number of processes.
     """
 
     def __init__(
         self,
-        recipe: Recipe,
-        samples: Sequence[Sample],
-        val_samples: Sequence[Sample],
+        train: TrainPart,
+        training: TrainingSet,
+        validation: ValidationSet,
         *,
-        workers: int | None,
-        labels: Path | None,
-        weighting: Weighting | None = None,
-        network: type[Network] | None = None,
+        workers: int | None = None,
         rank: int = 0,
         world: int = 1,
     ) -> None:
         super().__init__()
-        if recipe.train.batch % world:
+        if train.batch % world:
             raise UsageError(
-                f"a batch of {recipe.train.batch} images cannot be shared by {world} processes; "
-                f"set train.batch to a multiple of {world}"
+                f"a batch of {train.batch} images cannot be shared by {world} processes; set "
+                f"train.batch to a multiple of {world}"
             )
-        self.recipe = recipe
+        self.train, self.training, self.validation = train, training, validation
         self.workers = min(8, default_jobs()) if workers is None else workers
-        self.training = TrainingSet(
-            samples,
-            recipe.data,
-            seed=recipe.train.seed,
-            network=network or networks.find(recipe.network.name),
-            labels_dir=labels,
-            weighting=weighting,
-        )
-        self.validation = ValidationSet(val_samples, recipe.data.size)
         self.rank, self.world = rank, world
 
     def train_dataloader(self) -> Any:
         """Return the loader; the epoch is set here since Lightning, resuming, sets it too late."""
-        train = self.recipe.train
         sampler = EpochSampler(
             len(self.training),
-            step=train.images_per_step,
-            seed=train.seed,
+            step=self.train.images_per_step,
+            seed=self.train.seed,
             rank=self.rank,
             world=self.world,
         )
@@ -98,7 +80,7 @@ class SaliencyData(L.LightningDataModule):
             sampler.set_epoch(progress.processed)
         return DataLoader(
             self.training,
-            batch_size=train.batch // self.world,
+            batch_size=self.train.batch // self.world,
             sampler=sampler,
             collate_fn=collate,
             **self._options(),
@@ -110,7 +92,7 @@ class SaliencyData(L.LightningDataModule):
             return []
         return DataLoader(
             self.validation,
-            batch_size=max(1, self.recipe.train.batch // self.world),
+            batch_size=self.train.batch // self.world,
             sampler=range(self.rank, len(self.validation), self.world),  # its own images, none twice
             collate_fn=collate_validation,
             **self._options(),
@@ -144,8 +126,7 @@ def write_labels(network: Network, samples: Sequence[Sample], folder: Path, *, s
         run.begin()
         for sample in samples:
             image = read_image(sample)
-            x = torch.from_numpy(resize(image, size).transpose(2, 0, 1)[None].copy())
-            maps = network(network.input_spec.apply(x.to(device)))
+            maps = network(network.input_spec.apply(to_input(image, size)[None].to(device)))
             for target, index in last_map.items():
                 probs = F.interpolate(maps[index], size=image.shape[:2], mode="bilinear").sigmoid()
                 label = (probs[0, 0] * 255).round().cpu().numpy().astype(np.uint8)
@@ -156,9 +137,9 @@ def write_labels(network: Network, samples: Sequence[Sample], folder: Path, *, s
 
 def check_labels(folder: Path | None, network: Network) -> None:
     """Raise if a folder lacks labels of the network, or the network learns none."""
-    targets = network.auxiliary_targets()
     if folder is None:
         return
+    targets = network.auxiliary_targets()
     if not targets:
         raise UsageError(
             f"--labels is for networks that learn body and detail; {network.facts.name} learns masks "

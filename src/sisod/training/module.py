@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import lightning as L  # noqa: N812  (the name everybody knows it by)
 import numpy as np
@@ -33,10 +33,17 @@ COMPILE_BACKEND = "inductor"  # PyTorch's default
 class SaliencyModule(L.LightningModule):
     """Training step: images -> maps -> loss. Validation: maps at the size of the masks -> scores.
 
-    Attributes:
+    Args:
         network: is trained.
-        averaged: its exponential moving average, if the recipe has one. A part of the module, so that
-            checkpoints contain it.
+        recipe: optimiser, schedule, warm-up, freezing, average, compilation.
+        loss: of the mask maps, as for `make_loss`.
+        run_dir: folder of the run, named in errors.
+        steps_per_epoch: of the schedule.
+        n_epochs: of the schedule.
+
+    Attributes:
+        averaged: exponential moving average of the network, if the recipe has one. A part of the module,
+            so that checkpoints contain it.
     """
 
     averaged: Network | None
@@ -60,7 +67,6 @@ class SaliencyModule(L.LightningModule):
         self.scores = SizeInvariantScores()
         self.steps_per_epoch = steps_per_epoch
         self.n_epochs = n_epochs
-        self.has_started = False
         self._losses: list[Tensor] = []  # of the batches since the last step
         freeze(network, (*recipe.network.frozen, *network.unused))
         factor = recipe.schedule.encoder_factor
@@ -83,10 +89,6 @@ class SaliencyModule(L.LightningModule):
         """The network that is validated and saved: the average of the weights if there is one."""
         return self.network if self.averaged is None else self.averaged
 
-    def on_train_start(self) -> None:
-        """Note that the checkpoint, if any, was loaded; Lightning calls this."""
-        self.has_started = True
-
     def on_train_epoch_start(self) -> None:
         """Have the last epoch validated whatever `validate_every` is; Lightning calls this."""
         if self.current_epoch == self.n_epochs - 1:
@@ -106,7 +108,12 @@ class SaliencyModule(L.LightningModule):
         gt = labels if self.network.auxiliary_targets() else labels["mask"]
         parts = {} if batch.parts is None else {"labels": batch.parts}
         loss: Tensor = criterion(maps, gt, batch.boxes, **parts)
-        self._check_finite(loss, batch, index)
+        if not math.isfinite(value := float(loss.detach())):
+            self._stop(
+                f"the loss is {value:g} at step {self.global_step + 1} (epoch "
+                f"{self.current_epoch + 1}, batch {index + 1}), with the images "
+                f"{shorten_list(list(batch.names), most=8)}"
+            )
         if index % self.recipe.train.accumulate == 0:
             self._losses = []
         self._losses.append(loss.detach())
@@ -164,26 +171,17 @@ class SaliencyModule(L.LightningModule):
         """Raise if a good checkpoint would be replaced by one with NaN or infinite weights."""
         for name, value in self.result.state_dict().items():
             if value.is_floating_point() and not bool(torch.isfinite(value).all()):
-                raise InputError(
-                    f"{name} of the network is not finite after step {self.global_step}; "
-                    f"{self._last_checkpoint()}; lower optimizer.lr, or set train.clip"
-                )
+                self._stop(f"{name} of the network is not finite after step {self.global_step}")
 
-    def _check_finite(self, loss: Tensor, batch: TrainingBatch, index: int) -> None:
-        value = float(loss.detach())
-        if not math.isfinite(value):
-            raise InputError(
-                f"the loss is {value:g} at step {self.global_step + 1} (epoch "
-                f"{self.current_epoch + 1}, batch {index + 1}), with the images "
-                f"{shorten_list(list(batch.names), most=8)}; {self._last_checkpoint()}; "
-                "lower optimizer.lr, or set train.clip"
-            )
-
-    def _last_checkpoint(self) -> str:
+    def _stop(self, why: str) -> NoReturn:
+        """Raise because the training diverges; name the checkpoint from which it can go on."""
         path = self.run_dir / "checkpoints" / "last.ckpt"
-        if path.exists():
-            return f"the last good checkpoint is {str(path)!r}"
-        return "there is no checkpoint yet"
+        last = (
+            f"the last good checkpoint is {str(path)!r}"
+            if path.exists()
+            else "there is no checkpoint yet"
+        )
+        raise InputError(f"{why}; {last}; lower optimizer.lr, or set train.clip")
 
 
 @torch.no_grad()
@@ -275,7 +273,17 @@ def in_encoder(name: str) -> bool:
 
 
 def make_optimizer(network: nn.Module, recipe: Recipe) -> torch.optim.Optimizer:
-    """Return the optimiser, with separate groups for the encoder and biases where their rates differ."""
+    """Return the optimiser, with separate groups for the encoder and biases where their rates differ.
+
+    Parameters without a gradient are left out.
+
+    Example:
+        >>> from sisod.training.recipe import find_recipe
+        >>> recipe = find_recipe("gatenet")  # sgd, whose biases have twice the rate and no decay
+        >>> groups = make_optimizer(nn.Linear(1, 1), recipe).param_groups
+        >>> [(group["lr"], group["weight_decay"]) for group in groups]
+        [(0.001, 0.0005), (0.002, 0.0)]
+    """
     part, factor = recipe.optimizer, recipe.schedule.encoder_factor
     groups: dict[tuple[bool, bool], list[Tensor]] = {}
     for name, value in network.named_parameters():
@@ -303,6 +311,11 @@ def schedule_factor(
     schedule: Schedule, *, steps_per_epoch: int, n_epochs: int
 ) -> Callable[[int], float]:
     """Return the factor of the learning rate as a function of the step, counted from 0.
+
+    Args:
+        schedule: its name and numbers; a warm-up multiplies any of them.
+        steps_per_epoch: for schedules by epochs.
+        n_epochs: length of the run, at whose end `poly` and `cosine` reach 0.
 
     Example:
         >>> factor = schedule_factor(Schedule("poly", power=1.0), steps_per_epoch=5, n_epochs=2)

@@ -17,7 +17,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 from sisod.common.arguments import one_line, short_repr, unknown_name_message
 from sisod.common.exceptions import InputError, UsageError, printable
@@ -45,7 +45,15 @@ BALANCED_LOSS = (
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a network is trained: one attribute per section of the file, and the file's name."""
+    """How a network is trained: one attribute per section of the file, and the file's name.
+
+    It is frozen; `dataclasses.replace` makes another one.
+
+    Example:
+        >>> recipe = find_recipe("edn")
+        >>> recipe.name, recipe.network.name, recipe.train.epochs, recipe.loss.terms
+        ('edn', 'edn', 100, ('bce', 'dice'))
+    """
 
     name: str
     network: NetworkPart
@@ -61,15 +69,7 @@ class Recipe:
         return {key: table for key, table in asdict(self).items() if key != "name"}
 
 
-_PARTS: dict[str, type[Any]] = {
-    "network": NetworkPart,
-    "data": DataPart,
-    "optimizer": Adam,  # or SGD
-    "schedule": Schedule,
-    "loss": LossPart,
-    "train": TrainPart,
-    "labels": LabelsPart,
-}
+_PARTS = {section: kind for section, kind in get_type_hints(Recipe).items() if section != "name"}
 
 
 def names() -> tuple[str, ...]:
@@ -93,6 +93,10 @@ def find_recipe(
             quotes.
         factory: `module:function` that builds the network, instead of the recipe's. Training imports and
             runs it, so a factory that only the file names is refused: repeat it here.
+
+    Raises:
+        UsageError: there is no such recipe, or a setting has another form.
+        InputError: the file cannot be read, or a section, key or value is wrong.
 
     Example:
         >>> recipe = find_recipe("tiny", ["optimizer.lr=1e-4", "train.epochs=2"])
@@ -137,14 +141,19 @@ def balanced(recipe: Recipe) -> Recipe:
 
 
 def read_recipe(tables: Mapping[str, Any], *, name: str, source: str) -> Recipe:
-    """Return the recipe of the tables of a file; error messages call the file `source`."""
+    """Return the recipe of the tables of a file; error messages call the file `source`.
+
+    Raises:
+        InputError: a section or key is unknown or missing, or a value has another type or bound than
+            the dataclass of its section says.
+    """
     for section in tables:
         if section not in _PARTS:
             known = ", ".join(f"[{known}]" for known in sorted(_PARTS))
             raise InputError(f"{source}: unknown section [{one_line(section)}]; expected {known}")
     optimizer = tables.get("optimizer")
     is_sgd = isinstance(optimizer, dict) and optimizer.get("name") == "sgd"
-    kinds = _PARTS | ({"optimizer": SGD} if is_sgd else {})
+    kinds = _PARTS | {"optimizer": SGD if is_sgd else Adam}
     parts = {
         section: convert(tables.get(section, {}), kind, name=f"{source}: [{section}]")
         for section, kind in kinds.items()

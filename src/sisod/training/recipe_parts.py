@@ -78,7 +78,13 @@ class NetworkPart:
 
 @dataclass(frozen=True)
 class DataPart:
-    """Side of the square input; probability of a horizontal flip; largest part of a side to crop off."""
+    """The input and its augmentation; see `sisod.training.data.augment`.
+
+    Attributes:
+        size: side of the square input in pixels.
+        flip: probability of a horizontal flip.
+        crop: largest part of a side that is cropped off.
+    """
 
     size: Size
     flip: Share = 0.5
@@ -87,7 +93,14 @@ class DataPart:
 
 @dataclass(frozen=True)
 class Adam:
-    """Adam, or AdamW with decoupled weight decay."""
+    """Adam, or AdamW with decoupled weight decay.
+
+    Attributes:
+        name: `adam` or `adamw`.
+        lr: learning rate, which the schedule multiplies.
+        betas: decay of the averages of the gradient and of its square.
+        weight_decay: added to the gradient (`adam`) or to the step (`adamw`).
+    """
 
     name: Literal["adam", "adamw", "sgd"]  # sgd is read as `SGD`
     lr: Amount
@@ -97,7 +110,16 @@ class Adam:
 
 @dataclass(frozen=True)
 class SGD:
-    """Stochastic gradient descent; `double_bias` gives biases twice the learning rate and no decay."""
+    """Stochastic gradient descent.
+
+    Attributes:
+        name: `sgd`.
+        lr: learning rate, which the schedule multiplies.
+        momentum: decay of the average of the gradient.
+        nesterov: look ahead by one step of momentum.
+        weight_decay: added to the gradient.
+        double_bias: give biases twice the learning rate and no decay, as GateNet does.
+    """
 
     name: Literal["sgd"]
     lr: Amount
@@ -140,11 +162,21 @@ class Schedule:
 
 @dataclass(frozen=True)
 class LossPart:
-    """Options of `SizeInvariantLoss`; `normalize` false is the paper's Eq. 16 as printed.
+    """Options of `SizeInvariantLoss`, under the same names.
 
     The workers of the data loader find the objects by `min_area` and `connectivity`, in masks at the
-    size of the input. For the first `warmup_epochs` epochs the plain loss replaces the
-    size-invariant one.
+    size of the input.
+
+    Attributes:
+        terms: such as `bce` and `tversky(0.3,0.7)`; their sum is the loss.
+        alpha: weight of the background between boxes: `ratio` (the paper's), `union` or a number.
+        normalize: divide by the number of objects; false is the paper's Eq. 16 as printed.
+        warmup_epochs: for so many epochs the plain loss replaces the size-invariant one.
+        parts: what the loss is taken over: `boxes`, `cells` or `blobs`.
+        image_weight: share of the plain loss of the whole image.
+        gamma: exponent of the weights of the parts.
+        min_area: smaller components are no objects: a share of the image, or pixels if an integer.
+        connectivity: of components, 4 or 8.
     """
 
     terms: tuple[str, ...]

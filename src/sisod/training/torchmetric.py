@@ -1,6 +1,7 @@
 """The evaluation engine in a training loop, as a torchmetrics metric that is exact under DDP."""
 
-from collections.abc import Sequence
+import dataclasses
+import functools
 from typing import Any
 
 import numpy as np
@@ -8,11 +9,11 @@ import torch
 from torch import Tensor
 from torchmetrics import Metric
 
-from sisod.evaluation.rows import Sums, Totals, join_counts
+from sisod.evaluation.rows import Sums, Totals
 from sisod.scoring.engine import find_scorer, score_pair
 from sisod.scoring.metrics import MetricChoice, is_custom
 from sisod.scoring.protocols import Protocol, find_protocol
-from sisod.scoring.scores import Scores
+from sisod.scoring.scores import Scorer
 
 _PARTS = ("high", "low", "n_defined")
 
@@ -22,6 +23,11 @@ class SizeInvariantScores(Metric):
 
     `update(preds, target)` takes a batch of maps, (B, 1, H, W) or (B, H, W): probabilities in [0, 1] and
     masks. `compute()` returns one value for each key, the same as a single process would, bit for bit.
+
+    Args:
+        metrics: as for `sisod.score`; by default those of the paper.
+        protocol: conventions of scoring, by name or as a `Protocol`.
+        kwargs: of `torchmetrics.Metric`.
 
     Example:
         >>> target = torch.zeros(2, 1, 4, 4)
@@ -42,14 +48,11 @@ class SizeInvariantScores(Metric):
         self.protocol = find_protocol(protocol)
         self.scorer = find_scorer(self.protocol, metrics)
         self.keys = self.scorer.keys
-        example = _one_pixel(self.protocol, self.keys)
-        self.curve_names = example.curve_names
-        self.count_widths, _ = join_counts(example.object_counts, 1)
+        self._empty = _no_images(self.scorer, self.protocol)
         # not reduced by torchmetrics: compute adds the processes in double-double precision
-        for which, shape in self._shapes().items():
-            for part in _PARTS:
-                kind = torch.int64 if part == "n_defined" else torch.float64
-                self.add_state(f"{which}_{part}", torch.zeros(shape, dtype=kind), dist_reduce_fx=None)
+        for part in _PARTS:
+            zeros = torch.from_numpy(getattr(self._empty.sums, part).copy())
+            self.add_state(part, zeros, dist_reduce_fx=None)
         self.n_images: Tensor
         self.add_state("n_images", torch.zeros(1, dtype=torch.int64), dist_reduce_fx=None)
 
@@ -65,65 +68,44 @@ class SizeInvariantScores(Metric):
                 "expected the same (B, 1, H, W) or (B, H, W) for both"
             )
         for pred, gt in zip(_arrays(preds), _arrays(target), strict=True):
-            scores = score_pair(self.scorer, pred, gt)
-            self._store("values", self._load("values").plus(Sums.from_values(scores.values)))
-            self._store("curves", self._load("curves").plus(Sums.from_values(scores.curves)))
-            _, counts = join_counts(scores.object_counts, 1)
-            self._store("counts", self._load("counts").plus(Sums.from_values(counts)))
+            totals = self._totals().plus(Totals.from_scores(score_pair(self.scorer, pred, gt)))
+            for part in _PARTS:
+                value = torch.from_numpy(np.ascontiguousarray(getattr(totals.sums, part)))
+                setattr(self, part, value.to(self.device))
             self.n_images = self.n_images + 1
 
     def compute(self) -> dict[str, Tensor]:
         """Return every metric over all images of all processes."""
-        totals = Totals(
-            keys=self.keys,
-            curve_names=self.curve_names,
-            values=self._load("values"),
-            curves=self._load("curves"),
-            count_widths=self.count_widths,
-            counts=self._load("counts"),
-        )
         if int(torch.as_tensor(self.n_images).sum()) == 0:
             raise ValueError("nothing was scored; call update(preds, target) first")
-        return {key: torch.tensor(value, dtype=torch.float64) for key, value in totals.summary().items()}
+        summary = self._totals().summary()
+        return {key: torch.tensor(value, dtype=torch.float64) for key, value in summary.items()}
 
     def plot(self, val: Any = None, ax: Any = None) -> Any:
         """Draw the current values, or those given, as torchmetrics does."""
         return self._plot(val, ax)
 
-    def _shapes(self) -> dict[str, tuple[int, ...]]:
-        return {
-            "values": (len(self.keys),),
-            "curves": (len(self.curve_names), 256),
-            "counts": (sum(self.count_widths.values()),),
-        }
-
-    def _load(self, which: str) -> Sums:
-        """Return the sum over all processes; before a synchronisation, of this one only."""
-        shape = self._shapes()[which]
+    def _totals(self) -> Totals:
+        """Return the sums over all processes; before a synchronisation, of this one only."""
+        width = len(self._empty.sums.high)
         parts = [
-            torch.as_tensor(getattr(self, f"{which}_{part}")).cpu().numpy().reshape(-1, *shape)
-            for part in _PARTS
+            torch.as_tensor(getattr(self, part)).cpu().numpy().reshape(-1, width) for part in _PARTS
         ]
-        sums_of_processes = [Sums(*columns) for columns in zip(*parts, strict=True)]
-        total = sums_of_processes[0]
-        for other in sums_of_processes[1:]:
-            total = total.plus(other)
-        return total
-
-    def _store(self, which: str, sums: Sums) -> None:
-        for part in _PARTS:
-            value = torch.from_numpy(np.ascontiguousarray(getattr(sums, part)))
-            setattr(self, f"{which}_{part}", value.to(self.device))
+        processes = [Sums(*columns) for columns in zip(*parts, strict=True)]
+        return dataclasses.replace(self._empty, sums=functools.reduce(Sums.plus, processes))
 
 
-def _one_pixel(protocol: Protocol, keys: Sequence[str]) -> Scores:
-    """Return the scores of a pair of one pixel, which have the names of everything a scorer keeps.
+def _no_images(scorer: Scorer[Any], protocol: Protocol) -> Totals:
+    """Return the totals of no image: all that a scorer keeps, by the names in the scores of one pixel.
 
     Functions of the user may refuse one pixel, and add none of these names.
     """
     mask = np.ones((1, 1), dtype=bool)
-    built_in = [key for key in keys if not is_custom(key)] or ["mae"]
-    return score_pair(find_scorer(protocol, built_in), mask, mask)
+    built_in = [key for key in scorer.keys if not is_custom(key)] or ["mae"]
+    example = Totals.from_scores(score_pair(find_scorer(protocol, built_in), mask, mask))
+    zeros = np.zeros(len(scorer.keys) + len(example.sums.high) - len(example.keys))
+    sums = Sums(zeros, zeros, zeros.astype(np.int64))
+    return dataclasses.replace(example, keys=scorer.keys, sums=sums)
 
 
 def _arrays(batch: Tensor) -> Any:

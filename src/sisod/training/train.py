@@ -15,27 +15,36 @@ import numpy as np
 from lightning.fabric.plugins.environments.lightning import LightningEnvironment
 from lightning.fabric.utilities.exceptions import MisconfigurationException
 from lightning.pytorch.callbacks import ModelCheckpoint, RichProgressBar
+from lightning.pytorch.loggers import Logger, TensorBoardLogger
 from numpy.typing import NDArray
 from torch import nn
 
 from sisod import networks
 from sisod.common.arguments import check_choice, check_int
-from sisod.common.exceptions import InputError, InputWarning, UsageError, shorten_list
+from sisod.common.exceptions import InputError, InputWarning, UsageError, is_missing, shorten_list
 from sisod.common.output import readable_errors, write_atomically
 from sisod.common.processes import safe_children
-from sisod.common.run_folder import open_run
+from sisod.common.run_folder import Run, open_run
 from sisod.common.streams import is_terminal
 from sisod.data.datasets import Dataset, Sample, open_dataset
+from sisod.losses import SizeInvariantLoss
 from sisod.losses.weighting import Weighting
 from sisod.networks.predict import weights_digest
 from sisod.scoring.partition import cut_mask
-from sisod.training.data import check_samples, image_digest, select_samples, steps_per_epoch
+from sisod.training.data import (
+    TrainingSet,
+    ValidationSet,
+    check_samples,
+    image_digest,
+    select_samples,
+    steps_per_epoch,
+)
 from sisod.training.loaders import SaliencyData, check_labels, write_labels
 from sisod.training.make_network import make_network
 from sisod.training.module import SaliencyModule, recipe_loss, weighting_of
 from sisod.training.recipe import Recipe, balanced, write_toml
 from sisod.training.recipe_parts import LabelsPart, Precision
-from sisod.training.run_folder import (
+from sisod.training.run_files import (
     KIND,
     AtomicCheckpoints,
     MetricsFile,
@@ -64,6 +73,10 @@ class TrainingRequest:
         skip_bad: leave out images that cannot be used, instead of stopping.
         resume: continue an unfinished run.
         overwrite: replace a run; it stays until the new one is finished.
+
+    Example:
+        >>> TrainingRequest(data="data/DUTS-TR", out="runs/edn", limit=100).out.name
+        'edn'
     """
 
     data: Path
@@ -88,9 +101,19 @@ class TrainingRequest:
 
 @dataclass(frozen=True)
 class Machine:
-    """Devices, precision, workers and logger, under Lightning's names.
+    """What a training runs on, under Lightning's names.
 
-    Without a precision that of the recipe is used. The precisions are those that a recipe may have.
+    Attributes:
+        devices: how many of each node, or `"auto"`; on a CPU the number of processes.
+        nodes: number of machines.
+        strategy: how they share the work, such as `"ddp"`.
+        precision: `"32-true"`, `"16-mixed"` or `"bf16-mixed"`; None for that of the recipe.
+        workers: processes that read images; None for one per core, up to eight.
+        logger: `"tensorboard"` for its files in addition to metrics.csv.
+
+    Example:
+        >>> Machine(devices="1", workers=0).is_single
+        True
     """
 
     devices: str = "auto"
@@ -128,6 +151,9 @@ def train(
 ) -> dict[str, Any]:
     """Train a network and return the content of its run.json.
 
+    The run folder is described in `sisod.training.run_files`. The weights depend on the recipe, the
+    data and the loss alone: neither on the number of workers nor on where a run was resumed.
+
     Args:
         recipe: how to train.
         request: data, output folder and options.
@@ -136,13 +162,18 @@ def train(
             `criterion(logits, gt, boxes)`. A network with auxiliary targets uses it for its mask maps.
         network: replaces the recipe's network by a module of yours, as `networks.wrap` takes or returns
             it; its weights are changed. Load the run by `networks.from_pretrained(out, factory=...)`.
+
+    Raises:
+        InputError: the data or the recipe cannot be used (then nothing is written), the loss is not
+            finite, or `request.out` holds another run.
     """
     machine = machine or Machine()
     if request.loss == "balanced":
         recipe, request = balanced(recipe), replace(request, loss="si")
     dataset = open_dataset(request.data, masks=request.masks)
     validation = None if request.val is None else open_dataset(request.val, prefer=())
-    weighting = weighting_of(criterion or recipe_loss(request.loss, recipe.loss), recipe.loss)
+    loss = criterion or recipe_loss(request.loss, recipe.loss)
+    weighting = weighting_of(loss, recipe.loss)
     says_left_out = machine.is_first_process and weighting.image_weight < 1
     samples, skipped = _training_samples(recipe, request, dataset, weighting if says_left_out else None)
     val_samples = () if validation is None else check_samples(validation.samples)[0]
@@ -176,7 +207,7 @@ def train(
             return run.record
         request = replace(request, out=run.path)
         # every check is made before anything is written
-        setup = _set_up(recipe, request, machine, samples, val_samples, criterion, network)
+        prepared = _prepare(recipe, request, machine, samples, val_samples, loss, network)
         run.begin(versions=versions())
         if run.is_writer:
             _warn_of_overlap(samples, val_samples)
@@ -184,8 +215,8 @@ def train(
             write_images(run.path, dataset, samples)
         if recipe.labels.epochs and request.labels is None:
             request = replace(request, labels=_first_stage(recipe, request, machine, samples))
-            setup = _set_up(recipe, request, machine, samples, val_samples, criterion, network)
-        run.finish(skipped=list(skipped), **_fit(setup, request))
+            prepared = _prepare(recipe, request, machine, samples, val_samples, loss, network)
+        run.finish(skipped=list(skipped), **_fit(*prepared, run))
     return run.record
 
 
@@ -236,6 +267,11 @@ def make_labels(recipe: Recipe, request: TrainingRequest, machine: Machine | Non
     """Run only the first stage of a recipe and return the folder of labels, `request.out / "labels"`.
 
     Give it to `TrainingRequest.labels`, so that both losses learn from the same labels.
+
+    Args:
+        recipe: of a network that learns body and detail, with `labels.epochs` above 0.
+        request: data and output folder; its loss is not used, since the first stage is plain.
+        machine: as for `train`.
     """
     dataset = open_dataset(request.data, masks=request.masks)
     samples, _ = _training_samples(recipe, request, dataset)
@@ -259,58 +295,70 @@ def _first_stage(
     return labels
 
 
-@dataclass(frozen=True, eq=False)
-class _Setup:
-    """The objects of a run, constructed from a valid recipe."""
-
-    data: SaliencyData
-    module: SaliencyModule
-    trainer: L.Trainer
-    metrics: MetricsFile
-    best: ModelCheckpoint
-
-
-def _set_up(
+def _prepare(
     recipe: Recipe,
     request: TrainingRequest,
     machine: Machine,
     samples: Sequence[Sample],
     val_samples: Sequence[Sample],
-    criterion: nn.Module | None,
-    own_network: nn.Module | None = None,
-) -> _Setup:
-    """Construct network, loss, loaders and trainer. Writes nothing."""
+    loss: nn.Module,
+    own_network: nn.Module | None,
+) -> tuple[L.Trainer, SaliencyModule, SaliencyData]:
+    """Return trainer, module and loaders; writes nothing."""
     L.seed_everything(recipe.train.seed, verbose=False)
     network = make_network(recipe, own_network)
     check_labels(request.labels, network)
     n_steps = steps_per_epoch(len(samples), recipe.train.images_per_step)
     n_epochs = recipe.train.epochs or math.ceil(recipe.train.steps / n_steps)
-    if request.loss == "si" and criterion is None and recipe.loss.warmup_epochs >= n_epochs:
+    if isinstance(loss, SizeInvariantLoss) and recipe.loss.warmup_epochs >= n_epochs:
         raise InputError(
             f"loss.warmup_epochs is {recipe.loss.warmup_epochs}, but the training has {n_epochs}, so "
             "the size-invariant loss would never be used; lower it, train longer, or use --loss plain"
         )
     module = SaliencyModule(
-        network,
-        recipe,
-        loss=criterion or request.loss,
-        run_dir=request.out,
-        steps_per_epoch=n_steps,
-        n_epochs=n_epochs,
+        network, recipe, loss=loss, run_dir=request.out, steps_per_epoch=n_steps, n_epochs=n_epochs
     )
-    metrics = MetricsFile(request.out)
-    checkpoints = request.out / "checkpoints"
-    last = ModelCheckpoint(
-        checkpoints, "last", save_on_train_epoch_end=True, enable_version_counter=False
+    trainer = _make_trainer(recipe, request.out, machine, n_epochs, validates=bool(val_samples))
+    training = TrainingSet(
+        samples,
+        recipe.data,
+        seed=recipe.train.seed,
+        network=type(network),
+        labels_dir=request.labels,
+        weighting=weighting_of(loss, recipe.loss),
     )
-    best = ModelCheckpoint(
-        checkpoints, "best", monitor="si_mae", mode="min", enable_version_counter=False
+    data = SaliencyData(
+        recipe.train,
+        training,
+        ValidationSet(val_samples, recipe.data.size),
+        workers=machine.workers,
+        rank=trainer.global_rank,
+        world=trainer.world_size,
     )
+    return trainer, module, data
+
+
+def _make_trainer(
+    recipe: Recipe, out: Path, machine: Machine, n_epochs: int, *, validates: bool
+) -> L.Trainer:
+    """Return Lightning's trainer: checkpoints of the last and, with validation, of the best epoch."""
+    last: dict[str, Any] = {"filename": "last", "save_on_train_epoch_end": True}
+    best: dict[str, Any] = {"filename": "best", "monitor": "si_mae", "mode": "min"}
+    checkpoints = [
+        ModelCheckpoint(out / "checkpoints", enable_version_counter=False, **options)
+        for options in (last, *([best] if validates else []))
+    ]
     bar = [RichProgressBar(console_kwargs={"stderr": True})] if is_terminal(sys.stderr) else []
-    logger = [metrics, *_extra_loggers(machine, request.out)]
+    loggers: list[Logger] = [MetricsFile(out)]
+    if machine.logger == "tensorboard":
+        if is_missing("tensorboard"):
+            raise InputError(
+                "--logger tensorboard needs TensorBoard; install it with: pip install tensorboard"
+            )
+        loggers.append(TensorBoardLogger(out, name="", version="tensorboard"))
     try:
         with quiet_lightning():
-            trainer = L.Trainer(
+            return L.Trainer(
                 devices=int(machine.devices) if machine.devices.isdigit() else machine.devices,
                 num_nodes=machine.nodes,
                 strategy=machine.strategy,
@@ -323,49 +371,37 @@ def _set_up(
                 log_every_n_steps=1,
                 use_distributed_sampler=False,
                 plugins=[AtomicCheckpoints(), *([LightningEnvironment()] if machine.is_single else [])],
-                logger=logger,
-                callbacks=[last, *([best] if val_samples else []), *bar],
+                logger=loggers,
+                callbacks=[*checkpoints, *bar],
                 enable_progress_bar=bool(bar),
                 enable_model_summary=False,
-                default_root_dir=request.out,
+                default_root_dir=out,
             )
     except (MisconfigurationException, ValueError, TypeError) as error:
         raise UsageError(
             f"Lightning refuses these devices or this strategy: {str(error).splitlines()[0]}"
         ) from error
-    data = SaliencyData(
-        recipe,
-        samples,
-        val_samples,
-        workers=machine.workers,
-        labels=request.labels,
-        weighting=weighting_of(module.loss, recipe.loss),
-        network=type(network),
-        rank=trainer.global_rank,
-        world=trainer.world_size,
-    )
-    return _Setup(data, module, trainer, metrics, best)
 
 
-def _fit(setup: _Setup, request: TrainingRequest) -> dict[str, Any]:
+def _fit(trainer: L.Trainer, module: SaliencyModule, data: SaliencyData, run: Run) -> dict[str, Any]:
     """Train, write the network, return the results for run.json."""
-    trainer, path = setup.trainer, request.out / "checkpoints" / "last.ckpt"
-    last = path if request.resume and path.exists() else None
+    path = run.path / "checkpoints" / "last.ckpt"
+    last = path if run.resumed and path.exists() else None
     start = time.perf_counter()
-    with fit_errors(last, setup.module), quiet_lightning(), safe_children():
-        setup.metrics.begin(step=0 if last is None else resume_step(last, setup.module))
-        trainer.fit(setup.module, setup.data, ckpt_path=last, weights_only=True)
-    model = "best" if len(setup.data.validation) else "last"
+    with fit_errors(), quiet_lightning(), safe_children():
+        MetricsFile(run.path).begin(step=0 if last is None else resume_step(last, module))
+        trainer.fit(module, data, ckpt_path=last, weights_only=True)
+    model = "best" if len(data.validation) else "last"
     if trainer.is_global_zero:
-        write_network(setup.module, path.with_name(f"{model}.ckpt"), request.out)
-    best = setup.best.best_model_score
+        write_network(module, path.with_name(f"{model}.ckpt"), run.path)
+    best: Any = trainer.checkpoint_callbacks[-1]
     return {
-        "epochs": setup.module.n_epochs,
+        "epochs": module.n_epochs,
         "steps": trainer.global_step,
-        "images": len(setup.data.training),
+        "images": len(data.training),
         "seconds": round(time.perf_counter() - start, 1),
         "model": model,
-        "best_si_mae": None if best is None else float(best),
+        "best_si_mae": None if best.best_model_score is None else float(best.best_model_score),
         "scores": {key: float(value) for key, value in trainer.callback_metrics.items() if key != "lr"},
     }
 
@@ -384,16 +420,3 @@ def _describe_criterion(criterion: nn.Module) -> dict[str, Any]:
     }
     known = {"class": type(criterion).__name__, "repr": repr(criterion), "attributes": attributes}
     return {**known, "tensors": weights_digest(criterion)}
-
-
-def _extra_loggers(machine: Machine, folder: Path) -> list[Any]:
-    if machine.logger == "csv":
-        return []
-    from lightning.pytorch.loggers import TensorBoardLogger
-
-    try:
-        return [TensorBoardLogger(folder, name="", version="tensorboard")]
-    except ModuleNotFoundError as error:
-        raise InputError(
-            "--logger tensorboard needs TensorBoard; install it with: pip install tensorboard"
-        ) from error

@@ -64,7 +64,12 @@ def split_root(root: str) -> tuple[str, str]:
 
 
 def is_container(root: str | Path) -> bool:
-    """Tell whether a root is one container file, with or without a selection; a URL by its name."""
+    """Tell whether a root is one container file, with or without a selection; a URL by its name.
+
+    Example:
+        >>> is_container("s3://bucket/train.parquet#mask"), is_container("s3://bucket/masks")
+        (True, False)
+    """
     file = split_root(str(root))[0]
     return is_shard(file) and (is_url(file) or os.path.isfile(file))  # noqa: PTH113
 

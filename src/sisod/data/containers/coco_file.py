@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 import numpy as np
@@ -52,6 +52,9 @@ class CocoResult(Annotation, frozen=True, kw_only=True):
     """One predicted object."""
 
     score: Annotated[float, msgspec.Meta(ge=0, le=1)]
+
+
+Entry = TypeVar("Entry", bound=Annotation)
 
 
 class _Category(msgspec.Struct, frozen=True):
@@ -100,12 +103,11 @@ def entries_stamp(annotations: Sequence[Annotation], *more: object) -> str:
     return hashlib.blake2b(msgspec.json.encode([annotations, more]), digest_size=8).hexdigest()
 
 
-def of_category(annotations: Iterable[Any], category: int | None, file: str) -> list[Any]:
+def of_category(annotations: Sequence[Entry], category: int | None, file: str) -> list[Entry]:
     """Return the annotations of a category; all of them for None."""
-    chosen = list(annotations)
-    if category is not None and any(one.category_id is None for one in chosen):
+    if category is not None and any(one.category_id is None for one in annotations):
         raise InputError(f"{file!r} has entries without category_id; expected it to choose a class by")
-    return [one for one in chosen if category in (None, one.category_id)]
+    return [one for one in annotations if category in (None, one.category_id)]
 
 
 _lock = threading.Lock()  # threads that want the same file wait for the one that decodes it
@@ -136,27 +138,30 @@ def _decode_truths(file: str, stamp: str) -> CocoTruths:  # noqa: ARG001  (anoth
     images = {image.file_name: image for image in content.images}
     ids = {image.id for image in content.images}
     categories = {category.id: category.name for category in content.categories}
-    if len({len(images), len(ids), len(content.images)}) > 1 or len(categories) < len(
-        content.categories
-    ):
-        raise InputError(f"{file!r}: two images or two categories have the same id or file_name")
-    if unsafe := [path for path in images if not is_safe_relative_path(path)]:
-        raise InputError(f"{file!r}: the file_name {short_repr(unsafe[0])} is not a relative path")
-    annotations = defaultdict(list)
-    for one in content.annotations:
-        annotations[one.image_id].append(one)
-    if unknown := annotations.keys() - ids:
-        raise InputError(f"{file!r}: no image has the image_id {short_repr(min(unknown, key=str))}")
-    return CocoTruths(file, images, dict(annotations), categories)
+    annotations = _by_image(content.annotations)
+    problem = ""
+    if min(len(images), len(ids)) < len(content.images) or len(categories) < len(content.categories):
+        problem = "two images or two categories have the same id or file_name"
+    elif unsafe := [path for path in images if not is_safe_relative_path(path)]:
+        problem = f"the file_name {short_repr(unsafe[0])} is not a relative path"
+    elif unknown := annotations.keys() - ids:
+        problem = f"no image has the image_id {short_repr(min(unknown, key=str))}"
+    if problem:
+        raise InputError(f"{file!r}: {problem}")
+    return CocoTruths(file, images, annotations, categories)
 
 
 @lru_cache(maxsize=4)
 def _decode_results(file: str, stamp: str) -> dict[Id, list[CocoResult]]:  # noqa: ARG001
     what = "result file, a list of image_id, category_id, segmentation and score"
-    results = defaultdict(list)
-    for one in _decode(file, list[CocoResult], what):
-        results[one.image_id].append(one)
-    return dict(results)
+    return _by_image(_decode(file, list[CocoResult], what))
+
+
+def _by_image(entries: Iterable[Entry]) -> dict[Id, list[Entry]]:
+    found = defaultdict(list)
+    for one in entries:
+        found[one.image_id].append(one)
+    return dict(found)
 
 
 def _decode(file: str, kind: Any, what: str) -> Any:
@@ -221,16 +226,16 @@ def read_segmentation(segmentation: bytes | msgspec.Raw, height: int, width: int
     content = _SEGMENTATION.decode(segmentation)  # its errors are ValueErrors
     if isinstance(content, list):
         counts = _draw_polygons(content, height, width)
-    elif content.size != (height, width):
-        raise ValueError(f"its run lengths are for an image of size {list(content.size)}")
     elif isinstance(content.counts, str):
         counts = decode_counts(content.counts.encode())
     else:
         counts = np.array(content.counts, dtype=np.int64)
-    if not len(counts) or counts.min() < 0 or int(counts.sum()) != height * width:
+    size = (height, width) if isinstance(content, list) else content.size
+    n_pixels = int(counts.sum())
+    if size != (height, width) or not len(counts) or counts.min() < 0 or n_pixels != height * width:
         raise ValueError(
-            f"its run lengths cover {int(counts.sum())} pixels, or one is negative; expected "
-            f"{height * width}"
+            f"its run lengths are for an image of size {list(size)} and cover {n_pixels} pixels, or one "
+            f"is negative; expected {height} x {width} = {height * width}"
         )
     return ColumnRuns(counts)
 
@@ -249,13 +254,11 @@ def decode_counts(text: bytes) -> NDArray[np.int64]:
         [5, 2, 2, 2, 6]
     """
     codes = np.frombuffer(text, dtype=np.uint8).astype(np.int64) - 48
-    if not len(codes) or codes.min() < 0 or codes.max() > 63 or codes[-1] & 32:
-        raise ValueError("the string of its counts is damaged")
     last = np.flatnonzero(codes < 32)
     first = np.append(0, last[:-1] + 1)
-    lengths = last - first + 1
-    if lengths.max() > _LONGEST:
-        raise ValueError("the string of its counts is damaged: it holds a number that is too long")
+    is_whole = len(codes) > 0 and codes.min() >= 0 and codes.max() < 64 and codes[-1] < 32
+    if not is_whole or (lengths := last - first + 1).max() > _LONGEST:
+        raise ValueError("the string of its counts is damaged")
     places = np.arange(len(codes)) - np.repeat(first, lengths)
     numbers = np.add.reduceat((codes & 31) << (5 * places), first)
     numbers -= np.where(codes[last] & 16, 1 << (5 * lengths), 0)  # the last bit is the sign

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 NAME_COLUMNS = ("name", "file_name", "filename", "image_id", "id", "key", "__key__", "path")
+_NAME_COLUMNS = f"{', '.join(NAME_COLUMNS[:-1])} or {NAME_COLUMNS[-1]}"
 _WINDOW = 1 << 25  # bytes of rows that are read together
 _ROW_GROUP = 100  # rows of a file that is written
 
@@ -38,29 +39,26 @@ def selections(file: str) -> list[str]:
 
 def members(shard: Shard) -> Iterator[StoredFile]:
     """Yield the rows of a file in order; the bytes of the images are not kept."""
-    _forget()
+    for kept in (_window_rows, _read_window, _download):  # a file that is listed again may have changed
+        kept.cache_clear()
     column = _find_column(shard.file, shard.selection)
     table = _query(shard.file, lambda scan: scan.select(name=column.image_name))
     for row, name in enumerate(table["name"]):
-        if not is_hidden(_check_name(name, shard.file, row)):
-            yield _stored(shard, row, name)
+        if name is None or not is_safe_relative_path(name):
+            raise InputError(
+                f"{shard.file!r}: row {row} has the name {printable(str(name))!r}; expected a relative "
+                f"path, beside the bytes or in a column {_NAME_COLUMNS}"
+            )
+        if not is_hidden(name):
+            path = f"{shard.prefix}row {row}/{name}"
+            yield StoredFile(path, shard.stamp, name, is_image=True)
 
 
 def contents(shard: Shard) -> Iterator[tuple[StoredFile, bytes]]:
     """Yield the rows of a file in order with their content."""
-    _forget()
-    column = _find_column(shard.file, shard.selection)
-    n_rows, step = _count(shard.file), _window_rows(shard.file, shard.stamp)
-    for begin in range(0, n_rows, step):
-        table = _query(
-            shard.file,
-            lambda scan, begin=begin: scan.slice(begin, step).select(
-                name=column.image_name, content=column.content
-            ),
-        )
-        for row, (name, content) in enumerate(table.iter_rows(), begin):
-            if not is_hidden(_check_name(name, shard.file, row)):
-                yield _stored(shard, row, name), _not_null(content, shard.file, column.title, row)
+    for member in members(shard):
+        place = member.path.removeprefix(shard.prefix).partition("/")[0]
+        yield member, read(Place(shard.file, shard.selection, place))
 
 
 def read(member: Place) -> bytes:
@@ -71,23 +69,6 @@ def read(member: Place) -> bytes:
     step = _window_rows(file, stamp)
     window = _read_window(file, column, row // step, step, stamp)
     content = window[row % step] if row % step < len(window) else None  # the file may have changed
-    return _not_null(content, file, column, row)
-
-
-def _stored(shard: Shard, row: int, name: str) -> StoredFile:
-    return StoredFile(f"{shard.prefix}row {row}/{name}", shard.stamp, name, is_image=True)
-
-
-def _check_name(name: str | None, file: str, row: int) -> str:
-    if name is None or not is_safe_relative_path(name):
-        raise InputError(
-            f"{file!r}: row {row} has the name {printable(str(name))!r}; expected a relative path, "
-            f"beside the bytes or in a column {', '.join(NAME_COLUMNS[:-1])} or {NAME_COLUMNS[-1]}"
-        )
-    return name
-
-
-def _not_null(content: bytes | None, file: str, column: str, row: int) -> bytes:
     if content is None:
         raise InputError(
             f"{file!r}: row {row} of {column or _find_column(file, '').title!r} is null or gone; "
@@ -137,7 +118,7 @@ def _find_column(file: str, title: str) -> _Column:
     if not names:
         raise InputError(
             f"{file!r} does not name its images; expected a path beside the bytes of {title!r}, or a "
-            f"column {', '.join(NAME_COLUMNS[:-1])} or {NAME_COLUMNS[-1]}"
+            f"column {_NAME_COLUMNS}"
         )
     texts = [name.cast(pl.String) for name in names]
     name = pl.coalesce(*(pl.when(text != "").then(text.str.strip_prefix("./")) for text in texts))
@@ -154,15 +135,12 @@ def _is_text(kind: Any) -> bool:
 # ---------------------------------------------------------------------------------------------- reading
 
 
-def _forget() -> None:
-    """Drop what was read: a file that is listed again may have changed."""
-    for kept in (_window_rows, _read_window, _download):
-        kept.cache_clear()
-
-
 @lru_cache(maxsize=1024)
 def _window_rows(file: str, stamp: str) -> int:  # noqa: ARG001  (another stamp is another file)
-    return max(1, _WINDOW * _count(file) // max(1, file_state(file).size))
+    import polars as pl
+
+    n_rows = int(_query(file, lambda scan: scan.select(pl.len())).item())
+    return max(1, _WINDOW * n_rows // max(1, file_state(file).size))
 
 
 @lru_cache(maxsize=4)  # two files may be read in turns
@@ -175,12 +153,6 @@ def _read_window(file: str, title: str, index: int, n_rows: int, stamp: str) -> 
 @lru_cache(maxsize=2)
 def _download(url: str) -> bytes:
     return read_file(url)
-
-
-def _count(file: str) -> int:
-    import polars as pl
-
-    return int(_query(file, lambda scan: scan.select(pl.len())).item())
 
 
 def _schema(file: str) -> dict[str, "pl.DataType"]:

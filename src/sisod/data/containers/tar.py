@@ -83,12 +83,12 @@ def _members(file: str) -> Iterator[tuple[str, int, int]]:
                 if member.isdir():
                     continue
                 name, end = member.name.removeprefix("./"), member.offset_data + member.size
-                if not member.isreg() or member.issparse() or not member.offset_data <= end <= size:
+                is_plain = member.isreg() and not member.issparse() and is_safe_relative_path(name)
+                if not is_plain or not member.offset_data <= end <= size:
                     raise tarfile.ReadError(
-                        f"member {name!r} is a link, device, pipe or sparse file, or larger than it"
+                        f"member {name!r} is a link, device, pipe or sparse file, is larger than the "
+                        "archive, or its name leads out of it"
                     )
-                if not is_safe_relative_path(name):
-                    raise tarfile.ReadError(f"member {name!r} has a name that leads out of the archive")
                 if not is_hidden(name):
                     yield name, member.offset_data, end
             _check_end(stream, archive.offset)

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from sisod.evaluation.results import Result, datasets_of, methods_of
 from sisod.report import style
+from sisod.report.drawing.request import FigureRequest
 from sisod.report.missing import missing_curves, missing_objects
 from sisod.report.objects import HALF_INDEX, object_points, require_counts
 
@@ -28,8 +29,13 @@ _SIZES = {"": "all objects", "_small": "objects under 1 % of the image"}
 _Draw = Callable[["Axes", Sequence[Result], str, dict[str, style.LineStyle]], None]
 
 
-def curve_figure(results: Sequence[Result], kind: str, *, width: style.Width = "double") -> "Figure":
-    """Draw a kind of curve: a row for each data set, plain left, size-invariant right."""
+def curve_figure(request: FigureRequest, kind: str) -> "Figure":
+    """Draw a kind of curve: a row for each data set, plain left, size-invariant right.
+
+    Args:
+        request: the results and options.
+        kind: a key of `CURVES`, such as `"pr"`.
+    """
 
     def draw(
         axes: "Axes", group: Sequence[Result], prefix: str, styles: dict[str, style.LineStyle]
@@ -45,12 +51,12 @@ def curve_figure(results: Sequence[Result], kind: str, *, width: style.Width = "
             axes.set_axis_off()
             style.annotate_empty_axes(axes, why_no_curve([one.evaluation.curves for one in group], kind))
 
-    return _two_columns(results, FORMS, draw, missing_curves(results, CURVES[kind][:2]), width)
+    return _two_columns(request, FORMS, draw, missing_curves(request.chosen, CURVES[kind][:2]))
 
 
-def object_figure(results: Sequence[Result], *, width: style.Width = "double") -> "Figure":
+def object_figure(request: FigureRequest) -> "Figure":
     """Draw object precision over object recall at every threshold, with a marker at one half."""
-    require_counts(results, "curve of objects")
+    require_counts(request.chosen, "curve of objects")
 
     def draw(
         axes: "Axes", group: Sequence[Result], suffix: str, styles: dict[str, style.LineStyle]
@@ -63,21 +69,18 @@ def object_figure(results: Sequence[Result], *, width: style.Width = "double") -
         if not has_line(axes):
             counted = any(result.evaluation.counts is not None for result in group)
             why = "no such objects, or none predicted" if counted else "no predicted objects saved"
-            style.annotate_empty_axes(axes, style.wrapped(why, style.inches(width) / 3))
+            style.annotate_empty_axes(axes, style.wrapped(why, style.inches(request.width) / 3))
 
-    return _two_columns(results, _SIZES, draw, missing_objects(results, curves=True), width)
+    return _two_columns(request, _SIZES, draw, missing_objects(request.chosen, curves=True))
 
 
 def _two_columns(
-    results: Sequence[Result],
-    columns: Mapping[str, str],
-    draw: _Draw,
-    notes: Sequence[str],
-    width: style.Width,
+    request: FigureRequest, columns: Mapping[str, str], draw: _Draw, notes: Sequence[str]
 ) -> "Figure":
     """A row of two panels for each data set; both axes of all panels are shares."""
+    results, width = request.chosen, request.width
     datasets, styles = datasets_of(results), style.line_styles(methods_of(results))
-    panel = 0.32 * style.inches(width)  # style.inches
+    panel = 0.32 * style.inches(width)
     with style.context():
         figure = style.new_figure((panel + 1) * len(datasets) + 2, width=width)
         panels = figure.subplots(len(datasets), 2, squeeze=False, sharex=True, sharey=True)
@@ -91,7 +94,7 @@ def _two_columns(
             axes.label_outer()
         style.add_notes(figure, notes)
         style.add_legend(figure, styles)
-        style.fit_height(figure, panels[:, 0], [panel] * len(datasets))
+        style.fit_height(figure, panels[:, 0], panel * len(datasets))
     return figure
 
 

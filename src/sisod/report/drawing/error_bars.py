@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sisod.analysis.error_breakdown import CLASS_TITLES, ERROR_CLASSES, error_breakdown
 from sisod.evaluation.results import Result, datasets_of
 from sisod.report import style
+from sisod.report.drawing.request import FigureRequest
 from sisod.report.error_breakdown import CLASS_STYLES, PIXEL_CLASSES, used_groups, with_errors
 from sisod.report.missing import missing_errors
 
@@ -18,71 +18,52 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Values = NDArray[np.float64]
-_BAR = 0.16  # style.inches of a bar with its gap
-_LINE = 0.12  # style.inches of a line of a name beside it
-_LABELLED = 0.17  # style.inches from which a part of a bar has its number inside
+_BAR = 0.16  # inches of a bar with its gap
+_NAMED_BAR = 0.28  # the same beside a name, which has two lines at most
+_LABELLED = 0.17  # inches from which a part of a bar has its number inside
 
 
-def error_figure(results: Sequence[Result], *, width: style.Width = "double") -> "Figure":
+def error_figure(request: FigureRequest) -> "Figure":
     """Draw the classes of all methods as stacked bars: of objects, and beside or below of wrong pixels.
 
     Args:
-        results: saved results.
-        width: of the figure.
+        request: the results and options; results without predicted objects are named in a note.
     """
+    results, width = request.chosen, request.width
     chosen = with_errors(results)
     columns = 2 if width == "double" else 1
-    side = style.inches(width) / (5 if columns == 2 else 3)  # style.inches of the names
+    side = style.inches(width) / (5 if columns == 2 else 3)  # inches of the names
     length = (style.inches(width) - side) / columns - 0.2
-    datasets, heights = datasets_of(chosen), _heights(chosen, side, columns)
+    by_dataset = {
+        name: [result for result in chosen if result.dataset == name] for name in datasets_of(chosen)
+    }
+    heights = [_NAMED_BAR * len(group) for group in by_dataset.values() for _ in range(2 // columns)]
     with style.context():
         figure = style.new_figure(sum(heights) + len(heights) + 2, width=width)
-        panels = figure.subplots(len(heights), columns, squeeze=False, height_ratios=heights).reshape(
-            -1, 2
-        )
-        for pair, name in zip(panels, datasets, strict=True):
-            group = [result for result in chosen if result.dataset == name]
-            labels = [style.wrapped(result.method, side, style.TICK_FONT, most=2) for result in group]
+        panels = figure.subplots(len(heights), columns, squeeze=False, height_ratios=heights)
+        for pair, (name, group) in zip(panels.reshape(-1, 2), by_dataset.items(), strict=True):
+            labels = [style.wrapped(result.method, side, most=2) for result in group]
             tables = [error_breakdown(result.evaluation) for result in group]
-            for axes, column, what in zip(
-                pair, ("object_share", "image_share"), ("objects", "wrong pixels"), strict=True
-            ):
-                shares = [_shares(table, column) for table in tables]
-                _draw_bars(axes, labels, shares, length, whole=what == "objects")
-                axes.set_title(style.wrapped(f"{name}, {what}", length))
-            if columns == 2:
-                pair[1].set_yticklabels([])
-        panels[-1][0].set_xlabel(style.wrapped("share of objects and invented objects (%)", length))
-        panels[-1][1].set_xlabel("share of all pixels (%)")
-        _finish(figure, results, ERROR_CLASSES)
-        style.fit_height(figure, panels.reshape(len(heights), -1)[:, 0], heights)
+            _draw_bars(pair[0], labels, tables, "object_share", length)
+            _draw_bars(pair[1], labels, tables, "image_share", length)
+            pair[0].set_title(style.wrapped(f"{name}, objects", length))
+            pair[1].set_title(style.wrapped(f"{name}, wrong pixels", length))
+            pair[1].tick_params("y", labelleft=columns == 1)
+        pair[0].set_xlabel(style.wrapped("share of objects and false objects (%)", length))
+        pair[1].set_xlabel("share of all pixels (%)")
+        _add_legend(figure, results, ERROR_CLASSES)
+        style.fit_height(figure, panels[:, 0], sum(heights))
     return figure
 
 
-def _heights(results: Sequence[Result], side: float, columns: int) -> list[float]:
-    """Inches of each row of panels: a bar has at least the height of its name."""
-    heights = []
-    for dataset in datasets_of(results):
-        names = [
-            style.wrapped(r.method, side, style.TICK_FONT, most=2)
-            for r in results
-            if r.dataset == dataset
-        ]
-        n_lines = max(name.count("\n") + 1 for name in names)
-        heights += [len(names) * max(_BAR, _LINE * n_lines + 0.04)] * (2 // columns)
-    return heights
-
-
-def error_size_figure(results: Sequence[Result], *, width: style.Width = "double") -> "Figure":
+def error_size_figure(request: FigureRequest) -> "Figure":
     """Draw the classes of objects by size: a panel for each method, a bar for each size group.
 
     Args:
-        results: saved results.
-        width: of the figure.
+        request: the results and options; results without predicted objects are named in a note.
     """
+    results, width = request.chosen, request.width
     chosen = with_errors(results)
-    classes = [name for name in ERROR_CLASSES if name not in PIXEL_CLASSES]
     by_dataset = {
         name: [(r, error_breakdown(r.evaluation, by="size")) for r in chosen if r.dataset == name]
         for name in datasets_of(chosen)
@@ -103,52 +84,41 @@ def error_size_figure(results: Sequence[Result], *, width: style.Width = "double
             for axes in panel_row[len(members) :]:
                 axes.set_axis_off()
             for axes, (result, table) in zip(panel_row, members, strict=False):
-                _draw_sizes(axes, table, groups, length)
+                parts = [table.filter(table["group"] == group) for group in groups]
+                _draw_bars(axes, groups, parts, "object_share", length)
+                for index, part in enumerate(parts):  # the number of objects on the right
+                    text = f"{int(part['objects'].sum()):,}"
+                    place, transform = (1.01, index), axes.get_yaxis_transform()
+                    axes.annotate(text, place, xycoords=transform, va="center", size=style.SMALL_FONT)
                 axes.set_title(style.wrapped(f"{result.method}, {result.dataset}", length + 0.15))
                 axes.set_xticks((0, 50, 100))
                 axes.set_xlabel("objects (%)")
                 axes.tick_params("y", labelleft=axes is panel_row[0])
-        _finish(figure, results, classes)
-        style.fit_height(figure, panels[:, 0], heights)
+        _add_legend(figure, results, [name for name in ERROR_CLASSES if name not in PIXEL_CLASSES])
+        style.fit_height(figure, panels[:, 0], sum(heights))
     return figure
 
 
-def _draw_sizes(axes: "Axes", table: "pl.DataFrame", groups: Sequence[str], length: float) -> None:
-    """A bar for each size group, its number of objects on the right."""
-    parts = [table.filter(table["group"] == group) for group in groups]
-    # the last class has no size
-    shares = [np.append(_shares(part, "object_share"), 0.0) for part in parts]
-    _draw_bars(axes, groups, shares, length)
-    for index, part in enumerate(parts):
-        axes.annotate(
-            f"{int(part['objects'].sum()):,}", (1.01, index), va="center", fontsize=style.SMALL_FONT,
-            xycoords=axes.get_yaxis_transform(),
-        )  # fmt: skip
-
-
-def _shares(table: "pl.DataFrame", column: str) -> Values:
-    """Return the shares of all classes; 0 where a class has none by definition."""
-    return table[column].fill_null(0.0).fill_nan(0.0).to_numpy()
-
-
 def _draw_bars(
-    axes: "Axes", names: Sequence[str], shares: Sequence[Values], length: float, *, whole: bool = True
+    axes: "Axes", names: Sequence[str], tables: "Sequence[pl.DataFrame]", column: str, length: float
 ) -> None:
     """Draw a stacked bar for each name, downwards; parts that are wide enough have their number inside.
 
     Args:
         axes: the panel.
         names: of the bars.
-        shares: of each class, for every bar.
-        length: of the axis in style.inches, about.
-        whole: whether the axis ends at 100 %; if not, at the longest bar.
+        tables: of the error breakdown, one for each bar.
+        column: the share to draw; objects add up to 100 %, for pixels the axis ends at the longest bar.
+        length: of the axis in inches, about.
     """
-    matrix = np.array(shares).reshape(len(names), len(ERROR_CLASSES))
-    end = 1.0 if whole else max(float(matrix.sum(axis=1).max(initial=0)), 1e-9) * 1.02
+    shares = np.zeros((len(names), len(ERROR_CLASSES)))
+    for row, table in enumerate(tables):  # 0 where a class has none by definition
+        shares[row, : table.height] = table[column].fill_null(0.0).fill_nan(0.0)
+    longest = max(float(shares.sum(axis=1).max(initial=0)), 1e-9)
+    end = 1.0 if column == "object_share" else 1.02 * longest
     digits = 0 if end > 0.2 else 1 if end > 0.02 else 2
     left = np.zeros(len(names))
-    for column, fill in enumerate(CLASS_STYLES.values()):
-        values = matrix[:, column]
+    for values, fill in zip(shares.T, CLASS_STYLES.values(), strict=True):
         axes.barh(np.arange(len(names)), 100 * values, 0.78, 100 * left, **fill.options())
         for row in np.flatnonzero(values >= _LABELLED / length * end).tolist():
             axes.text(
@@ -165,7 +135,7 @@ def _draw_bars(
         style.annotate_empty_axes(axes, "nothing to show")
 
 
-def _finish(figure: "Figure", results: Sequence[Result], classes: Sequence[str]) -> None:
+def _add_legend(figure: "Figure", results: Sequence[Result], classes: Sequence[str]) -> None:
     """Add the notes above the panels, and the legend of classes below them."""
     from matplotlib.patches import Patch
 

@@ -20,29 +20,26 @@ UNDECIDED = "#888888"
 _COLOURS = {"better": style.COLOURS[0], "worse": style.COLOURS[1], "undecided": UNDECIDED, "": UNDECIDED}
 _ALL_PAIRS = 5  # methods up to which every pair is drawn; of more, each against the first
 _COLUMNS = 4  # panels side by side
-_LINE = 0.17  # style.inches of a metric's line
-_SIDE = 1.6  # style.inches, about: metrics on the left; the numbers of a single pair are wider
-_TICK = 0.65  # style.inches of the longest label of a tick with its gap
+_LINE = 0.17  # inches of a metric's line
+_SIDE = 1.6  # inches, about, of the metrics on the left
 
 
 def comparison_figure(comparison: "Comparison") -> "Figure":
     """Draw every difference with its 95 % interval; right of zero the first method is better.
 
     With more than five methods, only the pairs with the first method are drawn.
-    """
-    from matplotlib.ticker import MaxNLocator
 
+    Args:
+        comparison: from `compare` or `compare_many`.
+    """
     by_pair: dict[tuple[str, str], list[Difference]] = {}
     for row in comparison.table.iter_rows(named=True):
         if len(comparison.methods) <= _ALL_PAIRS or row["a"] == comparison.methods[0]:
             by_pair.setdefault((row["a"], row["b"]), []).append(Difference.from_row(row))
     groups = _groups(list(dict.fromkeys(comparison.table["metric"].to_list())))
     n_columns = min(_COLUMNS, len(by_pair))
-    n_blocks = math.ceil(len(by_pair) / n_columns)
-    room = (style.inches("double") - _SIDE) / max(
-        2, n_columns
-    )  # the numbers of a single pair take a half
-    heights = [_LINE * len(group) for group in groups] * n_blocks
+    room = (style.inches("double") - _SIDE) / n_columns
+    heights = [_LINE * len(group) for group in groups] * math.ceil(len(by_pair) / n_columns)
     with style.context():
         figure = style.new_figure(sum(heights) + len(heights) + 1)
         panels = figure.subplots(
@@ -52,16 +49,17 @@ def comparison_figure(comparison: "Comparison") -> "Figure":
             axes.set_axis_off()
         for i, group in enumerate(groups):
             limits = _limits([one for rows in by_pair.values() for one in rows if one.metric in group])
-            for index, (pair, differences) in enumerate(by_pair.items()):
+            for index, ((a, b), differences) in enumerate(by_pair.items()):
                 axes = panels[index // n_columns * len(groups) + i, index % n_columns]
                 members = [one for one in differences if one.metric in group]
                 _draw_panel(axes, group, members, limits, numbers=len(by_pair) == 1)
-                axes.xaxis.set_major_locator(MaxNLocator(max(1, int(room / _TICK)), steps=[1, 2, 5, 10]))
+                axes.locator_params("x", nbins=2 if n_columns > 1 else 4, steps=[1, 2, 5, 10])
                 axes.tick_params("y", left=False, labelleft=index % n_columns == 0)
                 if i == 0 and len(by_pair) > 1:
-                    axes.set_title(_pair_title(*pair, room))
+                    names = (style.wrapped(name, room, most=2) for name in (a, f"against {b}"))
+                    axes.set_title("\n".join(names))
         _describe(figure, list(by_pair))
-        style.fit_height(figure, panels[:, 0], heights)
+        style.fit_height(figure, panels[:, 0], sum(heights))
     return figure
 
 
@@ -121,12 +119,9 @@ def _describe(figure: "Figure", pairs: Sequence[tuple[str, str]]) -> None:
     """Add the legend above the panels, and the name of the axis below them."""
     from matplotlib.lines import Line2D
 
-    first, second = (
-        names.pop() if len(names) == 1 else description
-        for names, description in zip(
-            map(set, zip(*pairs, strict=True)), ("the first", "the other"), strict=True
-        )
-    )
+    firsts, seconds = map(set, zip(*pairs, strict=True))
+    first = firsts.pop() if len(firsts) == 1 else "the first"
+    second = seconds.pop() if len(seconds) == 1 else "the other"
     names = {
         "better": f"{first} is better",
         "undecided": "undecided (p > 0.05)",
@@ -134,8 +129,7 @@ def _describe(figure: "Figure", pairs: Sequence[tuple[str, str]]) -> None:
     }
     handles = [
         Line2D(
-            [], [], color=_COLOURS[verdict], marker="o", markeredgecolor=_COLOURS[verdict],
-            label=" " + style.wrapped(name, 1.5),
+            [], [], color=_COLOURS[verdict], marker="o", label=" " + style.wrapped(name, 1.5),
             markerfacecolor="white" if verdict == "undecided" else None,
         )
         for verdict, name in names.items()
@@ -143,13 +137,3 @@ def _describe(figure: "Figure", pairs: Sequence[tuple[str, str]]) -> None:
     label = f"advantage of {first} (difference with 95 % interval)"
     figure.supxlabel(style.wrapped(label, figure.get_figwidth() - 0.5))
     figure.legend(handles=handles, loc="outside upper center", ncols=3)
-
-
-def _pair_title(a: str, b: str, width: float) -> str:
-    """One line if both names fit into it, else lines for each."""
-    line = style.wrapped(f"{a} against {b}", width)
-    return (
-        f"{style.wrapped(a, width, most=2)}\n{style.wrapped(f'against {b}', width)}"
-        if "\n" in line
-        else line
-    )

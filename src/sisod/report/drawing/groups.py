@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from sisod.common.exceptions import InputError, UsageError
 from sisod.evaluation.result import Evaluation
 from sisod.evaluation.results import Result, datasets_of, methods_of
 from sisod.report import style
+from sisod.report.drawing.request import FigureRequest
 from sisod.report.missing import missing_objects
 from sisod.report.objects import false_by_size, require_counts
 from sisod.scoring.metrics import METRICS, canonical_key, check_metric, squeeze
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 FEW = 20  # objects or images; the marker of a smaller group is hollow
 _MOST_ROWS = 4  # of panels; with more, all methods share one panel
-_PANEL = 1.0  # style.inches: height of a panel
+_PANEL = 1.0  # inches: height of a panel
 _BARS = 0.86  # share of a size group's width that its bars take
 
 
@@ -68,13 +69,13 @@ def find_object_score(name: str, results: Sequence[Result], *, without: str = ""
         results: which must have it.
         without: a score that is not possible here.
     """
-    score = object_score(name)
+    score, key = object_score(name), score_key(name)
     if score is None:
-        check_metric(score_key(name), METRICS)
+        check_metric(key, METRICS)
     if score is None or score == without:
         # the names that people type; `object_` before them is allowed
         names = [one.removeprefix("object_") for one in OBJECT_SCORES if one != without]
-        raise UsageError(f"an object has no {score_key(name)}; choose one of {', '.join(names)}")
+        raise UsageError(f"an object has no {key}; choose one of {', '.join(names)}")
     _require_column(results, "objects", OBJECT_SCORES[score], score)
     return score
 
@@ -175,41 +176,30 @@ def network_of(method: str) -> str:
     return method.partition("+")[0] or method
 
 
-def size_figure(
-    results: Sequence[Result],
-    groups: SizeKind,
-    *,
-    metrics: Sequence[str] = (),
-    width: style.Width = "double",
-) -> "Figure":
+def size_figure(request: FigureRequest, groups: SizeKind) -> "Figure":
     """Draw scores of objects by their size, in panels of networks x data sets.
 
     Args:
-        results: saved results.
+        request: the results and options; MAE of objects if it names no metric.
         groups: kind of size groups.
-        metrics: `found`, or metrics of the object table; its MAE if none.
-        width: of the figure.
     """
-    scores = dict.fromkeys(find_object_score(name, results) for name in metrics or ("object_mae",))
+    names = request.metrics or ("object_mae",)
+    scores = dict.fromkeys(find_object_score(name, request.chosen) for name in names)
 
     def points(evaluation: Evaluation, score: str) -> GroupScores:
         return GroupScores.by_size(evaluation, groups, score)
 
-    axis = ("size of an object (% of the image)", "objects")
-    return _draw_panels(results, list(scores), points, axis, width)
+    x_name = "size of an object (% of the image)"
+    return _draw_panels(request, list(scores), points, x_name, "objects")
 
 
-def number_figure(
-    results: Sequence[Result], *, metrics: Sequence[str] = (), width: style.Width = "double"
-) -> "Figure":
+def number_figure(request: FigureRequest) -> "Figure":
     """Draw scores of images by their number of objects, in panels of networks x data sets.
 
     Args:
-        results: saved results.
-        metrics: keys of the image table; SI-MAE if none.
-        width: of the figure.
+        request: the results and options; SI-MAE if it names no metric.
     """
-    keys = list(dict.fromkeys(map(score_key, metrics or ("si_mae",))))
+    keys = list(dict.fromkeys(map(score_key, request.metrics or ("si_mae",))))
     for key in keys:
         check_metric(key, METRICS)
         if not has_groups(key):
@@ -217,19 +207,21 @@ def number_figure(
                 f"{key} is the maximum of a mean curve, which groups of images do not have; "
                 "choose another metric"
             )
-        _require_column(results, "images", key, key)
-    return _draw_panels(results, keys, GroupScores.by_number, ("objects in an image", "images"), width)
+        _require_column(request.chosen, "images", key, key)
+    return _draw_panels(request, keys, GroupScores.by_number, "objects in an image", "images")
 
 
 def _draw_panels(
-    results: Sequence[Result],
+    request: FigureRequest,
     keys: Sequence[str],
     points: Callable[[Evaluation, str], GroupScores],
-    axis: tuple[str, str],
-    width: style.Width,
+    x_name: str,
+    counted: str,
 ) -> "Figure":
     """A block for each data set and score, in it a panel for each network, other methods in grey."""
+    results, width = request.chosen, request.width
     methods = methods_of(results)
+    styles = style.line_styles(methods)
     blocks = {
         (name, key): {r.method: points(r.evaluation, key) for r in results if r.dataset == name}
         for name in datasets_of(results)
@@ -240,62 +232,38 @@ def _draw_panels(
         networks.setdefault(network_of(method), []).append(method)
     # as few rows as possible, and as few columns as that allows
     n_rows = math.ceil(len(networks) / (2 if width == "single" else 4))
-    n_columns = math.ceil(len(networks) / n_rows)
     if n_rows * len(blocks) > _MOST_ROWS:
-        networks, n_rows, n_columns = {"": methods}, 1, 1
-    panel_width = (style.inches(width) - 0.5) / n_columns
-    styles = style.line_styles(methods)
-    total = n_rows * len(blocks)
+        networks, n_rows = {"": methods}, 1
+    n_columns = math.ceil(len(networks) / n_rows)
+    n_lines, panel_width = n_rows * len(blocks), (style.inches(width) - 0.5) / n_columns
     with style.context():
-        figure = style.new_figure(total * (_PANEL + 1) + 2, width=width)
+        figure = style.new_figure(n_lines * (_PANEL + 1) + 2, width=width)
         inner: Any = figure.subfigures()  # its label stays apart from the legend
-        panels = inner.subplots(total, n_columns, squeeze=False)
+        panels = inner.subplots(n_lines, n_columns, squeeze=False)
         for block, ((name, key), scores) in enumerate(blocks.items()):
-            rows = panels[block * n_rows : (block + 1) * n_rows]
-            for axes in rows.flat[len(networks) :]:
+            cells = panels[block * n_rows : (block + 1) * n_rows].ravel()
+            values = [np.append(one.values, one.intervals) for one in scores.values()]
+            highest = np.nanmax(np.concatenate(values), initial=0.0)
+            for axes in cells[len(networks) :]:
                 axes.set_axis_off()
-            for index, (axes, network) in enumerate(zip(rows.flat, networks, strict=False)):
-                own = {method: styles[method] for method in networks[network]}
-                shown = _draw_groups(axes, scores, own)
-                title = f"{network} on {name}" if network else name
-                axes.set_title(style.wrapped(title, panel_width))
-                axes.set_ylim(0, _highest(scores.values()))
-                axes.tick_params("y", labelleft=index % n_columns == 0)
-                if index % n_columns == 0:
-                    axes.set_ylabel(
-                        style.wrapped(heading(key), _PANEL + 0.2, style.TICK_FONT),
-                        fontsize=style.TICK_FONT,
-                    )
-                _label_groups(
-                    axes, shown, panel_width,
-                    counts=index < n_columns, ticks=index + n_columns >= len(networks),
-                )  # fmt: skip
-        inner.supxlabel(axis[0])
-        groups = [group for scores in blocks.values() for group in scores.values()]
-        style.add_notes(figure, [_explanation(groups, axis[1], others=len(networks) > 1)])
+            for index, (axes, network) in enumerate(zip(cells, networks, strict=False)):
+                is_left = index % n_columns == 0
+                shown = _draw_groups(axes, scores, {m: styles[m] for m in networks[network]})
+                axes.set_title(style.wrapped(f"{network} on {name}" if network else name, panel_width))
+                axes.set_ylim(0, 1.06 * highest or 1.0)
+                axes.tick_params("y", labelleft=is_left)
+                if is_left:
+                    axes.set_ylabel(style.wrapped(heading(key), _PANEL + 0.25), fontsize=style.TICK_FONT)
+                _label_groups(axes, shown, panel_width, counts=index < n_columns)
+                axes.tick_params("x", labelbottom=index + n_columns >= len(networks))
+        inner.supxlabel(x_name)
+        notes = f"Above: number of {counted}. Bars: 95 % interval, bootstrap over images. "
+        notes += f"Hollow: fewer than {FEW} {counted}."
+        style.add_notes(figure, [notes + (" Grey: the other methods." if len(networks) > 1 else "")])
         if len(networks) < len(methods):  # else the title of a panel is the name of its method
             style.add_legend(figure, styles)
-        style.fit_height(figure, panels[:, 0], [_PANEL if n_columns > 1 else 1.5 * _PANEL] * total)
+        style.fit_height(figure, panels[:, 0], n_lines * _PANEL * (1 if n_columns > 1 else 1.5))
     return figure
-
-
-def _highest(groups: Iterable[GroupScores]) -> float:
-    """Upper end of the y axis of a block, above all intervals."""
-    values = np.concatenate([np.append(group.values, group.intervals) for group in groups])
-    finite = values[np.isfinite(values)]
-    return 1.06 * float(finite.max()) if finite.any() else 1.0
-
-
-def _explanation(groups: Sequence[GroupScores], counted: str, *, others: bool) -> str:
-    """What is drawn beside the lines, in one sentence for each that occurs."""
-    parts = [f"Above: number of {counted}."]
-    if any(np.isfinite(group.intervals).any() for group in groups):
-        parts.append("Bars: 95 % interval, bootstrap over images.")
-    if any(((group.counts > 0) & (group.counts < FEW)).any() for group in groups):
-        parts.append(f"Hollow: fewer than {FEW} {counted}.")
-    if others:
-        parts.append("Grey: the other methods.")
-    return " ".join(parts)
 
 
 def _draw_groups(
@@ -316,19 +284,15 @@ def _draw_groups(
         axes.plot(middles, group.values, **look.options(), zorder=3, clip_on=False)
         axes.vlines(middles, *group.intervals.T, color=look.colour, linewidth=0.9, zorder=3)
         few = (group.counts > 0) & (group.counts < FEW)
-        axes.scatter(
-            middles[few], group.values[few], s=style.MARKER_SIZE ** 2, marker=look.marker,
-            facecolors="white", edgecolors=look.colour, linewidths=0.8, zorder=4,
-            clip_on=False,
-        )  # fmt: skip
+        if few.any():
+            hollow = look.options() | {"linestyle": "none", "markerfacecolor": "white"}
+            axes.plot(middles[few], group.values[few], **hollow, zorder=4, clip_on=False)
     if not shown or all(np.isnan(points[method].values).all() for method in shown):
         style.annotate_empty_axes(axes, "no objects" if shown else "no result")
     return points[shown[0]] if shown else next(iter(points.values()), None)
 
 
-def _label_groups(
-    axes: "Axes", group: GroupScores | None, width: float, *, counts: bool, ticks: bool
-) -> None:
+def _label_groups(axes: "Axes", group: GroupScores | None, width: float, *, counts: bool) -> None:
     """Write the names of groups below a panel, and their counts above it."""
     if group is None:
         axes.set_xticks([])
@@ -336,7 +300,6 @@ def _label_groups(
     axes.set_xlim(0, len(group.values))
     rotation = 90 if width / len(group.values) < 0.35 else 0
     axes.set_xticks(group.ticks, group.names, fontsize=style.SMALL_FONT, rotation=rotation)
-    axes.tick_params("x", labelbottom=ticks)
     if counts:
         above = axes.secondary_xaxis("top")
         above.set_xticks(
@@ -347,8 +310,9 @@ def _label_groups(
         above.spines["top"].set_visible(False)
 
 
-def false_object_figure(results: Sequence[Result], *, width: style.Width = "double") -> "Figure":
+def false_object_figure(request: FigureRequest) -> "Figure":
     """Draw false objects per image by their size, the methods side by side."""
+    results, width = request.chosen, request.width
     require_counts(results, "false objects")
     datasets, styles = datasets_of(results), style.line_styles(methods_of(results))
     edges = size_edges("log")
@@ -363,7 +327,7 @@ def false_object_figure(results: Sequence[Result], *, width: style.Width = "doub
         panels[-1, 0].set_xlabel("size of a false object (% of the image)")
         style.add_notes(figure, missing_objects(results, curves=False))
         style.add_legend(figure, styles, bars=True)
-        style.fit_height(figure, panels.flat, [1.5] * len(datasets))
+        style.fit_height(figure, panels.flat, 1.5 * len(datasets))
     return figure
 
 

@@ -1,15 +1,17 @@
 """Figures of single studies: an ablation, the reliability of maps, the objects of a data set."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sisod.analysis.ablation import AblationRow
+from sisod.analysis.ablation import AblationRow, read_ablation
 from sisod.analysis.masks import MaskStatistics
 from sisod.analysis.reliability import N_BINS, ReliabilityCurve
+from sisod.common.exceptions import UsageError
 from sisod.report import style
+from sisod.report.drawing.request import FigureRequest
 from sisod.scoring.metrics import METRICS, canonical_key, check_metric
 
 if TYPE_CHECKING:
@@ -19,27 +21,28 @@ if TYPE_CHECKING:
 _DRAWN = ("mae", "si_mae", "f_mean", "si_f_mean")  # the report has the others too
 
 
-def ablation_figure(
-    rows: list[AblationRow], *, metrics: Sequence[str] = (), width: style.Width = "double"
-) -> "Figure":
+def ablation_figure(request: FigureRequest) -> "Figure":
     """Draw rows of panels per data set, one per metric: seeds as dots, mean and deviation per loss.
 
     Args:
-        rows: of the table.
-        metrics: keys of the table; MAE, F and their size-invariant forms if none.
-        width: of the figure.
+        request: its table of `sisod ablate`; without metrics MAE, F and their size-invariant forms.
     """
+    if request.ablation is None:
+        raise UsageError(
+            "the figure 'ablation' needs the table of 'sisod ablate'; pass it with --ablation"
+        )
+    rows, width = read_ablation(request.ablation), request.width
     losses = list(dict.fromkeys(row.loss for row in rows))
     stored = list(dict.fromkeys(row.metric for row in rows))
-    chosen = list(dict.fromkeys(map(canonical_key, metrics)))
+    chosen = list(dict.fromkeys(map(canonical_key, request.metrics)))
     for key in chosen:
         check_metric(key, stored, what="metric of the ablation")
     keys = chosen or [key for key in _DRAWN if key in stored] or stored[:4]
     datasets, total = list(dict.fromkeys(row.dataset for row in rows)), style.inches(width)
     columns = min(len(keys), 2 if width == "single" else 4)
     n_rows = math.ceil(len(keys) / columns)
-    labels = [style.wrapped(loss, total / 4, style.TICK_FONT) for loss in losses]
-    height = len(losses) * max(0.24, 0.13 * max(label.count("\n") + 1 for label in labels))
+    labels = [style.wrapped(loss, total / 4, most=2) for loss in losses]
+    height = 0.27 * len(losses)
     with style.context():
         figure = style.new_figure(n_rows * len(datasets) * (height + 1), width=width)
         panels = figure.subplots(n_rows * len(datasets), columns, squeeze=False, sharey=True)
@@ -54,7 +57,7 @@ def ablation_figure(
                 hint = "more" if METRICS[key].direction == "up" else "less"
                 label = f"{METRICS[key].title}, {hint} is better"
                 axes.set_xlabel(style.wrapped(label, 0.75 * total / columns - 0.1))
-        style.fit_height(figure, panels[:, 0], [height] * len(panels))
+        style.fit_height(figure, panels[:, 0], height * len(panels))
     return figure
 
 
@@ -67,9 +70,8 @@ def _draw(axes: "Axes", rows: list[AblationRow], losses: list[str]) -> None:
         style.annotate_empty_axes(axes, "undefined")
     for row in rows:
         y = losses.index(row.loss)
-        axes.plot(
-            row.values, [y] * len(row.values), "o", color="none", markeredgecolor="#777777", zorder=2
-        )
+        n = len(row.values)
+        axes.plot(row.values, [y] * n, "o", color="none", markeredgecolor="#777777", zorder=2)
         spread = 0.0 if math.isnan(row.deviation) else row.deviation
         axes.errorbar(
             row.mean,
@@ -83,20 +85,15 @@ def _draw(axes: "Axes", rows: list[AblationRow], losses: list[str]) -> None:
         )
 
 
-_HEIGHT = 3.4  # style.inches
-
-
 def reliability_figure(panels: Mapping[str, Mapping[str, ReliabilityCurve]]) -> "Figure":
     """Draw reliability curves, and below each the share of weight in every bin.
 
     Args:
         panels: title of a panel -> name of a curve, such as before and after -> the curve.
     """
-    styles = style.line_styles(
-        list(dict.fromkeys(name for curves in panels.values() for name in curves))
-    )
+    styles = style.line_styles(list(dict.fromkeys(n for curves in panels.values() for n in curves)))
     with style.context():
-        figure = style.new_figure(_HEIGHT)
+        figure = style.new_figure(3.4)
         axes = figure.subplots(
             2, len(panels), squeeze=False, sharex=True, sharey="row", height_ratios=(3, 1)
         )

@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from sisod.analysis.groups import FOUND, SizeKind, by_number, by_size, found_curve
+from sisod.analysis.groups import FOUND, SizeKind, by_number, by_size, found_curve, number_groups
 from sisod.analysis.scores import title
 from sisod.evaluation.result import Evaluation
 from sisod.evaluation.results import Result
@@ -24,44 +24,46 @@ MEASURES = {
 
 
 def chart_data(results: Sequence[Result]) -> dict[str, Any]:
-    """Return the charts of one data set by method."""
+    """Return the charts of one data set for the page's script: method -> its curves and groups.
+
+    Args:
+        results: those of one data set.
+    """
     return {result.method: _charts(result.evaluation) for result in results}
 
 
 def _charts(evaluation: Evaluation) -> dict[str, Any]:
-    columns = sorted({key for x, y, _, _ in CURVES.values() for key in (x, y) if key != "threshold"})
-    curves = {
-        prefix + key: rounded(evaluation.curves[prefix + key])
-        for prefix in ("", "si_")
-        for key in columns
-        if prefix + key in evaluation.curves.columns
-    }
+    keys = {key for x, y, _, _ in CURVES.values() for key in (x, y)} - {"threshold"}
+    names = [name for name in evaluation.curves.columns if name.removeprefix("si_") in keys]
+    sizes = {}
+    for kind in get_args(SizeKind):
+        table = by_size(evaluation, groups=kind)
+        values = {key: rounded(table[key]) for key in ("mae", "f_mean", "found")}
+        counts = table["objects"].to_list()
+        sizes[kind] = {"groups": table["group"].to_list(), "counts": counts, "values": values}
     return {
-        "curves": curves,
-        "sizes": {kind: _sizes(evaluation, kind) for kind in get_args(SizeKind)},
+        "curves": {name: rounded(evaluation.curves[name]) for name in names},
+        "sizes": sizes,
         "numbers": _numbers(evaluation),
         "coverage": rounded(found_curve(evaluation)["found"]),
         "objects": None if evaluation.counts is None else _objects(evaluation),
     }
 
 
-def _sizes(evaluation: Evaluation, kind: SizeKind) -> dict[str, Any]:
-    table = by_size(evaluation, groups=kind)
-    return {
-        "groups": table["group"].to_list(),
-        "counts": table["objects"].to_list(),
-        "values": {key: rounded(table[key]) for key in ("mae", "f_mean", "found")},
-    }
-
-
 def _numbers(evaluation: Evaluation) -> dict[str, Any]:
+    """Scores of images by their number of objects; found objects as a share of those of the images."""
     keys = [key for key in _IMAGE_SCORES.values() if key in evaluation.images.columns]
     table = by_number(evaluation, metrics=keys)
-    groups = table["group"].to_list()
     values = {score: rounded(table[key]) for score, key in _IMAGE_SCORES.items() if key in keys}
-    values["found"] = _found_by_number(evaluation, groups)
+    n_objects = evaluation.images["n_objects"].to_numpy()
+    names, members = number_groups(n_objects)
+    of_objects = np.repeat(members, n_objects)  # the object table is in the images' order
+    found = evaluation.objects["recall_binary"].to_numpy() >= FOUND
+    with np.errstate(invalid="ignore"):  # a group without objects
+        n_found = np.bincount(of_objects[found], minlength=len(names))
+        values["found"] = rounded(n_found / np.bincount(of_objects, minlength=len(names)))
     return {
-        "groups": groups,
+        "groups": list(names),
         "counts": table["images"].to_list(),
         "objects": table["objects"].to_list(),
         "values": values,
@@ -81,18 +83,11 @@ def _objects(evaluation: Evaluation) -> dict[str, Any]:
     }
 
 
-def _found_by_number(evaluation: Evaluation, groups: Sequence[str]) -> list[float | None]:
-    """Share of objects found, by the number of objects of their image."""
-    numbers = evaluation.images["n_objects"].to_numpy()
-    group = np.minimum(np.repeat(numbers, numbers), 5)  # the object table is in the images' order
-    found = evaluation.objects["recall_binary"].to_numpy() >= FOUND
-    shares = []
-    for name in groups:
-        members = found[group == int(name.removesuffix("+"))]
-        shares.append(float(members.mean()) if len(members) else math.nan)
-    return rounded(shares)
-
-
 def rounded(values: Iterable[float | None]) -> list[float | None]:
-    """Return numbers rounded as printed; None for NaN, which JSON does not have."""
+    """Return numbers rounded as printed; None for NaN, which JSON does not have.
+
+    Example:
+        >>> rounded([0.123456, float("nan"), -0.0])
+        [0.1235, None, 0.0]
+    """
     return [None if v is None or math.isnan(v) else round(v, _DIGITS) + 0.0 for v in values]

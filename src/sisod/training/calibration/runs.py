@@ -1,9 +1,8 @@
 """A training run -> its network, calibrated on images of its data set that it was not trained on."""
 
-import json
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +11,13 @@ import torch
 from sisod.common import run_folder
 from sisod.common.arguments import check_int
 from sisod.common.exceptions import InputError, InputWarning, shorten_list
-from sisod.common.output import lock, readable_errors, resolve_link, write_atomically
+from sisod.common.output import json_bytes, lock, readable_errors, resolve_link, write_atomically
 from sisod.common.progress import progress_bar
 from sisod.common.version import __version__
-from sisod.data.datasets import Dataset, Sample, open_dataset, visible_photographs
-from sisod.data.images import resize
+from sisod.data.datasets import Dataset, Sample, open_dataset
+from sisod.data.pairs import find_photographs
 from sisod.data.storage import is_local_root
-from sisod.networks.checkpoints import WEIGHTS_FILE, unfinished_message, write_state
+from sisod.networks.checkpoints import WEIGHTS_FILE, unfinished_message
 from sisod.networks.network import Network
 from sisod.networks.predict import (
     DEFAULT_SIZE,
@@ -44,9 +43,10 @@ from sisod.training.data import (
     name_order,
     read_image,
     read_truth,
+    to_input,
 )
-from sisod.training.run_folder import KIND as TRAINING
-from sisod.training.run_folder import read_images
+from sisod.training.run_files import KIND as TRAINING
+from sisod.training.run_files import read_images, save_network
 
 CALIBRATION_FILE = "calibration.json"
 KIND = "calibration"
@@ -84,6 +84,10 @@ def calibrate_run(
 
     Returns:
         The calibration and its effect on images that it was not fitted on.
+
+    Raises:
+        InputError: `run` is no finished run or is calibrated already; its data set is no longer where
+            it was; fewer than 20 images are left; or the fit fails, see `fit_images`.
     """
     run = Path(run)
     batch = check_int("batch", batch, least=1)
@@ -93,33 +97,41 @@ def calibrate_run(
             f"{str(run)!r} is calibrated already ({network.calibration}); use --overwrite to calibrate "
             "it again, or --out for a copy"
         )
-    if out is not None:  # before anything slow starts
-        run_folder.check_free(resolve_link(Path(out)), kind=KIND, overwrite=overwrite, inputs=(run,))
-    samples = calibration_samples(run, open_run_data(run, data, masks), limit=limit, tests=tests)
-    size = (network.input_size or DEFAULT_SIZE)[0]
-    check_memory(batch, (size, size), advice="lower --batch")
-    network.to(find_device(device)).eval()
-    with memory_errors(f"a batch of {batch} images of {size} x {size}"):
-        fitted = fit_images(_predicted(network, samples, size=size, batch=batch), objective)
-    network.calibration = fitted.calibration
-    record = {
-        "sisod": __version__,
-        **fitted.to_json(),
-        "size": size,
-        "weights": weights_digest(network),
-    }
-    _store(network, record, run, None if out is None else Path(out), overwrite=overwrite)
+    config = copy_config(network, objective)
+    with _open_folder(run, None if out is None else Path(out), config, overwrite=overwrite) as folder:
+        samples = calibration_samples(run, open_run_data(run, data, masks), limit=limit, tests=tests)
+        size = (network.input_size or DEFAULT_SIZE)[0]
+        check_memory(batch, (size, size), advice="lower --batch")
+        network.to(find_device(device)).eval()
+        with memory_errors(f"a batch of {batch} images of {size} x {size}"):
+            fitted = fit_images(_predicted(network, samples, size=size, batch=batch), objective)
+        network.calibration = fitted.calibration
+        record = {"sisod": __version__, **fitted.to_json(), "size": size, "weights": config["weights"]}
+        write_atomically(folder / CALIBRATION_FILE, json_bytes(record))
+        # the file of weights is replaced last; it alone decides what `predict` applies
+        save_network(network.to("cpu"), folder)
     return fitted
 
 
-def is_calibrated_copy(folder: Path, run: Path, objective: Objective) -> bool:
-    """Tell whether a folder holds the network of a run, as it is now, calibrated to an objective."""
-    try:
-        record = json.loads((folder / CALIBRATION_FILE).read_text(encoding="utf-8"))
-        stored = record["objective"], record["weights"]
-    except (OSError, ValueError, LookupError, TypeError):
-        return False
-    return stored == (objective, weights_digest(load_run(run))) and (folder / WEIGHTS_FILE).is_file()
+def copy_config(network: Network, objective: Objective) -> dict[str, Any]:
+    """Return what decides a calibrated copy of a network, as its run.json holds it."""
+    return {"objective": objective, "weights": weights_digest(network)}
+
+
+@contextmanager
+def _open_folder(
+    run: Path, out: Path | None, config: dict[str, Any], *, overwrite: bool
+) -> Iterator[Path]:
+    """Yield the folder to write to: that of the run, or the one of a copy that appears at the end."""
+    if out is None:
+        folder = resolve_link(run)
+        with readable_errors(folder / "x", "free some space and try again"), lock(folder):
+            yield folder
+        return
+    with run_folder.open_run(out, kind=KIND, config=config, overwrite=overwrite, inputs=(run,)) as copy:
+        copy.begin()
+        yield copy.path
+        copy.finish()
 
 
 def load_run(run: Path, factory: str | None = None) -> Network:
@@ -176,7 +188,7 @@ def calibration_samples(
 
 def _without(samples: Sequence[Sample], tests: Sequence[str | Path]) -> list[Sample]:
     """Return the samples whose image is no copy of an image in `tests`."""
-    photographs = ((root, file.path) for root in tests for file in visible_photographs(root).values())
+    photographs = ((root, file.path) for root in tests for file in find_photographs(root).values())
     tested = {file_digest(root, path) for root, path in photographs}
     return [sample for sample in samples if image_digest(sample) not in tested]
 
@@ -184,7 +196,13 @@ def _without(samples: Sequence[Sample], tests: Sequence[str | Path]) -> list[Sam
 def unseen_images(run: Path, dataset: Dataset) -> tuple[Sample, ...]:
     """Return the images of the training data set that a run was not trained on.
 
-    Images are known by their names: every image that was trained on must be in the data set.
+    Args:
+        run: folder of `sisod train`.
+        dataset: of the training, where it is now.
+
+    Raises:
+        InputError: an image that was trained on is not in the data set, in which images are known by
+            their names.
     """
     trained = set(read_images(run).trained)
     lost = sorted(trained - {sample.name for sample in dataset.samples})
@@ -203,40 +221,8 @@ def _predicted(network: Network, samples: Sequence[Sample], *, size: int, batch:
         for begin in range(0, len(samples), batch):
             chunk = samples[begin : begin + batch]
             masks = [read_truth(sample) for sample in chunk]
-            images = torch.stack(
-                [
-                    torch.from_numpy(resize(read_image(sample), size).transpose(2, 0, 1).copy())
-                    for sample in chunk
-                ]
-            )
+            images = torch.stack([to_input(read_image(sample), size) for sample in chunk])
             logits = predict_logits(network, images, [mask.shape for mask in masks])
             for sample, values, mask in zip(chunk, logits, masks, strict=True):
                 yield sample.name, values.float().cpu().numpy(), mask
             advance(len(chunk))
-
-
-def _store(
-    network: Network, record: dict[str, Any], run: Path, out: Path | None, *, overwrite: bool
-) -> None:
-    """Write the calibrated network and its record.
-
-    The file of weights is replaced last and atomically; it alone decides what `predict` applies.
-    """
-    network.to("cpu")
-    text = (json.dumps(record, indent=2, ensure_ascii=False) + "\n").encode()
-    with ExitStack() as stack:
-        if out is None:
-            folder = resolve_link(run)
-            stack.enter_context(readable_errors(folder / "x", "free some space and try again"))
-            stack.enter_context(lock(folder))
-        else:
-            opened = run_folder.open_run(out, kind=KIND, overwrite=overwrite, inputs=(run,))
-            result = stack.enter_context(opened)
-            result.begin()
-            folder = result.path
-        write_atomically(folder / CALIBRATION_FILE, text)
-        config = json.dumps(network.config(), indent=2, sort_keys=True).encode()
-        write_atomically(folder / "config.json", config)
-        write_state(folder / WEIGHTS_FILE, network.state_dict(), network.config())
-        if out is not None:
-            result.finish()

@@ -1,4 +1,4 @@
-"""The folder of a run: its settings, its measurements, its checkpoints and its network.
+"""The files of a training run; `sisod.common.run_folder` begins, resumes and finishes the folder.
 
 run.json             versions, recipe, loss, data, seed; when finished, the last scores
 recipe.toml          the recipe with every value written out
@@ -11,7 +11,6 @@ model.safetensors    the network, with config.json: for predict, export and from
 import csv
 import io
 import logging
-import operator
 import platform
 import warnings
 from collections.abc import Iterator, Sequence
@@ -30,7 +29,8 @@ from sisod.common.exceptions import InputError
 from sisod.common.files import read_json
 from sisod.common.output import json_bytes, write_atomically
 from sisod.data.datasets import Dataset, Sample
-from sisod.networks.checkpoints import load_strictly, load_tensors
+from sisod.networks.checkpoints import WEIGHTS_FILE, load_strictly, load_tensors
+from sisod.networks.network import Network
 from sisod.scoring.metrics import PAPER_KEYS
 from sisod.training.module import SaliencyModule
 
@@ -38,7 +38,6 @@ KIND = "training"
 IMAGES_FILE = "images.json"
 COLUMNS = ("epoch", "step", "loss", "lr", *PAPER_KEYS)
 _PACKAGES = ("sisod", "torch", "lightning", "torchmetrics", "numpy", "opencv-python-headless")
-_ADVICE = "put back a copy of it, or begin again with --overwrite"
 
 
 def versions() -> dict[str, str]:
@@ -71,6 +70,15 @@ class MetricsFile(Logger):
     """Writes metrics.csv line by line and, unlike Lightning's logger, continues the file of a run.
 
     Lines of steps after the checkpoint are dropped: these steps are repeated.
+
+    Example:
+        >>> import tempfile
+        >>> metrics = MetricsFile(Path(tempfile.mkdtemp()))
+        >>> metrics.begin(step=0)
+        >>> metrics.log_metrics({"loss": 0.5, "epoch": 0}, step=2)
+        >>> row = read_metrics(metrics.path)[0]
+        >>> row["epoch"], row["step"], row["loss"]
+        ('1', '3', '0.5')
     """
 
     def __init__(self, folder: Path) -> None:
@@ -86,10 +94,6 @@ class MetricsFile(Logger):
     def version(self) -> str:
         """Empty, so that the progress bar does not show it."""
         return ""
-
-    @property
-    def experiment(self) -> None:
-        """None: there is only the file."""
 
     @rank_zero_only
     def begin(self, *, step: int) -> None:
@@ -139,32 +143,28 @@ class AtomicCheckpoints(TorchCheckpointIO):
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
-    """Return a checkpoint that Lightning saved; say in one sentence why it cannot be used."""
+    """Return a checkpoint that Lightning saved; say in one sentence why it cannot be read."""
     try:
         checkpoint: dict[str, Any] = load_tensors(path)
     except InputError as error:
-        raise InputError(f"the checkpoint {str(path)!r} cannot be read ({error}); {_ADVICE}") from error
+        raise InputError(
+            f"the checkpoint {str(path)!r} cannot be read ({error}); put back a copy of it, or begin "
+            "again with --overwrite"
+        ) from error
     return checkpoint
 
 
 def resume_step(path: Path, module: SaliencyModule) -> int:
-    """Return the step of a checkpoint, which must match the module; check the best one beside it too."""
-    best = path.with_name("best.ckpt")
-    if best.exists():  # it is needed at the end; a broken one should be reported now
-        read_checkpoint(best)["state_dict"]
+    """Return the step of a checkpoint, whose weights must fit the module."""
     checkpoint = read_checkpoint(path)
     load_strictly(module, checkpoint["state_dict"], source=str(path))
-    return operator.index(checkpoint["global_step"])
+    step: int = checkpoint["global_step"]
+    return step
 
 
 @contextmanager
-def fit_errors(path: Path | None, module: SaliencyModule) -> Iterator[None]:
-    """Turn errors of Lightning's loop into one sentence.
-
-    Args:
-        path: checkpoint that the run is resumed from; it is to blame for errors before the first step.
-        module: says whether the first step was reached.
-    """
+def fit_errors() -> Iterator[None]:
+    """Raise an interruption, and the error of a worker about a file, as this process would."""
     try:
         yield
     except SystemExit:  # Lightning raises it when it is interrupted
@@ -172,15 +172,8 @@ def fit_errors(path: Path | None, module: SaliencyModule) -> Iterator[None]:
     except InputError as error:
         if not str(error).startswith("Caught InputError"):
             raise
-        # a worker's error about a file, with a traceback before its last line
+        # of a worker: a traceback before its last line
         raise InputError(str(error).strip().splitlines()[-1].partition(": ")[2]) from None
-    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
-        if path is None or module.has_started:
-            raise
-        why = (str(error).splitlines() or [""])[0]
-        raise InputError(
-            f"the run cannot go on from {str(path)!r} ({type(error).__name__}: {why}); {_ADVICE}"
-        ) from error
 
 
 @contextmanager
@@ -201,14 +194,19 @@ def quiet_lightning() -> Iterator[None]:
 
 
 def write_network(module: SaliencyModule, checkpoint: Path, folder: Path) -> None:
-    """Write the network of a checkpoint as `save_pretrained` does, each file atomically."""
+    """Write the network of a checkpoint, or the average of its weights, if there is one."""
     state = read_checkpoint(checkpoint)["state_dict"]
     prefix = "network." if module.averaged is None else "averaged."
     weights = {key.removeprefix(prefix): state[key] for key in state if key.startswith(prefix)}
     network = module.result.to("cpu")
     network.load_state_dict(weights)
+    save_network(network, folder)
+
+
+def save_network(network: Network, folder: Path) -> None:
+    """Write a network as `save_pretrained` does, each file atomically, the weights last."""
     temporary = folder / ".sisod-model"
     network.save_pretrained(temporary)
-    for file in temporary.iterdir():
+    for file in sorted(temporary.iterdir(), key=lambda file: file.name == WEIGHTS_FILE):
         file.replace(folder / file.name)
     temporary.rmdir()
