@@ -142,6 +142,6 @@ def test_real_data_set() -> None:
 
 
 def test_document_lists_the_known_sets() -> None:
-    text = (DOCS / "datasets.md").read_text()
+    text = (DOCS / "formats.md").read_text()
     for known in KNOWN.values():
         assert f"| {known.name} | {known.count:,} | {known.description} | <{known.url}> |\n" in text

@@ -89,7 +89,7 @@ def test_figure_of_calibration_is_of_the_saved_run() -> None:
 
 
 def test_what_the_page_says_about_calibration() -> None:
-    """The sentences of docs/calibration.md below its table of differences."""
+    """What the saved scores of calibrated networks say; the table is in benchmarks/results."""
     rows = json.loads((RESULTS / "calibration.json").read_text())["rows"]
     for name, kinds in rows.items():
         raw, bce, mae = (kinds[kind]["scores"] for kind in ("raw", "bce", "mae"))
@@ -133,12 +133,12 @@ def test_scale_is_worked_out_from_the_folders_of_today() -> None:
     assert measured["bytes per batch of rows"] == scale.rows_bytes()
     assert measured["bytes per answer of a shard"] == scale.shard_bytes()
     seconds = folders["seconds"]
-    # docs/scale.md: more than a third
+    # docs/performance.md: more than a third
     assert 1 / 3 < seconds["decode 1"] / seconds["evaluate 1"] < 0.45
 
 
 def test_what_the_page_says_about_scale() -> None:
-    """The sentences of docs/scale.md about the scheduler and what is the bottleneck instead of it."""
+    """The sentences of docs/performance.md about the scheduler and the other bottlenecks."""
     pytest.importorskip("distributed", reason="extra cluster is not installed")
     scale = importlib.import_module("benchmarks.speed.scale")
     measured = json.loads((RESULTS / "scale.json").read_text())["measured"]
@@ -161,7 +161,7 @@ def test_every_marker_of_a_document_is_checked() -> None:
 
 
 def test_numbers_of_the_prose() -> None:
-    texts = {name: _unwrapped(name) for name in ("analysis", "demo", "real-data", "scale")}
+    texts = {name: _unwrapped(name) for name in ("analysis", "demo", "real-data", "performance")}
     plan = Plan()
     assert f"{plan.n_train} textured scenes of {plan.side} x {plan.side} pixels" in texts["demo"]
     assert f"and {plan.n_test} others to test on" in texts["demo"]
@@ -172,8 +172,8 @@ def test_numbers_of_the_prose() -> None:
     small = small.filter((pl.col("run") == "edn-plain-0") & (pl.col("dataset") == "MSOD"))
     assert 0.85 < small.select((pl.col("share") < 0.1).mean()).collect().item() < 0.9
     assert "almost nine objects in ten of MSOD fall into the first" in texts["analysis"]
-    assert f"A batch is {BATCH} images. A task is up to {GROUP} batches" in texts["scale"]
-    assert f"from {LEAST_SHARDS} shards on" in texts["scale"]
+    assert f"A batch is {BATCH} images, a task up to {GROUP} batches" in texts["performance"]
+    assert f"from {LEAST_SHARDS} shards on" in texts["performance"]
     runs = importlib.import_module("benchmarks.real_data.runs")
     side, count = runs.SIDE, runs.N_TRAINING
     epochs = find_recipe("edn-lite", []).train.epochs

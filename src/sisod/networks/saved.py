@@ -20,7 +20,7 @@ def load_model(
     model: str,
     options: ModelOptions = ModelOptions(),  # noqa: B008  (it is frozen)
 ) -> Network:
-    """Return the network that the command line names, in eval mode; see `docs/models.md`.
+    """Return the network that the command line names, in eval mode; see `docs/networks.md`.
 
     Args:
         model: `hf:` or `py:` with a name, or a checkpoint as `load_network` takes it.

@@ -1,6 +1,6 @@
 """The scorer that computes what the paper's released codes do, to compare with its published tables.
 
-They differ from the paper's equations in many places (docs/conventions.md lists them). Prediction and
+They differ from the paper's equations in many places (docs/compat.md lists them). Prediction and
 ground truth are resized to a grid of 384 x 384, the ground truth keeps its grey values, and every
 threshold curve has 100 points. The two codes, SI-SOD and SI_Metric, resize the ground truth differently.
 """
