@@ -62,26 +62,9 @@ TABLES = (
     ("docs/networks.md", "onnx_predict", "onnx_predict"),
     ("docs/theory.md", "rho", "rho"),
     ("docs/theory.md", "decomposition", "decomposition"),
-    *(
-        ("docs/real-data.md", f"real_data/{part}", f"real_data/{part}")
-        for part in (
-            "table1",
-            "paired",
-            "networks",
-            "losses",
-            "alpha",
-            "sizes",
-            "numbers",
-            "claims",
-            "runs",
-            "group_claims",
-            "losses_against",
-            "losses_seeds",
-            "losses_calibrated",
-            "losses_tried",
-            "losses_runs",
-        )
-    ),
+    ("docs/real-data.md", "real_data/losses_advice", "real_data/losses_advice"),
+    ("docs/real-data.md", "real_data/claims", "real_data/claims"),
+    ("docs/real-data.md", "real_data/group_claims", "real_data/group_claims"),
 )
 
 # document, marker, file that is copied as a whole between the markers
@@ -89,7 +72,6 @@ WHOLE = (
     ("README.md", "trained", "trained_demo_short"),
     ("README.md", "speed", "engine_short"),
     ("README.md", "headline", "real_data/losses_short"),
-    ("docs/real-data.md", "real", "real_data/short"),
     ("docs/demo.md", "trained", "trained_demo"),
 )
 

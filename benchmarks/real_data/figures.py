@@ -3,7 +3,7 @@
 `python -m benchmarks.real_data.figures` writes `docs/real_data_*.svg`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,14 +11,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-import sisod
 from benchmarks.real_data import losses
 from benchmarks.real_data.runs import TESTS
 from benchmarks.real_data.tables import EDGES, LOSSES, SMALL, Results
-from sisod.analysis.groups import by_number, by_size
-from sisod.report.drawing.groups import short_count
+from sisod.analysis.groups import by_size
 from sisod.report.style import (
-    SMALL_FONT,
     LineStyle,
     add_legend,
     context,
@@ -81,35 +78,6 @@ def _label_sizes(axes: "Axes") -> None:
     axes.set_xlabel("size of an object (% of the image)")
 
 
-def sizes(results: Results) -> "Figure":
-    """Draw objects found and MAE of objects, by size."""
-
-    def groups(result: sisod.Evaluation) -> pl.DataFrame:
-        return by_size(result, groups=EDGES)
-
-    rows = {"found": "objects found", "mae": "MAE of objects"}
-    figure = _grouped(results, groups, rows, "objects")
-    for axes in figure.axes:
-        _label_sizes(axes)
-    for axes in figure.axes[: -len(TESTS)]:
-        axes.set_xlabel("")
-    return figure
-
-
-def numbers(results: Results) -> "Figure":
-    """Draw size-invariant scores of images, by their number of objects."""
-
-    def groups(result: sisod.Evaluation) -> pl.DataFrame:
-        return by_number(result, metrics=["si_mae", "si_f_mean"]).filter(pl.col("group") != "0")
-
-    figure = _grouped(results, groups, {"si_mae": "SI-MAE", "si_f_mean": "SI-F mean"}, "images")
-    for axes in figure.axes:
-        axes.set_xticks(range(5), ["1", "2", "3", "4", "5+"])
-    for axes in figure.axes[-len(TESTS) :]:
-        axes.set_xlabel("objects in an image")
-    return figure
-
-
 def price(results: Results) -> "Figure":
     """Draw small objects found against background marked, one point for each threshold, seed 0."""
     runs = {f"edn-{key}-0": title for key, title in LOSSES.items()}
@@ -141,43 +109,11 @@ def _price_curve(
     return marked, (levels[None, :] >= np.arange(256)[:, None]).mean(axis=1)
 
 
-def _grouped(
-    results: Results,
-    groups: Callable[[sisod.Evaluation], pl.DataFrame],
-    rows: Mapping[str, str],
-    counted: str,
-) -> "Figure":
-    """Draw a row of panels for each score and a column for each data set; thin lines are the seeds."""
-    with context():
-        figure = new_figure(1.9 * len(rows) + 0.4)
-        panels = figure.subplots(len(rows), len(TESTS), squeeze=False, sharex=True, sharey="row")
-        for column, dataset in enumerate(TESTS):
-            for loss, title in _PAIR.items():
-                tables = [groups(result) for result in results.by_seed(loss, dataset)]
-                for axes, key in zip(panels[:, column], rows, strict=True):
-                    _draw_seeds(axes, [table[key].to_numpy() for table in tables], title)
-            _write_counts(panels[0, column], tables[0][counted].to_list())
-            panels[0, column].set_title(dataset, pad=10)
-        for axes, name in zip(panels[:, 0], rows.values(), strict=True):
-            axes.set_ylabel(name)
-            axes.set_ylim(bottom=0)
-        add_legend(figure, _LOOKS)
-    return figure
-
-
 def _draw_seeds(axes: "Axes", seeds: list[NDArray[np.float64]], title: str) -> None:
     look = _LOOKS[title]
     for values in seeds:
         axes.plot(values, color=look.colour, linewidth=0.6, alpha=0.5)
     axes.plot(np.mean(seeds, axis=0), **look.options())
-
-
-def _write_counts(axes: "Axes", counts: list[int]) -> None:
-    for position, count in enumerate(counts):
-        axes.text(
-            position, 1.01, short_count(count), transform=axes.get_xaxis_transform(),
-            ha="center", va="bottom", fontsize=SMALL_FONT, color="#555555",
-        )  # fmt: skip
 
 
 _COMPARED = {
@@ -236,8 +172,6 @@ def _shade_better(column: "NDArray[Any]", *, higher: bool) -> None:
 
 FIGURES: dict[str, "Callable[[Results], Figure]"] = {
     "main": main_result,
-    "sizes": sizes,
-    "numbers": numbers,
     "price": price,
 }
 

@@ -213,27 +213,6 @@ def numbers(results: Results) -> str:
     return markdown(("data set", "objects", "images", "SI-MAE ↓", "SI-F mean ↑"), rows)
 
 
-def short(results: Results) -> str:
-    """Return the main numbers in a sentence, for the README."""
-    runs = {loss: [f"edn-{loss}-{seed}" for seed in results.seeds("edn")] for loss in ("plain", "si")}
-    small = [100 * _small_found(results, loss, "MSOD", "edn") for loss in runs]
-    at_share = [
-        100 * _mean(np.array([_small_found_at(results, run, "MSOD", _MARKED) for run in names]))
-        for names in runs.values()
-    ]
-    plain, si = (_over_seeds(results, loss, "MSOD") for loss in runs)
-    scores = [
-        f"{METRICS[key].title} {plain[key]:.3f} and {si[key]:.3f}"
-        for key in ("si_f_mean", "si_mae", "mae")
-    ]
-    return (
-        f"Of the objects of MSOD under 1 % of their image it finds {small[0]:.0f} % with the plain loss "
-        f"and {small[1]:.0f} % with the\nsize-invariant one ({at_share[0]:.0f} and {at_share[1]:.0f} % "
-        f"at thresholds where both mark {100 * _MARKED:g} % of the background);\n{', '.join(scores)} "
-        f"({len(runs['si'])} seeds)."
-    )
-
-
 def claims(results: Results) -> str:
     """Return the paper's claims, and whether they hold for every seed, for some or for none."""
     rows = []
@@ -411,7 +390,6 @@ MAKERS: dict[str, Callable[[Results], str]] = {
     "claims": claims,
     "group_claims": group_claims,
     "runs": runs,
-    "short": short,
 }
 
 

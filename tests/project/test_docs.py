@@ -106,7 +106,7 @@ def test_results_on_real_data_begin_with_a_figure() -> None:
     text = (ROOT / "docs" / "real-data.md").read_text(encoding="utf-8")
     images = list(re.finditer(r"^!\[.+\]\((\w+)\.svg\)$", text, flags=re.MULTILINE))
     assert images[0][1] == "real_data_losses"
-    assert images[0].start() < text.index("\n## ") < text.index("\n|")
+    assert images[0].start() < text.index("\n|") < text.index("\n## ")
     drawn = {path.stem for path in (ROOT / "docs").glob("real_data_*.svg")}
     assert {image[1] for image in images} == drawn
 
