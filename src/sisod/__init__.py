@@ -4,8 +4,9 @@ Names are imported when they are first used, so that `import sisod` and `sisod -
 """
 
 import importlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from sisod.common import DRAWINGS
 from sisod.common.version import __version__
 
 if TYPE_CHECKING:
@@ -80,3 +81,18 @@ if not TYPE_CHECKING:  # a type checker must still see that a name does not exis
 
 def __dir__() -> list[str]:
     return [*__all__, "analysis"]
+
+
+def _draw_comparison(*results: Any) -> Any:
+    from sisod.report.drawing.forest import comparison_figure
+
+    return comparison_figure(*results)
+
+
+def _draw_evaluation(*results: Any, **options: Any) -> Any:
+    from sisod.report.notebook import evaluation_figure
+
+    return evaluation_figure(*results, **options)
+
+
+DRAWINGS |= {"comparison": _draw_comparison, "evaluation": _draw_evaluation}

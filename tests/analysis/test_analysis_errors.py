@@ -59,9 +59,9 @@ USAGE: dict[str, list[Callable[[], object]]] = {
     "score of objects 'mae'": [lambda: size_intervals(DEFAULT, "mae", [0, 1])],
 }
 INPUT: dict[str, list[Callable[[], object]]] = {
-    r"1 only in 'A' \(x\), 1 only in 'B' \(z\)": [lambda: analysis.compare(A, OTHER_IMAGES)],
-    "different ground truths: 1 images .*, the first is y": [lambda: analysis.compare(A, OTHER_TRUTHS)],
-    "protocol 'default' and 'B' under 'paper'": [lambda: analysis.compare(A, OTHER_PROTOCOL)],
+    r"2 only in one of them \(x, z\)": [lambda: analysis.compare(A, OTHER_IMAGES)],
+    r"different ground truths: 1 images .*\(y\)": [lambda: analysis.compare(A, OTHER_TRUTHS)],
+    "protocols, .default. and .paper.": [lambda: analysis.compare(A, OTHER_PROTOCOL)],
     r"2 of 2 results have no si_mae \(A, B\)": [lambda: analysis.compare(A, A, metrics="si_mae")],
     "'a' has no mse": [lambda: analysis.rank_changes({"a": A}, keys=("mae", "mse"))],
     "no curve of objects": [lambda: analysis.object_curve(DEFAULT)],

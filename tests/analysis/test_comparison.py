@@ -3,17 +3,13 @@
 import json
 import math
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.stats
-from helpers.command_line import run
-from helpers.evaluate_runs import finished
 from helpers.simulated_results import mean_of, simulated, slow_interval
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from typer.testing import Result
 
 import sisod
 from sisod.analysis.bootstrap import bootstrap_intervals, resample
@@ -267,53 +263,6 @@ def test_scores_resampled_by_default() -> None:
         "mae", "si_mae", "auc", "si_auc", "f_mean", "si_f_mean", "f_max_image", "si_f_max_frame",
         "e_mean", "found", "object_f1", "false_objects", "bsi_f_binary",
     ]  # fmt: skip
-
-
-# --- the command --------------------------------------------------------------------------------------
-
-
-def call(*args: str) -> Result:
-    return run("compare", *args)
-
-
-@pytest.fixture
-def results(four_images: Path) -> Path:  # noqa: ARG001
-    finished(preds=("A", "B"))
-    return Path("out/MSOD")
-
-
-@pytest.mark.slow
-def test_the_command(results: Path) -> None:
-    shown = call(str(results / "A"), str(results / "B"), "--resamples", "50", "--seed", "3")
-    assert shown.exit_code == 0, shown.stderr
-    assert "SI-MAE ↓" in shown.stdout
-    assert "Object recall ↑" in shown.stdout
-    assert "4 images, 50 bootstrap resamples, seed 3" in shown.stdout
-    assert "warning: no difference can be decided" in shown.stderr
-    assert "warning: 4 images are too few for intervals to be trusted\n" in shown.stderr
-    a, b = (sisod.Evaluation.load(results / name) for name in ("A", "B"))
-    expected = compare(a, b, metrics="mae,found", resamples=50)
-    args = [str(results / "A"), str(results / "B"), "--metrics", "mae,found", "--resamples", "50"]
-    content = json.loads(call(*args, "--format", "json").stdout)
-    assert content["methods"] == ["A", "B"]
-    assert content["pairs"][0]["low"] == expected.table["low"][0]
-    lines = call(*args, "--format", "csv").stdout.splitlines()
-    assert lines[0].startswith("metric,a,b,value_a,value_b,difference,low,high,a_leads")
-    assert lines[1].startswith(f"mae,A,B,{expected.table['value_a'][0]!r},")
-    assert call(*args, "--format", "md").stdout.splitlines()[1] == "| --- |" + " ---: |" * 9
-    assert r"MAE $\downarrow$ & " in call(*args, "--format", "latex").stdout
-    a_dir = str(results / "A")
-    many = call(f"[x]={a_dir}", f"b|c={a_dir}", a_dir, "--resamples", "10", "--format", "md").stdout
-    assert r"\[x\] | b\|c" in many
-    Path("hollow").mkdir()
-    Path("hollow/run.json").write_text("{}")
-    for wrong, code, text in (
-        ([a_dir], 2, "two or more results"),
-        ([a_dir, a_dir], 2, "called 'A'; give one a name, as NAME=DIR"),
-        ([a_dir, "hollow"], 1, "no result in or below 'hollow'"),
-    ):
-        refused = call(*wrong)
-        assert (refused.exit_code, text in refused.stderr) == (code, True)
 
 
 def test_names_are_escaped_in_notebooks() -> None:

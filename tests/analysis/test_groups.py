@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 import sisod
 from sisod.analysis.groups import (
     OBJECT_METRICS,
-    average_ranks,
     by_number,
     by_size,
     found_curve,
@@ -166,9 +165,8 @@ def test_size_bias_is_spearman_of_scipy(rows: list[Any]) -> None:
 
 @few
 @given(st.lists(st.tuples(scores, scores), min_size=2, max_size=12))
-def test_ranks_and_tau_are_those_of_scipy(pairs: list[tuple[float, float]]) -> None:
+def test_tau_is_that_of_scipy(pairs: list[tuple[float, float]]) -> None:
     a, b = (np.array(column) for column in zip(*pairs, strict=True))
-    assert average_ranks(a).tolist() == scipy.stats.rankdata(a).tolist()
     if len(set(a)) < 2 or len(set(b)) < 2:
         assert math.isnan(kendall_tau(a, b))
     else:
@@ -195,10 +193,8 @@ def test_rank_changes_by_hand() -> None:
     assert found.table["rank_si_mae"].to_list() == [2.0, 1.0]
     assert found.tau == {("mae", "si_mae"): -1.0}
     assert found.swaps == {("mae", "si_mae"): (("misses", "blurs"),)}
-    page = rank_changes({"<script>": method(misses, gt), "b": method(blurs, gt)})._repr_html_()
-    assert "<script>" not in page
-    assert "&lt;script&gt;" in page
-    assert "-1.000" in page
+    tied = rank_changes({"a": method(misses, gt), "b": method(blurs, gt), "c": method(blurs, gt)})
+    assert tied.table["rank_si_mae"].to_list() == [3.0, 1.5, 1.5]
 
 
 def test_rank_changes_of_one_method_and_of_undefined_metrics() -> None:
@@ -208,7 +204,6 @@ def test_rank_changes_of_one_method_and_of_undefined_metrics() -> None:
     assert found.table["rank_mae"].to_list() == [1.0]
     assert math.isnan(found.table["rank_f_mean"][0])
     assert math.isnan(found.tau["mae", "f_mean"])
-    assert "-" in found._repr_html_()
 
 
 def test_objects_outside_given_edges_are_left_out() -> None:

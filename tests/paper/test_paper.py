@@ -11,7 +11,6 @@ from helpers.evaluate_runs import finished
 
 import sisod
 from sisod import paper
-from sisod.paper import published
 from sisod.scoring.metrics import METRICS, PAPER_KEYS
 
 
@@ -74,12 +73,12 @@ def test_misprints_point_at_numbers_of_the_tables() -> None:
     for misprint in paper.misprints():
         if misprint.value is None:
             continue
-        content: object = published._data()[misprint.table]
+        content: object = paper._data()[misprint.table]
         columns = {"quantitative": "metrics", "ablation": "metrics", "preprocessing": "columns"}
         for key in misprint.location:
             assert isinstance(content, list | dict)
             if isinstance(content, list):
-                content = content[published._data()[misprint.table][columns[misprint.table]].index(key)]
+                content = content[paper._data()[misprint.table][columns[misprint.table]].index(key)]
             else:
                 content = content[key]
         assert content == misprint.value, misprint

@@ -37,30 +37,12 @@ def named_pythons() -> list[str]:
 def test_versions_agree() -> None:
     headings = re.findall(r"^## (\d\S*) \((.*)\)$", text_of("CHANGELOG.md"), flags=re.MULTILINE)
     assert headings[0][0] == sisod.__version__
+    assert all(re.fullmatch(r"20\d\d-[01]\d-[0-3]\d", date) for _, date in headings)
+    assert PROJECT["requires-python"] == f">={named_pythons()[0]}"
     assert PROJECT["version"] == sisod.__version__
     assert re.findall(r"^version: (.*)$", text_of("CITATION.cff"), flags=re.MULTILINE) == [
         sisod.__version__
     ]
-
-
-def test_every_release_has_a_date() -> None:
-    for version, date in re.findall(r"^## (\d\S*)(.*)$", text_of("CHANGELOG.md"), flags=re.MULTILINE):
-        assert re.fullmatch(r" \(20\d\d-[01]\d-[0-3]\d\)", date), f"{version}{date}"
-
-
-def test_links() -> None:
-    assert PROJECT["urls"].keys() >= {
-        "Homepage",
-        "Repository",
-        "Documentation",
-        "Changelog",
-        "Issues",
-    }
-    assert all(url.startswith("https://") for url in PROJECT["urls"].values())
-
-
-def test_the_oldest_python_is_the_required_one() -> None:
-    assert PROJECT["requires-python"] == f">={named_pythons()[0]}"
 
 
 # ------------------------------------------------------------------------------------ documents

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from itertools import combinations, product
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +21,17 @@ from sisod.analysis.scores import (
     symbol,
     title,
 )
-from sisod.analysis.significance import LEVEL, MAX_EXACT, TOLERANCE, holm, permutation_tests, sign_test
-from sisod.analysis.verdict import find_verdict, verdict_lines
+from sisod.analysis.significance import (
+    LEVEL,
+    MAX_EXACT,
+    TOLERANCE,
+    find_verdict,
+    holm,
+    permutation_tests,
+    sign_test,
+    verdict_lines,
+)
+from sisod.common import DRAWINGS
 from sisod.common.exceptions import UsageError, pluralize, printable
 from sisod.common.grid import (
     Format,
@@ -100,11 +108,10 @@ class Comparison:
         return Grid(headings, cells, n_text, frozenset(bold), frozenset(sections), symbols=symbols)
 
     def verdicts(self) -> list[str]:
-        """Return lines of text: the verdict of every pair of methods, and where its two tests disagree.
+        """Return lines of text: the verdict of every pair of methods; indented, what contradicts it.
 
-        The permutation test decides at 5 %. Indented lines name the metrics by which one method wins
-        more images, but the other has the better value, those by which only one of the two tests is
-        significant, and those whose interval disagrees with the verdict.
+        The permutation test decides at 5 %. The indented lines name the metrics by which the sign test
+        or the interval says something else.
         """
         return verdict_lines(self.table.iter_rows(named=True))
 
@@ -119,7 +126,8 @@ class Comparison:
         lines = [self.caption(), *self.legend(), *self.verdicts()]
         if kind == "latex":
             return "\n".join([text, *(f"% {' '.join(printable(line).splitlines())}" for line in lines)])
-        return "\n\n".join([text, *_markdown_items(lines)])
+        items = (f"{'  ' * line.startswith(' ')}- {markdown_text(line)}" for line in lines)
+        return "\n".join([text, "", *items])
 
     def content(self) -> dict[str, Any]:
         """Return everything for JSON."""
@@ -154,8 +162,7 @@ class Comparison:
 
     def plot(self) -> "Figure":
         """Draw every difference with its interval; right of zero the first method is better."""
-        drawing = import_module("sisod.report.drawing.forest")  # it imports this module
-        figure: Figure = drawing.comparison_figure(self)
+        figure: Figure = DRAWINGS["comparison"](self)
         return figure
 
     def _repr_html_(self) -> str:
@@ -366,18 +373,6 @@ def _cells(row: Mapping[str, Any], *, many: bool) -> tuple[str, ...]:
         _p_text(row["p_mean"]),
         *((_p_text(row["p_holm"]),) if many else ()),
     )
-
-
-def _markdown_items(lines: Sequence[str]) -> list[str]:
-    """Paragraphs of lines; the indented ones are items of a list below the line before."""
-    paragraphs: list[str] = []
-    for line in lines:
-        text = markdown_text(line)
-        if line.startswith(" "):
-            paragraphs[-1] += f"\n- {text}" if "\n- " in paragraphs[-1] else f"\n\n- {text}"
-        else:
-            paragraphs.append(text)
-    return paragraphs
 
 
 def _p_text(p: float) -> str:

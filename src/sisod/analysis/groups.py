@@ -259,11 +259,10 @@ def size_bias(evaluation: "Evaluation") -> float:
         >>> size_bias(evaluator.result())  # the larger one of two scores more
         1.0
     """
-    areas, scores = (evaluation.objects[name].to_numpy() for name in ("area", "f_mean"))
-    defined = ~np.isnan(scores)
-    if not defined.any():
+    objects = evaluation.objects.filter(evaluation.objects["f_mean"].is_not_nan())
+    if objects.is_empty():
         return math.nan
-    ranks = (average_ranks(values[defined]) for values in (areas, scores))
+    ranks = (objects[name].rank("average").to_numpy() for name in ("area", "f_mean"))
     x, y = (values - values.mean() for values in ranks)
     scale = math.sqrt(float((x * x).sum()) * float((y * y).sum()))
     return float((x * y).sum()) / scale if scale else math.nan
@@ -331,14 +330,3 @@ def _mean_columns(
     columns = {key: _group_means(column, members, count) for key, column in values.items()}
     means: dict[str, NDArray[Any]] = {key: mean for key, (mean, _) in columns.items()}
     return means | {f"n_{key}": n_defined for key, (_, n_defined) in columns.items()}
-
-
-def average_ranks(values: ArrayLike) -> Values:
-    """Return ranks, 1 for the smallest value; ties have the mean of their ranks.
-
-    Example:
-        >>> average_ranks([10, 30, 10])
-        array([1.5, 3. , 1.5])
-    """
-    _, inverse, counts = np.unique(np.asarray(values), return_inverse=True, return_counts=True)
-    return np.asarray((counts.cumsum() - (counts - 1) / 2)[inverse], dtype=np.float64)

@@ -105,10 +105,6 @@ def mask_statistics(
             if len(parts):
                 salient.append(float(mask.mean()))
             advance(1)
-    arrays = (
-        np.array(n_objects),
-        np.concatenate(shares),
-        np.concatenate(frame_salient),
-        np.array(salient),
-    )
-    return MaskStatistics(*arrays, n_left_out, n_grey, n_emptied)
+    sizes, frames = np.concatenate(shares), np.concatenate(frame_salient)
+    counts = (n_left_out, n_grey, n_emptied)
+    return MaskStatistics(np.array(n_objects), sizes, frames, np.array(salient), *counts)

@@ -7,9 +7,8 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from sisod.analysis.groups import average_ranks
 from sisod.analysis.scores import check_same_images
 from sisod.common.exceptions import InputError, UsageError
 from sisod.scoring.metrics import METRICS, check_metric, listed_keys
@@ -18,8 +17,6 @@ if TYPE_CHECKING:
     import polars as pl
 
     from sisod.evaluation.result import Evaluation
-
-Values = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,21 +35,6 @@ class RankChanges:
     table: "pl.DataFrame"
     tau: dict[tuple[str, str], float]
     swaps: dict[tuple[str, str], tuple[tuple[str, str], ...]]
-
-    def _repr_html_(self) -> str:
-        from sisod.common.grid import Grid, number
-
-        keys = [key for key in self.table.columns if key in METRICS]
-        headings = ["method", *(text for key in keys for text in (METRICS[key].title, "rank"))]
-        rows = [
-            [row["method"], *(c for k in keys for c in (number(row[k]), f"{row[f'rank_{k}']:g}"))]
-            for row in self.table.iter_rows(named=True)
-        ]
-        taus = "; ".join(
-            f"{METRICS[a].title} and {METRICS[b].title}: {number(tau, digits=3)}"
-            for (a, b), tau in self.tau.items()
-        )
-        return Grid(tuple(headings), tuple(map(tuple, rows)), n_text=1).html(f"Kendall's tau-b: {taus}")
 
 
 def rank_changes(
@@ -97,7 +79,9 @@ def rank_changes(
             if key not in evaluation.summary:
                 raise InputError(f"the result of {name!r} has no {key}; evaluate it with this metric")
         columns[key] = np.array([evaluation.summary[key] for evaluation in evaluations.values()])
-        columns[f"rank_{key}"] = _ranks_best_first(columns[key], key)
+        values, descending = pl.Series(columns[key]).fill_nan(None), METRICS[key].direction == "up"
+        ranks = values.rank("average", descending=descending).cast(pl.Float64)
+        columns[f"rank_{key}"] = ranks.fill_null(math.nan).to_numpy()
     tau, swaps = {}, {}
     for pair in combinations(keys, 2):
         a, b = (columns[f"rank_{key}"] for key in pair)
@@ -122,11 +106,3 @@ def kendall_tau(a: ArrayLike, b: ArrayLike) -> float:
     dx, dy = np.sign(x[:, None] - x), np.sign(y[:, None] - y)
     untied = math.sqrt(float(np.abs(dx).sum()) * float(np.abs(dy).sum()))
     return float((dx * dy).sum()) / untied if untied else math.nan
-
-
-def _ranks_best_first(values: Values, key: str) -> Values:
-    ranks = np.full(len(values), math.nan)
-    defined = ~np.isnan(values)
-    ordered = -values[defined] if METRICS[key].direction == "up" else values[defined]
-    ranks[defined] = average_ranks(ordered)
-    return ranks

@@ -20,7 +20,7 @@ from sisod.analysis.object_counts import (
     needs_predicted,
     predicted_tables,
 )
-from sisod.common.exceptions import InputError, UsageError, printable, shorten_list
+from sisod.common.exceptions import InputError, UsageError, shorten_list
 from sisod.evaluation.results import require_metrics
 from sisod.evaluation.rows import IMAGE_CURVES, split_counts
 from sisod.scoring.families.family import Direction
@@ -45,6 +45,7 @@ _DEFAULT_OBJECTS = ("found", "object_f1", "false_objects", "bsi_f_binary")
 COUNTS = ("n_predicted", "n_false", "n_found", "false_objects")  # not shares: they may exceed 1
 # two keys of the same value; the first is also known of results without predicted objects
 SAME_VALUE = {"found": "object_recall"}
+_TRUTH_COLUMNS = ["image", "height", "width", "n_objects"]
 
 
 class _ObjectScores(Mapping[str, str]):
@@ -54,25 +55,18 @@ class _ObjectScores(Mapping[str, str]):
     form, which can be added at any time.
     """
 
+    def _columns(self) -> dict[str, str]:
+        families = [metric.family for metric in METRICS.values() if metric.size_invariant]
+        return _OBJECT_COLUMNS | {f"object_{f.key}": f.key for f in families if f.per_object}
+
     def __getitem__(self, key: str) -> str:
-        if key in _OBJECT_COLUMNS:
-            return _OBJECT_COLUMNS[key]
-        column = key.removeprefix("object_")
-        si_metric = METRICS.get(f"si_{column}")
-        if column == key or si_metric is None or not si_metric.family.per_object:
-            raise KeyError(key)
-        return column
+        return _OBJECT_COLUMNS[key] if key in _OBJECT_COLUMNS else self._columns()[key]
 
     def __iter__(self) -> Iterator[str]:
-        yield from _OBJECT_COLUMNS
-        yield from (
-            f"object_{m.family.key}"
-            for m in METRICS.values()
-            if m.size_invariant and m.family.per_object
-        )
+        return iter(self._columns())
 
     def __len__(self) -> int:
-        return sum(1 for _ in self)
+        return len(self._columns())
 
 
 OBJECT_SCORES = _ObjectScores()
@@ -178,31 +172,25 @@ def chosen_keys(metrics: str | Sequence[str] | None, results: "Sequence[Result]"
     if not keys:
         raise UsageError("metrics is empty; name at least one, or pass None for the default ones")
     for key in keys:
-        if key not in available:
-            _raise_unavailable(key, keys, results)
-        check_metric(key, available)
-    return tuple(dict.fromkeys(keys))
-
-
-def _raise_unavailable(key: str, keys: Sequence[str], results: "Sequence[Result]") -> None:
-    """Say why a known score is not available."""
-    if key in METRICS and not _has_sums(key):
-        raise UsageError(
-            f"{key} is the maximum of a mean curve that is not saved for each image, so it cannot "
-            "be resampled; use f_max or si_f_max"
-        )
-    for result in results if needs_predicted(key) else ():
-        predicted_tables(result.evaluation, key)
+        if key in METRICS and not _has_sums(key):
+            raise UsageError(
+                f"{key} is the maximum of a mean curve that is not saved for each image, so it cannot "
+                "be resampled; use f_max or si_f_max"
+            )
+        if needs_predicted(key):
+            for result in results:
+                predicted_tables(result.evaluation, key)
+        if key in OBJECT_SCORES and key not in available:
+            raise InputError(f"no object has a value of {key} in at least one result; leave it out")
     stored = [
         (r.dataset, r.method, score_keys(e), {"protocol": asdict(e.protocol), **e.run})
         for r in results
         for e in [r.evaluation]
     ]
-    if key in METRICS:
-        require_metrics(stored, [key for key in keys if key in METRICS and _has_sums(key)])
-    if key in OBJECT_SCORES:
-        names = ["/".join(filter(None, result[:2])) for result in stored if key not in result[2]]
-        raise InputError(f"no object has a value of {key} in {shorten_list(names)}; leave it out")
+    require_metrics(stored, [key for key in keys if key in METRICS])
+    for key in keys:
+        check_metric(key, available)
+    return tuple(dict.fromkeys(keys))
 
 
 def read_score(evaluation: "Evaluation", key: str, order: NDArray[np.int64] | None = None) -> Score:
@@ -282,30 +270,26 @@ def check_same_images(evaluations: "Mapping[str, Evaluation]") -> dict[str, NDAr
     """
     if not evaluations:
         raise UsageError("there are no results to compare; pass at least one")
+    (first, base), *_ = evaluations.items()
     orders, truths = {}, {}
-    for method, evaluation in evaluations.items():
-        orders[method] = evaluation.images["image"].arg_sort().to_numpy().astype(np.int64)
-        truths[method] = evaluation.images.select("image", "height", "width", "n_objects")
-    (first, base), *others = evaluations.items()
-    for other, evaluation in others:
-        here, there = (set(truths[method]["image"]) for method in (first, other))
-        if here != there:
-            lists = {first: sorted(here - there), other: sorted(there - here)}
-            only = [f"{len(v)} only in {k!r} ({shorten_list(v)})" for k, v in lists.items() if v]
+    for name, evaluation in evaluations.items():
+        images = evaluation.images
+        orders[name] = images["image"].arg_sort().to_numpy().astype(np.int64)
+        truths[name] = {image: rest for image, *rest in images[:, _TRUTH_COLUMNS].rows()}
+        pair = f"{first!r} and {name!r}"
+        if only := sorted(truths[first].keys() ^ truths[name].keys()):
             raise InputError(
-                f"{first!r} and {other!r} are of different images: {', '.join(only)}; "
-                "evaluate both on the same"
+                f"{pair} are of different images: {len(only)} only in one of them "
+                f"({shorten_list(only)}); evaluate both on the same"
             )
         if evaluation.protocol != base.protocol:
             raise InputError(
-                f"{first!r} was scored under the protocol {base.protocol.name!r} and {other!r} under "
+                f"{pair} were scored under different protocols, {base.protocol.name!r} and "
                 f"{evaluation.protocol.name!r}; evaluate both under one"
             )
-        differ = sorted({*truths[first].rows()} - {*truths[other].rows()})
-        if differ:
+        if differ := sorted(i for i, truth in truths[first].items() if truths[name][i] != truth):
             raise InputError(
-                f"{first!r} and {other!r} were scored against different ground truths: {len(differ)} "
-                f"images differ in size or number of objects, the first is {printable(differ[0][0])}; "
-                "evaluate them again"
+                f"{pair} were scored against different ground truths: {len(differ)} images differ in "
+                f"size or number of objects ({shorten_list(differ)}); evaluate them again"
             )
     return orders

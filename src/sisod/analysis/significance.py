@@ -1,16 +1,21 @@
-"""Tests of a difference between two methods: sign test, permutation test, Holm's correction."""
+"""Tests of a difference between two methods, and their verdict in words."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sisod.analysis.bootstrap import block_size, share_columns
-from sisod.analysis.scores import Score
+from sisod.analysis.scores import Score, direction, title
+from sisod.common.exceptions import printable
+from sisod.common.grid import number
 
 Values = NDArray[np.float64]
+Verdict = Literal["better", "worse", "undecided", ""]
+Row = Mapping[str, Any]  # of `Comparison.table`
 LEVEL = 0.05  # of every test: a p up to it is significant, and decides
 TOLERANCE = 1e-12  # smaller differences are the rounding of sums: a tie
 MAX_EXACT = 12  # images up to which all exchanges are enumerated: 2^12 of them
@@ -115,3 +120,90 @@ def holm(p_values: ArrayLike) -> Values:
     stepped = p[order] * np.arange(len(order), 0, -1)
     corrected[order] = np.minimum(np.maximum.accumulate(stepped), 1.0)
     return corrected
+
+
+def find_verdict(key: str, difference: float, p: float) -> Verdict:
+    """Return whether the first of two methods is better by a score, from the permutation test.
+
+    "better" or "worse" if p is at most 0.05, else "undecided"; "" if p is NaN, or neither more nor less
+    is better.
+
+    Example:
+        >>> find_verdict("mae", -0.02, 0.01), find_verdict("mae", -0.02, 0.2)
+        ('better', 'undecided')
+    """
+    if direction(key) == "none" or math.isnan(p):
+        return ""
+    if p > LEVEL:
+        return "undecided"
+    return "better" if (difference > 0) == (direction(key) == "up") else "worse"
+
+
+def verdict_lines(rows: Iterable[Row]) -> list[str]:
+    """Return the verdict of every pair of methods; indented, what its sign test or interval contradicts.
+
+    `EDN against ICON: better on SI-MAE and F mean; undecided on MAE`
+    """
+    by_pair: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        by_pair.setdefault((printable(row["a"]), printable(row["b"])), []).append(row)
+    lines = []
+    for (a, b), group in by_pair.items():
+        judged = [row for row in group if row["verdict"]]
+        everything = "both metrics" if len(judged) == 2 else f"all {len(judged)} metrics"
+        parts = []
+        for verdict in ("better", "worse", "undecided"):
+            names = [title(row["metric"]) for row in judged if row["verdict"] == verdict]
+            if names:
+                is_all = len(names) == len(judged) > 1
+                parts.append(f"{verdict} on {everything if is_all else listed(names)}")
+        lines.append(f"{a} against {b}: {'; '.join(parts) or 'no metric can be judged'}")
+        contradictions: dict[str, list[str]] = {}
+        for row in judged:
+            for text in (_of_images(row, a, b), _of_interval(row)):
+                contradictions.setdefault(text, []).append(title(row["metric"]))
+        contradictions.pop("", None)
+        lines += [f"  {listed(names)}: {text}" for text, names in contradictions.items()]
+    return lines
+
+
+def _of_images(row: Row, a: str, b: str) -> str:
+    """What the sign test says, if it is something else than the verdict."""
+    more = a if row["a_wins"] > row["b_wins"] else b
+    by_images = row["p"] <= LEVEL
+    if math.isnan(row["p"]):
+        return ""
+    if row["verdict"] == "undecided":
+        more_images = f"{more} is better on more images (sign test)"
+        return f"{more_images}, but the difference is not significant" if by_images else ""
+    better = a if row["verdict"] == "better" else b
+    if not by_images:
+        return f"{better} has the better value, but not on more images (sign test)"
+    if more == better:
+        return ""
+    won, lost = (row["a_gain"], row["b_gain"]) if more == a else (row["b_gain"], row["a_gain"])
+    return (
+        f"{more} is better on more images (sign test), but has the worse value: it gains {number(won)} "
+        f"on average where it is better, and loses {number(lost)} where it is worse"
+    )
+
+
+def _of_interval(row: Row) -> str:
+    """Where zero lies, if the verdict is something else than that."""
+    decided = row["verdict"] != "undecided"
+    excluded = row["low"] > 0 or row["high"] < 0
+    if math.isnan(row["low"]) or decided == excluded:
+        return ""
+    if decided:
+        return "the permutation test decides, although the 95 % interval contains zero"
+    return "the permutation test does not decide, although the 95 % interval excludes zero"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names as a list in a sentence.
+
+    Example:
+        >>> listed(["MAE", "SI-MAE", "AUC"])
+        'MAE, SI-MAE and AUC'
+    """
+    return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)

@@ -5,15 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sisod.cli.shared import (
-    AgainstPaperFlag,
-    FormatName,
-    metrics_option,
-    plot_option,
-    save_plot,
-    show,
-    warn,
-)
+from sisod.cli import shared
 from sisod.common.arguments import check_utf8
 from sisod.common.exceptions import UsageError, printable
 from sisod.common.grid import Format
@@ -35,15 +27,15 @@ def compare(
     *,
     metrics: Annotated[
         str | None,
-        metrics_option("those of the paper and of objects; also object_ + a column of objects"),
+        shared.metrics_option("those of the paper and of objects; also object_ + a column of objects"),
     ] = None,
     resamples: Annotated[
         int, typer.Option(metavar="N", min=1, help="Number of bootstrap resamples, and of permutations.")
     ] = 10_000,
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of the resampling.")] = 0,
-    plot: Annotated[Path | None, plot_option("every difference")] = None,
-    against_paper: AgainstPaperFlag = False,
-    fmt: FormatName = None,
+    plot: Annotated[Path | None, shared.plot_option("every difference")] = None,
+    against_paper: shared.AgainstPaperFlag = False,
+    fmt: shared.FormatName = None,
 ) -> None:
     """Compare methods pair by pair: confidence intervals, sign and permutation tests, a verdict.
 
@@ -61,24 +53,24 @@ def compare(
     _show(comparisons, fmt)
     for name, comparison in comparisons.items():
         start = f"{name}: " if len(comparisons) > 1 else ""
-        warn(f"{start}{note}" for note in comparison.notes)
+        shared.warn(f"{start}{note}" for note in comparison.notes)
     if plot is not None:
         from sisod.report.drawing.forest import comparison_figure
 
         for name, comparison in comparisons.items():
             several = plot.with_name(f"{plot.stem}-{name}{plot.suffix}")
-            save_plot(several if len(comparisons) > 1 else plot, comparison_figure(comparison))
+            shared.save_plot(several if len(comparisons) > 1 else plot, comparison_figure(comparison))
 
 
 def _compare_with_paper(paths: list[str], fmt: Format | None) -> None:
-    from sisod.paper.against import against_paper
+    from sisod.paper import against_paper
 
     results = _load(paths)
     if len(results) > 1:
         raise UsageError(f"--against-paper takes one result, as results/MSOD/EDN, got {len(results)}")
     (result,) = results
     comparison = against_paper(result.evaluation, f"{result.dataset}/{result.method}")
-    show(fmt, [comparison.grid()], comparison.render, comparison.caption())
+    shared.show(fmt, [comparison.grid()], comparison.render, comparison.caption())
 
 
 def _compare_datasets(
@@ -101,7 +93,7 @@ def _compare_datasets(
         methods[result.method] = result.evaluation
     compared = {name: methods for name, methods in datasets.items() if len(methods) > 1} or datasets
     for name in datasets.keys() - compared.keys():
-        warn([f"{printable(name)} has one method only and is not compared"])
+        shared.warn([f"{printable(name)} has one method only and is not compared"])
     if metrics is not None and len(results) > 1:  # so that a message names every result without one
         chosen_keys(metrics, [result for result in results if single or result.dataset in compared])
     return {
@@ -141,4 +133,4 @@ def _show(comparisons: "dict[str, Comparison]", fmt: Format | None) -> None:
             if len(comparisons) > 1:
                 typer.echo(printable(name))
             below = (comparison.caption(), *comparison.legend(), *comparison.verdicts())
-            show(None, [comparison.grid()], None, *below)
+            shared.show(None, [comparison.grid()], None, *below)

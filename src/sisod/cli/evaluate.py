@@ -6,27 +6,7 @@ from typing import Annotated
 
 import typer
 
-from sisod.cli.shared import (
-    ClassName,
-    Connectivity,
-    FormatName,
-    GtSuffix,
-    Jobs,
-    LabelMaps,
-    MinArea,
-    NameList,
-    Normalize,
-    Overwrite,
-    PredSuffix,
-    ProtocolName,
-    Resume,
-    chosen_protocol,
-    metrics_option,
-    out_option,
-    print_left_out,
-    show,
-    warn,
-)
+from sisod.cli import shared
 from sisod.common.streams import is_terminal
 
 
@@ -40,39 +20,39 @@ def evaluate(
         ),
     ],
     *,
-    out: Annotated[Path, out_option("results, to PATH/<dataset>/<method>")],
+    out: Annotated[Path, shared.out_option("results, to PATH/<dataset>/<method>")],
     dataset: Annotated[
         str | None, typer.Option(metavar="NAME", help="Name of the data set; by default of its folder.")
     ] = None,
     metrics: Annotated[
         list[str] | None,
-        metrics_option("all functions of counts. One of your own is package.module:function"),
+        shared.metrics_option("all functions of counts. One of your own is package.module:function"),
     ] = None,
-    protocol: ProtocolName = None,
-    min_area: MinArea = None,
-    connectivity: Connectivity = None,
-    normalize: Normalize = None,
-    fmt: FormatName = None,
-    jobs: Jobs = None,
-    pred_suffix: PredSuffix = "",
-    gt_suffix: GtSuffix = "",
-    labels: LabelMaps = False,
-    category: ClassName = None,
+    protocol: shared.ProtocolName = None,
+    min_area: shared.MinArea = None,
+    connectivity: shared.Connectivity = None,
+    normalize: shared.Normalize = None,
+    fmt: shared.FormatName = None,
+    jobs: shared.Jobs = None,
+    pred_suffix: shared.PredSuffix = "",
+    gt_suffix: shared.GtSuffix = "",
+    labels: shared.LabelMaps = False,
+    category: shared.ClassName = None,
     classes: Annotated[
         str | None,
         typer.Option(
             metavar="A,B,...", help="Each a data set: maps in PRED/CLASS, or class maps like GT."
         ),
     ] = None,
-    names: NameList = None,
+    names: shared.NameList = None,
     allow_missing: Annotated[
         bool, typer.Option("--allow-missing", help="Score the images that have a prediction.")
     ] = False,
     strict: Annotated[
         bool, typer.Option("--strict", help="Stop at predictions of another size instead of resizing.")
     ] = False,
-    resume: Resume = False,
-    overwrite: Overwrite = False,
+    resume: shared.Resume = False,
+    overwrite: shared.Overwrite = False,
     cluster: Annotated[
         str | None,
         typer.Option(metavar="ADDRESS", help="Dask: tcp://host:8786; Ray: ray or ray://host:port."),
@@ -102,7 +82,7 @@ def evaluate(
         classes=chosen_classes or None,
     )
     options = Options(jobs=jobs, resume=resume, overwrite=overwrite, cluster=cluster)
-    conventions = chosen_protocol(
+    conventions = shared.chosen_protocol(
         protocol or benchmark.protocol,
         min_area=min_area,
         connectivity=connectivity,
@@ -123,16 +103,16 @@ def evaluate(
     }
     lines, left_out, defined = [], [], []
     for name, result, notes in score_benchmark(requests, out, options):
-        warn(notes)
+        shared.warn(notes)
         lines.append(SummaryRow(*name, result.summary, result.defined))
         run = result.run
         left_out.append((requests[name].gt_root, run["left_out"], run["components"]))
         defined.append((*name, result.defined, run["images"]))
     for gt_root, n_left_out, n_components in dict.fromkeys(left_out):  # once for all methods
-        print_left_out(gt_root, conventions, n_left_out, n_components)
+        shared.print_left_out(gt_root, conventions, n_left_out, n_components)
     keys = next(iter(requests.values())).keys
     shown = shown_keys(keys, chosen=chosen is not None)
-    show(
+    shared.show(
         fmt,
         lambda width: make_grids(lines, shown, width=width),
         lambda kind: render(lines, shown, kind),

@@ -5,24 +5,7 @@ from typing import Annotated
 
 import typer
 
-from sisod.cli.shared import (
-    ClassName,
-    FormatName,
-    GtSuffix,
-    LabelMaps,
-    MinArea,
-    NameList,
-    Overwrite,
-    ProtocolName,
-    chosen_meaning,
-    chosen_protocol,
-    images_option,
-    out_option,
-    plot_option,
-    print_left_out,
-    save_plot,
-    show,
-)
+from sisod.cli import shared
 
 Masks = Annotated[
     str, typer.Argument(metavar="GT", help="Folder of masks, or a .parquet, .tar or COCO .json file.")
@@ -32,7 +15,7 @@ Masks = Annotated[
 def show_datasets(
     root: Annotated[Path, typer.Argument(metavar="ROOT", help="Folder that holds data sets.")],
     *,
-    fmt: FormatName = None,
+    fmt: shared.FormatName = None,
 ) -> None:
     """List the paper's data sets in a folder, their problems, and where to get the missing ones.
 
@@ -43,7 +26,9 @@ def show_datasets(
     from sisod.data.inspection import inspect_datasets, render_report, report_grid
 
     inspections = inspect_datasets(root)
-    show(fmt, [report_grid(inspections, root)], lambda kind: render_report(inspections, root, kind))
+    shared.show(
+        fmt, [report_grid(inspections, root)], lambda kind: render_report(inspections, root, kind)
+    )
     unusable = [one for one in inspections if one.trouble]
     if unusable:
         first = unusable[0]
@@ -57,16 +42,16 @@ def show_datasets(
 def frames(
     gt: Masks,
     *,
-    out: Annotated[Path, out_option("the pictures")],
-    images: Annotated[str | None, images_option("draw on these instead of the masks")] = None,
-    protocol: ProtocolName = None,
-    min_area: MinArea = None,
-    fmt: FormatName = None,
-    gt_suffix: GtSuffix = "",
-    labels: LabelMaps = False,
-    category: ClassName = None,
-    names: NameList = None,
-    overwrite: Overwrite = False,
+    out: Annotated[Path, shared.out_option("the pictures")],
+    images: Annotated[str | None, shared.images_option("draw on these instead of the masks")] = None,
+    protocol: shared.ProtocolName = None,
+    min_area: shared.MinArea = None,
+    fmt: shared.FormatName = None,
+    gt_suffix: shared.GtSuffix = "",
+    labels: shared.LabelMaps = False,
+    category: shared.ClassName = None,
+    names: shared.NameList = None,
+    overwrite: shared.Overwrite = False,
 ) -> None:
     """Draw what is scored over masks or images: numbered frames, background, alpha.
 
@@ -76,7 +61,7 @@ def frames(
     from sisod.data.pairs import read_names
     from sisod.report.frames import draw_folder, render_pictures
 
-    chosen = chosen_protocol(protocol, min_area=min_area)
+    chosen = shared.chosen_protocol(protocol, min_area=min_area)
     pictures = draw_folder(
         gt,
         out,
@@ -84,12 +69,12 @@ def frames(
         image_root=images,
         gt_suffix=gt_suffix,
         names=None if names is None else read_names(names),
-        meaning=chosen_meaning(gt, labels=labels, category=category),
+        meaning=shared.chosen_meaning(gt, labels=labels, category=category),
         overwrite=overwrite,
     )
     n_components = sum(picture.components for picture in pictures)
     n_left_out = n_components - sum(picture.frames for picture in pictures)
-    print_left_out(gt, chosen, n_left_out, n_components)
+    shared.print_left_out(gt, chosen, n_left_out, n_components)
     if fmt is None:
         typer.echo(f"{len(pictures)} pictures in {out}")
     else:
@@ -99,14 +84,14 @@ def frames(
 def stats(
     gt: Masks,
     *,
-    plot: Annotated[Path | None, plot_option("Figure 1 of the paper")] = None,
-    protocol: ProtocolName = None,
-    min_area: MinArea = None,
-    fmt: FormatName = None,
-    gt_suffix: GtSuffix = "",
-    labels: LabelMaps = False,
-    category: ClassName = None,
-    names: NameList = None,
+    plot: Annotated[Path | None, shared.plot_option("Figure 1 of the paper")] = None,
+    protocol: shared.ProtocolName = None,
+    min_area: shared.MinArea = None,
+    fmt: shared.FormatName = None,
+    gt_suffix: shared.GtSuffix = "",
+    labels: shared.LabelMaps = False,
+    category: shared.ClassName = None,
+    names: shared.NameList = None,
 ) -> None:
     """Print how large and how many the objects of a data set are, and the paper's rho and rho'.
 
@@ -119,19 +104,19 @@ def stats(
     from sisod.report.drawing.studies import statistics_figure
     from sisod.report.mask_statistics import render_statistics, statistics_grids
 
-    chosen = chosen_protocol(protocol, min_area=min_area)
+    chosen = shared.chosen_protocol(protocol, min_area=min_area)
     statistics = mask_statistics(
         gt,
         chosen,
         gt_suffix=gt_suffix,
         names=None if names is None else read_names(names),
-        meaning=chosen_meaning(gt, labels=labels, category=category),
+        meaning=shared.chosen_meaning(gt, labels=labels, category=category),
     )
-    print_left_out(gt, chosen, statistics.n_left_out, statistics.n_components)
+    shared.print_left_out(gt, chosen, statistics.n_left_out, statistics.n_components)
     if statistics.n_grey:
         n_masks, n_emptied = len(statistics.n_objects), statistics.n_emptied
         typer.echo(grey_masks_note(gt, chosen, statistics.n_grey, n_masks, n_emptied), err=True)
     grids = statistics_grids(statistics)
-    show(fmt, grids, lambda kind: render_statistics(statistics, chosen, kind))
+    shared.show(fmt, grids, lambda kind: render_statistics(statistics, chosen, kind))
     if plot is not None:
-        save_plot(plot, statistics_figure(statistics))
+        shared.save_plot(plot, statistics_figure(statistics))

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, cast
 
 import typer
 
-from sisod.cli.shared import Overwrite, Resume, complete_network, load_pytorch, print_tables
+from sisod.cli import shared
 from sisod.common.exceptions import InputError, MissingExtraError, UsageError, require
 
 NetworkName = Annotated[
@@ -15,7 +15,7 @@ NetworkName = Annotated[
         "--network",
         metavar="NAME",
         help="Network of an authors' checkpoint; by default recognised.",
-        autocompletion=complete_network,
+        autocompletion=shared.complete_network,
     ),
 ]
 OriginName = Annotated[  # the two prepared images differently
@@ -58,7 +58,7 @@ def show_networks(
     module = missing_module()
     if module is not None:
         typer.echo(f"note: {MissingExtraError('counting parameters', module)}", err=True)
-    print_tables([networks_table(encoder), kinds_table()], width=120)
+    shared.print_tables([networks_table(encoder), kinds_table()], width=120)
 
 
 def convert(
@@ -67,7 +67,7 @@ def convert(
     *,
     network: NetworkName = None,
     origin: OriginName = "authors",
-    overwrite: Overwrite = False,
+    overwrite: shared.Overwrite = False,
 ) -> None:
     """Convert a published checkpoint to a safetensors file that names its network and input.
 
@@ -98,7 +98,7 @@ def export(
         bool, typer.Option("--dynamic-size", help="Allow any height and width.")
     ] = False,
     factory: FactoryName = None,
-    overwrite: Overwrite = False,
+    overwrite: shared.Overwrite = False,
 ) -> None:
     """Write a network as ONNX: RGB images in [0, 1] in, saliency in [0, 1] out.
 
@@ -107,7 +107,7 @@ def export(
     """
     _check_out(out, ".onnx", overwrite=overwrite)
     require("sisod export", "torch", "onnx", "onnxscript")
-    load_pytorch()
+    shared.load_pytorch()
     from sisod import networks
 
     network = networks.from_pretrained(checkpoint, factory=factory)
@@ -192,8 +192,8 @@ def predict(
     network: NetworkName = None,
     origin: OriginName = "authors",
     factory: FactoryName = None,
-    resume: Resume = False,
-    overwrite: Overwrite = False,
+    resume: shared.Resume = False,
+    overwrite: shared.Overwrite = False,
 ) -> None:
     """Write a map for every image of a folder, at its size.
 
@@ -221,7 +221,7 @@ def predict(
         opened = open_onnx(model, options, device=device)
         title, write = opened.title, partial(predict_onnx, opened)
     else:
-        load_pytorch()
+        shared.load_pytorch()
         from sisod.networks.predict import predict_folder
         from sisod.networks.saved import load_model
 

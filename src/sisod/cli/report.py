@@ -5,17 +5,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from sisod.cli.shared import (
-    AgainstPaperFlag,
-    FormatName,
-    complete_figure,
-    complete_score,
-    images_option,
-    metrics_option,
-    out_option,
-    show,
-    warn,
-)
+from sisod.cli import shared
 
 Results = Annotated[
     list[Path],
@@ -25,7 +15,7 @@ Results = Annotated[
     ),
 ]
 Images = Annotated[
-    list[str] | None, images_option("DATASET=DIR if there are several data sets; may be repeated")
+    list[str] | None, shared.images_option("DATASET=DIR if there are several data sets; may be repeated")
 ]
 Ablation = Annotated[
     Path | None,
@@ -40,12 +30,12 @@ Fetch = Annotated[
 def plot(
     paths: Results,
     *,
-    out: Annotated[Path, out_option("all figures; with --figure, a .pdf, .png or .svg file")],
+    out: Annotated[Path, shared.out_option("all figures; with --figure, a .pdf, .png or .svg file")],
     figure: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            autocompletion=complete_figure,
+            autocompletion=shared.complete_figure,
             help="Draw only this figure: pr, roc, f, iou, size, size-log, size-quantile, number, "
             "objects, false-objects, errors, errors-size, ablation, examples.",
         ),
@@ -62,7 +52,9 @@ def plot(
     metric: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="KEY", autocompletion=complete_score, help="Score to draw, where there is a choice."
+            metavar="KEY",
+            autocompletion=shared.complete_score,
+            help="Score to draw, where there is a choice.",
         ),
     ] = None,
     methods: Annotated[
@@ -110,7 +102,7 @@ def plot(
         written, missing = write_figures(out, fmt, request)
     else:
         written, missing = [out], write_figure(out, figure, request)
-    warn(missing)
+    shared.warn(missing)
     for path in written:
         typer.echo(str(path))
 
@@ -118,10 +110,10 @@ def plot(
 def report(
     paths: Results,
     *,
-    out: Annotated[Path, out_option("the page, an .html file")],
+    out: Annotated[Path, shared.out_option("the page, an .html file")],
     images: Images = None,
     ablation: Ablation = None,
-    against_paper: AgainstPaperFlag = False,
+    against_paper: shared.AgainstPaperFlag = False,
     title: Annotated[
         str, typer.Option(metavar="TEXT", help="Title of the page.")
     ] = "Size-invariant evaluation",
@@ -147,7 +139,7 @@ def report(
         title=title,
         fetch=fetch,
     )
-    warn(notes)
+    shared.warn(notes)
     typer.echo(str(out))
 
 
@@ -158,7 +150,7 @@ def errors(
         Literal["size"] | None,
         typer.Option("--by", metavar="size", help="Show objects in groups by this property."),
     ] = None,
-    fmt: FormatName = None,
+    fmt: shared.FormatName = None,
 ) -> None:
     """Show where methods fail: objects and wrong pixels by class, from missed ones to false ones.
 
@@ -178,9 +170,11 @@ def errors(
     )
     if by == "size":
         grid, caption = error_size_grid, "shares of the objects of a size, false ones included"
-    show(fmt, [grid(results)], lambda kind: render_errors(results, kind, by_size=by == "size"), caption)
+    shared.show(
+        fmt, [grid(results)], lambda kind: render_errors(results, kind, by_size=by == "size"), caption
+    )
     protocols = [r.evaluation.protocol.name for r in results if has_errors(r.evaluation)]
-    warn([*missing_errors(results), *protocol_notes(protocols)])
+    shared.warn([*missing_errors(results), *protocol_notes(protocols)])
 
 
 def table(
@@ -188,9 +182,11 @@ def table(
     *,
     metrics: Annotated[
         list[str] | None,
-        metrics_option("those that 'sisod evaluate' prints; 'sisod metrics' lists all. May be repeated"),
+        shared.metrics_option(
+            "those that 'sisod evaluate' prints; 'sisod metrics' lists all. May be repeated"
+        ),
     ] = None,
-    fmt: FormatName = None,
+    fmt: shared.FormatName = None,
     digits: Annotated[
         int | None,
         typer.Option(metavar="N", min=0, max=17, help="Digits; by default 4, in csv and json all."),
@@ -226,12 +222,12 @@ def table(
     ]
     tables, notes = choose_tables(lines, ",".join(metrics) if metrics else None)
     style = TableStyle(group=group, layout=layout, rank=rank, digits=digits)
-    show(
+    shared.show(
         fmt,
         lambda width: make_grids(lines, tables, style, width=width),
         lambda kind: render(lines, tables, kind, style),
     )
-    warn(notes)
+    shared.warn(notes)
     counts = [
         (*name, line.defined, run["images"])
         for (name, run), line in zip(runs.items(), lines, strict=True)
@@ -240,7 +236,7 @@ def table(
         typer.echo(note, err=True)
 
 
-def show_metrics(*, fmt: FormatName = None) -> None:
+def show_metrics(*, fmt: shared.FormatName = None) -> None:
     """List every metric: its key, title, better direction, when it is computed, what it measures.
 
     A narrow terminal has no room for what it measures: --format md prints all.
@@ -254,4 +250,4 @@ def show_metrics(*, fmt: FormatName = None) -> None:
     """
     from sisod.report.metric_list import metric_grid, render_metrics
 
-    show(fmt, lambda width: [metric_grid(width)], render_metrics)
+    shared.show(fmt, lambda width: [metric_grid(width)], render_metrics)

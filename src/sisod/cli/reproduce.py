@@ -9,14 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from sisod.cli.shared import (
-    FormatName,
-    data_option,
-    out_option,
-    quick_option,
-    show,
-    warn,
-)
+from sisod.cli import shared
 from sisod.cli.train import Workers
 from sisod.common.exceptions import TRAINING, InputError, MissingExtraError, UsageError, require
 
@@ -27,8 +20,10 @@ if TYPE_CHECKING:
 
 def reproduce(
     *,
-    out: Annotated[Path, out_option("runs, maps, results and tables")],
-    data: Annotated[Path | None, data_option("it holds DUTS-TR and the data sets to test on")] = None,
+    out: Annotated[Path, shared.out_option("runs, maps, results and tables")],
+    data: Annotated[
+        Path | None, shared.data_option("it holds DUTS-TR and the data sets to test on")
+    ] = None,
     scale: Annotated[
         Literal["full", "tiny"],
         typer.Option(help="tiny: all cells in minutes, on synthetic scenes, as a test."),
@@ -73,7 +68,7 @@ def reproduce(
             root = write_synthetic_sets(root if exists or runs else Path(scratch))
         sets = find_sets(root)
         work = Reproduction(out, scale, sets, precision, workers)
-        warn(filter(None, (*sets.notes, sets.incomplete if data else "")))
+        shared.warn(filter(None, (*sets.notes, sets.incomplete if data else "")))
         if commands:
             for job in cells:
                 typer.echo(_command(job, work, data))
@@ -97,7 +92,7 @@ def _run(cells: "Sequence[GridCell]", work: "Reproduction") -> None:
         tables.write(work)
         for title, grid in tables.grids().items():
             typer.echo(f"\n{title}")
-            show(None, [grid])
+            shared.show(None, [grid])
         typer.echo(
             f"{tables.caption} All tables, those under the protocol default too: {work.out / 'tables'}"
         )
@@ -129,7 +124,7 @@ def _print_costs(cells: "Sequence[GridCell]", work: "Reproduction", tflops: floa
     counts |= {dataset.name: len(dataset.samples) for dataset in work.sets.tests}
     states = {cell.name: work.state(cell) for cell in cells}
     grid = costs_grid(cells, work.scale, counts, tflops=tflops or TFLOPS, states=states)
-    show(None, [grid])
+    shared.show(None, [grid])
     tests = ", ".join(f"{name} {count}" for name, count in counts.items() if name != sets.TRAINING)
     typer.echo(f"{counts[sets.TRAINING]} images to train on, to test on: {tests}.")
     source = "about the median of what the paper's own epochs on a GeForce RTX 3090 come to, 3.8 to 18.3"
@@ -141,8 +136,8 @@ def _print_costs(cells: "Sequence[GridCell]", work: "Reproduction", tflops: floa
 
 def bench(
     *,
-    quick: Annotated[bool, quick_option("small encoders and images, for a rough idea")] = False,
-    fmt: FormatName = None,
+    quick: Annotated[bool, shared.quick_option("small encoders and images, for a rough idea")] = False,
+    fmt: shared.FormatName = None,
 ) -> None:
     """Measure the time of both losses; print the paper's two tables of time beside ours.
 
@@ -152,13 +147,13 @@ def bench(
     from sisod.reproduction.loss_time import FULL, QUICK, run_bench
 
     measured = run_bench(QUICK if quick else FULL)
-    show(fmt, [*measured.grids().values()], measured.render, measured.caption())
+    shared.show(fmt, [*measured.grids().values()], measured.render, measured.caption())
 
 
 def demo(
     *,
-    out: Annotated[Path, out_option("all files")] = Path("demo"),
-    quick: Annotated[bool, quick_option("only the first part, in seconds, no training")] = False,
+    out: Annotated[Path, shared.out_option("all files")] = Path("demo"),
+    quick: Annotated[bool, shared.quick_option("only the first part, in seconds, no training")] = False,
 ) -> None:
     """Compare metrics on synthetic scenes, then train with both losses and compare the networks.
 
@@ -175,7 +170,7 @@ def demo(
         SummaryRow("synthetic", titles[method], result.summary, result.defined)
         for method, result in methods.results.items()
     ]
-    show(None, lambda width: make_grids(lines, [KEYS], width=width))
+    shared.show(None, lambda width: make_grids(lines, [KEYS], width=width))
     for method in methods.results:
         keys = [key for key in KEYS if preferred(methods.results, key) == method]
         if keys:
@@ -192,7 +187,7 @@ def _demo_training(folder: Path) -> None:
 
     typer.echo("Now a small network learns such scenes, with the plain and the size-invariant loss.")
     trained = run_trained_demo(folder)
-    show(None, [trained.grid()], None, trained.caption(), f"Runs, maps and results: {folder}")
+    shared.show(None, [trained.grid()], None, trained.caption(), f"Runs, maps and results: {folder}")
     if trained.page is not None:
         typer.echo(f"The report, for a browser: {trained.page}")
     else:

@@ -220,7 +220,7 @@ def _warnings_as_lines() -> Iterator[None]:
 def load_pytorch() -> None:
     """Import PyTorch with a note, because it takes seconds."""
     with status("loading PyTorch"):
-        importlib.import_module("torch")
+        import sisod.networks.network  # noqa: F401  (it imports PyTorch)
 
 
 def chosen_protocol(name: str | None, **settings: str | None) -> Protocol:

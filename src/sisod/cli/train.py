@@ -6,22 +6,13 @@ from typing import Annotated, Literal
 
 import typer
 
+from sisod.cli import shared
 from sisod.cli.networks import Batch, Device, FactoryName
-from sisod.cli.shared import (
-    Overwrite,
-    Resume,
-    complete_recipe,
-    data_option,
-    load_pytorch,
-    out_option,
-    plot_option,
-    save_plot,
-    show,
-)
 from sisod.common.exceptions import UsageError, pluralize
 
 Data = Annotated[
-    list[Path], data_option("a data set, a root that holds DUTS-TR, or images with --masks beside them")
+    list[Path],
+    shared.data_option("a data set, a root that holds DUTS-TR, or images with --masks beside them"),
 ]
 Masks = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Folder of masks, if --data is one of images.")
@@ -36,7 +27,7 @@ RecipeName = Annotated[
         metavar="RECIPE",
         help="A recipe of sisod (edn, fpn, gatenet, icon, ldf, poolnet, each also with -lite, for a "
         "small encoder; tiny), or a TOML file.",
-        autocompletion=complete_recipe,
+        autocompletion=shared.complete_recipe,
     ),
 ]
 Limit = Annotated[int | None, typer.Option(metavar="N", min=1, help="Use at most N images.")]
@@ -71,7 +62,7 @@ def train(
     recipe: RecipeName,
     *,
     data: Data,
-    out: Annotated[Path, out_option("the run: checkpoints, metrics, the network")],
+    out: Annotated[Path, shared.out_option("the run: checkpoints, metrics, the network")],
     masks: Masks = None,
     loss: Annotated[
         Literal["si", "balanced", "plain"],
@@ -96,8 +87,8 @@ def train(
     logger: Annotated[
         Literal["csv", "tensorboard"], typer.Option(help="Logger in addition to metrics.csv.")
     ] = "csv",
-    resume: Resume = False,
-    overwrite: Overwrite = False,
+    resume: shared.Resume = False,
+    overwrite: shared.Overwrite = False,
 ) -> None:
     """Train a network; write checkpoints, metrics and the network itself.
 
@@ -109,7 +100,7 @@ def train(
     is_balanced = loss == "balanced"
     loss_settings = BALANCED_LOSS if is_balanced else ()
     chosen_recipe = find_recipe(recipe, [*loss_settings, *(settings or ())], factory=factory)
-    load_pytorch()
+    shared.load_pytorch()
     from sisod.training.train import Machine, TrainingRequest
     from sisod.training.train import train as run
 
@@ -147,7 +138,7 @@ def ablate(
     recipe: RecipeName,
     *,
     data: Data,
-    out: Annotated[Path, out_option("runs, results and tables")],
+    out: Annotated[Path, shared.out_option("runs, results and tables")],
     test: Annotated[
         list[Path], typer.Option(metavar="DIR", help="Data set to score on: may be repeated.")
     ],
@@ -162,7 +153,7 @@ def ablate(
     strategy: Strategy = "auto",
     precision: RecipePrecision = None,
     workers: Workers = None,
-    resume: Resume = False,
+    resume: shared.Resume = False,
 ) -> None:
     """Train with alpha of 0, 1 and the ratio and with the plain loss, over seeds; print the tables.
 
@@ -172,7 +163,7 @@ def ablate(
     from sisod.training.recipe import find_recipe
 
     chosen_recipe = find_recipe(recipe, settings or (), factory=factory)
-    load_pytorch()
+    shared.load_pytorch()
     from sisod.training.ablate import ablate as run
     from sisod.training.ablate import ablation_tables
     from sisod.training.train import Machine, TrainingRequest
@@ -184,13 +175,15 @@ def ablate(
     rows = run(chosen_recipe, request, test, n_seeds=seeds, machine=machine)
     for title, table in ablation_tables(rows, chosen_recipe.name).items():
         typer.echo(title)
-        show(None, [table])
+        shared.show(None, [table])
 
 
 def calibrate(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder of train.")],
     *,
-    data: Annotated[Path | None, data_option("of the training; by default what train read")] = None,
+    data: Annotated[
+        Path | None, shared.data_option("of the training; by default what train read")
+    ] = None,
     masks: Masks = None,
     test: Annotated[
         list[Path] | None,
@@ -201,12 +194,12 @@ def calibrate(
         typer.Option(help="Minimize cross-entropy, or absolute error, which makes black and white."),
     ] = "bce",
     limit: Limit = 500,
-    out: Annotated[Path | None, out_option("a calibrated copy; RUN is not changed")] = None,
-    plot: Annotated[Path | None, plot_option("reliability before and after")] = None,
+    out: Annotated[Path | None, shared.out_option("a calibrated copy; RUN is not changed")] = None,
+    plot: Annotated[Path | None, shared.plot_option("reliability before and after")] = None,
     batch: Batch = 8,
     device: Device = "auto",
     factory: FactoryName = None,
-    overwrite: Overwrite = False,
+    overwrite: shared.Overwrite = False,
 ) -> None:
     """Fit temperature and shift of the logits on images that were neither trained on nor tested on.
 
@@ -217,7 +210,7 @@ def calibrate(
     """
     if masks is not None and data is None:
         raise UsageError("--masks needs --data, the folder of the images; give both or none")
-    load_pytorch()
+    shared.load_pytorch()
     from sisod.data.datasets import find_images
     from sisod.training.calibration import calibrate_run
 
@@ -234,8 +227,10 @@ def calibrate(
         out=out,
         overwrite=overwrite,
     )
-    show(None, [fitted.grid()], None, f"{fitted.calibration}: stored with the network in {out or run}")
+    shared.show(
+        None, [fitted.grid()], None, f"{fitted.calibration}: stored with the network in {out or run}"
+    )
     if plot is not None:  # last: what was fitted is stored and printed even if this fails
         from sisod.report.drawing.studies import reliability_figure
 
-        save_plot(plot, reliability_figure(fitted.panels()))
+        shared.save_plot(plot, reliability_figure(fitted.panels()))

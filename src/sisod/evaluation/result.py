@@ -4,12 +4,12 @@ import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sisod.common import DRAWINGS
 from sisod.common.arguments import check_utf8
 from sisod.common.exceptions import pluralize
 from sisod.common.grid import Grid, number
@@ -174,8 +174,7 @@ class Evaluation:
             metrics: scores to draw, for figures of scores.
             width: `"single"` or `"double"`, that of a column or of the text of a two-column paper.
         """
-        drawing = import_module("sisod.report.notebook")  # it imports this module
-        made: Figure = drawing.evaluation_figure(self, figure, metrics=metrics, width=width)
+        made: Figure = DRAWINGS["evaluation"](self, figure, metrics=metrics, width=width)
         return made
 
     def __repr__(self) -> str:

@@ -8,8 +8,7 @@ from typing import Any
 
 from sisod.analysis.comparison import Comparison
 from sisod.analysis.scores import SAME_VALUE, direction, heading
-from sisod.analysis.significance import TOLERANCE
-from sisod.analysis.verdict import Verdict, find_verdict, listed, verdict_lines
+from sisod.analysis.significance import TOLERANCE, Verdict, find_verdict, listed, verdict_lines
 from sisod.common.grid import Grid, interval_text, number
 from sisod.scoring.metrics import METRICS
 

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,8 +16,7 @@ from sisod.scoring.partition import Partition, cut_mask
 PIXEL_LIPSCHITZ = {"l1": 1.0, "mse": 2.0, "bce": 1.0}
 
 
-@dataclass(frozen=True)
-class Bound:
+class Bound(NamedTuple):
     """The two terms of the bound.
 
     Attributes:

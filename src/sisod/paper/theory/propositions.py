@@ -17,7 +17,7 @@ from sisod.common.arguments import check_number
 from sisod.common.exceptions import InputError
 from sisod.scoring.arrays import as_mask
 from sisod.scoring.engine import score
-from sisod.scoring.partition import Frame, Partition, cut_mask
+from sisod.scoring.partition import Partition, cut_mask
 from sisod.scoring.size_invariant import weight_map
 
 Mask = NDArray[np.bool_]
@@ -260,15 +260,19 @@ def proposition_4_1(partition: Partition) -> Reattention:
     # with "ratio", the proposition's alpha, not that of the partition
     weights = weight_map(partition.boxes, partition.shape)
     size, plain = weights.size, 1 / weights.size
-    total, outside = int(partition.frame_areas.sum()), partition.background_area
-    scale = len(partition) * total + outside  # (K + alpha) total: integers, so no rounding below
+    total = int(partition.frame_areas.sum())
+    scale = (
+        len(partition) * total + partition.background_area
+    )  # (K + alpha) total: integers, so no rounding below
     small = [frame for frame in partition if frame.area * scale < size * total]
     least = min((float(weights[frame.window].min()) for frame in small), default=math.nan)
-    pairs = [
-        (float(weights[smaller.window].min()), _greatest(weights, larger, smaller))
-        for smaller, larger in itertools.permutations(partition.frames, 2)
-        if smaller.area < larger.area
-    ]
+    pairs = []
+    for smaller, larger in itertools.permutations(partition.frames, 2):
+        if smaller.area < larger.area:
+            outside = np.ones(weights.shape, dtype=np.bool_)
+            outside[smaller.window] = False
+            others = weights[larger.window][outside[larger.window]]
+            pairs.append((float(weights[smaller.window].min()), float(others.max())))
     left, right = min(pairs, key=lambda pair: pair[0] / pair[1], default=(math.nan, math.nan))
     return Reattention(
         weights,
@@ -277,13 +281,6 @@ def proposition_4_1(partition: Partition) -> Reattention:
         item_1=Sides(least, plain, assumed=bool(small), holds=not small or least > plain),
         item_2=Sides(left, right, assumed=bool(pairs), holds=not pairs or left > right * _MORE),
     )
-
-
-def _greatest(weights: NDArray[np.float64], frame: Frame, without: Frame) -> float:
-    """Return the greatest weight in a frame, without the pixels that the other frame contains too."""
-    outside = np.ones(weights.shape, dtype=np.bool_)
-    outside[without.window] = False
-    return float(weights[frame.window][outside[frame.window]].max())
 
 
 def _exact(beta2: float) -> Fraction:

@@ -18,8 +18,8 @@ from sisod.common.grid import Grid, best_rows, number
 from sisod.common.output import write_output
 from sisod.common.progress import progress_bar
 from sisod.evaluation.results import Result, check_photographs, datasets_of, methods_of
-from sisod.paper.against import AgainstPaper
-from sisod.paper.against import against_paper as against_paper_row
+from sisod.paper import AgainstPaper
+from sisod.paper import against_paper as against_paper_row
 from sisod.report.differences import pair_verdicts, pairs_grid
 from sisod.report.error_breakdown import error_css, error_section
 from sisod.report.missing import missing_objects
