@@ -23,7 +23,7 @@ from benchmarks.timing import RESULTS, machine, markdown, progress, write_result
 from sisod.analysis.bootstrap import intervals
 from sisod.analysis.scores import Score, read_score, title
 from sisod.analysis.significance import LEVEL, permutation_tests
-from sisod.common.parquet import read_table, write_table
+from sisod.common.files import read_table
 from sisod.scoring.metrics import METRICS
 
 Values = NDArray[np.float64]
@@ -78,7 +78,7 @@ def save_rows(out: Path) -> None:
             tables.append(
                 values.join(counts, on="image").with_columns(run=pl.lit(run), test=pl.lit(test))
             )
-    write_table(pl.concat(tables), ROWS, compression_level=19)
+    pl.concat(tables).write_parquet(ROWS, compression_level=19)
 
 
 def saved_result(run: str, test: str) -> sisod.Evaluation:

@@ -17,7 +17,7 @@ from rich.console import Console
 
 import sisod
 from benchmarks.timing import RESULTS, machine
-from sisod.common.parquet import read_table, write_table
+from sisod.common.files import read_table
 from sisod.reproduction.demo_training import Plan, TrainedDemo, run_trained_demo
 from sisod.scoring.metrics import PAPER_KEYS
 
@@ -44,7 +44,7 @@ def main(folder: Path) -> None:
         result.objects.select(_OBJECT_COLUMNS).with_columns(loss=pl.lit(loss), seed=pl.lit(seed))
         for (loss, seed), result in demo.results.items()
     ]
-    write_table(pl.concat(objects), RESULTS / "trained_demo.parquet", compression_level=19)
+    pl.concat(objects).write_parquet(RESULTS / "trained_demo.parquet", compression_level=19)
 
 
 def saved() -> TrainedDemo:

@@ -13,7 +13,6 @@ import ray
 from ray.data import read_parquet
 
 import sisod
-from sisod.common.parquet import write_table
 from sisod.reproduction.demo import run_demo
 
 
@@ -38,7 +37,7 @@ def write_shards(preds: Path, masks: Path, folder: Path, *, images_per_shard: in
             "prediction": [(preds / f"{name}.png").read_bytes() for name in shard],
             "ground_truth": [(masks / f"{name}.png").read_bytes() for name in shard],
         }
-        write_table(pl.DataFrame(columns), folder / f"{start:05d}.parquet")
+        pl.DataFrame(columns).write_parquet(folder / f"{start:05d}.parquet")
 
 
 def main(arguments: list[str]) -> sisod.Evaluation:

@@ -24,7 +24,7 @@ import polars as pl
 
 import sisod
 from benchmarks.timing import RESULTS, machine, progress
-from sisod.common.parquet import read_table, write_table
+from sisod.common.files import read_table
 from sisod.data.datasets import open_dataset
 from sisod.data.pairs import pair_files
 from sisod.data.truths import read_prediction, read_truth
@@ -208,8 +208,8 @@ def write_levels(experiment: "Experiment") -> None:
             folder.mkdir(parents=True, exist_ok=True)
             maps = experiment.path("maps/{dataset}/{name}", dataset)
             objects, marked = score_levels(maps, dataset.mask_dir)
-            write_table(objects, folder / "objects.parquet")
-            write_table(marked, folder / "marked.parquet")
+            objects.write_parquet(folder / "objects.parquet")
+            marked.write_parquet(folder / "marked.parquet")
 
 
 def _levels(out: Path, name: str, test: str) -> Path:
@@ -279,7 +279,7 @@ def gather(out: Path, names: Iterable[str]) -> None:
     TABLES.mkdir(exist_ok=True)
     for kind, parts in tables.items():
         path = TABLES / f"{kind}.parquet"
-        write_table(with_saved_rows(pl.concat(parts), path), path, compression_level=19)
+        with_saved_rows(pl.concat(parts), path).write_parquet(path, compression_level=19)
     path = TABLES / "runs.json"
     saved = json.loads(path.read_text())["runs"] if path.exists() else {}
     records = saved | {name: record_of(name, out) for name in finished}

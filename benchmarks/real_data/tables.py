@@ -20,7 +20,7 @@ from benchmarks.timing import markdown
 from sisod import paper
 from sisod.analysis.comparison import compare
 from sisod.analysis.groups import by_number, by_size, is_found
-from sisod.common.parquet import read_table
+from sisod.common.files import read_table
 from sisod.scoring.metrics import METRICS, PAPER_KEYS, arrow
 
 SMALL = 0.01  # share of the image

@@ -22,7 +22,6 @@ from distributed import Client, LocalCluster
 
 from benchmarks.speed.synthetic_maps import Pair, make_pairs
 from benchmarks.timing import RESULTS, machine, markdown, progress, write_results
-from sisod.common.parquet import write_table
 from sisod.data.storage import list_shards
 from sisod.evaluation.driver import make_plan
 from sisod.evaluation.evaluator import Evaluator
@@ -30,8 +29,7 @@ from sisod.evaluation.executors import GROUP
 from sisod.evaluation.result import Evaluation
 from sisod.evaluation.rows import Rows
 from sisod.evaluation.shards import ShardPair
-from sisod.evaluation.tasks import BATCH, Request, score_task
-from sisod.scoring.engine import find_scorer
+from sisod.evaluation.tasks import BATCH, Folders, make_request, score_task
 from sisod.scoring.protocols import PROTOCOLS
 
 IMAGES = 10**9
@@ -105,12 +103,10 @@ def scoring_seconds(count: int = 10 * BATCH, rounds: int = 3) -> tuple[float, fl
     cv2.setNumThreads(0)
     pairs = make_pairs(count)
     names = [f"{index:012d}" for index in range(count)]
-    protocol = PROTOCOLS["default"]
-    keys = find_scorer(protocol, None).keys
     with tempfile.TemporaryDirectory() as folder:
         _write_files(Path(folder), names, pairs)
-        files = Request(f"{folder}/pred", f"{folder}/gt", protocol=protocol, keys=keys)
-        table = Request(f"{folder}/table#pred", f"{folder}/table#gt", protocol=protocol, keys=keys)
+        files = make_request(Folders(f"{folder}/pred", f"{folder}/gt"))
+        table = make_request(Folders(f"{folder}/table#pred", f"{folder}/table#gt"))
         (pred,), (gt,) = (list_shards(root) for root in (table.pred_root, table.gt_root))
         batches = make_plan(files).tasks
         seconds: dict[str, list[float]] = {"files": [], "shard": []}
@@ -132,7 +128,7 @@ def _write_files(folder: Path, names: list[str], pairs: list[Pair]) -> None:
         "gt": [pair.gt_file.tobytes() for pair in pairs],
     }
     (folder / "table").mkdir()
-    write_table(pl.DataFrame({"name": names, **contents}), folder / "table" / "0.parquet")
+    pl.DataFrame({"name": names, **contents}).write_parquet(folder / "table" / "0.parquet")
     for kind, files in contents.items():
         (folder / kind).mkdir()
         for name, content in zip(names, files, strict=True):

@@ -13,13 +13,13 @@ from helpers.platforms import posix_names
 from numpy.typing import NDArray
 
 import sisod
-from sisod import PROTOCOLS, score
+from sisod import score
 from sisod.common.exceptions import InputError, InputWarning, printable
 from sisod.data.files import StoredFile
 from sisod.data.pairs import Pair, find_masks, pair_files, read_names
+from sisod.evaluation import tasks
 from sisod.evaluation.rows import Rows
-from sisod.evaluation.tasks import PairBatch, Request, score_images
-from sisod.scoring.engine import find_scorer
+from sisod.evaluation.tasks import PairBatch, make_request, score_images
 
 pytestmark = pytest.mark.usefixtures("inside_tmp_path")
 
@@ -160,12 +160,10 @@ def scored(*, strict: bool = False, **maps: NDArray[Any]) -> Rows:
     for name in names:
         np.save(f"preds/{name}.npy", maps[name])
         np.save(f"gts/{name}.npy", maps.get(f"gt_{name}", GT))
-    keys = ("mae", "f_mean")
-    request = Request("preds", "gts", protocol=PROTOCOLS["default"], keys=keys, strict=strict)
+    request = make_request(tasks.Folders("preds", "gts"), metrics="mae,f_mean", strict=strict)
     files = {name: StoredFile(f"{name}.npy", "") for name in names}
     batch = PairBatch(0, tuple(Pair(name, file, file) for name, file in files.items()))
-    scorer = find_scorer(request.protocol, keys)
-    return score_images(scorer, batch.images(request), level=128, strict=strict)
+    return score_images(request.scorer, batch.images(request), level=128, strict=strict)
 
 
 def test_another_size_is_resized_bilinearly_and_counted() -> None:

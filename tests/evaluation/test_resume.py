@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import polars as pl
 import pytest
 from helpers.evaluate_runs import FILES, MAIN, evaluate_refusal, finished, shards
 from helpers.folder_contents import content, names
@@ -127,13 +126,15 @@ def test_full_disk(at: int, three_batches: Path, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.usefixtures("four_images")
 def test_full_disk_while_tables_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    def write(*_: object) -> None:  # what polars raises then
-        raise pl.exceptions.ComputeError(
-            "parquet: underlying IO error: No space left on device (os error 28)"
-        )
+    write_bytes = Path.write_bytes
+
+    def write(path: Path, data: bytes) -> int:
+        if path.suffix == ".parquet":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write_bytes(path, data)
 
     with monkeypatch.context() as patch:
-        patch.setattr(pl.DataFrame, "write_parquet", write)
+        patch.setattr(Path, "write_bytes", write)
         text = evaluate_refusal()
     assert text.startswith("cannot write below 'out/MSOD': ")
     assert "No space left on device" in text

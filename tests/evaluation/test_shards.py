@@ -1,5 +1,6 @@
 """Shards as the unit of work: the bits of a folder, whoever scores them and however they are stopped."""
 
+import dataclasses
 import io
 import os
 import signal
@@ -29,7 +30,7 @@ from sisod.data.scenes import make_scenes, sees_all_coarsely
 from sisod.evaluation import driver
 from sisod.evaluation.driver import make_plan
 from sisod.evaluation.shards import LEAST_SHARDS, ShardPair
-from sisod.evaluation.tasks import Request
+from sisod.evaluation.tasks import Folders, Request, make_request
 
 Named = Sequence[tuple[str, bytes]]
 
@@ -158,8 +159,7 @@ def test_shards_behind_a_url(folder: Path, expected: sisod.Evaluation) -> None:
 
 
 def request_of(pred: str, gt: str, **options: Any) -> Request:
-    protocol = sisod.PROTOCOLS["default"]
-    return Request(pred, gt, protocol=protocol, keys=("mae",), **options)
+    return dataclasses.replace(make_request(Folders(pred, gt), metrics="mae"), **options)
 
 
 def by_shards(pred: str | Path, gt: str | Path, **options: Any) -> bool:

@@ -11,7 +11,7 @@ import sisod
 from sisod.data import pairs as file_pairs
 from sisod.data import storage, truths
 from sisod.data.files import StoredFile
-from sisod.evaluation.tasks import PairBatch, Request, score_task
+from sisod.evaluation.tasks import Folders, PairBatch, make_request, score_task
 from sisod.scoring.engine import find_scorer
 
 Pair = tuple[NDArray[np.uint8], NDArray[np.uint8]]
@@ -64,8 +64,8 @@ def test_a_batch_reads_every_file_once(
         return read_bytes(root, path)
 
     monkeypatch.setattr(truths, "read_bytes", counting_read)
-    keys = find_scorer(protocol, "paper").keys
-    request = Request(str(tmp_path), str(tmp_path), protocol=protocol, keys=keys, strict=True)
+    folders = Folders(str(tmp_path), str(tmp_path))
+    request = make_request(folders, protocol=protocol, metrics="paper", strict=True)
     pairs = [pair(str(index), f"pred{index}.npy", f"gt{index}.npy") for index in range(4)]
     rows = score_task(request, PairBatch(0, tuple(pairs)))
     assert set(reads.values()) == {1}
@@ -78,7 +78,7 @@ def test_a_batch_reads_every_file_once(
 def test_a_wrong_ground_truth_is_named_by_its_file(protocol: sisod.Protocol, tmp_path: Path) -> None:
     for name, most in (("pred", 255), ("gt", 1)):
         np.save(tmp_path / f"{name}.npy", np.eye(4, dtype=np.uint8) * np.uint8(most))
-    root = str(tmp_path)
-    request = Request(root, root, protocol=protocol, keys=("mae",), strict=True)
+    folders = Folders(str(tmp_path), str(tmp_path))
+    request = make_request(folders, protocol=protocol, metrics="mae", strict=True)
     with pytest.raises(ValueError, match=r"gt\.npy: gt is an integer array whose maximum is 1"):
         score_task(request, PairBatch(0, (pair("a", "pred.npy", "gt.npy"),)))

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sisod.common.exceptions import InputError, UsageError
-from sisod.common.files import convert, read_json
-from sisod.common.parquet import read_table
+from sisod.common.files import convert, read_json, read_table
 from sisod.scoring.metrics import PAPER_KEYS
 
 

@@ -110,7 +110,7 @@ def evaluate(
         defined.append((*name, result.defined, run["images"]))
     for gt_root, n_left_out, n_components in dict.fromkeys(left_out):  # once for all methods
         shared.print_left_out(gt_root, conventions, n_left_out, n_components)
-    keys = next(iter(requests.values())).keys
+    keys = next(iter(requests.values())).scorer.keys
     shown = shown_keys(keys, chosen=chosen is not None)
     shared.show(
         fmt,

@@ -281,12 +281,8 @@ def show(
     if fmt is not None and render is not None:
         typer.echo(render(fmt))
         return
-
-    def tables(width: int) -> "list[Table]":
-        made = grids(width) if callable(grids) else grids
-        return [table for grid in made for table in grid.terminal(width)]
-
-    print_tables(tables)
+    make = grids if callable(grids) else lambda _: grids
+    print_tables(lambda width: [table for grid in make(width) for table in grid.terminal(width)])
     for line in below:
         typer.echo(line)
 

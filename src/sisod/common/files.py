@@ -1,13 +1,16 @@
-"""Typed reading of JSON and TOML files; what is wrong is said in one sentence with file and field."""
+"""Reading of JSON, TOML and Parquet files; what is wrong is said in one sentence with file and field."""
 
 import dataclasses
 import json
 import tomllib
 from pathlib import Path
-from typing import Any, TypeVar, get_args, get_type_hints, is_typeddict
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints, is_typeddict
 
 from sisod.common.arguments import one_line, short_repr, similar_names
-from sisod.common.exceptions import InputError
+from sisod.common.exceptions import InputError, printable
+
+if TYPE_CHECKING:
+    import polars as pl
 
 T = TypeVar("T")
 
@@ -51,6 +54,18 @@ def read_toml(path: Path, *, place: str = "", name: str = "") -> dict[str, Any]:
         raise InputError(f"{place} cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:  # not TOML, not UTF-8, a path with a NUL
         raise InputError(f"{name} is not a TOML file: {one_line(str(error))}") from error
+
+
+def read_table(path: Path, data: bytes | None = None) -> "pl.DataFrame":
+    """Read a Parquet file, whose bytes may have been read already."""
+    import polars as pl
+
+    try:  # of bytes: polars would take `*`, `?`, `[` and `~` in a path for patterns
+        return pl.read_parquet(path.read_bytes() if data is None else data)
+    # a damaged file may fail assertions inside polars
+    except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        reason = getattr(error, "strerror", None) or printable(str(error).split("\n")[0])
+        raise InputError(f"{str(path)!r} is not a Parquet file that can be read: {reason}") from error
 
 
 def convert(content: Any, kind: type[T], *, name: str, strict: bool = True) -> T:

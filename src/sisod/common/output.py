@@ -1,6 +1,7 @@
 """Output files: written atomically, inside their folder, by one process at a time."""
 
 import errno
+import io
 import json
 import os
 import re
@@ -16,6 +17,7 @@ from sisod.common.exceptions import InputError
 
 if TYPE_CHECKING:
     import numpy as np
+    import polars as pl
     from numpy.typing import NDArray
 
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -93,6 +95,13 @@ def png_bytes(picture: "NDArray[np.uint8] | NDArray[np.uint16]") -> bytes:
     if not done:
         raise InputError(f"a picture of shape {picture.shape} cannot be written as PNG")
     return data.tobytes()
+
+
+def table_bytes(table: "pl.DataFrame") -> bytes:
+    """Return a table as the bytes of a Parquet file."""
+    buffer = io.BytesIO()
+    table.write_parquet(buffer)
+    return buffer.getvalue()
 
 
 def is_temporary(path: Path) -> bool:

@@ -75,6 +75,24 @@ def list_shards(root: str | Path) -> list[Shard]:
     return _shards(*_list_root(str(root)))
 
 
+def begins_with_shard(root: str) -> bool:
+    """Tell from the first file in a folder whether it may hold shards; a full listing may take long."""
+    base, _ = split_root(root)
+    if is_shard(base):  # one file
+        return False
+    with url_errors(base):
+        if is_url(base):
+            system, path = file_system(base)
+            folders = system.walk(path)
+        else:
+            folders = os.walk(base) if os.path.isdir(base) else iter(())  # noqa: PTH112
+        for _, _, names in folders:
+            for name in names:
+                if not is_hidden(name) and (is_shard(name) or has_image_extension(name)):
+                    return is_shard(name)
+    return False
+
+
 def read_bytes(root: str | Path, path: str) -> bytes:
     """Return the content of one file below a root.
 

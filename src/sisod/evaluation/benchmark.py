@@ -102,15 +102,12 @@ def read_benchmark(
         raise UsageError(
             f"classes must be different names or numbers, like 1,2, got {short_repr(','.join(classes))}"
         )
-    return Benchmark(
-        _by_name(
-            [
-                ((f"{name}-{category}", method), folders.of_class(category))
-                for category in chosen
-                for method, folders in roots
-            ]
-        )
-    )
+    of_classes = [
+        ((f"{name}-{category}", method), folders.of_class(category))
+        for category in chosen
+        for method, folders in roots
+    ]
+    return Benchmark(_by_name(of_classes))
 
 
 def evaluate_benchmark(
@@ -188,9 +185,6 @@ def score_benchmark(
         yield (dataset, method), result, run_notes(result.run, request)
 
 
-# ------------------------------------------------------------------------------------------------ names
-
-
 def dataset_name(gt_root: str) -> str:
     """Return the name of a data set: its folder, or the one above if that is called mask or similar."""
     root = plain_root(gt_root)
@@ -234,8 +228,6 @@ def _by_name(folders: Sequence[tuple[tuple[str, str], Folders]]) -> dict[tuple[s
             )
     return dict(folders)
 
-
-# ------------------------------------------------------------------------------------------- TOML files
 
 _Dataset = TypedDict(
     "_Dataset",

@@ -1,9 +1,8 @@
 """Folders -> results: paired, scored in parallel, resumable, written whole or not at all."""
 
 import dataclasses
-import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -15,10 +14,9 @@ from sisod.common.output import is_url, write_atomically
 from sisod.common.processes import default_jobs
 from sisod.common.progress import progress_bar
 from sisod.common.run_folder import SCRATCH, Run, open_run, read_run
-from sisod.data.containers import is_coco, is_shard, split_root
-from sisod.data.files import file_system, has_image_extension, is_hidden, url_errors
+from sisod.data.containers import is_coco
 from sisod.data.pairs import pair_files
-from sisod.data.storage import is_below, list_shards
+from sisod.data.storage import begins_with_shard, is_below, list_shards
 from sisod.data.truths import TruthFormat
 from sisod.evaluation.notes import run_notes
 from sisod.evaluation.result import KIND, Evaluation
@@ -29,8 +27,8 @@ from sisod.evaluation.tasks import (
     Options,
     PairBatch,
     Request,
-    Task,
     TaskPlan,
+    hash_of,
     make_request,
     score_task,
 )
@@ -115,25 +113,24 @@ def check_request(request: Request, options: Options, out: Path | None) -> TaskP
                 f"the result would go into {root!r}, a folder of shards, and its tables would be taken "
                 "for shards; give a folder outside with --out"
             )
-    if not out.parent.is_dir():
-        return plan
-    with _open(out, request, options) as run:
-        if run.finished and run.record.get("files") != plan.digest():
-            raise InputError(
-                f"{str(out)!r} holds the result of other images or files; use --overwrite to replace "
-                "it, or give another folder"
-            )
-        return plan
+    if out.parent.is_dir():
+        with _open(out, request, options) as run:
+            if run.finished and run.record.get("files") != plan.digest:
+                raise InputError(
+                    f"{str(out)!r} holds the result of other images or files; use --overwrite to "
+                    "replace it, or give another folder"
+                )
+    return plan
 
 
 def make_plan(request: Request) -> TaskPlan:
     """List the files of both roots and divide them into tasks."""
     is_all = request.names is None and not request.allow_missing
-    if is_all and _begins_with_shard(request.gt_root) and _begins_with_shard(request.pred_root):
+    if is_all and begins_with_shard(request.gt_root) and begins_with_shard(request.pred_root):
         from sisod.evaluation.shards import pair_shards
 
         if shards := pair_shards(request):
-            return TaskPlan(shards)
+            return TaskPlan(shards, hash_of([task.digest for task in shards]))
     pairing = pair_files(
         request.pred_root,
         request.gt_root,
@@ -142,33 +139,19 @@ def make_plan(request: Request) -> TaskPlan:
         names=request.names,
         allow_missing=request.allow_missing,
     )
-    starts = range(0, len(pairing.pairs), BATCH)
-    batches = (PairBatch(at // BATCH, pairing.pairs[at : at + BATCH]) for at in starts)
-    return TaskPlan(tuple(batches), pairing.missing, pairing.extra)
-
-
-def _begins_with_shard(root: str) -> bool:
-    """Tell from the first file in a folder whether it may hold shards; a full listing may take long."""
-    base, _ = split_root(root)
-    if is_shard(base):  # one file
-        return False
-    with url_errors(base):
-        if is_url(base):
-            system, path = file_system(base)
-            walk = system.walk(path)
-        else:
-            walk = os.walk(base) if os.path.isdir(base) else iter(())  # noqa: PTH112  (any text)
-        for _, _, files in walk:
-            names = (name for name in files if is_shard(name) or has_image_extension(name))
-            if first := next((name for name in names if not is_hidden(name)), ""):
-                return is_shard(first)
-    return False
+    batches: list[PairBatch] = []
+    for at in range(0, len(pairing.pairs), BATCH):
+        pairs = pairing.pairs[at : at + BATCH]
+        digest = hash_of([(p.name, p.pred.path, p.pred.stamp, p.gt.path, p.gt.stamp) for p in pairs])
+        batches.append(PairBatch(len(batches), pairs, digest))
+    digest = hash_of([batch.digest for batch in batches])
+    return TaskPlan(batches, digest, pairing.missing, pairing.extra)
 
 
 def _open(out: Path, request: Request, options: Options) -> AbstractContextManager[Run]:
     config = request.inputs() | {
         "protocol": dataclasses.asdict(request.protocol),
-        "metrics": list(request.keys),
+        "metrics": list(request.scorer.keys),
         "strict": request.strict,
         **{f"function of {metric.key}": metric.digest() for metric in request.custom},
     }
@@ -200,7 +183,7 @@ def evaluate_request(
         scratch = run.path / SCRATCH
         scratch.mkdir(exist_ok=True)
         result = _result(request, plan, _score(request, options, plan, scratch))
-        result.write(run, files=plan.digest())
+        result.write(run, files=plan.digest)
     return result
 
 
@@ -209,38 +192,34 @@ def _score(request: Request, options: Options, plan: TaskPlan, folder: Path | No
     rows: dict[int, Rows] = {}
     paths: dict[int, Path] = {}
     if folder is not None:  # named by what is read: what changed since an earlier run is scored again
-        paths = {task.index: folder / f"{task.index:07d}-{task.digest()}.rows" for task in plan.tasks}
+        paths = {task.index: folder / f"{task.index:07d}-{task.digest}.rows" for task in plan.tasks}
         rows = {
             index: Rows.from_bytes(path.read_bytes(), where=repr(str(path)))
             for index, path in paths.items()
             if path.exists()
         }
     unscored = [task for task in plan.tasks if task.index not in rows]
-    total, left = (sum(task.size for task in tasks) for tasks in (plan.tasks, unscored))
-    with progress_bar(options.title, total, done=total - left) as advance:
-        for task, scored in _run_tasks(request, options, unscored):
-            rows[task.index] = scored
-            if folder is not None:
-                write_atomically(paths[task.index], scored.to_bytes())
-            advance(task.size)
-    return Rows.joined([rows[index] for index in sorted(rows)])
-
-
-def _run_tasks(request: Request, options: Options, tasks: Sequence[Task]) -> Iterator[tuple[Task, Rows]]:
-    """Score tasks; give each with its rows, in any order."""
-    jobs = options.jobs or default_jobs()
-    if options.cluster is None and min(jobs, len(tasks)) < 2:
-        threads = cv2.getNumThreads()
-        cv2.setNumThreads(0)  # no others; 1 would wait for those that a forked process does not have
-        try:
-            for task in tasks:
-                yield task, score_task(request, task)
-        finally:
-            cv2.setNumThreads(threads)
-    elif tasks:
+    jobs = min(options.jobs or default_jobs(), len(unscored))
+    if not unscored or (options.cluster is None and jobs < 2):
+        answers = ((task, score_task(request, task)) for task in unscored)
+    else:
         from sisod.evaluation.executors import run_tasks
 
-        yield from run_tasks(request, tasks, jobs=jobs, cluster=options.cluster)
+        answers = run_tasks(request, unscored, jobs=jobs, cluster=options.cluster)
+    total, left = (sum(task.size for task in tasks) for tasks in (plan.tasks, unscored))
+    threads = cv2.getNumThreads()
+    cv2.setNumThreads(0)  # no others; 1 would wait for those that a forked process does not have
+    try:
+        with progress_bar(options.title, total, done=total - left) as advance:
+            for task, scored in answers:
+                rows[task.index] = scored
+                if folder is not None:
+                    write_atomically(paths[task.index], scored.to_bytes())
+                advance(task.size)
+    finally:
+        answers.close()  # ends the workers
+        cv2.setNumThreads(threads)
+    return Rows.joined([rows[index] for index in sorted(rows)])
 
 
 def _result(request: Request, plan: TaskPlan, rows: Rows) -> Evaluation:

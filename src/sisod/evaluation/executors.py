@@ -13,7 +13,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import (
     FIRST_COMPLETED,
     CancelledError,
@@ -57,7 +57,7 @@ class Pool:
 
 def run_tasks(
     request: Request, tasks: Sequence[Task], *, jobs: int, cluster: str | None
-) -> Iterator[tuple[Task, Rows]]:
+) -> Generator[tuple[Task, Rows]]:
     """Score tasks; give each with its answer as soon as it is there.
 
     Args:
@@ -66,7 +66,7 @@ def run_tasks(
         jobs: processes on this machine.
         cluster: address of a Dask scheduler, `ray` or `ray://HOST:PORT`; None for this machine.
     """
-    with _open_pool(min(jobs, len(tasks)), cluster) as pool:
+    with _open_pool(jobs, cluster) as pool:
         request = replace(request, names=None)  # perhaps a long list, which workers do not need
         function, size = _score_group, 1
         if pool.is_cluster:

@@ -13,8 +13,7 @@ from sisod.common import DRAWINGS
 from sisod.common.arguments import check_utf8
 from sisod.common.exceptions import pluralize
 from sisod.common.grid import Grid, number
-from sisod.common.output import json_bytes
-from sisod.common.parquet import write_table
+from sisod.common.output import json_bytes, table_bytes
 from sisod.common.run_folder import DIGESTS, FORMAT, Run, open_run
 from sisod.common.version import __version__
 from sisod.evaluation.rows import FACTS, FILES, Rows
@@ -95,7 +94,9 @@ class Evaluation:
         import polars as pl
 
         tables, totals = rows.to_tables(by_name=by_name), rows.totals
-        n_images, n_objects, defined = len(rows.names), tables["objects"].height, totals.defined()
+        n_images, n_objects = len(rows.names), tables["objects"].height
+        # the metrics are the first of the sums
+        defined = dict(zip(totals.keys, totals.sums.n_defined.tolist(), strict=False))
         facts = {name: int(column.sum()) for name, column in rows.tables[FACTS].items()}
         run = {
             "format": FORMAT,
@@ -137,7 +138,7 @@ class Evaluation:
         """Write the files of the result into the folder of a run, and finish it."""
         for name, field_name in _TABLES.items():
             if (table := getattr(self, field_name)) is not None:
-                write_table(table, run.path / f"{name}.parquet")
+                (run.path / f"{name}.parquet").write_bytes(table_bytes(table))
         values = {key: None if math.isnan(value) else value for key, value in self.summary.items()}
         rows = {key: {"value": value, "images": self.defined[key]} for key, value in values.items()}
         (run.path / SUMMARY_FILE).write_bytes(json_bytes(rows))
@@ -147,7 +148,7 @@ class Evaluation:
     def load(cls, folder: Path | str) -> "Evaluation":
         """Read what `save`, or `sisod evaluate`, wrote."""
         folder = Path(folder)
-        check_utf8(str(folder.absolute()), "the folder name")  # polars opens no other
+        check_utf8(str(folder.absolute()), "the folder name")
         from sisod.evaluation.saved import read_run, read_summary, read_tables
 
         summary, defined = read_summary(folder)

@@ -103,10 +103,6 @@ class Totals:
         """Return the totals over the images of both."""
         return dataclasses.replace(self, sums=self.sums.plus(other.sums))
 
-    def defined(self) -> dict[str, int]:
-        """Return on how many images each metric is defined."""
-        return dict(zip(self.keys, self.sums.n_defined.tolist(), strict=False))  # the metrics are first
-
     def mean_curves(self) -> dict[str, Values]:
         """Return the mean curves by name."""
         shape, start = (len(self.curve_names), LEVELS), len(self.keys)

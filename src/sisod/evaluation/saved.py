@@ -6,14 +6,14 @@ another result is taken for one of this.
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from sisod.common.exceptions import InputError
-from sisod.common.files import convert, read_json
-from sisod.common.parquet import read_table
+from sisod.common.files import convert, read_json, read_table
 from sisod.common.run_folder import DIGESTS, FORMAT, RUN_FILE, read_digested
 from sisod.scoring.custom import add_stored
 from sisod.scoring.families.family import Direction
@@ -83,19 +83,17 @@ def read_run(folder: Path) -> dict[str, Any]:
 
     Metrics of the user that it describes are added to `METRICS`; their functions are not imported.
     """
-    try:
+    with _naming(folder):
         run = read_json(folder / RUN_FILE, dict[str, Any], fmt=FORMAT, name=RUN_FILE)
         record = convert(run, RunRecord, name=RUN_FILE, strict=False)
-        try:
-            Protocol(**record.protocol)
-        except (TypeError, ValueError) as error:
-            raise InputError(f"{RUN_FILE}: protocol: {error}") from error
-        try:
-            add_stored(run.get("custom", {}))
-        except InputError as error:
-            raise InputError(f"{RUN_FILE}: {error}") from error
-    except InputError as error:
-        raise _refusal(folder, error) from error
+        for field_name, check in (
+            ("protocol", lambda: Protocol(**record.protocol)),
+            ("custom", lambda: add_stored(run.get("custom", {}))),
+        ):
+            try:
+                check()
+            except (TypeError, ValueError) as error:
+                raise InputError(f"{RUN_FILE}: {field_name}: {error}") from error
     return run
 
 
@@ -107,37 +105,34 @@ def read_summary(folder: Path, needed: Sequence[str] = ()) -> tuple[dict[str, fl
         needed: metrics that must be present.
     """
     digests = read_run(folder)[DIGESTS]
-    try:
+    with _naming(folder):
         rows = json.loads(read_digested(folder / SUMMARY_FILE, digests))
-        for key in rows:
-            if key not in METRICS:
-                raise InputError(
-                    f"{SUMMARY_FILE} has the metric {key!r}, which this version does not know"
-                )
-        for key in needed:
-            if key not in rows:
-                raise InputError(f"{SUMMARY_FILE} has no {key!r}")
-    except InputError as error:
-        raise _refusal(folder, error) from error
-    values = {key: row["value"] for key, row in rows.items()}
-    values = {key: math.nan if value is None else float(value) for key, value in values.items()}
+        if unknown := [key for key in rows if key not in METRICS]:
+            raise InputError(f"{SUMMARY_FILE} has {unknown[0]!r}, which this version does not know")
+        if missing := [key for key in needed if key not in rows]:
+            raise InputError(f"{SUMMARY_FILE} has no {missing[0]!r}")
+    values = {key: math.nan if row["value"] is None else row["value"] for key, row in rows.items()}
     return values, {key: row["images"] for key, row in rows.items()}
 
 
 def read_tables(folder: Path, run: dict[str, Any]) -> "dict[str, pl.DataFrame]":
     """Read all tables that run.json lists, by name."""
     listed = [file.removesuffix(".parquet") for file in run[DIGESTS] if file.endswith(".parquet")]
-    try:
+    with _naming(folder):
         return {
             name: read_table(folder / file, read_digested(folder / file, run[DIGESTS]))
             for name in dict.fromkeys((*_NEEDED, *listed))
             for file in [f"{name}.parquet"]
         }
+
+
+@contextmanager
+def _naming(folder: Path) -> Iterator[None]:
+    """Name the result in an error, and say what to do."""
+    try:
+        yield
     except InputError as error:
-        raise _refusal(folder, error) from error
-
-
-def _refusal(folder: Path, error: InputError) -> InputError:
-    return InputError(
-        f"{str(folder)!r} is not a result of 'sisod evaluate' that can be read: {error}; evaluate again"
-    )
+        raise InputError(
+            f"{str(folder)!r} is not a result of 'sisod evaluate' that can be read: {error}; evaluate "
+            "again"
+        ) from error

@@ -30,10 +30,7 @@ class ShardPair:
         self.index, self.pred, self.gt = index, pred, gt
         self.extra: list[str] = []  # predictions without a ground truth, once all images were given
         self.size = 1  # its images are not known before they are read
-
-    def digest(self) -> str:
-        """Return a hash of names and stamps of both files."""
-        return hash_of([(shard.prefix, shard.stamp) for shard in (self.pred, self.gt)])
+        self.digest = hash_of([(shard.prefix, shard.stamp) for shard in (pred, gt)])
 
     def images(self, request: Request) -> Iterator[PairReader]:
         """Give the images in the order of the ground truths."""

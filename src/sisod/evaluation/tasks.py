@@ -79,7 +79,7 @@ class Request(Folders):
 
     Attributes:
         protocol: the conventions of scoring.
-        keys: the metrics.
+        scorer: the way of scoring, with its metrics.
         custom: the metrics of the user among them.
         names: only these images; None for all.
         allow_missing: score what has a prediction instead of raising.
@@ -87,7 +87,7 @@ class Request(Folders):
     """
 
     protocol: Protocol
-    keys: tuple[str, ...]
+    scorer: Scorer[Any]
     custom: tuple[CustomMetric, ...] = ()
     names: tuple[str, ...] | None = None
     allow_missing: bool = False
@@ -143,12 +143,12 @@ def make_request(
             f"the protocol {protocol.name!r} finds the objects of a mask itself, and these ground "
             "truths name theirs; choose another protocol"
         )
-    keys = find_scorer(protocol, metrics).keys
+    scorer = find_scorer(protocol, metrics)
     return Request(
         **vars(folders),
         protocol=protocol,
-        keys=keys,
-        custom=find_custom(keys),
+        scorer=scorer,
+        custom=find_custom(scorer.keys),
         names=None if names is None else tuple(names),
         allow_missing=allow_missing,
         strict=strict,
@@ -171,20 +171,24 @@ class PairReader(NamedTuple):
 
 @dataclass(frozen=True)
 class PairBatch:
-    """Pairs of files that are scored together."""
+    """Pairs of files that are scored together.
+
+    Attributes:
+        index: position among the tasks.
+        pairs: the files.
+        digest: a hash of names and stamps of the files.
+        extra: predictions without a ground truth; empty, for the pairing lists them.
+    """
 
     index: int
     pairs: tuple[Pair, ...]
-    extra: Sequence[str] = ()  # the pairing lists the predictions without a ground truth
+    digest: str = ""
+    extra: Sequence[str] = ()
 
     @property
     def size(self) -> int:
         """Number of images, for the progress bar."""
         return len(self.pairs)
-
-    def digest(self) -> str:
-        """Return a hash of names and stamps of the files."""
-        return hash_of((p.name, p.pred.path, p.pred.stamp, p.gt.path, p.gt.stamp) for p in self.pairs)
 
     def images(self, request: Request) -> Iterator[PairReader]:
         """Give the images."""
@@ -206,17 +210,16 @@ class PairBatch:
 Task: TypeAlias = "PairBatch | ShardPair"
 
 
-@dataclass(frozen=True)
-class TaskPlan:
-    """All tasks of an evaluation, and images without a partner as far as they are known before."""
+class TaskPlan(NamedTuple):
+    """All tasks of an evaluation, and images without a partner as far as they are known before.
 
-    tasks: "tuple[PairBatch, ...] | tuple[ShardPair, ...]"
-    missing: tuple[str, ...] = ()
-    extra: tuple[str, ...] = ()
+    The digest is a hash of everything that is read: other files, or changed ones, have another.
+    """
 
-    def digest(self) -> str:
-        """Return a hash of everything that is read: other files, or changed ones, have another."""
-        return hash_of([task.digest() for task in self.tasks])
+    tasks: "Sequence[Task]"
+    digest: str
+    missing: Sequence[str] = ()
+    extra: Sequence[str] = ()
 
 
 def hash_of(content: Iterable[object]) -> str:
@@ -228,12 +231,11 @@ def score_task(request: Request, task: Task) -> Rows:
     """Read and score the images of a task, in any process."""
     for metric in request.custom:  # in another process they are not known yet
         register_metric(metric)
-    scorer = find_scorer(request.protocol, request.keys, custom=request.custom)
     readers, parts = task.images(request), []
     level, strict = request.protocol.gt_level, request.strict
     with readable_memory_errors():
         while batch := list(islice(readers, BATCH)):
-            parts.append(score_images(scorer, batch, level=level, strict=strict))
+            parts.append(score_images(request.scorer, batch, level=level, strict=strict))
     return dataclasses.replace(Rows.joined(parts), extra=tuple(task.extra))
 
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from sisod.common.exceptions import InputError, UsageError, shorten_list
@@ -105,14 +105,17 @@ def render(
     if kind == "md":
         return "\n\n".join(grid.markdown() for grid in make_grids(lines, tables, style))
     if kind == "latex":
-        return "\n\n".join(_latex_grid(_Cells(lines, keys, style), style).latex() for keys in tables)
+        grids = [_latex_grid(_Cells(lines, keys, style), style) for keys in tables]
+        keys = [key for table in tables for key in table]
+        symbols = {heading(key): f"{METRICS[key].symbol} {arrow(key)}".rstrip() for key in keys}
+        return "\n\n".join(replace(grid, symbols=symbols).latex() for grid in grids)
     for option in ("group", "layout", "rank"):
         if getattr(style, option) is not None:
             raise UsageError(
                 f"--{option} is for tables that people read; {kind} has one record for each data set "
                 "and method; leave it out"
             )
-    keys = tuple(dict.fromkeys(key for table in tables for key in table))
+    keys = list(dict.fromkeys(key for table in tables for key in table))
     names = [{"dataset": line.dataset, "method": line.method} for line in lines]
     values = [{key: _rounded(line, key, style.digits) for key in keys} for line in lines]
     if kind == "csv":
@@ -208,7 +211,6 @@ class _Cells:
             underlined=frozenset(marked[2]),
             sections=frozenset(sections),
             groups=tuple(groups),
-            symbols={heading(key): f"{METRICS[key].symbol} {arrow(key)}".rstrip() for key in self.keys},
         )
 
 

@@ -14,8 +14,7 @@ from sisod.analysis.scores import heading
 from sisod.common.exceptions import InputError
 from sisod.common.files import convert, read_json
 from sisod.common.grid import Grid, json_rows, number
-from sisod.common.output import json_bytes, readable_errors, write_atomically
-from sisod.common.parquet import table_bytes
+from sisod.common.output import json_bytes, readable_errors, table_bytes, write_atomically
 from sisod.evaluation.saved import read_summary
 from sisod.reproduction.cells import grid
 from sisod.reproduction.loss_time import Bench

@@ -21,7 +21,6 @@ from sisod.scoring.counting.objects import PredictedObjects, measure_predicted, 
 from sisod.scoring.custom import CustomMetric, custom_values, find_custom, resolve_choice
 from sisod.scoring.families.family import Family, Pixels
 from sisod.scoring.metrics import FAMILIES, METRICS, MetricChoice, find_metrics
-from sisod.scoring.official import OfficialScorer, find_official_metrics
 from sisod.scoring.partition import Partition, check_partition, frame_partition, least_area
 from sisod.scoring.protocols import Protocol, find_protocol
 from sisod.scoring.scores import Scorer, Scores
@@ -85,32 +84,30 @@ def find_scorer(
     metrics: MetricChoice,
     *,
     tables: bool = True,
-    custom: tuple[CustomMetric, ...] | None = None,
 ) -> Scorer[Any]:
     """Return the scorer of a protocol for the chosen metrics: the one place that chooses.
 
-    Without `tables`, predicted objects are left out unless a metric needs them. `custom` are the metrics
-    of the user among the chosen ones, by default those that are registered.
+    Without `tables`, predicted objects are left out unless a metric needs them.
 
     Example:
         >>> find_scorer(find_protocol("default"), "mae,si_mae").keys
         ('mae', 'si_mae')
     """
     if metrics is None:  # the most frequent choice
-        return _default_scorer(protocol, tables)
-    choice = resolve_choice(metrics)
+        return _default_scorer(protocol, None, tables)
+    return _make_scorer(protocol, resolve_choice(metrics), tables)
+
+
+def _make_scorer(protocol: Protocol, choice: MetricChoice, tables: bool) -> Scorer[Any]:  # noqa: FBT001
     if protocol.released_code:
+        from sisod.scoring.official import OfficialScorer, find_official_metrics
+
         return OfficialScorer(find_official_metrics(choice), protocol)
     keys = find_metrics(choice, detections=protocol.detections, boxes=protocol.kind == "boxes")
-    return CountScorer(protocol, keys, tables, find_custom(keys) if custom is None else custom)
+    return CountScorer(protocol, keys, tables, find_custom(keys))
 
 
-@functools.lru_cache
-def _default_scorer(protocol: Protocol, tables: bool) -> Scorer[Any]:  # noqa: FBT001
-    if protocol.released_code:
-        return OfficialScorer(find_official_metrics(None), protocol)
-    keys = find_metrics(None, detections=protocol.detections, boxes=protocol.kind == "boxes")
-    return CountScorer(protocol, keys, tables)
+_default_scorer = functools.lru_cache(_make_scorer)
 
 
 def score_pair(

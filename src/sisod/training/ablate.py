@@ -16,8 +16,7 @@ import polars as pl
 from sisod.analysis.ablation import mean_and_deviation
 from sisod.common.exceptions import UsageError, pluralize
 from sisod.common.grid import Grid, is_nan
-from sisod.common.output import json_bytes, output_path, write_atomically
-from sisod.common.parquet import table_bytes
+from sisod.common.output import json_bytes, output_path, table_bytes, write_atomically
 from sisod.common.run_folder import open_run
 from sisod.data.datasets import Dataset, open_dataset
 from sisod.scoring.metrics import METRICS, PAPER_KEYS, arrow

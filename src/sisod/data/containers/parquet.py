@@ -10,9 +10,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from sisod.common.arguments import check_utf8
 from sisod.common.exceptions import InputError, printable, shorten_list
 from sisod.common.output import is_safe_relative_path, is_url
-from sisod.common.parquet import literal
 from sisod.data.files import Place, Shard, StoredFile, file_state, is_hidden, read_file
 
 if TYPE_CHECKING:
@@ -164,7 +164,9 @@ def _query(file: str, query: Any) -> "pl.DataFrame":
     import polars as pl
 
     try:
-        source: Any = io.BytesIO(_download(file)) if is_url(file) else literal(Path(file))
+        check_utf8(file, "the path")
+        # absolute, so that it does not begin with ~, which polars takes for the home folder
+        source: Any = io.BytesIO(_download(file)) if is_url(file) else Path(file).absolute()
         scan = pl.scan_parquet(source, glob=False, hive_partitioning=False)
         table: pl.DataFrame = query(scan).collect()
     # a damaged file may fail assertions inside polars
