@@ -72,12 +72,7 @@ TABLES = (
 )
 
 # document, marker, file that is copied as a whole between the markers
-WHOLE = (
-    ("README.md", "trained", "trained_demo_short"),
-    ("README.md", "speed", "engine_short"),
-    ("README.md", "headline", "real_data/losses_short"),
-    ("docs/demo.md", "trained", "trained_demo"),
-)
+WHOLE = (("docs/reproduce.md", "trained", "trained_demo"),)
 
 
 def whole_text(name: str) -> str:

@@ -112,7 +112,7 @@ def test_results_on_real_data_begin_with_a_figure() -> None:
 
 
 def test_citation_is_that_of_the_file() -> None:
-    cite, file = ((ROOT / name).read_text() for name in ("docs/cite.md", "CITATION.cff"))
+    cite, file = ((ROOT / name).read_text() for name in ("docs/index.md", "CITATION.cff"))
     software, article, conference, follow_up = re.findall(r'title: "(.*)"', file)
     assert re.findall(r"^  title +=  *\{(.*)\},$", cite, re.MULTILINE) == [article, follow_up, software]
     assert f"booktitle = {{{conference}}}" in cite

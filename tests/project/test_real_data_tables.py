@@ -106,6 +106,7 @@ def test_what_the_text_says_of_the_baselines() -> None:
         for loss in ("tversky", "own")
     ]
     assert [round(share, 2) for share in found] == [0.57, 0.47, 0.45, 0.36]
+    assert round(scores_of("edn-si", "MSOD")["object_recall_small"], 2) == 0.74  # the README
     assert abs(losses.changes("tversky", "", "MSOD", "mae")[0]) < 0.002
     assert losses.changes("tversky", "", "DUTS-TE", "mae")[0] == pytest.approx(0.005, abs=0.0005)
 
