@@ -3,7 +3,12 @@
 Run `python tools/quotes.py` after the demo or a benchmark has changed.
 """
 
+import os
 import re
+import shlex
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 from typer.testing import CliRunner
@@ -18,6 +23,33 @@ def demo_text(out_dir: Path) -> str:
     printed = CliRunner().invoke(app, ["demo", "--quick", "--out", str(out_dir)]).stdout
     lines = [line.rstrip() for line in printed.splitlines() if not line.startswith("The picture")]
     return "\n".join(["```text", *lines, "```"])
+
+
+def run_commands(text: str, folder: Path) -> str:
+    """Return a page whose commands were run in a folder, each with what it printed in the block below it."""
+    lines, blocks = text.split("\n"), []
+    printed: list[str] = []
+    inside = False
+    for line in lines:
+        if line.startswith("    sisod "):
+            command = [sys.executable, "-m", "sisod", *shlex.split(line)[1:]]
+            done = subprocess.run(  # noqa: S603  (a command of our own page)
+                command,
+                cwd=folder,
+                capture_output=True,
+                text=True,
+                check=False,
+                env=os.environ | {"COLUMNS": "140", "NO_COLOR": "1"},
+            )
+            printed = (done.stdout + done.stderr).splitlines()
+        if not inside or line == "```":
+            blocks.append(line)
+        if line == "```text":
+            inside = True
+            blocks += [one.rstrip() for one in printed]
+        elif line == "```":
+            inside = False
+    return "\n".join(blocks)
 
 
 def bench_text(name: str = "engine") -> str:
@@ -83,6 +115,9 @@ def whole_text(name: str) -> str:
 if __name__ == "__main__":
     readme = ROOT / "README.md"
     readme.write_text(with_quote(readme.read_text(), "demo", demo_text(ROOT / "demo")))
+    start = ROOT / "docs" / "start.md"
+    with tempfile.TemporaryDirectory() as folder:
+        start.write_text(run_commands(start.read_text(), Path(folder)))
     for document, marker, benchmark in TABLES:
         path = ROOT / document
         path.write_text(with_quote(path.read_text(), marker, bench_text(benchmark)))
