@@ -26,7 +26,7 @@ def demo_text(out_dir: Path) -> str:
 
 
 def run_commands(text: str, folder: Path) -> str:
-    """Return a page whose commands were run in a folder, each with what it printed in the block below it."""
+    """Return a page with, below each of its commands, what the command printed in a folder."""
     lines, blocks = text.split("\n"), []
     printed: list[str] = []
     inside = False
