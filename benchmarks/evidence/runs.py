@@ -83,7 +83,7 @@ _CELLS = ("loss.parts=cells", "loss.image_weight=0.5")
 _OWN = 'loss.terms=["bce", "dice(squared=false)"]'
 _IOU = 'loss.terms=["bce", "iou"]'
 _TVERSKY = 'loss.terms=["bce", "tversky(0.3,0.7)"]'
-_LOSSES = {
+LOSSES = {
     "plain-dice": Run("plain", (_OWN,)),
     "cells-dice": Run("si", (*_CELLS, _OWN)),
     "si-dice": Run("si", (_OWN,)),
@@ -99,9 +99,10 @@ _LOSSES = {
     "pos-weight": Run("pos-weight"),
     "cells-dice-all": Run("si", (*_CELLS, _OWN, "loss.min_area=0")),
 }
-RUNS = {f"{name}@{seed}": replace(run, seed=seed) for seed in range(3) for name, run in _LOSSES.items()}
+SEEDS = range(3)
+RUNS = {f"{name}@{seed}": replace(run, seed=seed) for seed in SEEDS for name, run in LOSSES.items()}
 RUNS |= {
-    f"{name}-long@{seed}": replace(_LOSSES[name], seed=seed, size=256, epochs=24)
+    f"{name}-long@{seed}": replace(LOSSES[name], seed=seed, size=256, epochs=24)
     for seed in range(2)
     for name in ("plain-dice", "si-dice")
 }
