@@ -94,7 +94,7 @@ class CheckedPair:
         above = np.array([np.append(dynamic[key], adaptive[key]) for key in ("fp", "tp")], dtype=float)
         totals = np.array([[self.image.n_negative, self.image.n_positive]], dtype=float)
         with np.errstate(invalid="ignore"):  # of a mask with one class, which has a rule of its own
-            values = e_measure(confusion_counts(above[None], totals, np.array([True])))[0]
+            values = e_measure(confusion_counts(above[None], totals))[0]
         return values[:-1], float(values[-1])
 
 

@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 
 GREY = (16, 239)  # 8-bit values that are neither black nor white, whatever compression did to those
 GREY_SIDE = 5  # pixels: an area of grey is at least so high and wide; the edge of an object is not
-_DARKEST, _N_GREYS = np.uint8(GREY[0]), np.uint8(GREY[1] - GREY[0] + 1)
 _ROUNDING = 1e-5  # by which interpolation in float32 may leave [0, 1]
 _GREY_BLOCK = np.ones((GREY_SIDE, GREY_SIDE), dtype=np.uint8)
 
@@ -99,10 +98,7 @@ def has_grey_area(array: NDArray[Any]) -> bool:
         return False
     # every area of this side contains a pixel of the sample, which takes a few microseconds
     sample = array[::GREY_SIDE, ::GREY_SIDE]
-    if array.dtype == np.uint8:  # smaller values wrap around
-        if not (sample - _DARKEST < _N_GREYS).any():
-            return False
-    elif not _grey_pixels(sample).any():
+    if not _grey_pixels(sample).any():
         return False
     inside = cv2.erode(
         _grey_pixels(array), _GREY_BLOCK, borderType=cv2.BORDER_CONSTANT, borderValue=(0,)
@@ -139,25 +135,21 @@ def check_same_shape(pred: NDArray[Any], gt: NDArray[Any]) -> None:
         )
 
 
-def unit_values(pred: Map, *, normalize: Normalize, ends: tuple[Any, Any] | None = None) -> Values:
+def unit_values(pred: Map, *, normalize: Normalize) -> Values:
     """Return p, the prediction in [0, 1] in float64, by the operations of PySODMetrics.
 
-    `"minmax"` stretches the image's range to [0, 1]; a constant map is left unchanged. For a part of a
-    map, `ends` are the minimum and maximum of the whole.
+    `"minmax"` stretches the image's range to [0, 1]; a constant map is left unchanged.
 
     Example:
         >>> unit_values(np.array([[51, 102, 153]], dtype=np.uint8), normalize="minmax")
         array([[0. , 0.5, 1. ]])
     """
-    low, high = (pred.min(), pred.max()) if ends is None else ends
     if pred.dtype == np.uint8:
-        return grey_table(int(low), int(high), normalize=normalize).take(pred)
-    scale = 65535 if pred.dtype == np.uint16 else 1
-    p = pred / scale if scale > 1 else pred.astype(np.float64)
+        return grey_table(int(pred.min()), int(pred.max()), normalize=normalize).take(pred)
+    p = pred / 65535 if pred.dtype == np.uint16 else pred.astype(np.float64)
+    low, high = float(p.min()), float(p.max())
     if normalize == "minmax" and low != high:
-        lowest, highest = float(low) / scale, float(high) / scale
-        p -= lowest  # in place: a copy of a large map is expensive
-        p /= highest - lowest
+        p = (p - low) / (high - low)
     return np.asarray(p, dtype=np.float64)
 
 

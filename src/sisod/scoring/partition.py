@@ -123,7 +123,7 @@ class Partition:
 
     def index_map(self) -> NDArray[np.int32]:
         """Return the index of the frame whose component each pixel belongs to; -1 for none."""
-        return self.components.index_map(self.framed, self.shape)
+        return self.components.index_map(self.framed)
 
     def without_components(self) -> "Partition":
         """Return the same partition without the map of its components, which is large."""
@@ -275,7 +275,7 @@ def _cut(
         background = np.full(shape, len(kept) == 0)
         frame_areas = np.empty(0, dtype=np.int64)
         if len(kept):
-            regions = nearest_component(components.index_map(kept, shape), boxes)
+            regions = nearest_component(components.index_map(kept), boxes)
             frame_areas = np.bincount(regions.ravel(), minlength=len(kept))
     return Partition(
         boxes=_read_only(boxes),

@@ -6,11 +6,9 @@ For an 8-bit map the code is the grey value itself.
 """
 
 import functools
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,8 +21,6 @@ LEVELS = 256
 BINARY, ADAPTIVE = LEVELS, LEVELS + 1  # columns after the 256 thresholds
 COLUMNS = LEVELS + 2
 _THRESHOLDS = np.arange(LEVELS)
-_FLOAT32_EXACT = 1 << 24
-_FEW_BOXES = 62  # places with and without salient pixels, in two parts, times 258 codes: below 2^16
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,103 +113,48 @@ def grey_cuts(low: int, high: int, normalize: Normalize) -> tuple[Values, NDArra
 def _float_histogram(p: Values, gt: Mask, partition: Partition) -> Histogram:
     adaptive = min(2.0 * float(p.mean()), 1.0)
     # a sum of step functions of p, so codes have the order of p
-    levels = 255 * p
-    codes = np.floor(levels, out=levels).astype(np.uint16)
-    del levels  # in place and freed early: a copy of a large map is expensive
-    codes += p > 0.5
-    codes += p >= adaptive
+    codes = np.floor(255 * p).astype(np.uint16) + (p > 0.5) + (p >= adaptive)
     cuts = np.empty(COLUMNS, dtype=np.int64)
     level = int(255 * adaptive)
     cuts[:LEVELS] = _THRESHOLDS + (_THRESHOLDS >= 128) + (level < _THRESHOLDS)
     cuts[BINARY] = 128 + (adaptive <= 0.5)
     cuts[ADAPTIVE] = level + (adaptive > 0.5) + 1
-    counts = count_rows(codes, gt, partition, COLUMNS)
-    del codes
-    error = np.subtract(p, gt)
-    absolute = _row_sums(np.abs(error, out=error), partition)
-    squared = _row_sums(np.multiply(error, error, out=error), partition)
-    return Histogram(counts, cuts, absolute, squared)
+    error = p - gt
+    return Histogram(
+        counts=count_rows(codes, gt, partition, COLUMNS),
+        cuts=cuts,
+        absolute=_row_sums(np.abs(error), partition),
+        squared=_row_sums(error * error, partition),
+    )
 
 
 def count_rows(codes: Codes, gt: Mask, partition: Partition, n_codes: int) -> Values:
-    """Return the number of pixels per row, class and code: integers in float64, exact."""
+    """Return the number of pixels per row of a histogram, class and code."""
     if partition.regions is None and kernel.is_usable(gt):
         return kernel.count(codes, gt, partition.boxes, n_codes)
     counts = np.empty((len(partition) + 2, 2, n_codes))
+    counts[0] = counts[-1] = count_classes(codes, gt, n_codes)
     if partition.regions is not None:
-        cells = partition.regions.astype(np.int64) * 2 + gt
-        cells *= n_codes
-        cells += codes
+        cells = (partition.regions * 2 + gt) * n_codes + codes
         counts[1:-1] = np.bincount(cells.ravel(), minlength=counts[1:-1].size).reshape(-1, 2, n_codes)
-        counts[0] = counts[-1] = counts[1:-1].sum(axis=0)
         return counts
-    boxes = partition.boxes.tolist()
-    if len(boxes) <= _FEW_BOXES:
-        places = _count_places(codes, gt, boxes, n_codes)
-        counts[0], counts[1:-1], counts[-1] = places.sum(axis=0), places[1:], places[1:].sum(axis=0)
-        # a frame is not complete if a later one covers a part of it
-        uncounted = np.flatnonzero(places[1:].sum(axis=(1, 2)) < partition.frame_areas).tolist()
-    else:
-        counts[0] = count_classes(codes, gt, n_codes)
-        uncounted = range(len(boxes))
-    for index in uncounted:
-        y0, x0, y1, x1 = boxes[index]
-        counts[index + 1] = count_classes(codes[y0:y1, x0:x1], gt[y0:y1, x0:x1], n_codes)
-    if len(boxes) > _FEW_BOXES:
-        outside = partition.background.view(np.uint8)
-        if partition.disjoint:
-            counts[-1] = counts[1:-1].sum(axis=0)
-        else:
-            counts[-1] = counts[0] - count_joint(gt.view(np.uint8), codes, (2, n_codes), outside)
+    for row, (y0, x0, y1, x1) in enumerate(partition.boxes.tolist(), start=1):
+        counts[row] = count_classes(codes[y0:y1, x0:x1], gt[y0:y1, x0:x1], n_codes)
+    counts[-1] -= count_classes(codes[partition.background], gt[partition.background], n_codes)
     return counts
 
 
-def _count_places(codes: Codes, gt: Mask, boxes: Sequence[Sequence[int]], n_codes: int) -> Values:
-    """Return the number of pixels per place, class and code, in one pass.
-
-    The first place is what lies in no box. The others are the boxes, each without the pixels of those
-    after it.
-    """
-    n_classes = 2 * (len(boxes) + 1)
-    numbers = np.zeros(gt.shape, dtype=np.uint8)
-    for place, (y0, x0, y1, x1) in enumerate(boxes, start=1):
-        numbers[y0:y1, x0:x1] = 2 * place
-    numbers += gt.view(np.uint8)
-    # every other column has counters of its own: most neighbours are alike, and a processor waits for
-    # the counter that it has just raised
-    numbers += (np.arange(gt.shape[1]) % 2 * n_classes).astype(np.uint8)
-    counts = count_joint(numbers, codes, (2 * n_classes, n_codes))
-    return np.asarray(counts.reshape(2, -1, 2, n_codes).sum(axis=0))
-
-
 def count_classes(codes: Codes, gt: Mask, n_codes: int) -> Values:
-    """Return the number of pixels not salient and salient per code, shape (2, codes)."""
-    return count_joint(gt.view(np.uint8), codes, (2, n_codes))
+    """Return the number of pixels not salient and salient per code, shape (2, codes).
 
-
-def count_joint(
-    numbers: NDArray[np.uint8],
-    codes: Codes,
-    sizes: tuple[int, int],
-    within: NDArray[np.uint8] | None = None,
-) -> Values:
-    """Return how often each number occurs with each code: everywhere, or where `within` is not 0."""
-    channels = [numbers, codes]
-    if codes.dtype != np.uint8:  # of wider codes, OpenCV counts one channel faster than two
-        channels = [np.multiply(numbers, sizes[1], dtype=np.uint16) + codes]
-    # OpenCV counts faster than NumPy, but in float32: in strips small enough to be exact
-    total = np.zeros(sizes)
-    height, width = codes.shape
-    rows = max(1, _FLOAT32_EXACT // width)
-    bins = list(sizes) if len(channels) > 1 else [sizes[0] * sizes[1]]
-    ranges = [edge for size in bins for edge in (0, size)]
-    for start in range(0, height, rows):
-        strip = slice(start, start + rows)
-        strips = [channel[strip] for channel in channels]
-        mask = None if within is None else within[strip]
-        counts = cv2.calcHist(strips, range(len(bins)), mask, bins, ranges)
-        total += np.asarray(counts).reshape(sizes)  # of one channel, a column in OpenCV 4
-    return total
+    Example:
+        >>> codes = np.array([[0, 2, 2]], dtype=np.uint8)
+        >>> count_classes(codes, np.array([[False, True, True]]), 3)
+        array([[1., 0., 0.],
+               [0., 0., 2.]])
+    """
+    cells = np.multiply(gt, n_codes, dtype=np.uint16) + codes
+    return np.bincount(cells.ravel(), minlength=2 * n_codes).reshape(2, n_codes).astype(np.float64)
 
 
 def _row_sums(values: Values, partition: Partition) -> Values:

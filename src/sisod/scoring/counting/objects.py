@@ -7,19 +7,14 @@ is a function of counts that add up over images (`families.objects`).
 from dataclasses import dataclass
 from typing import Any
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from sisod.scoring import kernel
 from sisod.scoring.arrays import Integers, Map, Mask, Values, unit_values
-from sisod.scoring.counting.components import Boxes, Components, in_order, label_mask, shared_pixels
-from sisod.scoring.counting.histograms import (
-    BINARY,
-    LEVELS,
-    count_joint,
-    count_rows,
-    grey_cuts,
-)
+from sisod.scoring.counting.components import Boxes, Components, Index, in_order, label_mask
+from sisod.scoring.counting.histograms import LEVELS, count_rows, grey_cuts
 from sisod.scoring.partition import Partition, least_area
 from sisod.scoring.protocols import Protocol
 
@@ -29,7 +24,6 @@ SMALL = 0.01  # share of the image below which an object is small
 THRESHOLDS = 1 / (1 + np.exp(-np.arange(-24, 25) / 2))
 N_THRESHOLDS = len(THRESHOLDS)
 NEAR = 3  # pixels: a detection's centroid is nearer than this to its target's
-_FEW_COMPONENTS = 84  # with the background and in three kinds of pixels: less than 256 numbers
 _ROUNDING = 1e-6  # of distances: nearer to the limit than this they are compared exactly
 
 
@@ -81,13 +75,7 @@ class PredictedObjects:
 
 
 def measure_predicted(
-    pred: Map,
-    gt: Mask,
-    partition: Partition,
-    protocol: Protocol,
-    *,
-    curve: bool = False,
-    cut_from_gt: bool = True,
+    pred: Map, gt: Mask, partition: Partition, protocol: Protocol, *, curve: bool = False
 ) -> PredictedObjects:
     """Return the components of {p > 0.5} that are large enough, and what each is matched with.
 
@@ -97,57 +85,38 @@ def measure_predicted(
         partition: its frames.
         protocol: connectivity, least area and normalisation.
         curve: whether to count at all thresholds too.
-        cut_from_gt: whether the partition was cut from `gt`; False for frames of the caller, whose
-            instances may also cover pixels that are not salient.
     """
-    table = None
-    values: NDArray[Any] = pred
-    if pred.dtype == np.uint8:
-        table, cuts = grey_cuts(int(pred.min()), int(pred.max()), protocol.normalize)
-        # an int: a NumPy integer would convert the whole map; 256 if no grey value is above one half
-        above = pred > int(cuts[BINARY]) - 1
-    else:
-        values = unit_values(pred, normalize=protocol.normalize)
-        above = values > HALF
-    components = label_mask(above, protocol.connectivity)
-    least = least_area(protocol.min_area, gt.size)
-    kept = in_order(components, np.flatnonzero(components.areas >= least))
-    n_kept = len(kept)
-    number = np.full(len(components), n_kept)  # the last number gathers all that are too small
-    number[kept] = np.arange(n_kept)
+    p = unit_values(pred, normalize=protocol.normalize)
+    components = label_mask(p > HALF, protocol.connectivity)
+    large = np.flatnonzero(components.areas >= least_area(protocol.min_area, gt.size))
+    kept = in_order(components, large)
     areas = components.areas[kept]
-    if table is not None and 0 < len(components) <= _FEW_COMPONENTS:
-        salient, spilled, means, peaks = _count_grey(pred, above, gt, components, partition, kept, table)
+    # of every pixel, the predicted and the true object that hold it
+    predicted, true = components.index_map(kept), partition.index_map()
+    inside = predicted >= 0
+    is_false = inside & ~gt
+    if pred.dtype == np.uint8:
+        cells = predicted[inside] * LEVELS + pred[inside]
+        histograms = np.bincount(cells, minlength=len(kept) * LEVELS).reshape(-1, LEVELS)
+        means, peaks = _grey_statistics(histograms, pred, protocol)
     else:
-        # of every pixel above one half, in raster order: its object, and whether it is salient
-        window = components.window
-        inside = above[window]
-        owner = np.repeat(number[components.runs.owner], components.runs.lengths)
-        is_salient = gt[window][inside]
-        is_spilled = partition.outside_boxes[window][inside] & ~is_salient
-        salient, spilled = _count(owner[is_salient], n_kept), _count(owner[is_spilled], n_kept)
-        means, peaks = _statistics(values[window][inside], owner, n_kept, table)
-    component, target, shared = _overlaps(components, partition)
-    match, most = _best_matches(number[component], target, shared, n_kept)
-    true_areas = np.append(partition.areas, 0)[match]  # -1, no match, takes the last
-    if cut_from_gt:
-        covered = np.bincount(target, shared, minlength=len(partition)).astype(np.int64)
-        missed_pixels = partition.areas - covered
-    else:
-        missed_pixels = _missed_pixels(above, gt, partition)
+        means = np.bincount(predicted[inside], weights=p[inside], minlength=len(kept)) / areas
+        peaks = np.zeros(len(kept))
+        np.maximum.at(peaks, predicted[inside], p[inside])
+    match, most, holder = _match(predicted, true, partition.areas, len(kept))
     return PredictedObjects(
         boxes=components.boxes[kept],
         areas=areas,
         means=means,
         peaks=peaks,
-        salient=salient,
+        salient=areas - np.bincount(predicted[is_false], minlength=len(kept)),
         match=match,
-        iou=most / (areas + true_areas - most),
-        spilled_pixels=spilled,
-        holder=_holders(number[component], target, shared, partition.areas, n_kept),
-        missed_pixels=missed_pixels,
+        iou=_iou(most, areas, match, partition),
+        spilled_pixels=np.bincount(predicted[is_false & partition.outside_boxes], minlength=len(kept)),
+        holder=holder,
+        missed_pixels=np.bincount(true[(true >= 0) & gt & (p <= HALF)], minlength=len(partition)),
         detections=_count_detections(components, kept, partition) if protocol.detections else {},
-        curve=_count_curve(_steps(values, table), gt, partition, protocol) if curve else {},
+        curve=_count_curve(pred, gt, partition, protocol) if curve else {},
     )
 
 
@@ -161,9 +130,7 @@ def measured_objects(
     curve: bool,
 ) -> PredictedObjects:
     """Return the same of an 8-bit map from what the kernel measured."""
-    table, _ = grey_cuts(int(pred.min()), int(pred.max()), protocol.normalize)
-    means, peaks = _grey_statistics(objects.histograms, table)
-    true_areas = np.append(partition.areas, 0)[objects.match]
+    means, peaks = _grey_statistics(objects.histograms, pred, protocol)
     return PredictedObjects(
         boxes=objects.boxes,
         areas=objects.areas,
@@ -171,96 +138,52 @@ def measured_objects(
         peaks=peaks,
         salient=objects.salient,
         match=objects.match,
-        iou=objects.shared / (objects.areas + true_areas - objects.shared),
+        iou=_iou(objects.shared, objects.areas, objects.match, partition),
         spilled_pixels=objects.spilled,
         holder=objects.holder,
         missed_pixels=objects.missed,
         detections={},
-        curve=_count_curve(_steps(pred, table), gt, partition, protocol) if curve else {},
+        curve=_count_curve(pred, gt, partition, protocol) if curve else {},
     )
 
 
-def _count(owner: NDArray[np.intp], n_kept: int) -> Integers:
-    return np.bincount(owner, minlength=n_kept + 1)[:n_kept]
-
-
-def _count_grey(
-    grey: NDArray[np.uint8],
-    above: Mask,
-    gt: Mask,
-    components: Components,
-    partition: Partition,
-    kept: NDArray[np.intp],
-    table: Values,
-) -> tuple[Integers, Integers, Values, Values]:
-    """Return salient and spilled pixels, mean and largest p of the components of an 8-bit map."""
-    window = components.window
-    numbers = components.labels.astype(np.uint8)
-    numbers *= 3
-    numbers += (partition.outside_boxes[window] > gt[window]).view(np.uint8)
-    numbers += gt[window] * np.uint8(2)
-    sizes = 3 * (len(components) + 1), LEVELS
-    counts = count_joint(numbers, grey[window], sizes, above.view(np.uint8)[window])
-    by_kind = counts.reshape(-1, 3, LEVELS)[kept + 1]
-    _, spilled, salient = by_kind.sum(axis=2).astype(np.int64).T
-    return salient, spilled, *_grey_statistics(by_kind.sum(axis=1), table)
-
-
-def _grey_statistics(counts: NDArray[Any], table: Values) -> tuple[Values, Values]:
-    """Return mean and largest p of each object; the same bits in whatever order its pixels come."""
-    means = np.einsum("rc,c->r", counts, table) / np.maximum(counts.sum(axis=1), 1)
-    return means, table[LEVELS - 1 - np.argmax(counts[:, ::-1] > 0, axis=1)]
-
-
-def _statistics(
-    pixels: NDArray[Any], owner: NDArray[np.intp], n_kept: int, table: Values | None
+def _grey_statistics(
+    histograms: NDArray[Any], pred: NDArray[np.uint8], protocol: Protocol
 ) -> tuple[Values, Values]:
-    """Return mean and largest p of each object; `pixels` are p, or indices of the table of p."""
-    if table is not None:
-        cells = np.bincount(owner * LEVELS + pixels, minlength=(n_kept + 1) * LEVELS)
-        return _grey_statistics(cells.reshape(-1, LEVELS)[:n_kept], table)
-    sums = np.bincount(owner, weights=pixels, minlength=n_kept + 1)[:n_kept]
-    peaks = np.zeros(n_kept + 1)
-    np.maximum.at(peaks, owner, pixels)
-    return sums / np.maximum(_count(owner, n_kept), 1), peaks[:n_kept]
+    """Return mean and largest p of each object, from its pixels of each grey value of an 8-bit map.
+
+    They are the same bits in whatever order the pixels come.
+    """
+    table, _ = grey_cuts(int(pred.min()), int(pred.max()), protocol.normalize)
+    means = np.einsum("rc,c->r", histograms, table) / np.maximum(histograms.sum(axis=1), 1)
+    return means, table[LEVELS - 1 - np.argmax(histograms[:, ::-1] > 0, axis=1)]
 
 
-def _overlaps(components: Components, partition: Partition) -> tuple[Integers, Integers, Integers]:
-    """Return the pairs of a component and a frame's object that share pixels, and how many."""
-    truth = partition.components
-    component, true, shared = shared_pixels(components, truth, partition.shape[1])
-    frame = np.full(len(truth), -1)
-    frame[partition.framed] = np.arange(len(partition))
-    framed = frame[true] >= 0
-    return component[framed], frame[true[framed]], shared[framed]
+def _match(
+    predicted: Index, true: Index, areas: Integers, n_predicted: int
+) -> tuple[Integers, Integers, Integers]:
+    """Match the objects that hold each pixel, -1 for none; `areas` are those of the true ones.
 
-
-def _best_matches(
-    index: Integers, target: Integers, shared: Integers, n_kept: int
-) -> tuple[Integers, Integers]:
-    """Return for each predicted object the true one that shares most pixels, and how many these are."""
-    match, most = np.full(n_kept + 1, -1), np.zeros(n_kept + 1, dtype=np.int64)
+    Returns:
+        Of each predicted object the true one that shares most pixels, and how many these are; of each
+        true one the predicted one with more than half of its pixels; -1 for none.
+    """
+    both = (predicted >= 0) & (true >= 0)
+    cells, shared = np.unique(predicted[both] * np.int64(len(areas)) + true[both], return_counts=True)
+    index, target = np.divmod(cells, max(len(areas), 1))
+    match, most = np.full(n_predicted, -1), np.zeros(n_predicted, dtype=np.int64)
     order = np.lexsort((-target, shared))  # of several values assigned to one index NumPy keeps the last
     match[index[order]], most[index[order]] = target[order], shared[order]
-    return match[:n_kept], most[:n_kept]
-
-
-def _holders(
-    index: Integers, target: Integers, shared: Integers, areas: Integers, n_kept: int
-) -> Integers:
-    """Return for each true object the predicted one with more than half of its pixels, or -1."""
     holder = np.full(len(areas), -1)
-    holds = (2 * shared > areas[target]) & (index < n_kept)
+    holds = 2 * shared > areas[target]
     holder[target[holds]] = index[holds]
-    return holder
+    return match, most, holder
 
 
-def _missed_pixels(above: Mask, gt: Mask, partition: Partition) -> Integers:
-    """Return for each true object its salient pixels that are not predicted."""
-    truth = partition.components
-    missed = gt[truth.window] > above[truth.window]
-    counts = np.bincount(truth.labels[missed], minlength=len(truth) + 1)
-    return counts[partition.framed + 1]
+def _iou(shared: Integers, areas: Integers, match: Integers, partition: Partition) -> Values:
+    """Return the IoU of each predicted object with the true one that it is matched with."""
+    true_areas = np.append(partition.areas, 0)[match]  # -1, no match, takes the last
+    return np.asarray(shared / (areas + true_areas - shared))
 
 
 def _count_detections(
@@ -293,22 +216,18 @@ def _is_near(sums: Integers, area: int, other_sums: Integers, other_area: int) -
     return bool(squares < (NEAR * int(area) * int(other_area)) ** 2)
 
 
-def _steps(values: NDArray[Any], table: Values | None) -> NDArray[np.uint8]:
-    """Return how many thresholds each pixel is above; `values` are p, or rows of the table of p."""
-    steps = np.searchsorted(THRESHOLDS, values if table is None else table).astype(np.uint8)
-    return steps if table is None else steps[values]
-
-
-def _count_curve(
-    steps: NDArray[np.uint8], gt: Mask, partition: Partition, protocol: Protocol
-) -> dict[str, Integers]:
+def _count_curve(pred: Map, gt: Mask, partition: Partition, protocol: Protocol) -> dict[str, Integers]:
     """Return the counts of one image at every threshold."""
-    least = least_area(protocol.min_area, gt.size)
+    # how many thresholds each pixel is above
+    steps = np.searchsorted(THRESHOLDS, unit_values(pred, normalize=protocol.normalize))
+    steps = steps.astype(np.uint8)
     per_frame = count_rows(steps, gt, partition, N_THRESHOLDS + 1)[1:-1, 1]
     salient_above = per_frame[:, ::-1].cumsum(axis=1)[:, ::-1]  # above i thresholds or more, i = 0..49
     found = (2 * salient_above[:, 1:] >= salient_above[:, :1]) & (salient_above[:, :1] > 0)
     small = partition.areas / gt.size < SMALL
-    predicted = _predicted_above(steps, gt, protocol.connectivity, least)
+    predicted = _predicted_above(
+        steps, gt, protocol.connectivity, least_area(protocol.min_area, gt.size)
+    )
     names = ("predicted", "precise", "predicted_small", "precise_small")
     return {
         "found": found.sum(axis=0),
@@ -321,28 +240,18 @@ def _predicted_above(steps: NDArray[np.uint8], gt: Mask, connectivity: int, leas
     """Return predicted and precise objects above every threshold, and both of small ones."""
     if kernel.is_usable(gt):
         return kernel.count_thresholds(steps, gt, N_THRESHOLDS, connectivity=connectivity, least=least)
-    used = np.bincount(steps.ravel(), minlength=N_THRESHOLDS + 1) > 0
-    salient_before = np.zeros(gt.size + 1, dtype=np.int32)
-    np.cumsum(gt, out=salient_before[1:])
-    predicted = np.zeros((4, N_THRESHOLDS), dtype=np.int64)
-    tally: tuple[int, ...] = (0, 0, 0, 0)
-    for i in range(N_THRESHOLDS - 1, -1, -1):
-        if used[i + 1]:  # else the components are those of the threshold above
-            tally = _count_components(steps > i, salient_before, connectivity, least)
-        predicted[:, i] = tally
-    return predicted
-
-
-def _count_components(
-    above: Mask, salient_before: NDArray[np.int32], connectivity: int, least: int
-) -> tuple[int, ...]:
-    """Return how many components are large enough, precise among them, and small ones of both."""
-    components = label_mask(above, connectivity)
-    start, stop = components.spans(above.shape[1])
-    in_runs = salient_before[stop] - salient_before[start]
-    salient = np.bincount(components.runs.owner, weights=in_runs, minlength=len(components))
-    large, small = components.areas >= least, components.areas / above.size < SMALL
-    precise = large & (2 * salient >= components.areas)
-    return tuple(
-        int(np.count_nonzero(chosen)) for chosen in (large, precise, large & small, precise & small)
-    )
+    n_pixels = np.bincount(steps.ravel(), minlength=N_THRESHOLDS + 1)
+    predicted = np.zeros((4, N_THRESHOLDS + 1), dtype=np.int64)  # above the last there is nothing
+    for step in range(N_THRESHOLDS - 1, -1, -1):
+        if n_pixels[step + 1] == 0:  # the components are those of the threshold above
+            predicted[:, step] = predicted[:, step + 1]
+            continue
+        above = (steps > step).view(np.uint8)
+        count, labels = cv2.connectedComponents(above, connectivity=connectivity, ltype=cv2.CV_32S)
+        areas = np.bincount(np.ravel(labels), minlength=count)[1:]
+        salient = np.bincount(np.asarray(labels)[gt], minlength=count)[1:]
+        large, small = areas >= least, areas / gt.size < SMALL
+        precise = large & (2 * salient >= areas)
+        chosen = large, precise, large & small, precise & small
+        predicted[:, step] = [np.count_nonzero(objects) for objects in chosen]
+    return predicted[:, :-1]

@@ -20,8 +20,6 @@ from sisod.scoring.partition import Frame
 Bytes = NDArray[np.uint8]  # 0 and 1
 _N_RADII = 5  # of mean boundary accuracy
 _LARGEST_OF_OPENCV = 6  # the radius up to which its morphology is faster
-_LOOKUPS = 2  # pairs of a pixel and a distance in columns that take as long as a pixel's distance
-_EXACT = 1 << 20  # squared distances that the distance transform, in float32, tells apart
 _RELAX = 5  # pixels; of human correction effort, as the next
 _EPSILON = 2.0  # largest distance in pixels of a polygon from the outline that it corrects
 _SQUARE = np.ones((3, 3), dtype=np.uint8)
@@ -139,35 +137,12 @@ def _border(mask: Mask) -> Bytes:
 
 
 def _count_near(border: Bytes, other: Bytes, squared_tolerance: int) -> int:
-    """Count the pixels of a border whose squared distance to the other border is tolerated.
-
-    Column by column, from the nearest one on: a disc is a stack of vertical lines, and sums down the
-    columns tell at once whether a line holds a pixel of the other border. Where this would take longer
-    than the distance transform, because many pixels are far (noise, for example), that is used.
-    """
-    height, width = other.shape
-    rows, columns = np.divmod(np.flatnonzero(border.view(np.bool_)), width)
-    n_pixels = len(rows)
+    """Count the pixels of a border whose squared distance to the other border is tolerated."""
     if not other.any():
         return 0
-    sums = np.zeros((height + 1, width), dtype=np.int32)
-    np.cumsum(other, axis=0, out=sums[1:])
-    n_steps = min(math.isqrt(squared_tolerance), width - 1) + 1
-    for step in range(n_steps):
-        if not len(rows):
-            break
-        if len(rows) * (n_steps - step) > _LOOKUPS * other.size and squared_tolerance <= _EXACT:
-            distances = cv2.distanceTransform(1 - other, cv2.DIST_L2, cv2.DIST_MASK_PRECISE)
-            far = np.asarray(distances)[rows, columns] > math.sqrt(squared_tolerance + 0.5)
-            return n_pixels - int(np.count_nonzero(far))
-        reach = math.isqrt(squared_tolerance - step * step)
-        for side in (step, -step)[: 1 + (step > 0)]:
-            top, bottom = np.maximum(rows - reach, 0), np.minimum(rows + reach + 1, height)
-            # beyond the edge of the image, the column at the edge: it is nearer, so nothing is gained
-            beside = np.clip(columns + side, 0, width - 1)
-            far = sums[top, beside] == sums[bottom, beside]
-            rows, columns = rows[far], columns[far]
-    return n_pixels - len(rows)
+    distances = np.asarray(cv2.distanceTransform(1 - other, cv2.DIST_L2, cv2.DIST_MASK_PRECISE))
+    # squared distances are integers, which float32 tells apart up to 2^20
+    return int(np.count_nonzero(distances[border > 0] < math.sqrt(squared_tolerance + 0.5)))
 
 
 def common_box(*masks: Mask, margin: int = 0) -> Window:

@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from sisod.scoring.arrays import Mask, Values
+from sisod.scoring.arrays import Values
 from sisod.scoring.counting.histograms import LEVELS, Histogram
 from sisod.scoring.families.family import Family
 
@@ -52,15 +52,14 @@ class Counts:
         return self.tp + (self.n_negatives - self.fp)
 
 
-def confusion_counts(above: Values, totals: Values, is_image: Mask | None = None) -> Counts:
-    """Return the confusion matrices of rows of a histogram, from its `above` and `totals`.
+def confusion_counts(above: Values, totals: Values) -> Counts:
+    """Return the confusion matrices of the rows of a histogram, from its `above` and `totals`.
 
-    E of a row that is a whole image divides by HW - 1, E of a frame by S_k (docs/metrics.md).
+    E of the first row, which is the image, divides by HW - 1, E of a frame by S_k (docs/metrics.md).
     """
     size = totals.sum(axis=1, keepdims=True)
-    alignment_size = size
-    if is_image is not None:
-        alignment_size = np.where(is_image[:, None], np.maximum(size - 1, 1), size)
+    alignment_size = size.copy()
+    alignment_size[0] = max(float(size[0, 0]) - 1, 1)
     defined = np.where(totals == 0, np.nan, totals)
     return Counts(
         tp=above[:, 1],

@@ -75,11 +75,6 @@ class GreyMoments:
         sums = self.count + other.count, self.first + other.first, self.second + other.second
         return GreyMoments(self.range, *sums)
 
-    def minus(self, other: "GreyMoments") -> "GreyMoments":
-        """Return the moments without those of a part."""
-        sums = self.count - other.count, self.first - other.first, self.second - other.second
-        return GreyMoments(self.range, *sums)
-
 
 Regions = Sequence[tuple[Any, Any]]  # moments of the pixels not salient and salient, of each quadrant
 
@@ -113,22 +108,12 @@ def _measured(p: Values, gt: Mask) -> Regions:
 
 
 def _counted(grey: NDArray[np.uint8], gt: Mask, low: int, high: int) -> Regions:
-    salient = gt.view(np.uint8)
-    inside = grey * salient
-    regions = []
-    for part in quarter(gt):
-        if gt[part].size:
-            every = _grey_moments(grey[part], gt[part].size, low, high)
-            positive = _grey_moments(inside[part], cv2.countNonZero(salient[part]), low, high)
-            regions.append((every.minus(positive), positive))
-    return regions
+    def moments(levels: NDArray[np.int64]) -> GreyMoments:
+        return GreyMoments(high - low, len(levels), int(levels.sum()), int((levels * levels).sum()))
 
-
-def _grey_moments(grey: NDArray[np.uint8], count: int, low: int, high: int) -> GreyMoments:
-    """Return the moments of `count` pixels; all others are 0."""
-    # integers; OpenCV may take the root of the second and square it again: off by less than one half
-    first, second = int(cv2.sumElems(grey)[0]), round(cv2.norm(grey, cv2.NORM_L2SQR))
-    return GreyMoments(high - low, count, first - low * count, second - low * (2 * first - low * count))
+    levels = grey.astype(np.int64) - low
+    parts = [(levels[part], gt[part]) for part in quarter(gt)]
+    return [(moments(part[~truth]), moments(part[truth])) for part, truth in parts if truth.size]
 
 
 def quarter(gt: Mask) -> list[Window]:
@@ -142,12 +127,9 @@ def quarter(gt: Mask) -> list[Window]:
     """
     height, width = gt.shape
     y, x = height, width
-    salient = gt.view(np.uint8)
-    in_rows = cv2.reduce(salient, 1, cv2.REDUCE_SUM, dtype=cv2.CV_32S).ravel()
-    if n_salient := int(in_rows.sum()):
-        in_columns = cv2.reduce(salient, 0, cv2.REDUCE_SUM, dtype=cv2.CV_32S).ravel()
-        y = round(int(np.arange(height) @ in_rows) / n_salient) + 1
-        x = round(int(np.arange(width) @ in_columns) / n_salient) + 1
+    if n_salient := np.count_nonzero(gt):
+        y = round(int(np.arange(height) @ np.count_nonzero(gt, axis=1)) / n_salient) + 1
+        x = round(int(np.arange(width) @ np.count_nonzero(gt, axis=0)) / n_salient) + 1
     rows, columns = (slice(0, y), slice(y, height)), (slice(0, x), slice(x, width))
     return [(r, c) for r in rows for c in columns]
 
