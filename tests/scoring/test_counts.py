@@ -7,8 +7,6 @@ import pytest
 from numpy.typing import NDArray
 
 import sisod
-from sisod.scoring.counting import histograms
-from sisod.scoring.counting.components import label_instances, label_mask, shared_pixels
 from sisod.scoring.counting.histograms import LEVELS, count_rows
 
 pytestmark = pytest.mark.usefixtures("both_engines")
@@ -29,11 +27,7 @@ def count(codes: NDArray[np.uint8], gt: Mask, inside: Mask) -> NDArray[np.intp]:
 
 @pytest.mark.parametrize("connectivity", [4, 8])
 @pytest.mark.parametrize("share", [0.0, 0.05, 0.3, 0.5, 1.0])  # none, few, many, overlapping, one
-@pytest.mark.parametrize("few", [63, 1])  # frames that are counted in one pass
-def test_rows_against_masks(
-    few: int, share: float, connectivity: Literal[4, 8], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(histograms, "_FEW_BOXES", few)
+def test_rows_against_masks(share: float, connectivity: Literal[4, 8]) -> None:
     gt = blobs(1, share)
     codes = np.random.default_rng(2).integers(0, LEVELS, gt.shape).astype(np.uint8)
     parts = sisod.partition(gt, connectivity=connectivity, min_area=30)  # leaves some out
@@ -45,17 +39,3 @@ def test_rows_against_masks(
     insides[-1] = ~parts.background
     assert np.array_equal(rows, [count(codes, gt, inside) for inside in insides])
     assert np.array_equal(rows, count_rows(codes.astype(np.uint16), gt, parts, LEVELS))
-
-
-@pytest.mark.parametrize("shares", [(0.0, 0.5), (0.3, 0.0), (0.05, 0.5), (0.3, 0.3), (1.0, 1.0)])
-def test_shared_pixels_against_pixels(shares: tuple[float, float]) -> None:
-    first, second = blobs(5, shares[0]), np.roll(blobs(6, shares[1]), (2, 3), axis=(0, 1))
-    instances = np.where(second, np.arange(second.size).reshape(second.shape) % 3, 0)
-    ours = label_mask(first, 8)
-    for others in (label_mask(second, 4), label_instances(instances)):
-        maps = [c.index_map(np.arange(len(c)), first.shape) for c in (ours, others)]
-        both = (maps[0] >= 0) & (maps[1] >= 0)
-        pairs, counts = np.unique(np.stack([m[both] for m in maps]), axis=1, return_counts=True)
-        *columns, shared = shared_pixels(ours, others, first.shape[1])
-        assert np.array_equal(np.stack(columns), pairs)
-        assert np.array_equal(shared, counts)
