@@ -25,7 +25,7 @@ class ContextMeasure(ImageMetric):
         self.scores = self.values
 
     def _score(self, pair: CheckedPair) -> float:
-        p = pair.values().astype(np.float64, copy=False)
+        p = pair.values.astype(np.float64, copy=False)
         kernel = _kernel(pair.gt, self.alpha)
         near = cv2.filter2D(pair.gt.astype(np.float32), cv2.CV_32F, kernel)
         fit = float((near * p).sum()) / (float(p.sum()) + EPS)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,6 @@ from sisod.scoring.size_invariant import separable
 Grey = NDArray[np.uint8]
 Confusion = dict[str, Any]  # tp, fp, tn, fn: arguments of a handler
 _LEAST_P = grey_table(0, 255, normalize="none")
-_NEAR = 1e-9  # far more than the rounding of a mean, far less than the distance of two grey values
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,10 +65,11 @@ class CheckedPair:
     @cached_property
     def levels(self) -> Grey:
         """floor(255 p) of every pixel."""
-        return np.take(_level_table(self.table), self.codes) if self.p is None else self.codes
+        return _levels(self.values) if self.p is None else self.codes
 
+    @cached_property
     def values(self) -> NDArray[Any]:
-        """Return p of every pixel."""
+        """The map in [0, 1]."""
         return np.take(self.table, self.codes) if self.p is None else self.p
 
     @cached_property
@@ -77,7 +77,7 @@ class CheckedPair:
         """Mean of |p - gt|."""
         if self.p is not None:
             return float(np.mean(np.abs(self.p - self.gt)))
-        negative, positive = self.image.by_code
+        negative, positive = count_classes(self.codes, self.gt, LEVELS)
         return float(negative @ self.table + positive @ (1 - self.table)) / self.gt.size
 
     @cached_property
@@ -110,14 +110,9 @@ class WindowCounts:
         self._n_outside = pair.gt.size - self._gt.size
 
     @cached_property
-    def by_code(self) -> Values:
-        """Pixels of the window by code: not salient, salient."""
-        return count_classes(self._pair.codes[self._window], self._gt, LEVELS)
-
-    @cached_property
     def n_positive(self) -> int:
         """Salient pixels."""
-        return int(self.by_code[1].sum())
+        return int(np.count_nonzero(self._gt))
 
     @property
     def n_negative(self) -> int:
@@ -127,11 +122,7 @@ class WindowCounts:
     @cached_property
     def dynamic(self) -> Confusion:
         """Confusion matrices at the thresholds 255, 254 ... 0."""
-        by_level = self.by_code
-        if self._pair.p is None:
-            levels = _level_table(self._pair.table)
-            by_level = np.array([np.bincount(levels, counts, LEVELS) for counts in by_level])
-        by_level = by_level.astype(np.int64)
+        by_level = count_classes(self._pair.levels[self._window], self._gt, LEVELS).astype(np.int64)
         by_level[0, 0] += self._n_outside
         fp, tp = np.cumsum(by_level[:, ::-1], axis=1)
         return self._confusion(tp, fp)
@@ -149,49 +140,21 @@ class WindowCounts:
     @cached_property
     def adaptive_threshold(self) -> float:
         """Twice the mean of the map, at most 1."""
-        if self._pair.p is not None:
-            return float(min(2 * self._masked_map().mean(), 1))
-        codes, table = self.by_code.sum(axis=0), self._pair.table
-        threshold = min(2 * float(codes @ table) / self._pair.gt.size, 1)
-        if np.abs(table[codes > 0] - threshold).min() < _NEAR:
-            # the order of a sum decides whether a grey value is at or below the threshold: use that of
-            # PySODMetrics
-            return min(2 * float(self._masked_map().mean()), 1)
-        return threshold
-
-    def _masked_map(self) -> NDArray[Any]:
-        """Return p of the image, zero outside the window."""
-        p = self._pair.values()
-        if self._n_outside == 0:
-            return p
+        # the order of the sum, which may decide about a grey value, is that of PySODMetrics
+        p = self._pair.values
         masked = np.zeros_like(p)
         masked[self._window] = p[self._window]
-        return masked
+        return float(min(2 * masked.mean(), 1))
 
     def _at(self, is_predicted: Callable[[NDArray[Any]], Mask]) -> Confusion:
         """Return the confusion matrix of the pixels with a predicted p; those outside have 0."""
-        if self._pair.p is None:
-            predicted = is_predicted(self._pair.table)
-            fp, tp = self.by_code[:, predicted].sum(axis=1).astype(np.int64).tolist()
-        else:
-            predicted = is_predicted(self._pair.p[self._window])
-            tp = int(np.count_nonzero(predicted & self._gt))
-            fp = int(np.count_nonzero(predicted)) - tp
+        predicted = is_predicted(self._pair.values[self._window])
+        tp = int(np.count_nonzero(predicted & self._gt))
+        fp = int(np.count_nonzero(predicted)) - tp
         return self._confusion(tp, fp + self._n_outside * bool(is_predicted(np.zeros(1))[0]))
 
     def _confusion(self, tp: Any, fp: Any) -> Confusion:
         return {"tp": tp, "fp": fp, "tn": self.n_negative - fp, "fn": self.n_positive - tp}
-
-
-def _level_table(table: Values) -> Grey:
-    """Return floor(255 p) of every code."""
-    return (table * 255).astype(np.uint8)
-
-
-class _Last:
-    """Key and checked pair of the last step; shared by all threads."""
-
-    step: tuple[tuple[Any, ...], CheckedPair] | None = None
 
 
 def shared_pair(pred: ArrayLike, gt: ArrayLike, *, normalize: bool) -> CheckedPair:
@@ -207,18 +170,24 @@ def shared_pair(pred: ArrayLike, gt: ArrayLike, *, normalize: bool) -> CheckedPa
         False
     """
     arrays = as_array(pred, "pred"), as_array(gt, "gt")
-    # a copy of all pixels: a buffer that is filled again is another pair
-    key = (bool(normalize), *((array.dtype, array.shape, array.tobytes()) for array in arrays))
-    last = _Last.step
-    if last is not None and last[0] == key:
-        return last[1]
-    _check_plane(arrays[0], "pred")
-    _check_plane(arrays[1], "gt")
+    for array, name in zip(arrays, ("pred", "gt"), strict=True):
+        _check_plane(array, name)
     check_same_shape(*arrays)
+    # all pixels, in a copy: a buffer that is filled again is another pair
+    contents = [(array.dtype, array.tobytes()) for array in arrays]
+    return _checked_pair(*contents, arrays[0].shape, bool(normalize))
+
+
+@lru_cache(maxsize=1)
+def _checked_pair(
+    pred: tuple[np.dtype[Any], bytes],
+    gt: tuple[np.dtype[Any], bytes],
+    shape: tuple[int, int],
+    normalize: bool,
+) -> CheckedPair:
+    """Return the pair of two arrays, each given as its type and its bytes."""
     create = _normalized if normalize else _unchanged
-    pair = create(arrays[0].copy(order="C"), arrays[1].copy(order="C"))
-    _Last.step = key, pair
-    return pair
+    return create(*(np.frombuffer(data, dtype).reshape(shape) for dtype, data in (pred, gt)))
 
 
 def _check_plane(array: NDArray[Any], name: str) -> None:
@@ -249,7 +218,7 @@ def _normalized(pred: NDArray[Any], gt: NDArray[Any]) -> CheckedPair:
         p = (p - low) / (high - low)
     elif not 0 <= low <= 1:
         raise ValueError(f"pred is {pred.flat[0]:g} everywhere; expected grey values from 0 to 255")
-    return CheckedPair(_codes(p), _LEAST_P, p, mask)
+    return CheckedPair(_levels(p), _LEAST_P, p, mask)
 
 
 def _salient(gt: NDArray[Any]) -> Mask:
@@ -277,8 +246,8 @@ def _unchanged(pred: NDArray[Any], gt: NDArray[Any]) -> CheckedPair:
             f"pred has values from {low:g} to {high:g}; with normalize=False expected [0, 1]; "
             "divide grey values by 255"
         )
-    return CheckedPair(_codes(pred), _LEAST_P, pred, gt)
+    return CheckedPair(_levels(pred), _LEAST_P, pred, gt)
 
 
-def _codes(p: NDArray[Any]) -> Grey:
+def _levels(p: NDArray[Any]) -> Grey:
     return (p * 255).astype(np.uint8)

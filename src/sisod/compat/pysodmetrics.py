@@ -180,10 +180,10 @@ class MSIoU:
         if self.dynamic_results is not None:
             self.dynamic_results.append(self._curve(pair, gt_edges))
         if self.adaptive_results is not None:
-            mask = pair.values() >= pair.image.adaptive_threshold
+            mask = pair.values >= pair.image.adaptive_threshold
             self.adaptive_results.append(compare_edges(self._edges(mask), gt_edges))
         if self.binary_results is not None:
-            mask = pair.values() > 0.5
+            mask = pair.values > 0.5
             self.binary_results.append(compare_edges(self._edges(mask), gt_edges))
 
     def get_results(self) -> dict[str, Any]:

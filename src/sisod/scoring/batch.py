@@ -72,7 +72,8 @@ def score_statistics(images: Sequence[ImageStatistics], keys: tuple[str, ...], f
     table: Columns = {}
     predicted = [image.predicted for image in images if image.predicted is not None]
     if predicted:  # of all images, or of none
-        histograms, recalls = [image.histogram for image in images], objects["recall_binary"]
+        histograms = [image.histogram for image in images]
+        recalls = np.concatenate([frames["recall_binary"] for _, frames in measured])
         errors = classify_objects(predicted, [len(frames) for frames in partitions], recalls)
         objects["error"] = errors
         objects["missed_pixels"] = np.concatenate([image.missed_pixels for image in predicted])

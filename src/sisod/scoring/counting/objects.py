@@ -219,8 +219,8 @@ def _is_near(sums: Integers, area: int, other_sums: Integers, other_area: int) -
 def _count_curve(pred: Map, gt: Mask, partition: Partition, protocol: Protocol) -> dict[str, Integers]:
     """Return the counts of one image at every threshold."""
     # how many thresholds each pixel is above
-    steps = np.searchsorted(THRESHOLDS, unit_values(pred, normalize=protocol.normalize))
-    steps = steps.astype(np.uint8)
+    p = unit_values(pred, normalize=protocol.normalize)
+    steps = np.searchsorted(THRESHOLDS, p).astype(np.uint8)
     per_frame = count_rows(steps, gt, partition, N_THRESHOLDS + 1)[1:-1, 1]
     salient_above = per_frame[:, ::-1].cumsum(axis=1)[:, ::-1]  # above i thresholds or more, i = 0..49
     found = (2 * salient_above[:, 1:] >= salient_above[:, :1]) & (salient_above[:, :1] > 0)

@@ -16,10 +16,10 @@ import numpy as np
 
 from sisod.scoring import kernel
 from sisod.scoring.arrays import Values
+from sisod.scoring.counting.components import Boxes
 from sisod.scoring.families.family import EPS, Pixels
 from sisod.scoring.partition import Frame
 
-Box = Sequence[int]  # y0, x0, y1, x1, half-open
 _STRIP = 1 << 16  # pixels that are summed at a time
 _REACH = 3  # of the 7 x 7 Gaussian of sigma 5
 _GAUSSIAN = np.exp(-(np.arange(-_REACH, _REACH + 1) ** 2) / 50.0)
@@ -67,8 +67,9 @@ def weighted_f(pixels: Pixels, frames: Sequence[Frame], *, beta2: float = 1.0) -
         objects = y, x, y + height, x + width
         missed = _missed(pixels)[y : y + height, x : x + width]
         inside = _box_sums(missed, objects, boxes) / pixels.range
-        outside = _box_sums(_false(pixels), boxes[0], boxes) / pixels.range
-    n_salient = np.array([np.count_nonzero(pixels.gt[y0:y1, x0:x1]) for y0, x0, y1, x1 in boxes])
+        outside = _box_sums(_false(pixels), boxes[0].tolist(), boxes) / pixels.range
+    counts = np.array([np.count_nonzero(pixels.gt[y0:y1, x0:x1]) for y0, x0, y1, x1 in boxes])
+    n_salient = np.where(counts == 0, np.nan, counts)
     detected = n_salient - inside
     recall = 1 - inside / n_salient
     precision = detected / (detected + outside + EPS)
@@ -89,9 +90,7 @@ def _missed(pixels: Pixels) -> Values:
     """Return the errors of salient pixels, reduced to their blurred value, 0 for other pixels."""
     salient = pixels.gt.view(np.uint8)
     errors = (pixels.range - pixels.levels) * salient
-    margin = [_FURTHEST] * 4
-    padded = np.asarray(cv2.copyMakeBorder(salient, *margin, cv2.BORDER_CONSTANT))
-    spread = np.asarray(cv2.copyMakeBorder(errors, *margin, cv2.BORDER_CONSTANT))
+    padded, spread = np.pad(salient, _FURTHEST), np.pad(errors, _FURTHEST)
     # nearest to a pixel outside can only be one whose neighbour in a row or column is outside
     rows, columns = np.nonzero(padded > np.asarray(cv2.erode(padded, _CROSS)))
     at_edge = spread[rows, columns]
@@ -103,7 +102,7 @@ def _missed(pixels: Pixels) -> Values:
     return np.minimum(np.asarray(blurred), errors)
 
 
-def _box_sums(values: Values, area: Box, boxes: Sequence[Box]) -> Values:
+def _box_sums(values: Values, area: Sequence[int], boxes: Boxes) -> Values:
     """Return the sum over each box of the values of an area; outside it they are 0.
 
     The sums of strips of rows are added, whose rounding errors are small.
@@ -111,7 +110,7 @@ def _box_sums(values: Values, area: Box, boxes: Sequence[Box]) -> Values:
     top, left, bottom, right = area
     n_rows = max(1, _STRIP // (right - left))
     sums = []
-    for y0, x0, y1, x1 in boxes:
+    for y0, x0, y1, x1 in boxes.tolist():
         columns = slice(max(x0 - left, 0), max(x1 - left, 0))
         strips = (
             values[max(y0, y) - top : max(min(y1, y + n_rows), y) - top, columns]
