@@ -22,6 +22,7 @@ import torch
 from torch import Tensor, nn
 
 import sisod
+from benchmarks.calibrated import calibrate
 from benchmarks.timing import RESULTS, machine, progress
 from sisod.data.datasets import Dataset, Sample, open_dataset
 from sisod.data.truths import read_truth
@@ -135,9 +136,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for (dataset, _), result in run_experiment(experiment, Machine(workers=1), jobs=1).items():
             save(name, dataset, result, options.out)
         if options.test:  # the images of the fit are in no test set
-            calibrated = replace(
-                experiment, name=f"{name}-calibrated", calibrate="bce", tests=experiment.tests[1:]
-            )
+            tested = replace(experiment, tests=experiment.tests[1:])
+            calibrated = calibrate(tested, f"{name}-calibrated")
             for (dataset, _), result in score_experiment(calibrated, jobs=1).items():
                 save(name, f"{dataset}-calibrated", result, options.out, rows=False)
 

@@ -14,10 +14,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.calibrated import calibrate
 from benchmarks.real_data.runs import make_experiment
 from benchmarks.timing import RESULTS, machine, progress
 from sisod.analysis.reliability import ReliabilityCurve
 from sisod.common.grid import Grid
+from sisod.training.calibration.fit import OBJECTIVES
 
 if TYPE_CHECKING:
     from sisod.training.experiment import Experiment
@@ -52,10 +54,10 @@ def measure(name: str, data: Path, out: Path) -> dict[str, Any]:
     tests = tuple(test for test in whole.tests if test.name == TEST)
     raw = replace(whole, name=f"{name}-raw", tests=tests, metrics={"default": KEYS})
     measured: dict[str, Any] = {"raw": {"scores": _scores(raw)}}
-    for objective in ("bce", "mae"):
-        calibrated = replace(raw, name=f"{name}-{objective}", calibrate=objective)
+    for objective in OBJECTIVES:
+        calibrated = calibrate(raw, f"{name}-{objective}", objective)
         scores = _scores(calibrated)
-        record = json.loads((calibrated.network_dir / "calibration.json").read_text())
+        record = json.loads((calibrated.training.out / "calibration.json").read_text())
         kept = ("temperature", "shift", "before", "after")
         fit = {key: record[key] for key in kept} | {"images": len(record["images"])}
         measured[objective] = {"scores": scores, "fit": fit}

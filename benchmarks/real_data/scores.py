@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import sisod
+from benchmarks.calibrated import calibrate
 from benchmarks.real_data.runs import (
     COMPARED_RUNS,
     TABLES,
@@ -75,10 +76,9 @@ def score(name: str, data: Path, out: Path) -> Iterator[tuple[str, str, sisod.Ev
             masks = open_dataset(data / test).mask_dir
             sisod.evaluate(out / "maps" / test / name, masks, metrics=KEYS, out=folder, jobs=1)
         yield name, test, sisod.Evaluation.load(folder)
+    experiment = make_experiment(name, data, out)
     calibrated = replace(
-        make_experiment(name, data, out),
-        name=f"{name}{CALIBRATED}",
-        calibrate="bce",
+        calibrate(experiment, f"{name}{CALIBRATED}"),
         metrics={"default": KEYS},
         results="predicted/{dataset}/{name}",
     )

@@ -38,7 +38,7 @@ def train_tiny(
 
 def losses(out: Path) -> list[float]:
     """Return the loss of every step."""
-    from sisod.training.run_files import read_metrics
+    from sisod.training.trainer import read_metrics
 
     return [float(row["loss"]) for row in read_metrics(out / "metrics.csv") if row["loss"]]
 

@@ -137,7 +137,7 @@ def test_ablation_of_the_command_is_read(tmp_path: Path) -> None:
         for index, variant in enumerate(ablate.ALPHAS)
         for seed in (1, 2)
     ]
-    ablate._write(tmp_path, rows)
+    ablate.write_rows(tmp_path, rows)
     found = read_ablation(tmp_path / "ablation.json")
     assert found == read_ablation(tmp_path / "ablation.parquet")
     assert list(dict.fromkeys(row.loss for row in found)) == ["plain", "alpha0", "alpha1", "ratio"]

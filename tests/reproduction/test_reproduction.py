@@ -162,23 +162,27 @@ def test_killed_cell_goes_on_to_the_same(whole: tuple[Path, Result]) -> None:
     out, _ = whole
     run = out / "cells/edn-si/run"
     was, scores, other = weights(run), summary(out, "edn-si"), stamps(out / "cells/edn-plain")
-    # as a kill after the last epoch would leave it: no network yet, one data set scored before
+    # as a kill after the last epoch would leave it: no network yet
     record = json.loads((run / "run.json").read_text())
     (run / "run.json").write_text(json.dumps(record | {"finished": False}))
     (run / "model.safetensors").unlink()
-    for protocol in ("default", "official"):
-        shutil.rmtree(out / "results" / protocol / "MSOD" / "EDN+SI")
-    shutil.rmtree(out / "cells/edn-si/maps/MSOD")
-    kept = stamps(out / "results/official/SOD/EDN+SI")
     assert "begun" in reproduce(out, "--dry-run").output
     done = reproduce(out, "--cell", "edn-si")
     assert done.exit_code == 0, done.output
-    assert done.output.splitlines()[-1].endswith("edn-si: scored on MSOD")
+    assert done.output.splitlines()[-1].endswith("edn-si: scored on MSOD, SOD")
     now = weights(run)
     assert now.keys() == was.keys()
     assert len(was) > 10
     for key, value in was.items():
         assert now[key].equal(value), key
+    assert summary(out, "edn-si") == scores
+    # as a kill between two data sets would leave it
+    kept = stamps(out / "results/official/SOD/EDN+SI")
+    for protocol in ("default", "official"):
+        shutil.rmtree(out / "results" / protocol / "MSOD" / "EDN+SI")
+    shutil.rmtree(out / "cells/edn-si/maps/MSOD")
+    done = reproduce(out, "--cell", "edn-si")
+    assert done.output.splitlines()[-1].endswith("edn-si: scored on MSOD")
     assert summary(out, "edn-si") == scores
     assert stamps(out / "results/official/SOD/EDN+SI") == kept
     assert stamps(out / "cells/edn-plain") == other

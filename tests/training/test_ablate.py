@@ -78,7 +78,7 @@ def test_means_deviations_and_the_best_by_hand() -> None:
         for variant, pair in values.items()
         for seed, value in enumerate(pair)
     ]
-    means = summarise(rows, "synthetic")
+    means = summarise(rows)["synthetic"]
     assert means["plain"]["mae"] == pytest.approx((0.2, 0.2 / 2**0.5))
     assert means["alpha1"]["mae"] == pytest.approx((0.2, 0.0))
     [(title, grid)] = ablation_tables(rows, "tiny").items()
@@ -90,8 +90,8 @@ def test_means_deviations_and_the_best_by_hand() -> None:
 
 def test_undefined_scores_are_left_out_of_the_mean() -> None:
     rows = [{"variant": "plain", "dataset": "D", "mae": mae} for mae in (0.1, math.nan, 0.3)]
-    assert summarise(rows, "D")["plain"]["mae"] == pytest.approx((0.2, 0.02**0.5))
-    undefined = summarise(rows[1:2], "D")["plain"]["mae"]
+    assert summarise(rows)["D"]["plain"]["mae"] == pytest.approx((0.2, 0.02**0.5))
+    undefined = summarise(rows[1:2])["D"]["plain"]["mae"]
     assert [math.isnan(value) for value in undefined] == [True, True]
 
 

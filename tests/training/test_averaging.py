@@ -18,7 +18,6 @@ from helpers.training_runs import (  # noqa: E402
     write_data,
 )
 
-from sisod.common.exceptions import UsageError  # noqa: E402
 from sisod.training import module as training_module  # noqa: E402
 from sisod.training.module import update_average  # noqa: E402
 from sisod.training.recipe import find_recipe  # noqa: E402
@@ -129,16 +128,3 @@ def test_compiled_training_has_the_same_names_and_losses(
     same_weights(tmp_path / "compiled", tmp_path / "eager", tolerance=1e-4)
     keys = torch.load(tmp_path / "compiled" / "checkpoints" / "last.ckpt", weights_only=True)
     assert not [key for key in keys["state_dict"] if "_orig_mod" in key]
-
-
-def test_compilation_that_does_not_work_is_one_sentence(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*_: Any, **__: Any) -> Any:
-        raise RuntimeError("no C++ compiler\nis here")
-
-    monkeypatch.setattr(torch, "compile", refuse)
-    with pytest.raises(UsageError) as error:
-        train_tiny(data, tmp_path / "run", "train.compile=true")
-    assert "(RuntimeError: no C++ compiler is here); leave it out" in str(error.value)
-    assert not (tmp_path / "run").exists()

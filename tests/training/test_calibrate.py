@@ -18,6 +18,7 @@ from helpers.folder_contents import content
 from helpers.messages import check_one_sentence
 from helpers.training_runs import SMALL, same_weights, train_tiny, write_data
 
+from benchmarks.calibrated import calibrate
 from sisod import networks
 from sisod.common.exceptions import InputError, InputWarning
 from sisod.data.datasets import Sample, open_dataset
@@ -28,7 +29,7 @@ from sisod.networks.specs import Calibration
 from sisod.training.calibration import calibrate_run, fit_images, unseen_images
 from sisod.training.calibration.runs import calibration_samples
 from sisod.training.data import TrainingSet, name_order, read_image, read_truth, select_samples
-from sisod.training.experiment import Experiment, run_experiment, score_experiment, unscored
+from sisod.training.experiment import Experiment, run_experiment, score_experiment
 from sisod.training.recipe import find_recipe
 from sisod.training.train import Machine, TrainingRequest
 
@@ -290,24 +291,15 @@ def test_raw_and_calibrated_rows_of_one_run(tmp_path: Path) -> None:
         (open_dataset(test),),
         {"default": ("mae", "auc")},
         out=tmp_path / "out",
-        provenance="scored/{dataset}/{name}.json",
     )
-    calibrated = replace(raw, name="calibrated", calibrate="bce")
-    machine = Machine(devices="1", workers=0)
-    before = run_experiment(raw, machine, jobs=1)["test", "default"].summary
-    after = run_experiment(calibrated, machine, jobs=1)["test", "default"]
-    assert after.summary["mae"] < before["mae"]
+    before = run_experiment(raw, Machine(devices="1", workers=0), jobs=1)["test", "default"].summary
+    for _ in range(2):  # the copy is written once
+        calibrated = calibrate(raw, "calibrated")
+        after = score_experiment(calibrated, jobs=1)["test", "default"]
+        assert after.summary["mae"] < before["mae"]
     copy = networks.from_pretrained(tmp_path / "out/calibrated/calibrated")
     assert copy.calibration is not None
     assert after.run["inputs"]["calibration"] == copy.calibration.to_json()
     assert networks.from_pretrained(raw.training.out).calibration is None
-    assert unscored(raw) == unscored(calibrated) == []
-    record = tmp_path / "out/calibrated/calibrated/calibration.json"
-    stamp = record.stat().st_mtime_ns
-    shutil.rmtree(tmp_path / "out/results")
-    again = score_experiment(calibrated, jobs=1)["test", "default"].summary
-    assert (again, record.stat().st_mtime_ns) == (after.summary, stamp)
-    networks.create("tiny").save_pretrained(raw.training.out)  # other weights: fitted and scored again
-    assert [dataset.name for dataset in unscored(calibrated)] == ["test"]
     with pytest.raises(InputError, match=r"^0 images are too few to calibrate on"):
-        score_experiment(replace(calibrated, tests=(open_dataset(data),)), jobs=1)
+        calibrate(replace(raw, tests=(open_dataset(data),)), "nothing")

@@ -17,7 +17,7 @@ from helpers.training_runs import same_weights, train_tiny, write_data  # noqa: 
 
 from sisod.data.datasets import open_dataset  # noqa: E402
 from sisod.training.data import TrainingSet, ValidationSet  # noqa: E402
-from sisod.training.loaders import SaliencyData  # noqa: E402
+from sisod.training.loaders import make_loaders  # noqa: E402
 from sisod.training.recipe import find_recipe  # noqa: E402
 
 
@@ -56,9 +56,10 @@ def test_processes_that_read(data: Path, tmp_path: Path, kind: str) -> None:
         samples = open_dataset(root).samples
         training = TrainingSet(samples, recipe.data, seed=0)
         validation = ValidationSet(samples[:2], recipe.data.size)
-        loaders = SaliencyData(recipe.train, training, validation, workers=workers)
-        batches.append(next(iter(loaders.val_dataloader())))
-        del loaders
+        _, loader = make_loaders(recipe.train, training, validation, workers=workers)
+        assert loader is not None
+        batches.append(next(iter(loader)))
+        del loader
     np.testing.assert_array_equal(batches[0].images, batches[1].images)
 
 

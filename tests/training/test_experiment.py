@@ -27,7 +27,6 @@ from sisod.training.experiment import (
 from sisod.training.recipe import find_recipe
 from sisod.training.train import Machine, TrainingRequest
 
-PROVENANCE = "scored/{dataset}/{name}.json"
 MACHINE = Machine(devices="1", workers=0)
 
 
@@ -89,35 +88,32 @@ def test_scores_in_memory_are_those_of_the_maps(experiment: Experiment, tmp_path
 
 
 def test_networks_are_compared_by_maps_of_16_bits(experiment: Experiment) -> None:
-    """Maps of 8 bits from before are replaced, and results of them are not taken for finished."""
-    experiment = replace(experiment, provenance=PROVENANCE)
+    """Maps of other weights or of 8 bits are replaced."""
     network, test = networks.from_pretrained(experiment.training.out), experiment.tests[0]
     maps = experiment.out / "maps/easy/first"
     predict_folder(network, test.image_dir, maps, size=32, bits=8)
     score_experiment(experiment, jobs=1)
-    assert {read_prediction(maps, path.name).dtype for path in maps.glob("*.png")} == {
-        np.dtype(np.uint16)
-    }
-    record = experiment.out / PROVENANCE.format(dataset="easy", name="first")
-    record.write_text(record.read_text().replace("16", "8"))
-    assert [dataset.name for dataset in unscored(experiment)] == ["easy"]
+    types = {read_prediction(maps, path.name).dtype for path in maps.glob("*.png")}
+    assert types == {np.dtype(np.uint16)}
 
 
-@pytest.mark.parametrize("provenance", [None, PROVENANCE])
-def test_results_of_other_weights_are_replaced_if_provenance_is_kept(
-    provenance: str | None, experiment: Experiment
+def test_results_of_an_earlier_training_or_other_images_are_replaced(
+    experiment: Experiment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    experiment = replace(experiment, provenance=provenance)
     assert [dataset.name for dataset in unscored(experiment)] == ["easy", "hard"]
     before = score_experiment(experiment, jobs=1)["hard", "default"].summary
     assert unscored(experiment) == []
-    networks.create("tiny").save_pretrained(experiment.training.out)  # other random weights
-    assert len(unscored(experiment)) == (0 if provenance is None else 2)
-    after = score_experiment(experiment, jobs=1)["hard", "default"].summary
-    assert (after == before) == (provenance is None)
     larger = replace(experiment.tests[0], samples=experiment.tests[0].samples * 2)
-    unfinished = unscored(replace(experiment, tests=(larger, experiment.tests[1])))
-    assert [dataset.name for dataset in unfinished] == ([] if provenance is None else ["easy"])
+    waiting = unscored(replace(experiment, tests=(larger, experiment.tests[1])))
+    assert [dataset.name for dataset in waiting] == ["easy"]
+
+    def trained(*_: object, **__: object) -> dict[str, object]:
+        networks.create("tiny").save_pretrained(experiment.training.out)  # other random weights
+        return {}
+
+    monkeypatch.setattr(module, "train", trained)  # the run there is not finished
+    after = run_experiment(experiment, MACHINE, jobs=1)["hard", "default"].summary
+    assert after != before
 
 
 def test_an_unreadable_test_set_does_not_stop_the_others(experiment: Experiment) -> None:

@@ -37,7 +37,7 @@ from sisod.training.data import Item, TrainingBatch, collate  # noqa: E402
 from sisod.training.make_network import make_network  # noqa: E402
 from sisod.training.module import SaliencyModule, make_loss, make_optimizer  # noqa: E402
 from sisod.training.recipe import find_recipe  # noqa: E402
-from sisod.training.run_files import read_metrics  # noqa: E402
+from sisod.training.trainer import read_metrics  # noqa: E402
 
 # plain descent: what differs by float error stays so, which Adam's first steps would blow up
 SGD = """

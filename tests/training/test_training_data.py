@@ -194,7 +194,7 @@ def test_photographs_and_masks_are_read_the_same_way_up(tmp_path: Path) -> None:
     (tmp_path / "image/a.jpg").write_bytes(tagged)
     (tmp_path / "mask/a.png").write_bytes(encoded(".png", upright[..., 0]))
     samples = open_dataset(tmp_path).samples
-    assert check_samples(samples) == (samples, ())
+    assert check_samples(samples).samples == samples
     image, mask = read_image(samples[0]), read_truth(samples[0])
     np.testing.assert_array_equal(image[..., 0] >= 128, mask)
 
@@ -213,7 +213,7 @@ def test_bad_files_are_named_or_counted(tmp_path: Path, what: str) -> None:
     with pytest.raises(InputError, match=re.escape(message)) as caught:
         check_samples(samples)
     assert str(caught.value).endswith("; or leave such images out with --skip-bad")
-    good, bad = check_samples(samples, skip_bad=True)
+    good, bad, *_ = check_samples(samples, skip_bad=True)
     assert [sample.name for sample in good] == ["scene000", "scene001", "scene003"]
     assert len(bad) == 1
     assert message in bad[0]

@@ -19,12 +19,12 @@ from torch import nn  # noqa: E402
 
 from sisod.common.exceptions import InputError, InputWarning, UsageError  # noqa: E402
 from sisod.losses import PlainLoss  # noqa: E402
-from sisod.training.data import TrainingSet, ValidationSet  # noqa: E402
-from sisod.training.loaders import SaliencyData  # noqa: E402
+from sisod.training.data import CheckedSamples, TrainingSet, ValidationSet  # noqa: E402
+from sisod.training.loaders import make_loaders  # noqa: E402
 from sisod.training.module import SaliencyModule  # noqa: E402
 from sisod.training.recipe import BALANCED_LOSS, find_recipe  # noqa: E402
-from sisod.training.run_files import read_metrics  # noqa: E402
 from sisod.training.train import Machine, TrainingRequest, train  # noqa: E402
+from sisod.training.trainer import read_metrics  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def test_a_loss_that_is_no_number_stops(data: Path, tmp_path: Path) -> None:
         InputError, match=message + "|.* of the network is not finite after step)"
     ) as caught:
         train_tiny(data, out, *settings)
-    assert "there is no checkpoint yet; lower optimizer.lr, or set train.clip" in str(caught.value)
+    assert "no checkpoint yet; lower optimizer.lr, or set train.clip" in str(caught.value)
 
 
 @same_data
@@ -105,7 +105,7 @@ def test_no_space_for_a_checkpoint(data: Path, tmp_path: Path) -> None:
 
 def test_what_lightning_refuses_is_one_sentence(data: Path, tmp_path: Path) -> None:
     for machine in (Machine(strategy="magic"), Machine(devices="many")):
-        with pytest.raises(UsageError, match=r"^Lightning refuses these devices or this strategy: "):
+        with pytest.raises(UsageError, match=r"^Lightning refuses these options: "):
             train(
                 find_recipe("tiny", SMALL),
                 TrainingRequest(data=data, out=tmp_path / "run", resume=True),
@@ -119,7 +119,7 @@ def test_tensorboard_is_named_if_it_is_missing(data: Path, tmp_path: Path) -> No
         TrainingRequest(data=data, out=tmp_path / "run"),
     )
     if importlib.util.find_spec("tensorboard") is None:
-        with pytest.raises(InputError, match=r"install it with: pip install tensorboard$"):
+        with pytest.raises(UsageError, match="tensorboard"):
             train(find_recipe("tiny", SMALL), request, machine)
     else:
         train(find_recipe("tiny", SMALL), request, machine)
@@ -135,7 +135,7 @@ def test_a_file_that_breaks_later_is_named_in_one_sentence(
     root = write_data(tmp_path / "made", 8)
     image = root / "image" / "scene003.jpg"
     image.write_bytes(image.read_bytes()[:-300])
-    monkeypatch.setattr(module, "check_samples", lambda samples, **_: (samples, ()))
+    monkeypatch.setattr(module, "check_samples", lambda samples, **_: CheckedSamples(samples))
     request, machine = module.TrainingRequest(data=root, out=tmp_path / "run"), module.Machine(workers=1)
     with pytest.raises(InputError) as caught:
         module.train(find_recipe("tiny", SMALL), request, machine)
@@ -235,7 +235,7 @@ def test_the_balanced_loss_has_the_same_name_in_python(data: Path, tmp_path: Pat
 def test_a_batch_must_be_shared_evenly() -> None:
     recipe = find_recipe("tiny")
     with pytest.raises(UsageError, match=r"^a batch of 8 images cannot be shared by 3 processes; set "):
-        SaliencyData(recipe.train, TrainingSet((), recipe.data, seed=0), ValidationSet((), 32), world=3)
+        make_loaders(recipe.train, TrainingSet((), recipe.data), ValidationSet((), 32), world=3)
 
 
 def test_overwriting_run_that_is_cut_off_goes_on(

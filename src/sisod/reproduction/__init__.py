@@ -11,7 +11,6 @@ The folder of a reproduction holds
 reproduction.json                       scale, data and precision
 cells/CELL/run                          the run folder of `sisod train`
 cells/CELL/maps/DATASET                 maps of `sisod predict`
-cells/CELL/scored/DATASET.json          which weights and how many images were scored
 cells/ldf-labels/labels                 the labels of LDF's first stage, the same for both losses
 results/PROTOCOL/DATASET/METHOD         results of `sisod evaluate`, protocols default and official,
                                         named as in the paper: EDN, EDN+SI; EDN+alpha0, EDN+alpha1

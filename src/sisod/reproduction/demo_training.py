@@ -22,20 +22,19 @@ from sisod.common.exceptions import InputError, is_missing
 from sisod.common.grid import Grid, number
 from sisod.common.processes import default_jobs
 from sisod.common.progress import progress_bar
-from sisod.common.run_folder import open_run, read_run
+from sisod.common.run_folder import open_run
 from sisod.data.datasets import open_dataset
 from sisod.data.textured_scenes import write_scenes
 from sisod.evaluation.result import Evaluation
 from sisod.evaluation.results import load_results
 from sisod.scoring.metrics import METRICS, PAPER_KEYS
-from sisod.training.experiment import Experiment, score_experiment, train_experiment
+from sisod.training.experiment import Experiment, run_experiment, score_experiment
 from sisod.training.recipe import find_recipe
 from sisod.training.train import Machine, TrainingRequest
 
 LOSSES = ("plain", "si")
 EDGES = (0.0, 0.003, 0.01, 0.05, 1.0)  # of the size groups, as shares of the image
 _DATASET = "synthetic"  # name of the test set in results
-_BATCH = 8
 Values = NDArray[np.float64]
 
 
@@ -78,21 +77,13 @@ class TrainedDemo:
         The names are the paper's metrics, and `found, LOW-HIGH %` for the share of the objects of a size
         that are found.
         """
-        edges = np.array(EDGES)
-        rows: dict[str, dict[str, list[float]]] = {}
-        for loss in LOSSES:
-            for seed in self.plan.seeds:
-                result = self.results[loss, seed]
-                members = group_of(result.objects["share"].to_numpy(), edges)
-                found = result.objects["recall_binary"].to_numpy() >= FOUND
-                values = {key: result.summary[key] for key in PAPER_KEYS} | {
-                    f"found, {size_label(*pair)}": float(found[members == group].mean())
-                    for group, pair in enumerate(pairwise(EDGES))
-                    if group in members
-                }
-                for name, value in values.items():
-                    rows.setdefault(name, {}).setdefault(loss, []).append(value)
-        return {name: (np.array(row["plain"]), np.array(row["si"])) for name, row in rows.items()}
+        rows = {key: _scores(result) for key, result in self.results.items()}
+
+        def column(loss: str, name: str) -> Values:
+            return np.array([rows[loss, seed][name] for seed in self.plan.seeds])
+
+        names = rows["plain", self.plan.seeds[0]]  # all runs have the same test images
+        return {name: (column("plain", name), column("si", name)) for name in names}
 
     def grid(self) -> Grid:
         """Return the table of scores with both losses: mean and deviation over seeds, differences."""
@@ -117,6 +108,16 @@ class TrainedDemo:
         )
 
 
+def _scores(result: Evaluation) -> dict[str, float]:
+    groups = group_of(result.objects["share"].to_numpy(), np.array(EDGES))
+    found = result.objects["recall_binary"].to_numpy() >= FOUND
+    return {key: result.summary[key] for key in PAPER_KEYS} | {
+        f"found, {size_label(*pair)}": float(found[groups == group].mean())
+        for group, pair in enumerate(pairwise(EDGES))
+        if group in groups
+    }
+
+
 def run_trained_demo(folder: Path, plan: Plan | None = None) -> TrainedDemo:
     """Generate scenes, train with both losses and every seed, predict and evaluate, all in a folder.
 
@@ -134,9 +135,9 @@ def run_trained_demo(folder: Path, plan: Plan | None = None) -> TrainedDemo:
         experiments = {
             (loss, seed): _experiment(folder, plan, loss, seed) for seed in plan.seeds for loss in LOSSES
         }
-        _train(list(experiments.values()))
+        _run_all(list(experiments.values()))
         results = {
-            key: score_experiment(experiment, jobs=1)[_DATASET, "default"]
+            key: score_experiment(experiment)[_DATASET, "default"]
             for key, experiment in experiments.items()
         }
         page = None if is_missing("jinja2") else folder / "report.html"
@@ -151,11 +152,10 @@ def run_trained_demo(folder: Path, plan: Plan | None = None) -> TrainedDemo:
 
 
 def _experiment(folder: Path, plan: Plan, loss: str, seed: int) -> Experiment:
-    settings = {"train.seed": seed, "data.size": plan.side, "train.epochs": plan.epochs}
-    settings["train.batch"] = _BATCH
+    settings = (f"train.seed={seed}", f"data.size={plan.side}", f"train.epochs={plan.epochs}")
     return Experiment(
         name := f"{loss}-{seed}",
-        find_recipe("tiny", [f"{key}={value}" for key, value in settings.items()]),
+        find_recipe("tiny", [*settings, "train.batch=8"]),
         TrainingRequest(data=folder / "train", out=folder / "runs" / name, loss=loss),
         tests=(replace(open_dataset(folder / "test"), name=_DATASET),),
         metrics={"default": "paper"},
@@ -164,17 +164,16 @@ def _experiment(folder: Path, plan: Plan, loss: str, seed: int) -> Experiment:
     )
 
 
-def _train(experiments: Sequence[Experiment]) -> None:
-    """Train every network that is not, one on each core; the first failure stops all of them."""
-    waiting = [one for one in experiments if not read_run(one.training.out).get("finished")]
+def _run_all(experiments: Sequence[Experiment]) -> None:
+    """Train and score, one network on each core; the first failure stops all of them."""
     machine = Machine(devices="1", workers=0)
     executor = ProcessPoolExecutor(default_jobs(), initializer=_be_quiet, env={"OMP_NUM_THREADS": "1"})
     try:
-        futures = {executor.submit(train_experiment, one, machine): one.name for one in waiting}
-        with progress_bar("training", len(waiting)) as advance:
+        futures = {executor.submit(run_experiment, one, machine, jobs=1): one for one in experiments}
+        with progress_bar("training", len(futures)) as advance:
             for future in as_completed(futures):
                 if error := future.exception():
-                    raise InputError(f"training {futures[future]} failed: {error}") from error
+                    raise InputError(f"training {futures[future].name} failed: {error}") from error
                 advance(1)
     finally:
         executor.shutdown(kill_workers=True)

@@ -86,8 +86,8 @@ class Bench:
 
     def grids(self) -> dict[str, Grid]:
         """Return the paper's two tables with our times beside them, by title."""
-        grids = epochs_grid(self.steps), preprocessing_grid(self.boxes_seconds)
-        return dict(zip(("Training cost", "Preprocessing"), grids, strict=True))
+        preprocessing = preprocessing_grid(self.boxes_seconds)
+        return {"Training cost": epochs_grid(self.steps), "Preprocessing": preprocessing}
 
     def render(self, kind: Format) -> str:
         """Return the tables for a document, with their caption; or the measurements for a program."""
@@ -133,12 +133,9 @@ def run_bench(size: BenchSize = FULL) -> Bench:
         for name in names:
             side = max(size.side, 128) if name == "poolnet" else size.side
             gt = torch.stack(_masks(2, side))[:, None].float()
-            options: dict[str, Any] = {
-                "repetitions": size.repetitions,
-                "encoder": size.encoder,
-                "device": device,
-            }
-            steps.append(measure_step(name, gt, **options))
+            steps.append(
+                measure_step(name, gt, repetitions=size.repetitions, encoder=size.encoder, device=device)
+            )
             advance(1)
     facts = machine(_PACKAGES, threads=torch.get_num_threads()) | {
         "device": torch.cuda.get_device_name() if device == "cuda" else "cpu",
@@ -189,13 +186,15 @@ def measure_step(
         torch.autograd.grad(loss(maps, labels, boxes), maps)
         wait()
 
-    calls = {name: [partial(step, loss)] for name, loss in losses.items()}
-    seconds = interleaved_medians(calls, repetitions=repetitions)
+    def medians(call: Callable[..., None], repetitions: int) -> tuple[float, float]:
+        calls = {name: [partial(call, loss)] for name, loss in losses.items()}
+        seconds = interleaved_medians(calls, repetitions=repetitions)
+        return seconds["plain"][0], seconds["si"][0]
+
+    plain, si = medians(step, repetitions)
     maps = [logits.detach().requires_grad_() for logits in module(images)]
-    calls = {name: [partial(loss_alone, loss)] for name, loss in losses.items()}
-    alone = interleaved_medians(calls, repetitions=_LOSS_REPETITIONS * repetitions)
-    added = alone["si"][0] - alone["plain"][0]
-    return Step(network, gt.shape[-1], len(gt), seconds["plain"][0], seconds["si"][0], added)
+    plain_alone, si_alone = medians(loss_alone, _LOSS_REPETITIONS * repetitions)
+    return Step(network, gt.shape[-1], len(gt), plain, si, si_alone - plain_alone)
 
 
 def measure_boxes(n_masks: int, *, repetitions: int) -> float:

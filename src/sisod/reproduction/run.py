@@ -2,14 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import get_args
 
 from sisod.common.arguments import check_choice
 from sisod.common.exceptions import InputError
 from sisod.common.output import json_bytes, lock, readable_errors, write_atomically
-from sisod.common.run_folder import open_run, read_run
+from sisod.common.run_folder import RUN_FILE, open_run, read_run
 from sisod.reproduction.cells import LABELS, GridCell, Scale, cell_recipe, find_cell
 from sisod.reproduction.loss_time import FULL, QUICK, run_bench
 from sisod.reproduction.sets import Sets
@@ -74,7 +73,6 @@ class Reproduction:
             out=self.out,
             results=f"results/{{protocol}}/{{dataset}}/{cell.method}",
             maps="cells/{name}/maps/{dataset}",
-            provenance="cells/{name}/scored/{dataset}.json",
         )
 
     def state(self, cell: GridCell) -> str:
@@ -112,13 +110,18 @@ def open_reproduction(out: Path, scale: Scale, data: Path, precision: str, *, wr
     """
     check_choice("precision", precision, get_args(Precision))
     config = {"scale": scale, "data": str(data.resolve()), "precision": precision}
-    open_it = partial(open_run, out, kind="reproduction", config=config, resume=True, in_place=True)
-    with open_it(is_writer=False) as run:  # many processes share the folder
-        if run.resumed or not write:
-            return run.resumed
-    with open_it() as run:
-        run.begin()
-    return False
+    is_new = not (out / RUN_FILE).exists()  # many processes share a folder that exists
+    with open_run(
+        out,
+        kind="reproduction",
+        config=config,
+        resume=True,
+        in_place=True,
+        is_writer=write and is_new,
+    ) as run:
+        if not run.resumed:
+            run.begin()
+        return run.resumed
 
 
 def run_cells(cells: Sequence[GridCell], work: Reproduction, report: Report) -> list[str]:

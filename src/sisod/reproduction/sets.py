@@ -50,15 +50,15 @@ def find_sets(root: Path) -> Sets:
     for name in (TRAINING, *names):
         if (location := locations.get(name)) is None:
             continue
-        try:
-            if problem := location.problem or (
-                "" if location.mask_dir else "it has images but no masks"
-            ):
-                raise InputError(problem)
-            dataset = open_dataset(location.image_dir, masks=location.mask_dir)
-            sets[name] = replace(dataset, name=name)
-        except InputError as error:
-            notes.append(f"{name} is left out: {error}")
+        problem = location.problem or ("" if location.mask_dir else "it has images but no masks")
+        if not problem:
+            try:
+                dataset = open_dataset(location.image_dir, masks=location.mask_dir)
+                sets[name] = replace(dataset, name=name)
+            except InputError as error:
+                problem = str(error)
+        if problem:
+            notes.append(f"{name} is left out: {problem}")
     training = sets.pop(TRAINING, None)
     if training is None or not sets:
         raise InputError(

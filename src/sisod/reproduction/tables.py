@@ -4,6 +4,7 @@ Absolute values depend on random seeds and on details that the paper does not st
 between the losses is the paper's claim.
 """
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,16 +81,16 @@ class Tables:
 def make_tables(work: Reproduction) -> Tables:
     """Read the results of the finished cells; nothing is scored."""
     rows = []
-    for protocol in PROTOCOLS:
-        for dataset in paper.datasets():
-            for cell in (cell for cell in grid() if cell.kind == "train"):
-                folder = work.out / "results" / protocol / dataset / cell.method
-                if (folder / "summary.json").exists():
-                    summary, defined = read_summary(folder, needed=PAPER_KEYS)
-                    labels = dict(zip(_ROW, (protocol, dataset, cell.title), strict=True))
-                    labels |= {"cell": cell.name, "loss": cell.name.rpartition("-")[2]}
-                    images = {"images": defined["mae"]}  # MAE is defined on every image
-                    rows.append(labels | images | {key: summary[key] for key in PAPER_KEYS})
+    cells = [cell for cell in grid() if cell.kind == "train"]
+    for protocol, dataset, cell in itertools.product(PROTOCOLS, paper.datasets(), cells):
+        folder = work.out / "results" / protocol / dataset / cell.method
+        if not (folder / "summary.json").exists():
+            continue
+        summary, defined = read_summary(folder, needed=PAPER_KEYS)
+        row: dict[str, Any] = dict(zip(_ROW, (protocol, dataset, cell.title), strict=True))
+        row |= {"cell": cell.name, "loss": cell.name.rpartition("-")[2]}
+        row["images"] = defined["mae"]  # MAE is defined on every image
+        rows.append(row | {key: summary[key] for key in PAPER_KEYS})
     if not rows:
         raise InputError(f"{str(work.out)!r} holds no result yet; run a cell first")
     bench = None
@@ -103,19 +104,7 @@ def make_tables(work: Reproduction) -> Tables:
             "sisod's normalised loss; the paper prints Eq. 16 without the division by K + alpha."
         )
         text += f" There were {work.sets.incomplete}." if work.sets.incomplete else ""
-    return Tables(scores, difference_table(scores), bench, " ".join([text, *uneven_pairs(scores)]))
-
-
-def uneven_pairs(scores: pl.DataFrame) -> list[str]:
-    """Return a sentence on each cell that was scored on another number of images than the plain one."""
-    pairs = scores.with_columns(plain_images=_of_plain("images").over(_ROW)).filter(
-        (pl.col("images") != pl.col("plain_images")) & (pl.col("protocol") == "official")
-    )
-    return [
-        f"{row['cell']} on {row['dataset']} was scored on {row['images']} images and the plain loss on "
-        f"{row['plain_images']}: run both cells again."
-        for row in pairs.iter_rows(named=True)
-    ]
+    return Tables(scores, difference_table(scores), bench, text)
 
 
 def difference_table(scores: pl.DataFrame) -> pl.DataFrame:

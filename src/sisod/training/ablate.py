@@ -59,8 +59,6 @@ def ablate(
             "an ablation varies alpha, the weight of the background between boxes, but parts in [loss] "
             f"is {recipe.loss.parts!r}; use --set loss.parts=boxes"
         )
-    if not tests:
-        raise UsageError("an ablation needs a data set to test on; name one with --test")
     datasets = tuple(open_dataset(root, prefer=()) for root in tests)
     if len({dataset.name.casefold() for dataset in datasets}) < len(datasets):  # names are folders
         raise UsageError("two data sets of --test have the same name; give each its own")
@@ -78,14 +76,14 @@ def ablate(
         is_writer=machine.is_first_process,
     ) as run:
         run.begin()
+        request = replace(request, out=run.path)
         for seed in range(recipe.train.seed, recipe.train.seed + n_seeds):
             for variant in ALPHAS:
-                experiment = _experiment(recipe, replace(request, out=run.path), datasets, variant, seed)
+                experiment = _experiment(recipe, request, datasets, variant, seed)
                 for (name, _), result in run_experiment(experiment, machine).items():
-                    labels = {"variant": variant, "seed": seed, "dataset": name}
-                    rows.append(labels | result.summary)
+                    rows.append({"variant": variant, "seed": seed, "dataset": name} | result.summary)
                 if run.is_writer:
-                    _write(run.path, rows)
+                    write_rows(run.path, rows)
         run.finish()
     return rows
 
@@ -110,21 +108,23 @@ def _experiment(
     )
 
 
-def summarise(rows: Sequence[Row], dataset: str) -> dict[str, dict[str, tuple[float, float]]]:
-    """Return mean and deviation over the seeds of every score, by variant.
+def summarise(rows: Sequence[Row]) -> dict[str, dict[str, dict[str, tuple[float, float]]]]:
+    """Return mean and deviation over the seeds of every score, by data set and variant.
 
     Example:
         >>> rows = [{"variant": "plain", "dataset": "MSOD", "mae": mae} for mae in (0.1, 0.2, 0.3)]
-        >>> mean, deviation = summarise(rows, "MSOD")["plain"]["mae"]
+        >>> mean, deviation = summarise(rows)["MSOD"]["plain"]["mae"]
         >>> round(mean, 6), round(deviation, 6)
         (0.2, 0.1)
     """
-    here = [row for row in rows if row["dataset"] == dataset]
-    means = {}
-    for name in dict.fromkeys(row["variant"] for row in here):
-        seeds = [row for row in here if row["variant"] == name]
-        keys = [key for key in seeds[0] if key in METRICS]
-        means[name] = {key: mean_and_deviation([row[key] for row in seeds]) for key in keys}
+    runs: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        runs.setdefault((row["dataset"], row["variant"]), []).append(row)
+    means: dict[str, dict[str, dict[str, tuple[float, float]]]] = {}
+    for (dataset, variant), seeds in runs.items():
+        means.setdefault(dataset, {})[variant] = {
+            key: mean_and_deviation([row[key] for row in seeds]) for key in seeds[0] if key in METRICS
+        }
     return means
 
 
@@ -138,21 +138,19 @@ def ablation_tables(rows: Sequence[Row], network: str) -> dict[str, Grid]:
         ('alpha = back / fore', '0.5000')
     """
     seeds = pluralize(len({row["seed"] for row in rows}), "seed")
+    head = ("loss", *(f"{METRICS[key].title} {arrow(key)}" for key in SHOWN))
     tables = {}
-    for dataset in dict.fromkeys(row["dataset"] for row in rows):
-        means = summarise(rows, dataset)
-        best = [
-            (max if METRICS[key].direction == "up" else min)(means, key=lambda name: means[name][key][0])
-            for key in SHOWN
-        ]
+    for dataset, means in summarise(rows).items():
+        bold = set[tuple[int, int]]()
+        for column, key in enumerate(SHOWN, start=1):
+            best = max if METRICS[key].direction == "up" else min
+            values = [scores[key][0] for scores in means.values()]
+            bold.add((values.index(best(values)), column))
         cells = tuple(
-            (TITLES.get(name, name), *(_spread(*scores[key]) for key in SHOWN))
-            for name, scores in means.items()
+            (TITLES.get(variant, variant), *(_spread(*scores[key]) for key in SHOWN))
+            for variant, scores in means.items()
         )
-        bold = {(list(means).index(name), column) for column, name in enumerate(best, start=1)}
-        head = ("loss", *(f"{METRICS[key].title} {arrow(key)}" for key in SHOWN))
-        title = f"{network} on {dataset}, {seeds}"
-        tables[title] = Grid(head, cells, n_text=1, bold=frozenset(bold))
+        tables[f"{network} on {dataset}, {seeds}"] = Grid(head, cells, n_text=1, bold=frozenset(bold))
     return tables
 
 
@@ -160,7 +158,7 @@ def _spread(mean: float, deviation: float) -> str:
     return f"{mean:.4f}" + ("" if is_nan(deviation) else f" ± {deviation:.4f}")
 
 
-def _write(out: Path, rows: Sequence[Row]) -> None:
+def write_rows(out: Path, rows: Sequence[Row]) -> None:
     """Write the rows of the runs finished so far, and their means."""
 
     def defined(**values: float) -> dict[str, float | None]:
@@ -170,9 +168,9 @@ def _write(out: Path, rows: Sequence[Row]) -> None:
     means = {
         dataset: {
             variant: {key: defined(mean=scores[key][0], deviation=scores[key][1]) for key in PAPER_KEYS}
-            for variant, scores in summarise(rows, dataset).items()
+            for variant, scores in variants.items()
         }
-        for dataset in dict.fromkeys(row["dataset"] for row in rows)
+        for dataset, variants in summarise(rows).items()
     }
     runs = [
         {key: row[key] for key in ("variant", "seed", "dataset")}

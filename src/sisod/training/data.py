@@ -5,11 +5,12 @@ workers, the number of processes and the step at which a run was resumed change 
 """
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from itertools import repeat
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import cv2
 import numpy as np
@@ -28,10 +29,11 @@ from sisod.losses import collate_boxes, collate_labels
 from sisod.losses.objects import PartLabels, partition_labels
 from sisod.losses.weighting import Weighting
 from sisod.networks.network import Network
-from sisod.scoring.partition import cut_mask
+from sisod.scoring.partition import Partition, cut_mask
 from sisod.training.recipe_parts import DataPart
 
 Plane = NDArray[np.uint8]
+ValidationItem = tuple[Tensor, NDArray[np.bool_]]
 LEVEL = 128  # grey value from which a pixel of a mask is salient
 _ASPECT_TOLERANCE = 0.05  # image and mask may differ in size, but not in aspect ratio
 
@@ -71,10 +73,11 @@ class Item(NamedTuple):
     parts: PartLabels | None = None
 
 
+@dataclass(eq=False)
 class TrainingSet(Dataset[Item]):
     """Augmented images by (epoch, index).
 
-    Args:
+    Attributes:
         samples: images and masks.
         part: size and augmentation.
         seed: of the augmentation.
@@ -84,22 +87,12 @@ class TrainingSet(Dataset[Item]):
         weighting: says the parts of the masks that the loss is taken over; by default boxes.
     """
 
-    def __init__(
-        self,
-        samples: Sequence[Sample],
-        part: DataPart,
-        *,
-        seed: int,
-        network: type[Network] = Network,
-        labels_dir: Path | None = None,
-        weighting: Weighting | None = None,
-    ) -> None:
-        self.samples = samples
-        self.part = part
-        self.seed = seed
-        self.network = network
-        self.labels_dir = labels_dir
-        self.weighting = weighting or Weighting()
+    samples: Sequence[Sample]
+    part: DataPart
+    seed: int = 0
+    network: type[Network] = Network
+    labels_dir: Path | None = None
+    weighting: Weighting = field(default_factory=Weighting)
 
     def __len__(self) -> int:
         return len(self.samples)
@@ -113,31 +106,26 @@ class TrainingSet(Dataset[Item]):
             for target in self.network.auxiliary_targets():
                 planes[target] = read_array(self.labels_dir / target, f"{sample.name}.png")
         planes = augment(planes, self.part, np.random.default_rng((self.seed, epoch, index)))
-        mask = planes["mask"]
+        mask, kind = planes["mask"], self.weighting.parts
         if self.labels_dir is None:
             planes |= self.network.split_mask(mask)
-        kind = self.weighting.parts
-        partition = cut_mask(
-            mask >= LEVEL,
-            connectivity=self.weighting.connectivity,
-            min_area=self.weighting.min_area,
-        )
+        partition = find_objects(mask >= LEVEL, self.weighting)
         parts = None if kind == "boxes" else partition_labels(partition, kind)
         image = planes.pop("image")
         return Item(image, planes, partition.boxes, sample.name, parts)
 
 
-class ValidationSet(Dataset[tuple[Tensor, NDArray[np.bool_]]]):
+@dataclass(eq=False)
+class ValidationSet(Dataset[ValidationItem]):
     """Images at the size of the network, masks at their own."""
 
-    def __init__(self, samples: Sequence[Sample], size: int) -> None:
-        self.samples = samples
-        self.size = size
+    samples: Sequence[Sample]
+    size: int
 
     def __len__(self) -> int:
         return len(self.samples)
 
-    def __getitem__(self, index: int) -> tuple[Tensor, NDArray[np.bool_]]:
+    def __getitem__(self, index: int) -> ValidationItem:
         """Return an image and its mask."""
         sample = self.samples[index]
         return to_input(read_image(sample), self.size), read_truth(sample)
@@ -158,30 +146,34 @@ def steps_per_epoch(n_images: int, images_per_step: int) -> int:
     return n_images // images_per_step
 
 
+@dataclass(eq=False)
 class EpochSampler(Sampler[tuple[int, int]]):
     """The order of images by seed and epoch; every process takes its share of each batch.
 
     Images that do not fill a whole step are left out, so that every step has the same number.
 
-    Args:
+    Attributes:
         n_images: number of images.
         step: images of one step, over all processes.
         seed: of the order.
         rank: index of this process.
         world: number of processes.
+        epoch: set by Lightning.
 
     Example:
         >>> list(EpochSampler(5, step=2, seed=0))  # epoch and index
         [(0, 2), (0, 4), (0, 3), (0, 0)]
     """
 
-    def __init__(self, n_images: int, *, step: int, seed: int, rank: int = 0, world: int = 1) -> None:
-        self.n_images = n_images
-        self.n_used = steps_per_epoch(n_images, step) * step
-        self.seed = seed
-        self.rank = rank
-        self.world = world
-        self.epoch = 0
+    n_images: int
+    step: int
+    seed: int
+    rank: int = 0
+    world: int = 1
+    epoch: int = 0
+
+    def __post_init__(self) -> None:
+        self.n_used = steps_per_epoch(self.n_images, self.step) * self.step
 
     def set_epoch(self, epoch: int) -> None:
         """Choose the epoch; Lightning calls this."""
@@ -204,6 +196,11 @@ def read_image(sample: Sample) -> Plane:
 def read_truth(sample: Sample) -> NDArray[np.bool_]:
     """Read a mask as the evaluation does."""
     return truths.read_truth(sample.mask.parent, sample.mask.name).mask(level=LEVEL)
+
+
+def find_objects(mask: NDArray[np.bool_], weighting: Weighting) -> Partition:
+    """Cut a mask into the objects of a loss."""
+    return cut_mask(mask, connectivity=weighting.connectivity, min_area=weighting.min_area)
 
 
 def augment(planes: dict[str, Plane], part: DataPart, rng: np.random.Generator) -> dict[str, Plane]:
@@ -261,7 +258,7 @@ def collate(items: Sequence[Item]) -> TrainingBatch:
     )
 
 
-def collate_validation(items: Sequence[tuple[Tensor, NDArray[np.bool_]]]) -> ValidationBatch:
+def collate_validation(items: Sequence[ValidationItem]) -> ValidationBatch:
     """Stack images; masks keep their own sizes."""
     images = torch.stack([image for image, _ in items])
     return ValidationBatch(images, tuple(torch.from_numpy(mask) for _, mask in items))
@@ -306,41 +303,51 @@ def name_order(name: str) -> float:
     return int.from_bytes(digest[:6], "big") / 2**48
 
 
+class CheckedSamples(NamedTuple):
+    """What was found by reading every file once.
+
+    Attributes:
+        samples: those that can be used.
+        problems: a sentence about each of the others.
+        n_components: of the masks of the usable samples, if there is a weighting.
+        n_objects: how many of them are objects of the loss.
+    """
+
+    samples: tuple[Sample, ...]
+    problems: tuple[str, ...] = ()
+    n_components: int = 0
+    n_objects: int = 0
+
+
 def check_samples(
-    samples: Sequence[Sample],
-    *,
-    skip_bad: bool = False,
-    visit: Callable[[NDArray[np.bool_]], None] | None = None,
-) -> tuple[tuple[Sample, ...], tuple[str, ...]]:
+    samples: Sequence[Sample], *, skip_bad: bool = False, weighting: Weighting | None = None
+) -> CheckedSamples:
     """Read every file once, so that a broken one is reported before training starts.
 
     Args:
         samples: images and masks.
-        skip_bad: leave out those that cannot be used.
-        visit: called with every usable mask, in threads.
-
-    Returns:
-        The usable samples, and a sentence about each of the others. Without `skip_bad` the first of
-        these is raised.
+        skip_bad: leave out those that cannot be used, instead of raising.
+        weighting: count the objects of this loss, in masks of their own size, as `evaluate` does.
     """
-    good, bad = [], []
+    good, bad, n_components, n_objects = list[Sample](), list[str](), 0, 0
     with ThreadPoolExecutor() as pool, progress_bar("reading", len(samples)) as advance:
-        problems = pool.map(_find_problem, samples, repeat(visit))
-        for sample, problem in zip(samples, problems, strict=True):
+        for sample, found in zip(samples, pool.map(_check, samples, repeat(weighting)), strict=True):
             advance(1)
-            if problem is None:
+            if not isinstance(found, str):
                 good.append(sample)
+                n_components, n_objects = n_components + found[0], n_objects + found[1]
             elif skip_bad:
-                bad.append(problem)
+                bad.append(found)
             else:
                 pool.shutdown(cancel_futures=True)
-                raise InputError(f"{problem}; or leave such images out with --skip-bad")
+                raise InputError(f"{found}; or leave such images out with --skip-bad")
     if not good:
         raise InputError(f"none of the {len(samples)} images can be used; the first: {bad[0]}")
-    return tuple(good), tuple(bad)
+    return CheckedSamples(tuple(good), tuple(bad), n_components, n_objects)
 
 
-def _find_problem(sample: Sample, visit: Callable[[NDArray[np.bool_]], None] | None) -> str | None:
+def _check(sample: Sample, weighting: Weighting | None) -> tuple[int, int] | str:
+    """Return the numbers of components and objects of a mask, or what is wrong with the files."""
     try:
         image, mask = read_image(sample), read_truth(sample)
     except InputError as error:
@@ -354,9 +361,10 @@ def _find_problem(sample: Sample, visit: Callable[[NDArray[np.bool_]], None] | N
             f"{mask_height}; expected the same aspect ratio; rotate or replace one of them"
             + (cause if is_rotated else "")
         )
-    if visit is not None:
-        visit(mask)
-    return None
+    if weighting is None:
+        return 0, 0
+    partition = find_objects(mask, weighting)
+    return len(partition.components), len(partition)
 
 
 def image_digest(sample: Sample) -> bytes:
@@ -367,17 +375,3 @@ def image_digest(sample: Sample) -> bytes:
 def file_digest(root: str | Path, path: str) -> bytes:
     """Return a digest of the bytes of a file, in a folder or a container."""
     return hashlib.sha256(read_bytes(root, path)).digest()
-
-
-def to_device(batch: Any, device: torch.device) -> Any:
-    """Move images and labels; boxes stay on the CPU, where the loss reads them."""
-
-    def move(tensor: Tensor) -> Tensor:
-        return tensor.to(device, non_blocking=True)
-
-    batch = batch._replace(images=move(batch.images))
-    if isinstance(batch, TrainingBatch):
-        labels = {kind: move(label) for kind, label in batch.labels.items()}
-        parts = None if batch.parts is None else move(batch.parts)
-        batch = batch._replace(labels=labels, parts=parts)
-    return batch

@@ -1,10 +1,9 @@
 """One experiment: train a recipe with a loss, predict the test sets, score the predictions.
 
-Finished steps are skipped, so the same call continues an experiment that was interrupted.
+`sisod reproduce`, `ablate` and `demo` are tables of experiments. Finished steps are skipped, so the same
+call continues an experiment that was interrupted.
 """
 
-import hashlib
-import json
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -14,23 +13,19 @@ from typing import Any
 from torch import nn
 
 from sisod.common.exceptions import InputError
-from sisod.common.output import write_atomically
 from sisod.common.progress import progress_bar
-from sisod.common.run_folder import OtherRunError, read_run
+from sisod.common.run_folder import OtherRunError, discard, read_run
 from sisod.data.datasets import Dataset
 from sisod.evaluation.driver import evaluate_request
 from sisod.evaluation.evaluator import Evaluator
 from sisod.evaluation.notes import run_notes
 from sisod.evaluation.result import Evaluation
 from sisod.evaluation.tasks import Folders, Options, make_request
-from sisod.networks.checkpoints import WEIGHTS_FILE
 from sisod.networks.map_folder import Bits, to_grey
 from sisod.networks.network import Network
 from sisod.networks.predict import predict_batch, predict_folder
 from sisod.networks.saved import load_network
 from sisod.scoring.metrics import MetricChoice
-from sisod.training.calibration.fit import Objective
-from sisod.training.calibration.runs import calibrate_run, copy_config, load_run
 from sisod.training.data import read_image, read_truth, to_input
 from sisod.training.recipe import Recipe
 from sisod.training.train import Machine, TrainingRequest, train
@@ -53,13 +48,7 @@ class Experiment:
         out: folder of the following, whose `{name}`, `{dataset}` and `{protocol}` are filled in.
         results: folders as `sisod evaluate` writes them.
         maps: folders as `sisod predict` writes them; None scores in memory and keeps no maps.
-        provenance: files that record which weights, how many images and maps of which depth were
-            scored, so that results of others are replaced; None accepts any result.
         criterion: a loss of your own instead of the recipe's, as for `train`.
-        calibrate: calibrate the network to this objective before predicting, on images that were
-            neither trained on nor are in a test set; None predicts as trained. The run is not changed:
-            the calibrated copy is in `out / "calibrated" / name`, so that a second experiment of
-            another name can score the same run without calibration.
     """
 
     name: str
@@ -70,17 +59,10 @@ class Experiment:
     out: Path
     results: str = "results/{dataset}/{name}"
     maps: str | None = "maps/{dataset}/{name}"
-    provenance: str | None = None
     criterion: nn.Module | None = None
-    calibrate: Objective | None = None
-
-    @property
-    def network_dir(self) -> Path:
-        """The folder of the network that is scored."""
-        return self.training.out if self.calibrate is None else self.out / "calibrated" / self.name
 
     def path(self, template: str, dataset: Dataset, protocol: str = "") -> Path:
-        """Return the path of results, maps or provenance."""
+        """Return the path of results or maps."""
         return self.out / template.format(name=self.name, dataset=dataset.name, protocol=protocol)
 
 
@@ -100,8 +82,12 @@ def run_experiment(
 
 
 def train_experiment(experiment: Experiment, machine: Machine) -> dict[str, Any]:
-    """Train or resume the network; return the record of the run."""
+    """Train or resume the network; return its record. Results of an earlier one are removed."""
     request = replace(experiment.training, resume=True)
+    if machine.is_first_process and not read_run(request.out).get("finished"):
+        for dataset in experiment.tests:
+            for protocol in experiment.metrics:
+                discard(experiment.path(experiment.results, dataset, protocol))
     return train(experiment.recipe, request, machine, criterion=experiment.criterion)
 
 
@@ -120,10 +106,8 @@ def score_experiment(
     """
     problems = []
     if waiting := unscored(experiment):
-        if experiment.calibrate is not None:
-            _calibrate(experiment, experiment.calibrate)
         factory = experiment.recipe.network.factory or None
-        network = load_network(experiment.network_dir, factory=factory)
+        network = load_network(experiment.training.out, factory=factory)
         for dataset in waiting:
             try:
                 _score(experiment, network, dataset, jobs, warn)
@@ -138,28 +122,43 @@ def score_experiment(
     }
 
 
-def _calibrate(experiment: Experiment, objective: Objective) -> None:
-    """Write the calibrated copy of the trained network, unless it is there."""
-    run, copy = experiment.training.out, read_run(experiment.network_dir)
-    factory = experiment.recipe.network.factory or None
-    config = copy_config(load_run(run, factory), objective)
-    if not copy.get("finished") or copy["config"] != config:
-        calibrate_run(
-            run,
-            data=experiment.training.data,
-            masks=experiment.training.masks,
-            objective=objective,
-            tests=[test.image_dir for test in experiment.tests],
-            factory=factory,
-            out=experiment.network_dir,
-            overwrite=True,
-        )
-
-
 def unscored(experiment: Experiment) -> list[Dataset]:
-    """Return the test sets without results, or with results of other weights or images."""
-    weights = _weights_digest(experiment)
-    return [dataset for dataset in experiment.tests if not _is_scored(experiment, dataset, weights)]
+    """Return the test sets without results, or with results of another number of images."""
+    return [
+        dataset
+        for dataset in experiment.tests
+        if any(
+            read_run(experiment.path(experiment.results, dataset, name)).get("images")
+            != len(dataset.samples)
+            for name in experiment.metrics
+        )
+    ]
+
+
+def _score(
+    experiment: Experiment, network: Network, dataset: Dataset, jobs: int | None, warn: Warn
+) -> None:
+    """Predict and score one test set, replacing results of other images."""
+    size, metrics = experiment.recipe.data.size, experiment.metrics
+    title = f"{experiment.name} on {dataset.name}"
+    folders = {name: experiment.path(experiment.results, dataset, name) for name in metrics}
+    if experiment.maps is None:
+        results = evaluate_network(network, dataset, size=size, metrics=metrics, title=title)
+        for name, folder in folders.items():
+            results[name].save(folder, overwrite=True)
+        return
+    maps = experiment.path(experiment.maps, dataset)
+    try:
+        predict_folder(network, dataset.image_dir, maps, size=size, bits=_BITS, resume=True)
+    except OtherRunError:  # maps of other weights
+        predict_folder(network, dataset.image_dir, maps, size=size, bits=_BITS, overwrite=True)
+    for name, folder in folders.items():
+        roots = Folders(str(maps), str(dataset.mask_dir))
+        request = make_request(roots, protocol=name, metrics=metrics[name])
+        options = Options(jobs=jobs, overwrite=True, title=f"{title}, {name}")
+        result = evaluate_request(request, options, folder)
+        for note in run_notes(result.run, request):
+            warn(f"{title}: {note}")
 
 
 def evaluate_network(
@@ -175,7 +174,7 @@ def evaluate_network(
         title: of the progress bar.
     """
     evaluators = {name: Evaluator(protocol=name, metrics=keys) for name, keys in metrics.items()}
-    with progress_bar(title, len(dataset.samples)) as advance:
+    with progress_bar(f"scoring {title}", len(dataset.samples)) as advance:
         for sample in dataset.samples:
             mask = read_truth(sample)
             image = to_input(read_image(sample), size)
@@ -184,67 +183,3 @@ def evaluate_network(
                 evaluator.update(to_grey(pred, _BITS), mask, name=sample.name)
             advance(1)
     return {name: evaluator.result() for name, evaluator in evaluators.items()}
-
-
-def file_digest(path: Path) -> str:
-    """Return a digest of a safetensors file that ignores the (random) order of its metadata."""
-    with path.open("rb") as file:
-        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
-        digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
-        return hashlib.file_digest(file, lambda: digest).hexdigest()
-
-
-def _score(
-    experiment: Experiment, network: Network, dataset: Dataset, jobs: int | None, warn: Warn
-) -> None:
-    """Predict and score one test set, replacing results of other weights or images."""
-    size, metrics = experiment.recipe.data.size, experiment.metrics
-    title = f"{experiment.name} on {dataset.name}"
-    folders = {name: experiment.path(experiment.results, dataset, name) for name in metrics}
-    if experiment.maps is None:
-        results = evaluate_network(
-            network, dataset, size=size, metrics=metrics, title=f"scoring {title}"
-        )
-        for name, folder in folders.items():
-            results[name].save(folder, overwrite=True)
-    else:
-        maps = experiment.path(experiment.maps, dataset)
-        try:
-            predict_folder(network, dataset.image_dir, maps, size=size, bits=_BITS, resume=True)
-        except OtherRunError:
-            predict_folder(network, dataset.image_dir, maps, size=size, bits=_BITS, overwrite=True)
-        for name, folder in folders.items():
-            roots = Folders(str(maps), str(dataset.mask_dir))
-            request = make_request(roots, protocol=name, metrics=metrics[name])
-            options = Options(jobs=jobs, overwrite=True, title=f"{title}, {name}")
-            result = evaluate_request(request, options, folder)
-            for note in run_notes(result.run, request):
-                warn(f"{title}: {note}")
-    if experiment.provenance is not None:
-        path = experiment.path(experiment.provenance, dataset)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, _provenance(dataset, _weights_digest(experiment)))
-
-
-def _is_scored(experiment: Experiment, dataset: Dataset, weights: str | None) -> bool:
-    folders = [experiment.path(experiment.results, dataset, name) for name in experiment.metrics]
-    if not all((folder / "summary.json").exists() for folder in folders):
-        return False
-    if experiment.provenance is None:
-        return True
-    path = experiment.path(experiment.provenance, dataset)
-    return path.is_file() and path.read_bytes() == _provenance(dataset, weights)
-
-
-def _provenance(dataset: Dataset, weights: str | None) -> bytes:
-    content = {"weights": weights, "images": len(dataset.samples), "bits": _BITS}
-    return (json.dumps(content, indent=2) + "\n").encode()
-
-
-def _weights_digest(experiment: Experiment) -> str | None:
-    """Return a digest of the trained network and, if it is another, of the one that is scored."""
-    folders = dict.fromkeys((experiment.training.out, experiment.network_dir))
-    paths = [folder / WEIGHTS_FILE for folder in folders]
-    if experiment.provenance is None or not all(path.is_file() for path in paths):
-        return None
-    return " ".join(map(file_digest, paths))

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import lightning as L  # noqa: N812  (the name everybody knows it by)
 import numpy as np
 import torch
-import torch.nn.functional as F  # noqa: N812
+import torch.nn.functional as F  # noqa: N812  (the name everybody knows it by)
 from torch.utils.data import DataLoader
 
 from sisod.common.exceptions import InputError, UsageError
@@ -23,7 +22,9 @@ from sisod.data.datasets import Sample
 from sisod.networks.network import Network
 from sisod.training.data import (
     EpochSampler,
+    Item,
     TrainingSet,
+    ValidationItem,
     ValidationSet,
     collate,
     collate_validation,
@@ -34,80 +35,49 @@ from sisod.training.data import (
 from sisod.training.recipe_parts import TrainPart
 
 
-class SaliencyData(L.LightningDataModule):
-    """The loaders of a run.
+def make_loaders(
+    part: TrainPart,
+    training: TrainingSet,
+    validation: ValidationSet,
+    *,
+    workers: int | None = None,
+    rank: int = 0,
+    world: int = 1,
+) -> tuple[DataLoader[Item], DataLoader[ValidationItem] | None]:
+    """Return the loaders of a run: of the images to train on, and of those to validate on, if any.
 
     Args:
-        train: says the batch and the seed.
+        part: says the batch and the seed.
         training: images to train on.
         validation: images to validate on; may be empty.
         workers: processes that read images; None for one per core, up to eight.
         rank: the index of this process, which takes its share of every batch.
         world: the number of processes.
     """
-
-    def __init__(
-        self,
-        train: TrainPart,
-        training: TrainingSet,
-        validation: ValidationSet,
-        *,
-        workers: int | None = None,
-        rank: int = 0,
-        world: int = 1,
-    ) -> None:
-        super().__init__()
-        if train.batch % world:
-            raise UsageError(
-                f"a batch of {train.batch} images cannot be shared by {world} processes; set "
-                f"train.batch to a multiple of {world}"
-            )
-        self.train, self.training, self.validation = train, training, validation
-        self.workers = min(8, default_jobs()) if workers is None else workers
-        self.rank, self.world = rank, world
-
-    def train_dataloader(self) -> Any:
-        """Return the loader; the epoch is set here since Lightning, resuming, sets it too late."""
-        sampler = EpochSampler(
-            len(self.training),
-            step=self.train.images_per_step,
-            seed=self.train.seed,
-            rank=self.rank,
-            world=self.world,
+    if part.batch % world:
+        raise UsageError(
+            f"a batch of {part.batch} images cannot be shared by {world} processes; set train.batch to "
+            f"a multiple of {world}"
         )
-        if self.trainer is not None:
-            progress: Any = self.trainer.fit_loop.epoch_progress.current
-            sampler.set_epoch(progress.processed)
-        return DataLoader(
-            self.training,
-            batch_size=self.train.batch // self.world,
-            sampler=sampler,
-            collate_fn=collate,
-            **self._options(),
-        )
-
-    def val_dataloader(self) -> Any:
-        """Return the loader, or nothing."""
-        if not len(self.validation):
-            return []
-        return DataLoader(
-            self.validation,
-            batch_size=self.train.batch // self.world,
-            sampler=range(self.rank, len(self.validation), self.world),  # its own images, none twice
-            collate_fn=collate_validation,
-            **self._options(),
-        )
-
-    def _options(self) -> dict[str, Any]:
-        samples = (*self.training.samples, *self.validation.samples)
-        can_fork = all(works_in_fork(path) for one in samples for path in (one.image, one.mask))
-        return {
-            "multiprocessing_context": None if can_fork or not self.workers else "spawn",
-            "num_workers": self.workers,
-            "worker_init_fn": quiet_worker,
-            "persistent_workers": self.workers > 0,
-            "pin_memory": torch.cuda.is_available(),
-        }
+    workers = min(8, default_jobs()) if workers is None else workers
+    samples = (*training.samples, *validation.samples)
+    can_fork = all(works_in_fork(path) for one in samples for path in (one.image, one.mask))
+    options: dict[str, Any] = {
+        "batch_size": part.batch // world,
+        "multiprocessing_context": None if can_fork or not workers else "spawn",
+        "num_workers": workers,
+        "worker_init_fn": quiet_worker,
+        "persistent_workers": workers > 0,
+        "pin_memory": torch.cuda.is_available(),
+    }
+    sampler = EpochSampler(
+        len(training), step=part.images_per_step, seed=part.seed, rank=rank, world=world
+    )
+    loader = DataLoader(training, sampler=sampler, collate_fn=collate, **options)
+    if not len(validation):
+        return loader, None
+    own = range(rank, len(validation), world)  # images of this process, none twice
+    return loader, DataLoader(validation, sampler=own, collate_fn=collate_validation, **options)
 
 
 @torch.inference_mode()

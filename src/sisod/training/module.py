@@ -13,15 +13,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from sisod.common.arguments import one_line
-from sisod.common.exceptions import InputError, InputWarning, UsageError, shorten_list
+from sisod.common.exceptions import InputError, InputWarning, shorten_list
 from sisod.losses import PlainLoss, SizeInvariantLoss
 from sisod.losses.loss import DecoupledLoss
 from sisod.losses.weighting import Weighting
 from sisod.networks.adapters.wrapped import module_errors
 from sisod.networks.architectures.blocks import resize
 from sisod.networks.network import Network
-from sisod.training.data import TrainingBatch, ValidationBatch, to_device
+from sisod.training.data import TrainingBatch, ValidationBatch
 from sisod.training.recipe import Recipe
 from sisod.training.recipe_parts import SGD, LossPart, Schedule
 from sisod.training.torchmetric import SizeInvariantScores
@@ -73,16 +72,13 @@ class SaliencyModule(L.LightningModule):
         if factor != 1 and not any(in_encoder(name) for name, _ in network.named_parameters()):
             warnings.warn(
                 f"[schedule] encoder_factor is {factor:g}, but {network.facts.title} has no parameter "
-                "whose name starts with 'encoder.', so it has no effect; silence this with --set "
-                "schedule.encoder_factor=1, or give the encoder this name",
+                "whose name starts with 'encoder.', so it has no effect; give the encoder this name",
                 InputWarning,
                 stacklevel=2,
             )
-        self.averaged = (
-            copy.deepcopy(network).requires_grad_(requires_grad=False) if recipe.train.ema else None
-        )
-        if recipe.train.compile:
-            compile_network(network)
+        self.averaged = copy.deepcopy(network).requires_grad_(False) if recipe.train.ema else None  # noqa: FBT003
+        if recipe.train.compile:  # in place, so that the names of parameters stay as they are
+            network.compile(backend=COMPILE_BACKEND)
 
     @property
     def result(self) -> Network:
@@ -163,9 +159,11 @@ class SaliencyModule(L.LightningModule):
                     part.eval()
         return self
 
-    def transfer_batch_to_device(self, batch: Any, device: torch.device, dataloader_idx: int) -> Any:  # noqa: ARG002
-        """Move a batch, except for its boxes."""
-        return to_device(batch, device)
+    def transfer_batch_to_device(self, batch: Any, device: torch.device, dataloader_idx: int) -> Any:
+        """Move a batch, except for boxes and masks to validate on, which are read on the CPU."""
+        moved = super().transfer_batch_to_device(batch, device, dataloader_idx)
+        kept = "boxes" if isinstance(batch, TrainingBatch) else "masks"
+        return moved._replace(**{kept: getattr(batch, kept)})
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:  # noqa: ARG002
         """Raise if a good checkpoint would be replaced by one with NaN or infinite weights."""
@@ -176,11 +174,7 @@ class SaliencyModule(L.LightningModule):
     def _stop(self, why: str) -> NoReturn:
         """Raise because the training diverges; name the checkpoint from which it can go on."""
         path = self.run_dir / "checkpoints" / "last.ckpt"
-        last = (
-            f"the last good checkpoint is {str(path)!r}"
-            if path.exists()
-            else "there is no checkpoint yet"
-        )
+        last = f"the last good checkpoint is {str(path)!r}" if path.exists() else "no checkpoint yet"
         raise InputError(f"{why}; {last}; lower optimizer.lr, or set train.clip")
 
 
@@ -207,22 +201,6 @@ def update_average(averaged: nn.Module, network: nn.Module, decay: float) -> Non
             value.lerp_(current[name], 1 - decay)
         else:
             value.copy_(current[name])
-
-
-def compile_network(network: Network) -> None:
-    """Compile a network in place, so that the names of its parameters stay as they are."""
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of PyTorch's own compiler
-            torch.compile(torch.neg, backend=COMPILE_BACKEND)(torch.ones(2, device=device))
-    except Exception as error:  # PyTorch raises many kinds
-        reason = one_line(f"{type(error).__name__}: {error}", most=200)
-        raise UsageError(
-            f"train.compile is true, but torch.compile does not work here ({reason}); leave it out, or "
-            "install a C++ compiler that PyTorch finds"
-        ) from error
-    network.compile(backend=COMPILE_BACKEND)
 
 
 def make_loss(loss: LossKind | nn.Module, recipe: Recipe, network: Network) -> nn.Module:

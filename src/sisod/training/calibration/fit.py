@@ -7,7 +7,7 @@ the mean logit and the weight are kept. What is fitted and measured are these we
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -34,6 +34,7 @@ _DIGITS = 4  # decimals of the fitted numbers: the same on every machine
 _SHARPEST = 0.1  # least temperature of the fit to MAE, which falls until maps are binary
 _SOFTEST = 20.0
 _NEWTON_STEPS = 100
+_NEIGHBOURS = [(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j]
 _SEPARATED = (
     "the maps separate objects and background without an error, so every harder map has a lower "
     "cross-entropy; there is nothing to calibrate"
@@ -192,16 +193,21 @@ def _fit_mae(pixels: WeightedLogits) -> tuple[float, float]:
     # MAE is a constant plus the sum of `net` p
     net = np.where(pixels.salient, -pixels.weights, pixels.weights) / pixels.weights.sum()
     low, high = float(pixels.logits.min()), float(pixels.logits.max())
-
-    def loss(at: Values) -> float:
-        return float(net @ _sigmoid((pixels.logits - at[1]) / np.exp(at[0])))
-
     temperatures = np.log(np.geomspace(_SHARPEST, _SOFTEST, 25))
     middles = np.linspace(low, high, 97)
-    best = min(((t, m) for t in temperatures for m in middles), key=lambda at: loss(np.array(at)))
-    steps = np.array([temperatures[1] - temperatures[0], middles[1] - middles[0]])
-    log_temperature, middle = _descend(loss, np.array(best), steps).tolist()
-    temperature = float(np.clip(np.exp(log_temperature), _SHARPEST, _SOFTEST))
+
+    def loss(at: tuple[float, float]) -> float:
+        return float(net @ _sigmoid((pixels.logits - at[1]) / np.exp(at[0])))
+
+    best = min(((t, m) for t in temperatures for m in middles), key=loss)
+    steps = temperatures[1] - temperatures[0], middles[1] - middles[0]
+    while max(steps) > 1e-6:  # move to a better neighbour as long as there is one, then halve the steps
+        around = [(best[0] + i * steps[0], best[1] + j * steps[1]) for i, j in _NEIGHBOURS]
+        inside = [at for at in around if temperatures[0] <= at[0] <= temperatures[-1]]
+        better = min((best, *inside), key=loss)
+        steps = (steps[0] / 2, steps[1] / 2) if better == best else steps
+        best = better
+    temperature, middle = float(np.clip(np.exp(best[0]), _SHARPEST, _SOFTEST)), float(best[1])
     if not low < middle < high:
         colour = "black" if middle >= high else "white"
         raise InputError(
@@ -209,23 +215,6 @@ def _fit_mae(pixels: WeightedLogits) -> tuple[float, float]:
             "objects; give a trained network, or fit to bce"
         )
     return temperature, -middle / temperature
-
-
-def _descend(loss: Callable[[Values], float], at: Values, steps: Values) -> Values:
-    """Move to the best of the eight neighbours as long as one is better, then halve the steps."""
-    least, most = np.log(_SHARPEST), np.log(_SOFTEST)
-    neighbours = [np.array([i, j]) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j]
-    value = loss(at)
-    while steps.max() > 1e-6:
-        around = [at + steps * neighbour for neighbour in neighbours]
-        around = [point for point in around if least <= point[0] <= most]
-        values = [loss(point) for point in around]
-        index = int(np.argmin(values))
-        if values[index] < value:
-            at, value = around[index], values[index]
-        else:
-            steps = steps / 2
-    return at
 
 
 def _signed(pixels: WeightedLogits) -> Values:
@@ -287,10 +276,7 @@ class FittedCalibration:
         """Return the table of errors before and after."""
         before, after = self.before.values(), self.after.values()
         titles = {"mae": "MAE", "bce": "BCE", "ece": "ECE", "si_ece": "SI-ECE"}
-        rows = tuple(
-            (title, *(f"{values[key]:.4f}" for values in (before, after)))
-            for key, title in titles.items()
-        )
+        rows = tuple((titles[key], f"{before[key]:.4f}", f"{after[key]:.4f}") for key in titles)
         return Grid(("error", "before", "after"), rows, n_text=1)
 
     def panels(self) -> dict[str, dict[str, ReliabilityCurve]]:
@@ -302,15 +288,15 @@ class FittedCalibration:
 
     def to_json(self) -> dict[str, Any]:
         """Return the content of calibration.json."""
-        errors = {"before": self.before, "after": self.after}
-        return {
-            **self.calibration.to_json(),
+        curves = {
+            when: {"pixels": error.pixels.to_json(), "objects": error.objects.to_json()}
+            for when, error in (("before", self.before), ("after", self.after))
+        }
+        return self.calibration.to_json() | {
             "objective": self.objective,
-            **{when: error.values() for when, error in errors.items()},
-            "reliability": {
-                when: {"pixels": error.pixels.to_json(), "objects": error.objects.to_json()}
-                for when, error in errors.items()
-            },
+            "before": self.before.values(),
+            "after": self.after.values(),
+            "reliability": curves,
             "images": list(self.images),
         }
 

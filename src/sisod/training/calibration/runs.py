@@ -45,8 +45,8 @@ from sisod.training.data import (
     read_truth,
     to_input,
 )
-from sisod.training.run_files import KIND as TRAINING
-from sisod.training.run_files import read_images, save_network
+from sisod.training.trainer import KIND as TRAINING
+from sisod.training.trainer import read_images, save_network
 
 CALIBRATION_FILE = "calibration.json"
 KIND = "calibration"
@@ -91,15 +91,19 @@ def calibrate_run(
     """
     run = Path(run)
     batch = check_int("batch", batch, least=1)
-    network = load_run(run, factory)
+    if run_folder.kind_of(run) != TRAINING:
+        raise InputError(f"{str(run)!r} is not a run of 'sisod train'; expected its folder")
+    if not run_folder.read_run(run).get("finished") or not (run / WEIGHTS_FILE).is_file():
+        raise InputError(unfinished_message(run))
+    network = load_network(run, factory=factory)
     if out is None and network.calibration is not None and not overwrite:
         raise InputError(
             f"{str(run)!r} is calibrated already ({network.calibration}); use --overwrite to calibrate "
             "it again, or --out for a copy"
         )
-    config = copy_config(network, objective)
+    config = {"objective": objective, "weights": weights_digest(network)}
     with _open_folder(run, None if out is None else Path(out), config, overwrite=overwrite) as folder:
-        samples = calibration_samples(run, open_run_data(run, data, masks), limit=limit, tests=tests)
+        samples = calibration_samples(run, _open_data(run, data, masks), limit=limit, tests=tests)
         size = (network.input_size or DEFAULT_SIZE)[0]
         check_memory(batch, (size, size), advice="lower --batch")
         network.to(find_device(device)).eval()
@@ -111,11 +115,6 @@ def calibrate_run(
         # the file of weights is replaced last; it alone decides what `predict` applies
         save_network(network.to("cpu"), folder)
     return fitted
-
-
-def copy_config(network: Network, objective: Objective) -> dict[str, Any]:
-    """Return what decides a calibrated copy of a network, as its run.json holds it."""
-    return {"objective": objective, "weights": weights_digest(network)}
 
 
 @contextmanager
@@ -134,16 +133,7 @@ def _open_folder(
         copy.finish()
 
 
-def load_run(run: Path, factory: str | None = None) -> Network:
-    """Return the network of a finished run; raise if the folder is none."""
-    if run_folder.kind_of(run) != TRAINING:
-        raise InputError(f"{str(run)!r} is not a run of 'sisod train'; expected its folder")
-    if not run_folder.read_run(run).get("finished") or not (run / WEIGHTS_FILE).is_file():
-        raise InputError(unfinished_message(run))
-    return load_network(run, factory=factory)
-
-
-def open_run_data(run: Path, data: str | Path | None, masks: str | Path | None) -> Dataset:
+def _open_data(run: Path, data: str | Path | None, masks: str | Path | None) -> Dataset:
     """Open the data set of a training, where it was or where it is now."""
     if data is not None:
         return open_dataset(data, masks=masks)
@@ -169,28 +159,22 @@ def calibration_samples(
     """
     if limit is not None:
         check_int("limit", limit, least=LEAST_IMAGES)
+    tested = {file_digest(root, file.path) for root in tests for file in find_photographs(root).values()}
     candidates = unseen_images(run, dataset)
-    unseen = _without(candidates, tests) if tests else candidates
+    unseen = [one for one in candidates if not tested or image_digest(one) not in tested]
     n_images, n_tested = len(dataset.samples), len(candidates) - len(unseen)
-    tested = f" and {n_tested} others are test images" if n_tested else ""
     advice = (
-        f"{n_images - len(candidates)} of the {n_images} images were trained on{tested}; train with "
-        "--limit, or with --set train.calibrate=0.1, so that more are left"
+        f"{n_images - len(candidates)} of the {n_images} images were trained on"
+        + (f" and {n_tested} others are test images" if n_tested else "")
+        + "; train with --limit, or with --set train.calibrate=0.1, so that more are left"
     )
     check_number_of_images(len(unseen), advice)
     in_order = sorted(unseen, key=lambda sample: (name_order(sample.name), sample.name))
-    usable, problems = check_samples(in_order[:limit], skip_bad=True)
-    if problems:
-        warnings.warn(f"{len(problems)} images are left out: {problems[0]}", InputWarning, stacklevel=2)
-    check_number_of_images(len(usable), advice)
-    return usable
-
-
-def _without(samples: Sequence[Sample], tests: Sequence[str | Path]) -> list[Sample]:
-    """Return the samples whose image is no copy of an image in `tests`."""
-    photographs = ((root, file.path) for root in tests for file in find_photographs(root).values())
-    tested = {file_digest(root, path) for root, path in photographs}
-    return [sample for sample in samples if image_digest(sample) not in tested]
+    checked = check_samples(in_order[:limit], skip_bad=True)
+    if bad := checked.problems:
+        warnings.warn(f"{len(bad)} images are left out: {bad[0]}", InputWarning, stacklevel=2)
+    check_number_of_images(len(checked.samples), advice)
+    return checked.samples
 
 
 def unseen_images(run: Path, dataset: Dataset) -> tuple[Sample, ...]:
