@@ -15,8 +15,7 @@ import sisod
 from sisod.cli import app
 from sisod.cli.shared import print_tables
 from sisod.common.arguments import check_utf8
-from sisod.common.progress import progress_bar, status
-from sisod.common.streams import is_terminal, usable_streams
+from sisod.common.streams import is_terminal, progress_bar, status, usable_streams
 
 GT = np.zeros((24, 32), dtype=bool)
 GT[2:12, 3:15] = GT[20:22, 28:30] = True

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from sisod.analysis.groups import group_of, number_groups
 from sisod.analysis.scores import OBJECT_SCORES, Score, bounds, chosen_keys, object_score, read_score
 from sisod.common.arguments import check_int, check_known
-from sisod.common.progress import progress_bar
+from sisod.common.streams import progress_bar
 from sisod.evaluation.results import Result
 
 if TYPE_CHECKING:

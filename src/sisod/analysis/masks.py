@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sisod.analysis.groups import size_columns, size_edges
-from sisod.common.progress import progress_bar
+from sisod.common.streams import progress_bar
 from sisod.data.pairs import find_masks
 from sisod.data.truths import BINARY_MASK, TruthFormat, read_truth
 from sisod.scoring.arrays import has_grey_area

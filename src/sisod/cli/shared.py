@@ -15,8 +15,7 @@ import typer
 from sisod.common.exceptions import EXTRAS, InputError, InputWarning, MissingExtraError, UsageError
 from sisod.common.grid import UNLIMITED, Format
 from sisod.common.processes import readable_memory_errors
-from sisod.common.progress import status
-from sisod.common.streams import is_terminal
+from sisod.common.streams import is_terminal, status
 from sisod.scoring.metrics import METRIC_SETS, METRICS
 from sisod.scoring.protocols import (
     PROTOCOLS,

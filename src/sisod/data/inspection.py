@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sisod.common.exceptions import InputError, shorten_list
 from sisod.common.grid import Format, Grid, render
-from sisod.common.progress import progress_bar
+from sisod.common.streams import progress_bar
 from sisod.data.catalogue import KNOWN
 from sisod.data.datasets import DatasetFolders, Sample, find_known, match_files
 from sisod.data.headers import read_header

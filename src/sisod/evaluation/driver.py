@@ -12,8 +12,8 @@ from sisod.common.arguments import check_utf8
 from sisod.common.exceptions import InputError, UsageError
 from sisod.common.output import is_url, write_atomically
 from sisod.common.processes import default_jobs
-from sisod.common.progress import progress_bar
 from sisod.common.run_folder import SCRATCH, Run, open_run, read_run
+from sisod.common.streams import progress_bar
 from sisod.data.containers import is_coco
 from sisod.data.pairs import pair_files
 from sisod.data.storage import begins_with_shard, is_below, list_shards

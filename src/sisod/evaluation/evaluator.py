@@ -6,6 +6,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from sisod.common.arguments import short_repr
+from sisod.common.files import is_utf8
 from sisod.evaluation.result import Evaluation
 from sisod.evaluation.rows import Rows, diagnose_pair
 from sisod.scoring.arrays import as_array, has_grey_area, warn_binary
@@ -70,8 +71,10 @@ class Evaluator:
         Images without a name are numbered by their position, `000000`, `000001`, ...
         Frames of a `partition` are never counted in `run["kept_below_min_area"]`.
         """
-        if name is not None:
-            self._check_name(name)
+        if name is not None and not isinstance(name, str):
+            raise TypeError(f"the name of an image must be a string, got {short_repr(name)}")
+        if name is not None and not is_utf8(name):
+            raise ValueError(f"the name {name!r} is not valid UTF-8, which tables cannot hold")
         try:
             scores = score_pair(self._scorer, pred, gt, partition=partition)
         except CustomMetricError as error:
@@ -94,16 +97,6 @@ class Evaluator:
             if self._single == _FOLD:
                 self._parts[-_FOLD:] = [Rows.joined(self._parts[-_FOLD:])]
                 self._single = 0
-
-    def _check_name(self, name: str) -> None:
-        if not isinstance(name, str):
-            raise TypeError(f"the name of an image must be a string, got {short_repr(name)}")
-        try:
-            name.encode("utf-8")
-        except UnicodeEncodeError:
-            raise ValueError(
-                f"the name {name!r} is not valid UTF-8, which tables cannot hold; give another name"
-            ) from None
 
     def merge(self, other: "Evaluator") -> "Evaluator":
         """Append the images of another evaluator; return self."""

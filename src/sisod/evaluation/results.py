@@ -142,27 +142,18 @@ def _typed(results: Sequence[tuple[str, str, Collection[str], Mapping[str, Any]]
 
 
 def _result_folders(path: Path) -> list[Path]:
-    if not path.is_dir():
-        raise InputError(f"{str(path)!r} is not a folder; expected one that 'sisod evaluate' wrote")
     root = path.resolve()
-    if _is_result(root):
-        return [root]
-    folders = sorted(summary.parent for summary in root.rglob("summary.json"))
-    visible = [folder for folder in folders if _is_result(folder) and not _is_hidden(folder, root)]
-    if not visible:
+    folders = sorted(
+        file.parent
+        for file in root.rglob("summary.json")
+        # an unfinished run is kept under a hidden name
+        if (file.parent / "run.json").is_file() and "/." not in f"/{file.relative_to(root).as_posix()}"
+    )
+    if not folders:
         raise InputError(
             f"no result in or below {str(path)!r}; expected folders that 'sisod evaluate' wrote"
         )
-    return visible
-
-
-def _is_result(folder: Path) -> bool:
-    return (folder / "summary.json").is_file() and (folder / "run.json").is_file()
-
-
-def _is_hidden(folder: Path, root: Path) -> bool:
-    """Tell whether a folder belongs to an unfinished run, which is kept under a hidden name."""
-    return any(part.startswith(".") for part in folder.relative_to(root).parts)
+    return [root] if root in folders else folders
 
 
 def check_photographs(results: Sequence[Result], image_roots: Mapping[str, Path]) -> None:

@@ -6,7 +6,7 @@ Arrow in, Arrow out, through polars: pyarrow is used only if the caller's table 
 import dataclasses
 import functools
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sisod.common.arguments import check_flag, check_text, short_repr
@@ -84,12 +84,17 @@ def score_table(
     rows = Rows.joined(parts)
     images = rows.to_tables()["images"] if parts else _no_images(scorer)
     if details:
+        import polars as pl
+
         settings = {
             "protocol": dataclasses.asdict(protocol),
             "metrics": list(scorer.keys),
             "custom": custom_record(find_custom(scorer.keys)),
         }
-        images = _with_details(images, rows, settings)
+        cells: list[bytes | None] = [None] * len(images)
+        if cells:  # in the first row the settings, a line of JSON, and all rows
+            cells[0] = json.dumps(settings).encode() + b"\n" + rows.to_bytes()
+        images = images.with_columns(pl.Series(DETAILS, cells, dtype=pl.Binary))
     converted: Table = _like(batch, images)
     return converted
 
@@ -153,100 +158,57 @@ def combine_scores(tables: Iterable[Any]) -> Evaluation:
     return result
 
 
-def _with_details(images: "pl.DataFrame", rows: Rows, settings: Mapping[str, Any]) -> "pl.DataFrame":
-    """Add the column of details: in its first row the settings, a line of JSON, and all rows."""
-    import polars as pl
-
-    cells: list[bytes | None] = [None] * len(images)
-    if cells:
-        cells[0] = json.dumps(settings).encode() + b"\n" + rows.to_bytes()
-    return images.with_columns(pl.Series(DETAILS, cells, dtype=pl.Binary))
-
-
-# columns of files
-
-
 def _read_columns(
     frame: "pl.DataFrame", *, name: str, pred: str, gt: str
 ) -> list[tuple[str, bytes, bytes]]:
     """Return name, prediction and ground truth of every row."""
     import polars as pl
 
-    for option, column in (("name", name), ("pred", pred), ("gt", gt)):
+    columns = []
+    for option, column, content in (
+        ("name", name, "names of the images as text"),
+        ("pred", pred, "predictions as the bytes of image files, or structs with a field 'bytes'"),
+        ("gt", gt, "ground truths as the bytes of image files, or structs with a field 'bytes'"),
+    ):
         check_text(option, column)
         if column not in frame.columns:
             raise InputError(
                 f"the table has no column {column!r}, it has {_columns(frame)}; say with {option}= "
-                f"which column has the {_MEANING[option]}"
+                f"which column has the {content}"
             )
-    names = frame[name]
-    if names.dtype in (pl.Categorical, pl.Enum):  # dictionary-encoded
-        names = names.cast(pl.String)
-    if names.dtype != pl.String and len(names):
-        raise InputError(
-            f"column {name!r} is of type {names.dtype}; expected the names of the images as text"
-        )
-    for row, image in enumerate(names.to_list()):
-        if image is None:
-            raise InputError(f"row {row}: column {name!r} is null; expected the name of the image")
-    files = [_contents(frame[column], names) for column in (pred, gt)]
-    return list(zip(names.to_list(), *files, strict=True))
-
-
-_MEANING = {"name": "names of the images", "pred": "predictions", "gt": "ground truths"}
+        cells = frame[column]
+        if option == "name" and cells.dtype in (pl.Categorical, pl.Enum):  # dictionary-encoded
+            cells = cells.cast(pl.String)
+        if option != "name" and isinstance(cells.dtype, pl.Struct) and "bytes" in cells.struct.fields:
+            cells = cells.struct.field("bytes")
+        dtype = pl.String if option == "name" else pl.Binary
+        if cells.dtype != dtype and cells.null_count() < len(cells):
+            raise InputError(f"column {column!r} is of type {frame[column].dtype}; expected {content}")
+        if cells.null_count():
+            raise InputError(
+                f"row {cells.is_null().arg_max()}: column {column!r} is null; expected {content}"
+            )
+        columns.append(cells.to_list())
+    return list(zip(*columns, strict=True))
 
 
 def _columns(frame: "pl.DataFrame") -> str:
     return shorten_list(frame.columns, most=8) or "none"
 
 
-def _contents(column: "pl.Series", names: "pl.Series") -> list[bytes]:
-    """Return the bytes of every row of a column of files."""
-    import polars as pl
-
-    label, data = column.name, column
-    if isinstance(data.dtype, pl.Struct) and "bytes" in [field.name for field in data.dtype.fields]:
-        data = data.struct.field("bytes")
-    if data.dtype != pl.Binary and len(data) and data.null_count() < len(data):
-        raise InputError(
-            f"column {label!r} is of type {column.dtype}; expected the bytes of image files, or structs "
-            "with them in a field 'bytes'"
-        )
-    cells = data.to_list()
-    for row, cell in enumerate(cells):
-        if cell is None:
-            raise InputError(
-                f"{_row(row, names[row])}: column {label!r} is null; expected the bytes of an image file"
-            )
-    return cells
-
-
-def _row(row: int, image: str) -> str:
-    return f"row {row}, image {printable(image)!r}"
-
-
 def _readers(
     files: Sequence[tuple[str, bytes, bytes]], start: int, *, pred: str, gt: str
 ) -> Iterator[PairReader]:
     """Give the images of a batch."""
-    for row in range(start, min(start + BATCH, len(files))):
-        image, pred_data, gt_data = files[row]
-        where = _row(row, image)
+    for row, (image, pred_data, gt_data) in enumerate(files[start : start + BATCH], start):
+        pred_label, gt_label = (f"row {row}, image {printable(image)!r}: {name}" for name in (pred, gt))
         yield PairReader(
             image,
-            functools.partial(_decode, decode_prediction, pred_data, where, pred),
-            functools.partial(_decode, decode_truth, gt_data, where, gt),
-            f"{where}: {pred}",
-            f"{where}: {gt}",
+            functools.partial(decode_prediction, pred_data, pred_label),
+            functools.partial(decode_truth, gt_data, gt_label),
+            pred_label,
+            gt_label,
         )
-
-
-def _decode(decode: Callable[[bytes, str], Any], data: bytes, where: str, column: str) -> Any:
-    """Decode one cell; an error names the row, the image and the column."""
-    try:
-        return decode(data, column)
-    except InputError as error:
-        raise InputError(f"{where}: {error}") from error
 
 
 def _no_images(scorer: Scorer[Any]) -> "pl.DataFrame":
@@ -255,9 +217,6 @@ def _no_images(scorer: Scorer[Any]) -> "pl.DataFrame":
 
     types: dict[str, Any] = {"image": pl.String} | dict.fromkeys(_INTEGERS, pl.Int64)
     return pl.DataFrame(schema=types | dict.fromkeys(("alpha", *scorer.keys), pl.Float64))
-
-
-# kinds of tables
 
 
 def _to_polars(table: Any) -> "pl.DataFrame":

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from sisod.common.arguments import check_choice
 from sisod.common.exceptions import InputError, UsageError, shorten_list
 from sisod.common.output import is_url, output_path, write_atomically, write_png
-from sisod.common.progress import progress_bar
 from sisod.common.run_folder import OtherRunError, Run, discard, open_run
+from sisod.common.streams import progress_bar
 from sisod.data.containers import list_members, open_shard, split_root
 from sisod.data.containers.parquet import parquet_file
 from sisod.data.containers.tar import tar_file

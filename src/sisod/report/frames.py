@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from sisod.common.exceptions import InputError, UsageError, shorten_list
 from sisod.common.grid import Format, Grid, number, render
 from sisod.common.output import output_path, write_png
-from sisod.common.progress import progress_bar
 from sisod.common.run_folder import open_run
+from sisod.common.streams import progress_bar
 from sisod.data.images import read_colour
 from sisod.data.pairs import find_masks, find_photographs
 from sisod.data.storage import is_below

@@ -10,7 +10,7 @@ from sisod.analysis.scores import OBJECT_SCORES
 from sisod.common.arguments import check_known
 from sisod.common.exceptions import InputError, MissingExtraError, UsageError, shorten_list
 from sisod.common.output import lock, readable_errors, resolve_link, write_files
-from sisod.common.progress import progress_bar
+from sisod.common.streams import progress_bar
 from sisod.data.storage import is_local_root
 from sisod.report.drawing.curves import CURVES, curve_figure, object_figure
 from sisod.report.drawing.error_bars import error_figure, error_size_figure

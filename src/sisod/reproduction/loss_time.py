@@ -15,7 +15,7 @@ from torch import Tensor
 
 from sisod import networks, paper
 from sisod.common.grid import Format, Grid, render
-from sisod.common.progress import progress_bar
+from sisod.common.streams import progress_bar
 from sisod.data.catalogue import KNOWN
 from sisod.data.textured_scenes import textured_scenes
 from sisod.losses import PlainLoss, SizeInvariantLoss, boxes_of

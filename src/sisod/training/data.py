@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.utils.data import Dataset, Sampler
 
 from sisod.common.exceptions import InputError
-from sisod.common.progress import progress_bar
+from sisod.common.streams import progress_bar
 from sisod.data import truths
 from sisod.data.datasets import Sample
 from sisod.data.images import read_array, read_colour, resize

@@ -13,7 +13,7 @@ from typing import Any
 from torch import nn
 
 from sisod.common.exceptions import InputError
-from sisod.common.progress import progress_bar
+from sisod.common.streams import progress_bar
 from sisod.common.run_folder import OtherRunError, discard, read_run
 from sisod.data.datasets import Dataset
 from sisod.evaluation.driver import evaluate_request

@@ -15,8 +15,8 @@ from torch.utils.data import DataLoader
 from sisod.common.exceptions import InputError, UsageError
 from sisod.common.output import output_path, write_png
 from sisod.common.processes import default_jobs
-from sisod.common.progress import progress_bar
 from sisod.common.run_folder import open_run
+from sisod.common.streams import progress_bar
 from sisod.data.containers import works_in_fork
 from sisod.data.datasets import Sample
 from sisod.networks.network import Network

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from sisod.analysis.groups import FOUND, group_of, size_edges, size_label
-from sisod.common.progress import progress_bar
+from sisod.common.streams import progress_bar
 from sisod.evaluation.result import Evaluation
 from sisod.evaluation.results import Result, datasets_of, methods_of
 from sisod.report.page.charts import rounded

@@ -16,7 +16,7 @@ from sisod.analysis.error_breakdown import CLASS_TITLES
 from sisod.common.exceptions import InputError, UsageError, require
 from sisod.common.grid import Grid, best_rows, number
 from sisod.common.output import write_output
-from sisod.common.progress import progress_bar
+from sisod.common.streams import progress_bar
 from sisod.evaluation.results import Result, check_photographs, datasets_of, methods_of
 from sisod.paper import AgainstPaper
 from sisod.paper import against_paper as against_paper_row

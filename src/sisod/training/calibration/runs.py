@@ -12,7 +12,7 @@ from sisod.common import run_folder
 from sisod.common.arguments import check_int
 from sisod.common.exceptions import InputError, InputWarning, shorten_list
 from sisod.common.output import json_bytes, lock, readable_errors, resolve_link, write_atomically
-from sisod.common.progress import progress_bar
+from sisod.common.streams import progress_bar
 from sisod.common.version import __version__
 from sisod.data.datasets import Dataset, Sample, open_dataset
 from sisod.data.pairs import find_photographs
