@@ -114,12 +114,6 @@ def result(**options: Any) -> sisod.Evaluation:
 
 DONE = result()
 MEAN = make_separable(lambda pred, gt: float(np.mean(pred != gt)))
-REQUEST: dict[str, Any] = {
-    "pred_root": "p",
-    "gt_root": "g",
-    "protocol": PROTOCOLS["default"],
-    "keys": ("mae",),
-}
 CALLS: dict[str, tuple[Callable[[Any], object], list[Any], str]] = {
     "protocol": (lambda v: sisod.score(GT, GT, protocol=v), [3, None, [], b"paper", "papr"], "protocol"),
     "protocol of an evaluator": (lambda v: sisod.Evaluator(protocol=v), [3, None, {}], "protocol"),

@@ -68,31 +68,6 @@ def test_text_files_name_their_encoding_and_line_ends() -> None:
     assert [fault for fault in faults if not fault.startswith(others)] == []
 
 
-def test_calls_that_some_system_lacks() -> None:
-    lacking = {"fork", "killpg", "setsid", "getuid", "symlink_to", "symlink", "mkfifo", "setrlimit"}
-    assert [f"{where}: {name}" for where, name, _ in calls() if name in lacking] == []
-
-
-def test_modules_that_some_system_lacks_are_imported_where_that_is_expected() -> None:
-    """Inside `try`, so that their absence is an answer, or where the system is asked for first."""
-    lacking = {"fcntl", "grp", "msvcrt", "pwd", "resource", "termios", "winreg"}
-    outside = []
-    for path, tree in trees().items():
-        tried = {
-            id(n)
-            for t in ast.walk(tree)
-            if isinstance(t, ast.Try)
-            or (isinstance(t, ast.If) and "sys.platform" in ast.unparse(t.test))
-            for n in ast.walk(t)
-        }
-        for node in ast.walk(tree):
-            names = {alias.name for alias in node.names} if isinstance(node, ast.Import) else set()
-            names |= {node.module or ""} if isinstance(node, ast.ImportFrom) else set()
-            if names & lacking and id(node) not in tried:
-                outside.append(f"{path}: {names & lacking}")
-    assert outside == []
-
-
 @pytest.mark.needs("lightning")
 def test_loaders_can_be_sent_to_processes_that_are_not_forked(tmp_path: Path) -> None:
     """Windows, macOS and, from Python 3.14 on, Linux start workers afresh and send them everything."""

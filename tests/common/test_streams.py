@@ -142,17 +142,6 @@ def test_every_command_prints_in_every_encoding(
     assert [stream.errors for stream in streams] == ["strict", "strict"]  # as they were
 
 
-@pytest.mark.slow
-@pytest.mark.needs("torch", "safetensors", "huggingface_hub")
-def test_networks_print_in_ascii(monkeypatch: pytest.MonkeyPatch) -> None:
-    stream = Terminal("ascii")
-    monkeypatch.setattr(sys, "stdout", stream)
-    with pytest.raises(SystemExit) as ended:
-        get_command(app).main(["networks"])
-    assert ended.value.code == 0
-    assert "| edn " in stream.said()
-
-
 def test_characters_are_spelled_so_that_names_stay_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = Terminal("ascii")
     monkeypatch.setattr(sys, "stdout", stream)

@@ -6,12 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 from helpers.command_line import run
-from helpers.dask_clusters import local_cluster
-from helpers.evaluate_runs import SOME, copied, evaluate_refusal, finished
-from helpers.folder_contents import content
+from helpers.evaluate_runs import SOME, copied, finished
 
 import sisod
-from sisod.analysis import bootstrap_intervals, by_number, by_size, compare
+from sisod.analysis import bootstrap_intervals, by_size, compare
 from sisod.data.truths import read_prediction, read_truth
 from sisod.scoring.metrics import METRIC_SETS
 
@@ -53,31 +51,6 @@ def test_the_summary_is_the_mean_of_the_images(root: Path, results: dict[str, si
     assert results["A"].summary["hce"] > 1  # not a share
 
 
-def test_processes_give_the_same_bytes(root: Path, tmp_path: Path) -> None:
-    for jobs in (1, 2):
-        scored(root, out=tmp_path / str(jobs) / "out", jobs=jobs)
-    assert content(tmp_path / "1") == content(tmp_path / "2")
-
-
-def test_a_resumed_run_equals_an_unbroken_one(three_batches: Path) -> None:
-    file = three_batches / "A" / "scene066.png"
-    whole = file.read_bytes()
-    file.write_bytes(whole[:40])
-    evaluate_refusal("--metrics", "dis,si_biou,nsd")
-    file.write_bytes(whole)
-    finished("--resume", "--metrics", "dis,si_biou,nsd")
-    finished("--metrics", "dis,si_biou,nsd", out="unbroken")
-    assert content("out") == content("unbroken")
-
-
-@pytest.mark.needs("distributed", "fsspec")
-def test_a_cluster_gives_the_same_values(root: Path, results: dict[str, sisod.Evaluation]) -> None:
-    with local_cluster(1, processes=False) as cluster:
-        result = scored(root, cluster=cluster.scheduler_address)
-    assert result.images.equals(results["A"].images)
-    assert result.objects.equals(results["A"].objects)
-
-
 def test_an_evaluator_merges_them(root: Path, results: dict[str, sisod.Evaluation]) -> None:
     names = results["A"].images["image"].to_list()
     halves = []
@@ -102,14 +75,6 @@ def test_each_object_has_its_value(root: Path, results: dict[str, sisod.Evaluati
     sizes = by_size(results["A"], groups=[0, 1])
     assert sizes["biou"][0] == pytest.approx(objects["biou"].mean(), abs=1e-12)
     assert sizes["n_biou"][0] == objects.height
-
-
-def test_saved_results_and_groups(root: Path, tmp_path: Path) -> None:
-    result = scored(root, out=tmp_path / "A", jobs=1)
-    loaded = sisod.Evaluation.load(tmp_path / "A")
-    assert loaded.summary == result.summary
-    assert loaded.objects.equals(result.objects)
-    assert set(KEYS) <= set(by_number(loaded).columns)
 
 
 def test_comparison_and_intervals(results: dict[str, sisod.Evaluation]) -> None:
@@ -157,16 +122,6 @@ def test_latex_has_the_symbols_of_the_field() -> None:
     latex = run("table", "out", "--format", "latex").stdout
     for symbol in (r"$S_\alpha$", r"$F_\beta^w$", r"$\mathrm{HCE}_\gamma$", "BIoU", "MBA"):
         assert symbol in latex
-
-
-@pytest.mark.needs("jinja2")
-@pytest.mark.usefixtures("four_images")
-def test_the_page_shows_them() -> None:
-    finished("--metrics", "dis,si_biou,nsd", preds=("A", "B"))
-    assert run("report", "out", "--out", "r.html").exit_code == 0
-    page = Path("r.html").read_text(encoding="utf-8")
-    for title in ("HCE", "BIoU", "SI-BIoU", "MBA", "NSD"):
-        assert title in page
 
 
 def test_the_list_of_metrics_explains_them() -> None:

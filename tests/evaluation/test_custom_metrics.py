@@ -214,21 +214,6 @@ def test_two_results_must_agree_unless_this_process_says_what_holds(
     assert sisod.METRICS["overlap"].direction == "up"
 
 
-@pytest.mark.parametrize("field", ["title", "direction", "si"])
-def test_a_damaged_description_names_the_field(stored: Path, field: str) -> None:
-    change(stored, **{field: []})
-    with pytest.raises(InputError, match=rf"run.json: custom.*{field}"):
-        sisod.Evaluation.load(stored)
-
-
-@pytest.mark.parametrize("custom", [[], {"overlap": 3}, {"mae": {}}, {"a b": {}}, "x"])
-def test_a_damaged_record_is_refused(stored: Path, custom: Any) -> None:
-    record = json.loads((stored / "run.json").read_text()) | {"custom": custom}
-    (stored / "run.json").write_text(json.dumps(record))
-    with pytest.raises(InputError, match=r"can be read: run\.json: "):
-        sisod.Evaluation.load(stored)
-
-
 # resuming
 
 

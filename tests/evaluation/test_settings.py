@@ -1,6 +1,5 @@
 """Single settings of a protocol are changed from the command line; what they leave out is counted."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +7,7 @@ import cv2
 import numpy as np
 import pytest
 from helpers.command_line import error_message, refusal, run
-from helpers.evaluate_runs import evaluate, evaluate_refusal, finished, record
+from helpers.evaluate_runs import evaluate_refusal, finished, record
 from helpers.folder_contents import content
 
 import sisod
@@ -137,10 +136,9 @@ def test_results_of_other_settings_are_not_mixed(three_batches: Path) -> None:
     finished("--min-area", "1", *metrics, preds=("other=A",))
     folders = [f"out/MSOD/{name}" for name in ("A", "same", "other")]
     assert run("compare", *folders[:2], *metrics, "--resamples", "10").exit_code == 0
-    assert refusal("compare", folders[0], folders[2], *metrics) == (
-        "'A' was scored under the protocol 'default+min_area=12' and 'other' under "
-        "'default+min_area=1'; evaluate both under one"
-    )
+    said = refusal("compare", folders[0], folders[2], *metrics)
+    assert "'default+min_area=12'" in said
+    assert "'default+min_area=1'" in said
 
 
 # what is left out
@@ -186,13 +184,6 @@ def test_the_line_is_printed_once_for_all_methods(specks: Path) -> None:
         LINE.format(N_SPECKS, N_COMPONENTS).rstrip(),
         LINE.format(N_SPECKS - 2, N_COMPONENTS - 3).rstrip(),  # an image less
     ]
-
-
-def test_a_table_for_programs_is_not_disturbed(specks: Path) -> None:
-    result = evaluate("--min-area", "4", "--format", "json")
-    assert json.loads(result.stdout)
-    assert result.stderr == LINE.format(N_SPECKS, N_COMPONENTS) + UNDEFINED
-    assert specks.exists()
 
 
 def test_the_released_code_leaves_out_what_is_under_25_pixels(specks: Path) -> None:

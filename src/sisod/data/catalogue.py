@@ -1,9 +1,10 @@
 """The data sets of the paper (`catalogue.toml`): image counts, folder names, web pages."""
 
-import re
 import tomllib
 from dataclasses import dataclass
 from importlib.resources import files
+
+from sisod.data.pairs import normalise
 
 
 @dataclass(frozen=True)
@@ -34,29 +35,8 @@ class Known:
         return tuple(sorted({normalise(self.name), *self.aliases}, key=lambda name: (-len(name), name)))
 
 
-def normalise(name: str) -> str:
-    """Return a name without case and punctuation.
-
-    Example:
-        >>> normalise("DUTS_TR-Image")
-        'dutstrimage'
-    """
-    return re.sub(r"[\W_]", "", name.lower())
-
-
 _TABLE = files("sisod.data").joinpath("catalogue.toml").read_text(encoding="utf-8")
 KNOWN = {name: Known(name, **facts) for name, facts in tomllib.loads(_TABLE).items()}
-
-# names of folders of images and of masks, without case and punctuation
-IMAGE_WORDS = frozenset(
-    {"image", "images", "img", "imgs", "im", "ims", "picture", "pictures"}
-    | {"photo", "photos", "rgb", "src"}
-)
-MASK_WORDS = frozenset(
-    {"mask", "masks", "gt", "gts", "groundtruth", "groundtruths", "groundtruthmask", "groundtruthmasks"}
-    | {"label", "labels", "annotation", "annotations", "truth", "truths"}
-    | {"pixelwisegtnewpng", "gtpixelwise", "gtpixelwisezip"}  # DUT-OMRON
-)
 
 
 def recognise(name: str, parent: str = "") -> Known | None:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from sisod.common.arguments import check_known
 from sisod.common.exceptions import InputError, shorten_list
-from sisod.data.catalogue import IMAGE_WORDS, KNOWN, MASK_WORDS, Known, normalise, recognise
+from sisod.data.catalogue import KNOWN, Known, recognise
 from sisod.data.containers import is_container, is_shard, list_selections, plain_root, split_root
 from sisod.data.files import EXTENSIONS, is_hidden, url_errors
-from sisod.data.pairs import files_by_name, find_photographs
+from sisod.data.pairs import IMAGE_WORDS, MASK_WORDS, files_by_name, find_photographs, normalise
 from sisod.data.storage import is_local_root, list_shards
 
 _DEEPEST = 3  # folders between a root and a data set's own

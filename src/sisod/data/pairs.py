@@ -1,5 +1,6 @@
 """Pairing of predictions and ground truths by their names."""
 
+import re
 import unicodedata
 import warnings
 from collections.abc import Iterable, Sequence
@@ -15,6 +16,16 @@ from sisod.data.storage import StoredFile, list_files
 # of two photographs of one image the first of these is taken; JPEG first, since some data sets keep the
 # masks, as PNG, beside their photographs
 PHOTOGRAPH_ORDER = (".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff", ".webp", ".npy", ".npz")
+# names of folders of images and of masks, without case and punctuation
+IMAGE_WORDS = frozenset(
+    {"image", "images", "img", "imgs", "im", "ims", "picture", "pictures"}
+    | {"photo", "photos", "rgb", "src"}
+)
+MASK_WORDS = frozenset(
+    {"mask", "masks", "gt", "gts", "groundtruth", "groundtruths", "groundtruthmask", "groundtruthmasks"}
+    | {"label", "labels", "annotation", "annotations", "truth", "truths"}
+    | {"pixelwisegtnewpng", "gtpixelwise", "gtpixelwisezip"}  # DUT-OMRON
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,3 +278,13 @@ def _spelling_note(missing: Iterable[str], others: Iterable[str]) -> str:
         "; names that look the same differ in the Unicode form of their accents (NFC, or NFD as macOS "
         "writes it): rename the files to one form"
     )
+
+
+def normalise(name: str) -> str:
+    """Return a name without case and punctuation.
+
+    Example:
+        >>> normalise("DUTS_TR-Image")
+        'dutstrimage'
+    """
+    return re.sub(r"[\W_]", "", name.lower())

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from sisod.common.exceptions import pluralize, printable, shorten_list
-from sisod.data.catalogue import MASK_WORDS, normalise
 from sisod.data.containers import is_coco, plain_root, split_root
+from sisod.data.pairs import MASK_WORDS, normalise
 from sisod.data.storage import resolved_root
 from sisod.evaluation.tasks import Request
 from sisod.scoring.arrays import GREY, GREY_SIDE

@@ -21,8 +21,8 @@ from sisod.analysis.scores import heading
 from sisod.common.exceptions import InputError, is_missing
 from sisod.common.grid import Grid, number
 from sisod.common.processes import default_jobs
-from sisod.common.streams import progress_bar
 from sisod.common.run_folder import open_run
+from sisod.common.streams import progress_bar
 from sisod.data.datasets import open_dataset
 from sisod.data.textured_scenes import write_scenes
 from sisod.evaluation.result import Evaluation

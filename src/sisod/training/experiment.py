@@ -13,8 +13,8 @@ from typing import Any
 from torch import nn
 
 from sisod.common.exceptions import InputError
-from sisod.common.streams import progress_bar
 from sisod.common.run_folder import OtherRunError, discard, read_run
+from sisod.common.streams import progress_bar
 from sisod.data.datasets import Dataset
 from sisod.evaluation.driver import evaluate_request
 from sisod.evaluation.evaluator import Evaluator
