@@ -20,19 +20,7 @@ Bits = tuple[bool, ...]
 
 EPS = 2.0**-52  # np.spacing(1), where PySODMetrics' S and weighted F put it
 BETA2 = 0.3
-COUNTED = (
-    "accuracy",
-    "f",
-    "precision",
-    "recall",
-    "iou",
-    "dice",
-    "specificity",
-    "fpr",
-    "ber",
-    "kappa",
-    "informedness",
-)
+COUNTED = ("accuracy", "f", "precision", "recall", "iou", "dice", "specificity", "fpr", "ber", "kappa")
 FAMILIES = (*COUNTED, "e")
 
 
@@ -195,7 +183,6 @@ def family_values(predicted: Bits, truth: Bits, e_divisor: int) -> dict[str, flo
         out["specificity"] = tn / (tn + fp)
         out["fpr"] = fp / (tn + fp)
     if tp + fn and fp + tn:
-        out["informedness"] = tp / (tp + fn) + tn / (tn + fp) - 1
         out["ber"] = 1 - (tp / (tp + fn) + tn / (tn + fp)) / 2
         chance = ((tp + fp) * (tp + fn) + (fn + tn) * (fp + tn)) / len(truth) ** 2
         out["kappa"] = (out["accuracy"] - chance) / (1 - chance)

@@ -350,7 +350,7 @@ def test_without_an_object() -> None:
 def test_all_salient() -> None:
     pred = np.array([[0.0, 0.5], [1.0, 0.7]])
     values = sisod.score(pred, np.ones((2, 2), bool), metrics="all")
-    families = ("specificity", "fpr", "ber", "kappa", "informedness")
+    families = ("specificity", "fpr", "ber", "kappa")
     undefined = {"auc"} | {f"{family}_{form}" for family in families for form in FORMS}
     undefined |= {f"si_{key}" for key in undefined} | {"mba"}
     # nothing is small, and the predicted half of the object is no match: an IoU of 1/2 is not above
@@ -393,10 +393,3 @@ def test_pysodmetrics_cuts_above_128() -> None:
     pred = np.array([[0, 0, 255]], np.uint8)
     assert sisod.score(pred, gt, protocol="pysodmetrics", metrics="mae") == {"mae": 0.0}
     assert sisod.score(pred, gt, metrics="mae")["mae"] == pytest.approx(1 / 3)
-
-
-def test_informedness_by_hand() -> None:
-    """One of two salient pixels and one of four others are predicted: 1/2 + 3/4 - 1."""
-    gt = np.array([[True, True, False, False, False, False]])
-    pred = np.array([[True, False, True, False, False, False]])
-    assert sisod.score(pred, gt)["informedness_binary"] == pytest.approx(1 / 4, abs=1e-15)

@@ -133,11 +133,6 @@ def kappa(c: Counts) -> Values:
     return agreement / (c.predicted * c.negatives + c.positives * (c.size - c.predicted))
 
 
-def informedness(c: Counts) -> Values:
-    """Recall + specificity - 1 (Youden's index)."""
-    return c.recall - c.fpr
-
-
 def accuracy(c: Counts) -> Values:
     """(TP + TN) / all."""
     # as a sum over pixels: the one separable metric with a curve
@@ -195,7 +190,6 @@ COUNT_FAMILIES = (
     Family("fpr", "FPR", "down", fpr, "curve", trivial_max=_LOWEST),
     Family("ber", "BER", "down", ber, "curve", trivial_max=_WORST),
     Family("kappa", "Kappa", "up", kappa, "curve", symbol=r"\kappa"),
-    Family("informedness", "Informedness", "up", informedness, "curve"),
     Family("e", "E", "up", e_measure, "curve", symbol=r"E_\xi"),
     Family("auc", "AUC", "up", auc, "scalar"),
 )
