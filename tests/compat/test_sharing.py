@@ -1,6 +1,5 @@
 """Metrics share the counts of a pair, and never use those of another pair."""
 
-import threading
 from typing import Any
 
 import numpy as np
@@ -82,21 +81,3 @@ def test_normalize_and_type_are_part_of_the_pair() -> None:
     assert shared_pair(ones, GT[:4, :4], normalize=True) is not shared_pair(
         ones > 0, GT[:4, :4], normalize=True
     )
-
-
-def test_threads_do_not_disturb_each_other() -> None:
-    values: dict[int, list[float]] = {}
-
-    def score(shift: int) -> None:
-        metric, pred = drop_in.MAE(), np.roll(PRED, shift, axis=0)
-        for _ in range(20):
-            metric.step(pred, GT)
-        values[shift] = metric.maes
-
-    threads = [threading.Thread(target=score, args=(shift,)) for shift in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for shift, maes in values.items():
-        assert maes == pytest.approx([fresh_mae(np.roll(PRED, shift, axis=0), GT)] * 20, abs=1e-12)

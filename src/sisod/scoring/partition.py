@@ -220,12 +220,14 @@ def cut_labels(
 ) -> Partition:
     """Cut an instance label map: one frame per label, connected or not."""
     array = as_array(labels, "labels")
-    if array.ndim != 2 or array.size == 0:
-        raise ValueError(f"labels has shape {array.shape}; expected (height, width)")
     if array.dtype.kind not in "iu":
         raise TypeError(f"labels has dtype {array.dtype}; expected integers with 0 as background")
-    if array.min() < 0:
-        raise ValueError(f"labels holds {array.min()}; expected 0 for background, others above")
+    if array.ndim != 2 or array.size == 0 or array.min() < 0:
+        least = f" and the least value {array.min()}" if array.size else ""
+        raise ValueError(
+            f"labels has shape {array.shape}{least}; expected (height, width), 0 for background and "
+            "others above"
+        )
     components = label_instances(array)
     return _cut(components, array.shape, min_area=min_area, keep_ties=keep_ties, kind=kind, alpha=alpha)
 
@@ -237,15 +239,14 @@ def least_area(min_area: float, size: int) -> int:
             f"min_area must be an int (pixels) or a float (share of the image), "
             f"got {short_repr(min_area)}"
         )
-    if isinstance(min_area, int | np.integer):
-        if min_area < 0:
-            raise ValueError(f"min_area must not be negative, got {min_area}")
-        return int(min_area)
-    if not 0 <= min_area <= 1:
+    is_int = isinstance(min_area, int | np.integer)
+    if not 0 <= min_area <= (math.inf if is_int else 1):
         raise ValueError(
-            f"min_area as a float is a share of the image in [0, 1], got {min_area}; "
-            "pass an int for pixels"
+            f"min_area must not be negative, and as a float is a share of the image in [0, 1], got "
+            f"{min_area}; pass an int for pixels"
         )
+    if is_int:
+        return int(min_area)
     # the tolerance keeps a rounded product like 0.0002 * 120000 from requiring a 25th pixel
     return math.ceil(min_area * size - 1e-9)
 
