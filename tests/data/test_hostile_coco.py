@@ -44,7 +44,7 @@ def test_segmentations(segmentation: object, text: str, tmp_path: Path) -> None:
     check_one_sentence(message.replace(str(file), "a.json"))
     assert message.startswith(f"'{file}': annotation 17 of the image 'a.jpg': ")
     assert text in message
-    np.testing.assert_array_equal(read_instances(file, "b.jpg").labels != 0, MASK)  # still read
+    np.testing.assert_array_equal(read_instances(file, "b.jpg")[0] != 0, MASK)  # still read
 
 
 def entries(images: object, *annotations: object) -> bytes:

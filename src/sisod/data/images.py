@@ -10,28 +10,30 @@ applied, in JPEG, PNG, WebP and TIFF.
 """
 
 import ctypes
+import io
 import os
+import warnings
+import zipfile
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from sisod.common.exceptions import InputError, printable
+from sisod.common.exceptions import InputError, printable, shorten_list
 from sisod.common.processes import is_out_of_memory
 from sisod.data.files import EXTENSIONS
 from sisod.data.headers import Header, check_size, palette_as_grey, read_header
-from sisod.data.numpy_files import decode_numpy
 from sisod.data.storage import read_bytes
 
 TRUTH_ARRAYS = ("mask", "labels")  # names in a .npz file of several arrays, the first that is there
 _NUMPY = {".npy": b"\x93NUMPY", ".npz": b"PK\x03\x04"}  # how the content of these files begins
 _GREY_TOLERANCE = 2 / 255
 _log: Any = cv2 if hasattr(cv2, "setLogLevel") else cv2.utils.logging  # from OpenCV 4.13 on
-_STRIP = 1 << 18  # pixels that are converted at a time, to use little memory
+_MOST_HEADER = 1 << 17  # bytes of the header of a NumPy array, far more than NumPy writes
 
 
 def read_array(root: str | Path, path: str) -> NDArray[Any]:
@@ -89,7 +91,7 @@ def decode(
     lower = name.lower()
     for kind, beginning in _NUMPY.items():  # by the content only if it is a column that has the name
         if lower.endswith(kind) or (data.startswith(beginning) and not lower.endswith(EXTENSIONS)):
-            return decode_numpy(data, name, arrays, is_archive=kind == ".npz")
+            return _decode_numpy(data, name, arrays, is_archive=kind == ".npz")
     data, factor = palette_as_grey(data) if indices else (data, 1)
     array, header = _decode_image(data, name, cv2.IMREAD_UNCHANGED)
     if indices and header.is_lossy:  # whatever its name
@@ -171,24 +173,68 @@ def _grey_channel(array: NDArray[Any], name: str, header: Header, *, tolerance: 
         raise InputError(
             f"{name!r} has transparency or other channels; expected an opaque grey map; flatten it first"
         )
-    n_rows = max(1, _STRIP // array.shape[1])
-    for begin in range(0, len(array), n_rows):
-        strip = array[begin : begin + n_rows, :, :3]
-        if strip.dtype.kind == "f":
-            with np.errstate(invalid="ignore"):  # some kinds of NaN
-                strip = strip.astype(np.float64)
-        blue, green, red = strip[..., 0], strip[..., 1], strip[..., 2]
+    blue, green, red = array[..., 0], array[..., 1], array[..., 2]
+    with np.errstate(invalid="ignore"):
         highest = np.maximum(np.maximum(blue, green), red)
         lowest = np.minimum(np.minimum(blue, green), red)
         agree = highest - lowest <= tolerance
-        if strip.dtype.kind == "f":
-            agree |= np.isnan(green)  # an error elsewhere, with its own message
-        if not agree.all():
-            raise InputError(
-                f"{name!r} is a colour image whose channels differ; expected a grey map; "
-                "convert it to grey as its values mean it"
-            )
+    if not (agree | np.isnan(green)).all():  # NaN is an error elsewhere, with its own message
+        raise InputError(
+            f"{name!r} is a colour image whose channels differ; expected a grey map; "
+            "convert it to grey as its values mean it"
+        )
     return np.ascontiguousarray(array[..., 1])
+
+
+def _decode_numpy(data: bytes, name: str, arrays: Sequence[str], *, is_archive: bool) -> NDArray[Any]:
+    """Return the array of a .npy file; of a .npz file the only one, or the first of these names.
+
+    Nothing is unpickled, and sizes are checked before memory is taken.
+    """
+    try:
+        if not is_archive:
+            return _read_array(io.BytesIO(data), name)
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            names = [entry[:-4] for entry in archive.namelist() if entry.endswith(".npy")]
+            chosen = names if len(names) == 1 else [array for array in arrays if array in names]
+            if not chosen:
+                raise InputError(
+                    f"{name!r} holds {len(names)} arrays ({shorten_list(sorted(names))}); expected one "
+                    f"array, or one of them to be called {' or '.join(map(repr, arrays))}"
+                )
+            with archive.open(f"{chosen[0]}.npy") as file:
+                return _read_array(file, name)
+    except InputError:
+        raise
+    except Exception as error:  # a damaged file raises more than NumPy and zipfile document
+        kind, writer = (".npz", "savez_compressed") if is_archive else (".npy", "save")
+        raise InputError(
+            f"{name!r} is not a {kind} file of two-dimensional arrays of numbers; save it with "
+            f"numpy.{writer}"
+        ) from error
+
+
+def _read_array(file: IO[bytes], name: str) -> NDArray[Any]:
+    """Read the header, check the size that it states, and only then the values."""
+    form: Any = np.lib.format  # has no type hints
+    head = io.BytesIO(file.read(_MOST_HEADER))
+    version = form.read_magic(head)
+    reader = {(1, 0): form.read_array_header_1_0, (2, 0): form.read_array_header_2_0}[version]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # for headers written by Python 2
+        shape, by_columns, dtype = reader(head)
+    if len(shape) != 2:
+        raise InputError(
+            f"{name!r} holds an array of shape {shape}; expected height and width; remove the other "
+            "dimensions, as numpy.squeeze does where their size is 1"
+        )
+    check_size(shape, dtype.itemsize, name)
+    content = np.empty(shape[0] * shape[1] * dtype.itemsize, dtype=np.uint8)
+    file.seek(head.tell())
+    if dtype.hasobject or file.readinto(content) < len(content):  # type: ignore[attr-defined]
+        raise ValueError
+    array: NDArray[Any] = content.view(dtype).reshape(shape, order="F" if by_columns else "C")
+    return array
 
 
 def resize(plane: NDArray[np.uint8], size: int | tuple[int, int]) -> NDArray[np.uint8]:

@@ -89,8 +89,8 @@ def read_truth(root: str | Path, path: str, meaning: TruthFormat = BINARY_MASK) 
     if is_coco(root):
         from sisod.data.containers import coco
 
-        instances = coco.read_instances(root, path, meaning.category)
-        return Truth(instances.labels != 0, instances.labels, instances.ignored)
+        labels, ignored = coco.read_instances(root, path, meaning.category)
+        return Truth(labels != 0, labels, ignored)
     return decode_truth(read_bytes(root, path), display_path(root, path), meaning)
 
 
