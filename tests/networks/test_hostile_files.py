@@ -20,9 +20,8 @@ from safetensors.torch import save
 from torch import Tensor
 
 from sisod import networks
-from sisod.common.exceptions import InputError, UsageError
+from sisod.common.exceptions import InputError
 from sisod.networks import predict
-from sisod.networks.predict import memory_errors
 from sisod.networks.saved import load_network
 from sisod.networks.specs import CONFIG_KEY
 from sisod.training.data import augment
@@ -154,9 +153,9 @@ def poisoned(content: bytes) -> dict[str, Tensor]:
 
 
 LAST: dict[str, tuple[Callable[[bytes], bytes], str]] = {
-    "empty": (lambda _: b"", r"cannot be read \(it is empty\)"),
+    "empty": (lambda _: b"", "cannot be read"),
     "cut off": (lambda c: c[: len(c) // 2], "cannot be read"),
-    "harmful": (lambda _: saved(Harmful()), r"cannot be read \(it holds other objects than tensors\)"),
+    "harmful": (lambda _: saved(Harmful()), "it holds other objects than tensors"),
     "of another network": (lambda c: changed(c, state_dict={"a": torch.ones(1)}), "do not fit"),
     "NaN": (lambda c: changed(c, state_dict=poisoned(c)), "not finite"),
 }
@@ -182,7 +181,7 @@ def test_the_command_says_it_too(unfinished: tuple[Path, Path, bytes]) -> None:
     settings = ["--resume", "--workers", "0", "--set", "data.size=32", "--set", "train.epochs=2"]
     result = run("train", "tiny", "--data", data, "--out", out, *settings)
     assert result.exit_code == 1
-    assert f"error: the checkpoint {str(path)!r} cannot be read (it is empty)" in result.stderr
+    assert f"error: {str(path)!r} cannot be read as a file of tensors (" in result.stderr
     path.write_bytes(content)
     assert train_tiny(data, out, "train.epochs=2", resume=True)["finished"]
 
@@ -207,21 +206,6 @@ def test_a_size_beyond_the_memory_is_refused(tmp_path: Path, monkeypatch: pytest
     for free in (10**18, None):
         monkeypatch.setattr(predict, "available_memory", lambda free=free: free)
         predict.check_memory(8, (9999, 9999), advice="")
-
-
-def test_memory_that_runs_out_ends_in_a_sentence() -> None:
-    for error in (
-        RuntimeError("[enforce fail at alloc_cpu.cpp:98] DefaultCPUAllocator: not enough memory"),
-        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB"),
-        MemoryError(),
-    ):
-        with (
-            pytest.raises(UsageError, match="there is not enough memory for that; take"),
-            memory_errors("that"),
-        ):
-            raise error
-    with pytest.raises(RuntimeError, match="sizes differ"), memory_errors("that"):
-        raise RuntimeError("sizes differ")
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 40), (40, 1), (2, 1), (3, 3)])

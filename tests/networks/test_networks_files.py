@@ -17,7 +17,7 @@ from torch import Tensor
 
 from sisod import networks
 from sisod.common.exceptions import InputError
-from sisod.networks.adapters.kinds import KINDS
+from sisod.networks.adapters import KINDS
 from sisod.networks.encoders import encoders
 from sisod.networks.encoders.efficientnet_lite import EfficientNetLite0
 from sisod.networks.encoders.resnet import ResNet50
@@ -165,7 +165,7 @@ def test_weights_that_do_not_fit(tmp_path: Path, torchvision_state: dict[str, Te
         return str(error.value)
 
     path = tmp_path / "weights.pth"
-    assert "weights.pth' cannot be read as a state dict" in load(path)
+    assert "weights.pth' cannot be read" in load(path)
     assert "cannot be read as a state dict" in load(tmp_path)
     torch.save({key: value for key, value in torchvision_state.items() if "layer4" not in key}, path)
     assert "weights do not fit this ResNet50: 50 missing (layer4.0.conv1.weight, " in load(path)

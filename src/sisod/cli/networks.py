@@ -52,7 +52,7 @@ def show_networks(
     Example:
         sisod networks --encoder efficientnet_lite0
     """
-    from sisod.networks.adapters.kinds import kinds_table
+    from sisod.networks.adapters import kinds_table
     from sisod.networks.registry import missing_module, networks_table
 
     module = missing_module()
@@ -200,7 +200,7 @@ def predict(
     Example:
         sisod predict runs/edn data/MSOD/image maps/edn
     """
-    from sisod.networks.adapters.kinds import ModelOptions, check_model
+    from sisod.networks.adapters import ModelOptions, check_model
 
     options = ModelOptions(
         size=size,

@@ -4,6 +4,8 @@ import importlib
 import os
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.machinery import PathFinder
 from types import ModuleType
 from typing import Any
@@ -52,6 +54,25 @@ def check_import_name(name: str) -> None:
 def describe_error(error: BaseException) -> str:
     """Return the kind and the text of an exception in one short line."""
     return one_line(f"{type(error).__name__}: {error}".removesuffix(": "), most=200)
+
+
+@contextmanager
+def explain_errors(what: str, advice: str = "") -> Iterator[None]:
+    """Turn any exception of foreign code into one sentence: what failed, why, and what to do.
+
+    Example:
+        >>> with explain_errors("m.onnx cannot be opened", "give another"):
+        ...     raise OSError("empty")
+        Traceback (most recent call last):
+        sisod.common.exceptions.InputError: m.onnx cannot be opened (OSError: empty); give another
+    """
+    try:
+        yield
+    except (InputError, MemoryError):
+        raise
+    except Exception as error:
+        text = f"{what} ({describe_error(error)})"
+        raise InputError(f"{text}; {advice}" if advice else text) from error
 
 
 def _import_module(name: str) -> ModuleType:

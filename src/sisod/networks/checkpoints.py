@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from sisod.common.arguments import one_line
 from sisod.common.exceptions import InputError, shorten_list
+from sisod.common.imports import describe_error, explain_errors
 from sisod.common.output import system_error, write_file
 from sisod.common.run_folder import kind_of, partial_folder
 from sisod.networks.specs import CONFIG_KEY, NetworkConfig
@@ -59,15 +59,10 @@ def unfinished_message(run: Path) -> str:
 def fetch(repo_id: str, file: str, *, advice: str, **hub_options: Any) -> Path:
     """Return the path of a file of a hub repository, downloaded unless it is in the cache."""
     from huggingface_hub import hf_hub_download
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
-    try:
+    what = f"{file} of {repo_id!r} could not be fetched from the Hugging Face hub"
+    with explain_errors(what, f"on a machine with internet access, {advice}"):
         return Path(hf_hub_download(repo_id, file, **hub_options))
-    except (LocalEntryNotFoundError, HfHubHTTPError, HFValidationError, OSError) as error:
-        raise InputError(
-            f"{file} of {repo_id!r} could not be fetched from the Hugging Face hub "
-            f"({type(error).__name__}); on a machine with internet access, {advice}"
-        ) from error
 
 
 def read_state(path: Path) -> dict[str, Tensor]:
@@ -81,10 +76,7 @@ def read_state(path: Path) -> dict[str, Tensor]:
     """
     if path.suffix == ".safetensors":
         return _read_safetensors(path)[0]
-    try:
-        loaded = load_tensors(path)
-    except InputError as error:
-        raise InputError(f"{str(path)!r} cannot be read as a state dict ({error})") from error
+    loaded = load_tensors(path)
     if isinstance(loaded, dict):  # as training scripts wrap it
         loaded = next((loaded[key] for key in _WRAPPERS if isinstance(loaded.get(key), dict)), loaded)
     if not isinstance(loaded, dict) or not all(isinstance(value, Tensor) for value in loaded.values()):
@@ -93,7 +85,7 @@ def read_state(path: Path) -> dict[str, Tensor]:
 
 
 def load_tensors(path: Path) -> Any:
-    """Return the content of a file saved by PyTorch, without running code; say why it cannot be read."""
+    """Return the content of a file saved by PyTorch, without running code."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about pickle protocols; the error below is clearer
@@ -101,10 +93,8 @@ def load_tensors(path: Path) -> Any:
     except Exception as error:  # PyTorch raises several kinds for what is not a state dict
         # PyTorch's own message advises to load such files with code execution
         unsafe = isinstance(error, UnpicklingError) and "weights_only" in str(error)
-        why = "it holds other objects than tensors" if unsafe else one_line(str(error), most=200)
-        if path.is_file() and path.stat().st_size == 0:
-            why = "it is empty"
-        raise InputError(why) from error
+        why = "it holds other objects than tensors" if unsafe else describe_error(error)
+        raise InputError(f"{str(path)!r} cannot be read as a file of tensors ({why})") from error
 
 
 def read_config(path: Path) -> NetworkConfig:
@@ -212,12 +202,7 @@ def _fits(values: Tensor, own: Tensor) -> bool:
 
 
 def _read_safetensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    from safetensors import SafetensorError, safe_open
+    from safetensors import safe_open
 
-    try:
-        with safe_open(path, framework="pt") as file:
-            return {key: file.get_tensor(key) for key in file.keys()}, file.metadata() or {}  # noqa: SIM118
-    except (SafetensorError, OSError, ValueError) as error:
-        raise InputError(
-            f"{str(path)!r} is not a safetensors file ({one_line(str(error), most=200)})"
-        ) from error
+    with explain_errors(f"{str(path)!r} is not a safetensors file"), safe_open(path, "pt") as file:
+        return {key: file.get_tensor(key) for key in file.keys()}, file.metadata() or {}  # noqa: SIM118

@@ -16,7 +16,7 @@ from typing import Any, Literal, Protocol, TypedDict, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from sisod.common.arguments import check_choice
+from sisod.common.arguments import check_choice, check_int
 from sisod.common.exceptions import InputError, UsageError, shorten_list
 from sisod.common.output import is_url, output_path, write_atomically, write_png
 from sisod.common.run_folder import OtherRunError, Run, discard, open_run
@@ -28,10 +28,7 @@ from sisod.data.images import read_colour
 from sisod.data.pairs import find_photographs
 
 Container = Literal["parquet", "tar"]
-CONTAINERS: tuple[Container, ...] = get_args(Container)
-COLUMN = "prediction"
 SHARD = 500  # maps
-_PATTERN = "maps-*.{}"
 Bits = Literal[8, 16]
 GreyMap = NDArray[np.uint8] | NDArray[np.uint16]
 Probabilities = NDArray[np.float32]
@@ -97,7 +94,8 @@ def write_maps(
     if bits is not None:
         check_choice("bits", bits, get_args(Bits))
     if container is not None:
-        check_choice("container", container, CONTAINERS)
+        check_choice("container", container, get_args(Container))
+    check_int("batch", batch, least=1)
     files = find_photographs(images, all_used=True)
     if not files:
         raise InputError(f"{str(images)!r} has no image files; expected jpg, png or the like")
@@ -136,19 +134,17 @@ def write_maps(
         listed = [(name, file.path) for name, file in files.items()]
         batches = [listed[begin : begin + batch] for begin in range(0, len(listed), batch)]
         waiting = [chunk for chunk in batches if not kept.issuperset(name for name, _ in chunk)]
-        shards = None if container is None else MapShards(run.path, container, list(files))
+        shards = MapShards(run.path, container, list(files))
         try:
             with progress_bar("predicting", len(files), done=len(kept)) as advance:
                 for done in _predict(model, str(images), waiting, run.path, kept, depth):
                     advance(done)
-                    if shards is not None:
-                        shards.pack()
+                    shards.pack()
         except InputError:
             if not _map_names(run.path):  # so that the corrected command can be given
                 discard(run.path)
             raise
-        if shards is not None:
-            shards.finish()
+        shards.finish()
         run.finish(n_maps=len(files))
     return Prediction(Path(out), len(files) - len(kept), len(kept))
 
@@ -230,34 +226,36 @@ def to_grey(p: Probabilities, bits: Bits) -> GreyMap:
 
 
 class MapShards:
-    """The shards of a folder of maps.
+    """The shards of a folder of maps; none if the maps stay single files.
 
     Args:
         folder: where maps are written, and then shards.
-        container: format of the shards.
+        container: format of the shards; None for single files.
         names: of all images, in order.
     """
 
-    def __init__(self, folder: Path, container: Container, names: Sequence[str]) -> None:
+    def __init__(self, folder: Path, container: Container | None, names: Sequence[str]) -> None:
         self.folder, self.container = folder, container
         packed = packed_names(folder)
         self.n_shards = len(_shard_files(folder))
-        self.unpacked = [name for name in names if name not in packed]
+        self.unpacked = [name for name in names if name not in packed] if container else []
         for name in packed:  # of a run that was killed before it removed them
             self._path(name).unlink(missing_ok=True)
 
     def pack(self, *, rest: bool = False) -> None:
         """Pack as many whole shards as there are maps for; with `rest`, also the last, smaller one."""
-        while self.unpacked:
-            group = self.unpacked[:SHARD]
-            if not rest and (len(group) < SHARD or not self._are_written(group)):
+        while names := self.unpacked[:SHARD]:
+            # the last map first: mostly it is missing, and the others need not be looked for
+            is_whole = len(names) == SHARD and all(self._path(one).exists() for one in reversed(names))
+            if not is_whole and not rest:
                 return
-            members = {f"{name}.png": self._path(name).read_bytes() for name in group}
+            members = {f"{name}.png": self._path(name).read_bytes() for name in names}
+            is_tar = self.container == "tar"
             write_atomically(
                 self.folder / f"maps-{self.n_shards:05d}.{self.container}",
-                tar_file(members) if self.container == "tar" else parquet_file(members, column=COLUMN),
+                tar_file(members) if is_tar else parquet_file(members, column="prediction"),
             )
-            for name in group:
+            for name in names:
                 self._path(name).unlink()
             self.n_shards += 1
             self.unpacked = self.unpacked[SHARD:]
@@ -265,13 +263,10 @@ class MapShards:
     def finish(self) -> None:
         """Pack the last maps, and remove the folders that they were in."""
         self.pack(rest=True)
-        for path in sorted((path for path in self.folder.rglob("*") if path.is_dir()), reverse=True):
+        folders = (path for path in self.folder.rglob("*") if path.is_dir() and self.container)
+        for path in sorted(folders, reverse=True):
             with suppress(OSError):  # of the user: not empty
                 path.rmdir()
-
-    def _are_written(self, names: Sequence[str]) -> bool:
-        # the last first: mostly it is missing, and the others need not be looked for
-        return all(self._path(name).exists() for name in reversed(names))
 
     def _path(self, name: str) -> Path:
         return output_path(self.folder, name, ".png")
@@ -279,12 +274,9 @@ class MapShards:
 
 def packed_names(folder: Path) -> set[str]:
     """Return the names of the maps in the shards of a folder."""
-    return {
-        member.name.removesuffix(".png")
-        for file in _shard_files(folder)
-        for member in list_members(open_shard(str(file)))
-    }
+    shards = (open_shard(str(file)) for file in _shard_files(folder))
+    return {member.name.removesuffix(".png") for shard in shards for member in list_members(shard)}
 
 
 def _shard_files(folder: Path) -> list[Path]:
-    return [path for kind in CONTAINERS for path in sorted(folder.glob(_PATTERN.format(kind)))]
+    return [path for kind in get_args(Container) for path in sorted(folder.glob(f"maps-*.{kind}"))]

@@ -12,7 +12,7 @@ from huggingface_hub import PyTorchModelHubMixin
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from sisod.common.exceptions import InputError
+from sisod.common.arguments import check_known
 from sisod.networks.checkpoints import (
     WEIGHTS_FILE,
     Rules,
@@ -123,11 +123,7 @@ class Network(
     @classmethod
     def load_published(cls, state_dict: Mapping[str, Tensor], *, origin: str = "authors") -> Self:
         """Return the network with published weights; see `sisod.networks.load_published`."""
-        if origin not in cls.published_inputs:
-            known = ", ".join(cls.published_inputs) or "none"
-            raise InputError(
-                f"{cls.facts.name} has no published weights of origin {origin!r}; there are: {known}"
-            )
+        check_known(f"origin of weights of {cls.facts.name}", origin, cls.published_inputs)
         network = cls(input_spec=cls.published_inputs[origin])
         renamed, unknown = rename(state_dict, cls.renames)
         load_strictly(network, renamed, source=f"{cls.facts.name} checkpoint", unknown=unknown)

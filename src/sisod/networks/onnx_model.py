@@ -11,11 +11,11 @@ import cv2
 import numpy as np
 from numpy.typing import NDArray
 
-from sisod.common.arguments import check_int, short_repr
+from sisod.common.arguments import short_repr
 from sisod.common.exceptions import InputError, UsageError, require, shorten_list
-from sisod.common.imports import describe_error
+from sisod.common.imports import explain_errors
 from sisod.data.images import resize
-from sisod.networks.adapters.kinds import ModelOptions, check_model
+from sisod.networks.adapters import ModelOptions, check_model
 from sisod.networks.map_folder import MapOptions, Prediction, Probabilities, write_maps
 from sisod.networks.specs import (
     CONFIG_KEY,
@@ -73,36 +73,32 @@ class OnnxModel:
             device: `"cpu"`, `"cuda"`, `"cuda:1"`; `"auto"` is a GPU if this onnxruntime has one.
         """
         require("an ONNX file", "onnxruntime")
+        import onnxruntime
+
         self.path = Path(path)
         self.title = self.path.name
+        self.versions = {"onnxruntime": onnxruntime.__version__}
         self._session = _open_session(self.path, device)
         self._input = self._only_input()
-        self.batch = _fixed(self._input.shape[0])
-        text = self._session.get_modelmeta().custom_metadata_map.get(CONFIG_KEY)  # of `sisod export`
-        config = None if text is None else NetworkConfig.parse(text, source=str(path))
-        self.size = self._input_size(check_size(size), None if config is None else config.size)
-        self._calibration = None
-        self._is_guess = config is None and activation is None  # that the values are logits
-        if config is None:
-            self._input_spec = InputSpec(mean=mean or IMAGENET.mean, std=std or IMAGENET.std)
-            self._output_spec = OutputSpec(activation or "sigmoid", normalize, channel)
-        else:
+        self._input_spec = InputSpec(mean=mean or IMAGENET.mean, std=std or IMAGENET.std)
+        self._output_spec = OutputSpec(activation or "sigmoid", normalize, channel)
+        self._is_guess = activation is None  # that the values are logits
+        self._calibration = exported_size = None
+        text = self._session.get_modelmeta().custom_metadata_map.get(CONFIG_KEY)
+        if text is not None:  # the graph of `sisod export` prepares images and calibrates
             if mean or std or output != 0 or activation or normalize != "none" or channel is not None:
                 raise UsageError(
                     f"{str(path)!r} was written by 'sisod export' and says itself how images and maps "
                     "are prepared; give no option but --size"
                 )
-            self._input_spec, output = _UNCHANGED, LOGIT  # the graph prepares and calibrates
+            config = NetworkConfig.parse(text, source=str(path))
+            self._input_spec, output, self._is_guess = _UNCHANGED, LOGIT, False
             self._output_spec = OutputSpec(normalize=config.output_spec.normalize)
-            self._calibration = config.calibration
+            self._calibration, exported_size = config.calibration, config.size
+        self.batch, *sides = (_fixed(side) for side in (self._input.shape[0], *self._input.shape[2:]))
+        self.size = self._input_size(sides, check_size(size), exported_size)
+        self._output_names: list[str] = [item.name for item in self._session.get_outputs()]
         self._output = self._output_name(output)
-
-    @property
-    def versions(self) -> dict[str, str]:
-        """The version of onnxruntime."""
-        import onnxruntime
-
-        return {"onnxruntime": onnxruntime.__version__}
 
     def settings(self) -> dict[str, Any]:
         """Return what decides the maps, with the hash of the file and of its data beside it."""
@@ -114,7 +110,7 @@ class OnnxModel:
                     digest.update(hashlib.file_digest(file, "sha256").digest())
         config = {
             "network": "onnx",
-            "source": f"onnx:{self.path.name}",
+            "source": f"onnx:{self.title}",
             "input_spec": asdict(self._input_spec),
             "output": self._output,
             "output_spec": asdict(self._output_spec),
@@ -125,9 +121,7 @@ class OnnxModel:
     def prepare(self, image: NDArray[np.uint8]) -> NDArray[Any]:
         """Return an image (BGR) as the file's input, without the batch."""
         rgb = resize(image, self.size)[..., ::-1].astype(np.float32) / np.float32(255)
-        mean, std = (
-            np.asarray(values, np.float32) for values in (self._input_spec.mean, self._input_spec.std)
-        )
+        mean, std = np.array((self._input_spec.mean, self._input_spec.std), dtype=np.float32)
         values = (rgb - mean) / std
         return np.ascontiguousarray(values.transpose(2, 0, 1), dtype=_TYPES[self._input.type])
 
@@ -148,30 +142,22 @@ class OnnxModel:
         n_images = len(images)
         if self.batch is not None and n_images < self.batch:  # the last batch
             images = np.concatenate([images, np.repeat(images[-1:], self.batch - n_images, axis=0)])
-        try:
+        with explain_errors(f"{self.title} failed on a batch of shape {images.shape}"):
             (found,) = self._session.run([self._output], {self._input.name: images})
-        except Exception as error:  # onnxruntime has a class for each status, without a common base
-            raise InputError(
-                f"{self.title} failed on a batch of shape {images.shape}: {describe_error(error)}"
-            ) from error
-        values = np.asarray(found)
-        if values.ndim == 3:
-            values = values[:, None]
+        values = found[:, None] if np.ndim(found) == 3 else np.asarray(found)
         is_map = values.ndim == 4 and values.size > 0 and np.issubdtype(values.dtype, np.floating)
         if not is_map or len(values) != len(images):
             raise InputError(
                 f"the output {self._output!r} of {self.title} has shape {values.shape} and type "
                 f"{values.dtype}; expected floating maps of shape ({len(images)}, 1, height, width); "
-                f"choose another with output, of {shorten_list(self._output_names(), most=8)}"
+                f"choose another with output, of {shorten_list(self._output_names, most=8)}"
             )
         return values[:n_images].astype(np.float32, copy=False)
 
     def _finish(self, values: NDArray[np.float32], shape: Size) -> Probabilities:
         """Return the map of one image: the logits are resized, as for our own networks."""
         logits = np.ascontiguousarray(self._logits(values))
-        if logits.shape != shape:
-            height, width = shape
-            logits = np.asarray(cv2.resize(logits, (width, height), interpolation=cv2.INTER_LINEAR))
+        logits = np.asarray(cv2.resize(logits, shape[::-1], interpolation=cv2.INTER_LINEAR))
         if np.isnan(logits).any():
             raise InputError(
                 f"the map of {self.title} is not finite; its weights are broken, or they do not fit an "
@@ -210,21 +196,16 @@ class OnnxModel:
             )
         return first
 
-    def _input_size(self, size: Size | None, exported: Size | None) -> Size:
-        fixed = [_fixed(side) for side in self._input.shape[2:]]
-        height, width = (
-            side or free for side, free in zip(fixed, size or exported or fixed, strict=True)
-        )
+    def _input_size(self, fixed: Sequence[int | None], size: Size | None, exported: Size | None) -> Size:
+        free = size or exported or fixed
+        height, width = fixed[0] or free[0], fixed[1] or free[1]
         if height is None or width is None or size not in (None, (height, width)):
             sides = " x ".join(str(side or "any") for side in fixed)
             raise UsageError(f"{self.title} takes images of {sides}, got --size {size}; correct it")
         return height, width
 
-    def _output_names(self) -> list[str]:
-        return [item.name for item in self._session.get_outputs()]
-
     def _output_name(self, output: int | str) -> str:
-        names = self._output_names()
+        names = self._output_names
         try:
             return names[names.index(output) if isinstance(output, str) else output]
         except (ValueError, IndexError) as error:
@@ -257,8 +238,7 @@ def predict_onnx(
         batch: images per batch, unless the file fixes it.
         options: `resume`, `overwrite`, `container` and `bits`, as for `predict_folder`.
     """
-    batch = model.batch or check_int("batch", batch, least=1)
-    return write_maps(model, images, out, batch=batch, **options)
+    return write_maps(model, images, out, batch=model.batch or batch, **options)
 
 
 def _open_session(path: Path, device: str) -> Any:
@@ -267,13 +247,8 @@ def _open_session(path: Path, device: str) -> Any:
     providers = _providers(device, onnxruntime.get_available_providers())
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4  # its errors are raised too, and its warnings are about speed
-    try:
+    with explain_errors(f"{str(path)!r} cannot be opened by onnxruntime", "expected an ONNX file"):
         return onnxruntime.InferenceSession(str(path), options, providers=providers)
-    except Exception as error:  # onnxruntime has a class for each status, without a common base
-        raise InputError(
-            f"{str(path)!r} cannot be opened by onnxruntime ({describe_error(error)}); expected an ONNX "
-            "file"
-        ) from error
 
 
 def _providers(device: str, available: Sequence[str]) -> list[Any]:

@@ -1,12 +1,11 @@
 """Images -> maps at their own size, with any network."""
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -14,19 +13,12 @@ import torch.nn.functional as F  # noqa: N812  (the name everybody knows it by)
 from numpy.typing import NDArray
 from torch import Tensor
 
-from sisod.common.arguments import check_int
 from sisod.common.exceptions import InputError, UsageError
+from sisod.common.imports import explain_errors
 from sisod.common.processes import available_memory
 from sisod.data.images import resize
 from sisod.networks.adapters.wrapped import module_errors
-from sisod.networks.map_folder import (
-    Bits,
-    Container,
-    MapOptions,
-    Prediction,
-    Probabilities,
-    write_maps,
-)
+from sisod.networks.map_folder import Bits, Container, Prediction, Probabilities, write_maps
 from sisod.networks.network import Network, eval_mode
 from sisod.networks.specs import Size, check_size
 
@@ -81,12 +73,19 @@ def predict_folder(
     """
     torch_device = find_device(device)
     height, width = check_size(size) or network.input_size or DEFAULT_SIZE
-    batch = check_int("batch", batch, least=1)
     check_memory(batch, (height, width), advice="lower --size or --batch")
-    with memory_errors(f"a batch of {batch} images of {height} x {width}"), eval_mode(network):
+    with eval_mode(network):
         model = _TorchModel(network.to(torch_device), (height, width))
-        options = MapOptions(resume=resume, overwrite=overwrite, container=container, bits=bits)
-        return write_maps(model, images, out, batch=batch, **options)
+        return write_maps(
+            model,
+            images,
+            out,
+            batch=batch,
+            resume=resume,
+            overwrite=overwrite,
+            container=container,
+            bits=bits,
+        )
 
 
 @dataclass(frozen=True)
@@ -95,10 +94,7 @@ class _TorchModel:
 
     network: Network
     size: Size
-
-    @property
-    def versions(self) -> dict[str, str]:
-        return {"torch": torch.__version__}
+    versions: ClassVar[dict[str, str]] = {"torch": str(torch.__version__)}
 
     def settings(self) -> dict[str, Any]:
         settings = {"network": self.network.config(), "weights": weights_digest(self.network)}
@@ -157,30 +153,12 @@ def check_memory(batch: int, size: Size, *, advice: str) -> None:
         )
 
 
-@contextmanager
-def memory_errors(task: str) -> Iterator[None]:
-    """Turn an out-of-memory error, for PyTorch a RuntimeError, into one sentence."""
-    try:
-        yield
-    except (MemoryError, RuntimeError) as error:
-        if isinstance(error, RuntimeError) and "memory" not in str(error):
-            raise
-        raise UsageError(
-            f"there is not enough memory for {task}; take smaller images or fewer at once"
-        ) from error
-
-
 def find_device(name: str) -> torch.device:
     """Return a device by its name; `"auto"` is the first GPU if there is one, else the CPU."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        torch_device = torch.device(name)
-        torch.empty(1, device=torch_device)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
-        first = str(error).splitlines()[0]
-        raise UsageError(f"device {name!r} cannot be used ({first}); cpu is always available") from error
-    return torch_device
+    with explain_errors(f"device {name!r} cannot be used", "cpu is always available"):
+        return torch.empty(1, device=name).device
 
 
 def weights_digest(network: torch.nn.Module) -> str:

@@ -15,15 +15,6 @@ if TYPE_CHECKING:
 
     from sisod.networks.network import Network
 
-_CLASSES = {  # in architectures
-    "edn": "edn.EDN",
-    "fpn": "fpn.FPN",
-    "gatenet": "gatenet.GateNet",
-    "icon": "icon.ICON",
-    "ldf": "ldf.LDF",
-    "poolnet": "poolnet.PoolNet",
-    "tiny": "fpn.Tiny",
-}
 _MODULES = ("torch", "safetensors", "huggingface_hub")
 
 
@@ -37,6 +28,7 @@ class Facts:
         paper: where and when it was published.
         origin: the authors' repository; `"sisod"` if no weights are published.
         licence: of the authors' code and published weights.
+        location: module and class in `sisod.networks.architectures`.
     """
 
     name: str
@@ -44,22 +36,21 @@ class Facts:
     paper: str
     origin: str
     licence: str
+    location: str = ""
 
 
-FACTS = {
-    facts.name: facts
-    for facts in (
-        Facts("edn", "EDN", "TIP 2022", "github.com/yuhuan-wu/EDN", "CC BY-NC-SA 4.0 (non-commercial)"),
-        Facts("fpn", "FPN", "CVPR 2017", "sisod", "none published"),
-        Facts(
-            "gatenet", "GateNet", "ECCV 2020", "github.com/Xiaoqi-Zhao-DLUT/GateNet-RGB-Saliency", "MIT"
-        ),
-        Facts("icon", "ICON-R", "TPAMI 2022", "github.com/mczhuge/ICON", "MIT"),
-        Facts("ldf", "LDF", "CVPR 2020", "github.com/weijun88/LDF", "no licence file"),
-        Facts("poolnet", "PoolNet", "CVPR 2019", "github.com/backseason/PoolNet", "MIT"),
-        Facts("tiny", "Tiny", "this library", "sisod", "none published"),
-    )
-}
+_GATENET = "github.com/Xiaoqi-Zhao-DLUT/GateNet-RGB-Saliency"
+_EDN_LICENCE = "CC BY-NC-SA 4.0 (non-commercial)"
+_ROWS = (
+    Facts("edn", "EDN", "TIP 2022", "github.com/yuhuan-wu/EDN", _EDN_LICENCE, "edn.EDN"),
+    Facts("fpn", "FPN", "CVPR 2017", "sisod", "none published", "fpn.FPN"),
+    Facts("gatenet", "GateNet", "ECCV 2020", _GATENET, "MIT", "gatenet.GateNet"),
+    Facts("icon", "ICON-R", "TPAMI 2022", "github.com/mczhuge/ICON", "MIT", "icon.ICON"),
+    Facts("ldf", "LDF", "CVPR 2020", "github.com/weijun88/LDF", "no licence file", "ldf.LDF"),
+    Facts("poolnet", "PoolNet", "CVPR 2019", "github.com/backseason/PoolNet", "MIT", "poolnet.PoolNet"),
+    Facts("tiny", "Tiny", "this library", "sisod", "none published", "fpn.Tiny"),
+)
+FACTS = {facts.name: facts for facts in _ROWS}
 
 
 def names() -> tuple[str, ...]:
@@ -69,7 +60,7 @@ def names() -> tuple[str, ...]:
         >>> names()
         ('edn', 'fpn', 'gatenet', 'icon', 'ldf', 'poolnet', 'tiny')
     """
-    return tuple(_CLASSES)
+    return tuple(FACTS)
 
 
 def missing_module() -> str | None:
@@ -84,9 +75,9 @@ def find(name: str) -> "type[Network]":
         >>> find("edn").facts.paper
         'TIP 2022'
     """
-    check_known("network", name, _CLASSES)
+    check_known("network", name, FACTS)
     require("sisod.networks", *_MODULES)
-    module, _, cls = _CLASSES[name].partition(".")
+    module, _, cls = FACTS[name].location.partition(".")
     network: type[Network] = getattr(import_module(f"sisod.networks.architectures.{module}"), cls)
     return network
 

@@ -7,8 +7,8 @@ from typing import Any
 from torch import Tensor
 
 from sisod.common.exceptions import InputError, UsageError, shorten_list
+from sisod.networks.adapters import KINDS, ModelOptions, check_model
 from sisod.networks.adapters.hf import build_hf, load_hf
-from sisod.networks.adapters.kinds import KINDS, ModelOptions, check_model
 from sisod.networks.adapters.wrapped import WRAPPED, Factory, WrappedNetwork, build_network
 from sisod.networks.checkpoints import find_weights, read_config, read_state, rename, write_state
 from sisod.networks.network import Network
@@ -27,21 +27,16 @@ def load_model(
         options: what the model's own configuration does not say, or says wrongly.
     """
     kind, name = check_model(model, options)
-    if kind == "hf":
-        network: Network = load_hf(name, options)
-    elif kind == "py":
-        network = build_network(name, options=options)
-    elif kind is None:
+    if kind is None:
         return load_network(
             model, network=options.network, origin=options.origin, factory=options.factory
         )
-    else:
+    if kind not in ("hf", "py"):
         raise UsageError(
             f"{model!r} gives no maps in PyTorch: an encoder of timm is trained first, as in "
             f"{KINDS['timm'].example!r}, and ONNX files are for networks.onnx_model.OnnxModel"
         )
-    if isinstance(network, WrappedNetwork):
-        network.source = model
+    network = load_hf(name, options) if kind == "hf" else build_network(name, options=options)
     return network.eval()
 
 

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from sisod import networks
 from sisod.common.exceptions import InputError, UsageError
 from sisod.common.files import convert
-from sisod.networks.adapters.kinds import ModelOptions
+from sisod.networks.adapters import ModelOptions
 from sisod.networks.adapters.wrapped import WrappedNetwork, build_network, module_errors, wrap
 from sisod.networks.network import Network
 from sisod.networks.saved import load_model

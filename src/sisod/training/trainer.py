@@ -243,10 +243,7 @@ def resume_step(path: Path, module: SaliencyModule) -> int:
     try:
         checkpoint = load_tensors(path)
     except InputError as error:
-        raise InputError(
-            f"the checkpoint {str(path)!r} cannot be read ({error}); put back a copy of it, or begin "
-            "again with --overwrite"
-        ) from error
+        raise InputError(f"{error}; put back a copy of it, or begin again with --overwrite") from error
     load_strictly(module, checkpoint["state_dict"], source=str(path))
     step: int = checkpoint["global_step"]
     return step

@@ -14,7 +14,7 @@ from helpers.image_files import read_stored
 from torch import Tensor, nn
 
 from sisod.common.exceptions import InputError, UsageError
-from sisod.networks.adapters.kinds import ModelOptions, check_model
+from sisod.networks.adapters import ModelOptions, check_model
 from sisod.networks.adapters.wrapped import WrappedNetwork
 from sisod.networks.saved import load_model
 
@@ -62,10 +62,6 @@ class Nan(nn.Module):
 
 def raises():
     raise OSError("weights.pth is lost\\nsecond line")
-
-
-def leaves():
-    raise SystemExit("no GPU")
 
 
 def wrapped():
@@ -204,11 +200,10 @@ def test_a_function_may_wrap_itself(folder: Path) -> None:
 
 
 FUNCTIONS = {
-    "raises": "raises' raised OSError: weights.pth is lost second line; check it",
-    "leaves": "raised SystemExit: no GPU",
+    "raises": "raises' failed (OSError: weights.pth is lost second line); check it",
     "number": "only a PyTorch module of yours can be wrapped, got 3",
     "Wrong": "unknown function of",
-    "Fails": "Fails failed on a batch of shape (3, 3, 384, 384): RuntimeError: sizes",
+    "Fails": "failed on a batch of shape (3, 3, 384, 384): RuntimeError: sizes",
     "Nan": "the map of Nan is not finite; its weights are broken, or they do not fit",
 }
 
@@ -401,7 +396,7 @@ def test_a_misspelt_folder_is_not_looked_for_on_the_hub(
 def test_folders_of_transformers_that_are_refused(segformer: Path, folder: Path) -> None:
     def check(name: str, expected: str) -> None:
         message = error_message(run("predict", name, "images", "out"))
-        assert message.startswith(f"{name} cannot be loaded: ")
+        assert name in message
         assert expected in message
 
     (folder / "empty").mkdir()
@@ -411,7 +406,7 @@ def test_folders_of_transformers_that_are_refused(segformer: Path, folder: Path)
     config.write_text(json.dumps(json.loads(good) | {"model_type": "bert"}))
     check("hf:segformer", "Error")
     config.write_text(json.dumps(json.loads(good) | {"decoder_hidden_size": 16}))
-    check("hf:segformer", "of SegformerForSemanticSegmentation are missing or have another shape")
+    check("hf:segformer", "are missing or have another shape (decode_head")
     config.write_text(good)
     weights.unlink()
     torch.save({}, segformer / "pytorch_model.bin")

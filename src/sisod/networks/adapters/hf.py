@@ -10,8 +10,8 @@ from torch import nn
 
 from sisod.common.arguments import short_repr
 from sisod.common.exceptions import InputError, UsageError, require, shorten_list
-from sisod.common.imports import describe_error
-from sisod.networks.adapters.kinds import ModelOptions
+from sisod.common.imports import explain_errors
+from sisod.networks.adapters import ModelOptions
 from sisod.networks.adapters.wrapped import WrappedNetwork, wrap_as
 from sisod.networks.specs import Activation, InputSpec, Size
 
@@ -50,14 +50,16 @@ def load_hf(name: str, options: ModelOptions) -> WrappedNetwork:
         wrong = sorted([*info["missing_keys"], *(key for key, *_ in info["mismatched_keys"])])
         if wrong:
             raise InputError(
-                f"{len(wrong)} tensors of {type(module).__name__} are missing or have another shape "
+                f"{len(wrong)} tensors of hf:{name} are missing or have another shape "
                 f"({shorten_list(wrong)})"
             )
         spec, size = _read_preprocessing(name, options)
     classes = 1 if is_remote else module.config.num_labels
     activation: Activation = "softmax" if classes > 1 else "sigmoid"
     output = -1 if is_remote else "logits"
-    return wrap_as(module, options, spec, size=size, output=output, activation=activation)
+    network = wrap_as(module, options, spec, size=size, output=output, activation=activation)
+    network.source = f"hf:{name}"
+    return network
 
 
 def build_hf(architecture: Mapping[str, Any], path: Path) -> nn.Module:
@@ -101,8 +103,8 @@ def _read_preprocessing(name: str, options: ModelOptions) -> tuple[InputSpec, Si
     except (OSError, ValueError) as error:
         if None in (options.size, options.mean, options.std):
             raise InputError(
-                "there is no preprocessor_config.json that can be read; say how images are prepared "
-                "with --size, --mean and --std"
+                f"hf:{name} has no preprocessor_config.json that can be read; say how images are "
+                "prepared with --size, --mean and --std"
             ) from error
         return InputSpec(), None
     scale = 255.0 * (settings.get("rescale_factor", 1 / 255) if settings.get("do_rescale", True) else 1)
@@ -135,13 +137,11 @@ def _transformers_errors(source: str) -> Iterator[None]:
     level, had_bars = logger.level, messages.is_progress_bar_enabled()
     messages.disable_progress_bar()
     logger.setLevel(logging.CRITICAL)
+    expected = "config.json, preprocessor_config.json and *.safetensors"
+    advice = f"expected {expected} of a model for semantic or image segmentation"
     try:
-        yield
-    except Exception as error:  # also of the model's own code
-        raise InputError(
-            f"{source} cannot be loaded: {describe_error(error)}; expected config.json, "
-            "preprocessor_config.json and *.safetensors of a model for semantic or image segmentation"
-        ) from error
+        with explain_errors(f"{source} cannot be loaded", advice):  # also by the model's own code
+            yield
     finally:
         logger.setLevel(level)
         if had_bars:

@@ -11,8 +11,9 @@ from torch import Tensor, nn
 
 from sisod.common.arguments import short_repr
 from sisod.common.exceptions import InputError, UsageError, shorten_list
-from sisod.common.imports import describe_error, import_attribute
-from sisod.networks.adapters.kinds import ModelOptions
+from sisod.common.imports import describe_error, explain_errors, import_attribute
+from sisod.common.processes import is_out_of_memory
+from sisod.networks.adapters import ModelOptions
 from sisod.networks.architectures.blocks import resize
 from sisod.networks.network import Network
 from sisod.networks.registry import Facts
@@ -224,14 +225,10 @@ def build_network(
     given = dict(arguments or {})
     name = factory if isinstance(factory, str) else getattr(factory, "__qualname__", short_repr(factory))
     function = import_attribute(factory, "factory") if isinstance(factory, str) else factory
-    try:
+    advice = f"check it and its arguments, {short_repr(given)}"
+    with explain_errors(f"the factory {name!r} failed", advice):
         module = function(**given)
-        network = module if isinstance(module, Network) else wrap_as(module, options)
-    except (Exception, SystemExit) as error:
-        raise InputError(
-            f"the factory {name!r} raised {describe_error(error)}; check it and its arguments, "
-            f"{short_repr(given)}"
-        ) from error
+    network = module if isinstance(module, Network) else wrap_as(module, options)
     if network is module:
         options.check_only(("size",), str(name))
     if isinstance(network, WrappedNetwork):
@@ -246,15 +243,13 @@ def module_errors(network: Network, shape: Sequence[int]) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        is_readable = isinstance(error, InputError) or "memory" in str(error)
+        is_readable = isinstance(error, InputError) or is_out_of_memory(error)
         if is_readable or not isinstance(network, WrappedNetwork):
             raise
-        size, own = "", network.input_size
-        if own is not None and own != tuple(shape[-2:]):
-            size = f"; it is wrapped for images of {own[0]} x {own[1]}"
+        own = "any size" if network.input_size is None else f"size {network.input_size}"
         raise InputError(
-            f"{network.facts.title} failed on a batch of shape {tuple(shape)}: "
-            f"{describe_error(error)}{size}"
+            f"{network.facts.title}, wrapped for images of {own}, failed on a batch of shape "
+            f"{tuple(shape)}: {describe_error(error)}"
         ) from error
 
 
@@ -273,6 +268,5 @@ def _choose_maps(result: Any, output: Output) -> list[Any]:
 def _describe(value: Any) -> str:
     if isinstance(value, Tensor):
         return f"a tensor of shape {tuple(value.shape)} and type {value.dtype}"
-    fields = value if isinstance(value, Mapping) else getattr(value, "__dataclass_fields__", ())
-    names = shorten_list([str(key) for key in fields], most=8)
+    names = shorten_list([str(key) for key in value], most=8) if isinstance(value, Mapping) else ""
     return f"a {type(value).__name__}" + (f" of {names}" if names else "")

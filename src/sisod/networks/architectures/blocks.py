@@ -71,15 +71,6 @@ def init_kaiming(module: nn.Module) -> None:
                 nn.init.zeros_(part.bias)
 
 
-def check_images(x: Tensor) -> None:
-    """Raise if this is not a batch of images with three channels."""
-    if x.ndim != 4 or x.shape[1] != 3 or 0 in x.shape[-2:]:
-        raise InputError(
-            f"x must have shape (batch, 3, height, width), got {tuple(x.shape)}; "
-            "a single image needs x[None]"
-        )
-
-
 def check_least(level: Tensor, fewest: int, x: Tensor, name: str, *, least: int) -> None:
     """Raise if a level of the encoder has too few pixels for the decoder.
 

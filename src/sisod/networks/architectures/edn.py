@@ -11,7 +11,7 @@ from typing import ClassVar, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from sisod.networks.architectures.blocks import check_images, conv_norm, conv_same, resize
+from sisod.networks.architectures.blocks import conv_norm, conv_same, resize
 from sisod.networks.checkpoints import conv_norm_rules
 from sisod.networks.encoders.encoders import create_encoder, decoder_width
 from sisod.networks.encoders.resnet import Bottleneck
@@ -105,7 +105,6 @@ class EDN(Network):
 
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
         """Return five logit maps, the finest first."""
-        check_images(x)
         f0, f1, f2, f3, f4 = self.encoder(x)
         f5 = self.extreme5(f4)
         f6 = self.extreme6(f5)

@@ -13,7 +13,7 @@ from typing import ClassVar
 from torch import Tensor, nn
 
 from sisod.common.exceptions import InputError
-from sisod.networks.architectures.blocks import check_images, resize
+from sisod.networks.architectures.blocks import resize
 from sisod.networks.encoders.encoders import create_pyramid, decoder_width
 from sisod.networks.encoders.timm_encoder import TimmEncoder
 from sisod.networks.network import Network, Target
@@ -37,7 +37,6 @@ class Pyramid(Network):
 
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
         """Return the logit maps of the finest levels, the finest first."""
-        check_images(x)
         features = self.encoder(x)
         maps: list[Tensor] = []
         above: Tensor | None = None

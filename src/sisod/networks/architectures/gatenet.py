@@ -15,7 +15,7 @@ import torch.nn.functional as F  # noqa: N812  (the name everybody knows it by)
 from torch import Tensor, nn
 
 from sisod.common.exceptions import InputError
-from sisod.networks.architectures.blocks import check_images, conv_norm, resize
+from sisod.networks.architectures.blocks import conv_norm, resize
 from sisod.networks.encoders.encoders import create_encoder, decoder_width
 from sisod.networks.network import Network, Target
 from sisod.networks.registry import FACTS, Facts
@@ -119,7 +119,6 @@ class GateNet(Network):
 
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
         """Return the logits of both branches together, and of the top-down branch."""
-        check_images(x)
         self._check_batch(x)
         encoded = self.encoder(x)
         _check_fold(encoded[-1], x)

@@ -14,7 +14,6 @@ import torch.nn.functional as F  # noqa: N812  (the name everybody knows it by)
 from torch import Tensor, nn
 
 from sisod.networks.architectures.blocks import (
-    check_images,
     check_least,
     conv_norm,
     init_kaiming,
@@ -241,7 +240,6 @@ class ICON(Network):
 
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
         """Return five logit maps: the finest, then those of levels 1, 2, 3 and of the pose."""
-        check_images(x)
         _, level4, level3, level2, level1 = self.encoder(x)
         check_least(level2, 3, x, "icon", least=_LEAST)
         x1, x2, x3, x4 = self.dfa1(level1), self.dfa2(level2), self.dfa3(level3), self.dfa4(level4)

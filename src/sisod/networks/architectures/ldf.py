@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from sisod.networks.architectures.blocks import (
-    check_images,
     check_least,
     conv_norm,
     init_kaiming,
@@ -124,7 +123,6 @@ class LDF(Network):
 
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
         """Return six logit maps in the order of `targets`; both passes share decoders and heads."""
-        check_images(x)
         deepest_first = self.encoder(x)[:0:-1]
         check_least(deepest_first[-1], 8, x, "ldf", least=_LEAST)
         bodies = [conv(level) for conv, level in zip(self.reduce_body, deepest_first, strict=True)]

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812  (the name everybody knows it by)
 from torch import Tensor, nn
 
-from sisod.networks.architectures.blocks import check_images, check_least, conv_same
+from sisod.networks.architectures.blocks import check_least, conv_same
 from sisod.networks.architectures.blocks import resize as _resize
 from sisod.networks.encoders.encoders import create_encoder, decoder_width
 from sisod.networks.network import Network, Target
@@ -167,7 +167,6 @@ class PoolNet(Network):
 
     def forward(self, x: Tensor) -> tuple[Tensor, ...]:
         """Return one logit map."""
-        check_images(x)
         encoded = self.encoder(x)
         check_least(encoded[-1], max(_POOL_STRIDES), x, "poolnet", least=_LEAST)
         guidance = self.guidance(encoded[-1])

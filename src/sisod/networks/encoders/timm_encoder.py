@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from sisod.common.arguments import one_line, unknown_name_message
 from sisod.common.exceptions import InputError, UsageError, require
-from sisod.common.imports import describe_error
+from sisod.common.imports import explain_errors
 from sisod.networks.checkpoints import load_strictly, read_state
 from sisod.networks.specs import InputSpec
 
@@ -80,13 +80,9 @@ class TimmEncoder(nn.Module):
 
 def _timm() -> Any:
     require("an encoder of timm", "timm")
-    try:
+    advice = "install versions of torch, torchvision and timm that fit together"
+    with explain_errors("timm is installed but cannot be imported", advice):
         import timm
-    except (ImportError, RuntimeError) as error:  # torchvision was built for another PyTorch
-        raise InputError(
-            f"timm is installed but cannot be imported ({describe_error(error)}); install versions of "
-            "torch, torchvision and timm that fit together"
-        ) from error
     return timm
 
 
@@ -96,15 +92,13 @@ def _create(name: str, **options: Any) -> Any:
     # not every string: timm takes hf-hub: and local-dir: too, which download and read other files
     if not timm.is_model(name):
         raise UsageError(unknown_name_message("encoder of timm", name, timm.list_models()))
-    try:
+    advice = (
+        f"take an encoder of feature maps such as {PREFIX}convnext_tiny, and without internet access "
+        "pass the file of its weights, encoder_weights='path/to/model.safetensors'"
+    )
+    with explain_errors(f"{PREFIX}{name} cannot be created", advice):
         model = timm.create_model(name, features_only=True, **options)
         if model.pretrained_cfg.get("fixed_input_size"):
             with suppress(TypeError):  # Swin takes other sizes if asked to, others never do
                 model = timm.create_model(name, features_only=True, strict_img_size=False, **options)
-    except Exception as error:  # of models without feature maps, or of the download
-        raise InputError(
-            f"{PREFIX}{name} cannot be created ({describe_error(error)}); take an encoder of feature "
-            f"maps such as {PREFIX}convnext_tiny, and without internet access pass the file of its "
-            "weights, encoder_weights='path/to/model.safetensors'"
-        ) from error
     return model

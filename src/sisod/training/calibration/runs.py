@@ -23,7 +23,6 @@ from sisod.networks.predict import (
     DEFAULT_SIZE,
     check_memory,
     find_device,
-    memory_errors,
     predict_logits,
     weights_digest,
 )
@@ -107,8 +106,7 @@ def calibrate_run(
         size = (network.input_size or DEFAULT_SIZE)[0]
         check_memory(batch, (size, size), advice="lower --batch")
         network.to(find_device(device)).eval()
-        with memory_errors(f"a batch of {batch} images of {size} x {size}"):
-            fitted = fit_images(_predicted(network, samples, size=size, batch=batch), objective)
+        fitted = fit_images(_predicted(network, samples, size=size, batch=batch), objective)
         network.calibration = fitted.calibration
         record = {"sisod": __version__, **fitted.to_json(), "size": size, "weights": config["weights"]}
         write_atomically(folder / CALIBRATION_FILE, json_bytes(record))
