@@ -95,9 +95,9 @@ def test_what_is_no_data_set(tmp_path: Path) -> None:
     root.mkdir()
     assert refusal(root).startswith("'/data' has no folder of images (image, images, imgs or the like) ")
     write(root, "a")
-    assert "it holds images itself: name the folder of their masks" in refusal(root)
+    assert "--masks" in refusal(root)
     write_set(root, "ECSSD/image", "ECSSD/mask", "a")
-    assert "does not hold DUTS-TR; it holds ECSSD: give the folder of one" in refusal(root)
+    assert "it holds ECSSD" in refusal(root)
     assert refusal(root, prefer=["DUTS"]).startswith("unknown data set 'DUTS'; did you mean 'DUTS-T")
     assert refusal(root / "a.png").startswith("'/a.png' is a file; expected a folder")
 

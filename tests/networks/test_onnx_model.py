@@ -18,8 +18,6 @@ from helpers.onnx_files import write_node, write_onnx
 from numpy.typing import NDArray
 
 from sisod.common.exceptions import InputError, UsageError
-from sisod.data.pairs import files_by_name
-from sisod.data.storage import read_bytes
 from sisod.networks.onnx_model import OnnxModel, predict_onnx
 
 pytestmark = pytest.mark.needs("onnx", "onnxruntime")
@@ -153,28 +151,6 @@ def test_a_file_of_any_size_says_that_of_its_export(tmp_path: Path) -> None:
         OnnxModel(broken)
 
 
-def test_a_stopped_run_is_resumed_with_the_same_file_only(images: Path, tmp_path: Path) -> None:
-    path = write_onnx(tmp_path / "m.onnx", {"map": [0], "other": [1]}, gain=3.0)
-    predict_onnx(OnnxModel(path, size=SIDE), images, tmp_path / "whole", batch=2)
-    good = (images / "deep/e.png").read_bytes()
-    (images / "deep/e.png").write_bytes(good[:40])
-    with pytest.raises(InputError, match=r"deep/e.png' is not an image"):
-        predict_onnx(OnnxModel(path, size=SIDE), images, tmp_path / "out", batch=2)
-    (images / "deep/e.png").write_bytes(good)
-    with pytest.raises(InputError, match=r"is another run: network.output was"):
-        predict_onnx(
-            OnnxModel(path, size=SIDE, output=1), images, tmp_path / "out", batch=2, resume=True
-        )
-    done = predict_onnx(OnnxModel(path, size=SIDE), images, tmp_path / "out", batch=2, resume=True)
-    assert (done.n_new, done.n_kept) == (1, 4)
-    for map_path in (tmp_path / "whole").rglob("*.png"):
-        same = tmp_path / "out" / map_path.relative_to(tmp_path / "whole")
-        np.testing.assert_array_equal(read_stored(same), read_stored(map_path))
-    write_onnx(path, {"map": [0]}, gain=2.0)
-    with pytest.raises(InputError, match=r"is another run: (network|weights)"):
-        predict_onnx(OnnxModel(path, size=SIDE), images, tmp_path / "out", batch=2, resume=True)
-
-
 # --------------------------------------------------------------------------------- what is refused
 
 BROKEN: dict[str, tuple[Callable[[Path], object], str]] = {
@@ -272,18 +248,3 @@ def test_the_command_passes_every_option_on(images: Path, tmp_path: Path) -> Non
     assert np.abs(read_stored(tmp_path / "out/a.png") - expected).max() <= 1
     again = run("predict", f"onnx:{path}", images, tmp_path / "out", "--size", SIDE, "--mean", "1,2")
     assert "--mean must be three numbers with commas" in error_message(again, exit_codes=(2,))
-
-
-def test_maps_in_shards(images: Path, tmp_path: Path) -> None:
-    path = write_onnx(tmp_path / "m.onnx", {"map": [0]})
-    predict_onnx(OnnxModel(path, size=SIDE), images, tmp_path / "single")
-    predict_onnx(OnnxModel(path, size=SIDE), images, tmp_path / "packed", container="tar")
-    deep = predicted(OnnxModel(path, size=SIDE), images, tmp_path / "deep", bits=16)
-    np.testing.assert_array_equal(np.rint(deep / 257), read_stored(tmp_path / "single/a.png"))
-    with pytest.raises(InputError, match="is another run: bits"):
-        predict_onnx(OnnxModel(path, size=SIDE), images, tmp_path / "deep", resume=True)
-    files = files_by_name(tmp_path / "packed")
-    assert sorted(files) == ["a", "b", "c", "d", "deep/e"]
-    for name, file in files.items():
-        single = (tmp_path / "single" / f"{name}.png").read_bytes()
-        assert read_bytes(tmp_path / "packed", file.path) == single

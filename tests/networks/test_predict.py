@@ -1,7 +1,6 @@
 """Predicted maps are the network's, with the images' sizes and names; a stopped run is resumed."""
 
 import json
-import shutil
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -352,22 +351,6 @@ def test_maps_of_changed_images_do_not_stay(
     assert len(maps(out)) == 8
     assert cv2.imwrite(str(images / "added.png"), other)
     assert predict(network, images, out, batch=2, resume=True) == Prediction(out, 1, 8)
-
-
-def test_resuming_predicts_the_same_batches(
-    network: networks.Network, images: Path, tmp_path: Path
-) -> None:
-    """To the last bit, whichever maps a kill left."""
-    predict(network, images, tmp_path / "whole", batch=4)
-    shutil.copytree(tmp_path / "whole", tmp_path / "out")
-    for name in ("grey", "im4.v1", "more/deep/im3.v1"):
-        (tmp_path / "out" / f"{name}.png").unlink()
-    times = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").rglob("*.png")}
-    done = predict(network, images, tmp_path / "out", batch=4, resume=True)
-    assert {path: path.stat().st_mtime_ns for path in times} == times  # not written again
-    assert (done.n_new, done.n_kept) == (3, 6)
-    whole = maps(tmp_path / "whole")
-    assert all((array == whole[name]).all() for name, array in maps(tmp_path / "out").items())
 
 
 def test_an_archive_that_leads_out_of_the_folder(network: networks.Network, tmp_path: Path) -> None:

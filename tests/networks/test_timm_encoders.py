@@ -9,7 +9,7 @@ import torch
 from sisod import networks
 from sisod.common.exceptions import InputError, MissingExtraError, UsageError
 from sisod.networks.checkpoints import write_state
-from sisod.networks.encoders import timm_encoder
+from sisod.networks.encoders import encoders
 
 torch.set_num_threads(1)
 ENCODER = "timm:test_convnext"  # 0.2 million parameters, made for tests
@@ -18,7 +18,7 @@ ENCODER = "timm:test_convnext"  # 0.2 million parameters, made for tests
 def test_without_timm_the_sentence_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sisod.common.exceptions.find_spec", lambda _: None)
     with pytest.raises(MissingExtraError) as error:
-        timm_encoder._timm()
+        encoders._timm()
     assert str(error.value) == (
         "an encoder of timm needs timm; install it with: pip install 'sisod[timm]'"
     )

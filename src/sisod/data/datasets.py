@@ -84,7 +84,13 @@ def open_dataset(
         >>> dataset.name, [sample.name for sample in dataset.samples]
         ('ships', ['made00000', 'made00001'])
     """
-    folders = _given(Path(root), Path(masks)) if masks is not None else _search(Path(root), prefer)
+    if masks is None:
+        folders = _search(Path(root), prefer)
+    else:
+        _check_folder(Path(root))
+        owner = Path(plain_root(Path(root).absolute()))
+        owner = owner.parent if normalise(owner.name) in IMAGE_WORDS else owner
+        folders = DatasetFolders(_title(owner), Path(root), Path(masks))
     if folders.problem is not None or folders.mask_dir is None:
         raise InputError(
             folders.problem
@@ -161,14 +167,6 @@ def find_known(root: Path | str) -> dict[str, DatasetFolders]:
     return {name: found[name] for name in KNOWN if name in found}
 
 
-def _given(image_dir: Path, mask_dir: Path) -> DatasetFolders:
-    for folder in (image_dir, mask_dir):
-        _check_folder(folder)
-    owner = Path(plain_root(image_dir.absolute()))
-    owner = owner.parent if normalise(owner.name) in IMAGE_WORDS else owner
-    return DatasetFolders(_title(owner), image_dir, mask_dir)
-
-
 def _search(root: Path, prefer: Sequence[str]) -> DatasetFolders:
     for name in prefer:
         check_known("data set", name, KNOWN)
@@ -185,14 +183,11 @@ def _search(root: Path, prefer: Sequence[str]) -> DatasetFolders:
             return known[name]
     if (pair := _pair(root, normalise, _last_word)) is not None:
         return DatasetFolders(_title(root.absolute()), *pair)
-    advice = "give a folder that has folders of images and masks inside"
-    if known:
-        advice = f"it holds {', '.join(known)}: give the folder of one of them"
-    elif any(not is_hidden(path.name) and path.suffix.lower() in EXTENSIONS for path in root.iterdir()):
-        advice = "it holds images itself: name the folder of their masks too, with --masks"
+    holds = f"it holds {', '.join(known)}" if known else "or name the folder of masks with --masks"
     preferred = f" and does not hold {' or '.join(prefer)}" if prefer else ""
     raise InputError(
-        f"{str(root)!r} has no folder of images (image, images, imgs or the like){preferred}; {advice}"
+        f"{str(root)!r} has no folder of images (image, images, imgs or the like){preferred}; give a "
+        f"folder that has folders of images and masks inside; {holds}"
     )
 
 
@@ -260,10 +255,8 @@ def _folders_of(known: Known, folder: Path) -> DatasetFolders | None:
     """Return a data set's two folders if `folder` is the set's own, or holds them by the set's name."""
     for image_dir, mask_dir in known.layouts:
         if (folder / image_dir).is_dir():
-            has_masks = (folder / mask_dir).is_dir()
-            return DatasetFolders(
-                known.name, folder / image_dir, folder / mask_dir if has_masks else None
-            )
+            masks = folder / mask_dir
+            return DatasetFolders(known.name, folder / image_dir, masks if masks.is_dir() else None)
     own = recognise(folder.name, folder.parent.name) == known
 
     def without_set(name: str) -> str:

@@ -29,6 +29,9 @@ def find_weights(path_or_id: str | Path, **hub_options: Any) -> Path:
     Args:
         path_or_id: a file, a folder of `save_pretrained` or `sisod train`, or `owner/name`.
         hub_options: as for `hf_hub_download`.
+
+    Raises:
+        InputError: there is no such file, the training is not finished, or the hub is out of reach.
     """
     path = Path(path_or_id)
     if path.is_file():
@@ -109,7 +112,13 @@ def read_config(path: Path) -> NetworkConfig:
 
 
 def write_state(path: Path, state: Mapping[str, Tensor], config: Mapping[str, Any]) -> None:
-    """Write tensors and config as one safetensors file, atomically."""
+    """Write tensors and config as one safetensors file, atomically.
+
+    Args:
+        path: of the file.
+        state: names and tensors, on any device.
+        config: of the network, which `read_config` returns; plain data.
+    """
     from safetensors import SafetensorError
     from safetensors.torch import save_file
 
@@ -129,9 +138,19 @@ def write_state(path: Path, state: Mapping[str, Tensor], config: Mapping[str, An
 
 
 def rename(state: Mapping[str, Tensor], rules: Rules) -> tuple[dict[str, Tensor], list[str]]:
-    """Return the published tensors under our names, and the keys that match no rule.
+    r"""Return the published tensors under our names, and the keys that match no rule.
 
     Strips the `module.` of data-parallel training, drops the classifier, casts to float32.
+
+    Args:
+        state: names and tensors as published.
+        rules: regular expressions of the beginning of a name and their replacements; the first counts.
+
+    Example:
+        >>> state = {"module.base.w": torch.ones(1), "fc.bias": torch.ones(1), "x": torch.ones(1)}
+        >>> renamed, unknown = rename(state, [(r"base\.", "encoder.")])
+        >>> list(renamed), unknown
+        (['encoder.w'], ['x'])
     """
     renamed: dict[str, Tensor] = {}
     unknown = []
@@ -172,6 +191,14 @@ def load_strictly(
         state: names and tensors.
         source: of the state dict, for messages.
         unknown: further names of the source, which no tensor of the module has.
+
+    Raises:
+        InputError: names what does not fit.
+
+    Example:
+        >>> load_strictly(nn.Linear(1, 1), {"weight": torch.ones(1, 1)}, source="a.pth")
+        Traceback (most recent call last):
+        sisod.common.exceptions.InputError: a.pth: the weights do not fit this Linear: 1 missing (bias)
     """
     own = module.state_dict()
     given = {key: value for key, value in state.items() if key in own or not key.endswith(_COUNTER)}

@@ -73,6 +73,9 @@ def export_onnx(
         size: height and width of the input, by default the network's `input_size`, or 384; with
             `dynamic_size`, what `sisod predict` uses by default.
         dynamic_size: allow any height and width.
+
+    Raises:
+        InputError: PyTorch cannot export the network for this size.
     """
     require("export", "onnx", "onnxscript")  # PyTorch's exporter needs them
     size = size or network.input_size or DEFAULT_SIZE

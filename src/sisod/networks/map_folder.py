@@ -90,7 +90,21 @@ def write_maps(
     container: Container | None = None,
     bits: Bits | None = None,
 ) -> Prediction:
-    """Write one PNG for each image, at the image's size; see `predict_folder`."""
+    """Write one PNG for each image, at the image's size.
+
+    Args:
+        model: of any runtime.
+        images: folder of images, URL or container.
+        out: folder for the maps and `run.json`.
+        batch: images per batch.
+        resume: as for `predict_folder`, and so are the next three.
+        overwrite: replace an earlier result.
+        container: pack the maps into shards of this format.
+        bits: depth of the maps.
+
+    Returns:
+        The folder, and how many maps are new or were kept.
+    """
     if bits is not None:
         check_choice("bits", bits, get_args(Bits))
     if container is not None:
@@ -216,7 +230,12 @@ def _predict(
 
 
 def to_grey(p: Probabilities, bits: Bits) -> GreyMap:
-    """Return probabilities as a grey map: 255 is one in 8 bits, 65535 in 16."""
+    """Return probabilities as a grey map: 255 is one in 8 bits, 65535 in 16.
+
+    Example:
+        >>> to_grey(np.array([[0, 0.5, 1]], dtype=np.float32), 8)
+        array([[  0, 128, 255]], dtype=uint8)
+    """
     if bits == 8:
         return np.rint(p * 255).astype(np.uint8)
     return np.rint(p.astype(np.float64) * 65535).astype(np.uint16)

@@ -165,7 +165,16 @@ class Network(
 
 @contextmanager
 def eval_mode(network: nn.Module) -> Iterator[None]:
-    """Put a network into eval mode, and every part of it back into its mode afterwards."""
+    """Put a network into eval mode, and every part of it back into its mode afterwards.
+
+    Example:
+        >>> network = nn.Dropout()
+        >>> with eval_mode(network):
+        ...     network.training
+        False
+        >>> network.training
+        True
+    """
     modes = [(part, part.training) for part in network.modules()]
     network.eval()
     try:

@@ -117,6 +117,15 @@ def predict_batch(network: Network, images: Tensor, shapes: Sequence[Size]) -> l
         network: in eval mode.
         images: (B, 3, H, W) RGB, uint8.
         shapes: one for each image; the logits are resized to it.
+
+    Returns:
+        Probabilities (height, width) for each image.
+
+    Example:
+        >>> from sisod import networks
+        >>> images = torch.zeros(1, 3, 32, 32, dtype=torch.uint8)
+        >>> predict_batch(networks.create("tiny").eval(), images, [(20, 24)])[0].shape
+        (20, 24)
     """
     logits = predict_logits(network, images, shapes)
     return [network.saliency(values).float().cpu().numpy() for values in logits]
@@ -154,7 +163,15 @@ def check_memory(batch: int, size: Size, *, advice: str) -> None:
 
 
 def find_device(name: str) -> torch.device:
-    """Return a device by its name; `"auto"` is the first GPU if there is one, else the CPU."""
+    """Return a device by its name; `"auto"` is the first GPU if there is one, else the CPU.
+
+    Raises:
+        InputError: this PyTorch or this machine does not have it.
+
+    Example:
+        >>> find_device("cpu")
+        device(type='cpu')
+    """
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     with explain_errors(f"device {name!r} cannot be used", "cpu is always available"):
@@ -162,7 +179,12 @@ def find_device(name: str) -> torch.device:
 
 
 def weights_digest(network: torch.nn.Module) -> str:
-    """Return the SHA-256 of all tensors of a module, with their names."""
+    """Return the SHA-256 of all tensors of a module, with their names.
+
+    Example:
+        >>> weights_digest(torch.nn.ReLU())[:8]  # of nothing
+        'e3b0c442'
+    """
     digest = hashlib.sha256()
     for name, value in sorted(network.state_dict().items()):
         digest.update(name.encode())

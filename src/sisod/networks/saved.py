@@ -25,6 +25,13 @@ def load_model(
     Args:
         model: `hf:` or `py:` with a name, or a checkpoint as `load_network` takes it.
         options: what the model's own configuration does not say, or says wrongly.
+
+    Raises:
+        InputError: it cannot be read, or gives no maps in PyTorch.
+
+    Example:
+        >>> load_model("py:torch.nn:Identity").facts.title
+        'Identity'
     """
     kind, name = check_model(model, options)
     if kind is None:
@@ -55,6 +62,17 @@ def load_network(
         network: name of the network of an authors' checkpoint; by default recognised by its key names.
         origin: whose checkpoint it is, `"authors"` or `"si-sod"`; see `networks.load_published`.
         factory: as for `networks.from_pretrained`.
+
+    Raises:
+        InputError: there is no checkpoint, or its tensors do not fit the network.
+
+    Example:
+        >>> import tempfile
+        >>> from sisod import networks
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     _ = networks.create("tiny").save_pretrained(folder)
+        ...     load_network(folder).facts.name
+        'tiny'
     """
     path = Path(checkpoint)
     if network is not None or (path.is_file() and path.suffix != ".safetensors"):
@@ -126,7 +144,15 @@ def load_published_file(path: Path, *, name: str | None, origin: str) -> Network
 
 
 def recognise(state: Mapping[str, Tensor], *, source: str) -> str:
-    """Return the name of the network whose renaming rules match every key."""
+    """Return the name of the network whose renaming rules match every key.
+
+    Args:
+        state: of an authors' checkpoint.
+        source: of the state, for messages.
+
+    Raises:
+        InputError: no network matches.
+    """
     matching = [name for name in names() if not rename(state, find(name).renames)[1]]
     if not state or len(matching) != 1:
         published = ", ".join(name for name in names() if find(name).renames)

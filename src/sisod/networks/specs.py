@@ -75,6 +75,9 @@ class InputSpec:
 
         Args:
             images: (..., 3, height, width) in RGB; uint8 in 0..255, or floating in [0, 1].
+
+        Raises:
+            InputError: they have another shape or type.
         """
         import torch
 
@@ -209,7 +212,12 @@ class NetworkConfig:
 
 
 def check_size(size: int | Size | None) -> Size | None:
-    """Return height and width of the input, from both or from one side."""
+    """Return height and width of the input, from both or from one side.
+
+    Example:
+        >>> check_size(384), check_size((24, 32)), check_size(None)
+        ((384, 384), (24, 32), None)
+    """
     if size is None:
         return None
     sides = size if isinstance(size, list | tuple) else (size, size)

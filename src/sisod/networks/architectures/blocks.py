@@ -10,7 +10,12 @@ from sisod.common.exceptions import InputError
 
 
 def resize(x: Tensor, reference: Tensor, *, align_corners: bool = False) -> Tensor:
-    """Return the map at the height and width of the reference, by bilinear interpolation."""
+    """Return the map at the height and width of the reference, by bilinear interpolation.
+
+    Example:
+        >>> resize(torch.tensor([[[[0.0, 4.0]]]]), torch.zeros(1, 1, 1, 4)).flatten().tolist()
+        [0.0, 1.0, 3.0, 4.0]
+    """
     return F.interpolate(x, size=reference.shape[-2:], mode="bilinear", align_corners=align_corners)
 
 
@@ -23,7 +28,16 @@ def conv_norm(
     bias: bool = True,
     act: Callable[[], nn.Module] = nn.ReLU,
 ) -> nn.Sequential:
-    """Return a convolution that keeps the size, a batch norm and an activation."""
+    """Return a convolution that keeps the size, a batch norm and an activation.
+
+    Args:
+        width_in: channels of the input.
+        width_out: channels of the output.
+        kernel: side of the convolution, odd.
+        dilation: of the convolution.
+        bias: of the convolution; some published weights have one in spite of the norm.
+        act: builds the activation.
+    """
     conv = conv_same(width_in, width_out, kernel, dilation=dilation, bias=bias)
     return nn.Sequential(conv, nn.BatchNorm2d(width_out), act())
 

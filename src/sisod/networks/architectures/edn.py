@@ -65,7 +65,18 @@ class SCPC(nn.Module):
 
 
 class EDN(Network):
-    """Five maps, the finest first; the encoder's batch norms are frozen."""
+    """Five maps, the finest first; the encoder's batch norms are frozen.
+
+    Args:
+        encoder: `"resnet50"`, as published, or `"efficientnet_lite0"`.
+        input_spec: how images are prepared, if not as for the encoder's ImageNet weights.
+
+    Example:
+        >>> with torch.device("meta"):  # shapes without numbers
+        ...     maps = EDN("efficientnet_lite0").eval()(torch.empty(1, 3, 64, 96))
+        >>> len(maps), tuple(maps[0].shape)
+        (5, (1, 1, 64, 96))
+    """
 
     facts: ClassVar[Facts] = FACTS["edn"]
     targets: ClassVar[tuple[Target, ...]] = ("mask", "mask", "mask", "mask", "mask")

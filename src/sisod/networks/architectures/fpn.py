@@ -14,8 +14,7 @@ from torch import Tensor, nn
 
 from sisod.common.exceptions import InputError
 from sisod.networks.architectures.blocks import resize
-from sisod.networks.encoders.encoders import create_pyramid, decoder_width
-from sisod.networks.encoders.timm_encoder import TimmEncoder
+from sisod.networks.encoders.encoders import TimmEncoder, create_pyramid, decoder_width
 from sisod.networks.network import Network, Target
 from sisod.networks.registry import FACTS, Facts
 from sisod.networks.specs import InputSpec

@@ -72,7 +72,18 @@ class Gate(nn.Module):
 
 
 class GateNet(Network):
-    """Two maps: the sum of the top-down and the parallel branch, and the top-down branch alone."""
+    """Two maps: the sum of the top-down and the parallel branch, and the top-down branch alone.
+
+    Args:
+        encoder: `"resnet50"`, as published, or `"efficientnet_lite0"`.
+        input_spec: how images are prepared, if not as for the encoder's ImageNet weights.
+
+    Example:
+        >>> with torch.device("meta"):  # shapes without numbers
+        ...     maps = GateNet("efficientnet_lite0").eval()(torch.empty(1, 3, 64, 96))
+        >>> len(maps), tuple(maps[0].shape)
+        (2, (1, 1, 64, 96))
+    """
 
     facts: ClassVar[Facts] = FACTS["gatenet"]
     targets: ClassVar[tuple[Target, ...]] = ("mask", "mask")

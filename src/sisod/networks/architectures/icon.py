@@ -190,7 +190,18 @@ class PWV(nn.Module):
 
 
 class ICON(Network):
-    """Five maps: the finest level, then the deeper three from the deepest on, and the pose feature."""
+    """Five maps: the finest level, then the deeper three from the deepest on, and the pose feature.
+
+    Args:
+        encoder: `"resnet50"`, as published, or `"efficientnet_lite0"`.
+        input_spec: how images are prepared, if not as for the encoder's ImageNet weights.
+
+    Example:
+        >>> with torch.device("meta"):  # shapes without numbers
+        ...     maps = ICON("efficientnet_lite0").eval()(torch.empty(1, 3, 64, 96))
+        >>> len(maps), tuple(maps[0].shape)
+        (5, (1, 1, 64, 96))
+    """
 
     facts: ClassVar[Facts] = FACTS["icon"]
     targets: ClassVar[tuple[Target, ...]] = ("mask", "mask", "mask", "mask", "mask")

@@ -78,6 +78,16 @@ class LDF(Network):
     """Six maps: mask of the second pass; body, detail, mask of the first; body, detail of the second.
 
     `targets` says what each map learns; `split_label` derives the labels from a mask.
+
+    Args:
+        encoder: `"resnet50"`, as published, or `"efficientnet_lite0"`.
+        input_spec: how images are prepared, if not as for the encoder's ImageNet weights.
+
+    Example:
+        >>> with torch.device("meta"):  # shapes without numbers
+        ...     maps = LDF("efficientnet_lite0").eval()(torch.empty(1, 3, 64, 96))
+        >>> len(maps), tuple(maps[0].shape)
+        (6, (1, 1, 64, 96))
     """
 
     facts: ClassVar[Facts] = FACTS["ldf"]
