@@ -173,7 +173,7 @@ TABLES: dict[str, tuple[dict[str, pl.Series], str, str]] = {
     "another column": ({"mask": images(PNG), "label": pl.Series([3])}, "#label", "no column 'label' of"),
     "two columns": ({"image": images(PNG), "mask": images(PNG)}, "", "like this: x.parquet#mask"),
     "no names": ({"mask": pl.Series([PNG])}, "", "does not name its images"),
-    "null": ({"mask": images(PNG, None)}, "", "row 1 of 'mask' is null"),
+    "null": ({"mask": images(PNG, None)}, "", "row 1 has no image"),
     "no name": ({"mask": images(PNG, PNG, names=["a.png", None])}, "", "row 1 has the name 'None'"),
     "out": ({"mask": images(PNG, names=["../a.png"])}, "", "row 0 has the name '../a.png'"),
     "no rows": ({"mask": images()}, "", "has no image files"),

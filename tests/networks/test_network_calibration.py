@@ -108,23 +108,3 @@ def test_predict_records_it_and_resumes_only_the_same(network: networks.Network,
     raw = run("predict", tmp_path / "raw", tmp_path / "images", tmp_path / "maps8", *options)
     assert raw.exit_code == 0, raw.stderr
     assert json.loads((tmp_path / "maps8/run.json").read_text())["calibration"] is None
-
-
-@pytest.mark.slow
-def test_onnx_applies_it(network: networks.Network, tmp_path: Path) -> None:
-    runtime = pytest.importorskip("onnxruntime")
-    network.calibration = CALIBRATION
-    network.save_pretrained(tmp_path / "net")
-    path = tmp_path / "x.onnx"
-    result = run("export", tmp_path / "net", path, "--height", "32", "--width", "32")
-    assert result.exit_code == 0, result.stderr
-    session = runtime.InferenceSession(path)
-    stored = json.loads(session.get_modelmeta().custom_metadata_map["sisod"])
-    assert stored["calibration"] == CALIBRATION.to_json()
-    image = torch.rand(2, 3, 32, 32)
-    with torch.no_grad():
-        logits = network(network.input_spec.apply(image))[0]
-    expected = 1 / (1 + np.exp(-(logits.double().numpy() / 0.8 - 0.6)))
-    (found,) = session.run(["saliency"], {"image": image.numpy()})
-    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
-    assert np.abs(found - logits.sigmoid().numpy()).max() > 0.05

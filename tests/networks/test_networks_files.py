@@ -23,7 +23,7 @@ from sisod.networks.encoders.efficientnet_lite import EfficientNetLite0
 from sisod.networks.encoders.resnet import ResNet50
 from sisod.networks.export import IMAGE, export_onnx
 from sisod.networks.onnx_model import OnnxModel
-from sisod.networks.specs import InputSpec
+from sisod.networks.specs import Calibration, InputSpec
 
 torch.set_num_threads(1)  # on a shared machine two would wait for each other
 
@@ -277,6 +277,7 @@ def test_onnx_runs_elsewhere_and_gives_the_same(dynamic_size: bool, tmp_path: Pa
     torch.manual_seed(7)
     spec = InputSpec("bgr", 255.0, (104.0, 117.0, 123.0), (60.0, 60.0, 60.0))
     network = networks.create("tiny", input_spec=spec).eval()
+    network.calibration = Calibration(temperature=0.8, shift=-0.6)
     path = tmp_path / "tiny.onnx"
     if dynamic_size:
         network.save_pretrained(tmp_path / "tiny")
@@ -296,7 +297,7 @@ def test_onnx_runs_elsewhere_and_gives_the_same(dynamic_size: bool, tmp_path: Pa
     sizes = [(1, 64, 96), (3, 64, 96), *([(2, 71, 50)] if dynamic_size else [])]
     for batch, height, width in sizes:
         image = torch.rand(batch, 3, height, width)
-        expected = network(spec.apply(image))[0].sigmoid()
+        expected = (network(spec.apply(image))[0] / 0.8 - 0.6).sigmoid()
         found, logits = session.run(None, {IMAGE: image.numpy()})
         assert expected.std() > 0.01
         np.testing.assert_allclose(logits, expected.logit().numpy(), rtol=0, atol=1e-4)

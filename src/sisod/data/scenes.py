@@ -112,12 +112,6 @@ def _texture(
     smooth = np.asarray(cv2.GaussianBlur(rng.normal(size=shape), (0, 0), grain))
     noise = smooth / smooth.std()
     speckle = rng.normal(scale=6, size=shape)
-    layers = [
-        np.full(shape, hue) + 4 * noise,
-        np.full(shape, 130.0) + 15 * noise,
-        value + 22 * noise + speckle,
-    ]
-    hsv = np.stack(
-        [np.clip(layers[0], 0, 179), np.clip(layers[1], 0, 255), np.clip(layers[2], 0, 255)], -1
-    )
+    layers = [hue + 4 * noise, 130 + 15 * noise, value + 22 * noise + speckle]
+    hsv = np.clip(np.stack(layers, axis=-1), 0, [179, 255, 255])
     return cv2.cvtColor(hsv.astype(np.uint8), cv2.COLOR_HSV2BGR).astype(np.uint8)

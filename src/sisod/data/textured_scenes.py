@@ -193,9 +193,8 @@ def _pattern(shape: tuple[int, ...], rng: np.random.Generator) -> Plane:
 
 def _to_photo(canvas: Plane, rng: np.random.Generator) -> NDArray[np.uint8]:
     """Turn hue, saturation and value into BGR, as a lens and a sensor would: blurred, then noisy."""
-    hsv = np.stack(
-        [canvas[..., 0] % 180, np.clip(canvas[..., 1], 0, 255), np.clip(canvas[..., 2], 0, 255)], axis=-1
-    )
+    hsv = np.clip(canvas, 0, 255)
+    hsv[..., 0] = canvas[..., 0] % 180  # a hue goes round
     colours = cv2.cvtColor(hsv.astype(np.uint8), cv2.COLOR_HSV2BGR)
     soft = np.asarray(cv2.GaussianBlur(colours, (0, 0), 0.6), dtype=np.float32)
     noisy = soft + 8 * rng.standard_normal(soft.shape, dtype=np.float32)

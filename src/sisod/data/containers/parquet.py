@@ -25,9 +25,8 @@ _ROW_GROUP = 100  # rows of a file that is written
 
 
 class _Column(NamedTuple):
-    """A column of images, and how to read their bytes and their names."""
+    """How to read the bytes and the names of a column of images."""
 
-    title: str
     content: "pl.Expr"
     image_name: "pl.Expr"
 
@@ -71,8 +70,8 @@ def read(member: Place) -> bytes:
     content = window[row % step] if row % step < len(window) else None  # the file may have changed
     if content is None:
         raise InputError(
-            f"{file!r}: row {row} of {column or _find_column(file, '').title!r} is null or gone; "
-            "expected the bytes of an image in every row; leave the row out"
+            f"{file!r}: row {row} has no image{f' of {column!r}' if column else ''}; expected the bytes "
+            "of an image in every row; leave the row out"
         )
     return content
 
@@ -122,7 +121,7 @@ def _find_column(file: str, title: str) -> _Column:
         )
     texts = [name.cast(pl.String) for name in names]
     name = pl.coalesce(*(pl.when(text != "").then(text.str.strip_prefix("./")) for text in texts))
-    return _Column(title, content, name)
+    return _Column(content, name)
 
 
 def _is_text(kind: Any) -> bool:
