@@ -25,7 +25,8 @@ class ReleasedLoss(nn.Module):
     def __init__(self, *terms: str) -> None:
         super().__init__()
         own_terms = [dice(squared=False) if term == "dice" else term for term in terms]
-        self.frames = SizeInvariantLoss(*own_terms, alpha=0, normalize=False)
+        # an image without objects is one frame, which no object fits
+        self.frames = SizeInvariantLoss(*own_terms, alpha=0, normalize=False, check_parts=False)
 
     def forward(self, logits: Sequence[Tensor], gt: Tensor, boxes: Tensor | None = None) -> Tensor:
         """Return the loss of a batch, the mean over its images."""

@@ -3,13 +3,14 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad, functional
 
 from sisod.losses import PlainLoss, SizeInvariantLoss, boxes_of, region_term
-from sisod.losses.box_sums import _bands, make_frames
+from sisod.losses.parts import runs_of_boxes
 
 TERMS = ["bce", "mse", "l1", "focal(2)", "focal(0.5)", "dice", "iou", "auc", "tversky(0.3,0.7)"]
 Loss = Callable[[Tensor], Tensor]
@@ -89,25 +90,22 @@ def test_forward_mode_over_reverse_mode() -> None:
     torch.testing.assert_close(product, expected, rtol=1e-9, atol=1e-12)
 
 
-def test_second_order_where_images_are_cut_into_bands() -> None:
+def test_second_order_of_sums_over_overlapping_boxes() -> None:
     height, width = 96, 4
-    tops = torch.arange(0, height - 3, 3)
-    boxes = torch.stack(
-        [0 * tops, tops, 0 * tops, tops + 4, 0 * tops + 3], dim=1
-    )  # 31 boxes that overlap
-    assert len(_bands(boxes, (1, height, width))[0]) > 1
+    tops = np.arange(0, height - 3, 3)
+    low, high = np.stack([tops, 0 * tops], axis=1), np.stack([tops + 4, 0 * tops + 3], axis=1)
     generator = torch.Generator().manual_seed(0)
     values = torch.randn(1, height, width, dtype=torch.float64, generator=generator)
-    frames = make_frames(boxes, (1, height, width), reference=values)
+    runs = runs_of_boxes(0 * tops, low, high, (1, height, width), values.device)
     other = torch.randn(values.shape, dtype=values.dtype, generator=generator)
 
     def by_hand(x: Tensor) -> Tensor:
-        first, second, third = frames.sums(x, other, x, None)
+        first, second, third = (sums[: len(tops)] for sums in runs.sums(x, other, x, None))
         return (first * second * third).sum()
 
     def plainly(x: Tensor) -> Tensor:
-        parts = [x[0, y0:y1, x0:x1] for _, y0, x0, y1, x1 in boxes.tolist()]
-        others = [other[0, y0:y1, x0:x1] for _, y0, x0, y1, x1 in boxes.tolist()]
+        parts = [x[0, top : top + 4, :3] for top in tops]
+        others = [other[0, top : top + 4, :3] for top in tops]
         each = [
             (part * one).sum() * part.square().sum() * part.sum()
             for part, one in zip(parts, others, strict=True)
@@ -125,7 +123,9 @@ def test_second_order_where_images_are_cut_into_bands() -> None:
 def test_what_differs_in_number_cannot_be_mapped_over() -> None:
     logits, gt, boxes = made()
     loss = SizeInvariantLoss("bce", "dice")
-    with pytest.raises(ValueError, match=r"torch\.func\.vmap maps over gt, but.*loop over the images"):
+    with pytest.raises(
+        ValueError, match=r"torch\.func\.vmap maps over the target, but.*loop over the images"
+    ):
         torch.func.vmap(loss)(logits[:, None], gt[:, None])
     with pytest.raises(ValueError, match=r"torch\.func\.vmap maps over boxes, but"):
         torch.func.vmap(loss)(logits[:, None], gt[:, None], torch.stack([boxes[:1], boxes[:1]]))
@@ -138,7 +138,7 @@ def test_values_are_checked_inside_transforms_too() -> None:
     loss = SizeInvariantLoss("dice")
     expected = torch.func.grad(loss)(logits, gt, boxes)
     torch.testing.assert_close(torch.func.grad(loss)(logits, gt), expected)  # boxes found inside
-    with pytest.raises(ValueError, match=r"gt holds values from 0 to 255"):
+    with pytest.raises(ValueError, match=r"target holds values from 0 to 255"):
         torch.func.grad(loss)(logits, gt * 255, boxes)
     with pytest.raises(ValueError, match="boxes row 1 is"):
         torch.func.grad(loss)(logits, gt, boxes + 1)

@@ -55,20 +55,19 @@ def not_per_frame(p: Tensor, g: Tensor, box_sum: Any) -> Any:  # noqa: ARG001
 OF_LDF = SizeInvariantLoss.for_network("ldf")
 # what the message must hold, and what raises it; a ValueError unless it is of a type
 REFUSED: dict[str, Callable[[], object]] = {
-    "logits has shape (2, 1, 6, 7) but gt has shape (2, 1, 6, 8)": lambda: loss(LOGITS[..., :-1]),
-    "logits[1] has shape (1, 1, 6, 8)": lambda: loss([LOGITS, LOGITS[:1]]),
-    "logits has shape (2, 3, 6, 8); the loss is binary": lambda: loss(LOGITS.expand(2, 3, 6, 8)),
-    "gt has shape (2, 2, 6, 8)": lambda: loss(LOGITS.expand(2, 2, 6, 8), GT.expand(2, 2, 6, 8)),
-    "logits has shape (2, 1, 1,": lambda: loss(LOGITS[:, None], GT),
-    "gt holds values from 0 to 2; expected one mask": lambda: loss(LOGITS, GT.long() * 2),
-    "no map of classes": lambda: loss(LOGITS, GT.where(LOGITS < 2, 255)),
-    "gt has shape (6, 8)": lambda: loss(LOGITS, GT[0, 0]),
-    "gt has shape (0,": lambda: loss(LOGITS[:0], GT[:0]),
-    "logits is an empty sequence": lambda: loss([]),
+    "input has shape (2, 1, 6, 7) but target has shape (2, 1, 6, 8)": lambda: loss(LOGITS[..., :-1]),
+    "input[1] has shape (1, 1, 6, 8)": lambda: loss([LOGITS, LOGITS[:1]]),
+    "(2, 3, 6, 8); mode 'binary' takes one map": lambda: loss(LOGITS.expand(2, 3, 6, 8)),
+    "input has shape (2, 2, 6, 8)": lambda: loss(LOGITS.expand(2, 2, 6, 8), GT.expand(2, 2, 6, 8)),
+    "a map of classes is of mode 'multiclass'": lambda: loss(LOGITS, GT.long() * 2),
+    "ignore are named by ignore_index": lambda: loss(LOGITS, GT.where(LOGITS < 2, 255)),
+    "target has shape (6, 8)": lambda: loss(LOGITS, GT[0, 0]),
+    "input has shape (0,": lambda: loss(LOGITS[:0], GT[:0]),
+    "input is an empty sequence": lambda: loss([]),
     "divide by 255": lambda: loss(LOGITS, GT * 255),
-    "gt holds values from 0 to 255": lambda: PlainLoss("bce")(LOGITS, (GT * 255).to(torch.uint8)),
-    "gt holds values from -0.5": lambda: loss(LOGITS, GT - 0.5),
-    "gt holds values from nan": lambda: loss(LOGITS, GT * torch.nan),
+    "target holds values from 0 to 255": lambda: PlainLoss("bce")(LOGITS, (GT * 255).to(torch.uint8)),
+    "target holds values from -0.5": lambda: loss(LOGITS, GT - 0.5),
+    "target holds values from nan": lambda: loss(LOGITS, GT * torch.nan),
     "from_probs=True but there are values outside": lambda: loss(from_probs=True),
     "boxes row 1 is (1, 0, 0, 7, 2)": lambda: loss(boxes=rows(1, 0, 0, 7, 2)),
     "boxes row 1 is (1, 0, -1, 2, 2)": lambda: loss(boxes=rows(1, 0, -1, 2, 2)),
@@ -76,7 +75,7 @@ REFUSED: dict[str, Callable[[], object]] = {
     "boxes row 1 is (1, 2, 2, 2, 4)": lambda: loss(boxes=rows(1, 2, 2, 2, 4)),
     "boxes row 1 is (2, 0, 0, 2, 2)": lambda: loss(boxes=rows(2, 0, 0, 2, 2)),
     "boxes has shape (2, 4)": lambda: loss(boxes=rows(1, 0, 0, 2, 2)[:, 1:]),
-    "dtype torch.float32; expected integer rows": lambda: loss(boxes=rows(1, 0, 0, 2, 2).float()),
+    "mode 'binary' expected integer rows": lambda: loss(boxes=rows(1, 0, 0, 2, 2).float()),
     "unknown term 'bec'; did you mean 'bce'?": lambda: SizeInvariantLoss("bec"),
     "needs at least one term; available: auc": SizeInvariantLoss,
     "2 terms but 1 weights": lambda: SizeInvariantLoss("bce", "dice", weights=[1]),
@@ -86,16 +85,16 @@ REFUSED: dict[str, Callable[[], object]] = {
     "min_area": lambda: loss(min_area=1.5),
     "connectivity must be 4 or 8, got 6": lambda: loss(connectivity=6),
     "the term 'reduced' returned shape ()": lambda: SizeInvariantLoss(reduced)(LOGITS, GT),
-    "a value per frame, shape (1,)": lambda: SizeInvariantLoss(not_per_frame)(LOGITS, GT),
+    "a value per part, shape (1,)": lambda: SizeInvariantLoss(not_per_frame)(LOGITS, GT),
     "unknown network 'endn'; did you mean 'edn'?": lambda: SizeInvariantLoss.for_network("endn"),
-    "gt is ['mask']; expected a mapping of mask": lambda: OF_LDF([LOGITS] * 6, {"mask": GT}),
-    "gt is Tensor; expected a mapping": lambda: OF_LDF([LOGITS] * 6, GT),
-    "logits are 5 maps; expected 6": lambda: OF_LDF([LOGITS] * 5, {}),
-    "shape is (6, 8); expected": lambda: weight_map(rows(1, 0, 0, 2, 2), (6, 8)),
+    "target is ['mask']; expected a mapping of mask": lambda: OF_LDF([LOGITS] * 6, {"mask": GT}),
+    "target is Tensor; expected a mapping": lambda: OF_LDF([LOGITS] * 6, GT),
+    "input is 5 maps; expected 6": lambda: OF_LDF([LOGITS] * 5, {}),
+    "input has shape (6, 8)": lambda: weight_map(rows(1, 0, 0, 2, 2), (6, 8)),
     "boxes row 1 is (1, 0, 0, 8, 2)": lambda: weight_map(rows(1, 0, 0, 8, 2), (2, 6, 8)),
     "every side of shape must be an integer": lambda: weight_map(rows(0, 0, 0, 1, 1), (1, 2.5, 2)),  # type: ignore[arg-type]
     "boxes must be rows 0 <= y0 < y1 <= 6": lambda: sisod.weight_map([[0, 0, 7, 2]], (6, 8)),
-    "gt has shape (8,)": lambda: boxes_of(GT[0, 0, 0]),
+    "target has shape (8,)": lambda: boxes_of(GT[0, 0, 0]),
     "boxes of image 1 have shape (1, 2)": lambda: collate_boxes([[[0, 0, 1, 1]], [[0, 1]]]),
     "dtype float64": lambda: collate_boxes([np.zeros((1, 4))]),
     "expected a list of terms like ['bce']": lambda: size_invariant_loss(LOGITS, GT, terms="bce"),
@@ -104,10 +103,10 @@ REFUSED: dict[str, Callable[[], object]] = {
     "weights must be a list of numbers": lambda: PlainLoss("bce", weights=2),  # type: ignore[arg-type]
     "normalize must be True or False": lambda: loss(normalize="none"),
     "from_probs must be True or False": lambda: PlainLoss("bce", from_probs="no"),  # type: ignore[arg-type]
-    "logits is on meta but gt is on cpu": lambda: loss(LOGITS.to("meta")),
+    "input is on meta but target is on cpu": lambda: loss(LOGITS.to("meta")),
     "dtype torch.uint8; expected signed": lambda: cells(labels=labels_of(GT).to(torch.uint8)),
-    "labels=labels_of(gt, 'cells')": lambda: cells(labels=labels_of(TWO, "blobs"), gt=TWO),
-    "labels=labels_of(gt, 'blobs')": lambda: weight_map(
+    "labels=labels_of(target, 'cells')": lambda: cells(labels=labels_of(TWO, "blobs"), gt=TWO),
+    "labels=labels_of(target, 'blobs')": lambda: weight_map(
         None, TWO.shape, parts="blobs", labels=labels_of(TWO)
     ),
     "parts must be 'boxes', 'cells' or 'blobs', got 'discs'": lambda: loss(parts="discs"),
@@ -118,16 +117,15 @@ REFUSED: dict[str, Callable[[], object]] = {
     "without normalize the loss is Eq. 16": lambda: loss(image_weight=0.5, normalize=False),
     "boxes is None but parts is 'boxes'": lambda: weight_map(None, TWO.shape),
     "labels is None but parts is 'cells'": lambda: weight_map(None, TWO.shape, parts="cells"),
-    "boxes has shape (2, 6, 8)": lambda: cells(boxes=labels_of(GT)),
     "boxes has shape (2, 6, 8) and dtype torch.int16": lambda: weight_map(
         labels_of(TWO), TWO.shape, parts="cells", labels=labels_of(TWO)
     ),
 }  # fmt: skip
 WRONG_TYPES: dict[str, Callable[[], object]] = {
-    "logits has dtype torch.int64; expected floats": lambda: loss(LOGITS.long()),
+    "input has dtype torch.int64; expected floats": lambda: loss(LOGITS.long()),
     "a term is a name or a callable, got 0.5": lambda: SizeInvariantLoss("bce", 0.5),  # type: ignore[arg-type]
-    "gt is of type dict; expected a tensor; see for_network": lambda: loss(LOGITS, {"mask": GT}),
-    "gt is of type ndarray; expected a tensor": lambda: loss(LOGITS, GT.numpy()),
+    "target is of type dict; expected a tensor; see for_network": lambda: loss(LOGITS, {"mask": GT}),
+    "target is of type ndarray; expected a tensor": lambda: loss(LOGITS, GT.numpy()),
     "boxes is of type list": lambda: loss(boxes=[[0, 0, 0, 2, 2]]),
     "labels is of type ndarray": lambda: cells(labels=labels_of(GT).numpy()),
 }
@@ -144,7 +142,7 @@ def test_probabilities_given_as_logits_warn_once() -> None:
     probs = LOGITS.sigmoid()
     _warn_probabilities.cache_clear()
     with pytest.warns(
-        UserWarning, match=r"all logits are in \[0, 1\]; if they are probabilities, pass from_"
+        UserWarning, match=r"all values of input are in \[0, 1\]; if they are probabilities, pass from_"
     ):
         loss(probs)
     # here warnings are errors: a second one would raise

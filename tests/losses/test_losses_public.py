@@ -28,11 +28,12 @@ def test_a_printed_loss_says_what_it_is() -> None:
 
 def test_signatures_are_those_of_the_design() -> None:
     assert parameters(SizeInvariantLoss) == (
-        "terms, alpha=ratio, normalize=True, parts=boxes, image_weight=0.0, gamma=1.0, min_area=0.0002, "
-        "connectivity=8, from_probs=False, weights=None"
+        "terms, mode=binary, ignore_index=None, parts=boxes, image_weight=0.0, alpha=ratio, "
+        "min_area=0.0002, connectivity=8, from_probs=False, weights=None, reduction=mean, "
+        "check_parts=True, options"
     )
     for loss in (SizeInvariantLoss, PlainLoss):
-        assert parameters(loss.forward) == "self, logits, gt, boxes=None, labels=None"
+        assert parameters(loss.forward) == "self, input, target, boxes=None, labels=None"
 
 
 def test_without_torch_the_error_says_how_to_install_it() -> None:

@@ -18,8 +18,8 @@ from sisod.common.exceptions import InputError  # noqa: E402
 from sisod.data.datasets import Sample, open_dataset  # noqa: E402
 from sisod.data.images import resize  # noqa: E402
 from sisod.losses import boxes_of, labels_of  # noqa: E402
-from sisod.losses.weighting import Weighting  # noqa: E402
 from sisod.networks.architectures.ldf import split_label  # noqa: E402
+from sisod.scoring.loss_options import Weighting  # noqa: E402
 from sisod.training.data import (  # noqa: E402
     EpochSampler,
     TrainingSet,

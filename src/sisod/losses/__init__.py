@@ -1,6 +1,7 @@
 """Maps -> losses: size-invariant losses for PyTorch, in which every object has the same weight.
 
-Use `SizeInvariantLoss("bce", "dice")(logits, gt)` in place of the plain loss; see `docs/losses.md`.
+Use `BalancedLoss()(input, target)` or `SizeInvariantLoss("bce", "dice")(input, target)` in place of the
+plain loss; see `docs/losses.md`.
 """
 
 from sisod.common.exceptions import require
@@ -11,12 +12,19 @@ except ModuleNotFoundError:
     require("sisod.losses", "torch")
     raise  # it is installed but broken
 
-from sisod.losses.loss import PlainLoss, SizeInvariantLoss, plain_loss, size_invariant_loss
-from sisod.losses.objects import boxes_of, collate_boxes, collate_labels, labels_of
+from sisod.losses.loss import (
+    BalancedLoss,
+    PlainLoss,
+    SizeInvariantLoss,
+    plain_loss,
+    size_invariant_loss,
+)
+from sisod.losses.objects import boxes_of, collate_boxes, collate_labels, labels_of, parts_of
 from sisod.losses.terms import dice, focal, region_term, tversky
 from sisod.losses.weighting import weight_map
 
 __all__ = [
+    "BalancedLoss",
     "PlainLoss",
     "SizeInvariantLoss",
     "boxes_of",
@@ -25,6 +33,7 @@ __all__ = [
     "dice",
     "focal",
     "labels_of",
+    "parts_of",
     "plain_loss",
     "region_term",
     "size_invariant_loss",

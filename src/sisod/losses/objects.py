@@ -1,7 +1,7 @@
-"""Boxes and labels of the objects of a batch: components as in the evaluation, cells, blobs."""
+"""The objects of ground truths: their boxes, and the cell of every pixel. For the loader's workers."""
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -9,25 +9,43 @@ from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from sisod.common.arguments import check_choice
-from sisod.losses.checks import as_array, check_tensor, check_unit_range, is_batched, is_readable
-from sisod.scoring.counting.components import nearest_component
-from sisod.scoring.partition import Partition, check_partition_settings, cut_mask
+from sisod.losses.cells import nearest_objects
+from sisod.losses.checks import Target, salient_classes
+from sisod.losses.components import Objects, find_objects
+from sisod.losses.tracing import as_array, raise_if_vmapped
+from sisod.scoring.loss_options import Mode, PartKind, Weighting
+from sisod.scoring.partition import check_partition_settings
+
+LabelKind = Literal["cells", "blobs"]
 
 
 def boxes_of(
-    gt: Tensor | ArrayLike, *, connectivity: Literal[4, 8] = 8, min_area: float = 0.0002
+    gt: Tensor | ArrayLike,
+    *,
+    mode: Mode = "binary",
+    ignore_index: int | None = None,
+    min_area: float = 0.0002,
+    connectivity: Literal[4, 8] = 8,
+    spatial_dims: int | None = None,
 ) -> Tensor:
-    """Return the boxes of a batch of masks, or of one mask, as rows (image, y0, x0, y1, x1).
+    """Return the boxes of the objects of a batch, or of one image, as integer rows.
 
-    The components are those of `sisod.partition`: 8-connected, without those below `min_area` but
-    always with the largest. Call it in the data loader's workers, after augmentation. The rows are on
-    the CPU, whatever the device of `gt`; leave them there: the loss then knows the number of boxes of
-    each image without waiting for the device.
+    A row is (image, y0, x0, y1, x1), of volumes (image, z0, y0, x0, z1, y1, x1); with several classes
+    the class comes after the image. In binary masks the objects are those of `sisod.partition`. Call
+    this in the data loader's workers, after augmentation, and leave the rows on the CPU.
 
     Args:
-        gt: (B, 1, H, W), (B, H, W) or one mask (H, W), values in [0, 1]; salient if at least 0.5.
-        connectivity: as for `sisod.partition`.
-        min_area: as for `sisod.partition`.
+        gt: binary masks (B, 1, H, W), (B, H, W) or (H, W), values in [0, 1], salient if at least 0.5;
+            for `"multilabel"` (B, C, H, W) or (C, H, W); for `"multiclass"` integers (B, H, W) or
+            (H, W). Volumes have a depth before the height.
+        mode: `"binary"`; `"multilabel"`, a binary mask per class; `"multiclass"`, where class 0 is the
+            background and an object is a component of one class.
+        ignore_index: value of pixels that belong to nothing.
+        min_area: smaller components are no objects: a share of the image, or pixels if an integer; the
+            largest of an image is always one.
+        connectivity: 8, in volumes the 26 neighbours; or 4, in volumes the 6 that share a face.
+        spatial_dims: 2 or 3; by default from the number of dimensions of a batch. A single volume
+            needs 3.
 
     Example:
         >>> gt = torch.zeros(2, 1, 8, 8)
@@ -37,113 +55,39 @@ def boxes_of(
         tensor([[0, 1, 2, 4, 6],
                 [1, 0, 0, 1, 1],
                 [1, 7, 7, 8, 8]])
+        >>> boxes_of(torch.tensor([[1, 0, 255, 7]]), mode="multiclass", ignore_index=255)
+        tensor([[0, 1, 0, 0, 1, 1],
+                [0, 7, 0, 3, 1, 4]])
     """
-    check_partition_settings(kind="boxes", connectivity=connectivity, min_area=min_area, alpha="ratio")
-    return collate_boxes(
-        [
-            cut_mask(np.ascontiguousarray(mask), connectivity=connectivity, min_area=min_area).boxes
-            for mask in as_array(salient_masks(gt))
-        ]
-    )
-
-
-def salient_masks(gt: Tensor | ArrayLike) -> Tensor:
-    """Return a batch of masks, or one mask, as booleans (B, H, W) on the CPU."""
-    tensor = torch.as_tensor(gt)
-    raise_if_vmapped(tensor, "gt")
-    masks = tensor.detach().cpu()
-    if masks.ndim not in (2, 3, 4) or (masks.ndim == 4 and masks.shape[1] != 1):
-        raise ValueError(
-            f"gt has shape {tuple(masks.shape)}; expected (B, 1, H, W), (B, H, W) or (H, W)"
-        )
-    check_unit_range(masks, "gt")
-    return (masks if masks.dtype == torch.bool else masks >= 0.5).reshape(-1, *masks.shape[-2:])
-
-
-def collate_boxes(boxes: Sequence[Tensor | ArrayLike]) -> Tensor:
-    """Join the boxes of single images into the rows of their batch.
-
-    For a data loader's `collate_fn`, which stacks images but cannot stack boxes. Each item is what
-    `boxes_of` returns for one mask, or `Partition.boxes`, without the column of the image.
-
-    Example:
-        >>> collate_boxes([[[1, 2, 4, 6]], [], [[0, 0, 1, 1], [7, 7, 8, 8]]])
-        tensor([[0, 1, 2, 4, 6],
-                [2, 0, 0, 1, 1],
-                [2, 7, 7, 8, 8]])
-    """
-    joined = [np.empty((0, 5), dtype=np.int64)]
-    for image, item in enumerate(boxes):
-        rows = np.asarray(item)
-        if rows.size == 0:
-            continue
-        if rows.ndim != 2 or rows.shape[1] not in (4, 5) or rows.dtype.kind not in "iu":
-            raise ValueError(
-                f"boxes of image {image} have shape {rows.shape} and dtype {rows.dtype}; "
-                "expected integer rows (y0, x0, y1, x1)"
-            )
-        corners = rows[:, -4:].astype(np.int64)
-        joined.append(np.insert(corners, 0, image, axis=1))
-    return torch.from_numpy(np.concatenate(joined))
-
-
-def check_boxes(boxes: Tensor, shape: Sequence[int]) -> None:
-    """Raise if boxes have a wrong shape or dtype or, where values may be read, are outside the image."""
-    check_tensor(boxes, "boxes")
-    if boxes.ndim != 2 or boxes.shape[1] != 5 or boxes.is_floating_point() or boxes.dtype == torch.bool:
-        raise ValueError(
-            f"boxes has shape {tuple(boxes.shape)} and dtype {boxes.dtype}; expected integer rows "
-            "(image, y0, x0, y1, x1); collate_boxes joins the boxes of single images"
-        )
-    if not is_readable(boxes):
-        raise_if_vmapped(boxes, "boxes")
-        return
-    n_images, height, width = shape
-    image, y0, x0, y1, x1 = rows = as_array(boxes).T
-    valid = (image >= 0) & (image < n_images)
-    valid &= (y0 >= 0) & (y0 < y1) & (y1 <= height) & (x0 >= 0) & (x0 < x1) & (x1 <= width)
-    if not valid.all():
-        index = int(np.argmin(valid))
-        raise ValueError(
-            f"boxes row {index} is {tuple(rows[:, index].tolist())}; expected (image, y0, x0, y1, x1) "
-            f"inside {n_images} images of {height} x {width}, y0 < y1 and x0 < x1"
-        )
-
-
-def raise_if_vmapped(tensor: Tensor, name: str) -> None:
-    """Raise if `torch.func.vmap` maps over a tensor."""
-    if not torch.compiler.is_compiling() and is_batched(tensor):
-        raise ValueError(
-            f"torch.func.vmap maps over {name}, but images differ in their number of objects; map "
-            "over the logits only, with boxes=boxes_of(gt) or labels=labels_of(gt) computed outside, or "
-            "loop over the images"
-        )
-
-
-LabelKind = Literal["cells", "blobs"]
-PartLabels = NDArray[np.int16] | NDArray[np.int32]
-_SIGNED = (torch.int8, torch.int16, torch.int32, torch.int64)
+    objects, channels = _find(gt, mode, ignore_index, min_area, connectivity, spatial_dims)
+    return _rows(objects, mode, channels)
 
 
 def labels_of(
     gt: Tensor | ArrayLike,
     parts: LabelKind = "cells",
     *,
-    connectivity: Literal[4, 8] = 8,
+    mode: Mode = "binary",
+    ignore_index: int | None = None,
     min_area: float = 0.0002,
+    connectivity: Literal[4, 8] = 8,
+    spatial_dims: int | None = None,
 ) -> Tensor:
-    """Return for every pixel of a batch of masks the index of its part, (B, H, W); -1 for none.
+    """Return for every pixel of a batch the index of its part, (B, H, W); -1 for none.
 
-    The objects are those of `boxes_of`, in the same order. For `"cells"` a pixel has the index of its
-    nearest object, of the lower one in a tie. For `"blobs"` a pixel of an object has its index and all
-    others have -1. In a mask without objects all labels are -1. Call it in the data loader's workers,
-    after augmentation.
+    The objects are those of `boxes_of`, in the same order, counted from 0 in every image, and for
+    `"multilabel"` in every channel of (B, C, H, W). For `"cells"` a pixel has the index of its nearest
+    object, of the lower one in a tie. For `"blobs"` a pixel of an object has its index and all others
+    have -1. Without objects all labels are -1.
 
     Args:
-        gt: as for `boxes_of`.
+        gt: as for `boxes_of`, and so are all options.
         parts: `"cells"` or `"blobs"`, as for `SizeInvariantLoss`.
-        connectivity: as for `sisod.partition`.
-        min_area: as for `sisod.partition`.
+        mode: see `boxes_of`.
+        ignore_index: see `boxes_of`.
+        min_area: see `boxes_of`.
+        connectivity: see `boxes_of`.
+        spatial_dims: see `boxes_of`.
 
     Example:
         >>> gt = torch.tensor([[1.0, 0, 0, 0, 1, 1]])
@@ -153,61 +97,128 @@ def labels_of(
         tensor([[[ 0, -1, -1, -1,  1,  1]]], dtype=torch.int16)
     """
     check_choice("parts", parts, ("cells", "blobs"))
+    objects, channels = _find(gt, mode, ignore_index, min_area, connectivity, spatial_dims)
+    return _labels(objects, parts, channels)
+
+
+def parts_of(
+    gt: Tensor | ArrayLike,
+    parts: PartKind = "boxes",
+    *,
+    mode: Mode = "binary",
+    ignore_index: int | None = None,
+    min_area: float = 0.0002,
+    connectivity: Literal[4, 8] = 8,
+    spatial_dims: int | None = None,
+) -> dict[str, Tensor]:
+    """Return what a loss over these parts takes beside input and target: `boxes` and, if any, `labels`.
+
+    Args:
+        gt: as for `boxes_of`, and so are all options.
+        parts: as for `SizeInvariantLoss`.
+        mode: see `boxes_of`.
+        ignore_index: see `boxes_of`.
+        min_area: see `boxes_of`.
+        connectivity: see `boxes_of`.
+        spatial_dims: see `boxes_of`.
+
+    Example:
+        >>> gt = torch.tensor([[[1.0, 0, 0, 1]]])
+        >>> parts_of(gt, "cells")
+        {'boxes': tensor([[0, 0, 0, 1, 1],
+                [0, 0, 3, 1, 4]]), 'labels': tensor([[[0, 0, 1, 1]]], dtype=torch.int16)}
+    """
+    check_choice("parts", parts, get_args(PartKind))
+    objects, channels = _find(gt, mode, ignore_index, min_area, connectivity, spatial_dims)
+    return _parts(objects, parts, mode, channels)
+
+
+def parts_of_target(target: Target, weighting: Weighting) -> dict[str, Tensor]:
+    """Return the parts of a checked target, as `parts_of` does."""
+    raise_if_vmapped(target.truth, "the target")
+    classes = as_array(target.salient())
+    objects = find_objects(classes, connectivity=weighting.connectivity, min_area=weighting.min_area)
+    channels = target.channels if target.mode == "multilabel" else None
+    return _parts(objects, weighting.parts, target.mode, channels)
+
+
+def _find(
+    gt: Tensor | ArrayLike,
+    mode: Mode,
+    ignore_index: int | None,
+    min_area: float,
+    connectivity: Literal[4, 8],
+    spatial_dims: int | None,
+) -> tuple[Objects, int | None]:
+    """Return the objects, and the number of channels that are planes of their own."""
     check_partition_settings(kind="boxes", connectivity=connectivity, min_area=min_area, alpha="ratio")
-    return collate_labels(
-        [
-            partition_labels(
-                cut_mask(np.ascontiguousarray(mask), connectivity=connectivity, min_area=min_area), parts
+    tensor = torch.as_tensor(gt)
+    raise_if_vmapped(tensor, "the target")
+    classes, channels = salient_classes(tensor.detach(), mode, ignore_index, spatial_dims)
+    return find_objects(as_array(classes), connectivity=connectivity, min_area=min_area), channels
+
+
+def _parts(objects: Objects, parts: PartKind, mode: Mode, channels: int | None) -> dict[str, Tensor]:
+    found = {"boxes": _rows(objects, mode, channels)}
+    return found if parts == "boxes" else found | {"labels": _labels(objects, parts, channels)}
+
+
+def _rows(objects: Objects, mode: Mode, channels: int | None) -> Tensor:
+    columns: list[NDArray[Any]] = [objects.plane]
+    if channels is not None:
+        columns = [*np.divmod(objects.plane, channels)]
+    elif mode == "multiclass":
+        columns.append(objects.label)
+    return torch.from_numpy(np.column_stack([*columns, objects.low, objects.high]))
+
+
+def _labels(objects: Objects, parts: PartKind, channels: int | None) -> Tensor:
+    index = objects.index_map()
+    labels = nearest_objects(index, objects) if parts == "cells" else index
+    if labels.max(initial=0) <= np.iinfo(np.int16).max:
+        labels = labels.astype(np.int16)
+    shape = labels.shape if channels is None else (-1, channels, *labels.shape[1:])
+    return torch.from_numpy(labels.reshape(shape))
+
+
+def collate_boxes(boxes: Sequence[Tensor | ArrayLike]) -> Tensor:
+    """Join the boxes of single images into the rows of their batch.
+
+    For a data loader's `collate_fn`, which stacks images but cannot stack boxes. Each item is what
+    `boxes_of` returns for one image, or `Partition.boxes`, four columns without that of the image.
+
+    Example:
+        >>> collate_boxes([[[1, 2, 4, 6]], [], [[0, 0, 1, 1], [7, 7, 8, 8]]])
+        tensor([[0, 1, 2, 4, 6],
+                [2, 0, 0, 1, 1],
+                [2, 7, 7, 8, 8]])
+    """
+    arrays = [np.asarray(item) for item in boxes]
+    joined = []
+    for image, rows in enumerate(arrays):
+        if rows.size == 0:
+            continue
+        if rows.ndim != 2 or not 4 <= rows.shape[1] <= 8 or rows.dtype.kind not in "iu":
+            raise ValueError(
+                f"boxes of image {image} have shape {rows.shape} and dtype {rows.dtype}; expected "
+                "integer rows (y0, x0, y1, x1), or those of boxes_of"
             )
-            for mask in as_array(salient_masks(gt))
-        ]
-    )
+        of_image = rows if rows.shape[1] == 4 else rows[:, 1:]
+        joined.append(np.insert(of_image.astype(np.int64), 0, image, axis=1))
+    if joined:
+        return torch.from_numpy(np.concatenate(joined))
+    width = max((rows.shape[1] for rows in arrays if rows.ndim == 2), default=5)
+    return torch.empty((0, max(width, 5)), dtype=torch.int64)
 
 
-def partition_labels(partition: Partition, parts: LabelKind) -> PartLabels:
-    """Return the labels of the frames of a partition, (H, W); see `labels_of`."""
-    index = partition.index_map()
-    if parts == "cells" and len(partition):
-        index = nearest_component(index, partition.boxes)
-    return index.astype(np.int16) if len(partition) <= np.iinfo(np.int16).max else index
-
-
-def collate_labels(labels: Sequence[PartLabels]) -> Tensor:
+def collate_labels(labels: Sequence[Tensor | NDArray[Any]]) -> Tensor:
     """Stack the labels of single images to those of their batch.
 
-    For a data loader's `collate_fn`. Each item is what `labels_of` returns for one mask, as an array.
+    For a data loader's `collate_fn`. Each item is the labels of one image, without the axis of the
+    batch: `labels_of(mask)[0]`.
 
     Example:
         >>> collate_labels([np.array([[0, 0, 1]]), np.array([[-1, -1, 0]])]).shape
         torch.Size([2, 1, 3])
     """
-    return torch.from_numpy(np.stack(labels))
-
-
-def check_labels(labels: Tensor, shape: Sequence[int], parts: LabelKind) -> Tensor:
-    """Return labels as (B, H, W); raise for a wrong shape or dtype and, where readable, wrong values."""
-    check_tensor(labels, "labels")
-    raise_if_vmapped(labels, "labels")
-    planes = labels.squeeze(1) if labels.ndim == 4 and labels.shape[1] == 1 else labels
-    if planes.shape != torch.Size(shape) or planes.dtype not in _SIGNED:
-        raise ValueError(
-            f"labels has shape {tuple(labels.shape)} and dtype {labels.dtype}; expected signed integers "
-            f"of shape {tuple(shape)}, the part of every pixel, as from labels_of"
-        )
-    if is_readable(planes):
-        _check_values(planes.flatten(1), parts)
-    return planes
-
-
-def _check_values(labels: Tensor, parts: LabelKind) -> None:
-    """Raise for values below -1 and the labels of the other kind; rows of labels are images."""
-    low, high = labels.amin(dim=1), labels.amax(dim=1)
-    if int(low.min()) < -1:
-        raise ValueError(
-            f"labels holds {int(low.min())}; expected the index of a part, >= 0, or -1 for none"
-        )
-    advice = f"but parts is {parts!r}; give labels=labels_of(gt, {parts!r})"
-    if parts == "cells" and bool(((low < 0) & (high >= 0)).any()):
-        raise ValueError(f"labels has pixels of no part (-1) beside parts, as blobs have, {advice}")
-    if parts == "blobs" and bool(((low >= 0) & (high > 0)).any()):
-        raise ValueError(f"labels has an image of parts without background, as cells have, {advice}")
+    return torch.from_numpy(np.stack([np.asarray(item) for item in labels]))

@@ -8,40 +8,28 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple, TypeVar, cast
+from typing import Literal, TypeVar, cast
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from sisod.common.arguments import check_flag, check_known, check_number, short_repr
-from sisod.losses.box_sums import Parts
-from sisod.scoring.loss_options import TERM_NAMES, check_term_numbers, parse_term
+from sisod.common.arguments import check_flag, check_number, short_repr
+from sisod.losses.parts import Regions
+from sisod.scoring.loss_options import TERM_NAMES, Mode, check_term_numbers, parse_term
 
 EPS = 1e-7  # least denominator of a region term
 
-# prediction, gt, weights -> weighted sum or mean; the plain mean if there are no weights
-PixelTerm = Callable[[Tensor, Tensor, "PixelWeights | None"], Tensor]
-# gt, frames -> (p -> value per frame), which frames count; what depends on gt alone is computed once
+# prediction, truth, weight relative to the plain loss, reduction -> mean of all planes or of each
+PixelTerm = Callable[[Tensor, Tensor, Tensor | None, "Reduction"], Tensor]
+# parts -> (p -> value per part), which parts count; what depends on the truth alone is computed once
 Prepared = tuple[Callable[[Tensor], Tensor], Tensor]
-RegionTerm = Callable[[Tensor, Parts], Prepared]
+RegionTerm = Callable[[Regions], Prepared]
 Term = str | Callable[..., Tensor]
+Reduction = Literal["mean", "none"]
 _Function = TypeVar("_Function", bound=Callable[..., Tensor])
 _T = TypeVar("_T")
 Weighted = tuple[float, _T]
-
-
-class PixelWeights(NamedTuple):
-    """The weight of every pixel, (B, H, W).
-
-    Attributes:
-        map: the weights.
-        is_relative: the weights multiply those of the plain loss, so all 1 is exactly the plain loss, a
-            mean over pixels; otherwise those of an image sum to 1.
-    """
-
-    map: Tensor
-    is_relative: bool
 
 
 def region_term(function: _Function) -> _Function:
@@ -113,31 +101,34 @@ def focal(g: float) -> str:
     return f"focal({check_term_numbers('focal', g)['g']!r})"
 
 
-def bce_from_logits(logits: Tensor, g: Tensor, weights: PixelWeights | None) -> Tensor:
+def bce_from_logits(logits: Tensor, g: Tensor, weight: Tensor | None, reduction: Reduction) -> Tensor:
     """Binary cross-entropy, numerically stable for logits of any size."""
-    weight, is_mean = (None, True) if weights is None else weights
-    reduction = "mean" if is_mean else "sum"
-    return functional.binary_cross_entropy_with_logits(logits, g, weight=weight, reduction=reduction)
+    if reduction == "mean":  # in one pass
+        return functional.binary_cross_entropy_with_logits(logits, g, weight=weight)
+    pixels = functional.binary_cross_entropy_with_logits(logits, g, reduction="none")
+    return _reduce(pixels, weight, reduction)
 
 
-def bce_from_probs(p: Tensor, g: Tensor, weights: PixelWeights | None) -> Tensor:
+def bce_from_probs(p: Tensor, g: Tensor, weight: Tensor | None, reduction: Reduction) -> Tensor:
     """Binary cross-entropy with logarithms clamped at -100, as PyTorch does."""
-    return _reduce(functional.binary_cross_entropy(p, g, reduction="none"), weights)
+    return _reduce(functional.binary_cross_entropy(p, g, reduction="none"), weight, reduction)
 
 
 def focal_from_logits(
-    logits: Tensor, target: Tensor, weights: PixelWeights | None, *, g: float
+    logits: Tensor, target: Tensor, weight: Tensor | None, reduction: Reduction, *, g: float
 ) -> Tensor:
     """Binary cross-entropy times the g-th power of the probability of the wrong class."""
     pixels = functional.binary_cross_entropy_with_logits(logits, target, reduction="none")
     wrong = torch.lerp(logits.sigmoid(), (-logits).sigmoid(), target)  # 1 - p would lose digits
-    return _reduce(pixels * _power(wrong, g), weights)
+    return _reduce(pixels * _power(wrong, g), weight, reduction)
 
 
-def focal_from_probs(p: Tensor, target: Tensor, weights: PixelWeights | None, *, g: float) -> Tensor:
+def focal_from_probs(
+    p: Tensor, target: Tensor, weight: Tensor | None, reduction: Reduction, *, g: float
+) -> Tensor:
     """The same of probabilities, with logarithms clamped at -100."""
     pixels = functional.binary_cross_entropy(p, target, reduction="none")
-    return _reduce(pixels * _power(torch.lerp(p, 1 - p, target), g), weights)
+    return _reduce(pixels * _power(torch.lerp(p, 1 - p, target), g), weight, reduction)
 
 
 def _power(values: Tensor, exponent: float) -> Tensor:
@@ -145,67 +136,116 @@ def _power(values: Tensor, exponent: float) -> Tensor:
     return values.clamp(min=torch.finfo(values.dtype).tiny) ** exponent
 
 
-def mse(p: Tensor, g: Tensor, weights: PixelWeights | None) -> Tensor:
+def mse(p: Tensor, g: Tensor, weight: Tensor | None, reduction: Reduction) -> Tensor:
     """Squared error."""
-    return _reduce((p - g).square(), weights)
+    return _reduce((p - g).square(), weight, reduction)
 
 
-def l1(p: Tensor, g: Tensor, weights: PixelWeights | None) -> Tensor:
+def l1(p: Tensor, g: Tensor, weight: Tensor | None, reduction: Reduction) -> Tensor:
     """Absolute error: its size-invariant form is SI-MAE."""
-    return _reduce((p - g).abs(), weights)
+    return _reduce((p - g).abs(), weight, reduction)
 
 
-def dice_loss(g: Tensor, parts: Parts) -> Prepared:
+def class_bce_from_logits(
+    logits: Tensor, classes: Tensor, weight: Tensor | None, reduction: Reduction
+) -> Tensor:
+    """Cross-entropy of the softmax of maps of classes (B, C, ...)."""
+    return _reduce(functional.cross_entropy(logits, classes, reduction="none"), weight, reduction)
+
+
+def class_bce_from_probs(
+    p: Tensor, classes: Tensor, weight: Tensor | None, reduction: Reduction
+) -> Tensor:
+    """Cross-entropy of probabilities, with logarithms clamped at -100."""
+    return _reduce(-_of_class(p, classes).log().clamp(min=-100), weight, reduction)
+
+
+def class_focal_from_logits(
+    logits: Tensor, classes: Tensor, weight: Tensor | None, reduction: Reduction, *, g: float
+) -> Tensor:
+    """Cross-entropy times the g-th power of the probability of all wrong classes."""
+    pixels = functional.cross_entropy(logits, classes, reduction="none")
+    return _reduce(pixels * _power(-torch.expm1(-pixels), g), weight, reduction)
+
+
+def class_focal_from_probs(
+    p: Tensor, classes: Tensor, weight: Tensor | None, reduction: Reduction, *, g: float
+) -> Tensor:
+    """The same of probabilities, with logarithms clamped at -100."""
+    right = _of_class(p, classes)
+    return _reduce(-right.log().clamp(min=-100) * _power(1 - right, g), weight, reduction)
+
+
+def class_mse(p: Tensor, classes: Tensor, weight: Tensor | None, reduction: Reduction) -> Tensor:
+    """Half the sum over classes of the squared error; of two classes that of either."""
+    pixels = (p.square().sum(dim=1) + 1) / 2 - _of_class(p, classes)
+    return _reduce(pixels, weight, reduction)
+
+
+def class_l1(p: Tensor, classes: Tensor, weight: Tensor | None, reduction: Reduction) -> Tensor:
+    """Half the sum over classes of the absolute error, the probability of all wrong classes."""
+    return _reduce(1 - _of_class(p, classes), weight, reduction)
+
+
+def _of_class(p: Tensor, classes: Tensor) -> Tensor:
+    return p.gather(1, classes[:, None]).squeeze(1)
+
+
+def dice_loss(parts: Regions) -> Prepared:
     """1 - 2 sum pg / (sum p^2 + sum g^2); the paper's appendix lacks the "1 -"."""
+    g = parts.truth
     (g_squared,) = parts.sums(g, g)
 
     def value(p: Tensor) -> Tensor:
         overlap, p_squared = parts.sums(p, g, p)
         return 1 - 2 * overlap / (p_squared + g_squared).clamp(min=EPS)
 
-    return value, torch.ones_like(g_squared)
+    return value, parts.exists
 
 
-def iou(g: Tensor, parts: Parts) -> Prepared:
+def iou(parts: Regions) -> Prepared:
     """1 - sum pg / (sum p + sum g - sum pg)."""
-    g_sum = parts.sum(g)
+    g = parts.truth
+    (g_sum,) = parts.sums(g, None)
 
     def value(p: Tensor) -> Tensor:
         overlap, p_sum = parts.sums(p, g, None)
         return 1 - overlap / (p_sum + g_sum - overlap).clamp(min=EPS)
 
-    return value, torch.ones_like(g_sum)
+    return value, parts.exists
 
 
-def tversky_loss(g: Tensor, parts: Parts, *, a: float, b: float) -> Prepared:
+def tversky_loss(parts: Regions, *, a: float, b: float) -> Prepared:
     """1 - TP / (TP + a FP + b FN), with TP = sum pg, FP = sum p - TP and FN = sum g - TP."""
-    g_sum = parts.sum(g)
+    g = parts.truth
+    (g_sum,) = parts.sums(g, None)
 
     def value(p: Tensor) -> Tensor:
         hits, p_sum = parts.sums(p, g, None)
         errors = a * (p_sum - hits) + b * (g_sum - hits)
         return 1 - hits / (hits + errors).clamp(min=EPS)
 
-    return value, torch.ones_like(g_sum)
+    return value, parts.exists
 
 
-def auc(g: Tensor, parts: Parts) -> Prepared:
-    """The mean of (1 - (a - b))^2 over all pairs of a positive pixel a and a negative one b of a frame.
+def auc(parts: Regions) -> Prepared:
+    """The mean of (1 - (a - b))^2 over all pairs of a positive pixel a and a negative one b of a part.
 
     With c = 1 - a that is m(c^2) + m(b^2) + 2 m(c) m(b), m the mean: sums over pixels instead of pairs,
-    and no cancellation. A frame of one class has no pairs and does not count.
+    and no cancellation. A part of one class has no pairs and does not count.
     """
-    negative = 1 - g
-    n_positive, n_negative = parts.sum(g), parts.sum(negative)
+    g = parts.truth
+    negative = (1 if parts.valid is None else parts.valid) - g
+    (n_positive,), (n_negative,) = parts.sums(g, None), parts.sums(negative, None)
     counts = ((n_positive > 0) & (n_negative > 0)).to(g.dtype)
     n_positive, n_negative = n_positive.clamp(min=EPS), n_negative.clamp(min=EPS)
 
     def value(p: Tensor) -> Tensor:
         q = 1 - p
         c, b = q * g, p * negative
-        squares = parts.sum(c * q) / n_positive + parts.sum(b * p) / n_negative
-        means = (parts.sum(c) / n_positive) * (parts.sum(b) / n_negative)
-        return counts * (squares + 2 * means)
+        sums = [parts.sums(map_, None)[0] for map_ in (c * q, b * p, c, b)]
+        squares = sums[0] / n_positive + sums[1] / n_negative
+        return counts * (squares + 2 * (sums[2] / n_positive) * (sums[3] / n_negative))
 
     return value, counts
 
@@ -222,17 +262,12 @@ REGION: dict[str, Callable[..., Prepared]] = {
     "auc": auc,
     "tversky": tversky_loss,
 }
-# the paper's appendix, "Optimization Details for Different Backbones"; GateNet and PoolNet may have any
-# of bce, mse and l1 there, and have bce in the code of their authors
-_PAPER_TERMS = {
-    "edn": ("bce", "dice"),
-    "icon": ("bce", "iou"),
-    "gatenet": ("bce",),
-    "ldf": ("bce", "iou"),
-    "poolnet": ("bce",),
+# the same of maps of classes
+CLASSES_ON_INPUT: dict[str, tuple[Callable[..., Tensor], Callable[..., Tensor]]] = {
+    "bce": (class_bce_from_logits, class_bce_from_probs),
+    "focal": (class_focal_from_logits, class_focal_from_probs),
 }
-# what each output map of a network learns, for those of the paper that learn more than masks
-_PAPER_TARGETS = {"ldf": ("mask", "body", "detail", "mask", "body", "detail")}
+CLASSES_ON_PROBS: dict[str, Callable[..., Tensor]] = {"mse": class_mse, "l1": class_l1}
 
 
 @dataclass(frozen=True)
@@ -244,21 +279,28 @@ class Terms:
         on_probs: separable terms of probabilities.
         region: region terms, of probabilities.
         from_probs: whether the input maps are probabilities.
+        mode: says what the maps are.
     """
 
     on_input: tuple[Weighted[PixelTerm], ...]
     on_probs: tuple[Weighted[PixelTerm], ...]
     region: tuple[Weighted[RegionTerm], ...]
     from_probs: bool
+    mode: Mode
 
-    @property
-    def need_probs(self) -> bool:
-        """Whether logits must go through the sigmoid."""
-        return bool(self.on_probs or self.region) and not self.from_probs
+    def probs(self, maps: Tensor) -> Tensor:
+        """Return the probabilities of maps, if any term needs them."""
+        if self.from_probs or not (self.on_probs or self.region):
+            return maps
+        return maps.softmax(dim=1) if self.mode == "multiclass" else maps.sigmoid()
 
 
 def sort_terms(
-    terms: Sequence[Term], *, weights: Sequence[float] | None = None, from_probs: bool = False
+    terms: Sequence[Term],
+    *,
+    weights: Sequence[float] | None = None,
+    from_probs: bool = False,
+    mode: Mode = "binary",
 ) -> Terms:
     """Sort terms by kind; raise if a name is unknown."""
     if not terms:
@@ -275,66 +317,55 @@ def sort_terms(
     on_input: list[Weighted[PixelTerm]] = []
     on_probs: list[Weighted[PixelTerm]] = []
     region: list[Weighted[RegionTerm]] = []
+    is_multiclass = mode == "multiclass"
+    input_terms = CLASSES_ON_INPUT if is_multiclass else ON_INPUT
+    probs_terms = CLASSES_ON_PROBS if is_multiclass else ON_PROBS
     for term, weight in zip(terms, factors, strict=True):
         if isinstance(term, str):
             name, numbers = parse_term(term)
             if name in REGION:
                 region.append((weight, partial(REGION[name], **numbers)))
             elif name in ON_PROBS:
-                on_probs.append((weight, partial(ON_PROBS[name], **numbers)))
+                on_probs.append((weight, partial(probs_terms[name], **numbers)))
             else:
-                on_input.append((weight, partial(ON_INPUT[name][from_probs], **numbers)))
+                on_input.append((weight, partial(input_terms[name][from_probs], **numbers)))
         elif not callable(term):
             raise TypeError(f"a term is a name or a callable, got {term!r}; weights go into weights=")
         elif getattr(term, "is_region_term", False):
             region.append((weight, partial(_own_region_term, term)))
         else:
             on_input.append((weight, partial(_own_pixel_term, term)))
-    return Terms(tuple(on_input), tuple(on_probs), tuple(region), from_probs)
+    return Terms(tuple(on_input), tuple(on_probs), tuple(region), from_probs, mode)
 
 
-def network_terms(name: str) -> tuple[str, ...]:
-    """Return the terms that the paper gives the mask maps of a network.
-
-    Example:
-        >>> network_terms("edn")
-        ('bce', 'dice')
-    """
-    check_known("network", name, _PAPER_TERMS)
-    return _PAPER_TERMS[name]
-
-
-def network_targets(name: str) -> tuple[str, ...]:
-    """Return what each map of a network of the paper learns; empty if all maps learn the mask."""
-    return _PAPER_TARGETS.get(name, ())
-
-
-def _own_region_term(call: Callable[..., Tensor], g: Tensor, parts: Parts) -> Prepared:
+def _own_region_term(call: Callable[..., Tensor], parts: Regions) -> Prepared:
     """Turn a callable marked with `region_term` into a region term."""
-    counts = torch.ones_like(parts.sum(g))
 
     def value(p: Tensor) -> Tensor:
-        values: object = call(p, g, parts.sum)
-        _check_result(call, values, counts, "a value per frame")
+        values: object = call(p, parts.truth, parts.sum)
+        _check_result(call, values, parts.exists, "a value per part")
         return cast("Tensor", values)
 
-    return value, counts
+    return value, parts.exists
 
 
 def _own_pixel_term(
-    call: Callable[..., Tensor], map_: Tensor, g: Tensor, weights: PixelWeights | None
+    call: Callable[..., Tensor],
+    map_: Tensor,
+    truth: Tensor,
+    weight: Tensor | None,
+    reduction: Reduction,
 ) -> Tensor:
     """Turn a callable without the mark into a separable term; its result must be a map, not a number."""
-    pixels: object = call(map_, g)
-    _check_result(call, pixels, g, "a loss per pixel")
-    return _reduce(cast("Tensor", pixels), weights)
+    pixels: object = call(map_, truth)
+    _check_result(call, pixels, truth, "a loss per pixel")
+    return _reduce(cast("Tensor", pixels), weight, reduction)
 
 
-def _reduce(pixels: Tensor, weights: PixelWeights | None) -> Tensor:
-    if weights is None:
-        return pixels.mean()
-    weighted = pixels * weights.map
-    return weighted.mean() if weights.is_relative else weighted.sum()
+def _reduce(pixels: Tensor, weight: Tensor | None, reduction: Reduction) -> Tensor:
+    """Return the mean over all pixels, or over those of each plane."""
+    weighted = pixels if weight is None else pixels * weight
+    return weighted.mean() if reduction == "mean" else weighted.flatten(1).mean(dim=1)
 
 
 def _check_result(call: object, result: object, expected: Tensor, what: str) -> None:

@@ -26,8 +26,6 @@ from sisod.scoring.protocols import Protocol, find_protocol
 from sisod.scoring.scores import Scorer, Scores
 from sisod.scoring.size_invariant import composite
 
-_BYTES_PER_PIXEL = 12  # of all arrays that `measure` holds at a time
-
 
 def score(
     pred: ArrayLike,
@@ -158,9 +156,6 @@ class CountScorer:
         labels: NDArray[np.integer] | None = None,
     ) -> ImageStatistics:
         """Reduce the pixels of one image to what the metrics need."""
-        # Never written: once a block of this size was freed, the C library keeps the memory of the
-        # arrays below for the next image instead of getting it from the system page by page.
-        np.empty(_BYTES_PER_PIXEL * gt.size, dtype=np.uint8)
         if pred.shape != gt.shape:
             pred = _resize(pred, gt.shape)
         if partition is None and labels is None and self._is_for_kernel(pred):

@@ -4,11 +4,13 @@ Checked here without PyTorch, for recipes too.
 """
 
 import re
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 from sisod.common.arguments import (
     check_choice,
     check_flag,
+    check_int,
     check_number,
     short_repr,
     unknown_name_message,
@@ -16,7 +18,14 @@ from sisod.common.arguments import (
 from sisod.common.exceptions import UsageError
 from sisod.scoring.partition import Alpha, check_partition_settings
 
+Mode = Literal["binary", "multiclass", "multilabel"]
 PartKind = Literal["boxes", "cells", "blobs"]
+# the recommended loss, for `BalancedLoss` and `sisod train --loss balanced`: small objects gain, and
+# false objects are punished as well, because every pixel belongs to a part and half of the loss is that
+# of the whole image
+BALANCED_TERMS = ("bce", "tversky(0.3,0.7)")
+BALANCED_PARTS: PartKind = "cells"
+BALANCED_IMAGE_WEIGHT = 0.5
 # of the numbers in brackets
 _PARAMETERS: dict[str, tuple[str, ...]] = {
     "bce": (),
@@ -78,34 +87,51 @@ def check_term_numbers(name: str, *values: object) -> dict[str, float]:
     return numbers
 
 
-def check_weighting(
-    *,
-    parts: object,
-    alpha: Alpha,
-    normalize: object,
-    image_weight: object,
-    gamma: object,
-    min_area: float = 0.0002,
-    connectivity: object = 8,
-) -> None:
-    """Raise for invalid options, and options that contradict each other; see `SizeInvariantLoss`."""
-    check_choice("parts", parts, get_args(PartKind))
-    check_partition_settings(kind="boxes", connectivity=connectivity, min_area=min_area, alpha=alpha)
-    check_flag("normalize", normalize)
-    check_number("image_weight", image_weight, most=1)
-    check_number("gamma", gamma, most=1)
-    if parts != "boxes":
-        if gamma != 1:
+@dataclass(frozen=True)
+class Weighting:
+    """What the objects of a target are and how its parts are weighed; see `SizeInvariantLoss`.
+
+    Example:
+        >>> Weighting(parts="discs")
+        Traceback (most recent call last):
+        sisod.common.exceptions.UsageError: parts must be 'boxes', 'cells' or 'blobs', got 'discs'
+    """
+
+    parts: PartKind = "boxes"
+    mode: Mode = "binary"
+    ignore_index: int | None = None
+    image_weight: float = 0.0
+    alpha: Alpha = "ratio"
+    min_area: float = 0.0002
+    connectivity: Literal[4, 8] = 8
+    normalize: bool = True
+    gamma: float = 1.0
+    check_parts: bool = True
+
+    def __post_init__(self) -> None:
+        """Raise for invalid options, and options that contradict each other."""
+        check_choice("mode", self.mode, get_args(Mode))
+        if self.ignore_index is not None:
+            check_int("ignore_index", self.ignore_index, least=-(2**31))
+        check_choice("parts", self.parts, get_args(PartKind))
+        check_partition_settings(
+            kind="boxes", connectivity=self.connectivity, min_area=self.min_area, alpha=self.alpha
+        )
+        check_flag("normalize", self.normalize)
+        check_flag("check_parts", self.check_parts)
+        check_number("image_weight", self.image_weight, most=1)
+        check_number("gamma", self.gamma, most=1)
+        if self.parts != "boxes" and self.gamma != 1:
             raise UsageError(
-                f"gamma weighs boxes by their size, but parts is {parts!r}; leave gamma at 1"
+                f"gamma weighs boxes by their size, but parts is {self.parts!r}; leave gamma at 1"
             )
-        if alpha != "ratio":
+        if self.parts != "boxes" and self.alpha != "ratio":
             raise UsageError(
-                f"alpha weighs the background between boxes, but parts is {parts!r}; "
+                f"alpha weighs the background between boxes, but parts is {self.parts!r}; "
                 "leave alpha at 'ratio'"
             )
-    if not normalize and (parts != "boxes" or image_weight != 0 or gamma != 1):
-        raise UsageError(
-            "without normalize the loss is Eq. 16 as printed, a sum over boxes; use it with parts "
-            "'boxes', image_weight 0 and gamma 1 only"
-        )
+        if not self.normalize and (self.parts, self.image_weight, self.gamma) != ("boxes", 0, 1):
+            raise UsageError(
+                "without normalize the loss is Eq. 16 as printed, a sum over boxes; use it with parts "
+                "'boxes', image_weight 0 and gamma 1 only"
+            )

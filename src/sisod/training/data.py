@@ -25,10 +25,9 @@ from sisod.data import truths
 from sisod.data.datasets import Sample
 from sisod.data.images import read_array, read_colour, resize
 from sisod.data.storage import read_bytes
-from sisod.losses import collate_boxes, collate_labels
-from sisod.losses.objects import PartLabels, partition_labels
-from sisod.losses.weighting import Weighting
+from sisod.losses import collate_boxes, collate_labels, parts_of
 from sisod.networks.network import Network
+from sisod.scoring.loss_options import Weighting
 from sisod.scoring.partition import Partition, cut_mask
 from sisod.training.recipe_parts import DataPart
 
@@ -70,7 +69,7 @@ class Item(NamedTuple):
     labels: dict[str, Plane]
     boxes: NDArray[np.int64]
     name: str
-    parts: PartLabels | None = None
+    parts: NDArray[np.integer] | None = None
 
 
 @dataclass(eq=False)
@@ -109,10 +108,15 @@ class TrainingSet(Dataset[Item]):
         mask, kind = planes["mask"], self.weighting.parts
         if self.labels_dir is None:
             planes |= self.network.split_mask(mask)
-        partition = find_objects(mask >= LEVEL, self.weighting)
-        parts = None if kind == "boxes" else partition_labels(partition, kind)
+        found = parts_of(
+            mask >= LEVEL,
+            kind,
+            connectivity=self.weighting.connectivity,
+            min_area=self.weighting.min_area,
+        )
+        parts = None if kind == "boxes" else found["labels"][0].numpy()
         image = planes.pop("image")
-        return Item(image, planes, partition.boxes, sample.name, parts)
+        return Item(image, planes, found["boxes"].numpy()[:, 1:], sample.name, parts)
 
 
 @dataclass(eq=False)

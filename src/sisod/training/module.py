@@ -15,11 +15,11 @@ from torch import Tensor, nn
 
 from sisod.common.exceptions import InputError, InputWarning, shorten_list
 from sisod.losses import PlainLoss, SizeInvariantLoss
-from sisod.losses.loss import DecoupledLoss
-from sisod.losses.weighting import Weighting
+from sisod.losses.networks import DecoupledLoss
 from sisod.networks.adapters.wrapped import module_errors
 from sisod.networks.architectures.blocks import resize
 from sisod.networks.network import Network
+from sisod.scoring.loss_options import Weighting
 from sisod.training.data import TrainingBatch, ValidationBatch
 from sisod.training.recipe import Recipe
 from sisod.training.recipe_parts import SGD, LossPart, Schedule

@@ -22,6 +22,7 @@ from typing import Any, get_type_hints
 from sisod.common.arguments import one_line, short_repr, unknown_name_message
 from sisod.common.exceptions import InputError, UsageError, printable
 from sisod.common.files import convert, is_utf8, read_toml, toml_value
+from sisod.scoring.loss_options import BALANCED_IMAGE_WEIGHT, BALANCED_PARTS, BALANCED_TERMS
 from sisod.training.recipe_parts import (
     SGD,
     Adam,
@@ -34,12 +35,11 @@ from sisod.training.recipe_parts import (
 )
 
 _FOLDER = Path(__file__).parent / "recipes"
-# `sisod train --loss balanced`: small objects gain, and false objects are punished as well, because
-# every pixel belongs to a part and half of the loss is that of the whole image
+# `sisod train --loss balanced`, as settings
 BALANCED_LOSS = (
-    'loss.terms=["bce", "tversky(0.3,0.7)"]',
-    *("loss.parts=cells", "loss.image_weight=0.5", "loss.gamma=1.0"),
-    *("loss.alpha=ratio", "loss.normalize=true"),
+    f"loss.terms={json.dumps(BALANCED_TERMS)}",
+    *(f"loss.parts={BALANCED_PARTS}", f"loss.image_weight={BALANCED_IMAGE_WEIGHT}"),
+    *("loss.gamma=1.0", "loss.alpha=ratio", "loss.normalize=true"),
 )
 
 

@@ -11,7 +11,7 @@ from msgspec import Meta
 from sisod.common.arguments import check_known
 from sisod.common.imports import check_import_name
 from sisod.networks import names as network_names
-from sisod.scoring.loss_options import TERM_NAMES, check_weighting, parse_term
+from sisod.scoring.loss_options import TERM_NAMES, Weighting, parse_term
 
 # repeated here, so that a wrong recipe is refused without importing PyTorch
 ENCODERS = ("resnet50", "efficientnet_lite0")
@@ -194,7 +194,7 @@ class LossPart:
             raise ValueError(f"terms is empty; name at least one of {', '.join(TERM_NAMES)}")
         for term in self.terms:
             parse_term(term)
-        check_weighting(
+        Weighting(  # which checks them
             parts=self.parts,
             alpha=self.alpha,  # type: ignore[arg-type]
             normalize=self.normalize,
