@@ -18,7 +18,9 @@ class BuildKernel(build_ext):
         """Compile with the options of the compiler that was found."""
         is_msvc = self.compiler.compiler_type == "msvc"
         ext.extra_compile_args = (
-            ["/std:c11", "/O2", "/fp:precise"] if is_msvc else ["-std=c11", "-O3", "-ffp-contract=off"]
+            ["/std:c11", "/O2", "/fp:precise"]
+            if is_msvc
+            else ["-std=c11", "-O3", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math"]
         )
         super().build_extension(ext)
 

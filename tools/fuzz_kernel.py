@@ -30,10 +30,10 @@ def load_kernel(path: Path) -> None:
 
 
 def random_plane(rng: np.random.Generator, shape: tuple[int, int]) -> NDArray[np.uint8]:
-    """Return noise, stripes, a checkerboard, a comb, blocks, or a constant."""
+    """Return noise, stripes, a checkerboard, a comb, blocks, a few pixels, or a constant."""
     y, x = np.indices(shape)
     step = int(rng.integers(1, 9))
-    kind = int(rng.integers(0, 7))
+    kind = int(rng.integers(0, 8))
     plane: NDArray[Any]
     if kind == 0:
         plane = rng.integers(0, 256, shape)
@@ -48,6 +48,8 @@ def random_plane(rng: np.random.Generator, shape: tuple[int, int]) -> NDArray[np
         plane = plane[: shape[0], : shape[1]] * 255
     elif kind == 5:
         plane = np.minimum(np.minimum(y, x), np.minimum(shape[0] - 1 - y, shape[1] - 1 - x)) % 2 * 255
+    elif kind == 6:
+        plane = (rng.random(shape) < 3 / (y.size + 1)) * 255
     else:
         plane = np.full(shape, rng.integers(0, 256))
     return np.asarray(plane, dtype=np.int64).clip(0, 255).astype(np.uint8)

@@ -4,9 +4,8 @@
 
 #include <string.h>
 
+#include "bytes.h"
 #include "memory.h"
-
-#define ONES UINT64_C(0x0101010101010101)
 
 /* Columns of a band that the same frames hold. */
 typedef struct {
@@ -37,9 +36,7 @@ typedef struct {
 static inline void count_span8(const uint8_t *codes, const uint8_t *gt, int32_t n, uint32_t *rows) {
     int32_t i = 0;
     for (; i + 8 <= n; i += 8) { /* most of a map is constant: eight equal pixels at a time */
-        uint64_t a, b;
-        memcpy(&a, codes + i, 8);
-        memcpy(&b, gt + i, 8);
+        uint64_t a = eight(codes + i), b = eight(gt + i);
         if (a == (a & 255) * ONES && b == (b & 255) * ONES) {
             rows[(b ? 256 : 0) + (a & 255)] += 8;
         } else {

@@ -4,6 +4,14 @@
 
 #include "memory.h"
 
+/* The darkest and the brightest grey value that occur. */
+static void find_ends(const double *counts, int32_t *low, int32_t *high) {
+    *low = 0;
+    *high = 255;
+    while (*low < 255 && counts[*low] + counts[256 + *low] == 0) ++*low;
+    while (*high > 0 && counts[*high] + counts[256 + *high] == 0) --*high;
+}
+
 static bool find_frames(const Plane *plane, const Settings *settings, Measurement *out) {
     Threshold salient = {plane->height, plane->width, plane->gt, 1};
     if (!find_components(&salient, settings->connectivity, &out->truth)) return false;
@@ -20,21 +28,17 @@ static bool find_frames(const Plane *plane, const Settings *settings, Measuremen
         frames[i] = (Box){component->y0, component->x0, component->y1, component->x1};
     }
     done = done && count_frames(plane, frames, out->n_frames, out->counts, &out->background);
+    if (done) find_ends(out->counts, &out->low, &out->high);
     free(frames);
     return done;
 }
 
 /* The least grey value with p > 0.5, by the operations of the Python engine. */
-static int32_t binary_grey(const double *counts, bool minmax) {
-    int32_t low = 0, high = 255;
-    while (low < 255 && counts[low] + counts[256 + low] == 0) low++;
-    while (high > 0 && counts[high] + counts[256 + high] == 0) high--;
-    for (int32_t grey = 0; grey < 256; grey++) {
-        double p = grey / 255.0;
-        if (minmax && low != high) p = (p - low / 255.0) / (high / 255.0 - low / 255.0);
-        if (p > 0.5) return grey;
-    }
-    return 256;
+static int32_t binary_grey(int32_t low, int32_t high, bool minmax) {
+    if (!minmax || low == high) return 128;
+    int32_t grey = (low + high) / 2; /* p < 0.5 one below it, so that only few values are tried */
+    while ((grey / 255.0 - low / 255.0) / (high / 255.0 - low / 255.0) <= 0.5) grey++;
+    return grey;
 }
 
 /* Count the codes of each predicted object. */
@@ -59,7 +63,7 @@ static void count_codes(const Plane *plane, Measurement *out) {
 }
 
 static bool find_objects(const Plane *plane, const Settings *settings, Measurement *out) {
-    int32_t least = binary_grey(out->counts, settings->minmax);
+    int32_t least = binary_grey(out->low, out->high, settings->minmax);
     Threshold above = {plane->height, plane->width, plane->codes8, least};
     if (!find_components(&above, settings->connectivity, &out->predicted)) return false;
     size_t n = (size_t)out->predicted.n_components, n_frames = (size_t)out->n_frames;
@@ -68,9 +72,11 @@ static bool find_objects(const Plane *plane, const Settings *settings, Measureme
     out->n_predicted = keep_components(&out->predicted, settings->least, false, out->kept_predicted);
     n = (size_t)out->n_predicted;
     int64_t *integers = out->integers = new_array(4 * n + 2 * n_frames, sizeof *integers);
-    out->histograms = new_array(n * (size_t)plane->n_codes, sizeof *out->histograms);
-    if (!integers || !out->histograms) return false;
+    out->histograms = new_array(settings->histograms ? n * (size_t)plane->n_codes : 0, sizeof *out->histograms);
+    double *iou = out->iou = new_array(n, sizeof *iou);
+    if (!integers || !iou || !out->histograms) return false;
     out->overlaps = (Overlaps){
+        .iou = iou,
         .salient = integers,
         .spilled = integers + n,
         .match = integers + 2 * n,
@@ -78,7 +84,7 @@ static bool find_objects(const Plane *plane, const Settings *settings, Measureme
         .holder = integers + 4 * n,
         .missed = integers + 4 * n + n_frames,
     };
-    count_codes(plane, out);
+    if (settings->histograms) count_codes(plane, out);
     return compare_objects(&out->predicted, &out->truth, &out->background, &out->overlaps);
 }
 
@@ -96,4 +102,5 @@ void free_measurement(Measurement *measurement) {
     free(measurement->counts);
     free(measurement->histograms);
     free(measurement->integers);
+    free(measurement->iou);
 }

@@ -12,6 +12,12 @@ static inline void *new_array(size_t count, size_t item) {
     return calloc(count ? count : 1, item);
 }
 
+/* The same with whatever was in the memory before. */
+static inline void *new_block(size_t count, size_t item) {
+    if (count > SIZE_MAX / item) return NULL;
+    return malloc(count ? count * item : 1);
+}
+
 /* Make room for `needed` items in an array that grows by half; false without memory. */
 static inline bool reserve(void **array, size_t *capacity, size_t needed, size_t item) {
     if (needed <= *capacity) return true;

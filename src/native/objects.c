@@ -117,6 +117,12 @@ static void match_objects(const Table *table, const Runs *predicted, const int64
             out->shared[index] = pair->pixels;
         }
     }
+    for (int32_t i = 0; i < predicted->n_components; i++) {
+        int32_t index = predicted->components[i].index;
+        if (index < 0) continue;
+        int64_t shared = out->shared[index], area = out->match[index] < 0 ? 0 : areas[out->match[index]];
+        out->iou[index] = (double)shared / (double)(predicted->components[i].area + area - shared);
+    }
 }
 
 bool compare_objects(const Runs *predicted, const Runs *truth, const Background *background, Overlaps *out) {

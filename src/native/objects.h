@@ -14,6 +14,7 @@ typedef struct {
     int64_t *spilled; /* pixels that are not, outside every frame */
     int64_t *match;   /* the true object that shares most pixels, of equals the first; -1 for none */
     int64_t *shared;  /* how many these are */
+    double *iou;      /* with that true object; 0 for none */
     int64_t *holder;  /* of each true object: the predicted one with more than half of it, or -1 */
     int64_t *missed;  /* of each true object: its pixels that are not predicted */
 } Overlaps;

@@ -25,46 +25,11 @@ static double mean_of_frames(const double *values_of_frames, int32_t n_frames, i
     return sum / n;
 }
 
-/* A mean over pixels, size-invariant (Eq. 7), from the sums of image, frames and union. */
-static double separable(const ImageCounts *in, const double *sums, double size) {
-    if (in->n_frames == 0) return sums[0] / size;
-    double weight = in->background ? in->numerator / (double)in->background : 0.0, framed = 0;
-    for (int32_t frame = 0; frame < in->n_frames; frame++) {
-        double term = in->denominator / (double)in->frame_areas[frame] * sums[frame + 1];
-        framed = frame ? framed + term : term;
-    }
-    double total = weight * sums[0] + (framed - weight * sums[in->n_frames + 1]);
-    return total / (in->n_frames * in->denominator + in->numerator);
-}
-
-/* Accuracy at one threshold, plain and size-invariant. `below` are the pixels of each row and class below
- * every code, `correct` has room for the rows. */
-static void accuracy_at(
-    const ImageCounts *in, const double *below, int64_t cut, double *correct, double size, double out[2]) {
-    size_t codes = (size_t)in->n_codes + 1;
-    for (int32_t row = 0; row < in->n_frames + 2; row++) {
-        const double *negative = below + (size_t)row * 2 * codes, *positive = negative + codes;
-        double tp = positive[in->n_codes] - positive[cut], fp = negative[in->n_codes] - negative[cut];
-        correct[row] = tp + (negative[in->n_codes] - fp);
-    }
-    out[0] = correct[0] / size;
-    out[1] = separable(in, correct, size);
-}
-
-static void count_below(const ImageCounts *in, double *below) {
-    size_t codes = (size_t)in->n_codes;
-    for (size_t row = 0; row < 2 * ((size_t)in->n_frames + 2); row++) {
-        double *sums = below + row * (codes + 1);
-        sums[0] = 0;
-        for (size_t code = 0; code < codes; code++) sums[code + 1] = sums[code] + in->counts[row * codes + code];
-    }
-}
-
 /* The four forms of every curve. */
-static void compute_forms(const double *curves, const double *accuracy, int32_t first, double *out) {
+static void compute_forms(const double *curves, int32_t first, double *out) {
     int32_t n = LEVELS - first;
     for (int32_t metric = 0; metric < N_CURVES; metric++) {
-        const double *curve = metric < N_METRICS ? curves + metric * COLUMNS : accuracy;
+        const double *curve = curves + metric * COLUMNS;
         out[MEAN * N_CURVES + metric] = pairwise_sum(curve + first, n) / n;
         out[MAX * N_CURVES + metric] = maximum(curve + first, n);
         out[AT_ADAPTIVE * N_CURVES + metric] = curve[ADAPTIVE];
@@ -118,35 +83,29 @@ static void object_values(
     out[RQ] = ratio(n_matched, middle);
 }
 
-bool compute_values(const ImageCounts *in, double out[N_VALUES]) {
-    size_t rows = (size_t)in->n_frames + 2, below_size = rows * 2 * ((size_t)in->n_codes + 1);
-    size_t curve = N_METRICS * COLUMNS;
-    double *memory = new_array(
-        2 * curve + 2 * COLUMNS + below_size + rows + rows * N_FRAME_VALUES + (size_t)in->n_predicted, sizeof *memory);
-    if (!memory) return false;
-    double *accuracy = memory + 2 * curve, *below = accuracy + 2 * COLUMNS, *correct = below + below_size;
-    double *frames = correct + rows, *matched = frames + rows * N_FRAME_VALUES;
-    Curves curves = {.plain = memory, .si = memory + curve, .frames = frames};
-    compute_curves(in->counts, in->n_frames, in->n_codes, in->cuts, in->first, &curves);
-    count_below(in, below);
-    double size = below[in->n_codes] + below[2 * in->n_codes + 1];
-    for (int32_t i = 0; i < COLUMNS; i++) {
-        double both[2];
-        accuracy_at(in, below, in->cuts[i], correct, size, both);
-        accuracy[i] = both[0];
-        accuracy[COLUMNS + i] = both[1];
-    }
-    compute_forms(curves.plain, accuracy, 0, out);
-    compute_forms(curves.si, accuracy + COLUMNS, in->n_frames ? in->first : 0, out + N_FORMS * N_CURVES);
-    double *scalars = out + 2 * N_FORMS * N_CURVES;
-    scalars[MAE] = in->absolute[0] / size;
-    scalars[SI_MAE] = separable(in, in->absolute, size);
-    scalars[MSE] = in->squared[0] / size;
-    scalars[SI_MSE] = separable(in, in->squared, size);
-    scalars[PLAIN_AUC] = frames[AUC];
-    scalars[SI_AUC] = mean_of_frames(frames, in->n_frames, AUC);
-    scalars[SI_F_MAX_FRAME] = mean_of_frames(frames, in->n_frames, F_MAX);
-    if (in->salient) object_values(in, size, curves.si, frames, matched, scalars + N_SCALARS);
-    free(memory);
+size_t result_size(int32_t n_frames) {
+    return N_VALUES + 2 * N_CURVES * COLUMNS + ((size_t)n_frames + 1) * N_FRAME_VALUES;
+}
+
+bool compute_values(const ImageCounts *in, double *out) {
+    size_t rows = (size_t)in->n_frames + 2;
+    double *right = new_block(rows * COLUMNS + (size_t)in->n_predicted, sizeof *right);
+    if (!right) return false;
+    Curves curves = {.plain = out + N_VALUES, .right = right};
+    curves.si = curves.plain + N_CURVES * COLUMNS;
+    curves.frames = curves.si + N_CURVES * COLUMNS;
+    compute_curves(in, &curves);
+    compute_forms(curves.plain, 0, out);
+    compute_forms(curves.si, in->n_frames ? in->first : 0, out + N_FORMS * N_CURVES);
+    double *scalars = out + 2 * N_FORMS * N_CURVES, *matched = right + rows * COLUMNS;
+    scalars[MAE] = in->absolute[0] / curves.size;
+    separable(in, in->absolute, curves.size, 1, scalars + SI_MAE);
+    scalars[MSE] = in->squared[0] / curves.size;
+    separable(in, in->squared, curves.size, 1, scalars + SI_MSE);
+    scalars[PLAIN_AUC] = curves.frames[AUC];
+    scalars[SI_AUC] = mean_of_frames(curves.frames, in->n_frames, AUC);
+    scalars[SI_F_MAX_FRAME] = mean_of_frames(curves.frames, in->n_frames, F_MAX);
+    object_values(in, curves.size, curves.si, curves.frames, matched, scalars + N_SCALARS);
+    free(right);
     return true;
 }

@@ -3,12 +3,13 @@
 #define SISOD_VALUES_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "curves.h"
 
-/* The forms of a curve; of each form all metrics of curves.h, then accuracy. */
-enum { MEAN, MAX, AT_ADAPTIVE, AT_BINARY, N_FORMS, N_CURVES = N_METRICS + 1 };
+/* The forms of a curve; of each form all metrics of curves.h. */
+enum { MEAN, MAX, AT_ADAPTIVE, AT_BINARY, N_FORMS };
 
 /* Then the values without a curve, and those of objects. */
 enum { MAE, SI_MAE, MSE, SI_MSE, PLAIN_AUC, SI_AUC, SI_F_MAX_FRAME, N_SCALARS };
@@ -34,22 +35,11 @@ enum {
 };
 enum { N_VALUES = 2 * N_FORMS * N_CURVES + N_SCALARS + N_OBJECT_VALUES };
 
-typedef struct {
-    const double *counts; /* rows x 2 x n_codes: the image, its frames, the union of the frames */
-    int32_t n_frames, n_codes;
-    const int64_t *cuts;
-    int32_t first;                    /* threshold at which size-invariant curves begin */
-    const double *absolute, *squared; /* sums of errors of each row */
-    const int64_t *areas;             /* of the component of each frame */
-    const int64_t *frame_areas;
-    int64_t background;            /* pixels in no frame */
-    double numerator, denominator; /* of alpha */
-    int64_t n_predicted;
-    const int64_t *predicted_areas, *salient;
-    const double *iou;
-} ImageCounts;
+/* How many numbers `compute_values` writes: the values, the plain curves, the size-invariant ones, and the
+ * values of the image and its frames, as in `Curves`. */
+size_t result_size(int32_t n_frames);
 
-/* Compute all values; those of objects only if `salient` is given. False without memory. */
-bool compute_values(const ImageCounts *in, double out[N_VALUES]);
+/* Compute the values and curves of one image. False without memory. */
+bool compute_values(const ImageCounts *in, double *out);
 
 #endif

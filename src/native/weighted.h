@@ -5,8 +5,7 @@
 #include <stdbool.h>
 
 #include "frames.h"
-
-enum { REACH = 3, TAPS = 2 * REACH + 1 };
+#include "softened.h"
 
 typedef struct {
     const double *gaussian; /* TAPS of them */

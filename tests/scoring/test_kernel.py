@@ -96,6 +96,16 @@ def test_score_of_one_image_is_that_of_a_batch(seed: int, metrics: str) -> None:
     np.testing.assert_allclose(list(values[0].values()), list(values[1].values()), rtol=0, atol=1e-12)
 
 
+def test_one_pixel_is_not_the_whole_image() -> None:
+    """Protocols that are equal, since 1 equals 1.0, but are not the same."""
+    pred, gt = many_objects(3)
+    pixel, whole = (
+        sisod.score(pred, gt, protocol=sisod.Protocol("own", min_area=least), metrics="si_f_mean")
+        for least in (1, 1.0)
+    )
+    assert pixel != whole
+
+
 def many_objects(n: int) -> Pair:
     rng = np.random.default_rng(n)
     gt = np.zeros((700, 900), dtype=np.bool_)
@@ -184,22 +194,22 @@ def test_arrays_that_do_not_fit_are_errors() -> None:
 
     plane, boxes = np.zeros((4, 5), np.uint8), np.array([[0, 0, 4, 5]])
     with pytest.raises(ValueError, match="shape"):
-        _native.measure(plane, plane[:3], 1, 8, True, True)
+        _native.measure(plane, plane[:3], 1, 8, True, True, True)
     with pytest.raises(ValueError, match="shape"):
-        _native.measure(plane.astype(np.uint16), plane, 1, 8, True, True)
+        _native.measure(plane.astype(np.uint16), plane, 1, 8, True, True, True)
     with pytest.raises(ValueError, match="inside"):
         _native.moments(plane, plane, boxes + 1, 0)
     with pytest.raises(ValueError, match="below"):
         _native.count(np.full((4, 5), 300, np.uint16), plane, boxes, 258)
-    with pytest.raises(ValueError, match="cut"):
-        _native.curves(np.zeros((2, 2, 256)), np.full(258, 257), 0)
-    empty = np.zeros(0)
-    with pytest.raises(ValueError, match="eight bytes"):
-        _native.values((np.zeros((2, 2, 256)), np.zeros(258, np.int64), *[empty] * 7), 0, 0, 1.0, 1.0)
+    rows, empty = np.zeros(2), np.zeros(0)
+    for cut, errors in ((257, rows), (0, empty)):
+        counts = np.zeros((2, 2, 256)), np.full(258, cut), errors, errors
+        with pytest.raises(ValueError, match="a cut per threshold"):
+            _native.values((*counts, *[empty] * 5), 0, 0, 1.0, 1.0)
     with pytest.raises(ValueError, match="int32"):
         _native.nearest(plane)
     with pytest.raises(ValueError, match="contiguous"):
-        _native.measure(plane.T, plane.T, 1, 8, True, True)
+        _native.measure(plane.T, plane.T, 1, 8, True, True, True)
 
 
 def test_switched_off_by_the_environment() -> None:
@@ -214,4 +224,4 @@ def test_switched_off_by_the_environment() -> None:
 def test_built_where_there_is_a_compiler() -> None:
     if shutil.which("cc") is None or os.environ.get("SISOD_NATIVE") == "0":
         pytest.skip("no C compiler, or switched off")
-    assert kernel.engine() == "native"
+    assert kernel.engine() == "native", "build it: python setup.py build_ext --inplace"

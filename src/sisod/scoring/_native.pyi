@@ -2,11 +2,19 @@ from typing import Any, TypeAlias
 
 _Plane: TypeAlias = Any  # C-contiguous, two dimensions
 
+VERSION: int
+
 def measure(
-    grey: _Plane, gt: _Plane, least: int, connectivity: int, minmax: bool, objects: bool, /
-) -> tuple[bytes, bytes, int, tuple[bytes, bytes, bytes] | None]: ...
+    grey: _Plane,
+    gt: _Plane,
+    least: int,
+    connectivity: int,
+    minmax: bool,
+    objects: bool,
+    histograms: bool,
+    /,
+) -> tuple[bytes, bytes, tuple[int, int], int, int, tuple[bytes, bytes, bytes, bytes] | None]: ...
 def count(codes: _Plane, gt: _Plane, boxes: _Plane, n_codes: int, /) -> bytes: ...
-def curves(counts: Any, cuts: Any, first: int, /) -> bytes: ...
 def values(
     arrays: tuple[Any, ...], first: int, background: int, numerator: float, denominator: float, /
 ) -> bytes: ...

@@ -21,7 +21,7 @@ from sisod.scoring.scores import INVERTED_AUC, Columns, Scores, object_geometry
 from sisod.scoring.size_invariant import separable
 
 _OBJECT_FAMILIES = ("f", "iou", "recall", "auc")  # columns of the object table
-_NO_OBJECTS = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0)
+_SCALARS = slice(kernel.VALUES.index("mae"), kernel.VALUES.index("n_predicted"))  # without a curve
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,19 +118,23 @@ def score_image(image: ImageStatistics, keys: tuple[str, ...], first: int) -> li
     if kernel.engine() == "python" or columns is None:
         values: list[float] = score_statistics([image], keys, first).values[0].tolist()
         return values
-    histogram, partition, predicted = image.histogram, image.partition, image.predicted
-    found: list[float] = kernel.values(
-        (histogram.counts, histogram.cuts, histogram.absolute, histogram.squared),
-        (partition.areas, partition.frame_areas),
-        _NO_OBJECTS if predicted is None else (predicted.areas, predicted.salient, predicted.iou),
-        partition.background_area,
-        partition.alpha_terms,
-        first,
-    ).tolist()
+    found: list[float] = _kernel_values(image, first).values.tolist()
     return [
         image.pixel_values[key] if column < 0 else found[column]
         for key, column in zip(keys, columns, strict=True)
     ]
+
+
+def _kernel_values(image: ImageStatistics, first: int) -> kernel.ImageValues:
+    histogram, partition, predicted = image.histogram, image.partition, image.predicted
+    return kernel.values(
+        (histogram.counts, histogram.cuts, histogram.absolute, histogram.squared),
+        (partition.areas, partition.frame_areas),
+        None if predicted is None else (predicted.areas, predicted.salient, predicted.iou),
+        partition.background_area,
+        partition.alpha_terms,
+        first,
+    )
 
 
 @functools.lru_cache
@@ -168,23 +172,21 @@ def _image_curves(
     curves: dict[str, Any] = {}
     frames: dict[str, Values] = {}
     wanted = [family for family in families if family.kind in ("error", "curve", "scalar")]
-    in_kernel = (*kernel.CURVES, "auc")
+    in_kernel = (*kernel.CURVES, *kernel.VALUES[_SCALARS])
+    if kernel.engine() == "native" and all(family.key in in_kernel for family in wanted):
+        found = _kernel_values(image, first)
+        curves |= zip(kernel.CURVES, found.plain, strict=True)
+        curves |= zip((f"si_{key}" for key in kernel.CURVES), found.si, strict=True)
+        curves |= zip(kernel.VALUES[_SCALARS], found.values[_SCALARS], strict=True)
+        frames |= zip(kernel.FRAME_VALUES, found.frames[1:].T, strict=True)
+        return curves, frames
     with np.errstate(divide="ignore", invalid="ignore"):
-        if kernel.engine() == "native" and all(
-            family.separable or family.key in in_kernel for family in wanted
-        ):
-            plain, si, values = kernel.curves(histogram.counts[:-1], histogram.cuts, first)
-            curves |= zip(kernel.CURVES, plain, strict=True)
-            curves |= zip((f"si_{key}" for key in kernel.CURVES), si, strict=True)
-            frames |= zip(kernel.FRAME_VALUES, values[1:].T, strict=True)
-            curves["auc"], curves["si_auc"] = values[0, -1], _frame_mean(frames["auc"])
-            wanted = [family for family in wanted if family.separable]
         counts = confusion_counts(histogram.above, histogram.totals)
         for family in wanted:
             # rows are the image, its frames, and the union of the frames
             rows = family.function(histogram if family.kind == "error" else counts)
             if family.separable:
-                curves[family.key] = rows[0] / partition.background.size
+                curves[family.key] = rows[0] / partition.size
                 curves[f"si_{family.key}"] = separable(rows, partition)
                 continue
             of_frames = rows[1:-1]

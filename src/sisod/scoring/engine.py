@@ -21,10 +21,14 @@ from sisod.scoring.counting.objects import PredictedObjects, measure_predicted, 
 from sisod.scoring.custom import CustomMetric, custom_values, find_custom, resolve_choice
 from sisod.scoring.families.family import Family, Pixels
 from sisod.scoring.metrics import FAMILIES, METRICS, MetricChoice, find_metrics
-from sisod.scoring.partition import Partition, check_partition, frame_partition, least_area
+from sisod.scoring.partition import Partition, alpha_terms, check_partition, least_area
 from sisod.scoring.protocols import Protocol, find_protocol
 from sisod.scoring.scores import Scorer, Scores
 from sisod.scoring.size_invariant import composite
+
+_BYTES_PER_PIXEL = 12  # of all arrays that `measure` holds at a time
+_BUILT_IN = frozenset(METRICS)  # those of the user are added later, and can change
+_find_once = functools.lru_cache(find_metrics)
 
 
 def score(
@@ -91,21 +95,26 @@ def find_scorer(
         >>> find_scorer(find_protocol("default"), "mae,si_mae").keys
         ('mae', 'si_mae')
     """
-    if metrics is None:  # the most frequent choice
-        return _default_scorer(protocol, None, tables)
-    return _make_scorer(protocol, resolve_choice(metrics), tables)
-
-
-def _make_scorer(protocol: Protocol, choice: MetricChoice, tables: bool) -> Scorer[Any]:  # noqa: FBT001
+    has_boxes = protocol.kind == "boxes"
     if protocol.released_code:
         from sisod.scoring.official import OfficialScorer, find_official_metrics
 
+        choice = None if metrics is None else resolve_choice(metrics)
         return OfficialScorer(find_official_metrics(choice), protocol)
-    keys = find_metrics(choice, detections=protocol.detections, boxes=protocol.kind == "boxes")
+    if _is_built_in(metrics):  # found once: `score` is called for one image after the other
+        choice = tuple(metrics) if isinstance(metrics, list) else metrics
+        keys = _find_once(choice, detections=protocol.detections, boxes=has_boxes)
+        return CountScorer(protocol, keys, tables)
+    keys = find_metrics(resolve_choice(metrics), detections=protocol.detections, boxes=has_boxes)
     return CountScorer(protocol, keys, tables, find_custom(keys))
 
 
-_default_scorer = functools.lru_cache(_make_scorer)
+def _is_built_in(metrics: MetricChoice) -> bool:
+    """Tell whether a choice is None, or consists of keys that are not the user's."""
+    names = metrics.split(",") if isinstance(metrics, str) else metrics
+    if not isinstance(names, list | tuple):
+        return names is None
+    return {*map(type, names)} == {str} and _BUILT_IN.issuperset(names)
 
 
 def score_pair(
@@ -156,6 +165,9 @@ class CountScorer:
         labels: NDArray[np.integer] | None = None,
     ) -> ImageStatistics:
         """Reduce the pixels of one image to what the metrics need."""
+        # Never written: once a block of this size was freed, the C library keeps the memory of the
+        # arrays below for the next image instead of getting it from the system page by page.
+        np.empty(_BYTES_PER_PIXEL * gt.size, dtype=np.uint8)
         if pred.shape != gt.shape:
             pred = _resize(pred, gt.shape)
         if partition is None and labels is None and self._is_for_kernel(pred):
@@ -218,13 +230,20 @@ class CountScorer:
             connectivity=protocol.connectivity,
             minmax=protocol.normalize == "minmax",
             objects=objects,
+            histograms=self.tables,
         )
-        partition = frame_partition(image.boxes, image.areas, gt.shape, protocol.alpha)
-        predicted = None
-        if image.objects is not None:
-            curve = _needs_objects(self.keys, curve=True)
-            predicted = measured_objects(pred, gt, partition, protocol, image.objects, curve=curve)
-        counts = grey_histogram(image.counts, protocol.normalize)
+        framed = int(image.frame_areas.sum())
+        partition = Partition(
+            image.boxes,
+            image.areas,
+            image.frame_areas,
+            shape=(gt.shape[0], gt.shape[1]),
+            background_area=image.background_area,
+            alpha_terms=alpha_terms(protocol.alpha, image.background_area, gt.size, framed),
+        )
+        curve = _needs_objects(self.keys, curve=True)
+        predicted = measured_objects(pred, gt, partition, protocol, image, curve=curve)
+        counts = grey_histogram(image.counts, image.ends, protocol.normalize)
         n_tiny = int(np.count_nonzero(image.areas < least))
         return _Counted(partition, counts, predicted, n_tiny, image.n_left_out)
 
@@ -271,7 +290,8 @@ def _pixel_values(
             )
         rows = family.function(pixels, partition.frames if is_si else ())
         values[family.key] = float(rows[0])
-        values[f"si_{family.key}"] = float(composite(rows[1:]))
+        if is_si:
+            values[f"si_{family.key}"] = float(composite(rows[1:]))
         if family.per_object and is_si:
             of_frames[family.key] = rows[1:]
     return values, of_frames

@@ -20,12 +20,18 @@ try:
     from sisod.scoring import _native
 except ImportError:  # no compiler at installation
     _native = None  # type: ignore[assignment]
+if getattr(_native, "VERSION", None) != 2:  # built from other sources; see the end of module.c
+    _native = None  # type: ignore[assignment]
 
 Grey = NDArray[np.uint8]
 _MOST_PIXELS = 2**31 - 2**20  # indices in the kernel have 32 bits
+_LONGEST_SIDE = 2**20  # products of squared distances have 64 bits
 _is_on = _native is not None and os.environ.get("SISOD_NATIVE") != "0"
 # rows of the curves, and columns of the values of a frame, in the order of `curves.h`
-CURVES = ("f", "precision", "recall", "iou", "dice", "specificity", "fpr", "ber", "kappa", "e")
+CURVES = (
+    *("f", "precision", "recall", "iou", "dice", "specificity", "fpr", "ber", "kappa", "e"),
+    "accuracy",
+)
 FRAME_VALUES = ("f_mean", "f_max", "iou_binary", "recall_binary", "auc")
 # all values of an image, in the order of `values.h`
 VALUES = (
@@ -33,7 +39,7 @@ VALUES = (
         f"{kind}{curve}_{form}"
         for kind in ("", "si_")
         for form in ("mean", "max", "adaptive", "binary")
-        for curve in (*CURVES, "accuracy")
+        for curve in CURVES
     ),
     *("mae", "si_mae", "mse", "si_mse", "auc", "si_auc", "si_f_max_frame"),
     *("n_predicted", "n_false", "n_found", "bsi_iou_binary", "bsi_dice_binary", "bsi_f_binary"),
@@ -41,6 +47,8 @@ VALUES = (
     *("object_recall_small", "object_precision_small", "object_f1_small"),
     *("false_objects", "false_area", "pq", "sq", "rq"),
 )
+_N_THRESHOLDS = 258  # 256 levels, p > 0.5, and the adaptive one
+_NO_OBJECTS = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0)
 
 
 class MeasuredObjects(NamedTuple):
@@ -54,17 +62,48 @@ class MeasuredObjects(NamedTuple):
     shared: Integers
     holder: Integers
     missed: Integers
+    iou: Values
     histograms: Values
 
 
 class MeasuredImage(NamedTuple):
-    """Frames of an image and its counts, image, frames and union of the frames x 2 x 256."""
+    """What the kernel counts in an 8-bit image.
+
+    Attributes:
+        boxes: of the frames.
+        areas: of their components.
+        frame_areas: of the boxes.
+        counts: image, frames and union of the frames x 2 x 256.
+        ends: the least and the largest grey value.
+        background_area: pixels in no frame.
+        n_left_out: components without a frame.
+        objects: predicted objects.
+    """
 
     boxes: Integers
     areas: Integers
-    n_left_out: int
+    frame_areas: Integers
     counts: Values
+    ends: tuple[int, int]
+    background_area: int
+    n_left_out: int
     objects: MeasuredObjects | None
+
+
+class ImageValues(NamedTuple):
+    """What follows from the counts of an image.
+
+    Attributes:
+        values: of `VALUES`.
+        plain: `CURVES` x thresholds, p > 0.5 and the adaptive threshold.
+        si: the same, size-invariant.
+        frames: image and frames x `FRAME_VALUES`.
+    """
+
+    values: Values
+    plain: Values
+    si: Values
+    frames: Values
 
 
 def engine() -> str:
@@ -87,42 +126,49 @@ def use_engine(name: str) -> Iterator[None]:
 
 def is_usable(plane: NDArray[Any]) -> bool:
     """Tell whether the kernel is there and can take an image of this size."""
-    return _is_on and plane.size < _MOST_PIXELS
+    return _is_on and plane.size < _MOST_PIXELS and max(plane.shape) <= _LONGEST_SIDE
 
 
 def measure(
-    grey: Grey, gt: Mask, *, least: int, connectivity: int, minmax: bool, objects: bool
+    grey: Grey, gt: Mask, *, least: int, connectivity: int, minmax: bool, objects: bool, histograms: bool
 ) -> MeasuredImage:
-    """Count an 8-bit map against its ground truth; with `objects`, the predicted objects as well."""
-    truth, counts, n_left_out, predicted = _native.measure(
-        np.ascontiguousarray(grey), gt, least, connectivity, minmax, objects
+    """Count an 8-bit map against its ground truth.
+
+    With `objects`, the predicted objects as well; with `histograms`, the grey values of each.
+    """
+    truth, counts, ends, background_area, n_left_out, predicted = _native.measure(
+        np.ascontiguousarray(grey), gt, least, connectivity, minmax, objects, histograms
     )
-    boxes, areas = _boxes_and_areas(truth)
-    rows = np.frombuffer(counts).reshape(len(boxes) + 2, 2, 256)
-    if predicted is None:
-        return MeasuredImage(boxes, areas, n_left_out, rows, None)
-    found, integers, histograms = predicted
-    columns = np.frombuffer(integers, dtype=np.int64)
-    n_own = len(columns) - 2 * len(boxes)
-    salient, spilled, match, shared = columns[:n_own].reshape(4, -1)
-    holder, missed = columns[n_own:].reshape(2, -1)
-    measured = MeasuredObjects(
-        *_boxes_and_areas(found),
-        salient=salient,
-        spilled=spilled,
-        match=match,
-        shared=shared,
-        holder=holder,
-        missed=missed,
-        histograms=np.frombuffer(histograms).reshape(-1, 256),
-    )
-    return MeasuredImage(boxes, areas, n_left_out, rows, measured)
+    boxes, areas, frame_areas = _boxes_and_areas(truth)
+    n = len(areas)
+    measured = None
+    if predicted is not None:
+        found, integers, iou, grey_counts = predicted
+        own_boxes, own_areas, _ = _boxes_and_areas(found)
+        columns = np.frombuffer(integers, np.int64)
+        n_own = len(own_areas)
+        salient, spilled, match, shared = columns[: 4 * n_own].reshape(4, n_own)
+        holder, missed = columns[4 * n_own :].reshape(2, n)
+        measured = MeasuredObjects(
+            boxes=own_boxes,
+            areas=own_areas,
+            salient=salient,
+            spilled=spilled,
+            match=match,
+            shared=shared,
+            holder=holder,
+            missed=missed,
+            iou=np.frombuffer(iou),
+            histograms=np.frombuffer(grey_counts).reshape(-1, 256),
+        )
+    rows = np.frombuffer(counts).reshape(n + 2, 2, 256)
+    return MeasuredImage(boxes, areas, frame_areas, rows, ends, background_area, n_left_out, measured)
 
 
-def _boxes_and_areas(data: bytes) -> tuple[Integers, Integers]:
-    values = np.frombuffer(data, dtype=np.int64)
-    n = len(values) // 5
-    return values[: 4 * n].reshape(n, 4), values[4 * n :]
+def _boxes_and_areas(data: bytes) -> tuple[Integers, Integers, Integers]:
+    values = np.frombuffer(data, np.int64)
+    n = len(values) // 6
+    return values[: 4 * n].reshape(n, 4), values[4 * n : 5 * n], values[5 * n :]
 
 
 def count(codes: NDArray[Any], gt: Mask, boxes: Integers, n_codes: int) -> Values:
@@ -131,27 +177,15 @@ def count(codes: NDArray[Any], gt: Mask, boxes: Integers, n_codes: int) -> Value
     return np.frombuffer(data).reshape(len(boxes) + 2, 2, n_codes)
 
 
-def curves(counts: Values, cuts: NDArray[np.int64], first: int) -> tuple[Values, Values, Values]:
-    """Return the curves of an image, their means over its frames, and the values of image and frames.
-
-    Curves are `CURVES` x thresholds; values are rows x `FRAME_VALUES`.
-    """
-    data = np.frombuffer(_native.curves(counts, cuts, first))
-    size = len(CURVES) * len(cuts)
-    shape = len(CURVES), len(cuts)
-    plain, si, values = data[:size], data[size : 2 * size], data[2 * size :]
-    return plain.reshape(shape), si.reshape(shape), values.reshape(-1, len(FRAME_VALUES))
-
-
 def values(
     counts: tuple[Values, NDArray[np.int64], Values, Values],
     areas: tuple[Integers, Integers],
-    objects: tuple[Integers, Integers, Values],
+    objects: tuple[Integers, Integers, Values] | None,
     background: int,
     alpha_terms: tuple[float, float],
     first: int,
-) -> Values:
-    """Return the values of `VALUES` of one image.
+) -> ImageValues:
+    """Return values and curves of one image.
 
     Args:
         counts: of a histogram: counts, cuts, absolute and squared errors.
@@ -161,8 +195,11 @@ def values(
         alpha_terms: see `Partition`.
         first: the threshold at which size-invariant curves begin.
     """
-    arrays = tuple(np.ascontiguousarray(array) for array in (*counts, *areas, *objects))
-    return np.frombuffer(_native.values(arrays, first, background, *alpha_terms))
+    arrays = tuple(map(np.ascontiguousarray, (*counts, *areas, *(objects or _NO_OBJECTS))))
+    data = np.frombuffer(_native.values(arrays, first, background, *alpha_terms))
+    n, size = len(VALUES), len(CURVES) * _N_THRESHOLDS
+    plain, si = data[n : n + 2 * size].reshape(2, len(CURVES), _N_THRESHOLDS)
+    return ImageValues(data[:n], plain, si, data[n + 2 * size :].reshape(-1, len(FRAME_VALUES)))
 
 
 def count_thresholds(steps: Grey, gt: Mask, n: int, *, connectivity: int, least: int) -> Integers:

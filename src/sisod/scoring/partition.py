@@ -56,7 +56,8 @@ class Partition:
         boxes: one row y0, x0, y1, x1 per frame, half-open, ordered by top then left.
         areas: pixels of each frame's component (not of its box).
         frame_areas: pixels of each frame, S_k: of its box, or of its Voronoi region.
-        background: True for pixels in no frame.
+        shape: height and width of the image.
+        background_area: pixels in no frame.
         alpha_terms: numerator and denominator of alpha, kept apart so that one frame makes the
             size-invariant value of a separable metric equal the plain one exactly.
         regions: index of every pixel's Voronoi region; None for boxes.
@@ -67,7 +68,8 @@ class Partition:
     boxes: Boxes
     areas: Integers
     frame_areas: Integers
-    background: Mask
+    shape: tuple[int, int]
+    background_area: int
     alpha_terms: tuple[float, float]
     regions: NDArray[np.int32] | None = None
     components: Components = NO_COMPONENTS
@@ -87,21 +89,22 @@ class Partition:
             Frame(index, y0, x0, y1, x1, area) for index, ((y0, x0, y1, x1), area) in enumerate(rows)
         )
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Height and width of the image."""
-        height, width = self.background.shape
-        return height, width
-
     @cached_property
-    def background_area(self) -> int:
-        """Pixels in no frame."""
-        return int(np.count_nonzero(self.background))
+    def background(self) -> Mask:
+        """True for pixels in no frame."""
+        if self.regions is not None:
+            return _read_only(np.zeros(self.shape, dtype=np.bool_))
+        return _read_only(_outside(self.boxes, self.shape))
+
+    @property
+    def size(self) -> int:
+        """Pixels of the image."""
+        return self.shape[0] * self.shape[1]
 
     @property
     def disjoint(self) -> bool:
         """Whether no two frames overlap."""
-        return int(self.frame_areas.sum()) + self.background_area == self.background.size
+        return int(self.frame_areas.sum()) + self.background_area == self.size
 
     @property
     def outside_boxes(self) -> Mask:
@@ -269,33 +272,24 @@ def _cut(
     kept = in_order(components, kept)
     boxes = components.boxes[kept]
     regions = None
-    if kind == "boxes":
-        background = _outside(boxes, shape)
-        frame_areas = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
+    frame_areas = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
+    background_area = 0
+    if kind == "boxes" or not len(kept):
+        background_area = int(np.count_nonzero(_outside(boxes, shape)))
     else:
-        background = np.full(shape, len(kept) == 0)
-        frame_areas = np.empty(0, dtype=np.int64)
-        if len(kept):
-            regions = nearest_component(components.index_map(kept), boxes)
-            frame_areas = np.bincount(regions.ravel(), minlength=len(kept))
+        regions = _read_only(nearest_component(components.index_map(kept), boxes))
+        frame_areas = np.bincount(regions.ravel(), minlength=len(kept))
     return Partition(
         boxes=_read_only(boxes),
         areas=_read_only(components.areas[kept]),
         frame_areas=_read_only(frame_areas),
-        background=_read_only(background),
-        alpha_terms=alpha_terms(alpha, background, frame_areas),
-        regions=None if regions is None else _read_only(regions),
+        shape=(shape[0], shape[1]),
+        background_area=background_area,
+        alpha_terms=alpha_terms(alpha, background_area, math.prod(shape), int(frame_areas.sum())),
+        regions=regions,
         components=components,
         framed=_read_only(kept),
     )
-
-
-def frame_partition(boxes: Boxes, areas: Integers, shape: tuple[int, ...], alpha: Alpha) -> Partition:
-    """Return the partition of known frames, without the components."""
-    background = _outside(boxes, shape)
-    frame_areas = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
-    terms = alpha_terms(alpha, background, frame_areas)
-    return Partition(boxes, areas, _read_only(frame_areas), _read_only(background), terms)
 
 
 def check_partition(partition: object, shape: tuple[int, ...]) -> None:
@@ -324,17 +318,22 @@ def check_alpha(alpha: Alpha) -> None:
         raise ValueError(f"alpha must be 'ratio', 'union' or a number >= 0, got {short_repr(alpha)}")
 
 
-def alpha_terms(alpha: Alpha, background: Mask, frame_areas: Integers) -> tuple[float, float]:
-    """Return the numerator and the denominator of alpha (see `Partition`)."""
-    background_area = int(np.count_nonzero(background))
-    if len(frame_areas) == 0:  # all the weight on the background: the plain value
+def alpha_terms(alpha: Alpha, background_area: int, size: int, frame_area: int) -> tuple[float, float]:
+    """Return the numerator and the denominator of alpha (see `Partition`).
+
+    Args:
+        alpha: the choice.
+        background_area: pixels in no frame.
+        size: pixels of the image.
+        frame_area: sum of the pixels of all frames; 0 without frames.
+    """
+    if frame_area == 0:  # all the weight on the background: the plain value
         return 1.0, 1.0
-    total = int(frame_areas.sum())
     if background_area == 0:
-        return 0.0, float(total)
+        return 0.0, float(frame_area)
     if not isinstance(alpha, str):
         return float(alpha), 1.0
-    framed = total if alpha == "ratio" else background.size - background_area
+    framed = frame_area if alpha == "ratio" else size - background_area
     return float(background_area), float(framed)
 
 

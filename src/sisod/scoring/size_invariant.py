@@ -46,7 +46,7 @@ def separable(sums: Values, partition: Partition) -> Values:
         0.1875
     """
     numerator, denominator = partition.alpha_terms
-    size = partition.background.size
+    size = partition.size
     if len(partition) == 0:
         return np.asarray(sums[0] / size)
     background_area = partition.background_area
@@ -195,6 +195,7 @@ def weight_map(
     for (top, left, bottom, right), area in zip(rows.tolist(), areas.tolist(), strict=True):
         weight[top:bottom, left:right] += 1 / area
     background = weight == 0
-    numerator, denominator = alpha_terms(alpha, background, areas)
-    weight[background] = numerator / denominator / max(int(np.count_nonzero(background)), 1)
+    n_outside = int(np.count_nonzero(background))
+    numerator, denominator = alpha_terms(alpha, n_outside, background.size, int(areas.sum()))
+    weight[background] = numerator / denominator / max(n_outside, 1)
     return weight / (len(rows) + numerator / denominator) if normalize else weight

@@ -80,24 +80,30 @@ def histogram(
         array([1., 2.])
     """
     if pred.dtype == np.uint8:
-        return grey_histogram(count_rows(pred, gt, partition, LEVELS), normalize)
+        ends = int(pred.min()), int(pred.max())
+        return grey_histogram(count_rows(pred, gt, partition, LEVELS), ends, normalize)
     return _float_histogram(unit_values(pred, normalize=normalize), gt, partition)
 
 
-def grey_histogram(counts: Values, normalize: Normalize) -> Histogram:
-    """Return the histogram of an 8-bit map from its counts per grey value."""
-    grey = counts[0].sum(axis=0)
-    used = np.flatnonzero(grey)
-    p, fixed_cuts = grey_cuts(int(used[0]), int(used[-1]), normalize)
+def grey_histogram(counts: Values, ends: tuple[int, int], normalize: Normalize) -> Histogram:
+    """Return the histogram of an 8-bit map from its counts per grey value, and the extremes of these."""
+    p, fixed_cuts = grey_cuts(*ends, normalize)
+    grey = counts[0, 0] + counts[0, 1]
     adaptive = min(2.0 * float((grey * p).sum()) / int(grey.sum()), 1.0)
     cuts = fixed_cuts.copy()
-    cuts[ADAPTIVE] = np.searchsorted(p, adaptive)
-    error = np.concatenate([p, 1 - p])
+    cuts[ADAPTIVE] = p.searchsorted(adaptive)
     # not a BLAS matrix product: equal rows must give equal sums, to the last bit
     flat = counts.reshape(len(counts), -1)
-    absolute = np.einsum("rc,c->r", flat, error)
-    squared = np.einsum("rc,c->r", flat, error * error)
+    absolute, squared = (np.einsum("rc,c->r", flat, error) for error in _grey_errors(*ends, normalize))
     return Histogram(counts, cuts, absolute, squared)
+
+
+@functools.lru_cache
+def _grey_errors(low: int, high: int, normalize: Normalize) -> tuple[Values, Values]:
+    """Return the errors of each grey level, not salient then salient, and their squares."""
+    p = grey_table(low, high, normalize=normalize)
+    error = np.concatenate([p, 1 - p])
+    return error, error * error
 
 
 @functools.lru_cache

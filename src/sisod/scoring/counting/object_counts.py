@@ -121,7 +121,7 @@ def count_objects(
         histograms: its counts of pixels.
     """
     n_images = len(predicted)
-    sizes = np.array([partition.background.size for partition in partitions])
+    sizes = np.array([partition.size for partition in partitions])
     n_predicted = np.array([len(image) for image in predicted])
     n_objects = np.array([len(partition) for partition in partitions])
     # the image of each predicted and of each true object

@@ -24,6 +24,7 @@ SMALL = 0.01  # share of the image below which an object is small
 THRESHOLDS = 1 / (1 + np.exp(-np.arange(-24, 25) / 2))
 N_THRESHOLDS = len(THRESHOLDS)
 NEAR = 3  # pixels: a detection's centroid is nearer than this to its target's
+_NO_STATISTICS = np.empty(0), np.empty(0)
 _ROUNDING = 1e-6  # of distances: nearer to the limit than this they are compared exactly
 
 
@@ -98,12 +99,14 @@ def measure_predicted(
     if pred.dtype == np.uint8:
         cells = predicted[inside] * LEVELS + pred[inside]
         histograms = np.bincount(cells, minlength=len(kept) * LEVELS).reshape(-1, LEVELS)
-        means, peaks = _grey_statistics(histograms, pred, protocol)
+        ends = int(pred.min()), int(pred.max())
+        means, peaks = _grey_statistics(histograms, ends, protocol)
     else:
         means = np.bincount(predicted[inside], weights=p[inside], minlength=len(kept)) / areas
         peaks = np.zeros(len(kept))
         np.maximum.at(peaks, predicted[inside], p[inside])
     match, most, holder = _match(predicted, true, partition.areas, len(kept))
+    true_areas = np.append(partition.areas, 0)[match]  # -1, no match, takes the last
     return PredictedObjects(
         boxes=components.boxes[kept],
         areas=areas,
@@ -111,7 +114,7 @@ def measure_predicted(
         peaks=peaks,
         salient=areas - np.bincount(predicted[is_false], minlength=len(kept)),
         match=match,
-        iou=_iou(most, areas, match, partition),
+        iou=most / (areas + true_areas - most),
         spilled_pixels=np.bincount(predicted[is_false & partition.outside_boxes], minlength=len(kept)),
         holder=holder,
         missed_pixels=np.bincount(true[(true >= 0) & gt & (p <= HALF)], minlength=len(partition)),
@@ -125,12 +128,17 @@ def measured_objects(
     gt: Mask,
     partition: Partition,
     protocol: Protocol,
-    objects: kernel.MeasuredObjects,
+    image: kernel.MeasuredImage,
     *,
     curve: bool,
-) -> PredictedObjects:
-    """Return the same of an 8-bit map from what the kernel measured."""
-    means, peaks = _grey_statistics(objects.histograms, pred, protocol)
+) -> PredictedObjects | None:
+    """Return the same of an 8-bit map from what the kernel measured; None if that has no objects."""
+    objects = image.objects
+    if objects is None:
+        return None
+    means, peaks = _NO_STATISTICS  # of which only tables tell
+    if len(objects.histograms):
+        means, peaks = _grey_statistics(objects.histograms, image.ends, protocol)
     return PredictedObjects(
         boxes=objects.boxes,
         areas=objects.areas,
@@ -138,7 +146,7 @@ def measured_objects(
         peaks=peaks,
         salient=objects.salient,
         match=objects.match,
-        iou=_iou(objects.shared, objects.areas, objects.match, partition),
+        iou=objects.iou,
         spilled_pixels=objects.spilled,
         holder=objects.holder,
         missed_pixels=objects.missed,
@@ -148,13 +156,13 @@ def measured_objects(
 
 
 def _grey_statistics(
-    histograms: NDArray[Any], pred: NDArray[np.uint8], protocol: Protocol
+    histograms: NDArray[Any], ends: tuple[int, int], protocol: Protocol
 ) -> tuple[Values, Values]:
     """Return mean and largest p of each object, from its pixels of each grey value of an 8-bit map.
 
-    They are the same bits in whatever order the pixels come.
+    They are the same bits in whatever order the pixels come. `ends` are the extreme grey values.
     """
-    table, _ = grey_cuts(int(pred.min()), int(pred.max()), protocol.normalize)
+    table, _ = grey_cuts(*ends, protocol.normalize)
     means = np.einsum("rc,c->r", histograms, table) / np.maximum(histograms.sum(axis=1), 1)
     return means, table[LEVELS - 1 - np.argmax(histograms[:, ::-1] > 0, axis=1)]
 
@@ -178,12 +186,6 @@ def _match(
     holds = 2 * shared > areas[target]
     holder[target[holds]] = index[holds]
     return match, most, holder
-
-
-def _iou(shared: Integers, areas: Integers, match: Integers, partition: Partition) -> Values:
-    """Return the IoU of each predicted object with the true one that it is matched with."""
-    true_areas = np.append(partition.areas, 0)[match]  # -1, no match, takes the last
-    return np.asarray(shared / (areas + true_areas - shared))
 
 
 def _count_detections(
