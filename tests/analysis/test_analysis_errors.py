@@ -33,7 +33,7 @@ DEFAULT, OFFICIAL = scored("default"), scored("official")
 NO_OBJECTS = "the protocol 'official' has no predicted objects"
 
 USAGE: dict[str, list[Callable[[], object]]] = {
-    "expected two or more results to compare, got 1": [
+    "expected two or more methods to compare, got 1": [
         lambda: analysis.compare_many({"a": A}),
     ],
     "names must be two different strings": [

@@ -238,8 +238,9 @@ def test_a_metric_undefined_on_every_image() -> None:
     for key in ("value_a", "difference", "low", "high", "a_leads", "p", "p_holm"):
         assert math.isnan(line[key])
     assert (line["a_wins"], line["b_wins"], line["ties"]) == (0, 0, 0)
-    assert found.notes == ("A: undefined on every image: MAE",)
-    assert "| MAE ↓ | - | 0.5000 | - | - | - | 0 | 0 | - | - |" in found.render("md")
+    assert found.notes == ("A: MAE undefined on all 30 images",)
+    assert "| MAE ↓ | - | 0.5000 | - | - | - | - |" in found.render("md")
+    assert found.conclusion() == ["A against B: no metric can be judged"]
     assert json.loads(found.render("json"))["pairs"][0]["low"] is None
 
 

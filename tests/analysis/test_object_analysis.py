@@ -157,9 +157,9 @@ def test_a_metric_without_a_better_direction() -> None:
     assert (line["a_wins"], line["b_wins"], line["ties"]) == (0, 0, 0)
     for key in ("a_leads", "b_leads", "p", "p_holm"):
         assert math.isnan(line[key])
-    cells = found.grid().markdown().splitlines()[-1].split(" | ")
-    assert cells[0] == "| Predicted objects"
-    assert cells[-4:] == ["-", "-", "-", "- |"]
+    cells = found.grid(everything=True).rows[0]
+    assert cells[0] == "Predicted objects"
+    assert cells[5:] == ("-",) * 7
     with pytest.raises(ValueError, match="cannot be ranked by n_predicted: neither more nor less is"):
         rank_changes({"a": a}, keys=("n_predicted", "n_false"))
 

@@ -36,29 +36,42 @@ def results(scored: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     return Path("out")
 
 
-def test_ends_in_the_verdict(results: Path) -> None:
-    shown = call(str(results / "MSOD" / "A"), str(results / "MSOD" / "B"))
+def test_begins_with_the_verdict(results: Path) -> None:
+    """In the order given; a narrow table, all columns if wanted."""
+    b, a = (str(results / "MSOD" / name) for name in ("B", "A"))
+    shown = call(b, a, "--metrics", "mae,si_mae")
     assert shown.exit_code == 0, shown.stderr
-    caption, tests, rule, *verdicts = shown.stdout.split("└")[1].splitlines()[1:]
+    verdict, *_, caption, tests, rule = shown.stdout.splitlines()
+    assert verdict == "B against A: undecided on both metrics"
     assert caption == "4 images, 50 bootstrap resamples, seed 0"
-    assert tests == (
-        "p, images: sign test of who wins more images; p, mean: permutation test of the difference, "
-        "all exchanges"
+    assert "permutation test" in tests
+    assert rule.startswith("better or worse: p, mean is at most 0.05 (not corrected for the 2 ")
+    assert "warning: no difference can be decided" in shown.stderr
+    narrow, wide = (
+        call(b, a, *options, "--format", "md").stdout.splitlines()[0] for options in ((), ("--all",))
     )
-    assert rule.startswith("better or worse: p, mean is at most 0.05 (not corrected for the 13 ")
-    assert verdicts[0].startswith("A against B: ")
-    names = ("--metrics", "si_mae,found")
-    content = json.loads(call(str(results / "MSOD"), *names, "--format", "json").stdout)
-    assert content["verdicts"][0].startswith("A against B: ")
+    assert narrow == "| metric | B | A | difference | 95 % interval | p, mean | verdict |"
+    assert wide == f"{narrow} B leads | B wins | A wins | ties | p, images |"
+    content = json.loads(call(b, a, "--format", "json").stdout)
+    assert content["methods"] == ["B", "A"]
+    assert content["verdicts"][0].startswith("B against A: ")
     assert {"p_mean", "verdict", "a_gain"} <= content["pairs"][0].keys()
+
+
+def test_who_is_best_of_three(results: Path) -> None:
+    """C has the maps of B."""
+    shown = call(str(results / "OTHER"), "--metrics", "si_mae").stdout
+    assert shown.splitlines()[0] == "SI-MAE: A is best, but B and C cannot be told from it"
+    assert " against " not in shown
+    assert "B against C: equal on all 13 metrics" in call(str(results / "OTHER"), "--all").stdout
 
 
 def test_every_data_set_is_compared(results: Path) -> None:
     shown = call(str(results), "--metrics", "mae")
     assert shown.exit_code == 0, shown.stderr
     lines = shown.stdout.splitlines()
-    assert lines.index("MSOD") < lines.index("OTHER")
-    assert sum(" against " in line and ":" in line for line in lines) == 1 + 3
+    assert lines[lines.index("MSOD") + 1].startswith("A against B: ")
+    assert lines[lines.index("OTHER") + 1].startswith("MAE: ")
     assert "warning: MSOD: 4 images are too few" in shown.stderr
     table = call(str(results), "--metrics", "mae", "--format", "csv").stdout.splitlines()
     assert table[0].startswith("dataset,metric,a,b,")
@@ -103,7 +116,7 @@ def test_a_folder_and_a_result(results: Path) -> None:
     """The result belongs to the data set that its parent folder is named after."""
     shown = call(str(results / "MSOD"), f"new={results / 'MSOD' / 'B'}", "--metrics", "mae")
     assert shown.exit_code == 0, shown.stderr
-    assert "A against new: " in shown.stdout
+    assert "new" in shown.stdout
     shutil.rmtree(results / "OTHER" / "A")
     shutil.rmtree(results / "OTHER" / "B")
     shown = call(str(results), "--metrics", "mae")
@@ -122,10 +135,10 @@ def test_errors(results: Path) -> None:
         shutil.rmtree(results / path)
     alone = call(str(results))
     assert alone.exit_code == 2
-    assert "expected two or more results" in alone.stderr
+    assert "expected two or more methods" in alone.stderr
     for options in ((), ("--metrics", "mae")):
         message = call(str(results / "MSOD"), *options).stderr
-        assert "expected two or more results to compare, got 1" in message
+        assert "expected two or more methods to compare, got 1" in message
     Path("empty").mkdir()
     assert "no result in or below 'empty'" in call("empty").stderr
 

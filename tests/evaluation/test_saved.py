@@ -13,7 +13,7 @@ from helpers.command_line import run as run_command
 from helpers.report_runs import ablation_rows, one_object_scenes, write_benchmark
 
 import sisod
-from sisod.analysis.ablation import read_ablation
+from sisod.analysis.seeds import read_ablation
 from sisod.common.exceptions import InputError
 from sisod.common.run_folder import DIGESTS
 from sisod.evaluation.saved import read_run, read_summary

@@ -12,8 +12,8 @@ from helpers.command_line import run
 from helpers.report_runs import ablation_rows, image_options, one_object_scenes, write_benchmark
 
 import sisod
-from sisod.analysis.ablation import read_ablation
 from sisod.analysis.groups import by_number, by_size
+from sisod.analysis.seeds import read_ablation
 from sisod.common.exceptions import InputError, UsageError
 from sisod.evaluation.results import Result as Saved
 from sisod.evaluation.results import load_results

@@ -247,8 +247,8 @@ def test_pairs_of_methods_are_those_of_the_comparison(saved: list[Saved], tmp_pa
         assert {"mae", "si_mae", "f_mean", "si_f_mean", "found", "si_auc", "object_f1"} < set(keys)
         compared = compare_many(found, metrics=keys, resamples=50)
         headings = (
-            "metric|method|other|value|other's value|difference|95 % interval|verdict|method leads|"
-            "method wins|other wins|p, images|p, mean|p, images, Holm"
+            "metric|method|other|value|other's value|difference|95 % interval|p, mean|verdict|"
+            "method leads|method wins|other wins|ties|p, images|p, images, Holm"
         )
         assert [cell[0] for cell in head] == headings.split("|")
         assert [[cell[0] for cell in row] for row in rows] == [
@@ -260,19 +260,21 @@ def test_pairs_of_methods_are_those_of_the_comparison(saved: list[Saved], tmp_pa
                 printed("{:.4f}", row["value_b"]),
                 printed("{:+.4f}", row["difference"]),
                 printed("{:+.4f} to {:+.4f}", row["low"], row["high"]),
+                p_text(row["p_mean"]),
                 "undecided" if row["p_mean"] > 0.05 else row["verdict"] or "-",
                 printed("{:.1f} %", 100 * row["a_leads"]),
-                f"{row['a_wins']}",
-                f"{row['b_wins']}",
-                *(
-                    "< 0.0001" if row[key] < 0.0001 else printed("{:.4f}", row[key])
-                    for key in ("p", "p_mean", "p_holm")
-                ),
+                *(f"{row[key]}" for key in ("a_wins", "b_wins", "ties")),
+                p_text(row["p"]),
+                p_text(row["p_holm"]),
             ]
             for row in compared.table.iter_rows(named=True)
         ]
-        clear |= {row[7][0] for row in rows}
+        clear |= {row[8][0] for row in rows}
     assert clear == {"better", "worse", "undecided", "-"}
+
+
+def p_text(p: float) -> str:
+    return "< 0.0001" if p < 0.0001 else printed("{:.4f}", p)
 
 
 def printed(template: str, *values: float) -> str:
@@ -309,9 +311,9 @@ def test_undefined_differences_have_dashes(tmp_path: Path) -> None:
     write_report(saved, tmp_path / "r.html", resamples=20)
     rows = Tables((tmp_path / "r.html").read_text()).tables["Pairs of methods on D"]
     assert [[cell[0] for cell in row] for row in rows if row[0][0] in ("MAE ↓", "F mean ↑")] == [
-        ["MAE ↓", "0.0000", "0.0000", "+0.0000", "+0.0000 to +0.0000", "undecided", "0.0 %", "0", "0",
-         "1.0000", "1.0000"],
-        ["F mean ↑", *["-"] * 6, "0", "0", "-", "-"],
+        ["MAE ↓", "0.0000", "0.0000", "+0.0000", "+0.0000 to +0.0000", "1.0000", "undecided",
+         "0.0 %", "0", "0", "2", "1.0000"],
+        ["F mean ↑", *["-"] * 7, "0", "0", "0", "-"],
     ]  # fmt: skip
 
 

@@ -69,7 +69,7 @@ def intervals(
     """Return the resampled values of scores, and the 95 % intervals of scores and of differences.
 
     An interval is never shorter than Student's, and does not leave the range of its metric. It is NaN if
-    fewer than two images define the score.
+    fewer than two images define the score. Of a mean over seeds, seeds are drawn as well as images.
 
     Args:
         scores: all of the same images in the same order.
@@ -78,15 +78,10 @@ def intervals(
         seed: of the resampling.
 
     Returns:
-        The values of `resample`, and an array of scores and pairs x (low, high).
+        The values of all resamples, and an array of scores and pairs x (low, high).
     """
-    sums = [score.table.sum(axis=0, keepdims=True) for score in scores]
-    observed = [score.function(row)[0] for score, row in zip(scores, sums, strict=True)]
-    # influence of an image: how much the value falls without it
-    influences = [
-        value - score.function(row - score.table)
-        for score, row, value in zip(scores, sums, observed, strict=True)
-    ]
+    observed = [score.function(score.table.sum(axis=0, keepdims=True))[0] for score in scores]
+    influences = [influence(score) for score in scores]
     defined = [~np.isnan(score.per_image) for score in scores]
     limits = [bounds(score.key) for score in scores]
     for a, b in pairs:
@@ -98,29 +93,81 @@ def intervals(
     squares = np.nan_to_num(np.square(influences), nan=-1.0)  # NaN would spread
     columns = [replace(scores[0], table=row[:, None], function=np.ravel) for row in squares]
     drawn = resample([*scores, *columns], resamples, seed)
+    rng = np.random.default_rng([seed, 2])  # other numbers than those of images and exchanges
+    seeds = np.stack([_resample_seeds(score, resamples, rng) for score in scores], axis=1)
     ends = np.full((len(observed), 2), math.nan)
-    for i, value in enumerate(observed):
+    singles = [(index,) for index in range(len(scores))]
+    for i, (value, members) in enumerate(zip(observed, [*singles, *pairs], strict=True)):
         if squares[i].min() < 0 or (n_defined := int(defined[i].sum())) < 2:
             continue
-        a, b = pairs[i - len(scores)] if i >= len(scores) else (i, -1)
-        values = drawn[:, a] - (drawn[:, b] if i >= len(scores) else 0.0)
-        width = _half_width(values - value, drawn[:, len(scores) + i], squares[i].sum(), n_defined)
+        values, of_seeds = (_difference(array, members) for array in (drawn, seeds))
+        added, freedom = seed_variance([scores[m] for m in members], squares[i].sum(), n_defined)
+        student = _student_quantile(freedom) * math.sqrt((n_defined - 1) / n_defined)
+        deviations, square = values - value, squares[i].sum() + added
+        variances = drawn[:, len(scores) + i] - n_defined * (deviations / (n_defined - 1)) ** 2 + added
+        known = variances > 1e-9 * square  # not where one value was drawn throughout; NaN is not
+        ratios = np.abs(deviations + of_seeds)[known] / np.sqrt(variances[known])
+        quantile = float(np.quantile(ratios, 0.95)) if len(ratios) else 0.0
+        width = max(quantile, student) * math.sqrt(square)
         low, high = limits[i]
         ends[i] = max(value - width, min(low, value)), min(value + width, max(high, value))
-    return drawn[:, : len(scores)], ends
+    return drawn[:, : len(scores)] + seeds, ends
 
 
-def _half_width(deviations: Values, squares: Values, square: float, n_images: int) -> float:
-    """Half of an interval, from resampled deviations, and sums of squared influences."""
-    student = _student_quantile(n_images - 1) * math.sqrt((n_images - 1) / n_images)
-    variances = squares - n_images * (deviations / (n_images - 1)) ** 2
-    known = variances > 1e-9 * square  # not where the same value was drawn throughout; NaN is not
-    ratios = np.abs(deviations[known]) / np.sqrt(variances[known])
-    quantile = float(np.quantile(ratios, 0.95)) if len(ratios) else 0.0
-    return float(max(quantile, student) * math.sqrt(square))
+def _difference(columns: Values, members: Sequence[int]) -> Values:
+    """The column of a score, or the difference of those of two."""
+    first, *second = members
+    return columns[:, first] - (columns[:, second[0]] if second else 0.0)
 
 
-def _student_quantile(freedom: int) -> float:
+def influence(score: Score) -> Values:
+    """Return how much the value of a score falls without each image."""
+    sums = score.table.sum(axis=0, keepdims=True)
+    return np.asarray(score.function(sums)[0] - score.function(sums - score.table))
+
+
+def seed_variance(scores: Sequence[Score], square: float, n_images: int) -> tuple[float, float]:
+    """Return what seeds add to the variance of a score, or of a difference of two.
+
+    Two methods share one variance of seeds, which a method with a single run takes from the other.
+
+    Args:
+        scores: the one or the two.
+        square: sum of the squared influences of images.
+        n_images: on how many images the score is defined.
+
+    Returns:
+        The variance of the means over seeds, to be added to `square`, and the degrees of freedom of the
+        sum (Satterthwaite 1946).
+    """
+    runs = [_defined_seeds(score) for score in scores]
+    freedom = sum(len(values) - 1 for values in runs)
+    if not freedom:
+        return 0.0, n_images - 1
+    pooled = sum(float(np.square(values - values.mean()).sum()) for values in runs) / freedom
+    of_seeds = pooled * sum(1 / len(values) for values in runs)
+    of_images = square * (n_images - 1) / n_images
+    below = of_images**2 / (n_images - 1) + of_seeds**2 / freedom
+    total = (of_images + of_seeds) ** 2 / below if below else float(n_images - 1)
+    return of_seeds * n_images / (n_images - 1), total
+
+
+def _defined_seeds(score: Score) -> Values:
+    values = [value for value in score.seeds if not math.isnan(value)]
+    return np.array(values or [score.value])
+
+
+def _resample_seeds(score: Score, resamples: int, rng: np.random.Generator) -> Values:
+    """How far the mean over drawn seeds is from that over all of them."""
+    values = _defined_seeds(score)
+    if len(values) < 2:
+        return np.zeros(resamples)
+    means = rng.choice(values, (resamples, len(values))).mean(axis=1)
+    # drawn means vary by (n - 1) / n too little, which matters for a few seeds
+    return np.asarray((means - values.mean()) * math.sqrt(len(values) / (len(values) - 1)))
+
+
+def _student_quantile(freedom: float) -> float:
     """The 97.5 % quantile of Student's distribution, as a series (Fisher and Cornish 1960)."""
     z = NormalDist().inv_cdf(0.975)
     terms = (

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations, product
 from typing import TYPE_CHECKING, Any
 
@@ -11,24 +11,25 @@ from numpy.typing import NDArray
 
 from sisod.analysis.bootstrap import RESAMPLES, interval_table, intervals
 from sisod.analysis.scores import (
-    Score,
     check_same_images,
     chosen_keys,
     direction,
     distinct_keys,
     heading,
+    mean_score,
     read_score,
     symbol,
-    title,
 )
+from sisod.analysis.seeds import group_seeds
 from sisod.analysis.significance import (
     LEVEL,
     MAX_EXACT,
-    TOLERANCE,
+    best_lines,
     find_verdict,
     holm,
+    pair_row,
     permutation_tests,
-    sign_test,
+    seed_test,
     verdict_lines,
 )
 from sisod.common import DRAWINGS
@@ -56,6 +57,10 @@ if TYPE_CHECKING:
 
 Values = NDArray[np.float64]
 _FEW_IMAGES = 15  # with fewer, intervals may cover less than 93 %
+_SEEDS_LEGEND = (
+    "values are means over seeds; p, mean is the larger one of the permutation test and of Student's "
+    "test with the variance over images and seeds"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +69,7 @@ class Comparison:
 
     Attributes:
         methods: their names, in the given order.
+        seeds: method -> number of its runs, for methods that were given as NAME@SEED.
         table: one row per metric and pair of methods: `metric`, `a`, `b` (names), `value_a`, `value_b`,
             `difference` (a minus b) and its 95 % interval `low`, `high`, `a_leads` and `b_leads` (the
             shares of resamples in which each is better), `a_wins`, `b_wins`, `ties` (numbers of images,
@@ -87,25 +93,43 @@ class Comparison:
     resamples: int
     seed: int
     notes: tuple[str, ...] = ()
+    seeds: Mapping[str, int] = field(default_factory=dict)
 
-    def grid(self) -> Grid:
-        """Return the table as text; in bold the better value where the verdict is decided."""
+    def grid(self, *, everything: bool = False) -> Grid:
+        """Return the table as text; in bold the better value where the verdict is decided.
+
+        Args:
+            everything: also the columns of leads, wins, ties and sign tests.
+        """
         many = len(self.methods) > 2
-        names = ("method", "other") if many else self.methods
-        headings = (
-            "metric", *(("method", "other", "value", "other's value") if many else names),
-            "difference", "95 % interval", f"{names[0]} leads", f"{names[0]} wins", f"{names[1]} wins",
-            "p, images", "p, mean", *(("p, images, Holm",) * many),
-        )  # fmt: skip
+        first, second = ("method", "other") if many else self.methods
+        values = ("method", "other", "value", "other's value") if many else self.methods
+        headings = ["metric", *values, "difference", "95 % interval", "p, mean", "verdict"]
+        if everything:
+            headings += [f"{first} leads", f"{first} wins", f"{second} wins", "ties", "p, images"]
+            headings += ["p, images, Holm"] * many
         rows = list(self.table.iter_rows(named=True))
         n_text = 3 if many else 1
         columns = {"better": n_text, "worse": n_text + 1}  # of the two values
         bold = {(i, columns[row["verdict"]]) for i, row in enumerate(rows) if row["verdict"] in columns}
         n_pairs = math.comb(len(self.methods), 2)
-        sections = range(n_pairs, len(rows), n_pairs) if many else ()
-        cells = tuple(_cells(row, many=many) for row in rows)
-        symbols = {heading(row["metric"]): symbol(row["metric"]) for row in rows}
-        return Grid(headings, cells, n_text, frozenset(bold), frozenset(sections), symbols=symbols)
+        return Grid(
+            tuple(headings),
+            tuple(_cells(row, many=many)[: len(headings)] for row in rows),
+            n_text,
+            bold=frozenset(bold),
+            sections=frozenset(range(n_pairs, len(rows), n_pairs) if many else ()),
+            symbols={heading(row["metric"]): symbol(row["metric"]) for row in rows},
+        )
+
+    def conclusion(self) -> list[str]:
+        """Return the verdict in words: that of two methods, or which one of several is the best.
+
+        A method that the permutation test cannot tell from the best one is named beside it.
+        """
+        if len(self.methods) == 2:
+            return self.verdicts()
+        return best_lines(self.table.iter_rows(named=True))
 
     def verdicts(self) -> list[str]:
         """Return lines of text: the verdict of every pair of methods; indented, what contradicts it.
@@ -115,12 +139,14 @@ class Comparison:
         """
         return verdict_lines(self.table.iter_rows(named=True))
 
-    def render(self, kind: Format) -> str:
+    def render(self, kind: Format, *, everything: bool = False) -> str:
         """Return the table for a document, with the tests and the verdict below, or for a program.
 
-        In LaTeX, the lines below are comments.
+        In LaTeX, the lines below are comments. `everything` is that of `grid`.
         """
-        text = render(self.grid(), self.table.iter_rows(named=True), self.content(), kind)
+        text = render(
+            self.grid(everything=everything), self.table.iter_rows(named=True), self.content(), kind
+        )
         if kind in ("csv", "json"):
             return text
         lines = [self.caption(), *self.legend(), *self.verdicts()]
@@ -133,6 +159,7 @@ class Comparison:
         """Return everything for JSON."""
         return {
             "methods": list(self.methods),
+            "seeds": dict(self.seeds),
             "images": self.images,
             "resamples": self.resamples,
             "seed": self.seed,
@@ -145,7 +172,9 @@ class Comparison:
     def caption(self) -> str:
         """Return the numbers of images and resamples and the seed, in one line."""
         images = pluralize(self.images, "image")
-        return f"{images}, {self.resamples} bootstrap resamples, seed {self.seed}"
+        runs = ", ".join(f"{n} of {printable(name)}" for name, n in self.seeds.items())
+        drawn = f" of images and of seeds ({runs})" if runs else ""
+        return f"{images}, {self.resamples} bootstrap resamples{drawn}, seed {self.seed}"
 
     def legend(self) -> list[str]:
         """Return lines of text on the two tests and the rule of the verdicts."""
@@ -158,6 +187,7 @@ class Comparison:
             f"{exchanges} exchanges",
             f"better or worse: p, mean is at most {LEVEL} (not corrected for the "
             f"{' and '.join(counts)} compared); interval: studentised bootstrap",
+            *(_SEEDS_LEGEND for _ in [1] if self.seeds),
         ]
 
     def plot(self) -> "Figure":
@@ -169,12 +199,17 @@ class Comparison:
         return self.grid().html("; ".join([self.caption(), *self.notes, *self.verdicts()]))
 
 
-def render_datasets(comparisons: Mapping[str, Comparison], kind: Format) -> str:
-    """Return the comparisons of several data sets for a document or a program."""
+def render_datasets(
+    comparisons: Mapping[str, Comparison], kind: Format, *, everything: bool = False
+) -> str:
+    """Return the comparisons of one or several data sets for a document or a program."""
+    if len(comparisons) == 1:
+        (comparison,) = comparisons.values()
+        return comparison.render(kind, everything=everything)
     if kind in ("md", "latex"):
         escape, head = (markdown_text, "### {}") if kind == "md" else (latex_text, r"\paragraph{{{}}}")
-        parts = ((head.format(escape(name)), c.render(kind)) for name, c in comparisons.items())
-        return "\n\n".join(text for part in parts for text in part)
+        texts = {name: one.render(kind, everything=everything) for name, one in comparisons.items()}
+        return "\n\n".join(f"{head.format(escape(name))}\n\n{text}" for name, text in texts.items())
     records = [
         {"dataset": name} | row
         for name, comparison in comparisons.items()
@@ -235,10 +270,14 @@ def compare_many(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Comparison:
-    """Compare every pair of several results on the same images.
+    """Compare every pair of several methods on the same images.
+
+    Results named `NAME@SEED`, such as `EDN@0` and `EDN@1`, are the runs of one method, `EDN`: its value
+    is the mean over the runs, seeds are resampled as well as images, and `p_mean` is not below that of
+    Student's test with the variance over images and seeds.
 
     Args:
-        evaluations: method -> its result.
+        evaluations: method, or run of a method -> its result.
         metrics: as for `compare`, and so are the next two.
         resamples: number of bootstrap resamples, and of permutations.
         seed: of the resampling and the permutations.
@@ -248,13 +287,20 @@ def compare_many(
     """
     import polars as pl
 
-    if len(evaluations) < 2:
-        raise UsageError(f"expected two or more results to compare, got {len(evaluations)}")
+    groups = group_seeds(evaluations)
+    if len(groups) < 2:
+        raise UsageError(f"expected two or more methods to compare, got {len(groups)}")
     orders = check_same_images(evaluations)
     keys = distinct_keys(chosen_keys(metrics, [Result("", m, e) for m, e in evaluations.items()]))
+    n_runs = math.lcm(*map(len, groups.values()))
     scores = {
-        name: [read_score(evaluation, key, orders[name]) for key in keys]
-        for name, evaluation in evaluations.items()
+        method: [
+            mean_score(
+                [read_score(evaluations[run], key, orders[run]) for run in runs], n_runs // len(runs)
+            )
+            for key in keys
+        ]
+        for method, runs in groups.items()
     }
     flat = [score for row in scores.values() for score in row]
     at = {name: index * len(keys) for index, name in enumerate(scores)}  # of its first score
@@ -264,12 +310,11 @@ def compare_many(
     rows = []
     for (i, (a, b)), interval in zip(pairs, ends[len(flat) :].tolist(), strict=True):
         first, second = at[a] + i, at[b] + i
-        leads = _gains(drawn[:, first] - drawn[:, second], keys[i])
         p_mean = math.nan if direction(keys[i]) == "none" else float(p_means[a, b][i])
-        rows.append(
-            {"metric": keys[i], "a": a, "b": b}
-            | _pair_row(flat[first], flat[second], leads, interval, p_mean)
-        )
+        p_mean = max(p_mean, seed_test(flat[first], flat[second]))  # NaN stays
+        drawn_pair = drawn[:, first] - drawn[:, second]
+        pair = pair_row(flat[first], flat[second], drawn_pair, interval, p_mean)
+        rows.append({"metric": keys[i], "a": a, "b": b} | pair)
     n_pairs = math.comb(len(scores), 2)  # the rows of a metric are adjacent
     p_holm = [holm([row["p"] for row in rows[i : i + n_pairs]]) for i in range(0, len(rows), n_pairs)]
     for row, p in zip(rows, np.concatenate(p_holm).tolist(), strict=True):
@@ -278,60 +323,19 @@ def compare_many(
     n_images = next(iter(evaluations.values())).images.height
     methods = [name for name, row in scores.items() for _ in row]
     return Comparison(
-        methods=tuple(evaluations),
+        methods=tuple(scores),
         table=pl.DataFrame(rows),
         intervals=interval_table(flat, ends[: len(flat)]).insert_column(0, pl.Series("method", methods)),
         images=n_images,
         resamples=resamples,
         seed=seed,
-        notes=_notes(n_images, resamples, scores, evaluations),
+        notes=_notes(n_images, resamples, keys, evaluations),
+        seeds={method: len(runs) for method, runs in groups.items() if len(runs) > 1},
     )
 
 
-def _pair_row(
-    a: Score, b: Score, leads: Values, interval: Sequence[float], p_mean: float
-) -> dict[str, Any]:
-    """The columns of a pair from `value_a` to `p_mean`; `leads` are the gains of the resamples."""
-    leads_a, leads_b, _ = _count_wins(leads)
-    gains = _gains(a.per_image - b.per_image, a.key)
-    wins_a, wins_b, ties = _count_wins(gains)
-    return {
-        "value_a": a.value,
-        "value_b": b.value,
-        "difference": a.value - b.value,
-        "low": interval[0],
-        "high": interval[1],
-        "a_leads": leads_a / len(leads) if len(leads) else math.nan,
-        "b_leads": leads_b / len(leads) if len(leads) else math.nan,
-        "a_wins": wins_a,
-        "b_wins": wins_b,
-        "ties": ties,
-        "a_gain": float(gains[gains > TOLERANCE].mean()) if wins_a else math.nan,
-        "b_gain": float(-gains[gains < -TOLERANCE].mean()) if wins_b else math.nan,
-        "p": sign_test(wins_a, wins_b) if len(gains) else math.nan,
-        "p_mean": p_mean,
-    }
-
-
-def _gains(differences: Values, key: str) -> Values:
-    """Advantages of a, where both are defined; none if neither more nor less is better."""
-    defined: Values = differences[~np.isnan(differences)]
-    if direction(key) == "none":
-        return defined[:0]
-    return defined if direction(key) == "up" else -defined
-
-
-def _count_wins(gains: Values) -> tuple[int, int, int]:
-    """Counts of a better, b better, ties."""
-    wins, losses = int((gains > TOLERANCE).sum()), int((gains < -TOLERANCE).sum())
-    return wins, losses, len(gains) - wins - losses
-
-
 def _notes(
-    n_images: int,
-    resamples: int,
-    scores: Mapping[str, Sequence[Score]],
-    evaluations: "Mapping[str, Evaluation]",
+    n_images: int, resamples: int, keys: Sequence[str], evaluations: "Mapping[str, Evaluation]"
 ) -> tuple[str, ...]:
     notes = []
     least_p = 2 / 2**n_images if n_images <= MAX_EXACT else 1 / (1 + resamples)
@@ -343,23 +347,16 @@ def _notes(
     if n_images < _FEW_IMAGES:
         count = "1 image is" if n_images == 1 else f"{n_images} images are"
         notes.append(f"{count} too few for intervals to be trusted")
-    for name, row in scores.items():
-        undefined = [title(score.key) for score in row if math.isnan(score.value)]
-        if undefined:
-            notes.append(f"{printable(name)}: undefined on every image: {', '.join(undefined)}")
     # how often a score over all objects is defined is not stored
-    keys = [score.key for score in next(iter(scores.values())) if score.key in METRICS]
-    counts = [
-        ("", name, {key: n for key, n in e.defined.items() if n}, n_images)
-        for name, e in evaluations.items()
-    ]
-    return (*notes, *undefined_notes(counts, keys))
+    counts = [("", name, e.defined, n_images) for name, e in evaluations.items()]
+    return (*notes, *undefined_notes(counts, [key for key in keys if key in METRICS]))
 
 
 def _cells(row: Mapping[str, Any], *, many: bool) -> tuple[str, ...]:
-    wins = [str(row[key]) for key in ("a_wins", "b_wins")]
+    """The cells of all columns."""
+    wins = [str(row[key]) for key in ("a_wins", "b_wins", "ties")]
     if direction(row["metric"]) == "none":
-        wins = ["-", "-"]
+        wins = ["-", "-", "-"]
     return (
         heading(row["metric"]),
         *((row["a"], row["b"]) if many else ()),
@@ -367,11 +364,12 @@ def _cells(row: Mapping[str, Any], *, many: bool) -> tuple[str, ...]:
         number(row["value_b"]),
         number(row["difference"], sign=True),
         interval_text(row["low"], row["high"], sign=True),
+        _p_text(row["p_mean"]),
+        row["verdict"] or "-",
         percent(row["a_leads"]),
         *wins,
         _p_text(row["p"]),
-        _p_text(row["p_mean"]),
-        *((_p_text(row["p_holm"]),) if many else ()),
+        _p_text(row["p_holm"]),
     )
 
 

@@ -20,6 +20,7 @@ from sisod.analysis.object_counts import (
     needs_predicted,
     predicted_tables,
 )
+from sisod.analysis.seeds import mean_and_deviation
 from sisod.common.exceptions import InputError, UsageError, shorten_list
 from sisod.evaluation.results import require_metrics
 from sisod.evaluation.rows import IMAGE_CURVES, split_counts
@@ -82,6 +83,7 @@ class Score:
         per_image: one value per image, NaN where undefined; the sign test compares these.
         table: images x columns; the sums of the columns over images determine the score.
         function: sums, resamples x columns -> the score of each resample, NaN where undefined.
+        seeds: value of each run, if the score is a mean over the runs of a method with several seeds.
     """
 
     key: str
@@ -89,6 +91,7 @@ class Score:
     per_image: Values
     table: Values
     function: Callable[[Values], Values]
+    seeds: tuple[float, ...] = ()
 
 
 def title(key: str) -> str:
@@ -235,6 +238,36 @@ def object_score(
     sums, counts = sums[order], counts[order]
     per_image = np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
     return Score(key, value, per_image, np.stack([sums, counts], axis=1), _largest_mean)
+
+
+def mean_score(runs: Sequence[Score], copies: int) -> Score:
+    """Return the mean of a score over the runs of a method, of which each is there `copies` times.
+
+    With copies, two methods with different numbers of runs have tables of equal shape, whose rows can
+    be exchanged. A run on which the score is undefined does not count.
+    """
+    if len(runs) * copies == 1:
+        return runs[0]
+    repeated = [run for run in runs for _ in range(copies)]
+
+    def mean_of_runs(sums: Values) -> Values:
+        parts = np.split(sums, len(repeated), axis=1)
+        return _mean_of_defined([run.function(p) for run, p in zip(repeated, parts, strict=True)])
+
+    return Score(
+        runs[0].key,
+        mean_and_deviation([run.value for run in runs])[0],
+        _mean_of_defined([run.per_image for run in runs]),
+        np.concatenate([run.table for run in repeated], axis=1),
+        mean_of_runs,
+        tuple(run.value for run in runs) if len(runs) > 1 else (),
+    )
+
+
+def _mean_of_defined(values: Sequence[Values]) -> Values:
+    stacked = np.stack(values)
+    counts = (~np.isnan(stacked)).sum(axis=0)
+    return np.asarray(np.nansum(stacked, axis=0) / np.where(counts == 0, np.nan, counts))
 
 
 def _largest_mean(sums: Values) -> Values:

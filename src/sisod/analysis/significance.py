@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sisod.analysis.bootstrap import block_size, share_columns
+from sisod.analysis.bootstrap import block_size, influence, seed_variance, share_columns
 from sisod.analysis.scores import Score, direction, title
 from sisod.common.exceptions import printable
 from sisod.common.grid import number
@@ -91,6 +91,25 @@ def permutation_tests(
     return {(methods[a], methods[b]): p[i] for i, (a, b) in enumerate(pairs)}
 
 
+def seed_test(a: Score, b: Score) -> float:
+    """Return the two-sided p of a difference of means over seeds; 0 if there are no seeds.
+
+    Student's test with the variance over images and over seeds: exchanges of images alone would take a
+    lucky seed for a better method.
+    """
+    differences = influence(a) - influence(b)
+    n_images = int((~np.isnan(a.per_image) | ~np.isnan(b.per_image)).sum())
+    square = float(np.nansum(np.square(differences)))
+    added, freedom = seed_variance((a, b), square, n_images) if n_images > 1 else (0.0, 1.0)
+    if not added:
+        return 0.0
+    t = abs(a.value - b.value) / math.sqrt((square + added) * (n_images - 1) / n_images)
+    # with x = sqrt(freedom) tan(angle), the density is in proportion to cos(angle)^(freedom - 1)
+    angles = np.linspace(0, math.pi / 2, 20_001)
+    density = np.cos(angles) ** (freedom - 1)
+    return float(density[angles >= math.atan(t / math.sqrt(freedom))].sum() / density.sum())
+
+
 def _exchanges(n_images: int, permutations: int, seed: int, rows: int) -> Iterator[Values]:
     """Choices of images, one row each: all 2^n if the images are few, else random ones, in blocks.
 
@@ -120,6 +139,49 @@ def holm(p_values: ArrayLike) -> Values:
     stepped = p[order] * np.arange(len(order), 0, -1)
     corrected[order] = np.minimum(np.maximum.accumulate(stepped), 1.0)
     return corrected
+
+
+def pair_row(
+    a: Score, b: Score, drawn: Values, interval: Sequence[float], p_mean: float
+) -> dict[str, Any]:
+    """Return the columns of `Comparison.table` from `value_a` to `p_mean`.
+
+    `drawn` are the differences of all resamples.
+    """
+    leads = _gains(drawn, a.key)
+    leads_a, leads_b, _ = _count_wins(leads)
+    gains = _gains(a.per_image - b.per_image, a.key)
+    wins_a, wins_b, ties = _count_wins(gains)
+    return {
+        "value_a": a.value,
+        "value_b": b.value,
+        "difference": a.value - b.value,
+        "low": interval[0],
+        "high": interval[1],
+        "a_leads": leads_a / len(leads) if len(leads) else math.nan,
+        "b_leads": leads_b / len(leads) if len(leads) else math.nan,
+        "a_wins": wins_a,
+        "b_wins": wins_b,
+        "ties": ties,
+        "a_gain": float(gains[gains > TOLERANCE].mean()) if wins_a else math.nan,
+        "b_gain": float(-gains[gains < -TOLERANCE].mean()) if wins_b else math.nan,
+        "p": sign_test(wins_a, wins_b) if len(gains) else math.nan,
+        "p_mean": p_mean,
+    }
+
+
+def _gains(differences: Values, key: str) -> Values:
+    """Advantages of a, where both are defined; none if neither more nor less is better."""
+    defined: Values = differences[~np.isnan(differences)]
+    if direction(key) == "none":
+        return defined[:0]
+    return defined if direction(key) == "up" else -defined
+
+
+def _count_wins(gains: Values) -> tuple[int, int, int]:
+    """Counts of a better, b better, ties."""
+    wins, losses = int((gains > TOLERANCE).sum()), int((gains < -TOLERANCE).sum())
+    return wins, losses, len(gains) - wins - losses
 
 
 def find_verdict(key: str, difference: float, p: float) -> Verdict:
@@ -152,8 +214,8 @@ def verdict_lines(rows: Iterable[Row]) -> list[str]:
         judged = [row for row in group if row["verdict"]]
         everything = "both metrics" if len(judged) == 2 else f"all {len(judged)} metrics"
         parts = []
-        for verdict in ("better", "worse", "undecided"):
-            names = [title(row["metric"]) for row in judged if row["verdict"] == verdict]
+        for verdict in ("better", "worse", "undecided", "equal"):
+            names = [title(row["metric"]) for row in judged if _judged(row) == verdict]
             if names:
                 is_all = len(names) == len(judged) > 1
                 parts.append(f"{verdict} on {everything if is_all else listed(names)}")
@@ -165,6 +227,37 @@ def verdict_lines(rows: Iterable[Row]) -> list[str]:
         contradictions.pop("", None)
         lines += [f"  {listed(names)}: {text}" for text, names in contradictions.items()]
     return lines
+
+
+def best_lines(rows: Iterable[Row]) -> list[str]:
+    """Return which of several methods is best by each metric, and which ones cannot be told from it.
+
+    `MAE and AUC: EDN is better than all others`
+    `F mean: EDN is best, but ICON cannot be told from it`
+    """
+    by_metric: dict[str, list[Row]] = {}
+    for row in rows:
+        if row["verdict"]:
+            by_metric.setdefault(row["metric"], []).append(row)
+    lines: dict[str, list[str]] = {}
+    for key, group in by_metric.items():
+        values = {row[side]: row[f"value_{side}"] for row in group for side in "ab"}
+        best = (max if direction(key) == "up" else min)(values, key=lambda name: values[name])
+        near = []
+        for row in group:
+            if best in (row["a"], row["b"]) and row["verdict"] == "undecided":
+                other = printable(row["b"] if row["a"] == best else row["a"])
+                near.append(f"{other} (equal)" if _judged(row) == "equal" else other)
+        text = f"{printable(best)} is better than all others"
+        if near:
+            text = f"{printable(best)} is best, but {listed(near)} cannot be told from it"
+        lines.setdefault(text, []).append(title(key))
+    return [f"{listed(names)}: {text}" for text, names in lines.items()] or ["no metric can be judged"]
+
+
+def _judged(row: Row) -> str:
+    """The verdict; "equal" if there is no difference."""
+    return "equal" if abs(row["difference"]) <= TOLERANCE else str(row["verdict"])
 
 
 def _of_images(row: Row, a: str, b: str) -> str:

@@ -29,6 +29,9 @@ def compare(
         str | None,
         shared.metrics_option("those of the paper and of objects; also object_ + a column of objects"),
     ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Show all columns, and the verdict of every pair of methods.")
+    ] = False,
     resamples: Annotated[
         int, typer.Option(metavar="N", min=1, help="Number of bootstrap resamples, and of permutations.")
     ] = 10_000,
@@ -37,7 +40,9 @@ def compare(
     against_paper: shared.AgainstPaperFlag = False,
     fmt: shared.FormatName = None,
 ) -> None:
-    """Compare methods pair by pair: confidence intervals, sign and permutation tests, a verdict.
+    """Compare methods pair by pair: a verdict, differences with confidence intervals, tests.
+
+    Results called NAME@SEED, such as EDN@0 and EDN@1, are runs of one method: seeds are resampled too.
 
     With --against-paper, EDN+SI=results/MSOD/run is compared with the published row MSOD/EDN+SI.
 
@@ -50,16 +55,24 @@ def compare(
         _compare_with_paper(results, fmt)
         return
     comparisons = _compare_datasets(results, metrics, resamples, seed)
-    _show(comparisons, fmt)
-    for name, comparison in comparisons.items():
-        start = f"{name}: " if len(comparisons) > 1 else ""
-        shared.warn(f"{start}{note}" for note in comparison.notes)
-    if plot is not None:
-        from sisod.report.drawing.forest import comparison_figure
+    if fmt is not None:
+        from sisod.analysis.comparison import render_datasets
 
-        for name, comparison in comparisons.items():
-            several = plot.with_name(f"{plot.stem}-{name}{plot.suffix}")
-            shared.save_plot(several if len(comparisons) > 1 else plot, comparison_figure(comparison))
+        typer.echo(render_datasets(comparisons, fmt, everything=everything))
+    for name, comparison in comparisons.items():
+        several = len(comparisons) > 1
+        if fmt is None:
+            for line in ([printable(name)] if several else []) + comparison.conclusion():
+                typer.echo(line)
+            pairs = comparison.verdicts() if everything and len(comparison.methods) > 2 else []
+            below = (*pairs, comparison.caption(), *comparison.legend())
+            shared.show(None, [comparison.grid(everything=everything)], None, *below)
+        shared.warn(f"{name}: {note}" if several else note for note in comparison.notes)
+        if plot is not None:
+            from sisod.report.drawing.forest import comparison_figure
+
+            path = plot.with_name(f"{plot.stem}-{name}{plot.suffix}") if several else plot
+            shared.save_plot(path, comparison_figure(comparison))
 
 
 def _compare_with_paper(paths: list[str], fmt: Format | None) -> None:
@@ -118,19 +131,3 @@ def _load(paths: list[str]) -> "list[Result]":
             raise UsageError(f"{path!r} names one method, but the folder contains results; leave it out")
         results += loaded
     return results
-
-
-def _show(comparisons: "dict[str, Comparison]", fmt: Format | None) -> None:
-    from sisod.analysis.comparison import render_datasets
-
-    if fmt is not None and len(comparisons) == 1:
-        (comparison,) = comparisons.values()
-        typer.echo(comparison.render(fmt))
-    elif fmt is not None:
-        typer.echo(render_datasets(comparisons, fmt))
-    else:
-        for name, comparison in comparisons.items():
-            if len(comparisons) > 1:
-                typer.echo(printable(name))
-            below = (comparison.caption(), *comparison.legend(), *comparison.verdicts())
-            shared.show(None, [comparison.grid()], None, *below)

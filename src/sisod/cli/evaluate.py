@@ -68,7 +68,7 @@ def evaluate(
     from sisod.evaluation.benchmark import read_benchmark, score_benchmark
     from sisod.evaluation.notes import undefined_notes
     from sisod.evaluation.tasks import Options, make_request
-    from sisod.report.summary import SummaryRow, make_grids, render, shown_keys
+    from sisod.report.summary import SummaryRow, make_grids, merge_seeds, render, shown_keys
 
     keep_freed_memory()
     chosen_classes = [] if category is None else [category]
@@ -114,8 +114,8 @@ def evaluate(
     shown = shown_keys(keys, chosen=chosen is not None)
     shared.show(
         fmt,
-        lambda width: make_grids(lines, shown, width=width),
-        lambda kind: render(lines, shown, kind),
+        lambda width: make_grids(merge_seeds(lines), shown, width=width),
+        lambda kind: render(merge_seeds(lines), shown, kind),
     )
     if fmt is None and is_terminal(sys.stderr):
         typer.echo(f"all {len(keys)} metrics, tables and curves are in {out}", err=True)

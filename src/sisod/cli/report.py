@@ -206,13 +206,22 @@ def table(
 ) -> None:
     """Print a table of saved results, of any stored metrics, without scoring again.
 
+    Of methods called NAME@SEED, such as EDN@0 and EDN@1, it has mean and deviation over the seeds.
+
     Example:
         sisod table results --metrics mae,maxf,em --format latex --digits 3
     """
     from sisod.evaluation.notes import undefined_notes
     from sisod.evaluation.results import find_results
     from sisod.evaluation.saved import read_run, read_summary
-    from sisod.report.summary import SummaryRow, TableStyle, choose_tables, make_grids, render
+    from sisod.report.summary import (
+        SummaryRow,
+        TableStyle,
+        choose_tables,
+        make_grids,
+        merge_seeds,
+        render,
+    )
 
     folders = find_results(results)
     runs = {name: read_run(folder) for name, folder in folders.items()}
@@ -222,10 +231,11 @@ def table(
     ]
     tables, notes = choose_tables(lines, ",".join(metrics) if metrics else None)
     style = TableStyle(group=group, layout=layout, rank=rank, digits=digits)
+    merged = merge_seeds(lines)
     shared.show(
         fmt,
-        lambda width: make_grids(lines, tables, style, width=width),
-        lambda kind: render(lines, tables, kind, style),
+        lambda width: make_grids(merged, tables, style, width=width),
+        lambda kind: render(merged, tables, kind, style),
     )
     shared.warn(notes)
     counts = [

@@ -297,6 +297,7 @@ _LATEX = str.maketrans(
         "}": r"\}",
         "~": r"\textasciitilde{}",
         "^": r"\textasciicircum{}",
+        "±": r"$\pm$",
         "<": r"\textless{}",
         ">": r"\textgreater{}",
         "|": r"\textbar{}",

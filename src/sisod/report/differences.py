@@ -2,14 +2,14 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
 from sisod.analysis.comparison import Comparison
 from sisod.analysis.scores import SAME_VALUE, direction, heading
 from sisod.analysis.significance import TOLERANCE, Verdict, find_verdict, listed, verdict_lines
-from sisod.common.grid import Grid, interval_text, number
+from sisod.common.grid import interval_text, number
 from sisod.scoring.metrics import METRICS
 
 _TICKS = 3  # at most, on an axis
@@ -100,19 +100,6 @@ def pair_verdicts(comparison: Comparison) -> list[tuple[str, list[str]]]:
         else:
             verdicts.append((line, []))
     return verdicts
-
-
-def pairs_grid(comparison: Comparison) -> Grid:
-    """Return the table of `sisod compare` with a column of verdicts behind that of the intervals."""
-    grid = comparison.grid()
-    at = grid.n_text + 4  # behind two values, the difference and its interval
-    verdicts = [verdict or "-" for verdict in comparison.table["verdict"]]
-    rows = zip(grid.rows, verdicts, strict=True)
-    return replace(
-        grid,
-        headings=(*grid.headings[:at], "verdict", *grid.headings[at:]),
-        rows=tuple((*row[:at], verdict, *row[at:]) for row, verdict in rows),
-    )
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from sisod.analysis.seeds import group_seeds, mean_and_deviation
 from sisod.common.exceptions import InputError, UsageError, shorten_list
 from sisod.common.grid import UNLIMITED, Format, Grid, csv_text, is_nan, json_text, number, ranked_rows
 from sisod.scoring.metrics import (
@@ -39,6 +40,8 @@ class SummaryRow:
         defined: metric -> number of images on which it is defined.
         protocol: name of the conventions of scoring; methods are ranked if it is the same for all.
         run: the record of the result, for messages.
+        seeds: number of runs whose mean the summary is, of a method named NAME@SEED.
+        deviations: metric -> standard deviation over the seeds.
     """
 
     dataset: str
@@ -47,6 +50,44 @@ class SummaryRow:
     defined: dict[str, int]
     protocol: str = ""
     run: Mapping[str, Any] = field(default_factory=dict)
+    seeds: int = 1
+    deviations: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        """The method as tables show it, with the number of its seeds."""
+        return self.method if self.seeds == 1 else f"{self.method} ({self.seeds} seeds)"
+
+
+def merge_seeds(lines: Sequence[SummaryRow]) -> list[SummaryRow]:
+    """Return one row for each method: of runs named NAME@SEED, mean and deviation over the seeds.
+
+    Example:
+        >>> rows = [SummaryRow("D", f"EDN@{seed}", {"mae": 0.1 * seed}, {"mae": 9}) for seed in (1, 2)]
+        >>> (row,) = merge_seeds(rows)
+        >>> row.method, round(row.summary["mae"], 3), round(row.deviations["mae"], 3)
+        ('EDN', 0.15, 0.071)
+    """
+    merged = []
+    for dataset in dict.fromkeys(line.dataset for line in lines):
+        members = {line.method: line for line in lines if line.dataset == dataset}
+        for method, names in group_seeds(members).items():
+            runs = [members[name] for name in names]
+            if len(runs) == 1:
+                merged.append(runs[0])
+                continue
+            keys = [key for key in runs[0].summary if all(key in run.summary for run in runs)]
+            scores = {key: mean_and_deviation([run.summary[key] for run in runs]) for key in keys}
+            row = replace(
+                runs[0],
+                method=method,
+                summary={key: mean for key, (mean, _) in scores.items()},
+                defined={key: min(run.defined[key] for run in runs) for key in keys},
+                seeds=len(runs),
+                deviations={key: deviation for key, (_, deviation) in scores.items()},
+            )
+            merged.append(row)
+    return merged
 
 
 @dataclass(frozen=True)
@@ -116,8 +157,14 @@ def render(
                 "and method; leave it out"
             )
     keys = list(dict.fromkeys(key for table in tables for key in table))
-    names = [{"dataset": line.dataset, "method": line.method} for line in lines]
+    names: list[dict[str, Any]] = [{"dataset": line.dataset, "method": line.method} for line in lines]
     values = [{key: _rounded(line, key, style.digits) for key in keys} for line in lines]
+    if any(line.seeds > 1 for line in lines):
+        names = [name | {"seeds": line.seeds} for name, line in zip(names, lines, strict=True)]
+        values = [
+            row | {f"{key}_std": line.deviations.get(key, math.nan) for key in keys}
+            for row, line in zip(values, lines, strict=True)
+        ]
     if kind == "csv":
         return csv_text([name | row for name, row in zip(names, values, strict=True)])
     return json_text(
@@ -177,15 +224,18 @@ class _Cells:
             most = 2 if style.rank is None else style.rank
             if len({line.protocol for line in members}) > 1:
                 most = 0
-            names = [(line.method, dataset) if flip else (dataset, line.method) for line in members]
+            methods = [line.label for line in members]
+            names = [(method, dataset) if flip else (dataset, method) for method in methods]
             for key in keys:
                 column = [number(line.summary.get(key, math.nan), digits=digits) for line in members]
-                self.text |= {(*name, key): text for name, text in zip(names, column, strict=True)}
+                for name, line, text in zip(names, members, column, strict=True):
+                    spread = number(line.deviations.get(key, math.nan), digits=digits)
+                    self.text[(*name, key)] = text if spread == "-" else f"{text} ± {spread}"
                 ranks = ranked_rows(column, METRICS[key].better, most=most)
                 self.rank |= {
                     (*names[row], key): rank for rank, rows in enumerate(ranks, 1) for row in rows
                 }
-        first, second = ("method", "dataset") if flip else ("dataset", "method")
+        first, second = ("label", "dataset") if flip else ("dataset", "label")
         self.groups = list(dict.fromkeys(getattr(line, first) for line in lines))
         self.members = list(dict.fromkeys(getattr(line, second) for line in lines))
 
@@ -296,6 +346,7 @@ def _rounded(line: SummaryRow, key: str, digits: int | None) -> float:
 def _metrics_json(line: SummaryRow, values: Mapping[str, float]) -> dict[str, dict[str, float | None]]:
     return {
         key: {"value": None if is_nan(value) else value, "images": line.defined[key]}
+        | ({"deviation": line.deviations[key]} if key in line.deviations else {})
         for key, value in values.items()
         if key in line.summary
     }

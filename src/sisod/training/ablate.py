@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from sisod.analysis.ablation import mean_and_deviation
+from sisod.analysis.seeds import mean_and_deviation
 from sisod.common.exceptions import UsageError, pluralize
 from sisod.common.grid import Grid, is_nan
 from sisod.common.output import json_bytes, output_path, table_bytes, write_atomically

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sisod.analysis.ablation import AblationRow, read_ablation
 from sisod.analysis.masks import MaskStatistics
 from sisod.analysis.reliability import N_BINS, ReliabilityCurve
+from sisod.analysis.seeds import AblationRow, read_ablation
 from sisod.common.exceptions import UsageError
 from sisod.report import style
 from sisod.report.drawing.request import FigureRequest

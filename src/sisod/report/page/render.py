@@ -10,9 +10,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from sisod.analysis.ablation import AblationRow, read_ablation
 from sisod.analysis.bootstrap import RESAMPLES
 from sisod.analysis.error_breakdown import CLASS_TITLES
+from sisod.analysis.seeds import AblationRow, read_ablation
 from sisod.common.exceptions import InputError, UsageError, require
 from sisod.common.grid import Grid, best_rows, number
 from sisod.common.output import write_output
@@ -20,7 +20,7 @@ from sisod.common.streams import progress_bar
 from sisod.evaluation.results import Result, check_photographs, datasets_of, methods_of
 from sisod.paper import AgainstPaper
 from sisod.paper import against_paper as against_paper_row
-from sisod.report.differences import pair_verdicts, pairs_grid
+from sisod.report.differences import pair_verdicts
 from sisod.report.error_breakdown import error_css, error_section
 from sisod.report.missing import missing_objects
 from sisod.report.page.charts import MEASURES, chart_data
@@ -82,7 +82,6 @@ def write_report(
         title=title,
         tables=tables,
         pair_verdicts=pair_verdicts,
-        pairs_grid=pairs_grid,
         shorten=shorten,
         error_classes=CLASS_TITLES,
         error_sections=[error_section(name, group) for name, group in by_dataset.items()],

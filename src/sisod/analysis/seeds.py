@@ -1,8 +1,9 @@
-"""The table that `sisod ablate` writes: scores of each variant of the loss, one for each seed."""
+"""Runs with several seeds: methods named NAME@SEED, and the table of `sisod ablate`."""
 
 import math
+import re
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,34 @@ from typing import Any
 from sisod.common.exceptions import InputError, UsageError
 from sisod.common.files import convert, read_json, read_table
 from sisod.scoring.metrics import PAPER_KEYS
+
+
+def group_seeds(names: Iterable[str]) -> dict[str, list[str]]:
+    """Return the runs of each method, in the order of the names.
+
+    Two or more names that differ in the number behind the last `@` are runs of one method, which has the
+    name before it. A single such name stays what it is, and so do all if a method has that name.
+
+    Args:
+        names: of methods.
+
+    Returns:
+        Method -> its names; one if it has no seeds.
+
+    Example:
+        >>> group_seeds(["EDN@0", "EDN@1", "ICON", "LDF@7"])
+        {'EDN': ['EDN@0', 'EDN@1'], 'ICON': ['ICON'], 'LDF@7': ['LDF@7']}
+    """
+    names = list(names)
+    methods = {name: re.sub(r"(?<=.)@\d+$", "", name) for name in names}
+    runs: dict[str, list[str]] = {}
+    for name, method in methods.items():
+        seeds = [other for other in names if methods[other] == method]
+        if len(seeds) > 1 and method not in names:
+            runs[method] = seeds
+        else:
+            runs[name] = [name]
+    return runs
 
 
 def mean_and_deviation(values: Sequence[float]) -> tuple[float, float]:
