@@ -15,31 +15,31 @@ from sisod.common.version import __version__
 
 # every command, in the order and the groups of the help: a new command is one line here
 COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
-    "Evaluate": {
+    "Start here": {
         "evaluate": evaluate.evaluate,
-        "table": report.table,
         "compare": compare.compare,
+        "report": report.report,
+        "train": train.train,
+        "predict": networks.predict,
+        "demo": reproduce.demo,
+    },
+    "Results": {
+        "table": report.table,
         "errors": report.errors,
+        "plot": report.plot,
         "metrics": report.show_metrics,
     },
-    "Inspect": {
-        "plot": report.plot,
-        "report": report.report,
+    "Data": {
         "frames": inspect.frames,
         "stats": inspect.stats,
         "datasets": inspect.show_datasets,
     },
-    "Train": {
-        "train": train.train,
-        "calibrate": train.calibrate,
-        "predict": networks.predict,
-        "ablate": train.ablate,
+    "Networks": {
         "networks": networks.show_networks,
+        "calibrate": train.calibrate,
+        "ablate": train.ablate,
         "convert": networks.convert,
         "export": networks.export,
-    },
-    "Reproduce": {
-        "demo": reproduce.demo,
         "reproduce": reproduce.reproduce,
         "bench": reproduce.bench,
     },

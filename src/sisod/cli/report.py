@@ -1,11 +1,13 @@
 """Subcommands that show results: table, metrics, errors, plot, report."""
 
+import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
 from sisod.cli import shared
+from sisod.common.streams import is_terminal
 
 Results = Annotated[
     list[Path],
@@ -249,7 +251,7 @@ def table(
 def show_metrics(*, fmt: shared.FormatName = None) -> None:
     """List every metric: its key, title, better direction, when it is computed, what it measures.
 
-    A narrow terminal has no room for what it measures: --format md prints all.
+    A narrow terminal has no room for what it measures. Piped, there is a tab between the columns.
 
     Other spellings are accepted, too: smeasure or sm for s, wfm for wf, maxf for f_max, em for e_mean.
 
@@ -260,4 +262,9 @@ def show_metrics(*, fmt: shared.FormatName = None) -> None:
     """
     from sisod.report.metric_list import metric_grid, render_metrics
 
+    if fmt is None and not is_terminal(sys.stdout):
+        grid = metric_grid()
+        for row in (grid.headings, *grid.rows):
+            typer.echo("\t".join(row))
+        return
     shared.show(fmt, lambda width: [metric_grid(width)], render_metrics)
