@@ -21,6 +21,7 @@ ARGS = {
     "evaluate a URL": ["evaluate", "A=memory://x/maps", "mask", "--out", "{out}"],
     "evaluate on a cluster": ["evaluate", "A=maps", "mask", "--out", "{out}", "--cluster", "tcp://x:1"],
     "table": ["results"],
+    "check": ["maps", "mask"],
     "metrics": [],
     "frames": ["mask", "--out", "{out}"],
     "stats": ["mask"],

@@ -90,7 +90,10 @@ def test_scores_follow_the_settings() -> None:
         ("default+connectivity=6", "connectivity must be 4 or 8, got '6'"),
         ("default+connectivity=8.0", "connectivity .*'8.0'"),
         ("default+normalize=None", "normalize must be minmax or none, got 'None'"),
-        ("default+", r"expected each of min_area, connectivity, normalize at most once, .* got '\+'"),
+        (
+            "default+",
+            r"expected each of min_area, connectivity, normalize, gt_level at most once.*'\+'",
+        ),
         ("default+min_area", r"got '\+min_area'"),
         ("default+alpha=1", r"got '\+alpha=1'"),
         ("default+min_area=0+min_area=0", r"got '\+min_area=0'"),

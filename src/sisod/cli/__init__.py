@@ -30,6 +30,7 @@ COMMANDS: dict[str, dict[str, Callable[..., None]]] = {
         "metrics": report.show_metrics,
     },
     "Data": {
+        "check": inspect.check,
         "frames": inspect.frames,
         "stats": inspect.stats,
         "datasets": inspect.show_datasets,

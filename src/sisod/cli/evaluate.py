@@ -32,6 +32,7 @@ def evaluate(
     min_area: shared.MinArea = None,
     connectivity: shared.Connectivity = None,
     normalize: shared.Normalize = None,
+    gt_level: shared.GtLevel = None,
     fmt: shared.FormatName = None,
     jobs: shared.Jobs = None,
     pred_suffix: shared.PredSuffix = "",
@@ -87,6 +88,7 @@ def evaluate(
         min_area=min_area,
         connectivity=connectivity,
         normalize=normalize,
+        gt_level=gt_level,
     )
     chosen = ",".join(metrics) if metrics else benchmark.metrics
     listed = None if names is None else read_names(names)

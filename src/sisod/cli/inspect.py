@@ -1,11 +1,13 @@
 """Subcommands about data sets: datasets, frames, stats."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from sisod.cli import shared
+from sisod.common.exceptions import pluralize
 
 Masks = Annotated[
     str, typer.Argument(metavar="GT", help="Folder of masks, or a .parquet, .tar or COCO .json file.")
@@ -37,6 +39,51 @@ def show_datasets(
             f"{len(unusable)} of {n_datasets} data sets found cannot be used as they are "
             f"({first.name}: {first.trouble}); --format json names all files"
         )
+
+
+def check(
+    pred: Annotated[
+        str, typer.Argument(metavar="PRED", help="Predictions: folder, container or fsspec URL.")
+    ],
+    gt: Masks,
+    *,
+    fmt: shared.FormatName = None,
+    gt_level: shared.GtLevel = None,
+    pred_suffix: shared.PredSuffix = "",
+    gt_suffix: shared.GtSuffix = "",
+    labels: shared.LabelMaps = False,
+    category: shared.ClassName = None,
+) -> None:
+    """Look at a sample of pairs before anything is scored: names, size, values, shift, swap, inversion.
+
+    Each finding has its evidence and what to do. The exit code is 1 if numbers would be wrong.
+
+    Example:
+        sisod check maps/edn data/MSOD/mask
+    """
+    from sisod.common.grid import Grid, render
+    from sisod.data.checks import check_pairs
+
+    findings, n_pairs = check_pairs(
+        pred,
+        gt,
+        pred_suffix=pred_suffix,
+        gt_suffix=gt_suffix,
+        meaning=shared.chosen_meaning(gt, labels=labels, category=category),
+        level=shared.chosen_protocol(None, gt_level=gt_level).gt_level,
+    )
+    if fmt is not None:
+        records = [asdict(finding) for finding in findings]
+        rows = tuple((f.problem, f.evidence, f.remedy) for f in findings)
+        typer.echo(
+            render(Grid(("problem", "evidence", "remedy"), rows, n_text=3), records, records, fmt)
+        )
+    else:
+        for finding in findings:
+            kind = "problem" if finding.wrong else "note"
+            typer.echo(f"{kind}: {finding.problem}: {finding.evidence}; {finding.remedy}")
+        typer.echo(f"{pluralize(n_pairs, 'pair')} looked at: {pluralize(len(findings), 'finding')}")
+    raise typer.Exit(any(finding.wrong for finding in findings))
 
 
 def frames(

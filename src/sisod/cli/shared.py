@@ -92,6 +92,12 @@ Normalize = Annotated[
     Literal["minmax", "none"] | None,
     typer.Option("--normalize", help="Whether predictions are stretched to [0, 1]: as the protocol."),
 ]
+GtLevel = Annotated[
+    str | None,
+    typer.Option(
+        "--gt-level", metavar="N", help="Least salient value of masks, 1 to 255; normally 128."
+    ),
+]
 PredSuffix = Annotated[
     str, typer.Option("--pred-suffix", metavar="TEXT", help="End of prediction names, like _sal.")
 ]

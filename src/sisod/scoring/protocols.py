@@ -122,7 +122,12 @@ PROTOCOLS = {
 }
 
 
-SETTINGS = ("min_area", "connectivity", "normalize")  # that can be changed, in the order of a name
+SETTINGS = (
+    "min_area",
+    "connectivity",
+    "normalize",
+    "gt_level",
+)  # that can be changed, in the order of a name
 
 
 def find_protocol(protocol: str | Protocol) -> Protocol:
@@ -156,6 +161,7 @@ def change_protocol(
     min_area: float | None = None,
     connectivity: Literal[4, 8] | None = None,
     normalize: Normalize | None = None,
+    gt_level: int | None = None,
 ) -> Protocol:
     """Return a protocol with other settings, whose name says what differs from the known protocol.
 
@@ -167,8 +173,9 @@ def change_protocol(
     """
     if min_area == 0:
         min_area = 0  # no pixels and no share of the image are the same, and have one name
-    given = {"min_area": min_area, "connectivity": connectivity, "normalize": normalize}
-    changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    given = (min_area, connectivity, normalize, gt_level)
+    settings = zip(SETTINGS, given, strict=True)
+    changes: dict[str, Any] = {name: value for name, value in settings if value is not None}
     if changes and protocol.released_code:
         raise UsageError(
             f"{next(iter(changes))} cannot be changed under {protocol.name!r}, which follows the "
@@ -197,6 +204,10 @@ def read_setting(name: str, text: str) -> Any:
         if re.fullmatch(r"[0-9]*\.?[0-9]+(e-?[0-9]+)?", text) and float(text) <= 1:
             return float(text)
         expected = "pixels such as 12, or a share of the image from 0.0 to 1.0 such as 0.001"
+    elif name == "gt_level":
+        if re.fullmatch("[0-9]{1,3}", text) and 1 <= int(text) <= 255:
+            return int(text)
+        expected = "an 8-bit value from 1 to 255"
     else:
         values = (4, 8) if name == "connectivity" else get_args(Normalize)
         choices = {str(value): value for value in values}
