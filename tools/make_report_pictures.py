@@ -19,9 +19,8 @@ from sisod.evaluation.result import Evaluation
 from sisod.evaluation.results import load_results
 from sisod.report import write_report
 from sisod.report.drawing.forest import comparison_figure
-from sisod.report.drawing.request import FigureRequest
 from sisod.report.gallery import write_figure
-from sisod.report.style import save_figure
+from sisod.report.style import FigureRequest, save_figure
 
 DOCS = Path(__file__).parents[1] / "docs"
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers.command_line import refusal, run
+from helpers.command_line import run
 from helpers.custom_metrics import overlap, pixel_error
 from helpers.report_runs import Tables
 
@@ -70,16 +70,4 @@ def test_the_table_of_saved_results_has_them_by_default(tmp_path: Path) -> None:
     assert text.splitlines()[0] == "dataset,method,mae,si_mae,pixel_error,si_pixel_error,overlap"
     assert run("table", tmp_path, "--metrics", "overlap", "--format", "md").stdout.startswith(
         "| data set | method | overlap |"
-    )
-
-
-def test_the_command_that_scores_a_missing_one_names_its_function(tmp_path: Path) -> None:
-    result(0.2).save(tmp_path / "D" / "good")
-    evaluator = sisod.Evaluator(metrics=["mae"])
-    evaluator.update(np.eye(3), np.eye(3))
-    evaluator.result().save(tmp_path / "D" / "other")
-    message = refusal("table", tmp_path, "--metrics", "mae", "--metrics", "overlap")
-    assert message == (
-        "1 of 2 results have no overlap (D/other); score the first one with: sisod evaluate other=PRED "
-        "GT --dataset D --metrics mae,helpers.custom_metrics:overlap --out NEW"
     )

@@ -3,9 +3,12 @@
 import csv
 import io
 from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs
 
 import cv2
 import numpy as np
+import polars as pl
 import pytest
 from helpers.browser import Browser, choose, click, every
 from helpers.report_runs import data_of
@@ -20,8 +23,8 @@ CARDS = "[...document.querySelectorAll('#f-items .item')]"
 COUNT = "document.getElementById('f-count').textContent"
 
 
-def items(report: Path) -> list[dict[str, object]]:
-    found: list[dict[str, object]] = data_of(report.read_text(encoding="utf-8"))["failures"]["items"]
+def items(report: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = data_of(report.read_text(encoding="utf-8"))["failures"]["items"]
     return found
 
 
@@ -146,9 +149,8 @@ def test_target_of_three_pixels_is_visible(browser: Browser, tmp_path: Path) -> 
         assert min(map(min, sides)) >= least
         assert every(browser, "#f-items img", "getComputedStyle(e).imageRendering === 'pixelated'") == 8
         click(browser, "#f-items .open")
-        large = browser.evaluate(
-            "document.querySelector('#f-dialog .outline.line').getBoundingClientRect().width"
-        )
+        crop = "document.querySelector('#f-dialog figure:not(.whole) .outline.line')"
+        large = browser.evaluate(f"{crop}.getBoundingClientRect().width")
         assert large >= 14
     assert browser.troubles() == []
 
@@ -162,7 +164,7 @@ def test_large_view_by_keyboard(page: Browser) -> None:
     page.press("Enter")
     assert page.evaluate(is_open)
     assert page.evaluate(title) == names[1]
-    assert page.evaluate("document.querySelectorAll('#f-dialog figure').length") == 5
+    assert page.evaluate("document.querySelectorAll('#f-dialog figure').length") == 6
     methods = "[...document.querySelectorAll('#f-dialog strong')].map(s => s.textContent)"
     assert page.evaluate(methods) == ["Net", "Net+si", "coarse", "large only"]
     assert "pixels at x" in page.evaluate("document.getElementById('f-dialog-place').textContent")
@@ -174,7 +176,58 @@ def test_large_view_by_keyboard(page: Browser) -> None:
     assert page.evaluate("document.getElementById('f-previous').disabled")
     page.press("Escape")
     assert not page.evaluate(is_open)
+    page.evaluate(
+        "new Promise(done => setTimeout(done, 100))"
+    )  # the dialog reports later that it closed
     assert page.evaluate(focused) == names[0]  # the one that was shown last
+
+
+def test_large_view_shows_the_whole_photograph(page: Browser, report: Path) -> None:
+    """The corners are around the object, in the whole image as in the crop."""
+    click(page, "#f-items .open")
+    page.evaluate("Promise.all([...document.querySelectorAll('#f-dialog img')].map(i => i.decode()))")
+    name = str(page.evaluate("document.getElementById('f-dialog-title').textContent"))
+    image, _, number = name.partition(", object ")
+    item = next(
+        i
+        for i in items(report)
+        if (i["kind"], i["image"], i["index"]) == ("object", image, int(number) - 1)
+    )
+    (height, width), (x0, y0, x1, y1) = item["shape"], item["frame"]
+    assert page.evaluate("document.querySelector('.whole figcaption').textContent") == "whole photograph"
+    share = page.evaluate("""(() => {
+      const whole = document.querySelector('.whole .picture').getBoundingClientRect();
+      const box = document.querySelector('.whole .corners.line').getBoundingClientRect();
+      const [x, y] = [box.left + box.width / 2, box.top + box.height / 2];
+      return [(x - whole.left) / whole.width, (y - whole.top) / whole.height];
+    })()""")
+    assert share == pytest.approx([(x0 + x1) / 2 / width, (y0 + y1) / 2 / height], abs=0.06)
+
+
+def test_a_bar_of_errors_lists_its_objects(page: Browser, saved: list[Saved]) -> None:
+    tables = {r.method: r.evaluation.objects for r in saved if r.dataset == "crowded"}
+    links = "[...document.querySelectorAll('#errors > .charts a.error-part')]"
+    seen = set()
+    for number, link in enumerate(page.evaluate(f"{links}.map(a => a.getAttribute('href'))")):
+        wanted = parse_qs(link.partition("?")[2])
+        if wanted["dataset"] != ["crowded"]:
+            continue
+        click(page, "#errors > .charts a.error-part", number)
+        page.evaluate("new Promise(done => setTimeout(done, 50))")
+        method, error = wanted["method"][0], wanted["error"][0]
+        seen.add(error)
+        if error == "false":
+            assert page.evaluate("document.getElementById('f-list').value") == "false"
+            continue
+        count = int((tables[method]["error"] == error).sum())
+        assert page.evaluate(COUNT).startswith(f"{count} object")  # all are on this small page
+        for name in page.evaluate(f"{CARDS}.map(c => c.querySelector('h4').textContent)"):
+            image, _, index = name.partition(", object ")
+            row = tables[method].filter(pl.col("image") == image, pl.col("index") == int(index) - 1)
+            assert row["error"][0] == error
+        if error in ("spilled", "merged"):
+            assert any("region that spills over" in c or "merged with" in c for c in captions(page, 1))
+    assert {"missed", "merged", "spilled", "false"} <= seen
 
 
 def test_link_keeps_the_filter(page: Browser, report: Path) -> None:
@@ -243,7 +296,7 @@ def test_page_without_scripts(browser: Browser, report: Path) -> None:
     browser.call("Emulation.setScriptExecutionDisabled", value=True)
     try:
         browser.open(report)
-        text = browser.evaluate("document.body.innerText")
+        text = browser.evaluate("document.body.textContent")
         n_hidden = every(browser, ".screen-only, #theme", "!e.checkVisibility()")
     finally:
         browser.call("Emulation.setScriptExecutionDisabled", value=False)

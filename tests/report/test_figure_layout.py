@@ -10,9 +10,8 @@ from helpers.figure_text import METHODS, layout_faults, named_results
 
 from sisod.analysis.comparison import compare_many
 from sisod.evaluation.results import Result
-from sisod.report.drawing.request import FigureRequest
 from sisod.report.gallery import draw
-from sisod.report.style import WIDTHS, Width, line_styles
+from sisod.report.style import WIDTHS, FigureRequest, Width, line_styles
 
 mpl = pytest.importorskip("matplotlib", reason="extra report is not installed")
 

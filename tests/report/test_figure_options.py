@@ -17,9 +17,9 @@ from sisod.common.exceptions import InputError, UsageError
 from sisod.evaluation.results import Result
 from sisod.report import gallery
 from sisod.report.drawing.groups import FEW
-from sisod.report.drawing.request import FigureRequest
 from sisod.report.gallery import draw, write_figures
 from sisod.report.missing import missing_curves
+from sisod.report.style import FigureRequest
 
 pytest.importorskip("matplotlib", reason="extra report is not installed")
 
@@ -90,7 +90,7 @@ def test_options_of_the_command(benchmark_root: Path, tmp_path: Path) -> None:
     assert 'width="234pt"' in text  # 3.25 inches
     assert "Object recall" in text
     assert "MAE of objects" in text
-    assert text.index("coarse on mixed") < text.index("Net on mixed")
+    assert text.index("coarse</text>") < text.index("Net</text>")
     assert "large only" not in text
 
 

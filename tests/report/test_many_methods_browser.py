@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 from helpers.browser import Browser, click, contrasts, every
-from helpers.report_runs import Tables
 
 from sisod.analysis import error_breakdown
 from sisod.evaluation.results import Result as Saved
@@ -54,28 +53,6 @@ def test_nothing_is_cut_off(browser: Browser, pages: dict[int, Path], width: int
     assert tops == sorted(set(tops))
 
 
-@pytest.mark.parametrize("width", [400, 1440])
-def test_numbers_in_bars_fit_or_go(browser: Browser, pages: dict[int, Path], width: int) -> None:
-    """A visible number is inside its part, with a gap to the next; others are below it, cut off.
-
-    Every part with a number is made as narrow as such a part can be.
-    """
-    browser.resize(width)
-    browser.open(pages[12])
-    browser.evaluate("document.querySelectorAll('#errors details').forEach(d => { d.open = true; })")
-    labels = browser.evaluate("""[...document.querySelectorAll('#errors .error-bar b')].map((b) => {
-      b.parentElement.style.width = '6.5%';
-      const range = document.createRange();
-      range.selectNodeContents(b);
-      const [text, box, part] = [range, b, b.parentElement].map((e) => e.getBoundingClientRect());
-      return [text.left - part.left, part.right - text.right, box.top >= part.bottom - 0.1];
-    })""")
-    shown = [label for label in labels if not label[2]]
-    assert len(labels) > 100
-    assert (len(shown) < 10) is (width == 400)
-    assert min((gap for left, right, _ in shown for gap in (left, right)), default=2) >= 2
-
-
 @pytest.mark.parametrize("count", [1, 12])
 def test_everything_fits_and_can_be_read(browser: Browser, pages: dict[int, Path], count: int) -> None:
     """Nothing is wider than the window, every text has a contrast of 4.5 to 1, in every view."""
@@ -114,7 +91,7 @@ def test_everything_fits_and_can_be_read(browser: Browser, pages: dict[int, Path
             dialog = "document.getElementById('f-dialog')"
             assert browser.evaluate(f"{dialog}.scrollWidth - {dialog}.clientWidth") == 0
             assert [c for c, _ in contrasts(browser, "#f-dialog *") if c < 4.5] == []
-            assert every(browser, "#f-dialog figure", "e.querySelector('img').alt") == count + 1
+            assert every(browser, "#f-dialog figure", "e.querySelector('img').alt") == count + 2
     assert browser.troubles() == []
 
 
@@ -146,18 +123,3 @@ def test_long_names_fit(browser: Browser, pages: dict[int, Path], count: int, wi
     assert len(shown) == count
     assert shown[0].startswith("resnet5…seed-0")
     assert browser.troubles() == []
-
-
-def test_marks_and_headline_are_those_of_the_page(browser: Browser, pages: dict[int, Path]) -> None:
-    browser.open(pages[3])
-    callouts = browser.evaluate("[...document.querySelectorAll('.callout')].map(c => c.innerText)")
-    assert len(callouts) == 1
-    assert callouts[0].startswith("On mixed, ")
-    rows = Tables(pages[3].read_text()).tables["Scores on mixed"][2:]
-    marked = [cell[0].startswith("≈") for row in rows for cell in row[1:]]
-    visible = browser.evaluate(
-        "[...document.querySelectorAll('.scores')][0].querySelectorAll('tbody td').values().map("
-        "d => d.innerText.startsWith('≈')).toArray()"
-    )
-    assert visible == marked
-    assert any(marked)

@@ -14,11 +14,13 @@ from numpy.typing import NDArray
 
 import sisod
 from sisod.analysis.comparison import compare_many
+from sisod.analysis.groups import size_bias
 from sisod.analysis.scores import heading
 from sisod.evaluation.results import Result as Saved
 from sisod.report import write_report
-from sisod.report.differences import forest_panels, headline, read_differences
+from sisod.report.differences import forest_panels, read_differences
 from sisod.report.page.scores import DatasetScores
+from sisod.report.page.size_bias import size_bias_test
 
 pytest.importorskip("jinja2", reason="extra report is not installed")
 Values = NDArray[np.float64]
@@ -57,57 +59,32 @@ def table_of(results: dict[str, sisod.Evaluation]) -> str:
 # --- the headline -------------------------------------------------------------------------------------
 
 
-def test_a_decided_disagreement_is_the_news() -> None:
-    """MAE agrees with its size-invariant form; F mean prefers A, SI-F mean prefers B."""
-    a = result(mae=HARD, si_mae=HARD, f_mean=HARD + 0.1, si_f_mean=HARD)
-    b = result(mae=HARD + 0.1, si_mae=HARD + 0.1, f_mean=HARD, si_f_mean=HARD + 0.2)
-    mean = HARD.mean()
+def test_the_best_method_and_what_prefers_another() -> None:
+    """A wins two of three metrics, one of them by noise; F mean clearly prefers B."""
+    a = result(mae=HARD, si_mae=HARD, f_mean=HARD)
+    b = result(mae=HARD + 0.1, si_mae=HARD + 0.001 + NOISE, f_mean=HARD + 0.1)
     assert table_of({"A": a, "B": b}) == (
-        f"On D, F mean prefers A to B ({mean + 0.1:.4f} against {mean:.4f}), but SI-F mean prefers B "
-        f"({mean + 0.2:.4f} against {mean:.4f}). Both differences are decided (permutation "
-        "test, p ≤ 0.05)."
+        "On D, A is better than B by 2 of 3 metrics; its lead is decided by MAE (permutation test, "
+        "p ≤ 0.05). F mean prefers B (decided)."
     )
 
 
-def test_the_clearest_disagreement_comes_first() -> None:
-    """MAE and F mean both disagree with their forms, MAE by differences that are not decided."""
-    a = result(mae=HARD, si_mae=HARD + 0.001 + NOISE, f_mean=HARD + 0.1, si_f_mean=HARD)
-    b = result(mae=HARD + 0.001 + NOISE, si_mae=HARD, f_mean=HARD, si_f_mean=HARD + 0.001 + NOISE)
-    text = table_of({"A": a, "B": b})
-    assert text.startswith("On D, F mean prefers A to B (")
-    assert "Only the difference in F mean is decided" in text
-    assert text.endswith("MAE also ranks some methods differently from its size-invariant form.")
-
-
-def test_an_undecided_disagreement_says_so() -> None:
-    a = result(mae=HARD, si_mae=HARD + 0.001 + NOISE)
-    b = result(mae=HARD + 0.001 + NOISE, si_mae=HARD)
-    low, high = f"{HARD.mean():.4f}", f"{HARD.mean() + 0.001:.4f}"
-    assert table_of({"A": a, "B": b}) == (
-        "On D, no disagreement of a metric with its size-invariant form is decided: MAE prefers A to B "
-        f"({low} against {high}), but SI-MAE prefers B ({low} against {high}); neither difference is "
-        "significant."
+def test_a_lead_must_be_decided_against_every_other_method() -> None:
+    maes = {"A": HARD, "B": HARD + 0.001 + NOISE, "C": HARD + 0.1}
+    results = {name: result(mae=mae, si_mae=mae) for name, mae in maes.items()}
+    assert table_of(results) == (
+        "On D, A is the best of 3 methods by 2 of 2 metrics; its lead is decided by none of them "
+        "(permutation test, p ≤ 0.05)."
     )
+    assert "its lead is decided by all of them" in table_of({m: results[m] for m in "AC"})
+    one = results | {"B": result(mae=HARD + 0.2, si_mae=HARD - 0.001 + NOISE)}
+    assert table_of(one).endswith("SI-MAE prefers B (undecided).")
 
 
-def test_agreement_is_news_too() -> None:
-    a = result(mae=HARD, si_mae=HARD, f_mean=HARD, si_f_mean=HARD, e_mean=HARD)
-    b = result(mae=HARD + 0.1, si_mae=HARD + 0.2, f_mean=HARD, si_f_mean=HARD, e_mean=-HARD)
-    assert table_of({"A": a, "B": b}) == (
-        "On D, MAE and F mean rank the methods in the same order as their size-invariant forms."
-    )
-    one = ({"mae": HARD, "si_mae": HARD}, {"mae": HARD + 0.1, "si_mae": HARD + 0.1})
-    assert table_of(dict(zip("AB", (result(**c) for c in one), strict=True))) == (
-        "On D, MAE ranks the methods in the same order as its size-invariant form."
-    )
-
-
-def test_no_headline_without_two_methods_or_two_forms() -> None:
-    assert table_of({"A": result(mae=HARD, si_mae=HARD)}) == ""
-    assert table_of({"A": result(mae=HARD), "B": result(mae=HARD)}) == ""
-    assert headline("D", [("mae", "si_mae")], None, {}) == ""
-    undefined = result(mae=HARD, si_mae=np.where(np.arange(80) < 1, 0.5, math.nan))
-    assert "Neither" not in table_of({"A": result(mae=HARD + 0.1, si_mae=HARD), "B": undefined})
+def test_headline_of_equal_single_or_undefined_methods() -> None:
+    equal = result(mae=HARD, si_mae=HARD)
+    assert table_of({"A": equal, "B": equal}) == "On D, no metric prefers one of the methods."
+    assert table_of({"A": equal}) == ""
 
 
 # --- what cannot be told from the best ----------------------------------------------------------------
@@ -223,70 +200,12 @@ def test_chosen_metrics_are_the_columns(tmp_path: Path) -> None:
     assert [cell[0] for cell in columns] == ["plain", "SI", "plain", "found", "AP", "size bias"]
 
 
-TITLES = {key: heading(key) for key in (*sisod.METRICS, "found")}
-KEYS = {title: key for key, title in TITLES.items()}
-
-
 def with_mae(values: NDArray[np.float64]) -> sisod.Evaluation:
     """A result with the given MAE of each image."""
     evaluator = sisod.Evaluator(metrics=["mae"])
     for index, value in enumerate(values):
         evaluator.update(np.full((4, 4), value), np.zeros((4, 4), dtype=bool), name=f"{index:03d}")
     return evaluator.result()
-
-
-def test_pairs_of_methods_are_those_of_the_comparison(saved: list[Saved], tmp_path: Path) -> None:
-    write_report(saved, tmp_path / "r.html", resamples=50)
-    page = (tmp_path / "r.html").read_text()
-    clear = set()
-    for dataset in ("mixed", "crowded"):
-        found = {r.method: r.evaluation for r in saved if r.dataset == dataset}
-        head, *rows = Tables(page).tables[f"Pairs of methods on {dataset}"]
-        titles = list(dict.fromkeys(row[0][0] for row in rows))
-        keys = [KEYS[title] for title in titles]
-        assert {"mae", "si_mae", "f_mean", "si_f_mean", "found", "si_auc", "object_f1"} < set(keys)
-        compared = compare_many(found, metrics=keys, resamples=50)
-        headings = (
-            "metric|method|other|value|other's value|difference|95 % interval|p, mean|verdict|"
-            "method leads|method wins|other wins|ties|p, images|p, images, Holm"
-        )
-        assert [cell[0] for cell in head] == headings.split("|")
-        assert [[cell[0] for cell in row] for row in rows] == [
-            [
-                TITLES[row["metric"]],
-                row["a"],
-                row["b"],
-                printed("{:.4f}", row["value_a"]),
-                printed("{:.4f}", row["value_b"]),
-                printed("{:+.4f}", row["difference"]),
-                printed("{:+.4f} to {:+.4f}", row["low"], row["high"]),
-                p_text(row["p_mean"]),
-                "undecided" if row["p_mean"] > 0.05 else row["verdict"] or "-",
-                printed("{:.1f} %", 100 * row["a_leads"]),
-                *(f"{row[key]}" for key in ("a_wins", "b_wins", "ties")),
-                p_text(row["p"]),
-                p_text(row["p_holm"]),
-            ]
-            for row in compared.table.iter_rows(named=True)
-        ]
-        clear |= {row[8][0] for row in rows}
-    assert clear == {"better", "worse", "undecided", "-"}
-
-
-def p_text(p: float) -> str:
-    return "< 0.0001" if p < 0.0001 else printed("{:.4f}", p)
-
-
-def printed(template: str, *values: float) -> str:
-    """Numbers as tables print them: - for NaN, and no -0.0000."""
-    return "-" if np.isnan(values).any() else template.format(*(round(v, 4) + 0.0 for v in values))
-
-
-def listed_metrics(page: str) -> str:
-    """The metrics of the first verdict that names them, not only their number."""
-    verdicts = re.findall(r"<li>[^<]* against [^<]*?: ([^<]*)", page)
-    named = next(verdict for verdict in verdicts if " on all " not in verdict)
-    return re.sub(r"(better|worse|undecided) on ", "", named).strip()
 
 
 def test_disagreement_of_tests_stands_under_its_pair(tmp_path: Path) -> None:
@@ -297,34 +216,70 @@ def test_disagreement_of_tests_stands_under_its_pair(tmp_path: Path) -> None:
     write_report(saved, tmp_path / "r.html", resamples=50)
     page = (tmp_path / "r.html").read_text()
     lists = page.split('<ul class="verdicts">')[1].split("</details>")[0]
-    before, found, _ = lists.partition("<ul><li>MAE: B is better on more images")
+    before, found, _ = lists.partition('<li class="contradiction">MAE: B is better on more images')
     assert found
     assert before.rpartition("<li>")[2].startswith("A against B: ")
-    assert lists.count("<ul>") == lists.count("B is better on more images") == 1
+    assert lists.count('class="contradiction"') == lists.count("B is better on more images") == 1
 
 
-def test_undefined_differences_have_dashes(tmp_path: Path) -> None:
-    evaluator = sisod.Evaluator()
-    for name in "ab":
-        evaluator.update(np.zeros((9, 9)), np.zeros((9, 9), dtype=bool), name=name)
-    saved = [Saved("D", method, evaluator.result()) for method in ("m", "n")]
+def test_pairs_of_methods_are_those_of_the_comparison(saved: list[Saved], tmp_path: Path) -> None:
+    write_report(saved, tmp_path / "r.html", resamples=50)
+    tables = Tables((tmp_path / "r.html").read_text()).tables
+    for dataset in ("mixed", "crowded"):
+        methods = {r.method: r.evaluation for r in saved if r.dataset == dataset}
+        head, *rows = tables[f"Pairs of methods on {dataset}"]
+        keys = {heading(key): key for key in (*sisod.METRICS, "found")}
+        metrics = [keys[title] for title in dict.fromkeys(row[0][0] for row in rows)]
+        assert {"mae", "si_mae", "f_mean", "si_f_mean", "found", "si_auc", "object_f1"} < set(metrics)
+        compared = compare_many(methods, metrics=metrics, resamples=50)
+        grid = compared.grid(everything=True)
+        assert [cell[0] for cell in head] == list(grid.headings)
+        assert [[cell[0] for cell in row] for row in rows] == [[*row] for row in grid.rows]
+
+
+# --- the test of the size bias ------------------------------------------------------------------------
+
+
+def with_objects(areas: list[Values], scores: list[Values]) -> sisod.Evaluation:
+    """A result with objects of given areas and F means, image by image."""
+    rows = [
+        {"image": f"{image:03d}", "index": index, "area": area, "f_mean": score}
+        for image, pair in enumerate(zip(areas, scores, strict=True))
+        for index, (area, score) in enumerate(zip(*pair, strict=True))
+    ]
+    schema = {"image": pl.String, "index": pl.Int64, "area": pl.Float64, "f_mean": pl.Float64}
+    return dataclasses.replace(BLANK, objects=pl.DataFrame(rows, schema=schema))
+
+
+def test_size_bias_is_tested_by_exchanging_images() -> None:
+    rng = np.random.default_rng(0)
+    areas = [rng.uniform(10, 1000, 4) for _ in range(40)]
+    neutral = [rng.uniform(0, 1, 4) for _ in areas]
+    biased = [area / 1000 + 0.1 * one for area, one in zip(areas, neutral, strict=True)]
+    alike = [one + rng.normal(0, 0.01, 4) for one in neutral]
+    base = with_objects(areas, neutral)
+    assert size_bias_test(base, with_objects(areas, biased)) < 0.01
+    assert size_bias_test(base, with_objects(areas, alike)) > 0.05
+    assert size_bias_test(base, base) == 1.0
+    # one image has two exchanges, both as large as the observed difference
+    assert (
+        size_bias_test(with_objects(areas[:1], neutral[:1]), with_objects(areas[:1], biased[:1])) == 1.0
+    )
+    assert math.isnan(size_bias_test(with_objects([], []), with_objects([], [])))
+
+
+def test_size_bias_of_the_page_says_whether_it_differs(saved: list[Saved], tmp_path: Path) -> None:
     write_report(saved, tmp_path / "r.html", resamples=20)
-    rows = Tables((tmp_path / "r.html").read_text()).tables["Pairs of methods on D"]
-    assert [[cell[0] for cell in row] for row in rows if row[0][0] in ("MAE ↓", "F mean ↑")] == [
-        ["MAE ↓", "0.0000", "0.0000", "+0.0000", "+0.0000 to +0.0000", "1.0000", "undecided",
-         "0.0 %", "0", "0", "2", "1.0000"],
-        ["F mean ↑", *["-"] * 7, "0", "0", "0", "-"],
-    ]  # fmt: skip
-
-
-_WRITE = """
-import sys
-from pathlib import Path
-from sisod.report import write_report
-from sisod.evaluation.results import load_results
-
-folder, ablation, out = map(Path, sys.argv[1:])
-saved = load_results([folder / "results" / "crowded"])
-images = {"crowded": folder / "data" / "crowded" / "image"}
-write_report(saved, out, image_roots=images, ablation=ablation, against_paper=True, resamples=20)
-"""
+    rows = Tables((tmp_path / "r.html").read_text()).tables["Scores on mixed"][2:]
+    cells = {row[0][0]: row[-1] for row in rows}
+    biases = {r.method: size_bias(r.evaluation) for r in saved if r.dataset == "mixed"}
+    best = min(biases, key=lambda method: abs(biases[method]))
+    for method, (text, attributes) in cells.items():
+        if method != best:
+            result = next(r for r in saved if (r.dataset, r.method) == ("mixed", method))
+            other = next(r for r in saved if (r.dataset, r.method) == ("mixed", best))
+            p = size_bias_test(result.evaluation, other.evaluation)
+            verdict = "undecided" if p > 0.05 else "decided"
+            expected = f"difference to {best} {verdict} (permutation test, p = {p:.3g})"
+            assert expected in str(attributes["data-tip"])
+            assert text.startswith("≈") is (p > 0.05)

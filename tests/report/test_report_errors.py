@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -18,9 +19,14 @@ from sisod.analysis.error_breakdown import CLASS_TITLES, ERROR_CLASSES
 from sisod.common.exceptions import InputError
 from sisod.evaluation.results import Result as Saved
 from sisod.report import write_report
-from sisod.report.drawing.error_bars import error_figure, error_size_figure
-from sisod.report.drawing.request import FigureRequest
-from sisod.report.error_breakdown import error_grid, error_section, error_size_grid
+from sisod.report.error_breakdown import (
+    error_figure,
+    error_grid,
+    error_section,
+    error_size_figure,
+    error_size_grid,
+)
+from sisod.report.style import FigureRequest
 
 pytest.importorskip("matplotlib", reason="extra report is not installed")
 pytest.importorskip("jinja2", reason="extra report is not installed")
@@ -74,7 +80,7 @@ def test_results_without_objects_are_named_and_left_out(crowded: list[Saved]) ->
     assert "official" in figure.get_suptitle()
     with pytest.raises(InputError, match="official"):
         error_size_figure(FigureRequest(some[:1]))
-    assert error_section("crowded", some[:1]).objects == []
+    assert error_section("crowded", some[:1]).bars == {}
 
 
 def test_tables(crowded: list[Saved]) -> None:
@@ -125,14 +131,14 @@ def test_page(crowded: list[Saved], tmp_path: Path) -> None:
     page = unescape((tmp_path / "r.html").read_text(encoding="utf-8"))
     part = page[page.index('<section id="errors"') : page.index('<section id="failures"')]
     assert f'<p class="note">{crowded[0].method}: ' in part
-    section = error_section("crowded", some)
-    for bars in (section.objects, *(bars for bars in section.sizes.values())):
-        for bar in bars:
-            total = sum(width for _, width, *_ in bar.parts)
-            assert total == pytest.approx(100 if bar.parts else 0, abs=0.01)
-            assert f'aria-label="{bar.method}: ' in part
-    assert [bar.method for bar in section.objects] == [result.method for result in crowded[1:]]
-    assert max(sum(width for _, width, *_ in bar.parts) for bar in section.pixels) == pytest.approx(100)
+    for label, parts in re.findall(
+        r'aria-label="([^"]*)">(.*?)</span>\s*<span class="error-total', part
+    ):
+        widths = [float(width) for width in re.findall(r"width:([0-9.]+)%", parts)]
+        assert label.split(": ")[0] in [result.method for result in crowded[1:]]
+        if "of all pixels" not in label and widths:
+            assert sum(widths) == pytest.approx(100, abs=0.01)
+    assert part.count('class="error-bar"') == 2 * 3 + 3 * len(error_section("crowded", some).sizes)
     cells = Tables(page).tables["Errors on crowded"]
     grid = error_grid(crowded[1:])
     assert [text for text, _ in cells[0]] == list(grid.headings[1:])

@@ -6,8 +6,6 @@ import io
 import json
 import math
 import re
-import shutil
-import subprocess
 from pathlib import Path
 from random import Random
 
@@ -23,7 +21,6 @@ import sisod
 from sisod.common.grid import UNLIMITED, Format
 from sisod.report.summary import (
     DEFAULT,
-    OBJECT_KEYS,
     SummaryRow,
     TableStyle,
     make_grids,
@@ -36,12 +33,6 @@ from sisod.scoring.protocols import find_protocol
 
 KEYS = ("mae", "si_f_mean")
 NASTY = r"""a|b <i>x</i> _c_ d&e 5% $x$ #1 {y} ~ ^ \z *s* `t` "q" 'r' [u] ümläut"""
-PDFLATEX = shutil.which("pdflatex")
-STYLES = [
-    TableStyle(group=group, layout=layout)
-    for group in ("dataset", "method")
-    for layout in ("rows", "columns")
-]
 
 
 def line(dataset: str, method: str, *values: float) -> SummaryRow:
@@ -131,21 +122,6 @@ def test_names_in_markdown_are_shown_as_they_are(name: str) -> None:
     cell = html.escape(" ".join(name.split()), quote=True).replace("&#x27;", "'")
     row = shown.partition("<tbody>")[2].split("</td>")
     assert [part.strip() for part in row[:2]] == [f"<tr>\n<td>{cell}", f"<td>{cell}"]
-
-
-@pytest.mark.skipif(PDFLATEX is None, reason="pdflatex is not installed")
-def test_latex_compiles(tmp_path: Path) -> None:
-    lines = [line(data, method, 0.5, 0.25) for data in (NASTY, "[1]", "*") for method in (NASTY, "[2]")]
-    table = "\n\n".join(render(lines, [KEYS, tuple(METRICS)[:9]], "latex", style) for style in STYLES)
-    (tmp_path / "t.tex").write_text(
-        "\\documentclass{article}\n\\usepackage{booktabs}\n\\begin{document}\n"
-        + table
-        + "\n\\end{document}\n"
-    )
-    command = [str(PDFLATEX), "-interaction=nonstopmode", "-halt-on-error", "t.tex"]
-    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=60, check=False)  # noqa: S603
-    assert ended.returncode == 0, ended.stdout[-2000:]
-    assert (tmp_path / "t.pdf").exists()
 
 
 def printed(
@@ -278,20 +254,6 @@ def test_metrics_as_rows() -> None:
     assert grid.sections == {2}
 
 
-def test_methods_as_groups() -> None:
-    text = markdown(group="method", digits=1, rank=0)
-    assert text.splitlines()[0] == "| method | data set | MAE ↓ | F max ↑ |"
-    assert text.splitlines()[2:4] == ["| A | D1 | 0.1 | 0.5 |", "| A | D2 | 0.3 | 0.3 |"]
-    turned = markdown(group="method", layout="rows", digits=1, rank=0)
-    assert turned.splitlines()[0] == "| method | metric | D1 | D2 |"
-    assert turned.splitlines()[2] == "| A | MAE ↓ | 0.1 | 0.3 |"
-    latex = render(RANKED, TABLES, "latex", TableStyle(group="method", digits=1)).splitlines()
-    assert latex[2] == r" & \multicolumn{2}{c}{A} & \multicolumn{2}{c}{B} & \multicolumn{2}{c}{C} \\"
-    assert latex[6] == (
-        r"D1 & \textbf{0.1} & 0.5 & \underline{0.2} & \textbf{0.7} & 0.3 & \underline{0.6} \\"
-    )
-
-
 def test_digits_also_round_what_programs_read() -> None:
     lines = [SummaryRow("D", "A", {"mae": 1 / 3, "kappa_mean": -1e-9}, {"mae": 1, "kappa_mean": 1})]
     tables = [("mae",), ("kappa_mean",)]
@@ -352,25 +314,6 @@ def test_documents_turn_what_has_many_metrics_and_fewer_methods(n_methods: int) 
     (piped, *_) = (row for row in rows_of(lines, keys, UNLIMITED) if "data set" in row)
     assert ("metric" in piped) == (n_methods < len(keys))
     assert render(lines, [keys[:12]], "md").startswith("| data set | method |")
-
-
-def test_all_tables_have_one_layout() -> None:
-    keys = find_metrics(None)
-    first, second = render(scored(["A", "B"], keys), [keys, ("mae",)], "md").split("\n\n")
-    assert "| data set | metric |" in first
-    assert "| data set | metric |" in second
-
-
-@pytest.mark.parametrize("width", [58, 62, 66])
-def test_every_table_of_a_terminal_is_turned_on_its_own(width: int) -> None:
-    keys = find_metrics(None)
-    lines = scored(["EDN", "a method with a long name"], keys)
-    long, short = OBJECT_KEYS[:6], ("mae", "auc", "s")
-    grids = make_grids(lines, [PAPER_KEYS, long, short[:1]], width=width)
-    assert [grid.headings[1] for grid in grids[:1]] == ["metric"]
-    assert grids[2].headings[1] == "method"
-    for grid in grids[:2]:
-        assert (grid.headings[1] == "metric") == grid.fits(width)
 
 
 # LaTeX

@@ -1,16 +1,15 @@
 """Differences of methods: whether one can be told from the best, forest plot, headline of the page."""
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any
 
 from sisod.analysis.comparison import Comparison
-from sisod.analysis.scores import SAME_VALUE, direction, heading
-from sisod.analysis.significance import TOLERANCE, Verdict, find_verdict, listed, verdict_lines
+from sisod.analysis.scores import SAME_VALUE, direction, heading, title
+from sisod.analysis.significance import TOLERANCE, Verdict, listed
 from sisod.common.grid import interval_text, number
-from sisod.scoring.metrics import METRICS
 
 _TICKS = 3  # at most, on an axis
 _MARGIN = 0.04  # free share of an axis on both sides
@@ -38,9 +37,10 @@ class Difference:
         """Read a row of `Comparison.table`: method a minus method b."""
         return cls(row["metric"], row["difference"], row["low"], row["high"], row["verdict"])
 
-    def swapped(self, p: float) -> "Difference":
-        """Return the other method minus this one, from p of the permutation test."""
-        verdict = find_verdict(self.metric, -self.value, p)
+    def swapped(self) -> "Difference":
+        """Return the other method minus this one."""
+        opposite: dict[Verdict, Verdict] = {"better": "worse", "worse": "better"}
+        verdict = opposite.get(self.verdict, self.verdict)
         return Difference(self.metric, -self.value, -self.high, -self.low, verdict)
 
     @property
@@ -71,35 +71,34 @@ Differences = Mapping[tuple[str, str, str], Difference]  # metric, method, other
 
 
 def read_differences(comparison: Comparison | None) -> Differences:
-    """Return the differences of every two methods, in both orders."""
+    """Return the differences of every two methods, in both orders.
+
+    Args:
+        comparison: of the methods; None if they cannot be compared.
+    """
     differences = {}
     for row in comparison.table.iter_rows(named=True) if comparison is not None else ():
         one = Difference.from_row(row)
         for key in {one.metric, SAME_VALUE.get(one.metric, one.metric)}:
             differences[key, row["a"], row["b"]] = one
-            differences[key, row["b"], row["a"]] = one.swapped(row["p_mean"])
+            differences[key, row["b"], row["a"]] = one.swapped()
     return differences
 
 
 def best_method(key: str, methods: Sequence[str], differences: Differences) -> str:
-    """Return the best of methods by a metric, the first if several are; "" if that is unknown."""
+    """Return the best of methods by a metric, the first if several are; "" if that is unknown.
+
+    Args:
+        key: of the metric.
+        methods: their names.
+        differences: from `read_differences`.
+    """
     for method in methods:
         others = [differences.get((key, method, other)) for other in methods if other != method]
         leads = [one.advantage[0] for one in others if one is not None and not math.isnan(one.value)]
         if leads and direction(key) != "none" and min(leads) >= 0:
             return method
     return ""
-
-
-def pair_verdicts(comparison: Comparison) -> list[tuple[str, list[str]]]:
-    """Return the verdict of every pair of methods, each with the lines on where its tests disagree."""
-    verdicts: list[tuple[str, list[str]]] = []
-    for line in verdict_lines(comparison.table.iter_rows(named=True)):
-        if line.startswith(" "):
-            verdicts[-1][1].append(line.strip())
-        else:
-            verdicts.append((line, []))
-    return verdicts
 
 
 @dataclass(frozen=True)
@@ -143,7 +142,13 @@ class ForestPanel:
 def forest_panels(
     keys: Sequence[str], methods: Sequence[str], differences: Differences
 ) -> list[ForestPanel]:
-    """Return the panels of the metrics that have a best method."""
+    """Return the panels of the metrics that have a best method.
+
+    Args:
+        keys: of the metrics.
+        methods: their names.
+        differences: from `read_differences`.
+    """
     panels = []
     for key in keys:
         best = best_method(key, methods, differences)
@@ -156,108 +161,49 @@ def forest_panels(
     return panels
 
 
-@dataclass(frozen=True)
-class Disagreement:
-    """Two methods that a plain metric and its size-invariant form rank in opposite order.
+def headline(dataset: str, keys: Sequence[str], methods: Sequence[str], differences: Differences) -> str:
+    """Say which method is the best, whether its lead is real, and which metrics prefer another.
 
-    Attributes:
-        first, second: the method that the plain metric prefers, and the one that the other prefers.
-        differences: first minus second, by the two metrics.
-        winners: whether they are the best of all methods by the two metrics.
-    """
-
-    first: str
-    second: str
-    differences: tuple[Difference, Difference]
-    winners: bool
-
-    @property
-    def decided(self) -> list[str]:
-        """The metrics by which the permutation test decides."""
-        return [one.metric for one in self.differences if one.verdict in ("better", "worse")]
-
-    @property
-    def importance(self) -> tuple[int, bool, float]:
-        """Decided differences first, then those between the winners, then the clearer ones."""
-        clear = min(abs(one.value) / max(one.high - one.low, TOLERANCE) for one in self.differences)
-        return len(self.decided), self.winners, clear
-
-
-def headline(
-    dataset: str,
-    pairs: Sequence[tuple[str, str]],
-    comparison: Comparison | None,
-    differences: Differences,
-) -> str:
-    """Say in a sentence or two which methods change places; "" if nothing is known.
+    The best method is that which most metrics prefer, the first of several. Its lead is decided by a
+    metric if it is better than every other method by the permutation test.
 
     Args:
         dataset: its name.
-        pairs: plain metrics and their size-invariant forms.
-        comparison: that of the methods of the data set.
-        differences: those of the comparison.
+        keys: of the metrics to look at.
+        methods: their names.
+        differences: from `read_differences`; without any the headline is empty.
     """
-    compared = set() if comparison is None else set(comparison.table["metric"].to_list())
-    pairs = [pair for pair in pairs if set(pair) <= compared and direction(pair[0]) != "none"]
-    if comparison is None or not pairs:
+    preferred = {key: best_method(key, methods, differences) for key in keys}
+    preferred = {key: method for key, method in preferred.items() if method}
+    tied = [
+        key
+        for key, method in preferred.items()
+        if any(differences[key, method, m].advantage[0] <= TOLERANCE for m in methods if m != method)
+    ]
+    wins = {key: method for key, method in preferred.items() if key not in tied}
+    if not preferred:
         return ""
-    by_pair = {pair: _disagreements(pair, comparison.methods, differences) for pair in pairs}
-    every = [one for found in by_pair.values() for one in found]
-    if not every:
-        return _agreement(dataset, pairs, differences)
-    chief = max(every, key=lambda one: one.importance)
-    if not chief.decided:  # then no other is
-        return (
-            f"On {dataset}, no disagreement of a metric with its size-invariant form is decided: "
-            f"{_preferences(chief, comparison)}; neither difference is significant."
-        )
-    others = [METRICS[pair[0]].title for pair, found in by_pair.items() if found and chief not in found]
-    which = "Both differences are"
-    if len(chief.decided) == 1:
-        which = f"Only the difference in {METRICS[chief.decided[0]].title} is"
-    verdict = f"{which} decided (permutation test, p ≤ 0.05)."
-    also = f" {_rank(others, 'also ')} some methods differently from {_forms(others)}." if others else ""
-    return f"On {dataset}, {_preferences(chief, comparison)}. {verdict}{also}"
-
-
-def _agreement(dataset: str, pairs: Sequence[tuple[str, str]], differences: Differences) -> str:
-    """Say that the orders agree by every pair of metrics that is defined for all methods."""
-    undefined = {key for (key, _, _), one in differences.items() if math.isnan(one.value)}
-    names = [METRICS[pair[0]].title for pair in pairs if not undefined & set(pair)]
-    if not names:
-        return ""
-    return f"On {dataset}, {_rank(names)} the methods in the same order as {_forms(names)}."
-
-
-def _rank(names: Sequence[str], also: str = "") -> str:
-    return f"{listed(names)} {also}{'ranks' if len(names) == 1 else 'rank'}"
-
-
-def _forms(names: Sequence[str]) -> str:
-    return "its size-invariant form" if len(names) == 1 else "their size-invariant forms"
-
-
-def _disagreements(
-    keys: tuple[str, str], methods: Sequence[str], differences: Differences
-) -> list[Disagreement]:
-    winners = {best_method(key, methods, differences) for key in keys}
-    disagreements = []
-    for pair in combinations(methods, 2):
-        for first, second in (pair, pair[::-1]):
-            plain, si = (differences[key, first, second] for key in keys)
-            if plain.advantage[0] > TOLERANCE and si.advantage[0] < -TOLERANCE:  # NaN is not
-                disagreements.append(Disagreement(first, second, (plain, si), winners == {*pair}))
-    return disagreements
-
-
-def _preferences(one: Disagreement, comparison: Comparison) -> str:
-    values = {
-        (row["method"], row["metric"]): number(row["value"])
-        for row in comparison.intervals.iter_rows(named=True)
-    }
-    plain, si = (difference.metric for difference in one.differences)
-    return (
-        f"{METRICS[plain].title} prefers {one.first} to {one.second} ({values[one.first, plain]} "
-        f"against {values[one.second, plain]}), but {METRICS[si].title} prefers {one.second} "
-        f"({values[one.second, si]} against {values[one.first, si]})"
-    )
+    if not wins:
+        return f"On {dataset}, no metric prefers one of the methods."
+    counts = Counter(wins.values())
+    best = max(methods, key=lambda method: counts[method])
+    rivals = [method for method in methods if method != best]
+    rank = f"better than {rivals[0]}" if len(rivals) == 1 else f"the best of {len(methods)} methods"
+    decided = [
+        title(key)
+        for key, method in wins.items()
+        if method == best and all(differences[key, best, m].verdict == "better" for m in rivals)
+    ]
+    real = "none of them" if not decided else "all of them" if len(decided) == counts[best] else ""
+    text = f"On {dataset}, {best} is {rank} by {counts[best]} of {len(preferred)} metrics; its lead is "
+    text += f"decided by {real or listed(decided)} (permutation test, p ≤ 0.05)."
+    others: dict[tuple[str, str], list[str]] = {}
+    for key, method in wins.items():
+        if method != best:
+            is_decided = differences[key, method, best].verdict == "better"
+            others.setdefault((method, "decided" if is_decided else "undecided"), []).append(title(key))
+    parts = [
+        f"{listed(names)} {'prefers' if len(names) == 1 else 'prefer'} {method} ({verdict})"
+        for (method, verdict), names in others.items()
+    ]
+    return f"{text} {'; '.join(parts)}." if parts else text

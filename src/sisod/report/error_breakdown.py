@@ -1,8 +1,11 @@
-"""The error breakdown in tables, and in bars of the page: by class, and by the size of objects."""
+"""The error breakdown in tables, figures and bars of the page: by class, and by the size of objects."""
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
 
 from sisod.analysis.error_breakdown import (
     CLASS_TITLES,
@@ -11,16 +14,23 @@ from sisod.analysis.error_breakdown import (
     has_errors,
     why_no_errors,
 )
+from sisod.analysis.seeds import group_seeds
 from sisod.common.exceptions import InputError
 from sisod.common.grid import Format, Grid, json_rows, percent, render
 from sisod.evaluation.results import Result, datasets_of, methods_of
+from sisod.report import style
 from sisod.report.missing import missing_errors
+from sisod.report.style import FigureRequest
 
 if TYPE_CHECKING:
     import polars as pl
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-_MIN_LABELLED = 6.5  # percent of the axis from which a part has its number inside
-PIXEL_CLASSES = ("in_frame", "below_min_area")  # which no object is in
+_BAR, _NAMED_BAR = 0.16, 0.28  # inches of a bar with its gap; beside a name, which has up to two lines
+_LABELLED = 0.17  # inches from which a part of a bar has its number inside
+# without the two classes of pixels that no object is in
+OBJECT_CLASSES = tuple(name for name in ERROR_CLASSES if name not in ("in_frame", "below_min_area"))
 
 
 @dataclass(frozen=True)
@@ -31,7 +41,7 @@ class BarStyle:
     hatch: str
     text: str = "black"
 
-    def options(self) -> dict[str, Any]:
+    def bar_options(self) -> dict[str, Any]:
         """Return keyword arguments of matplotlib's bar and patch."""
         edge = "white" if self.text == "white" else "#555555"
         return {"facecolor": self.colour, "hatch": self.hatch, "edgecolor": edge, "linewidth": 0.4}
@@ -56,6 +66,9 @@ def error_grid(results: Sequence[Result]) -> Grid:
 
     Objects are a number and its share of the objects and false ones together, pixels a share of all
     pixels. Each data set has a section.
+
+    Args:
+        results: saved results; those without predicted objects are left out.
     """
     chosen = with_errors(results)
     methods, rows = methods_of(chosen), []
@@ -77,14 +90,17 @@ def _cells(table: "pl.DataFrame") -> tuple[list[str], list[str]]:
         for count, share in table.select("objects", "object_share").iter_rows()
     ]
     pixels = ["-" if share is None else f"{100 * share:.2f} %" for share in table["image_share"]]
-    n_objects, wrong = int(table["objects"].sum()), float(table["image_share"].sum())
-    return [*objects, f"{n_objects:,}"], [*pixels, f"{100 * wrong:.2f} %"]
+    wrong = f"{100 * float(table['image_share'].sum()):.2f} %"
+    return [*objects, f"{int(table['objects'].sum()):,}"], [*pixels, wrong]
 
 
 def error_size_grid(results: Sequence[Result]) -> Grid:
-    """Return a table with methods in size groups as rows: objects, and the share of each class."""
+    """Return a table with methods in size groups as rows: objects, and the share of each class.
+
+    Args:
+        results: saved results; those without predicted objects are left out.
+    """
     chosen = with_errors(results)
-    classes = [name for name in ERROR_CLASSES if name not in PIXEL_CLASSES]
     rows: list[tuple[str, ...]] = []
     sections = []
     for name in datasets_of(chosen):
@@ -93,15 +109,22 @@ def error_size_grid(results: Sequence[Result]) -> Grid:
         for group in used_groups(list(tables.values())):
             sections.append(len(rows))
             for method, table in tables.items():
-                part = table.filter((table["group"] == group) & table["class"].is_in(classes))
+                part = table.filter((table["group"] == group) & table["class"].is_in(OBJECT_CLASSES))
                 shares = map(percent, part["object_share"])
                 rows.append((name, group, method, f"{int(part['objects'].sum()):,}", *shares))
-    headings = ("data set", "size", "method", "objects", *(CLASS_TITLES[name] for name in classes))
+    classes = (CLASS_TITLES[name] for name in OBJECT_CLASSES)
+    headings = ("data set", "size", "method", "objects", *classes)
     return Grid(headings, tuple(rows), 3, sections=frozenset(sections[1:]))
 
 
 def render_errors(results: Sequence[Result], kind: Format, *, by_size: bool = False) -> str:
-    """Return the table in a format for documents, or every column of `error_breakdown` for programs."""
+    """Return the table in a format for documents, or every column of `error_breakdown` for programs.
+
+    Args:
+        results: saved results.
+        kind: the format.
+        by_size: whether objects are in groups of their size.
+    """
     by: Literal["size"] | None = "size" if by_size else None
     records = [
         {"dataset": result.dataset, "method": result.method} | row
@@ -129,87 +152,166 @@ def used_groups(tables: "Sequence[pl.DataFrame]") -> list[str]:
     return [group for group in counts[0] if any(count[group] for count in counts)]
 
 
-class ErrorBar(NamedTuple):
-    """The bar of a method on the page.
+def error_figure(request: FigureRequest) -> "Figure":
+    """Draw the classes of all methods as stacked bars: of objects, and beside or below of wrong pixels.
 
-    Attributes:
-        method: its name.
-        parts: class, width in percent of the axis, number inside if there is room, and tip of each.
-        total: the sum, which stands beside the bar.
+    Args:
+        request: the results and options; results without predicted objects are named in a note.
     """
+    by_dataset = replace(request, results=with_errors(request.chosen)).by_dataset
+    columns = 2 if request.width == "double" else 1
+    side = style.inches(request.width) / (5 if columns == 2 else 3)  # inches of the names
+    length = (style.inches(request.width) - side) / columns - 0.2
+    heights = [_NAMED_BAR * len(group) for group in by_dataset.values() for _ in range(2 // columns)]
+    notes = missing_errors(request.chosen)
+    with style.new_panels(heights, columns, request.width, notes=notes) as (figure, panels):
+        for (left, right), (name, group) in zip(panels.reshape(-1, 2), by_dataset.items(), strict=True):
+            labels = [style.wrapped(result.method, side, most=2) for result in group]
+            tables = [error_breakdown(result.evaluation) for result in group]
+            _draw_bars(left, labels, tables, "object_share", length)
+            _draw_bars(right, labels, tables, "image_share", length)
+            left.set_title(style.wrapped(f"{name}, objects", length))
+            right.set_title(style.wrapped(f"{name}, wrong pixels", length))
+            right.tick_params("y", labelleft=columns == 1)
+        left.set_xlabel(style.wrapped("share of objects and false objects (%)", length))
+        right.set_xlabel("share of all pixels (%)")
+        style.add_legend(figure, {CLASS_TITLES[n]: fill for n, fill in CLASS_STYLES.items()}, bars=True)
+    return figure
 
-    method: str
-    parts: tuple[tuple[str, float, str, str], ...]
-    total: str
+
+def error_size_figure(request: FigureRequest) -> "Figure":
+    """Draw the classes of objects by size: a panel for each method, a bar for each size group.
+
+    Args:
+        request: the results and options; results without predicted objects are named in a note.
+    """
+    by_dataset = replace(request, results=with_errors(request.chosen)).by_dataset
+    most = max(map(len, by_dataset.values()))
+    columns = math.ceil(most / math.ceil(most / (2 if request.width == "single" else 6)))
+    rows = []
+    for group in by_dataset.values():
+        tables = [error_breakdown(result.evaluation, by="size") for result in group]
+        members, sizes = list(zip(group, tables, strict=True)), used_groups(tables)
+        rows += [(members[i : i + columns], sizes) for i in range(0, len(members), columns)]
+    heights = [_BAR * max(1, len(sizes)) for _, sizes in rows]
+    length = (style.inches(request.width) - 0.7) / columns - 0.3
+    notes = missing_errors(request.chosen)
+    with style.new_panels(heights, columns, request.width, notes=notes) as (figure, panels):
+        for axes in panels.flat:
+            axes.set_axis_off()
+        for row, (members, sizes) in zip(panels, rows, strict=True):
+            for axes, (result, table) in zip(row, members, strict=False):
+                axes.set_axis_on()
+                parts = [table.filter(table["group"] == group) for group in sizes]
+                _draw_bars(axes, sizes, parts, "object_share", length)
+                axes.set_title(style.wrapped(f"{result.method}, {result.dataset}", length + 0.15))
+                axes.set_xticks((0, 50, 100))
+                axes.set_xlabel("objects (%)")
+                axes.tick_params("y", labelleft=axes is row[0])
+                numbers = axes.secondary_yaxis("right")  # of objects
+                counts = [f"{int(part['objects'].sum()):,}" for part in parts]
+                numbers.set_yticks(range(len(counts)), counts, fontsize=style.SMALL_FONT)
+                numbers.tick_params(length=0, pad=1)
+                numbers.spines["right"].set_visible(False)
+        classes = {CLASS_TITLES[name]: CLASS_STYLES[name] for name in OBJECT_CLASSES}
+        style.add_legend(figure, classes, bars=True)
+    return figure
+
+
+def _draw_bars(
+    axes: "Axes", names: Sequence[str], tables: "Sequence[pl.DataFrame]", column: str, length: float
+) -> None:
+    """Draw a stacked bar for each name, downwards; parts that are wide enough have their number inside.
+
+    Args:
+        axes: the panel.
+        names: of the bars.
+        tables: of the error breakdown, one for each bar.
+        column: the share to draw; objects add up to 100 %, for pixels the axis ends at the longest bar.
+        length: of the axis in inches, about.
+    """
+    shares = np.zeros((len(names), len(ERROR_CLASSES)))
+    for row, table in enumerate(tables):  # 0 where a class has none by definition
+        shares[row, : table.height] = table[column].fill_null(0.0).fill_nan(0.0)
+    end = 1.0 if column == "object_share" else 1.02 * max(shares.sum(axis=1).max(initial=0), 1e-9)
+    digits = 0 if end > 0.2 else 1 if end > 0.02 else 2
+    left = np.zeros(len(names))
+    for values, fill in zip(shares.T, CLASS_STYLES.values(), strict=True):
+        bars = axes.barh(np.arange(len(names)), 100 * values, 0.78, 100 * left, **fill.bar_options())
+        wide = values >= _LABELLED / length * end
+        labels = [f"{100 * v:.{digits}f}" if w else "" for v, w in zip(values, wide, strict=True)]
+        box = {"facecolor": fill.colour, "edgecolor": "none", "pad": 0.6}
+        look: dict[str, Any] = {"fontsize": style.SMALL_FONT, "color": fill.text, "bbox": box}
+        axes.bar_label(bars, labels, label_type="center", in_layout=False, **look)
+        left += values
+    axes.set_yticks(np.arange(len(names)), names)
+    axes.set(ylim=(len(names) - 0.45, -0.55), xlim=(0, 100 * end))
+    axes.grid(visible=False, axis="y")
+    axes.tick_params(axis="y", length=0)
+    if not left.any():
+        style.annotate_empty_axes(axes, "nothing to show")
 
 
 class ErrorSection(NamedTuple):
-    """The errors on one data set: notes, bars of objects, of pixels and by size, and their table.
+    """The errors on one data set, as the page shows them.
 
-    Without an error breakdown of any method there are only notes.
+    Attributes:
+        dataset: its name.
+        notes: sentences on results without an error breakdown.
+        bars: method -> rows of its error breakdown; empty if no method has one.
+        sizes: size group -> the same of the objects of this size.
+        table: of objects and wrong pixels.
     """
 
     dataset: str
     notes: list[str]
-    objects: list[ErrorBar]
-    pixels: list[ErrorBar]
-    sizes: dict[str, list[ErrorBar]]
+    bars: dict[str, list[dict[str, Any]]]
+    sizes: dict[str, dict[str, list[dict[str, Any]]]]
     table: Grid | None
+
+    @property
+    def longest(self) -> float:
+        """The largest share of wrong pixels of a method."""
+        return max(sum(row["image_share"] or 0 for row in rows) for rows in self.bars.values())
 
 
 def error_section(dataset: str, results: Sequence[Result]) -> ErrorSection:
-    """Return the errors on one data set for the page."""
+    """Return the errors on one data set for the page.
+
+    Args:
+        dataset: its name.
+        results: those of this data set.
+    """
     notes = missing_errors(results)
-    chosen = [result for result in results if has_errors(result.evaluation)]
-    if not chosen:
-        return ErrorSection(dataset, notes, [], [], {}, None)
-    tables = {r.method: error_breakdown(r.evaluation) for r in chosen}
-    by_size = {r.method: error_breakdown(r.evaluation, by="size") for r in chosen}
-    longest = max(float(table["image_share"].sum()) for table in tables.values())
+    evaluations = {r.method: r.evaluation for r in results if has_errors(r.evaluation)}
+    if not evaluations:
+        return ErrorSection(dataset, notes, {}, {}, None)
+    groups = group_seeds(evaluations)
+    by_size = {
+        method: _pooled([error_breakdown(evaluations[run], by="size") for run in runs])
+        for method, runs in groups.items()
+    }
     sizes = {
-        group: [_object_bar(m, table.filter(table["group"] == group)) for m, table in by_size.items()]
+        group: {m: table.filter(table["group"] == group).to_dicts() for m, table in by_size.items()}
         for group in used_groups(list(by_size.values()))
     }
+    bars = {
+        method: _pooled([error_breakdown(evaluations[run]) for run in runs]).to_dicts()
+        for method, runs in groups.items()
+    }
     grid = error_grid(results)  # without the column of the data set
-    return ErrorSection(
-        dataset,
-        notes,
-        objects=[_object_bar(method, table) for method, table in tables.items()],
-        pixels=[_pixel_bar(method, table, longest) for method, table in tables.items()],
-        sizes=sizes,
-        table=Grid(grid.headings[1:], tuple(row[1:] for row in grid.rows), grid.n_text - 1),
-    )
+    table = Grid(grid.headings[1:], tuple(row[1:] for row in grid.rows), grid.n_text - 1)
+    return ErrorSection(dataset, notes, bars, sizes, table)
 
 
-def _object_bar(method: str, table: "pl.DataFrame") -> ErrorBar:
-    parts = [
-        _part(name, 100 * share, f"{100 * share:.0f}", f"{count:,} ({100 * share:.1f} %)")
-        for name, count, share in table.select("class", "objects", "object_share").iter_rows()
-        if count
-    ]
-    return ErrorBar(method, tuple(parts), f"{int(table['objects'].sum()):,}")
+def _pooled(tables: "Sequence[pl.DataFrame]") -> "pl.DataFrame":
+    """The error breakdown of all seeds of a method: objects together, the mean share of wrong pixels."""
+    import polars as pl
 
-
-def _pixel_bar(method: str, table: "pl.DataFrame", longest: float) -> ErrorBar:
-    parts = [
-        _part(name, 100 * share / longest, f"{100 * share:.1f}", f"{100 * share:.2f} % of all pixels")
-        for name, share in table.select("class", "image_share").iter_rows()
-        if share
-    ]
-    return ErrorBar(method, tuple(parts), f"{100 * float(table['image_share'].sum()):.1f} %")
-
-
-def _part(name: str, width: float, label: str, text: str) -> tuple[str, float, str, str]:
-    label = label if width >= _MIN_LABELLED else ""
-    return name, round(width, 3), label, f"{CLASS_TITLES[name]}: {text}"
-
-
-def error_css() -> str:
-    """Return the style rules of the classes; the palest and the darkest change places in the dark."""
-    styles = {name: (fill.colour, fill.text) for name, fill in CLASS_STYLES.items()}
-    dark = styles | {"correct": ("#3d444d", "white"), "false": ("#f4f4f4", "black")}
-    return "\n".join(
-        f".error-{name} {{ background-color: light-dark({colour}, {dark[name][0]}); "
-        f"color: light-dark({text}, {dark[name][1]}); }}"
-        for name, (colour, text) in styles.items()
-    )
+    if len(tables) == 1:
+        return tables[0]
+    keys = [name for name in ("group", "class") if name in tables[0].columns]
+    pooled = pl.concat(tables).group_by(keys, maintain_order=True)
+    sums = pooled.agg(pl.col("objects").sum(), pl.col("image_share").mean())
+    total = pl.col("objects").sum().over(keys[:-1]) if keys[:-1] else pl.col("objects").sum()
+    return sums.with_columns(object_share=pl.col("objects") / total)

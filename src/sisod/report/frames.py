@@ -22,10 +22,7 @@ from sisod.scoring.partition import Partition
 from sisod.scoring.protocols import Protocol
 
 _FRAME, _BACKGROUND = (0, 94, 213), (178, 114, 0)  # orange and blue (BGR), safe for colour-blind readers
-_SHORT_SIDE, _LONG_SIDE = (
-    480,
-    1920,
-)  # pixels; smaller pictures are enlarged so that the numbers can be read
+_SHORT_SIDE, _LONG_SIDE = 480, 1920  # pixels; smaller pictures are enlarged for their numbers
 
 
 @dataclass(frozen=True)
@@ -40,7 +37,12 @@ class Picture:
 
 
 def draw_frames(canvas: NDArray[np.uint8], parts: Partition) -> NDArray[np.uint8]:
-    """Return a picture (BGR) with numbered frames, tinted background, and a line of text with alpha."""
+    """Return a picture with numbered frames, tinted background, and a line of text with alpha.
+
+    Args:
+        canvas: the image or mask (BGR).
+        parts: its partition.
+    """
     height, width = parts.shape
     tinted = canvas.copy()
     tint = np.array(_BACKGROUND, dtype=np.float64)
@@ -48,14 +50,17 @@ def draw_frames(canvas: NDArray[np.uint8], parts: Partition) -> NDArray[np.uint8
     scale = max(1, min(round(_SHORT_SIDE / min(height, width)), _LONG_SIDE // max(height, width)))
     size = (width * scale, height * scale)
     picture = np.asarray(cv2.resize(tinted, size, interpolation=cv2.INTER_NEAREST), dtype=np.uint8)
+    font, smooth = cv2.FONT_HERSHEY_SIMPLEX, cv2.LINE_AA
     for frame in parts:
-        corners = [(frame.x0 * scale, frame.y0 * scale), (frame.x1 * scale - 1, frame.y1 * scale - 1)]
-        cv2.rectangle(picture, corners[0], corners[1], _FRAME, 2)
-        _draw_text(picture, str(frame.index + 1), (corners[0][0] + 4, corners[0][1] + 18))
+        left, top = frame.x0 * scale, frame.y0 * scale
+        cv2.rectangle(picture, (left, top), (frame.x1 * scale - 1, frame.y1 * scale - 1), _FRAME, 2)
+        for colour, thick in (((255, 255, 255), 4), (_FRAME, 2)):
+            place = (left + 4, top + 18)
+            cv2.putText(picture, str(frame.index + 1), place, font, 0.6, colour, thick, smooth)
     strip = np.full((32, picture.shape[1], 3), 255, dtype=np.uint8)
     share = parts.background_area / (height * width)
     text = f"{len(parts)} frames, background {share:.1%}, alpha {parts.alpha:.3g}"
-    cv2.putText(strip, text, (8, 22), cv2.FONT_HERSHEY_SIMPLEX, 0.5, (0, 0, 0), 1, cv2.LINE_AA)
+    cv2.putText(strip, text, (8, 22), font, 0.5, (0, 0, 0), 1, smooth)
     return np.concatenate([picture, strip])
 
 
@@ -133,15 +138,14 @@ def draw_folder(
 
 
 def render_pictures(pictures: Sequence[Picture], kind: Format) -> str:
-    """Return one row per picture, for a document or a program."""
+    """Return one row per picture, for a document or a program.
+
+    Args:
+        pictures: from `draw_folder`.
+        kind: the format.
+    """
     rows = [asdict(picture) for picture in pictures]
-    cells = tuple(
-        (one.image, str(one.components), str(one.frames), number(one.background), number(one.alpha))
-        for one in pictures
-    )
+    counts = ((one.image, str(one.components), str(one.frames)) for one in pictures)
+    shares = ((number(one.background), number(one.alpha)) for one in pictures)
+    cells = tuple(row + more for row, more in zip(counts, shares, strict=True))
     return render(Grid(tuple(rows[0]), cells, n_text=1), rows, rows, kind)
-
-
-def _draw_text(picture: NDArray[np.uint8], text: str, origin: tuple[int, int]) -> None:
-    for colour, thickness in (((255, 255, 255), 4), (_FRAME, 2)):
-        cv2.putText(picture, text, origin, cv2.FONT_HERSHEY_SIMPLEX, 0.6, colour, thickness, cv2.LINE_AA)

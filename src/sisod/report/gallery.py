@@ -12,20 +12,13 @@ from sisod.common.exceptions import InputError, MissingExtraError, UsageError, s
 from sisod.common.output import lock, readable_errors, resolve_link, write_files
 from sisod.common.streams import progress_bar
 from sisod.data.storage import is_local_root
+from sisod.report.drawing import groups
 from sisod.report.drawing.curves import CURVES, curve_figure, object_figure
-from sisod.report.drawing.error_bars import error_figure, error_size_figure
 from sisod.report.drawing.examples import example_figure
-from sisod.report.drawing.groups import (
-    false_object_figure,
-    has_groups,
-    number_figure,
-    object_score,
-    score_key,
-    size_figure,
-)
-from sisod.report.drawing.request import FigureRequest as FigureRequest
 from sisod.report.drawing.studies import ablation_figure
+from sisod.report.error_breakdown import error_figure, error_size_figure
 from sisod.report.missing import missing_curves
+from sisod.report.style import FigureRequest as FigureRequest
 from sisod.report.style import check_plot_path, figure_bytes, save_figure
 from sisod.scoring.metrics import METRICS, check_metric
 
@@ -35,12 +28,12 @@ if TYPE_CHECKING:
 # name -> what draws the figure
 FIGURES: "dict[str, Callable[[FigureRequest], Figure]]" = {
     **{kind: partial(curve_figure, kind=kind) for kind in CURVES},
-    "size": partial(size_figure, groups="paper"),
-    "size-log": partial(size_figure, groups="log"),
-    "size-quantile": partial(size_figure, groups="quantile"),
-    "number": number_figure,
+    "size": partial(groups.size_figure, groups="paper"),
+    "size-log": partial(groups.size_figure, groups="log"),
+    "size-quantile": partial(groups.size_figure, groups="quantile"),
+    "number": groups.number_figure,
     "objects": object_figure,
-    "false-objects": false_object_figure,
+    "false-objects": groups.false_object_figure,
     "errors": error_figure,
     "errors-size": error_size_figure,
     "ablation": ablation_figure,
@@ -48,9 +41,9 @@ FIGURES: "dict[str, Callable[[FigureRequest], Figure]]" = {
 }
 # figures with a choice of metrics -> whether they can show one; the others show all that they can
 CAN_SHOW: dict[str, Callable[[str], object]] = {
-    **dict.fromkeys(("size", "size-log", "size-quantile"), object_score),
-    "number": has_groups,
-    "examples": lambda key: key != "found" and object_score(key),
+    **dict.fromkeys(("size", "size-log", "size-quantile"), groups.object_score),
+    "number": groups.has_groups,
+    "examples": lambda key: key != "found" and groups.object_score(key),
     "ablation": lambda _: True,  # its own metrics, which it checks
 }
 
@@ -109,7 +102,7 @@ def write_figures(folder: Path, kind: str, request: FigureRequest) -> tuple[list
     Returns:
         The files, and what is missing, a sentence each.
     """
-    metrics = tuple(dict.fromkeys(map(score_key, request.metrics)))
+    metrics = tuple(dict.fromkeys(map(groups.score_key, request.metrics)))
     for key in metrics:
         if key not in OBJECT_SCORES:
             check_metric(key, METRICS)
@@ -121,10 +114,9 @@ def write_figures(folder: Path, kind: str, request: FigureRequest) -> tuple[list
     with progress_bar("drawing figures", len(names)) as advance:
         for name in names:
             file = f"{name}.{kind}"
-            has_choice = name in CAN_SHOW and name != "ablation"
-            keys = [key for key in metrics if has_choice and CAN_SHOW[name](key)]
-            keys = keys[:1] if name == "examples" else keys
-            lacking = [key for key in metrics if has_choice and key not in keys]
+            choice = metrics if name in CAN_SHOW and name != "ablation" else ()
+            keys = [key for key in choice if CAN_SHOW[name](key)][: 1 if name == "examples" else None]
+            lacking = [key for key in choice if key not in keys]
             try:
                 if lacking and not keys and name != "examples":
                     raise InputError(f"it cannot show {shorten_list(lacking)}")
@@ -144,7 +136,11 @@ def write_figures(folder: Path, kind: str, request: FigureRequest) -> tuple[list
 
 
 def image_folders(arguments: Sequence[str], datasets: Sequence[str]) -> dict[str, Path]:
-    """Return data set -> folder of photographs, from arguments DIR or DATASET=DIR.
+    """Return data set -> folder of photographs, from the arguments of `--images`.
+
+    Args:
+        arguments: each DATASET=DIR, or only DIR if there is one data set.
+        datasets: names of the data sets.
 
     Example:
         >>> image_folders(["MSOD=."], ["MSOD", "ECSSD"]) == {"MSOD": Path(".")}

@@ -1,20 +1,23 @@
-"""The style of all figures, safe for colour-blind readers and readable in print; saving them."""
+"""What figures are drawn from, their style, which is safe for colour-blind readers, and saving them."""
 
 import io
 import math
 import textwrap
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from sisod.common.arguments import check_choice
+from sisod.common.arguments import check_choice, check_known
 from sisod.common.exceptions import UsageError, printable, require
 from sisod.common.output import write_output
+from sisod.evaluation.results import Result, datasets_of, methods_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from numpy.typing import NDArray
 
 Width = Literal["single", "double"]
 
@@ -26,10 +29,8 @@ DASHES = (
     (0, (6, 1, 2, 1)),
 )  # fmt: skip
 HATCHES = ("", "////", "....", "xxxx", "----", "++++", "\\\\\\\\", "||||")
-N_STYLES = len(COLOURS)
 WIDTHS = {"single": 3.25, "double": 6.875}  # inches: a column, and the text of a two-column paper
 FONT, TICK_FONT, SMALL_FONT = 8.0, 7.0, 6.0  # points; no text in figures is smaller
-MARKER_SIZE = 3.6  # points
 FORMATS = (".pdf", ".png", ".svg")
 STYLE = {
     "font.size": FONT,
@@ -41,7 +42,6 @@ STYLE = {
     "ytick.labelsize": TICK_FONT,
     "legend.fontsize": FONT,
     "legend.frameon": False,
-    "legend.handlelength": 3.6,  # it shows the longest dashes
     "hatch.linewidth": 0.6,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -50,7 +50,7 @@ STYLE = {
     "grid.linewidth": 0.6,
     "axes.axisbelow": True,
     "lines.linewidth": 1.3,
-    "lines.markersize": MARKER_SIZE,
+    "lines.markersize": 3.6,
     "savefig.dpi": 200,
     "svg.fonttype": "none",
     "svg.hashsalt": "sisod",  # the same figure gives the same file
@@ -58,6 +58,50 @@ STYLE = {
 }
 _PER_INCH = 14.5  # characters of a line, about; a legend's key takes as much room as ten of them
 _KEY = 10
+_LONGEST = 37  # characters of a name in a legend: one fits in a column, two side by side in the text
+
+
+@dataclass(frozen=True, eq=False)
+class FigureRequest:
+    """The inputs of figures: results, photographs, and the options of `sisod plot`.
+
+    Attributes:
+        results: saved results.
+        image_roots: data set -> folder of its photographs.
+        ablation: the table of `sisod ablate`, or None.
+        examples: names of images for the figure of examples; by default those on which methods differ
+            most.
+        fetch: whether to read maps from URLs too.
+        metrics: keys of the scores to draw, for figures of scores; by default each figure's own.
+        methods: which to draw, in this order; by default all.
+        width: of the figures, that of a column or of the text of a two-column paper.
+    """
+
+    results: Sequence[Result]
+    image_roots: Mapping[str, Path] = field(default_factory=dict)
+    ablation: Path | None = None
+    examples: Sequence[str] = ()
+    fetch: bool = False
+    metrics: Sequence[str] = ()
+    methods: Sequence[str] = ()
+    width: Width = "double"
+
+    @property
+    def chosen(self) -> list[Result]:
+        """The results of the chosen methods, in the order of their names."""
+        if not self.methods:
+            return list(self.results)
+        for method in self.methods:
+            check_known("method", method, methods_of(self.results))
+        found = {(result.dataset, result.method): result for result in self.results}
+        keys = [(name, method) for name in datasets_of(self.results) for method in self.methods]
+        return [found[key] for key in keys if key in found]
+
+    @property
+    def by_dataset(self) -> dict[str, list[Result]]:
+        """The chosen results of each data set."""
+        chosen = self.chosen
+        return {name: [r for r in chosen if r.dataset == name] for name in datasets_of(chosen)}
 
 
 @dataclass(frozen=True)
@@ -78,16 +122,24 @@ class LineStyle:
         return {"facecolor": self.colour, "edgecolor": "white", "hatch": self.hatch, "linewidth": 0}
 
 
-def line_styles(methods: Sequence[str]) -> dict[str, LineStyle]:
+def line_styles(methods: Iterable[str]) -> dict[str, LineStyle]:
     """Return a line style for each method.
 
     The first 8 differ in colour, marker, dash and hatch, the first 32 in at least two of colour, marker
     and dash: the second eight have the colours of the first, but other markers and dashes.
+
+    Args:
+        methods: their names.
+
+    Example:
+        >>> styles = line_styles(["EDN", "ICON"])
+        >>> styles["ICON"].colour, styles["ICON"].marker, styles["ICON"].dash
+        ('#d55e00', 's', '--')
     """
     styles = {}
     for number, method in enumerate(methods):
-        turn, index = divmod(number, N_STYLES)
-        marker, dash = (index + 3 * turn) % N_STYLES, (index + 5 * turn) % N_STYLES
+        turn, index = divmod(number, 8)
+        marker, dash = (index + 3 * turn) % 8, (index + 5 * turn) % 8
         styles[method] = LineStyle(COLOURS[index], MARKERS[marker], DASHES[dash], HATCHES[marker])
     return styles
 
@@ -104,7 +156,7 @@ def new_figure(height: float, *, width: Width = "double") -> "Figure":
     """Return an empty figure with constrained layout, which a notebook displays with any backend.
 
     Args:
-        height: in inches; `fit_height` corrects it when everything is drawn.
+        height: in inches.
         width: that of a column, or of the text, of a two-column paper.
     """
     require("drawing", "matplotlib")
@@ -117,27 +169,58 @@ def new_figure(height: float, *, width: Width = "double") -> "Figure":
     return NotebookFigure(figsize=(inches(width), height), layout="constrained")
 
 
+@contextmanager
+def new_panels(
+    heights: Sequence[float],
+    columns: int,
+    width: Width = "double",
+    *,
+    notes: Sequence[str] = (),
+    **options: Any,
+) -> "Iterator[tuple[Figure, NDArray[Any]]]":
+    """Give a figure and its panels, whose rows have the given heights when all is drawn.
+
+    What matplotlib places around the panels, such as titles, notes and the legend, is added to the
+    height of the figure.
+
+    Args:
+        heights: of the rows of panels, in inches.
+        columns: panels side by side.
+        width: of the figure.
+        notes: sentences above the panels.
+        options: of `matplotlib.figure.Figure.subplots`.
+    """
+    with context():
+        figure = new_figure(sum(heights) + len(heights) + 2, width=width)
+        if notes:
+            figure.suptitle("\n".join(map(plain_text, notes)), wrap=True, color="#555555")
+        panels = figure.subplots(
+            len(heights), columns, squeeze=False, height_ratios=list(heights), **options
+        )
+        yield figure, panels
+        figure.get_layout_engine().execute(figure)  # type: ignore[union-attr]
+        drawn = sum(axes.get_position(original=True).height for axes in panels[:, 0])
+        figure.set_figheight(sum(heights) + (1 - drawn) * figure.get_figheight())
+
+
 def inches(width: Width) -> float:
-    """Return the width of a figure."""
+    """Return the width of a figure.
+
+    Example:
+        >>> inches("single")
+        3.25
+    """
     check_choice("width", width, get_args(Width))
     return WIDTHS[width]
 
 
-def fit_height(figure: "Figure", column: "Iterable[Axes]", height: float) -> None:
-    """Set the height of a figure so that a column of panels has a height together, in inches.
-
-    What matplotlib places around the panels, such as titles, notes and the legend, keeps its size.
-    """
-    figure.get_layout_engine().execute(figure)  # type: ignore[union-attr]
-    drawn = 0.0
-    for axes in column:
-        holder: Any = axes.get_figure()  # a subfigure has its own coordinates
-        drawn += axes.get_position(original=True).height * holder.bbox.height / figure.dpi
-    figure.set_figheight(figure.get_figheight() + height - drawn)
-
-
 def plain_text(name: str) -> str:
-    """Return a name escaped for matplotlib: a dollar sign would start a formula."""
+    r"""Return a name escaped for matplotlib: a dollar sign would start a formula.
+
+    Example:
+        >>> print(plain_text("net $1"))
+        net \$1
+    """
     return printable(name).replace("$", r"\$")
 
 
@@ -155,7 +238,8 @@ def shorten(name: str, most: int) -> str:
 def wrapped(text: str, width: float, *, most: int = 3) -> str:
     r"""Return a text for matplotlib, in at most `most` lines of about a width in inches.
 
-    A text that is too long loses its middle, as its end often tells it from others.
+    A text that is too long loses its middle, as its end often tells it from others. The layout of
+    matplotlib does not wrap titles and labels.
 
     Example:
         >>> wrapped("PoolNet-ResNet50-finetuned on MSOD", 1.3)
@@ -169,8 +253,14 @@ def wrapped(text: str, width: float, *, most: int = 3) -> str:
     return "\n".join(map(plain_text, lines)) or " "
 
 
-def add_legend(figure: "Figure", styles: dict[str, LineStyle], *, bars: bool = False) -> None:
-    """Add one legend for all panels below them, of lines or of bars."""
+def add_legend(figure: "Figure", styles: Mapping[str, Any], *, bars: bool = False) -> None:
+    """Add one legend for all panels below them.
+
+    Args:
+        figure: whose width decides how many names stand side by side.
+        styles: name -> its style, such as those of `line_styles`.
+        bars: whether they are those of bars, not of lines.
+    """
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
@@ -178,19 +268,14 @@ def add_legend(figure: "Figure", styles: dict[str, LineStyle], *, bars: bool = F
         Patch(**style.bar_options()) if bars else Line2D([], [], **style.options())
         for style in styles.values()
     ]
-    room = figure.get_figwidth() - _KEY / _PER_INCH
     # matplotlib leaves out labels that start with an underscore
-    labels = [" " + wrapped(name, room).replace("\n", "\n ") for name in styles]
-    longest = max(len(line) for label in labels for line in label.split("\n"))
-    n_fit = int(_PER_INCH * figure.get_figwidth() / (_KEY + longest))
-    n_rows = math.ceil(len(keys) / max(1, min(5, n_fit)))
-    figure.legend(keys, labels, loc="outside lower center", ncols=math.ceil(len(keys) / n_rows))
-
-
-def add_notes(figure: "Figure", notes: Sequence[str]) -> None:
-    """Write sentences above the panels."""
-    if notes:
-        figure.suptitle("\n".join(map(plain_text, notes)), wrap=True, color="#555555")
+    labels = [f" {plain_text(shorten(name, _LONGEST))}" for name in styles]
+    longest = max(map(len, labels)) + (_KEY // 2 if bars else _KEY)
+    n_rows = math.ceil(len(keys) / max(1, min(5, int(_PER_INCH * figure.get_figwidth() / longest))))
+    figure.legend(
+        keys, labels, loc="outside lower center", ncols=math.ceil(len(keys) / n_rows),
+        handlelength=1.5 if bars else 3.6,  # shows the longest dashes
+    )  # fmt: skip
 
 
 def annotate_empty_axes(axes: "Axes", text: str) -> None:
@@ -199,14 +284,24 @@ def annotate_empty_axes(axes: "Axes", text: str) -> None:
 
 
 def check_plot_path(path: Path) -> None:
-    """Raise if a file name has not the ending of a figure format, before any work is done."""
+    """Raise if a file name has not the ending of a figure format, before any work is done.
+
+    Raises:
+        UsageError: for another ending.
+        MissingExtraError: without matplotlib.
+    """
     if path.suffix.lower() not in FORMATS:
         raise UsageError(f"{str(path)!r}: expected a name ending in .pdf, .png or .svg")
     require("drawing", "matplotlib")
 
 
 def save_figure(figure: "Figure", path: Path) -> None:
-    """Write a figure to a file, atomically."""
+    """Write a figure to a file, atomically.
+
+    Args:
+        figure: any figure of matplotlib.
+        path: whose ending, .pdf, .png or .svg, is the format.
+    """
     write_output(path, figure_bytes(figure, path.suffix.lower()[1:]))
 
 

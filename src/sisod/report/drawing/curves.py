@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from sisod.evaluation.results import Result, datasets_of, methods_of
+from sisod.analysis.object_counts import object_curve
+from sisod.evaluation.result import Evaluation
+from sisod.evaluation.results import Result, methods_of
 from sisod.report import style
-from sisod.report.drawing.request import FigureRequest
-from sisod.report.missing import missing_curves, missing_objects
-from sisod.report.objects import HALF_INDEX, object_points, require_counts
+from sisod.report.missing import has_curve, missing_curves, missing_objects, require_counts
+from sisod.report.style import FigureRequest
+from sisod.scoring.counting.objects import N_THRESHOLDS
+from sisod.scoring.families.objects import precision, recall
 
 if TYPE_CHECKING:
     import polars as pl
@@ -25,6 +28,7 @@ CURVES = {
     "iou": ("threshold", "iou", "threshold", "IoU"),
 }
 FORMS = {"": "plain", "si_": "size-invariant"}
+HALF_INDEX = N_THRESHOLDS // 2  # p > 0.5, the threshold of every other metric of objects
 _SIZES = {"": "all objects", "_small": "objects under 1 % of the image"}
 _Draw = Callable[["Axes", Sequence[Result], str, dict[str, style.LineStyle]], None]
 
@@ -40,22 +44,21 @@ def curve_figure(request: FigureRequest, kind: str) -> "Figure":
     def draw(
         axes: "Axes", group: Sequence[Result], prefix: str, styles: dict[str, style.LineStyle]
     ) -> None:
-        x_key, y_key, x_name, y_name = CURVES[kind]
         for i, result in enumerate(group):
-            x, y = curve_points(result.evaluation.curves, x_key, y_key, prefix)
+            x, y = curve_points(result.evaluation.curves, kind, prefix)
             # the markers of different methods are at different thresholds
             axes.plot(x, y, **styles[result.method].options(), markevery=(32 * i // len(group), 32))
-        si = "SI-" if prefix and kind in ("f", "iou") else ""
-        axes.set(xlabel=x_name, ylabel=f"{si}{y_name}")
-        if not has_line(axes):
-            axes.set_axis_off()
-            style.annotate_empty_axes(axes, why_no_curve([one.evaluation.curves for one in group], kind))
+        finish_curves(axes, [result.evaluation.curves for result in group], kind, prefix)
 
     return _two_columns(request, FORMS, draw, missing_curves(request.chosen, CURVES[kind][:2]))
 
 
 def object_figure(request: FigureRequest) -> "Figure":
-    """Draw object precision over object recall at every threshold, with a marker at one half."""
+    """Draw object precision over object recall at every threshold, with a marker at one half.
+
+    Args:
+        request: the results and options.
+    """
     require_counts(request.chosen, "curve of objects")
 
     def draw(
@@ -68,8 +71,8 @@ def object_figure(request: FigureRequest) -> "Figure":
         axes.set(xlabel="object recall", ylabel="object precision")
         if not has_line(axes):
             counted = any(result.evaluation.counts is not None for result in group)
-            why = "no such objects, or none predicted" if counted else "no predicted objects saved"
-            style.annotate_empty_axes(axes, style.wrapped(why, style.inches(request.width) / 3))
+            why = "no such objects,\nor none predicted" if counted else "no predicted objects saved"
+            style.annotate_empty_axes(axes, why)
 
     return _two_columns(request, _SIZES, draw, missing_objects(request.chosen, curves=True))
 
@@ -78,24 +81,36 @@ def _two_columns(
     request: FigureRequest, columns: Mapping[str, str], draw: _Draw, notes: Sequence[str]
 ) -> "Figure":
     """A row of two panels for each data set; both axes of all panels are shares."""
-    results, width = request.chosen, request.width
-    datasets, styles = datasets_of(results), style.line_styles(methods_of(results))
-    panel = 0.32 * style.inches(width)
-    with style.context():
-        figure = style.new_figure((panel + 1) * len(datasets) + 2, width=width)
-        panels = figure.subplots(len(datasets), 2, squeeze=False, sharex=True, sharey=True)
-        for row, name in zip(panels, datasets, strict=True):
-            group = [result for result in results if result.dataset == name]
+    total, styles = style.inches(request.width), style.line_styles(methods_of(request.chosen))
+    heights = [0.32 * total] * len(request.by_dataset)
+    shared = {"sharex": True, "sharey": True}
+    with style.new_panels(heights, 2, request.width, notes=notes, **shared) as (figure, panels):
+        for row, (name, group) in zip(panels, request.by_dataset.items(), strict=True):
             for axes, (key, title) in zip(row, columns.items(), strict=True):
                 draw(axes, group, key, styles)
-                axes.set_title(style.wrapped(f"{name}, {title}", style.inches(width) * 0.42))
+                axes.set_title(style.wrapped(f"{name}, {title}", 0.42 * total))
                 axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
-        for axes in panels.flat:
-            axes.label_outer()
-        style.add_notes(figure, notes)
+                axes.label_outer()
         style.add_legend(figure, styles)
-        style.fit_height(figure, panels[:, 0], panel * len(datasets))
     return figure
+
+
+def finish_curves(axes: "Axes", tables: "Sequence[pl.DataFrame]", kind: str, prefix: str = "") -> None:
+    """Name the axes of a panel of curves; write into an empty one why it is empty.
+
+    Args:
+        axes: the panel.
+        tables: of the curves; one is saved only if a metric that needs it was evaluated.
+        kind: a key of `CURVES`.
+        prefix: "si_" for the size-invariant form.
+    """
+    *keys, x_name, y_name = CURVES[kind]
+    axes.set(xlabel=x_name, ylabel=f"SI-{y_name}" if prefix and kind in ("f", "iou") else y_name)
+    if not has_line(axes):
+        axes.set_axis_off()
+        known = {"threshold", *(name for table in tables for name in table.columns)}
+        missing = [f"{key} was not evaluated" for key in keys if key not in known]
+        style.annotate_empty_axes(axes, [*missing, "undefined on every image"][0])
 
 
 def has_line(axes: "Axes") -> bool:
@@ -103,23 +118,45 @@ def has_line(axes: "Axes") -> bool:
     return any(np.isfinite(line.get_xydata()).all(axis=1).any() for line in axes.get_lines())
 
 
-def why_no_curve(tables: "Sequence[pl.DataFrame]", kind: str) -> str:
-    """Say why a panel is empty: a curve is saved only if a metric that needs it was evaluated."""
-    for key in CURVES[kind][:2]:
-        if not any(key in table.columns for table in tables):
-            return f"{key} was not evaluated"
-    return "undefined on every image"
-
-
 def curve_points(
-    curves: "pl.DataFrame", x_key: str, y_key: str, prefix: str
+    curves: "pl.DataFrame", kind: str, prefix: str
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the two coordinates of a mean curve, thresholds in [0, 1]; NaN if it was not saved."""
+    """Return the two coordinates of a mean curve, thresholds in [0, 1]; NaN if it was not saved.
+
+    Args:
+        curves: the table of an evaluation.
+        kind: a key of `CURVES`.
+        prefix: "" for the plain form, "si_" for the size-invariant one.
+    """
 
     def column(key: str) -> NDArray[np.float64]:
-        if key not in curves.columns:
+        if key == "threshold":
+            return curves["threshold"].to_numpy() / 255
+        if prefix + key not in curves.columns:
             return np.full(curves.height, np.nan)
-        return curves[key].to_numpy().astype(np.float64)
+        return curves[prefix + key].to_numpy().astype(np.float64)
 
-    x = curves["threshold"].to_numpy() / 255 if x_key == "threshold" else column(prefix + x_key)
-    return x, column(prefix + y_key)
+    x_key, y_key, _, _ = CURVES[kind]
+    return column(x_key), column(y_key)
+
+
+def object_points(
+    evaluation: Evaluation, suffix: str = ""
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return object recall and object precision at every threshold.
+
+    Without a saved curve they are NaN at all but one half; without predicted objects at this one too.
+
+    Args:
+        evaluation: the result.
+        suffix: "" for all objects, "_small" for those below 1 % of the image.
+    """
+    if has_curve(evaluation):
+        curve = object_curve(evaluation)
+        return curve[f"recall{suffix}"].to_numpy(), curve[f"precision{suffix}"].to_numpy()
+    points = np.full((2, N_THRESHOLDS), np.nan)
+    if evaluation.counts is not None:
+        names = [f"{name}{suffix}" for name in ("found", "objects", "precise", "predicted")]
+        sums = {name: np.asarray(evaluation.counts[name].sum()) for name in names}
+        points[:, HALF_INDEX] = recall(sums, suffix), precision(sums, suffix)
+    return points[0], points[1]

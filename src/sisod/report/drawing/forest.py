@@ -36,37 +36,37 @@ def comparison_figure(comparison: "Comparison") -> "Figure":
     for row in comparison.table.iter_rows(named=True):
         if len(comparison.methods) <= _ALL_PAIRS or row["a"] == comparison.methods[0]:
             by_pair.setdefault((row["a"], row["b"]), []).append(Difference.from_row(row))
-    groups = _groups(list(dict.fromkeys(comparison.table["metric"].to_list())))
-    n_columns = min(_COLUMNS, len(by_pair))
-    room = (style.inches("double") - _SIDE) / n_columns
-    heights = [_LINE * len(group) for group in groups] * math.ceil(len(by_pair) / n_columns)
-    with style.context():
-        figure = style.new_figure(sum(heights) + len(heights) + 1)
-        panels = figure.subplots(
-            len(heights), n_columns, squeeze=False, sharey="row", height_ratios=heights
-        )
+    groups = metric_groups(list(dict.fromkeys(comparison.table["metric"].to_list())))
+    columns = min(_COLUMNS, len(by_pair))
+    room = (style.inches("double") - _SIDE) / columns
+    heights = [_LINE * len(group) for group in groups] * math.ceil(len(by_pair) / columns)
+    with style.new_panels(heights, columns, sharey="row") as (figure, panels):
         for axes in panels.flat:
             axes.set_axis_off()
         for i, group in enumerate(groups):
-            limits = _limits([one for rows in by_pair.values() for one in rows if one.metric in group])
-            for index, ((a, b), differences) in enumerate(by_pair.items()):
-                axes = panels[index // n_columns * len(groups) + i, index % n_columns]
-                members = [one for one in differences if one.metric in group]
-                _draw_panel(axes, group, members, limits, numbers=len(by_pair) == 1)
-                axes.locator_params("x", nbins=2 if n_columns > 1 else 4, steps=[1, 2, 5, 10])
-                axes.tick_params("y", left=False, labelleft=index % n_columns == 0)
+            shown = {pair: [d for d in rows if d.metric in group] for pair, rows in by_pair.items()}
+            limits = _limits([one for members in shown.values() for one in members])
+            for index, ((a, b), members) in enumerate(shown.items()):
+                axes = panels[index // columns * len(groups) + i, index % columns]
+                _draw_panel(axes, group, members, numbers=len(by_pair) == 1)
+                axes.set_xlim(limits)
+                axes.locator_params("x", nbins=2 if columns > 1 else 4, steps=[1, 2, 5, 10])
+                axes.tick_params("y", left=False, labelleft=index % columns == 0)
                 if i == 0 and len(by_pair) > 1:
                     names = (style.wrapped(name, room, most=2) for name in (a, f"against {b}"))
                     axes.set_title("\n".join(names))
         _describe(figure, list(by_pair))
-        style.fit_height(figure, panels[:, 0], sum(heights))
     return figure
 
 
-def _groups(metrics: Sequence[str]) -> list[list[str]]:
-    """Metrics of pixels, of objects, and counts of objects, each with an axis of their own.
+def metric_groups(metrics: Sequence[str]) -> list[list[str]]:
+    """Return metrics of pixels, of objects, and counts of objects, which have axes of their own.
 
     Differences of the later ones are much larger, and on one axis would hide the others.
+
+    Example:
+        >>> metric_groups(["mae", "found", "false_objects", "si_f_mean"])
+        [['mae', 'si_f_mean'], ['found'], ['false_objects']]
     """
     groups: dict[str, list[str]] = {"pixels": [], "objects": [], "counts": []}
     for key in metrics:
@@ -76,19 +76,14 @@ def _groups(metrics: Sequence[str]) -> list[list[str]]:
 
 
 def _draw_panel(
-    axes: "Axes",
-    metrics: Sequence[str],
-    differences: Sequence[Difference],
-    limits: tuple[float, float],
-    *,
-    numbers: bool,
+    axes: "Axes", metrics: Sequence[str], differences: Sequence[Difference], *, numbers: bool
 ) -> None:
     """A line for each metric; its numbers on the right if there is room."""
     axes.set_axis_on()
     axes.grid(visible=False, axis="y")
     axes.spines["left"].set_visible(False)
     axes.set_yticks(range(len(metrics)), [style.plain_text(title(key)) for key in metrics])
-    axes.set(xlim=limits, ylim=(len(metrics) - 0.4, -0.6))
+    axes.set_ylim(len(metrics) - 0.4, -0.6)
     axes.axvline(0, color="#444444", linewidth=0.8)
     for one in differences:
         if math.isnan(one.value):
@@ -102,7 +97,7 @@ def _draw_panel(
             text = f"{number(value, sign=True)}  ({interval_text(low, high, sign=True)})"
             axes.annotate(
                 text, (1.02, y), xycoords=axes.get_yaxis_transform(), va="center",
-                color="#555555" if colour == UNDECIDED else colour, annotation_clip=False,
+                color=colour if fill == colour else "#555555", annotation_clip=False,
                 fontsize=style.TICK_FONT,
             )  # fmt: skip
 
@@ -128,12 +123,10 @@ def _describe(figure: "Figure", pairs: Sequence[tuple[str, str]]) -> None:
         "worse": f"{second} is better",
     }
     handles = [
-        Line2D(
-            [], [], color=_COLOURS[verdict], marker="o", label=" " + style.wrapped(name, 1.5),
-            markerfacecolor="white" if verdict == "undecided" else None,
-        )
+        Line2D([], [], color=_COLOURS[verdict], marker="o", label=" " + style.wrapped(name, 1.5))
         for verdict, name in names.items()
-    ]  # fmt: skip
+    ]
+    handles[1].set_markerfacecolor("white")
     label = f"advantage of {first} (difference with 95 % interval)"
     figure.supxlabel(style.wrapped(label, figure.get_figwidth() - 0.5))
     figure.legend(handles=handles, loc="outside upper center", ncols=3)

@@ -1,24 +1,23 @@
 """Figures of scores by groups: by the size of objects, and by their number in an image."""
 
-import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sisod.analysis.bootstrap import number_intervals, size_intervals
-from sisod.analysis.groups import SizeKind, by_number, by_size, size_edges
+from sisod.analysis.groups import SizeKind, by_number, by_size, predicted_by_size, size_edges
 from sisod.analysis.scores import OBJECT_SCORES, heading
 from sisod.common.exceptions import InputError, UsageError
 from sisod.evaluation.result import Evaluation
-from sisod.evaluation.results import Result, datasets_of, methods_of
+from sisod.evaluation.results import Result, methods_of
 from sisod.report import style
-from sisod.report.drawing.request import FigureRequest
-from sisod.report.missing import missing_objects
-from sisod.report.objects import false_by_size, require_counts
+from sisod.report.missing import missing_objects, require_counts
+from sisod.report.style import FigureRequest
 from sisod.scoring.metrics import METRICS, canonical_key, check_metric, squeeze
 
 if TYPE_CHECKING:
@@ -26,8 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FEW = 20  # objects or images; the marker of a smaller group is hollow
-_MOST_ROWS = 4  # of panels; with more, all methods share one panel
-_PANEL = 1.0  # inches: height of a panel
+_MOST_PANELS = {"single": 1, "double": 4}  # side by side; of more networks all methods share one
 _BARS = 0.86  # share of a size group's width that its bars take
 
 
@@ -109,27 +107,32 @@ class GroupScores:
     counts: NDArray[np.int64]
     names: tuple[str, ...]
 
-    @property
-    def ticks(self) -> NDArray[np.float64]:
-        """Positions of the names on the axis, on which group i extends from i to i + 1."""
-        start = 0.5 if len(self.names) == len(self.values) else 0.0
-        return np.arange(len(self.names), dtype=np.float64) + start
-
     @classmethod
-    def by_size(cls, evaluation: Evaluation, groups: SizeKind, score: str) -> "GroupScores":
-        """Return the scores of objects by their size."""
+    def by_size(cls, groups: SizeKind, evaluation: Evaluation, score: str) -> "GroupScores":
+        """Return the scores of objects by their size.
+
+        Args:
+            groups: kind of size groups.
+            evaluation: the result.
+            score: a key of `OBJECT_SCORES`.
+        """
         table = by_size(evaluation, groups=groups)
         edges = [*table["low"].to_list(), table["high"].to_list()[-1]]
         return cls(
             table["found" if score == "found" else OBJECT_SCORES[score]].to_numpy(),
             size_intervals(evaluation, score, edges),
             table["objects"].to_numpy(),
-            percent_labels(edges),
+            tuple(f"{100 * edge:.3g}" for edge in edges),
         )
 
     @classmethod
     def by_number(cls, evaluation: Evaluation, key: str) -> "GroupScores":
-        """Return the scores of images by their number of objects."""
+        """Return the scores of images by their number of objects.
+
+        Args:
+            evaluation: the result.
+            key: of a metric of images.
+        """
         table = by_number(evaluation, metrics=[key])
         return cls(
             table[key].to_numpy(),
@@ -137,33 +140,6 @@ class GroupScores:
             table["images"].to_numpy(),
             tuple(table["group"].to_list()),
         )
-
-
-def percent_labels(edges: Sequence[float]) -> tuple[str, ...]:
-    """Return shares as percentages of two digits, of three where two would not tell them apart.
-
-    Example:
-        >>> percent_labels([0, 0.00316, 0.1]), percent_labels([0.331, 0.333])
-        (('0', '0.32', '10'), ('33.1', '33.3'))
-    """
-    short, long = ([f"{100 * edge:.{digits}g}" for edge in edges] for digits in (2, 3))
-    # two digits of 100 are 1e+02
-    short = [a if "e" not in a else b for a, b in zip(short, long, strict=True)]
-    return tuple(short if len(set(short)) == len(short) else long)
-
-
-def short_count(count: int) -> str:
-    """Return a count in at most four characters.
-
-    Example:
-        >>> short_count(950), short_count(1234), short_count(98765)
-        ('950', '1.2k', '99k')
-    """
-    if count < 1000:
-        return str(count)
-    if count < 9950:
-        return f"{count / 1000:.1f}k"
-    return f"{count / 1000:.0f}k" if count < 999_500 else f"{count / 1e6:.0f}M"
 
 
 def network_of(method: str) -> str:
@@ -184,13 +160,9 @@ def size_figure(request: FigureRequest, groups: SizeKind) -> "Figure":
         groups: kind of size groups.
     """
     names = request.metrics or ("object_mae",)
-    scores = dict.fromkeys(find_object_score(name, request.chosen) for name in names)
-
-    def points(evaluation: Evaluation, score: str) -> GroupScores:
-        return GroupScores.by_size(evaluation, groups, score)
-
+    scores = list(dict.fromkeys(find_object_score(name, request.chosen) for name in names))
     x_name = "size of an object (% of the image)"
-    return _draw_panels(request, list(scores), points, x_name, "objects")
+    return _draw_panels(request, scores, partial(GroupScores.by_size, groups), x_name, "objects")
 
 
 def number_figure(request: FigureRequest) -> "Figure":
@@ -218,127 +190,108 @@ def _draw_panels(
     x_name: str,
     counted: str,
 ) -> "Figure":
-    """A block for each data set and score, in it a panel for each network, other methods in grey."""
-    results, width = request.chosen, request.width
-    methods = methods_of(results)
-    styles = style.line_styles(methods)
-    blocks = {
-        (name, key): {r.method: points(r.evaluation, key) for r in results if r.dataset == name}
-        for name in datasets_of(results)
-        for key in keys
-    }
+    """A row of panels for each data set and score; side by side the networks, each with its variants."""
+    styles, total = style.line_styles(methods_of(request.chosen)), style.inches(request.width)
     networks: dict[str, list[str]] = {}
-    for method in methods:
+    for method in styles:
         networks.setdefault(network_of(method), []).append(method)
-    # as few rows as possible, and as few columns as that allows
-    n_rows = math.ceil(len(networks) / (2 if width == "single" else 4))
-    if n_rows * len(blocks) > _MOST_ROWS:
-        networks, n_rows = {"": methods}, 1
-    n_columns = math.ceil(len(networks) / n_rows)
-    n_lines, panel_width = n_rows * len(blocks), (style.inches(width) - 0.5) / n_columns
-    with style.context():
-        figure = style.new_figure(n_lines * (_PANEL + 1) + 2, width=width)
-        inner: Any = figure.subfigures()  # its label stays apart from the legend
-        panels = inner.subplots(n_lines, n_columns, squeeze=False)
-        for block, ((name, key), scores) in enumerate(blocks.items()):
-            cells = panels[block * n_rows : (block + 1) * n_rows].ravel()
-            values = [np.append(one.values, one.intervals) for one in scores.values()]
-            highest = np.nanmax(np.concatenate(values), initial=0.0)
-            for axes in cells[len(networks) :]:
-                axes.set_axis_off()
-            for index, (axes, network) in enumerate(zip(cells, networks, strict=False)):
-                is_left = index % n_columns == 0
-                shown = _draw_groups(axes, scores, {m: styles[m] for m in networks[network]})
-                axes.set_title(style.wrapped(f"{network} on {name}" if network else name, panel_width))
-                axes.set_ylim(0, 1.06 * highest or 1.0)
-                axes.tick_params("y", labelleft=is_left)
-                if is_left:
-                    axes.set_ylabel(style.wrapped(heading(key), _PANEL + 0.25), fontsize=style.TICK_FONT)
-                _label_groups(axes, shown, panel_width, counts=index < n_columns)
-                axes.tick_params("x", labelbottom=index + n_columns >= len(networks))
-        inner.supxlabel(x_name)
-        notes = f"Above: number of {counted}. Bars: 95 % interval, bootstrap over images. "
-        notes += f"Hollow: fewer than {FEW} {counted}."
-        style.add_notes(figure, [notes + (" Grey: the other methods." if len(networks) > 1 else "")])
-        if len(networks) < len(methods):  # else the title of a panel is the name of its method
+    if len(networks) > _MOST_PANELS[request.width]:
+        networks = {"": list(styles)}
+    rows = [(name, group, key) for name, group in request.by_dataset.items() for key in keys]
+    heights = [1.0 if len(networks) > 1 else 1.5] * len(rows)
+    width = (total - 0.5) / len(networks)
+    notes = f"Above: number of {counted}. Bars: 95 % interval, bootstrap over images. "
+    notes += f"Hollow: fewer than {FEW} {counted}."
+    shared = {"sharey": "row", "notes": [notes]}
+    with style.new_panels(heights, len(networks), request.width, **shared) as (figure, panels):
+        for row, (name, group, key) in zip(panels, rows, strict=True):
+            scores = {r.method: points(r.evaluation, key) for r in group}
+            for axes, (network, methods) in zip(row, networks.items(), strict=True):
+                shown = {m: (scores[m], styles[m]) for m in methods if m in scores}
+                draw_groups(axes, shown, width)
+                axes.set_title(style.wrapped(f"{network} on {name}" if network else name, width))
+            row[0].set_ylabel(style.wrapped(heading(key), 1.25), fontsize=style.TICK_FONT)
+            row[0].set_ylim(bottom=0)
+        for axes in panels[-1]:
+            axes.set_xlabel(style.wrapped(x_name, width))
+        if len(networks) < len(styles):  # else the title of a panel is the name of its method
             style.add_legend(figure, styles)
-        style.fit_height(figure, panels[:, 0], n_lines * _PANEL * (1 if n_columns > 1 else 1.5))
     return figure
 
 
-def _draw_groups(
-    axes: "Axes", points: Mapping[str, GroupScores], own: Mapping[str, style.LineStyle]
-) -> GroupScores | None:
-    """Draw a panel; return what gives it ticks and counts."""
-    shown = [method for method in points if method in own]
-    for method, group in points.items():
-        middles = np.arange(len(group.values)) + 0.5
-        if method not in own:
-            axes.plot(middles, group.values, color="#bbbbbb", linewidth=0.8, zorder=2)
-            continue
-        # intervals of several methods are side by side
-        step = min(0.14, 0.8 / len(shown))
-        middles = middles + step * (shown.index(method) - (len(shown) - 1) / 2)
-        look = own[method]
+def draw_groups(
+    axes: "Axes", scores: Mapping[str, tuple[GroupScores, style.LineStyle]], width: float
+) -> None:
+    """Draw scores by groups, with their intervals and, above the panel, the number of objects or images.
+
+    Args:
+        axes: the panel.
+        scores: method -> its scores and its line style.
+        width: of the panel in inches, about: in a narrow one the names of groups are upright.
+    """
+    if not scores:
+        style.annotate_empty_axes(axes, "no result")
+        axes.set_xticks([])
+        return
+    step = min(0.14, 0.8 / len(scores))  # intervals of several methods are side by side
+    for index, (group, look) in enumerate(scores.values()):
+        middles = np.arange(len(group.values)) + 0.5 + step * (index - (len(scores) - 1) / 2)
         # not clipped: a marker at zero would lose its lower half
         axes.plot(middles, group.values, **look.options(), zorder=3, clip_on=False)
         axes.vlines(middles, *group.intervals.T, color=look.colour, linewidth=0.9, zorder=3)
         few = (group.counts > 0) & (group.counts < FEW)
-        if few.any():
+        if few.any():  # the layout cannot place a line without points
             hollow = look.options() | {"linestyle": "none", "markerfacecolor": "white"}
             axes.plot(middles[few], group.values[few], **hollow, zorder=4, clip_on=False)
-    if not shown or all(np.isnan(points[method].values).all() for method in shown):
-        style.annotate_empty_axes(axes, "no objects" if shown else "no result")
-    return points[shown[0]] if shown else next(iter(points.values()), None)
-
-
-def _label_groups(axes: "Axes", group: GroupScores | None, width: float, *, counts: bool) -> None:
-    """Write the names of groups below a panel, and their counts above it."""
-    if group is None:
-        axes.set_xticks([])
-        return
+    if all(np.isnan(group.values).all() for group, _ in scores.values()):
+        style.annotate_empty_axes(axes, "no objects")
     axes.set_xlim(0, len(group.values))
     rotation = 90 if width / len(group.values) < 0.35 else 0
-    axes.set_xticks(group.ticks, group.names, fontsize=style.SMALL_FONT, rotation=rotation)
-    if counts:
-        above = axes.secondary_xaxis("top")
-        above.set_xticks(
-            np.arange(len(group.values)) + 0.5, list(map(short_count, group.counts.tolist())),
-            fontsize=style.SMALL_FONT, rotation=rotation, color="#555555",
-        )  # fmt: skip
-        above.tick_params(length=0, pad=1)
-        above.spines["top"].set_visible(False)
+    text: dict[str, Any] = {"fontsize": style.SMALL_FONT, "rotation": rotation}
+    start = 0.5 if len(group.names) == len(group.values) else 0.0  # else they name the edges
+    axes.set_xticks(np.arange(len(group.names)) + start, group.names, **text)
+    above = axes.secondary_xaxis("top")
+    counts = [f"{count:,}" for count in group.counts.tolist()]
+    above.set_xticks(np.arange(len(counts)) + 0.5, counts, color="#555555", **text)
+    above.tick_params(length=0, pad=1)
+    above.spines["top"].set_visible(False)
 
 
 def false_object_figure(request: FigureRequest) -> "Figure":
-    """Draw false objects per image by their size, the methods side by side."""
-    results, width = request.chosen, request.width
+    """Draw false objects per image by their size, the methods side by side.
+
+    Args:
+        request: the results and options.
+    """
+    results = request.chosen
     require_counts(results, "false objects")
-    datasets, styles = datasets_of(results), style.line_styles(methods_of(results))
-    edges = size_edges("log")
-    with style.context():
-        figure = style.new_figure(2 * len(datasets) + 2, width=width)
-        panels = figure.subplots(len(datasets), 1, squeeze=False, sharex=True)
-        for axes, name in zip(panels.flat, datasets, strict=True):
-            _draw_bars(axes, [result for result in results if result.dataset == name], styles)
-            axes.set_title(style.wrapped(name, style.inches(width) - 1))
+    styles, edges = style.line_styles(methods_of(results)), size_edges("log")
+    heights, shared = [1.5] * len(request.by_dataset), {"sharex": True}
+    notes = missing_objects(results, curves=False)
+    with style.new_panels(heights, 1, request.width, notes=notes, **shared) as (figure, panels):
+        for axes, (name, group) in zip(panels.flat, request.by_dataset.items(), strict=True):
+            heights_of = {r.method: false_by_size(r.evaluation) for r in group}
+            counted = {m: values for m, values in heights_of.items() if not np.isnan(values).any()}
+            width = _BARS / max(1, len(counted))
+            for i, (method, values) in enumerate(counted.items()):
+                left = np.arange(len(values)) + (1 - _BARS) / 2 + i * width
+                axes.bar(left, values, width, align="edge", **styles[method].bar_options())
+            if not any(values.any() for values in counted.values()):
+                why = "no false objects" if counted else "no predicted objects saved"
+                style.annotate_empty_axes(axes, why)
+                axes.set_ylim(0, 1)
+            axes.grid(visible=False, axis="x")
+            axes.set_title(style.wrapped(name, style.inches(request.width) - 1))
             axes.set(xlim=(0, len(edges) - 1), ylabel="false objects per image")
-            axes.set_xticks(range(len(edges)), percent_labels(edges.tolist()), fontsize=style.SMALL_FONT)
+            names = [f"{100 * edge:.3g}" for edge in edges.tolist()]
+            axes.set_xticks(range(len(edges)), names, fontsize=style.SMALL_FONT)
         panels[-1, 0].set_xlabel("size of a false object (% of the image)")
-        style.add_notes(figure, missing_objects(results, curves=False))
         style.add_legend(figure, styles, bars=True)
-        style.fit_height(figure, panels.flat, 1.5 * len(datasets))
     return figure
 
 
-def _draw_bars(axes: "Axes", results: Sequence[Result], styles: dict[str, style.LineStyle]) -> None:
-    heights = {result.method: false_by_size(result.evaluation) for result in results}
-    counted = {method: values for method, values in heights.items() if not np.isnan(values).any()}
-    width = _BARS / max(1, len(counted))
-    for i, (method, values) in enumerate(counted.items()):
-        left = np.arange(len(values)) + (1 - _BARS) / 2 + i * width
-        axes.bar(left, values, width, align="edge", **styles[method].bar_options())
-    axes.grid(visible=False, axis="x")
-    if not any(values.any() for values in counted.values()):
-        style.annotate_empty_axes(axes, "no false objects" if counted else "no predicted objects saved")
-        axes.set_ylim(0, 1)
+def false_by_size(evaluation: Evaluation) -> NDArray[np.float64]:
+    """Return false objects per image in each logarithmic size group; NaN without predicted objects."""
+    if evaluation.predicted is None:
+        return np.full(len(size_edges("log")) - 1, np.nan)
+    return predicted_by_size(evaluation, groups="log")["false"].to_numpy() / evaluation.images.height

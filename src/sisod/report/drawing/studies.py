@@ -11,7 +11,7 @@ from sisod.analysis.reliability import N_BINS, ReliabilityCurve
 from sisod.analysis.seeds import AblationRow, read_ablation
 from sisod.common.exceptions import UsageError
 from sisod.report import style
-from sisod.report.drawing.request import FigureRequest
+from sisod.report.style import FigureRequest
 from sisod.scoring.metrics import METRICS, canonical_key, check_metric
 
 if TYPE_CHECKING:
@@ -41,23 +41,20 @@ def ablation_figure(request: FigureRequest) -> "Figure":
     datasets, total = list(dict.fromkeys(row.dataset for row in rows)), style.inches(width)
     columns = min(len(keys), 2 if width == "single" else 4)
     n_rows = math.ceil(len(keys) / columns)
-    labels = [style.wrapped(loss, total / 4, most=2) for loss in losses]
-    height = 0.27 * len(losses)
-    with style.context():
-        figure = style.new_figure(n_rows * len(datasets) * (height + 1), width=width)
-        panels = figure.subplots(n_rows * len(datasets), columns, squeeze=False, sharey=True)
-        for number, name in enumerate(datasets):
-            block = panels[number * n_rows : (number + 1) * n_rows].flat
+    heights = [0.27 * len(losses)] * (n_rows * len(datasets))
+    with style.new_panels(heights, columns, width, sharey=True) as (figure, panels):
+        for name, block in zip(datasets, panels.reshape(len(datasets), -1), strict=True):
             block[0].set_title(style.plain_text(name), loc="left")
             for axes in block[len(keys) :]:
                 axes.set_axis_off()
             for axes, key in zip(block, keys, strict=False):
                 _draw(axes, [r for r in rows if (r.dataset, r.metric) == (name, key)], losses)
-                axes.set_yticks(range(len(losses)), labels)
+                axes.set_yticks(
+                    range(len(losses)), [style.wrapped(loss, total / 4, most=2) for loss in losses]
+                )
                 hint = "more" if METRICS[key].direction == "up" else "less"
                 label = f"{METRICS[key].title}, {hint} is better"
                 axes.set_xlabel(style.wrapped(label, 0.75 * total / columns - 0.1))
-        style.fit_height(figure, panels[:, 0], height * len(panels))
     return figure
 
 
@@ -70,8 +67,8 @@ def _draw(axes: "Axes", rows: list[AblationRow], losses: list[str]) -> None:
         style.annotate_empty_axes(axes, "undefined")
     for row in rows:
         y = losses.index(row.loss)
-        n = len(row.values)
-        axes.plot(row.values, [y] * n, "o", color="none", markeredgecolor="#777777", zorder=2)
+        seeds = [y] * len(row.values)
+        axes.plot(row.values, seeds, "o", color="none", markeredgecolor="#777777", zorder=2)
         spread = 0.0 if math.isnan(row.deviation) else row.deviation
         axes.errorbar(
             row.mean,
@@ -80,8 +77,8 @@ def _draw(axes: "Axes", rows: list[AblationRow], losses: list[str]) -> None:
             fmt="D",
             color=style.COLOURS[0],
             capsize=3,
-            zorder=3,
             markersize=4.5,
+            zorder=3,
         )
 
 
@@ -92,12 +89,8 @@ def reliability_figure(panels: Mapping[str, Mapping[str, ReliabilityCurve]]) -> 
         panels: title of a panel -> name of a curve, such as before and after -> the curve.
     """
     styles = style.line_styles(list(dict.fromkeys(n for curves in panels.values() for n in curves)))
-    with style.context():
-        figure = style.new_figure(3.4)
-        axes = figure.subplots(
-            2, len(panels), squeeze=False, sharex=True, sharey="row", height_ratios=(3, 1)
-        )
-        edges = np.linspace(0, 1, N_BINS + 1)
+    edges, columns = np.linspace(0, 1, N_BINS + 1), len(panels)
+    with style.new_panels([1.7, 0.55], columns, sharex=True, sharey="row") as (figure, axes):
         for column, (title, curves) in enumerate(panels.items()):
             above, below = axes[:, column]
             errors = ", ".join(f"{name} {curve.error:.4f}" for name, curve in curves.items())
@@ -117,15 +110,17 @@ def reliability_figure(panels: Mapping[str, Mapping[str, ReliabilityCurve]]) -> 
 
 
 def statistics_figure(statistics: MaskStatistics) -> "Figure":
-    """Draw the paper's Figure 1: share of objects by size, share of images by number of objects."""
-    with style.context():
-        figure = style.new_figure(2.4)
-        left, right = figure.subplots(1, 2)
+    """Draw the paper's Figure 1: share of objects by size, share of images by number of objects.
+
+    Args:
+        statistics: of the masks of a data set.
+    """
+    with style.new_panels([1.9], 2) as (figure, panels):
+        left, right = panels[0]
         sizes = statistics.size_groups() / max(1, len(statistics.shares))
         left.bar(np.arange(10) * 10 + 5, 100 * sizes, width=9, color=style.COLOURS[0])
-        left.set(
-            xlabel="size of an object (% of the image)", ylabel="objects (%)", xticks=range(0, 101, 20)
-        )
+        left.set(xlabel="size of an object (% of the image)", ylabel="objects (%)")
+        left.set_xticks(range(0, 101, 20))
         numbers = statistics.number_groups()
         shares = 100 * np.array(list(numbers.values())) / len(statistics.n_objects)
         right.bar(list(numbers), shares, color=style.COLOURS[1])

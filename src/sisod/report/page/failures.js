@@ -7,34 +7,37 @@
   const LISTS = {
     worst: { kind: "object", name: "Worst objects", of: "Failures of", beside: "Compare with" },
     missed: { kind: "object", name: "Missed objects", of: "Missed by", beside: "Compare with" },
+    error: { kind: "object", name: "Objects of an error class", of: "Objects of", beside: "Compare with" },
     differ: { kind: "object", name: "One finds, another misses", of: "Missed by", beside: "Found by" },
     false: { kind: "false", name: "False objects", of: "False objects of", beside: "Compare with" },
     images: { kind: "image", name: "Worst images", of: "Worst of", beside: "Compare with" },
   };
   const names = { object: ["object", "objects"], false: ["false object", "false objects"], image: ["image", "images"] };
-  const CONTROLS = { list: "f-list", dataset: "f-dataset", method: "f-method", other: "f-other", size: "f-size", search: "f-search" };
+  const CONTROLS = { list: "f-list", error: "f-error", dataset: "f-dataset", method: "f-method", other: "f-other", size: "f-size", search: "f-search" };
   let nShown = PAGE_SIZE;
   let matches = [];
   let opened = null; // number of the match in the large view
 
   /* ---- choices ---- */
-  const several = data.methods.length > 1;
-  const lists = Object.keys(LISTS).filter((key) => (several || key !== "differ")
+  const several = failures.methods.length > 1;
+  const classes = Object.keys(data.errors).filter((name) => failures.items.some((item) => Object.values(item.errors ?? {}).includes(name)));
+  const lists = Object.keys(LISTS).filter((key) => (several || key !== "differ") && (classes.length || key !== "error")
     && failures.items.some((item) => item.kind === LISTS[key].kind));
+  $("f-error").append(...classes.map((name) => element("option", { value: name }, data.errors[name])));
   $("f-list").append(...lists.map((key) => element("option", { value: key }, LISTS[key].name)));
   $("f-dataset").append(element("option", { value: "" }, "all"), ...options(data.datasets));
-  $("f-method").append(...options(data.methods));
-  $("f-other").append(element("option", { value: "" }, "none"), ...options(data.methods));
+  $("f-method").append(...options(failures.methods));
+  $("f-other").append(element("option", { value: "" }, "none"), ...options(failures.methods));
   $("f-size").append(element("option", { value: "" }, "all"),
     ...failures.groups.map((name, i) => element("option", { value: i }, name))
       .filter((option) => failures.items.some((item) => item.group === Number(option.value))));
   for (const id of ["f-other", "f-all"]) $(id).labels[0].hidden = !several;
-  const defaults = { list: lists[0], dataset: "", method: "0", other: several ? "1" : "", size: "", search: "", all: false };
+  const defaults = { list: lists[0], error: classes[0] ?? "", dataset: "", method: "0", other: several ? "1" : "", size: "", search: "", all: false };
   const valueOf = (key) => $(CONTROLS[key]).value;
   const chosen = (key) => (valueOf(key) === "" ? null : Number(valueOf(key)));
 
   // a link names data sets, methods and sizes, so it also works on a page with more of them
-  const byName = { dataset: data.datasets, method: data.methods, other: data.methods, size: failures.groups };
+  const byName = { dataset: data.datasets, method: failures.methods, other: failures.methods, size: failures.groups };
   function filterLink() {
     const query = new URLSearchParams();
     for (const key of Object.keys(CONTROLS)) {
@@ -67,10 +70,10 @@
 
   /* ---- pictures ---- */
   const mediaType = (code) => (code.startsWith("/9j/") ? "jpeg" : "webp"); // JPEG starts with FF D8 FF
-  function picture(item, source, alt) {
-    const code = item.pictures[source];
+  // a picture of a window of the image, with the outline of the ground truth and the corners of the frame
+  function picture(code, { outline, grid }, window, frame, alt) {
     if (!code) return element("div", { class: "picture no-picture" }, "no picture");
-    const [width, height] = item.grid;
+    const [width, height] = grid;
     const image = element("img", { src: `data:image/${mediaType(code)};base64,${code}`, alt });
     image.addEventListener("load", () => {
       // a crop with the pixels of the image is magnified without blur
@@ -79,18 +82,19 @@
     // the outline runs through the middle of grid cells
     const overlay = svgElement("svg", { viewBox: `-0.5 -0.5 ${width} ${height}`, preserveAspectRatio: "none", "aria-hidden": "true" });
     for (const halo of ["halo", "line"]) {
-      if (item.outline) overlay.append(svgElement("path", { class: `outline ${halo}`, d: item.outline }));
-      if (item.box) overlay.append(svgElement("path", { class: `corners ${halo}`, d: corners(item) }));
+      if (outline) overlay.append(svgElement("path", { class: `outline ${halo}`, d: outline }));
+      if (frame) overlay.append(svgElement("path", { class: `corners ${halo}`, d: corners(frame, window, grid) }));
     }
     return element("div", { class: "picture" }, image, overlay);
   }
   // the four corners of the frame, drawn a little outside of it: they hide no pixel of a small object
-  function corners({ box, grid: [width, height] }) {
-    const [x, y, w, h] = [box[0] * width, box[1] * height, box[2] * width, box[3] * height];
+  function corners(frame, [x0, y0, x1, y1], [width, height]) {
+    const [right0, bottom0] = [(frame[2] - x0) * width / (x1 - x0), (frame[3] - y0) * height / (y1 - y0)];
+    const [x, y] = [(frame[0] - x0) * width / (x1 - x0), (frame[1] - y0) * height / (y1 - y0)];
     const side = Math.max(width, height), gap = 0.06 * side, arm = 0.06 * side, edge = 0.012 * side;
     const low = (value) => Math.max(edge, value - gap) - 0.5;
     const high = (value, length) => Math.min(length - edge, value + gap) - 0.5;
-    const [left, top, right, bottom] = [low(x), low(y), high(x + w, width), high(y + h, height)];
+    const [left, top, right, bottom] = [low(x), low(y), high(right0, width), high(bottom0, height)];
     return `M${left} ${top + arm}V${top}H${left + arm}M${right - arm} ${top}H${right}V${top + arm}`
       + `M${right} ${bottom - arm}V${bottom}H${right - arm}M${left + arm} ${bottom}H${left}V${bottom - arm}`;
   }
@@ -104,19 +108,30 @@
     if (item.kind === "image") return [`${failures.image_score.title} ${scoreText(scores[0])}`];
     const missed = item.missed.includes(method);
     return [`F mean ${scoreText(scores[0])}`, element("br"), missed ? element("span", { class: "missed" }, "missed") : "found",
-      ` (${Math.round(100 * scores[1])} %)`];
+      ` (${Math.round(100 * scores[1])} %)`, ...(missed ? [] : flood(item.errors?.[method]))];
   }
+  // a region that covers much more than the object finds it too, which says little
+  const FLOODS = { spilled: "by a region that spills over", merged: "merged with another object" };
+  const flood = (error) => (FLOODS[error] ? [" ", element("span", { class: "missed" }, FLOODS[error])] : []);
   // the end of a long name is often what tells it from another
   const shortened = (name) => (name.length > 28 ? `${name.slice(0, 12)}…${name.slice(-13)}` : name);
   function prediction(item, method, inCard) {
-    const name = data.methods[method];
+    const name = failures.methods[method];
     const around = item.kind === "image" ? `of ${item.image}` : `around the ${names[item.kind][0]}`;
-    return element("figure", {}, picture(item, String(method), `map of ${name} ${around}`),
+    return element("figure", {}, picture(item.pictures[method], item, item.window, item.frame, `map of ${name} ${around}`),
       element("figcaption", {}, element("strong", { class: "method", title: name }, swatch(name), element("span", {}, inCard ? shortened(name) : name)), ...scoreOf(item, method)));
   }
+  const whole = (item) => failures.photos[item.dataset][item.image];
   function photograph(item) {
     const alt = item.kind === "image" ? item.image : `${numbered(item)} of ${item.image} in its frame`;
-    return element("figure", {}, picture(item, "photo", alt), element("figcaption", {}, item.has_photo ? "photograph" : "ground truth"));
+    return element("figure", {}, picture(item.pictures.photo, item, item.window, item.frame, alt),
+      element("figcaption", {}, whole(item).has_photo ? "photograph" : "ground truth"));
+  }
+  function wholePhotograph(item) {
+    const [height, width] = item.shape;
+    const alt = item.kind === "image" ? item.image : `all of ${item.image}, ${numbered(item)} between corners`;
+    return element("figure", { class: "whole" }, picture(whole(item).picture, whole(item), [0, 0, width, height], item.frame, alt),
+      element("figcaption", {}, `whole ${whole(item).has_photo ? "photograph" : "ground truth"}`));
   }
   const numbered = (item) => `${item.kind === "false" ? "predicted object" : "object"} ${item.index + 1}`;
   const title = (item) => (item.kind === "image" ? item.image : `${item.image}, ${numbered(item)}`);
@@ -128,13 +143,13 @@
   }
 
   /* ---- list ---- */
-  const allMethods = data.methods.map((_, i) => i);
+  const allMethods = failures.methods.map((_, i) => i);
   function shownMethods(item) {
     if ($("f-all").checked) return allMethods;
     return [...new Set([Number(valueOf("method")), chosen("other")])].filter((i) => i !== null);
   }
   function card(item, number) {
-    const wide = $("f-all").checked && data.methods.length > 2;
+    const wide = $("f-all").checked && failures.methods.length > 2;
     return element("li", { class: wide ? "item wide-item" : "item", "data-dataset": item.dataset, "data-group": item.group ?? "",
       onclick: (event) => { if (!event.target.closest("button")) openLarge(number); } },
       element("h4", {}, element("button", { type: "button", class: "open", "aria-haspopup": "dialog", title: "Open large", onclick: () => openLarge(number) }, title(item))),
@@ -155,6 +170,7 @@
     if (!item.scores[method]) return false;
     const missed = item.missed.includes(method);
     if (list === "missed") return missed;
+    if (list === "error") return item.errors[method] === valueOf("error");
     if (list === "differ") return missed && other !== null && Boolean(item.scores[other]) && !item.missed.includes(other);
     return missed || item.worst_of.includes(method);
   }
@@ -163,7 +179,8 @@
     const sum = (numbers) => numbers.reduce((x, y) => x + y, 0);
     const count = (totals) => {
       if (list === "images") return totals.images;
-      const bySize = list === "differ" ? totals.differ[chosen("other")] ?? [] : totals[list === "worst" ? "objects" : list];
+      const bySize = list === "differ" ? totals.differ[chosen("other")] ?? []
+        : list === "error" ? totals.errors[valueOf("error")] ?? [] : totals[list === "worst" ? "objects" : list];
       return group === null ? sum(bySize) : bySize[group] ?? 0;
     };
     const tables = dataset === null ? Object.values(failures.totals) : [failures.totals[dataset]];
@@ -171,14 +188,15 @@
   }
   function countText(list, method, dataset, group, search) {
     const [one, many] = names[LISTS[list].kind];
-    const name = data.methods[method];
+    const name = failures.methods[method];
     const count = `${matches.length} ${matches.length === 1 ? one : many}`;
     const all = search ? 0 : total(list, method, dataset, group); // unknown for a part of a name
     const of = all > matches.length ? ` (of ${all.toLocaleString("en")} in the results)` : "";
     if (!matches.length) return `no such ${one} on this page${of}`;
     const missed = matches.filter((item) => item.missed?.includes(method)).length;
     const what = { worst: `${of}, ${missed} of them missed by ${name}`, missed: ` missed by ${name}${of}`,
-      differ: ` found by ${data.methods[chosen("other")]} and missed by ${name}${of}`, false: ` of ${name}${of}`,
+      error: ` of ${name} in the class “${data.errors[valueOf("error")]}”${of}`,
+      differ: ` found by ${failures.methods[chosen("other")]} and missed by ${name}${of}`, false: ` of ${name}${of}`,
       images: ` with the worst ${failures.image_score.title} of ${name}${of}` }[list];
     return `${count}${what}; the worst ${Math.min(nShown, matches.length)} shown`;
   }
@@ -191,6 +209,7 @@
     $("f-method").labels[0].firstChild.data = `${LISTS[list].of} `;
     $("f-other").labels[0].firstChild.data = `${LISTS[list].beside} `;
     $("f-size").disabled = list === "images";
+    $("f-error").labels[0].hidden = list !== "error";
     const dataset = valueOf("dataset") === "" ? null : data.datasets[valueOf("dataset")];
     const group = list === "images" ? null : chosen("size");
     const search = valueOf("search").trim().toLowerCase();
@@ -233,7 +252,8 @@
     $("f-dialog-place").textContent = place(item)
       + (item.frame ? ` · ${x1 - x0} × ${y1 - y0} pixels at x ${x0}, y ${y0} of ${item.shape[1]} × ${item.shape[0]}` : "")
       + ` · ${number + 1} of ${matches.length}`;
-    $("f-dialog-pictures").replaceChildren(photograph(item), ...allMethods.map((method) => prediction(item, method, false)));
+    const whole = item.kind === "image" ? [wholePhotograph(item)] : [wholePhotograph(item), photograph(item)];
+    $("f-dialog-pictures").replaceChildren(...whole, ...allMethods.map((method) => prediction(item, method, false)));
     $("f-previous").disabled = number === 0;
     $("f-next").disabled = number === matches.length - 1;
     if (!dialog.open) {
@@ -271,13 +291,13 @@
     const head = ["list", "data set", "image"];
     if (kind !== "image") head.push("object", "x0", "y0", "x1", "y1", "share of the image");
     if (kind === "false") head.push("method", "mean p", "false object of");
-    for (const name of kind === "false" ? [] : data.methods) {
+    for (const name of kind === "false" ? [] : failures.methods) {
       head.push(...(kind === "image" ? [`${failures.image_score.title}: ${name}`] : [`F mean: ${name}`, `recall: ${name}`, `found: ${name}`]));
     }
     const rows = matches.map((item) => {
       const cells = [LISTS[list].name, item.dataset, item.image];
       if (kind !== "image") cells.push(item.index + 1, ...item.frame, item.share);
-      if (kind === "false") cells.push(data.methods[item.worst_of[0]], item.mean, item.also.map((i) => data.methods[i]).join(" | "));
+      if (kind === "false") cells.push(failures.methods[item.worst_of[0]], item.mean, item.also.map((i) => failures.methods[i]).join(" | "));
       for (const method of kind === "false" ? [] : allMethods) {
         const scores = item.scores[method] ?? [null, null];
         cells.push(...(kind === "image" ? [scores[0]] : [...scores, scores[1] === null ? "" : item.missed.includes(method) ? "no" : "yes"]));

@@ -1,9 +1,10 @@
 """Failures: objects that are missed, false objects and the worst images, with pictures."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from itertools import pairwise, permutations
+from itertools import islice, pairwise, permutations
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,19 +15,17 @@ from sisod.common.streams import progress_bar
 from sisod.evaluation.result import Evaluation
 from sisod.evaluation.results import Result, datasets_of, methods_of
 from sisod.report.page.charts import rounded
-from sisod.report.page.pictures import SIDE, Cropper, Window, crop_window, expected_bytes
+from sisod.report.page.pictures import SIDE, Cropper, Window, crop_window
 from sisod.scoring.metrics import METRICS
 
 if TYPE_CHECKING:
     import polars as pl
 
 MAX_ITEMS = 400
-MAX_BYTES = 2_900_000  # of all pictures in base64: the page of five methods stays below 4 MB
+MAX_BYTES = 2_700_000  # of all pictures in base64: the page of five methods stays below 4 MB
 MAX_FILES = 2200  # that are read, which takes about a millisecond each
 _THREADS = 4  # that read files
 Kind = Literal["object", "false", "image"]
-# taken in turn: worst objects, false objects, worst images
-_TURNS: tuple[Kind, ...] = ("object", "false", "object", "false", "image", "object", "false")
 # the score that ranks whole images: the first that every result has
 _IMAGE_SCORES = ("si_f_mean", "f_mean", "si_mae", "mae")
 
@@ -59,42 +58,67 @@ def failure_data(
         results: saved results.
         image_roots: data set -> folder of its photographs.
         fetch: whether to read maps from URLs too.
+
+    Returns:
+        The names of `methods`, each run of several seeds by itself, and of the size `groups`, the
+        longer `side` of pictures, the `image_score` that ranks images, the `totals` of each list in the
+        results, `photos` of whole images by data set and name, and `items`: every failure with its
+        scores, place and pictures; and sentences about files that cannot be shown.
     """
     methods = methods_of(results)
     metric = _image_score(results)
     rows = {(result.dataset, result.method): _Rows(result.evaluation, metric) for result in results}
-    lists: dict[Kind, list[Failure]] = {
-        "object": choose_objects(results, MAX_ITEMS),
-        "false": choose_false(results, MAX_ITEMS),
-        "image": choose_images(results, metric, MAX_ITEMS),
-    }
-    chosen = _affordable(_in_turns(lists), rows, len(methods))
+    lists = (choose_objects(results), choose_false(results), choose_images(results, metric))
+    # three objects and three false objects to an image
+    turns = [
+        (place / of, one)
+        for of, members in zip((3, 3, 1), lists, strict=True)
+        for place, one in enumerate(members)
+    ]
+    chosen = _readable((one for _, one in sorted(turns, key=itemgetter(0))), len(methods))
     cropper = Cropper(results, image_roots, fetch=fetch)
-    pictures = _pictures(chosen, rows, cropper)
-    items = (_item(failure, rows, methods) | pictures[failure] for failure in chosen)
-    kept = list(_within_limit(items))
+    pictures, wholes = _pictures(chosen, rows, cropper)
+    kept: list[Failure] = []
+    photos: dict[str, dict[str, Any]] = {name: {} for name in datasets_of(results)}
+    used = 0
+    for failure in chosen:
+        of_dataset, whole = photos[failure.dataset], wholes[failure.dataset, failure.image]
+        used += sum(map(len, pictures[failure]["pictures"].values()))
+        used += len(whole["picture"]) if failure.image not in of_dataset else 0
+        if used > MAX_BYTES:
+            break
+        kept.append(failure)
+        of_dataset[failure.image] = whole
     data = {
+        "methods": methods,
         "groups": [size_label(low, high) for low, high in pairwise(size_edges("log").tolist())],
         "side": SIDE,
         "image_score": {"title": METRICS[metric].title, "better": METRICS[metric].better},
         "totals": {name: _totals(results, name, methods, metric) for name in datasets_of(results)},
-        "items": kept,
-        "left_out": len(chosen) - len(kept),
+        "photos": photos,
+        "items": [_item(failure, rows, methods) | pictures[failure] for failure in kept],
     }
     return data, cropper.notes()
 
 
 def choose_objects(results: Sequence[Result], count: int = MAX_ITEMS) -> list[Failure]:
-    """Return the worst objects, taken in turn from each data set, method and size group.
+    """Return the worst objects, taken in turn from each data set, method, size group and error class.
 
     With several methods, those that one finds and another misses have turns too.
+
+    Args:
+        results: saved results.
+        count: of failures, at most.
     """
     import polars as pl
 
     queues = [
         (result, part)
         for result in results
-        for part in _by_size(result.evaluation.objects, pl.col("f_mean"))
+        for part in (
+            *_by_size(result.evaluation.objects, pl.col("f_mean")),
+            *_by_error(result.evaluation.objects),
+        )
     ]
     for finder, loser in permutations(results, 2):
         if finder.dataset == loser.dataset:
@@ -104,7 +128,12 @@ def choose_objects(results: Sequence[Result], count: int = MAX_ITEMS) -> list[Fa
 
 
 def choose_false(results: Sequence[Result], count: int = MAX_ITEMS) -> list[Failure]:
-    """Return false objects, the most confident first, from each data set, method and size group."""
+    """Return false objects, the most confident first, from each data set, method and size group.
+
+    Args:
+        results: saved results; those without predicted objects add nothing.
+        count: of failures, at most.
+    """
     import polars as pl
 
     queues = [
@@ -118,7 +147,13 @@ def choose_false(results: Sequence[Result], count: int = MAX_ITEMS) -> list[Fail
 
 
 def choose_images(results: Sequence[Result], metric: str, count: int = MAX_ITEMS) -> list[Failure]:
-    """Return the images with the worst score, from each data set and method."""
+    """Return the images with the worst score, from each data set and method.
+
+    Args:
+        results: saved results.
+        metric: key of the score.
+        count: of failures, at most.
+    """
     import polars as pl
 
     sign = 1 if METRICS[metric].better == "up" else -1
@@ -137,6 +172,16 @@ def _by_size(table: "pl.DataFrame", score: "pl.Expr") -> "list[pl.DataFrame]":
     group = pl.Series("group", group_of(table["share"].to_numpy(), size_edges("log")))
     ranked = _lowest_first(table.with_columns(group).filter(group >= 0), score)
     return ranked.sort("group", maintain_order=True).partition_by("group", maintain_order=True)
+
+
+def _by_error(objects: "pl.DataFrame") -> "list[pl.DataFrame]":
+    """The objects of each error class but the correct ones, the worst first; none without classes."""
+    import polars as pl
+
+    if "error" not in objects.columns:
+        return []
+    wrong = _lowest_first(objects.filter(pl.col("error") != "correct"), pl.col("f_mean"))
+    return wrong.sort("error", maintain_order=True).partition_by("error", maintain_order=True)
 
 
 def _lowest_first(table: "pl.DataFrame", score: "pl.Expr") -> "pl.DataFrame":
@@ -166,17 +211,6 @@ def _choose(kind: Kind, queues: "Sequence[tuple[Result, pl.DataFrame]]", count: 
     return [Failure(kind, name, image, index, tuple(methods)) for name, image, index, methods in rows]
 
 
-def _in_turns(lists: Mapping[Kind, Sequence[Failure]]) -> Iterator[Failure]:
-    queues = {kind: iter(failures) for kind, failures in lists.items()}
-    while queues:
-        for kind in _TURNS:
-            failure = next(queues[kind], None) if kind in queues else None
-            if failure is not None:
-                yield failure
-            else:
-                queues.pop(kind, None)
-
-
 class _Rows:
     """Rows of a result's tables: by image, by image and index, and false objects by image."""
 
@@ -187,7 +221,8 @@ class _Rows:
         ]
         self.images = evaluation.images.select(names).rows_by_key("image", named=True, unique=True)
         self.scores = {image: row[metric] for image, row in self.images.items() if metric in row}
-        objects = evaluation.objects.select(*box, "f_mean", "recall_binary")
+        error = [name for name in evaluation.objects.columns if name == "error"]
+        objects = evaluation.objects.select(*box, "f_mean", "recall_binary", *error)
         self.objects = objects.rows_by_key(["image", "index"], named=True, unique=True)
         self.false: dict[str, list[dict[str, Any]]] = {}
         if evaluation.predicted is not None:
@@ -214,17 +249,13 @@ class _Rows:
 Rows = Mapping[tuple[str, str], _Rows]  # of each data set and method
 
 
-def _affordable(failures: Iterable[Failure], rows: Rows, n_methods: int) -> list[Failure]:
-    """The first failures, as long as the page does not become too large, or reading takes too long."""
+def _readable(failures: Iterable[Failure], n_methods: int) -> list[Failure]:
+    """The first failures, as long as reading their files does not take too long."""
     chosen: list[Failure] = []
     images: set[tuple[str, str]] = set()
-    size = 0
-    for failure in failures:
-        window = rows[failure.dataset, failure.methods[0]].window(failure)
+    for failure in islice(failures, MAX_ITEMS):
         images.add((failure.dataset, failure.image))
-        size += expected_bytes(window, n_methods)
-        files = len(images) * (n_methods + 2)
-        if len(chosen) >= MAX_ITEMS or (chosen and (size > MAX_BYTES or files > MAX_FILES)):
+        if chosen and len(images) * (n_methods + 2) > MAX_FILES:
             break
         chosen.append(failure)
     return chosen
@@ -232,48 +263,41 @@ def _affordable(failures: Iterable[Failure], rows: Rows, n_methods: int) -> list
 
 def _pictures(
     failures: Sequence[Failure], rows: Rows, cropper: Cropper
-) -> dict[Failure, dict[str, Any]]:
-    """Pictures of failures; each image is read once."""
+) -> tuple[dict[Failure, dict[str, Any]], dict[tuple[str, str], dict[str, Any]]]:
+    """Pictures of failures, and of the whole images; each image is read once."""
     by_image: dict[tuple[str, str], list[Failure]] = {}
     for failure in failures:
         by_image.setdefault((failure.dataset, failure.image), []).append(failure)
 
-    def crop(key: tuple[str, str]) -> list[dict[str, Any]]:
-        dataset, image = key
-        windows = [rows[dataset, one.methods[0]].window(one) for one in by_image[key]]
-        shape = rows[dataset, by_image[key][0].methods[0]].shape(image)
-        return cropper.crop(dataset, image, windows, shape)
+    def crop(key: tuple[str, str]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+        windows = [rows[one.dataset, one.methods[0]].window(one) for one in by_image[key]]
+        first = by_image[key][0]
+        return cropper.crop(*key, windows, rows[first.dataset, first.methods[0]].shape(first.image))
 
     pictures: dict[Failure, dict[str, Any]] = {}
+    wholes: dict[tuple[str, str], dict[str, Any]] = {}
     with (
         progress_bar("failures", len(by_image)) as advance,
         ThreadPoolExecutor(_THREADS) as pool,  # decoding and encoding let other threads run
     ):
-        for group, crops in zip(by_image.values(), pool.map(crop, by_image), strict=True):
+        for (key, group), (crops, whole) in zip(by_image.items(), pool.map(crop, by_image), strict=True):
             pictures |= dict(zip(group, crops, strict=True))
+            wholes[key] = whole
             advance(1)
-    return pictures
-
-
-def _within_limit(items: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The first items, as long as their pictures together stay below the limit."""
-    used = 0
-    for item in items:
-        used += sum(len(text) for text in item["pictures"].values())
-        if used > MAX_BYTES:
-            return
-        yield item
+    return pictures, wholes
 
 
 def _item(failure: Failure, rows: Rows, methods: Sequence[str]) -> dict[str, Any]:
     """The data of a failure for the script, without its pictures."""
     own = rows[failure.dataset, failure.methods[0]]
+    down, across = own.window(failure)
     item: dict[str, Any] = {
         "kind": failure.kind,
         "dataset": failure.dataset,
         "image": failure.image,
         "index": failure.index,
         "shape": list(own.shape(failure.image)),
+        "window": [across.start, down.start, across.stop, down.stop],
         "worst_of": [methods.index(method) for method in failure.methods],
     }
     keys = ((number, (failure.dataset, method)) for number, method in enumerate(methods))
@@ -283,8 +307,7 @@ def _item(failure: Failure, rows: Rows, methods: Sequence[str]) -> dict[str, Any
         return item | {"scores": {number: rounded([score]) for number, score in known.items()}}
     row = own.row(failure)
     item |= {
-        "frame": [row["x0"], row["y0"], row["x1"], row["y1"]],
-        "box": _box_in_window(row, own.window(failure)),
+        "frame": [row[end] for end in ("x0", "y0", "x1", "y1")],
         "share": row["share"],
         "group": int(group_of(np.array([row["share"]]), size_edges("log"))[0]),
     }
@@ -293,10 +316,13 @@ def _item(failure: Failure, rows: Rows, methods: Sequence[str]) -> dict[str, Any
         also = [n for n, boxes in others.items() if any(_overlap(box, row) for box in boxes)]
         also = [number for number in also if number not in item["worst_of"]]
         return item | {"also": also, "mean": round(row["mean"], 4)}
-    objects = {n: one.objects.get((failure.image, failure.index)) for n, one in every.items()}
-    scores = {n: rounded((r["f_mean"], r["recall_binary"])) for n, r in objects.items() if r is not None}
-    missed = [n for n, (_, recall) in scores.items() if recall is not None and recall < FOUND]
-    return item | {"scores": scores, "missed": missed}
+    found = {n: one.objects.get((failure.image, failure.index)) for n, one in every.items()}
+    objects = {n: one for n, one in found.items() if one is not None}
+    return item | {
+        "scores": {n: rounded((one["f_mean"], one["recall_binary"])) for n, one in objects.items()},
+        "missed": [n for n, one in objects.items() if one["recall_binary"] < FOUND],
+        "errors": {n: one["error"] for n, one in objects.items() if "error" in one},
+    }
 
 
 def _overlap(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
@@ -313,19 +339,6 @@ def _found_and_missed(finder: Result, loser: Result) -> "pl.DataFrame":
     )
 
 
-def _box_in_window(row: Mapping[str, Any], window: Window) -> list[float]:
-    """Left, top, width and height of a box, as shares of a window."""
-    rows, columns = window
-    height, width = rows.stop - rows.start, columns.stop - columns.start
-    box = [
-        (row["x0"] - columns.start) / width,
-        (row["y0"] - rows.start) / height,
-        (row["x1"] - row["x0"]) / width,
-        (row["y1"] - row["y0"]) / height,
-    ]
-    return [round(value, 4) for value in box]
-
-
 def _image_score(results: Sequence[Result]) -> str:
     """The metric that ranks images."""
     columns = [set(result.evaluation.images.columns) for result in results]
@@ -340,7 +353,7 @@ def _totals(
     """How many failures of each list and method there are in the results of a data set.
 
     Numbers by size group of objects, of missed ones, of false ones and, for each other method, of those
-    that only it finds; and the number of images with a score.
+    that only it finds; the number of images with a score; and objects of each error class by size.
     """
     group = {methods.index(result.method): result for result in results if result.dataset == dataset}
     totals = {}
@@ -353,6 +366,7 @@ def _totals(
             "false": [] if predicted is None else _count_sizes(predicted.filter(predicted["false"])),
             "differ": {o: _count_sizes(_found_and_missed(f, result)) for o, f in others.items()},
             "images": result.evaluation.defined.get(metric, 0),
+            "errors": {part["error"][0]: _count_sizes(part) for part in _by_error(objects)},
         }
     return totals
 

@@ -35,7 +35,7 @@ const page = (() => {
     node.append(...children);
     return node;
   }
-  const methodIndex = (method) => data.methods.indexOf(method);
+  const methodIndex = (name) => data.methods.indexOf(data.runs[name] ?? name); // of a method, or of one of its seeds
   const colour = (method) => `var(--c${methodIndex(method) % 7})`;
   // the eighth method has the colour of the first, but the mark of the second
   const markIndex = (i) => (i + Math.floor(i / 7)) % MARK_PATHS.length;
@@ -138,13 +138,13 @@ const page = (() => {
     return [1, 2, 5, 10].map((factor) => factor * unit).find((step) => max <= 5 * step);
   }
   // spec: width (pixels), title, xName, yName, xRange, xTicks [[x, label]], yMax (null: from the data),
-  // series [{method, x, y}], counts [[x, label]] above the chart, pointName and pointLabel(index) of the points,
+  // series [{method, x, y, ends [[low, high]], few [the mark is hollow]}], counts [[x, label]] above the chart, pointName and pointLabel(index) of the points,
   // start (index read out at first), markEvery n-th point, or markAt one, readBoth (x and y of a point), barWidth (of bars instead of lines), empty (text of a chart without values)
   function chart(spec) {
     const visible = spec.series.filter((series) => shown.has(series.method));
     const [x0, x1] = spec.xRange;
     const width = spec.width;
-    const max = Math.max(0, ...visible.flatMap((s) => s.y.filter(Number.isFinite)));
+    const max = Math.max(0, ...visible.flatMap((s) => [...s.y, ...(s.ends ?? []).flat()].filter(Number.isFinite)));
     const step = spec.yMax ? spec.yMax / 4 : tickStep(max);
     const steps = spec.yMax ? 4 : Math.max(1, Math.ceil(max / step));
     const top = step * steps;
@@ -187,8 +187,10 @@ const page = (() => {
           marks.append(svgElement("path", { class: "bar", d: `M${left} ${toY(0)}V${Y}H${right}V${toY(0)}z` }));
         } else path += `${pen}${X} ${Y}`;
         pen = "L";
+        const [low, high] = series.ends?.[i] ?? [null, null];
+        if (low !== null) marks.append(svgElement("path", { class: "interval-line", d: `M${X} ${toY(low).toFixed(1)}V${toY(high).toFixed(1)}` }));
         if (spec.markAt === undefined ? i % spec.markEvery === (spec.markEvery > 1 ? (order * 7) % spec.markEvery : 0) : i === spec.markAt) {
-          marks.append(svgElement("path", { d: markPath(series.method), transform: `translate(${X} ${Y})` }));
+          marks.append(svgElement("path", { class: series.few?.[i] ? "few" : "mark-point", d: markPath(series.method), transform: `translate(${X} ${Y})` }));
         }
       });
       svg.append(svgElement("path", { class: "series", d: path, stroke: colour(series.method), "stroke-dasharray": DASHES[methodIndex(series.method) % 6] }), marks);
@@ -231,7 +233,8 @@ const page = (() => {
       readout.replaceChildren(element("span", {}, element("b", {}, spec.pointLabel(i))));
       for (const series of visible) {
         const [x, y] = [series.x[i], series.y[i]];
-        const values = spec.readBoth ? `${scoreText(x)}, ${scoreText(y)}` : scoreText(y);
+        const [low, high] = series.ends?.[i] ?? [null, null];
+        const values = spec.readBoth ? `${scoreText(x)}, ${scoreText(y)}` : scoreText(y) + (low === null ? "" : ` (${scoreText(low)} to ${scoreText(high)})`);
         readout.append(element("span", {}, swatch(series.method), `${series.method} `, element("b", {}, values)));
       }
     }
@@ -304,6 +307,7 @@ const page = (() => {
       })),
     });
   }
+  const FEW = 20; // objects or images, as in the figures of `sisod plot`
   const sizeTicks = (groups) => [...groups.map((name, i) => [i, name.split("-")[0]]), [groups.length, groups.at(-1).split("-")[1].replace(" %", "")]];
   function groupChart(title, xName, bySize, tableOf, noun) {
     const charts = data.charts[state.dataset];
@@ -313,13 +317,17 @@ const page = (() => {
     const tables = Object.entries(charts).map(([method, all]) => [method, tableOf(all)]);
     const { groups, counts } = tables[0][1];
     const middles = groups.map((_, i) => i + 0.5);
+    // the intervals of the methods are side by side
+    const visible = tables.map(([method]) => method).filter((method) => shown.has(method));
+    const aside = (method) => Math.min(0.1, 0.7 / visible.length) * (visible.indexOf(method) - (visible.length - 1) / 2);
     const xTicks = bySize ? sizeTicks(groups) : groups.map((name, i) => [i + 0.5, name]);
     return chart({
       title, xName, yName, yMax, width: 385, xRange: [0, groups.length], xTicks, markEvery: 1, readBoth: false,
       counts: counts.map((n, i) => [i + 0.5, n.toLocaleString("en")]),
       pointName: bySize ? "size" : "objects", empty: state.measure === "found" || bySize ? "no objects" : "not evaluated, or undefined",
       pointLabel: (i) => `${groups[i]}${bySize ? "" : groups[i] === "1" ? " object" : " objects"} (${counts[i].toLocaleString("en")} ${noun}${counts[i] === 1 ? "" : "s"})`,
-      series: tables.map(([method, table]) => ({ method, x: middles, y: table.values[state.measure] ?? groups.map(() => null) })),
+      series: tables.map(([method, table]) => ({ method, x: middles.map((x) => x + aside(method)), y: table.values[state.measure] ?? groups.map(() => null),
+        ends: table.intervals[state.measure], few: counts.map((n) => n < FEW) })),
     });
   }
   function coverageChart() {
@@ -332,12 +340,10 @@ const page = (() => {
     });
   }
   function objectChart(title, kind) {
-    const atHalf = (value) => Array.from({ length: 49 }, (_, i) => (i === 24 ? value : null));
-    const points = (values) => (values?.length > 1 ? values : atHalf(values?.[0] ?? null));
     return chart({
       title, xName: "object recall", yName: "object precision", width: 385, start: 24, xRange: [0, 1], xTicks: fifths, yMax: 1, markAt: 24,
       readBoth: true, pointName: "threshold", pointLabel: (i) => `threshold ${Number((1 / (1 + Math.exp(12 - i / 2))).toFixed(6))} (logit ${i / 2 - 12})`, empty: emptyObjects("no such objects, or none predicted"),
-      series: Object.entries(data.charts[state.dataset]).map(([method, { objects }]) => ({ method, x: points(objects?.[kind][0]), y: points(objects?.[kind][1]) })),
+      series: Object.entries(data.charts[state.dataset]).map(([method, { objects }]) => ({ method, x: objects?.[kind]?.[0] ?? [], y: objects?.[kind]?.[1] ?? [] })),
     });
   }
   function falseChart() {
@@ -361,7 +367,9 @@ const page = (() => {
     return Object.values(data.charts[state.dataset]).some(({ objects }) => objects) ? reason : "no predicted objects were saved";
   }
   function drawObjects() {
-    $("object-charts")?.replaceChildren(objectChart("All objects", "all"), objectChart("Objects under 1 % of the image", "small"), falseChart());
+    const curves = Object.values(data.charts[state.dataset]).some(({ objects }) => objects?.all)
+      ? [objectChart("All objects", "all"), objectChart("Objects under 1 % of the image", "small")] : [];
+    $("object-charts")?.replaceChildren(...curves, falseChart());
   }
   function drawCurves() { $("curve-charts").replaceChildren(curveChart(""), curveChart("si_")); }
   function drawSizes() {

@@ -12,16 +12,16 @@ from typing import Any
 
 from sisod.analysis.bootstrap import RESAMPLES
 from sisod.analysis.error_breakdown import CLASS_TITLES
-from sisod.analysis.seeds import AblationRow, read_ablation
+from sisod.analysis.seeds import AblationRow, group_seeds, read_ablation
 from sisod.common.exceptions import InputError, UsageError, require
 from sisod.common.grid import Grid, best_rows, number
 from sisod.common.output import write_output
 from sisod.common.streams import progress_bar
+from sisod.common.version import __version__
 from sisod.evaluation.results import Result, check_photographs, datasets_of, methods_of
 from sisod.paper import AgainstPaper
 from sisod.paper import against_paper as against_paper_row
-from sisod.report.differences import pair_verdicts
-from sisod.report.error_breakdown import error_css, error_section
+from sisod.report.error_breakdown import CLASS_STYLES, error_section
 from sisod.report.missing import missing_objects
 from sisod.report.page.charts import MEASURES, chart_data
 from sisod.report.page.failures import failure_data
@@ -69,35 +69,44 @@ def write_report(
             advance(1)
     published, unmatched = compare_with_paper(results) if against_paper else ([], [])
     failures, notes = failure_data(results, image_roots or {}, fetch=fetch)
-    data = {
-        "methods": methods_of(results),
+    runs = group_seeds(methods_of(results))
+    data: dict[str, Any] = {
+        "methods": list(runs),
+        "runs": {run: method for method, members in runs.items() for run in members},
         "datasets": list(by_dataset),
         "charts": {name: chart_data(group) for name, group in by_dataset.items()},
         "measures": MEASURES,
+        "errors": CLASS_TITLES,
         "failures": failures,
     }
-    counted = [result for result in results if result.evaluation.counts is not None]
     script = _read_asset("page.js") + _read_asset("failures.js")
     page: str = template.render(
         title=title,
         tables=tables,
-        pair_verdicts=pair_verdicts,
         shorten=shorten,
+        missing_objects=missing_objects,
+        counted=[result for result in results if result.evaluation.counts is not None],
         error_classes=CLASS_TITLES,
+        error_styles=CLASS_STYLES,
+        runs=runs,
+        seeds=len(data["runs"]) > len(runs),
         error_sections=[error_section(name, group) for name, group in by_dataset.items()],
-        curve_notes=missing_objects(counted, curves=True),
         ablation=ablation_grid(read_ablation(ablation)) if ablation is not None else None,
         against_paper=against_paper,
         published=published,
         unmatched=unmatched,
         data=safe_json(data),
-        n_failures=len(failures["items"]),
-        image_score=failures["image_score"]["title"],
+        failures=failures,
         picture_notes=notes,
-        n_pictures=sum(bool(item["pictures"]) for item in failures["items"]),
-        facts=_facts(results, tables),
+        facts={
+            "method": len(data["methods"]),
+            "data set": len(tables),
+            "image": sum(table.images for table in tables),
+            "object": sum(table.n_objects for table in tables),
+        },
+        protocols=dict.fromkeys(result.evaluation.protocol.name for result in results),
+        version=__version__,
         resamples=resamples,
-        style="".join(map(_read_asset, ("page.css", "failures.css", "errors.css"))) + error_css(),
         script=script,
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii"),
     )
@@ -106,7 +115,14 @@ def write_report(
 
 
 def compare_with_paper(results: Sequence[Result]) -> tuple[list[tuple[Result, AgainstPaper]], list[str]]:
-    """Compare results with the published rows of the same name; return also why some have none."""
+    """Compare results with the published rows of the same name.
+
+    Args:
+        results: saved results, of which those under the protocol `official` can have a row.
+
+    Returns:
+        Results with their comparison, and sentences on why others have none.
+    """
     compared, unmatched = [], []
     for result in results:
         name = f"{result.dataset}/{result.method}"
@@ -128,44 +144,27 @@ def safe_json(data: Any) -> str:
     return text.replace("<", "\\u003c")
 
 
-def _facts(results: Sequence[Result], tables: Sequence[DatasetScores]) -> list[str]:
-    from sisod.common.version import __version__
-
-    counts = {
-        "method": len(methods_of(results)),
-        "data set": len(tables),
-        "image": sum(table.images for table in tables),
-        "object": sum(table.n_objects for table in tables),
-    }
-    protocols = dict.fromkeys(result.evaluation.protocol.name for result in results)
-    return [
-        *(f"{count:,} {noun}" + ("" if count == 1 else "s") for noun, count in counts.items()),
-        f"protocol {', '.join(protocols)}",
-        f"sisod {__version__}",
-    ]
-
-
 def ablation_grid(rows: Sequence[AblationRow]) -> Grid:
-    """Return losses as rows, data sets and their metrics as columns: mean, deviation, number of runs."""
+    """Return losses as rows, data sets and their metrics as columns: mean, deviation, number of runs.
+
+    Args:
+        rows: from `read_ablation`.
+    """
     losses = list(dict.fromkeys(row.loss for row in rows))
     columns = list(dict.fromkeys((row.dataset, row.metric) for row in rows))
-    cells: dict[tuple[int, int], str] = {}
+    cells = [[loss, *("-" for _ in columns)] for loss in losses]
     bold: set[tuple[int, int]] = set()
     for index, column in enumerate(columns, start=1):
         compared = [row for row in rows if (row.dataset, row.metric) == column]
-        means = [number(row.mean) for row in compared]
-        best = best_rows(means, METRICS[column[1]].better)
-        for i, (row, mean) in enumerate(zip(compared, means, strict=True)):
-            place = (losses.index(row.loss), index)
+        best = best_rows([number(row.mean) for row in compared], METRICS[column[1]].better)
+        for i, row in enumerate(compared):
+            place = losses.index(row.loss)
             deviation = "" if math.isnan(row.deviation) else f" ± {number(row.deviation)}"
-            cells[place] = f"{mean}{deviation} ({len(row.values)})"
-            bold |= {place} if i in best else set()
+            cells[place][index] = f"{number(row.mean)}{deviation} ({len(row.values)})"
+            bold |= {(place, index)} if i in best else set()
     return Grid(
         ("loss", *(METRICS[metric].title for _, metric in columns)),
-        tuple(
-            (loss, *(cells.get((row, column), "-") for column in range(1, len(columns) + 1)))
-            for row, loss in enumerate(losses)
-        ),
+        tuple(map(tuple, cells)),
         n_text=1,
         bold=frozenset(bold),
         groups=tuple(Counter(dataset for dataset, _ in columns).items()),

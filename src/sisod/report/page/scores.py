@@ -1,30 +1,32 @@
 """The tables of the page: every score of a data set with its interval, and what objects were found."""
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 
 import numpy as np
 
 from sisod.analysis.bootstrap import bootstrap_intervals
 from sisod.analysis.comparison import Comparison, compare_many
-from sisod.analysis.groups import size_bias
+from sisod.analysis.groups import is_found, size_bias
 from sisod.analysis.object_counts import needs_predicted
-from sisod.analysis.scores import OBJECT_SCORES, direction, heading, score_keys, title
+from sisod.analysis.scores import direction, heading, score_keys, title
+from sisod.analysis.seeds import group_seeds, mean_and_deviation
+from sisod.analysis.significance import LEVEL
 from sisod.common.exceptions import InputError
 from sisod.common.grid import Better, Grid, best_rows, interval_text, number
 from sisod.evaluation.notes import undefined_notes
 from sisod.evaluation.results import Result
 from sisod.report.differences import (
-    Differences,
     ForestPanel,
     best_method,
     forest_panels,
     headline,
     read_differences,
 )
-from sisod.report.missing import dataset_notes, missing_objects
+from sisod.report.page.size_bias import size_bias_test
 from sisod.report.summary import shown_keys
 from sisod.scoring.counting.object_counts import COUNTS
 from sisod.scoring.metrics import METRICS, is_custom
@@ -32,18 +34,17 @@ from sisod.scoring.metrics import METRICS, is_custom
 _COMPARED = ("mae", "si_mae", "f_mean", "si_f_mean", "found")
 _BIAS = "size_bias"
 _BIAS_TIP = "Spearman's correlation of the F of objects with their size; 0 is best"
-_OBJECT_HEADINGS = {"false_objects": "false", "object_precision": "precision"}  # in the main table
 _UNDEFINED = (math.nan, math.nan, math.nan)
 _MOST_COLUMNS = 16  # of the main table, if the user chose the metrics
 # the section on objects: heading of a group -> its columns, a count or a metric, and the heading
 _OBJECT_GROUPS = {
-    "Found objects": {"found": "count", "object_recall": "recall", "object_recall_small": "small"},
+    "Found objects": {"count_found": "count", "object_recall": "recall", "object_recall_small": "small"},
     "Predicted objects": {
-        "predicted": "count",
+        "count_predicted": "count",
         "object_precision": "precision",
         "object_precision_small": "small",
     },
-    "False objects": {"false": "count", "false_objects": "per image", "false_area": "area"},
+    "False objects": {"count_false": "count", "false_objects": "per image", "false_area": "area"},
     "Both": {
         "object_f1": "F1",
         "object_f1_small": "F1 small",
@@ -53,9 +54,9 @@ _OBJECT_GROUPS = {
 }
 # count -> its better direction, and what stands beside it
 _COUNTS: dict[str, tuple[Better, str]] = {
-    "found": ("up", "of {objects:,} objects in the ground truth"),
-    "predicted": ("none", "{precise:,} of them are salient in at least half of their pixels"),
-    "false": ("down", "of {predicted:,} predicted objects"),
+    "count_found": ("up", "of {objects:,} objects in the ground truth"),
+    "count_predicted": ("none", "{precise:,} of them are salient in at least half of their pixels"),
+    "count_false": ("down", "of {predicted:,} predicted objects"),
 }
 _OBJECT_COLUMNS = [key for group in _OBJECT_GROUPS.values() for key in group if key not in _COUNTS]
 
@@ -69,6 +70,7 @@ class ScoreCell:
         low, high: its 95 % interval, NaN if there is none.
         best: whether it is the best of its column, as printed.
         to_best: the difference to the best method, if it cannot be told from it; else empty.
+        deviation: standard deviation over seeds, NaN without them.
         images: number of images on which it is defined; None for scores over objects.
         digits: after the decimal point; 0 for counts.
         tip: explanation of a value without an interval.
@@ -80,6 +82,7 @@ class ScoreCell:
     high: float = math.nan
     best: bool = False
     to_best: str = ""
+    deviation: float = math.nan
     images: int | None = None
     digits: int = 4
     tip: str = "no interval: the metric cannot be resampled, or too few images define it"
@@ -91,6 +94,11 @@ class ScoreCell:
         return number(self.value, digits=self.digits)
 
     @property
+    def spread(self) -> str:
+        """The deviation as printed; empty without one."""
+        return "" if math.isnan(self.deviation) else f" ± {number(self.deviation, digits=self.digits)}"
+
+    @property
     def interval(self) -> str:
         """The interval as printed; empty if there is none."""
         return "" if math.isnan(self.low) else interval_text(self.low, self.high)
@@ -98,36 +106,22 @@ class ScoreCell:
 
 @dataclass(frozen=True)
 class Column:
-    """A sortable column: its key, its heading, and the better direction."""
+    """A sortable column.
+
+    Attributes:
+        key: of its metric or count.
+        heading: below that of its group.
+        better: the better direction.
+        title: full name of the metric, as in every table of the command line; empty for a count.
+    """
 
     key: str
     heading: str
     better: Better
-
-    @property
-    def title(self) -> str:
-        """The full name of the metric, as in every table of the command line."""
-        return title(self.key) if self.key in METRICS or self.key in OBJECT_SCORES else self.heading
+    title: str = ""
 
 
-@dataclass(frozen=True)
-class ColumnGroup:
-    """Columns under one heading, such as the plain and the size-invariant form of a metric."""
-
-    heading: str
-    columns: tuple[Column, ...]
-
-    def label(self, column: Column) -> str:
-        """The name of a column by itself, for a screen reader; it has the words of its heading."""
-        if column.heading in ("count", column.title):  # of objects, not one of their metrics
-            return f"{self.heading}, {column.heading}"
-        return column.title if column.heading == "SI" else f"{column.title}, {column.heading}"
-
-    @property
-    def better(self) -> Better:
-        """The better direction if it is the same for all columns."""
-        directions = {column.better for column in self.columns}
-        return directions.pop() if len(directions) == 1 else "none"
+Groups = Mapping[str, Sequence[Column]]  # columns under one heading, such as both forms of a metric
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,18 +129,16 @@ class ScoreTable:
     """A sortable table of one data set.
 
     Attributes:
-        dataset: its name.
-        images: how many it has.
+        images: how many the data set has.
         groups: the columns.
-        rows: a method and its cells.
-        notes: sentences above the table.
+        rows: a method and its cells, group by group.
+        seeds: method -> number of its runs.
     """
 
-    dataset: str
     images: int
-    groups: tuple[ColumnGroup, ...]
-    rows: tuple[tuple[str, tuple[ScoreCell, ...]], ...]
-    notes: tuple[str, ...]
+    groups: Groups
+    rows: Sequence[tuple[str, Sequence[ScoreCell]]]
+    seeds: Mapping[str, int]
 
 
 class DatasetScores:
@@ -166,15 +158,16 @@ class DatasetScores:
         self.results = results
         self.resamples = resamples
         self.evaluations = {result.method: result.evaluation for result in results}
-        self.methods = list(self.evaluations)
+        self.runs = group_seeds(self.evaluations)  # several of a method named NAME@SEED
+        self.methods = list(self.runs)
         every = self.evaluations.values()
         self.images = max(evaluation.images.height for evaluation in every)
         self.n_objects = max(evaluation.objects.height for evaluation in every)
+        self.most_objects = max(int(one.images["n_objects"].to_numpy().max()) for one in every)
         self.known = list(dict.fromkeys(key for evaluation in every for key in evaluation.summary))
         self.groups = _column_groups(_main_keys(self.known))
-        self.keys = [column.key for group in self.groups for column in group.columns]
-        self.pairs = _evaluated_forms(self.keys, self.known)
-        forms = (key for pair in self.pairs for key in pair)
+        self.keys = [column.key for column in chain(*self.groups.values())]
+        forms = (f"si_{key}" for key in self.keys)  # also where the table has another beside it
         self.resampled = list(dict.fromkeys([*self.keys, *_OBJECT_COLUMNS, *forms]))
         self.comparison, self.obstacle = self._compare()
         self.differences = read_differences(self.comparison)
@@ -209,77 +202,100 @@ class DatasetScores:
     @cached_property
     def scores(self) -> ScoreTable:
         """The main table: plain metrics beside their size-invariant forms."""
-        notes = (
-            [f"the methods are not compared with each other: {self.obstacle}"] if self.obstacle else []
-        )
-        rows = self._rows(self.groups, self.methods, self._score, self.differences)
-        notes += dataset_notes(self.evaluations)
-        return ScoreTable(self.dataset, self.images, self.groups, rows, tuple(notes))
-
-    def _score(self, method: str, key: str) -> ScoreCell:
-        evaluation = self.evaluations[method]
-        if key == _BIAS:
-            return ScoreCell(size_bias(evaluation), tip=_BIAS_TIP)
-        value, low, high = self.intervals.get((method, key), _UNDEFINED)
-        if key in METRICS:
-            value = evaluation.summary.get(key, math.nan)
-        return ScoreCell(value, low, high, images=evaluation.defined.get(key))
+        return self._table(self.groups, self.methods)
 
     @cached_property
     def objects(self) -> ScoreTable:
         """Objects found, predicted and false; no rows if no method has predicted objects."""
-        sums = {
-            method: {count: float(evaluation.counts[count].sum()) for count in COUNTS}
-            for method, evaluation in self.evaluations.items()
-            if evaluation.counts is not None
-        }
-        groups = tuple(
-            ColumnGroup(name, tuple(Column(key, text, _better(key)) for key, text in columns.items()))
+        groups = {
+            name: [_column(key, text) for key, text in columns.items()]
             for name, columns in _OBJECT_GROUPS.items()
-        )
-        differences = {key: one for key, one in self.differences.items() if key[0] not in _COUNTS}
-        rows = self._rows(
-            groups, sums, lambda method, key: self._object_score(method, key, sums[method]), differences
-        )
-        notes = tuple(missing_objects(self.results, curves=False))
-        return ScoreTable(self.dataset, self.images, groups, rows, notes)
+        }
+        counted = [
+            method
+            for method, runs in self.runs.items()
+            if all(self.evaluations[run].counts is not None for run in runs)
+        ]
+        return self._table(groups, counted)
 
-    def _object_score(self, method: str, key: str, sums: Mapping[str, float]) -> ScoreCell:
-        if key in _COUNTS:
-            tip = _COUNTS[key][1].format(**{name: int(value) for name, value in sums.items()})
-            return ScoreCell(sums[key], digits=0, tip=tip)
-        _, low, high = self.intervals.get((method, key), _UNDEFINED)
-        if METRICS[key].family.kind == "objects":
-            arrays = {name: np.asarray(value) for name, value in sums.items()}
-            value = float(METRICS[key].family.function(arrays))
-            return ScoreCell(value, low, high, undefined="undefined: there are no such objects")
-        summary = self.evaluations[method].summary  # a mean over images, which the counts do not hold
-        if key not in summary:
-            return ScoreCell(math.nan, undefined="not evaluated")
-        return ScoreCell(summary[key], low, high)
-
-    def _rows(
-        self,
-        groups: Sequence[ColumnGroup],
-        methods: Collection[str],
-        score: Callable[[str, str], ScoreCell],
-        differences: Differences,
-    ) -> tuple[tuple[str, tuple[ScoreCell, ...]], ...]:
-        """The rows of a table; the best of each column, and what cannot be told from it, is marked."""
+    def _table(self, groups: Groups, methods: Sequence[str]) -> ScoreTable:
+        """A table in which the best of each column, and what cannot be told from it, is marked."""
         columns = []
-        for column in (column for group in groups for column in group.columns):
-            cells = {method: score(method, column.key) for method in methods}
-            columns.append(
-                [*cells.values()] if self.obstacle else _mark_best(column, cells, differences)
-            )
-        return tuple(zip(methods, zip(*columns, strict=True), strict=True))
+        for column in chain(*groups.values()):
+            cells = [self._cell(method, column.key) for method in methods]
+            if not self.obstacle:
+                best = best_rows([cell.text for cell in cells], column.better)
+                cells = [replace(cell, best=row in best) for row, cell in enumerate(cells)]
+                if column.key == _BIAS and best:
+                    cells = self._tested_bias(methods, cells, min(best))
+                leader = best_method(column.key, methods, self.differences)
+                for row, method in enumerate(methods):
+                    one = self.differences.get((column.key, method, leader))
+                    if one is not None and row not in best and one.verdict == "undecided":
+                        text = f"{leader} by {one.signed} ({one.interval})"
+                        cells[row] = replace(cells[row], to_best=text)
+            columns.append(cells)
+        rows = list(zip(methods, zip(*columns, strict=True), strict=True))
+        return ScoreTable(self.images, groups, rows, {m: len(self.runs[m]) for m in methods})
+
+    def _tested_bias(
+        self, methods: Sequence[str], cells: Sequence[ScoreCell], best: int
+    ) -> list[ScoreCell]:
+        """The size biases, each tested against that of the best method."""
+        tested = []
+        for method, cell in zip(methods, cells, strict=True):
+            pair = [*self.runs[method], *self.runs[methods[best]]]
+            if not cell.best and not math.isnan(cell.value) and len(pair) == 2:  # one run each
+                p = size_bias_test(*(self.evaluations[run] for run in pair))
+                test = f"{'undecided' if p > LEVEL else 'decided'} (permutation test, p = {p:.3g})"
+                tip = f"{_BIAS_TIP}; difference to {methods[best]} {test}"
+                cell = replace(cell, tip=tip, to_best=methods[best] if p > LEVEL else "")
+            tested.append(cell)
+        return tested
+
+    def _cell(self, method: str, key: str) -> ScoreCell:
+        """The value of a method; of one with several seeds, their mean and deviation."""
+        cells = [self._run_cell(run, key) for run in self.runs[method]]
+        if len(cells) == 1:
+            return cells[0]
+        mean, deviation = mean_and_deviation([cell.value for cell in cells])
+        _, low, high = self.intervals.get((method, key), _UNDEFINED)
+        tip = f"mean and standard deviation over {len(cells)} seeds"
+        return replace(cells[0], value=mean, low=low, high=high, deviation=deviation, tip=tip)
+
+    def _run_cell(self, method: str, key: str) -> ScoreCell:
+        evaluation = self.evaluations[method]
+        if key == _BIAS:
+            return ScoreCell(size_bias(evaluation), tip=_BIAS_TIP)
+        sums: dict[str, float] = {}
+        if evaluation.counts is not None and (key in _COUNTS or key in _OBJECT_COLUMNS):
+            sums = {count: float(evaluation.counts[count].sum()) for count in COUNTS}
+        if key in _COUNTS:
+            tip = _COUNTS[key][1].format(**{name: int(total) for name, total in sums.items()})
+            return ScoreCell(sums[key.removeprefix("count_")], digits=0, tip=tip)
+        value, low, high = self.intervals.get((method, key), _UNDEFINED)
+        if key == "found":  # of single runs the comparison has no value
+            found = is_found(evaluation.objects["recall_binary"].to_numpy())
+            value = mean_and_deviation(found.tolist())[0]
+        undefined = "undefined on every image"
+        if sums and METRICS[key].family.kind == "objects":  # known even if it was not evaluated
+            arrays = {name: np.asarray(count, np.float64) for name, count in sums.items()}
+            value = float(METRICS[key].family.function(arrays))
+            undefined = "undefined: there are no such objects"
+        elif key in METRICS:
+            value = evaluation.summary.get(key, math.nan)
+            undefined = undefined if key in evaluation.summary else "not evaluated"
+        images = evaluation.defined.get(key)
+        return ScoreCell(value, low, high, images=images, undefined=undefined)
 
     @cached_property
     def all_metrics(self) -> Grid:
         """Every metric as a row, methods as columns."""
         rows, bold = [], set()
         for row, key in enumerate(self.known):
-            cells = [number(e.summary.get(key, math.nan)) for e in self.evaluations.values()]
+            values = {run: e.summary.get(key, math.nan) for run, e in self.evaluations.items()}
+            means = [mean_and_deviation([values[run] for run in runs])[0] for runs in self.runs.values()]
+            cells = list(map(number, means))
             rows.append((heading(key), *cells))
             best = set() if self.obstacle else best_rows(cells, direction(key))
             bold |= {(row, 1 + column) for column in best}
@@ -292,8 +308,14 @@ class DatasetScores:
 
     @cached_property
     def headline(self) -> str:
-        """Where a plain metric and its size-invariant form disagree."""
-        return headline(self.dataset, self.pairs, self.comparison, self.differences)
+        """Which method is the best, and which metrics prefer another."""
+        return headline(self.dataset, self.keys, self.methods, self.differences)
+
+    def nowhere_defined(self, method: str) -> list[str]:
+        """Return the metrics that have no value; not those of objects, which have their own section."""
+        values = self.evaluations[method].summary.items()
+        undefined = [METRICS[key] for key, value in values if math.isnan(value)]
+        return [metric.title for metric in undefined if metric.family.kind != "objects"]
 
     @property
     def undefined(self) -> str:
@@ -305,26 +327,8 @@ class DatasetScores:
         return "; ".join(undefined_notes(counts, [key for key in self.keys if key in METRICS]))
 
 
-def _better(key: str) -> Better:
-    return _COUNTS[key][0] if key in _COUNTS else direction(key)
-
-
-def _mark_best(
-    column: Column, cells: Mapping[str, ScoreCell], differences: Differences
-) -> list[ScoreCell]:
-    best = best_rows([cell.text for cell in cells.values()], column.better)
-    leader = best_method(column.key, list(cells), differences)
-    marked = []
-    for row, (method, cell) in enumerate(cells.items()):
-        one = differences.get((column.key, method, leader))
-        tied = one is not None and row not in best and one.verdict == "undecided"
-        to_best = f"{leader} by {one.signed} ({one.interval})" if one is not None and tied else ""
-        marked.append(replace(cell, best=row in best, to_best=to_best))
-    return marked
-
-
 def _main_keys(known: Sequence[str]) -> tuple[str, ...]:
-    """Return the columns that 'sisod evaluate' prints; the others are in the table of all metrics.
+    """The columns that 'sisod evaluate' prints; the others are in the table of all metrics.
 
     Of its second table, of objects, which is a section of its own, only the false objects.
     """
@@ -336,45 +340,24 @@ def _main_keys(known: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*first, *more)))
 
 
-def _column_groups(keys: Sequence[str]) -> tuple[ColumnGroup, ...]:
-    groups = []
-    for pair in form_pairs([key for key in keys if not needs_predicted(key)]):
-        forms = [METRICS[key] for key in pair if key]
-        columns = [Column(m.key, "SI" if m.size_invariant else "plain", m.better) for m in forms]
-        # the title that the forms share, and the endings in which they differ
-        first, *others = dict.fromkeys(metric.title.removeprefix("SI-") for metric in forms)
-        endings = [other.rsplit(" ", 1)[-1] for other in others]
-        groups.append(ColumnGroup(", ".join([first, *endings]), tuple(columns)))
-    objects = [
-        Column(key, _OBJECT_HEADINGS.get(key, METRICS[key].title.removeprefix("Object ")), _better(key))
-        for key in keys
-        if needs_predicted(key) and key != "object_recall"
-    ]
-    found = Column("found", "found", "up")  # the same as object_recall, and known for every result
-    return (*groups, ColumnGroup("Objects", (found, *objects, Column(_BIAS, "size bias", "zero"))))
+def _column(key: str, heading: str) -> Column:
+    if key in _COUNTS:
+        return Column(key, heading, _COUNTS[key][0])
+    if key == _BIAS:
+        return Column(key, heading, "zero")
+    return Column(key, heading, direction(key), title(key))
 
 
-def form_pairs(keys: Sequence[str]) -> list[tuple[str, str]]:
-    """Return each plain metric with its size-invariant form; "" for a form that is not there.
-
-    Example:
-        >>> form_pairs(["mae", "si_mae", "f_max_image", "si_f_max_frame", "e_mean"])
-        [('mae', 'si_mae'), ('f_max_image', 'si_f_max_frame'), ('e_mean', '')]
-    """
-    partners = {key: f"si_{key}" for key in keys}
-    if "si_f_max_image" not in keys:  # the paper compares it with the maximum over frames
-        partners["f_max_image"] = "si_f_max_frame"
-    with_partner = {partners[key] for key in keys}
-    return [
-        ("", key)
-        if METRICS[key].size_invariant
-        else (key, partners[key] if partners[key] in keys else "")
-        for key in keys
-        if key not in with_partner
-    ]
-
-
-def _evaluated_forms(keys: Sequence[str], known: Sequence[str]) -> list[tuple[str, str]]:
-    """The pairs of forms that were evaluated and of which at least one is in the main table."""
-    either = [key for key in known if {key, f"si_{key}", key.removeprefix("si_")} & {*keys} & {*METRICS}]
-    return [pair for pair in form_pairs(either) if all(pair)]
+def _column_groups(keys: Sequence[str]) -> dict[str, list[Column]]:
+    """Both forms of a metric under its title, then scores of objects."""
+    groups: dict[str, list[Column]] = {}
+    objects = ["found"]  # the same as object_recall, and known for every result
+    for key in keys:
+        if needs_predicted(key):
+            objects += [key] if key != "object_recall" else []
+        else:
+            column = _column(key, "SI" if METRICS[key].size_invariant else "plain")
+            groups.setdefault(column.title.removeprefix("SI-"), []).append(column)
+    names = {"found": "found", "false_objects": "false", "object_precision": "precision"}
+    columns = [_column(key, names.get(key, title(key).removeprefix("Object "))) for key in objects]
+    return groups | {"Objects": [*columns, _column(_BIAS, "size bias")]}
