@@ -106,9 +106,10 @@ def test_a_metric_that_some_results_lack(results: Path) -> None:
     shutil.rmtree(results / "OTHER" / "C")
     shown = call(str(results), "--metrics", "s,found")
     assert shown.exit_code == 1
-    problem, _, command = shown.stderr.strip().partition("; score the first one with: ")
+    problem, _, command = shown.stderr.strip().partition("; score them with: ")
     assert problem == "error: 2 of 4 results have no s (MSOD/A, MSOD/B)"
     assert command.startswith("sisod evaluate A=")
+    assert " B=" in command
     assert command.endswith(" --dataset MSOD --metrics s --out NEW")
 
 

@@ -103,19 +103,26 @@ def partly(benchmark_root: Path, tmp_path: Path) -> Path:
     return tmp_path / "r"
 
 
-def test_a_metric_that_is_not_stored_names_the_results_and_the_command(
-    partly: Path, tmp_path: Path
-) -> None:
-    message = error_message(run("table", partly, "--metrics", "mae,Smeasure"))
-    problem, _, command = message.partition("; score the first one with: ")
-    assert problem == "1 of 2 results have no s (crowded/Net)"
+def test_metrics_are_added_by_the_command_of_the_message(partly: Path) -> None:
+    """For all methods that lack one; what they have stays as it is."""
+    message = error_message(run("table", partly, "--metrics", "mae,Smeasure,auc"))
+    problem, _, command = message.partition("; score them with: ")
+    assert problem == "2 of 2 results have no s, auc (crowded/Net, crowded/coarse)"
     program, *arguments = shlex.split(command)
     assert program == "sisod"
-    assert arguments[-2:] == ["--out", "NEW"]
-    printed(*arguments[:-1], tmp_path / "new", "--jobs", 1, "--format", "json")  # the command works
-    shutil.rmtree(partly / "crowded" / "Net")
-    text = printed("table", partly, tmp_path / "new", "--metrics", "mae,sm", "--format", "csv")
-    assert len(records(text)) == 2
+    assert arguments[-2:] == ["--out", str(partly)]
+    before = sisod.Evaluation.load(partly / "crowded" / "Net")
+    printed(*arguments, "--jobs", 1, "--format", "json")
+    after = sisod.Evaluation.load(partly / "crowded" / "Net")
+    assert [*after.summary] == ["mae", "f_mean", "s", "auc"] == after.run["metrics"]
+    assert after.images.select(before.images.columns).equals(before.images)
+    assert {key: after.summary[key] for key in before.summary} == before.summary
+    assert len(records(printed("table", partly, "--metrics", "mae,sm,auc", "--format", "csv"))) == 2
+    inputs = after.run["inputs"]
+    direct = sisod.evaluate(inputs["predictions"], inputs["ground_truths"], metrics=["s", "auc"], jobs=1)
+    assert direct.summary == {key: after.summary[key] for key in ("s", "auc")}
+    again = run(*arguments, "--jobs", 1)  # nothing is missing now
+    assert (again.exit_code, "exists already" in again.stderr) == (1, True)
 
 
 def test_metrics_of_some_results_only_are_left_out_with_a_warning(partly: Path) -> None:
@@ -160,20 +167,20 @@ def test_the_command_repeats_how_a_result_was_scored(tmp_path: Path, benchmark_r
     message = error_message(run("table", tmp_path / "r", "--metrics", "mae,iou"))
     problem, _, command = message.partition(" with: ")
     assert problem == (
-        "1 of 1 results have no iou_binary (D/Net); score the first one, where FILE is the same list "
-        "of 3 images,"
+        "1 of 1 results have no iou_binary (D/Net); score them, where FILE is the same list of 3 images,"
     )
     arguments = shlex.split(command)[1:]
     assert arguments[-9:-2] == [
         *options[:3], "--list", "FILE", "--protocol", "default+min_area=0",
     ]  # fmt: skip
-    paths = {"FILE": tmp_path / "list.txt", "NEW": tmp_path / "new"}
+    paths = {"FILE": tmp_path / "list.txt"}
+    old = sisod.Evaluation.load(tmp_path / "r" / "D" / "Net")
     result = run(*(paths.get(word, word) for word in arguments), "--jobs", 1)
     assert result.exit_code == 0, result.stderr
-    old, new = (sisod.Evaluation.load(tmp_path / name / "D" / "Net") for name in ("r", "new"))
+    new = sisod.Evaluation.load(tmp_path / "r" / "D" / "Net")
+    assert [*new.summary] == ["mae", "iou_binary"]
     assert old.summary["mae"] == new.summary["mae"]
-    assert old.images.height == new.images.height == 2
-    assert old.run["inputs"]["listed"] == 3
+    assert new.run["inputs"]["listed"] == 3
 
 
 def test_no_command_for_a_protocol_of_the_user(tmp_path: Path) -> None:
@@ -183,8 +190,8 @@ def test_no_command_for_a_protocol_of_the_user(tmp_path: Path) -> None:
     evaluator.update(gt, gt)
     evaluator.result().save(tmp_path / "D" / "A")
     assert error_message(run("table", tmp_path, "--metrics", "auc")) == (
-        "1 of 1 results have no auc (D/A); score the first one again in Python, for the command line "
-        "does not know its protocol 'mine'"
+        "1 of 1 results have no auc (D/A); score D/A again in Python, for the command line does not "
+        "know its protocol 'mine'"
     )
 
 

@@ -199,8 +199,13 @@ def test_existing_result(four_images: Path) -> None:
     finished("--metrics", "mae")
     before = content("out")
     text = "'out/MSOD/A' exists already; use --overwrite to replace it, or give another folder"
-    assert evaluate_refusal("--metrics", "mse") == text
+    assert evaluate_refusal("--metrics", "mae") == text
     assert content("out") == before
+    finished("--metrics", "mae,mse")  # adds what is missing
+    assert record()["metrics"] == ["mae", "mse"]
+    assert set(content("out/MSOD/A")) == FILES
+    assert evaluate_refusal("--metrics", "mse") == text
+    assert evaluate_refusal("--metrics", "auc", "--min-area", "0") == text  # another result
     (four_images / "out" / "MSOD" / "A" / "stray").touch()
     finished("--metrics", "mse", "--overwrite")
     assert set(content("out/MSOD/A")) == FILES

@@ -1,10 +1,12 @@
 """Folders -> results: paired, scored in parallel, resumable, written whole or not at all."""
 
 import dataclasses
+import json
 import warnings
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import cv2
 
@@ -32,6 +34,8 @@ from sisod.evaluation.tasks import (
     make_request,
     score_task,
 )
+from sisod.scoring.custom import find_custom
+from sisod.scoring.engine import find_scorer
 from sisod.scoring.metrics import MetricChoice
 from sisod.scoring.protocols import Protocol
 
@@ -113,7 +117,7 @@ def check_request(request: Request, options: Options, out: Path | None) -> TaskP
                 f"the result would go into {root!r}, a folder of shards, and its tables would be taken "
                 "for shards; give a folder outside with --out"
             )
-    if out.parent.is_dir():
+    if out.parent.is_dir() and not _missing_metrics(out, request, options, plan):
         with _open(out, request, options) as run:
             if run.finished and run.record.get("files") != plan.digest:
                 raise InputError(
@@ -148,17 +152,50 @@ def make_plan(request: Request) -> TaskPlan:
     return TaskPlan(batches, digest, pairing.missing, pairing.extra)
 
 
-def _open(out: Path, request: Request, options: Options) -> AbstractContextManager[Run]:
-    config = request.inputs() | {
+def _config(request: Request) -> dict[str, Any]:
+    """What decides the result, beside the content of the files."""
+    return request.inputs() | {
         "protocol": dataclasses.asdict(request.protocol),
         "metrics": list(request.scorer.keys),
         "strict": request.strict,
         **{f"function of {metric.key}": metric.digest() for metric in request.custom},
     }
+
+
+def _missing_metrics(out: Path, request: Request, options: Options, plan: TaskPlan) -> list[str]:
+    """The metrics that a finished result of the same files lacks; empty if there is no such result."""
+    record = read_run(out)
+    if options.resume or options.overwrite or record.get("kind") != KIND or not record.get("finished"):
+        return []
+    before, now = (
+        {key: value for key, value in config.items() if key != "metrics" and "function of" not in key}
+        for config in (record.get("config", {}), json.loads(json.dumps(_config(request))))
+    )
+    if before != now or record.get("files") != plan.digest:
+        return []
+    return [key for key in request.scorer.keys if key not in record["metrics"]]
+
+
+def _add_metrics(
+    out: Path, request: Request, options: Options, plan: TaskPlan, keys: list[str]
+) -> Evaluation:
+    """Score metrics that a result lacks, and add them to it; until then it stays as it is."""
+    scorer = find_scorer(request.protocol, keys)
+    more = dataclasses.replace(request, scorer=scorer, custom=find_custom(scorer.keys))
+    added = _result(more, plan, _score(more, options, plan))
+    result = Evaluation.load(out).with_metrics_of(added)
+    config = _config(request) | {"metrics": result.run["metrics"]}
+    with open_run(out, kind=KIND, config=config, resume=False, overwrite=True) as run:
+        run.begin()
+        result.write(run, files=plan.digest)
+    return result
+
+
+def _open(out: Path, request: Request, options: Options) -> AbstractContextManager[Run]:
     return open_run(
         out,
         kind=KIND,
-        config=config,
+        config=_config(request),
         resume=options.resume,
         overwrite=options.overwrite,
         inputs=(request.pred_root, request.gt_root),
@@ -170,12 +207,15 @@ def evaluate_request(
 ) -> Evaluation:
     """Score; write the result to `out` unless that is None.
 
-    Until all is done, the rows of every task are kept in a hidden folder beside `out`. The plan is what
+    Until all is done, the rows of every task are kept in a hidden folder beside `out`. If `out` is a
+    result of the same files that lacks some of the metrics, these are added to it. The plan is what
     `check_request` returned, if it was called before.
     """
     plan = plan or check_request(request, options, out)
     if out is None:
         return _result(request, plan, _score(request, options, plan))
+    if missing := _missing_metrics(out, request, options, plan):
+        return _add_metrics(out, request, options, plan, missing)
     with _open(out, request, options) as run:
         if run.finished:
             return Evaluation.load(run.path)

@@ -164,6 +164,29 @@ class Evaluation:
             **{field_name: tables[name] for name, field_name in _TABLES.items() if name in tables},
         )
 
+    def with_metrics_of(self, other: "Evaluation") -> "Evaluation":
+        """Return this result with the further metrics of another one of the same files and protocol."""
+        import polars as pl
+
+        tables = {}
+        for name in _TABLES.values():
+            mine, others = getattr(self, name), getattr(other, name)
+            if mine is not None and others is not None:
+                more = [column for column in others.columns if column not in mine.columns]
+                tables[name] = pl.concat([mine, others.select(more)], how="horizontal")
+        added = [key for key in other.summary if key not in self.summary]
+        run = self.run | {"metrics": [*self.run["metrics"], *added]}
+        for key in ("undefined", "custom"):
+            if key in self.run or key in other.run:
+                run[key] = other.run.get(key, {}) | self.run.get(key, {})
+        return dataclasses.replace(
+            self,
+            summary=self.summary | {key: other.summary[key] for key in added},
+            defined=self.defined | {key: other.defined[key] for key in added},
+            run=run,
+            **tables,
+        )
+
     def plot(
         self, figure: str | None = None, *, metrics: Sequence[str] = (), width: "Width" = "double"
     ) -> "Figure":

@@ -82,33 +82,37 @@ def require_metrics(
     if not missing:
         return
     without = [result for result in results if any(key not in result[2] for key in missing)]
-    dataset, method, _, run = without[0]
-    protocol = Protocol(**run["protocol"])
-    # says why, if the protocol does not have a metric at all
-    find_scorer(protocol, [key for key in keys if not is_custom(key)] or None)
     names = ["/".join(filter(None, result[:2])) or "the result" for result in without]
     problem = (
         f"{len(without)} of {len(results)} results have no {', '.join(missing)} ({shorten_list(names)})"
     )
-    if not _is_known(protocol):
-        raise InputError(
-            f"{problem}; score the first one again in Python, for the command line does not know its "
-            f"protocol {protocol.name!r}"
-        )
-    inputs = run.get("inputs", {})
-    predictions = inputs.get(PREDICTIONS, "PRED")
+    commands: dict[tuple[str, ...], list[str]] = {}  # how they are scored -> their maps
     listed = ""
-    if "listed" in inputs:
-        listed = f", where FILE is the same list of {pluralize(inputs['listed'], 'image')},"
-    command = [
-        *("sisod", "evaluate", f"{method}={predictions}" if method else predictions),
-        inputs.get(TRUTHS, "GT"),
-        *(("--dataset", dataset) if dataset else ()),
-        *("--metrics", ",".join(_typed(results, key) for key in keys)),
-        *_scoring_options(inputs, protocol),
-        *("--out", "NEW"),
-    ]
-    raise InputError(f"{problem}; score the first one{listed} with: {shlex.join(command)}")
+    for dataset, method, _, run in without:
+        protocol, inputs = Protocol(**run["protocol"]), run.get("inputs", {})
+        # says why, if the protocol does not have a metric at all
+        find_scorer(protocol, [key for key in keys if not is_custom(key)] or None)
+        if not _is_known(protocol):
+            raise InputError(
+                f"{problem}; score {'/'.join((dataset, method)).strip('/')} again in Python, for the "
+                f"command line does not know its protocol {protocol.name!r}"
+            )
+        if "listed" in inputs:
+            listed = f", where FILE is the same list of {pluralize(inputs['listed'], 'image')},"
+        # metrics are added to a result whose folder is known, unless it was made in memory
+        is_saved = "folder" in run and PREDICTIONS in inputs
+        out = str(Path(run["folder"]).parents[1]) if is_saved else "NEW"
+        ending = (
+            inputs.get(TRUTHS, "GT"),
+            *(("--dataset", dataset) if dataset else ()),
+            *("--metrics", ",".join(_typed(results, key) for key in keys)),
+            *_scoring_options(inputs, protocol),
+            *("--out", out),
+        )
+        predictions = inputs.get(PREDICTIONS, "PRED")
+        commands.setdefault(ending, []).append(f"{method}={predictions}" if method else predictions)
+    lines = [shlex.join(["sisod", "evaluate", *maps, *end]) for end, maps in commands.items()]
+    raise InputError(f"{problem}; score them{listed} with: {' && '.join(lines)}")
 
 
 def _is_known(protocol: Protocol) -> bool:
@@ -126,6 +130,8 @@ def _scoring_options(inputs: Mapping[str, Any], protocol: Protocol) -> list[str]
     options = [f"{option}={suffix}" for option, suffix in suffixes.items() if suffix]
     if inputs.get("missing"):
         options.append("--allow-missing")
+    if inputs.get("labels"):
+        options.append("--label-maps")
     if "listed" in inputs:
         options += ["--list", "FILE"]
     if protocol.name != "default":
