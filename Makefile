@@ -4,7 +4,7 @@
 # make newest  the built wheel with the newest version of every dependency, tests of the core
 # make lowest  the same with the lowest versions that pyproject.toml admits
 # make wide    newest PyTorch, torchvision and timm (about 6 GB), the whole suite
-# make sanitize  the kernel with address and undefined-behaviour checks, fuzzed for ten minutes
+# make sanitize  the kernel with address and undefined-behaviour checks, then under valgrind, fuzzed for ten minutes and one
 # make docs    builds the site into site/
 # make dist    builds the sdist, and from it the wheel, into dist/
 PYTHON ?= python3
@@ -51,19 +51,25 @@ newest lowest: dist
 wide: .venv-wide/ready
 	$(WIDE_PYTHON) $(PYTEST) --allow-missing-packages
 
-# memory that the interpreter itself keeps to its end is no leak of the kernel
+FUZZ_SECONDS ?= 600
+VALGRIND_SECONDS ?= 60
+# memory that the interpreter itself keeps to its end is no leak of the kernel; what valgrind says about others is left out
 sanitize: .venv/ready
 	$(CC) -std=c11 -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -ffp-contract=off -shared -fPIC \
 	  -I$$($(BIN)/python -c "import sysconfig; print(sysconfig.get_path('include'))") src/native/*.c \
 	  -o .venv/sanitized.so
 	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)" \
-	  ASAN_OPTIONS=detect_leaks=0 $(BIN)/python tools/fuzz_kernel.py .venv/sanitized.so --seconds 600
+	  ASAN_OPTIONS=detect_leaks=0 $(BIN)/python tools/fuzz_kernel.py .venv/sanitized.so --seconds $(FUZZ_SECONDS)
+	$(CC) -std=c11 -O1 -g -ffp-contract=off -shared -fPIC \
+	  -I$$($(BIN)/python -c "import sysconfig; print(sysconfig.get_path('include'))") src/native/*.c -o .venv/checked.so
+	PYTHONMALLOC=malloc valgrind --error-limit=no --log-file=.venv/valgrind.log \
+	  $(BIN)/python tools/fuzz_kernel.py .venv/checked.so --seconds $(VALGRIND_SECONDS) --seed 1
+	! grep -F $(patsubst src/native/%,-e '(%:',$(wildcard src/native/*.c)) .venv/valgrind.log
 
 # PEER_PYTHON: an interpreter that has panoptica and pyirstdmetrics, see benchmarks/speed/objects.py
 bench: .venv/ready
 	$(BIN)/python -m benchmarks.speed.engine
 	$(BIN)/python -m benchmarks.speed.objects $(if $(PEER_PYTHON),--peer-python $(PEER_PYTHON))
-	$(BIN)/python -m benchmarks.speed.folders
 	$(BIN)/python -m benchmarks.speed.containers
 	$(BIN)/python -m benchmarks.speed.scale
 	$(BIN)/python -m benchmarks.speed.losses

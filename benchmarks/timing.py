@@ -1,9 +1,12 @@
 """Timing helpers: interleaved repetitions, medians, ratios, facts of the machine, saved results."""
 
 import json
+import statistics
 import sys
+import timeit
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,7 @@ __all__ = [
     "TABLE_HEAD",
     "Call",
     "Row",
+    "block_medians",
     "duration",
     "interleaved_medians",
     "machine",
@@ -22,6 +26,30 @@ __all__ = [
     "progress",
     "write_results",
 ]
+
+
+def block_medians(contenders: Mapping[str, Sequence[Call]], *, repetitions: int) -> dict[str, float]:
+    """Return, per contender, the median over blocks of the mean seconds of a call.
+
+    A block is all calls of one contender, one after the other: what somebody waits for who has many
+    different maps. Blocks of the contenders take turns, so that noise of the machine affects all.
+    The first round warms up and is not timed.
+
+    Args:
+        contenders: name -> calls.
+        repetitions: blocks of each contender that are timed.
+    """
+    seconds: dict[str, list[float]] = {name: [] for name in contenders}
+    for _ in range(repetitions + 1):
+        for name, calls in contenders.items():  # timeit switches off garbage collection
+            block = timeit.timeit(partial(_call_all, calls), number=1)
+            seconds[name].append(block / len(calls))
+    return {name: statistics.median(times[1:]) for name, times in seconds.items()}
+
+
+def _call_all(calls: Sequence[Call]) -> None:
+    for call in calls:
+        call()
 
 
 # tables and what they are made of

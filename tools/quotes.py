@@ -78,7 +78,6 @@ def with_quote(text: str, name: str, quote: str) -> str:
 # document, marker, benchmark whose table is copied between the markers
 TABLES = (
     ("docs/performance.md", "bench", "engine"),
-    ("docs/performance.md", "folders", "folders"),
     ("docs/performance.md", "objects", "objects"),
     ("docs/losses.md", "losses", "losses"),
     ("docs/losses.md", "loss_parts", "loss_parts"),

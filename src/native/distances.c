@@ -18,7 +18,8 @@ static inline int32_t larger_of(int32_t a, int32_t b) { return a > b ? a : b; }
 /* Rows between the pixels of a row and the nearest salient ones of their columns, from those of the row
  * before; without branches, so that the compiler takes many columns at a time. 2^16 - 1 rows stand for
  * more: its square is more than any distance that is told apart. */
-static void add_row(const uint8_t *restrict gt, const uint16_t *restrict before, int32_t width, uint16_t *restrict rows) {
+static void add_row(
+    const uint8_t *restrict gt, const uint16_t *restrict before, int32_t width, uint16_t *restrict rows) {
     for (int32_t x = 0; x < width; x++) {
         uint16_t more = (uint16_t)(before[x] + (before[x] != UINT16_MAX));
         rows[x] = gt[x] ? 0 : more;

@@ -144,7 +144,9 @@ static PyObject *values(PyObject *self, PyObject *args) {
     bool done = true;
     if (in.first < 0 || in.first >= LEVELS) {
         PyErr_SetString(PyExc_ValueError, "the first threshold must be 0 to 255");
-    } else if (hold_counts(&views, objects, &in) && (result = new_bytes(result_size(in.n_frames), sizeof(double), &memory))) {
+    } else if (
+        hold_counts(&views, objects, &in) &&
+        (result = new_bytes(result_size(in.n_frames), sizeof(double), &memory))) {
         Py_BEGIN_ALLOW_THREADS
         done = compute_values(&in, memory);
         Py_END_ALLOW_THREADS

@@ -50,7 +50,8 @@ static void sum_rows(Work *work, const Box *boxes, int32_t n_boxes, double *sums
     }
 }
 
-bool sum_weighted_errors(const Plane *plane, const Weighting *weighting, const Box *boxes, int32_t n_boxes, double *sums) {
+bool sum_weighted_errors(
+    const Plane *plane, const Weighting *weighting, const Box *boxes, int32_t n_boxes, double *sums) {
     size_t width = (size_t)plane->width;
     Work work = {.plane = plane, .weighting = weighting};
     work.wrong = new_block(width, 1);

@@ -16,6 +16,7 @@ typedef struct {
 
 /* Sum the weighted errors over boxes, in grey levels: `sums` has two of each box, of its salient pixels and
  * of the others. At least one pixel is salient. False without memory. */
-bool sum_weighted_errors(const Plane *plane, const Weighting *weighting, const Box *boxes, int32_t n_boxes, double *sums);
+bool sum_weighted_errors(
+    const Plane *plane, const Weighting *weighting, const Box *boxes, int32_t n_boxes, double *sums);
 
 #endif

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import cv2
@@ -212,6 +213,34 @@ def test_arrays_that_do_not_fit_are_errors() -> None:
         _native.measure(plane.T, plane.T, 1, 8, True, True, True)
 
 
+@needs_kernel
+def test_more_pixels_than_indices_are_refused_before_anything_is_allocated(tmp_path: Path) -> None:
+    """A plane of 16 GB, and one with a side beyond 2^20: of files with holes, which take no space."""
+    from sisod.scoring import _native
+
+    file = tmp_path / "plane"
+    with file.open("wb") as stream:
+        stream.truncate(2**34)
+    for shape in ((2**17, 2**17), (2, 2**20 + 1)):
+        plane = np.memmap(file, np.uint8, "r", shape=shape)
+        assert not kernel.is_usable(plane)
+        with pytest.raises(ValueError, match="2\\^31 pixels"):
+            _native.measure(plane, plane, 1, 8, True, True, True)
+        with pytest.raises(ValueError, match="2\\^31 pixels"):
+            _native.nearest(plane)
+
+
+def test_a_kernel_of_older_sources_is_not_used() -> None:
+    code = (
+        "import sys, types; sys.modules['sisod.scoring._native'] = types.ModuleType('_native'); "
+        "from sisod.scoring import kernel; print(kernel.engine())"
+    )
+    run = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert run.stdout.strip() == "python", run.stderr
+
+
 def test_switched_off_by_the_environment() -> None:
     code = "from sisod.scoring import kernel; print(kernel.engine())"
     environment = os.environ | {"SISOD_NATIVE": "0"}
@@ -219,6 +248,27 @@ def test_switched_off_by_the_environment() -> None:
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
     )
     assert run.stdout.strip() == "python", run.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="its compiler is not found by PATH")
+def test_without_a_compiler_the_installation_succeeds(tmp_path: Path) -> None:
+    pytest.importorskip("setuptools", reason="it is not needed once sisod is installed")
+    root = Path(__file__).parents[2]
+    if not (root / "src" / "native").is_dir():
+        pytest.skip("the sources are not here")
+    environment = {
+        name: value for name, value in os.environ.items() if name not in ("CC", "SISOD_NATIVE")
+    }
+    run = subprocess.run(  # noqa: S603
+        [sys.executable, "setup.py", "build_ext", "--build-lib", tmp_path, "--build-temp", tmp_path],
+        env=environment | {"PATH": str(tmp_path)},
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "failed" in run.stderr
+    assert not list(tmp_path.rglob("_native*"))
 
 
 def test_built_where_there_is_a_compiler() -> None:

@@ -131,8 +131,10 @@ def count_objects(
     small, true_small = areas / sizes[image] < SMALL, true_areas / sizes[true_image] < SMALL
     false, precise, found = salient == 0, 2 * salient >= areas, recalls >= HALF
     ious = [image.iou[image.iou > HALF] for image in predicted]
-    above = np.stack([histogram.above[0, :, BINARY] for histogram in histograms])
-    n_salient = np.array([histogram.totals[0, 1] for histogram in histograms])
+    above = np.stack(
+        [histogram.counts[0, :, histogram.cuts[BINARY] :].sum(axis=1) for histogram in histograms]
+    )
+    n_salient = np.array([histogram.counts[0, 1].sum() for histogram in histograms])
     intersection, union = above[:, 1], above[:, 0] + n_salient
 
     def total(values: NDArray[Any]) -> Values:  # over the predicted objects of each image
